@@ -1,0 +1,420 @@
+//! The request as a typed tree that borrows from the body, for translation to other conventions.
+//!
+//! Only built after [`super::check::check`]: types and enums are right, and members that are not supported yet
+//! are absent. Numbers stay as written ([`RawValue`]); text borrows where it holds no escapes.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer, de};
+use serde_json::value::RawValue;
+
+/// Text that borrows from the body where it can.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Text<'a>(pub Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Text<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Visitor)
+    }
+}
+
+impl std::ops::Deref for Text<'_> {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl serde::Serialize for Text<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// A whole request.
+#[derive(Debug, Deserialize)]
+pub struct Call<'a> {
+    /// The conversation.
+    #[serde(borrow, default)]
+    pub messages: Vec<Message<'a>>,
+    /// Functions the model may call.
+    #[serde(borrow, default)]
+    pub tools: Option<Vec<Tool<'a>>>,
+    /// Whether and which function must be called.
+    #[serde(borrow, default)]
+    pub tool_choice: Option<ToolChoice<'a>>,
+    /// `false`: at most one call a turn.
+    #[serde(default)]
+    pub parallel_tool_calls: Option<bool>,
+    /// As written.
+    #[serde(borrow, default)]
+    pub temperature: Option<&'a RawValue>,
+    /// As written.
+    #[serde(borrow, default)]
+    pub top_p: Option<&'a RawValue>,
+    /// As written.
+    #[serde(borrow, default)]
+    pub frequency_penalty: Option<&'a RawValue>,
+    /// As written.
+    #[serde(borrow, default)]
+    pub presence_penalty: Option<&'a RawValue>,
+    /// As written; a field of the convention beyond the spec.
+    #[serde(borrow, default)]
+    pub seed: Option<&'a RawValue>,
+    /// One stop sequence or several; a field of the convention beyond the spec.
+    #[serde(borrow, default)]
+    pub stop: Option<Stop<'a>>,
+    /// The form of the answer.
+    #[serde(borrow, default)]
+    pub response_format: Option<ResponseFormat<'a>>,
+    /// The end user.
+    #[serde(borrow, default)]
+    pub user: Option<Text<'a>>,
+}
+
+/// One text or several: `stop`, and anything else of that form.
+#[derive(Debug, Default)]
+pub struct Stop<'a>(pub Vec<Text<'a>>);
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Instructions.
+    Developer,
+    /// Instructions.
+    System,
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+    /// The result of a call.
+    Tool,
+    /// The result of a call, in the old form.
+    Function,
+}
+
+/// One message. Source: model-gateway 2.2.
+#[derive(Debug, Deserialize)]
+pub struct Message<'a> {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    #[serde(borrow, default)]
+    pub content: Option<Content<'a>>,
+    /// The speaker's, or for role `function` the function's, name.
+    #[serde(borrow, default)]
+    pub name: Option<Text<'a>>,
+    /// Which call a `tool` message answers.
+    #[serde(borrow, default)]
+    pub tool_call_id: Option<Text<'a>>,
+    /// Calls the model made.
+    #[serde(borrow, default)]
+    pub tool_calls: Option<Vec<ToolCall<'a>>>,
+    /// Reasoning text.
+    #[serde(borrow, default)]
+    pub reasoning: Option<Text<'a>>,
+    /// The same in another spelling; `reasoning` wins.
+    #[serde(borrow, default)]
+    pub reasoning_content: Option<Text<'a>>,
+    /// Opaque provider state and reasoning text, in the form we hand out.
+    #[serde(borrow, default)]
+    pub reasoning_details: Option<Vec<&'a RawValue>>,
+    /// Provider-specific blocks, in the form we hand out.
+    #[serde(borrow, default)]
+    pub vendor_native_blocks: Option<Vec<&'a RawValue>>,
+    /// A cache breakpoint for a tool result, as a JSON object.
+    #[serde(borrow, default)]
+    pub tool_result_cache_control: Option<&'a RawValue>,
+}
+
+/// `content`.
+#[derive(Debug)]
+pub enum Content<'a> {
+    /// Text alone.
+    Text(Text<'a>),
+    /// Parts.
+    Parts(Vec<Part<'a>>),
+}
+
+/// What a content part is.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub enum PartType {
+    /// `text` is set.
+    Text,
+    /// `image_url` is set.
+    ImageUrl,
+    /// `input_audio` is set.
+    InputAudio,
+    /// `file` is set.
+    File,
+    /// `refusal` is set: an assistant's refusal in the history, a part of the convention beyond the spec.
+    Refusal,
+}
+
+/// A content part; flat, because raw values cannot stand inside tagged enums. Source: model-gateway 2.3.
+#[derive(Debug, Deserialize)]
+pub struct Part<'a> {
+    /// Which of the members below is set.
+    #[serde(rename = "type")]
+    pub part_type: PartType,
+    /// Text.
+    #[serde(borrow, default)]
+    pub text: Option<Text<'a>>,
+    /// An image by address or data URL.
+    #[serde(borrow, default)]
+    pub image_url: Option<ImageUrl<'a>>,
+    /// Audio.
+    #[serde(borrow, default)]
+    pub input_audio: Option<InputAudio<'a>>,
+    /// A file.
+    #[serde(borrow, default)]
+    pub file: Option<File<'a>>,
+    /// A refusal.
+    #[serde(borrow, default)]
+    pub refusal: Option<Text<'a>>,
+    /// Provider state that came with it, as a JSON object.
+    #[serde(borrow, default)]
+    pub extra_content: Option<&'a RawValue>,
+    /// A cache breakpoint, as a JSON object.
+    #[serde(borrow, default)]
+    pub cache_control: Option<&'a RawValue>,
+}
+
+/// `image_url` of a part.
+#[derive(Debug, Deserialize)]
+pub struct ImageUrl<'a> {
+    /// `https://…` or `data:…`.
+    #[serde(borrow)]
+    pub url: Text<'a>,
+    /// `low`, `high` or `auto`.
+    #[serde(borrow, default)]
+    pub detail: Option<Text<'a>>,
+}
+
+/// `input_audio` of a part.
+#[derive(Debug, Deserialize)]
+pub struct InputAudio<'a> {
+    /// Base64.
+    #[serde(borrow)]
+    pub data: Text<'a>,
+    /// One of the formats of the spec.
+    #[serde(borrow)]
+    pub format: Text<'a>,
+}
+
+/// `file` of a part.
+#[derive(Debug, Deserialize)]
+pub struct File<'a> {
+    /// The name.
+    #[serde(borrow, default)]
+    pub filename: Option<Text<'a>>,
+    /// A base64 data URL.
+    #[serde(borrow, default)]
+    pub file_data: Option<Text<'a>>,
+    /// A reference to a file at the provider.
+    #[serde(borrow, default)]
+    pub file_id: Option<Text<'a>>,
+}
+
+/// A call in the history.
+#[derive(Debug, Deserialize)]
+pub struct ToolCall<'a> {
+    /// The call's id.
+    #[serde(borrow)]
+    pub id: Text<'a>,
+    /// Name and arguments.
+    #[serde(borrow)]
+    pub function: CalledFunction<'a>,
+    /// Provider state that came with it, as a JSON object.
+    #[serde(borrow, default)]
+    pub extra_content: Option<&'a RawValue>,
+}
+
+/// `function` of a call in the history.
+#[derive(Debug, Deserialize)]
+pub struct CalledFunction<'a> {
+    /// The name.
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    /// JSON text, as the model wrote it: perhaps empty, perhaps not JSON.
+    #[serde(borrow)]
+    pub arguments: Text<'a>,
+}
+
+/// A function tool. Source: model-gateway 2.4; the other shapes are not supported yet and refused by the checks.
+#[derive(Debug, Deserialize)]
+pub struct Tool<'a> {
+    /// The function.
+    #[serde(borrow)]
+    pub function: Function<'a>,
+    /// A cache breakpoint, as a JSON object.
+    #[serde(borrow, default)]
+    pub cache_control: Option<&'a RawValue>,
+}
+
+/// `function` of a tool.
+#[derive(Debug, Deserialize)]
+pub struct Function<'a> {
+    /// The name.
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    /// What it does.
+    #[serde(borrow, default)]
+    pub description: Option<Text<'a>>,
+    /// A JSON schema.
+    #[serde(borrow, default)]
+    pub parameters: Option<&'a RawValue>,
+    /// Whether the arguments must fit the schema.
+    #[serde(default)]
+    pub strict: Option<bool>,
+}
+
+/// `tool_choice`.
+#[derive(Debug)]
+pub enum ToolChoice<'a> {
+    /// `auto`, `none` or `required`.
+    Mode(Text<'a>),
+    /// One function.
+    Named(NamedFunction<'a>),
+}
+
+/// `function` of a tool choice.
+#[derive(Debug, Deserialize)]
+pub struct NamedFunction<'a> {
+    /// The name.
+    #[serde(borrow)]
+    pub name: Text<'a>,
+}
+
+/// What `response_format` asks for.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub enum FormatType {
+    /// Text.
+    Text,
+    /// Any JSON object.
+    JsonObject,
+    /// JSON that fits `json_schema`.
+    JsonSchema,
+}
+
+/// `response_format`.
+#[derive(Debug, Deserialize)]
+pub struct ResponseFormat<'a> {
+    /// What is asked for.
+    #[serde(rename = "type")]
+    pub format_type: FormatType,
+    /// Name and schema, with [`FormatType::JsonSchema`].
+    #[serde(borrow, default)]
+    pub json_schema: Option<JsonSchema<'a>>,
+}
+
+/// `json_schema` of a response format.
+#[derive(Debug, Deserialize)]
+pub struct JsonSchema<'a> {
+    /// The name.
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    /// What it is for.
+    #[serde(borrow, default)]
+    pub description: Option<Text<'a>>,
+    /// The schema.
+    #[serde(borrow)]
+    pub schema: &'a RawValue,
+    /// Whether the answer must fit it.
+    #[serde(default)]
+    pub strict: Option<bool>,
+}
+
+/// A value that is a string or a sequence.
+enum TextOr<'a, T> {
+    Text(Text<'a>),
+    Several(Vec<T>),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<'de, T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> de::Visitor<'de> for Visitor<T> {
+            type Value = TextOr<'de, T>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a string or an array")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(TextOr::Text(Text(Cow::Borrowed(text))))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(TextOr::Text(Text(Cow::Owned(text.to_owned()))))
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = seq.next_element()? {
+                    items.push(item);
+                }
+                Ok(TextOr::Several(items))
+            }
+        }
+        deserializer.deserialize_any(Visitor(std::marker::PhantomData))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match TextOr::deserialize(deserializer)? {
+            TextOr::Text(text) => Self::Text(text),
+            TextOr::Several(parts) => Self::Parts(parts),
+        })
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Stop<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match TextOr::deserialize(deserializer)? {
+            TextOr::Text(text) => Self(vec![text]),
+            TextOr::Several(texts) => Self(texts),
+        })
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for ToolChoice<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = ToolChoice<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a string or an object")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(ToolChoice::Mode(Text(Cow::Borrowed(text))))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(ToolChoice::Mode(Text(Cow::Owned(text.to_owned()))))
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                #[derive(Deserialize)]
+                struct Named<'a> {
+                    #[serde(borrow)]
+                    function: NamedFunction<'a>,
+                }
+                let named = Named::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(ToolChoice::Named(named.function))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}

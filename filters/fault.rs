@@ -1,0 +1,359 @@
+//! The one error of the product: what went wrong, whose fault it is, and what the caller is told.
+//!
+//! Every module keeps a small error type of its own; it becomes a [`Fault`] in one `From`. Only this file
+//! knows which status, `type` and `code` belong together, and only `src/reply.rs` writes them out.
+
+use std::borrow::Cow;
+
+/// Who has to change something so that it does not happen again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Blame {
+    /// The request is wrong.
+    Caller,
+    /// A provider failed.
+    Upstream,
+    /// The gateway failed.
+    Us,
+}
+
+/// What kind of failure it is; decides the status and the words of the body.
+///
+/// Source: model-gateway 7; the `type` and `code` words are decisions 5 and 6.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// 400: a field is wrong.
+    Invalid,
+    /// 401: no key, or one that does not count.
+    Unauthenticated,
+    /// 402: no credit, or an allowance is used up.
+    Payment,
+    /// 403: known, but not allowed.
+    Forbidden,
+    /// 404: no such path.
+    NotFound,
+    /// 404: no such model.
+    ModelNotFound,
+    /// 405: the path exists, the method does not.
+    MethodNotAllowed,
+    /// 408: the request did not arrive in time.
+    RequestTimeout,
+    /// 410: archived, disabled or retired.
+    Gone,
+    /// 413: the body is over its limit.
+    TooLarge,
+    /// 415: not JSON, or encoded.
+    MediaType,
+    /// 429: over a limit of ours.
+    RateLimited,
+    /// 431: the head is over its limit.
+    HeadTooLarge,
+    /// 500: a bug or a broken part of ours.
+    Internal,
+    /// 502: no connection to the provider.
+    ConnectFailed,
+    /// 502: the provider failed in some other way.
+    UpstreamFailed,
+    /// 503: the provider is unavailable, overloaded or throttles.
+    UpstreamUnavailable,
+    /// 503: a part of ours is unavailable.
+    Unavailable,
+    /// 504: the provider took too long.
+    UpstreamTimeout,
+    /// 529: more requests at once than we take.
+    Overloaded,
+    /// An answer broke off after its first byte had gone to the client; only ever an event of a stream.
+    StreamTruncated,
+}
+
+/// One row of the table of kinds.
+struct Row {
+    status: u16,
+    kind: &'static str,
+    code: Option<&'static str>,
+    blame: Blame,
+    retryable: bool,
+}
+
+impl Kind {
+    const fn row(self) -> Row {
+        use Blame::{Caller, Upstream, Us};
+        const fn row(
+            status: u16,
+            kind: &'static str,
+            code: Option<&'static str>,
+            blame: Blame,
+            retryable: bool,
+        ) -> Row {
+            Row {
+                status,
+                kind,
+                code,
+                blame,
+                retryable,
+            }
+        }
+        const INVALID: &str = "invalid_request_error";
+        match self {
+            Self::Invalid => row(400, INVALID, None, Caller, false),
+            Self::Unauthenticated => row(401, INVALID, Some("invalid_api_key"), Caller, false),
+            Self::Payment => row(402, "billing_error", None, Caller, false),
+            Self::Forbidden => row(
+                403,
+                "permission_error",
+                Some("permission_denied"),
+                Caller,
+                false,
+            ),
+            Self::NotFound => row(404, INVALID, Some("not_found"), Caller, false),
+            Self::ModelNotFound => row(404, INVALID, Some("model_not_found"), Caller, false),
+            Self::MethodNotAllowed => row(405, INVALID, Some("method_not_allowed"), Caller, false),
+            Self::RequestTimeout => row(408, "timeout_error", Some("timeout"), Caller, true),
+            Self::Gone => row(410, INVALID, None, Caller, false),
+            Self::TooLarge => row(413, INVALID, Some("request_too_large"), Caller, false),
+            Self::MediaType => row(415, INVALID, Some("unsupported_media_type"), Caller, false),
+            Self::RateLimited => row(
+                429,
+                "rate_limit_error",
+                Some("rate_limit_exceeded"),
+                Caller,
+                true,
+            ),
+            Self::HeadTooLarge => row(431, INVALID, Some("headers_too_large"), Caller, false),
+            Self::Internal => row(500, "api_error", None, Us, true),
+            Self::ConnectFailed => row(
+                502,
+                "upstream_error",
+                Some("connect_failed"),
+                Upstream,
+                true,
+            ),
+            Self::UpstreamFailed => row(
+                502,
+                "upstream_error",
+                Some("all_providers_failed"),
+                Upstream,
+                true,
+            ),
+            Self::UpstreamUnavailable => row(
+                503,
+                "upstream_error",
+                Some("upstream_unavailable"),
+                Upstream,
+                true,
+            ),
+            Self::Unavailable => row(503, "api_error", Some("unavailable"), Us, true),
+            Self::UpstreamTimeout => row(
+                504,
+                "upstream_error",
+                Some("upstream_timeout"),
+                Upstream,
+                true,
+            ),
+            Self::Overloaded => row(529, "overloaded", Some("overloaded"), Us, true),
+            Self::StreamTruncated => row(
+                502,
+                "upstream_error",
+                Some("stream_truncated"),
+                Upstream,
+                true,
+            ),
+        }
+    }
+}
+
+/// What went wrong with one request.
+///
+/// `message` is for the caller: it names the field, what came and what is accepted, and never holds a secret,
+/// a key or an upstream's raw body. `detail` is for the log line alone, under the same ban on secrets.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Fault {
+    /// Decides status, `type` and default `code`.
+    pub kind: Kind,
+    /// For the caller.
+    pub message: Cow<'static, str>,
+    /// The field that is wrong, as a path such as `messages[2].content[0].type`.
+    pub param: Option<String>,
+    /// For the log.
+    pub detail: Cow<'static, str>,
+    /// How long the caller should wait, in seconds.
+    pub retry_after_s: Option<u32>,
+    code: Option<&'static str>,
+    status: Option<u16>,
+}
+
+impl Fault {
+    /// A fault of this kind with the caller's message.
+    pub fn new(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            param: None,
+            detail: Cow::Borrowed(""),
+            retry_after_s: None,
+            code: None,
+            status: None,
+        }
+    }
+
+    /// A 400 about one field.
+    pub fn invalid(param: impl Into<String>, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Kind::Invalid, message).with_param(param)
+    }
+
+    /// A 400 for a field whose behaviour is not built yet. Source: decisions 16.
+    pub fn not_supported_yet(param: impl Into<String>) -> Self {
+        let param = param.into();
+        Self::new(
+            Kind::Invalid,
+            format!("`{param}` is not supported yet: leave it out"),
+        )
+        .with_code("not_supported_yet")
+        .with_param(param)
+    }
+
+    /// The same, naming the field.
+    #[must_use]
+    pub fn with_param(mut self, param: impl Into<String>) -> Self {
+        self.param = Some(param.into());
+        self
+    }
+
+    /// The same, with a `code` other than the kind's own.
+    #[must_use]
+    pub fn with_code(mut self, code: &'static str) -> Self {
+        self.code = Some(code);
+        self
+    }
+
+    /// The same, with an upstream's own status where promises.md says that it is passed on.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// The same, with a line for the log.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
+        self.detail = detail.into();
+        self
+    }
+
+    /// The same, with a time to wait.
+    #[must_use]
+    pub fn with_retry_after_s(mut self, seconds: u32) -> Self {
+        self.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        self.status.unwrap_or(self.kind.row().status)
+    }
+
+    /// The `type` word of the compatible style.
+    pub fn error_type(&self) -> &'static str {
+        self.kind.row().kind
+    }
+
+    /// The `code` word, where there is one.
+    pub fn code(&self) -> Option<&'static str> {
+        self.code.or(self.kind.row().code)
+    }
+
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        self.kind.row().blame
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        self.kind.row().retryable
+    }
+
+    /// The body of the compatible style.
+    ///
+    /// Shape: `{"error":{"message","type","param","code"}}`. Source: model-gateway 7.
+    pub fn compatible_body(&self) -> Vec<u8> {
+        serde_json::json!({ "error": self.compatible_error() })
+            .to_string()
+            .into_bytes()
+    }
+
+    /// The inner object of the compatible style, for an error event that adds to it.
+    pub fn compatible_error(&self) -> serde_json::Value {
+        serde_json::json!({
+            "message": self.message,
+            "type": self.error_type(),
+            "param": self.param,
+            "code": self.code(),
+        })
+    }
+
+    /// The body of the alternative style.
+    ///
+    /// Shape: `{"type":"error","error":{"type","message"}}`. Source: model-gateway 7, facts 9.4.
+    pub fn alternative_body(&self) -> Vec<u8> {
+        let kind = match self.status() {
+            401 => "authentication_error",
+            402 => "billing_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            408 | 504 => "timeout_error",
+            413 => "request_too_large",
+            429 => "rate_limit_error",
+            529 => "overloaded_error",
+            400..=499 => "invalid_request_error",
+            _ => "api_error",
+        };
+        serde_json::json!({ "type": "error", "error": { "type": kind, "message": self.message } })
+            .to_string()
+            .into_bytes()
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} {}: {}",
+            self.status(),
+            self.error_type(),
+            self.message
+        )
+    }
+}
+
+impl std::error::Error for Fault {}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn compatible_body_has_all_four_members() {
+        let fault = Fault::invalid("n", "`n` is 0; 1 to 128 are accepted");
+        let body: serde_json::Value = serde_json::from_slice(&fault.compatible_body()).unwrap();
+        assert_eq!(body["error"]["param"], "n");
+        assert_eq!(body["error"]["type"], "invalid_request_error");
+        assert!(body["error"]["code"].is_null());
+        assert_eq!(body["error"].as_object().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn a_field_not_built_yet_is_a_400_with_its_own_code() {
+        let fault = Fault::not_supported_yet("prompt");
+        assert_eq!(
+            (fault.status(), fault.code()),
+            (400, Some("not_supported_yet"))
+        );
+    }
+
+    #[test]
+    fn alternative_body_says_overloaded_for_529() {
+        let body = Fault::new(Kind::Overloaded, "busy").alternative_body();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["error"]["type"], "overloaded_error");
+    }
+}

@@ -1,0 +1,16 @@
+//! One pass over a JSON text: is it well formed and within limits, and where does each member stand.
+//!
+//! [`Walker`] is a pull parser that borrows: strings and numbers come back as slices of the text, values that
+//! nobody acts on are skipped at the speed of a scan, and nothing is allocated but for keys or strings that
+//! hold escapes. It refuses what the product refuses everywhere (decisions 17): more than [`MAX_DEPTH`] levels,
+//! also in values that are skipped, and halves of surrogate pairs. It does not build trees; translation between
+//! conventions uses `serde_json` on the same bytes.
+
+mod text;
+mod walk;
+
+pub use text::{Str, write_escaped};
+pub use walk::{Error, Type, Walker, What};
+
+/// How many levels of arrays and objects a text may have. Source: decisions 17.
+pub const MAX_DEPTH: u32 = 128;

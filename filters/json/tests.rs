@@ -1,0 +1,129 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+use proptest::prelude::*;
+
+use super::*;
+
+fn accepts(text: &str) -> Result<(), Error> {
+    let mut walker = Walker::over(text);
+    walker.skip()?;
+    walker.end()
+}
+
+#[test]
+fn the_deepest_accepted_text_has_128_levels() {
+    assert!(accepts(&format!("{}{}", "[".repeat(128), "]".repeat(128))).is_ok());
+    let deeper = format!("{}{}", "[".repeat(129), "]".repeat(129));
+    assert_eq!(accepts(&deeper).unwrap_err().what, What::TooDeep);
+}
+
+#[test]
+fn a_hundred_thousand_levels_do_not_reach_the_end_of_the_stack() {
+    assert_eq!(
+        accepts(&"[".repeat(100_000)).unwrap_err().what,
+        What::TooDeep
+    );
+    assert_eq!(
+        accepts(&"{\"a\":".repeat(100_000)).unwrap_err().what,
+        What::TooDeep
+    );
+}
+
+#[test]
+fn halves_of_surrogate_pairs_are_refused() {
+    for lone in [
+        r#""\ud800""#,
+        r#""\udc00""#,
+        r#""\ud800\u0041""#,
+        r#""\ud800x""#,
+        r#"{"\ud800":1}"#,
+    ] {
+        assert_eq!(
+            accepts(lone).unwrap_err().what,
+            What::LoneSurrogate,
+            "{lone}"
+        );
+    }
+    assert!(accepts(r#""\ud83d\ude00""#).is_ok());
+}
+
+#[test]
+fn what_json_forbids_is_refused() {
+    for bad in [
+        "",
+        " ",
+        "{",
+        "[1,]",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{a:1}",
+        "01",
+        "+1",
+        "1.",
+        ".5",
+        "1e",
+        "NaN",
+        "Infinity",
+        "tru",
+        "nul",
+        "\"\\x\"",
+        "\"\u{1}\"",
+        "\"a",
+        "[1 2]",
+        "1 2",
+        "{\"a\":1,}",
+        "\u{feff}1",
+        "-",
+        "\"\\u12\"",
+    ] {
+        assert!(accepts(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn keys_are_compared_without_their_escapes() {
+    let mut keys = Vec::new();
+    Walker::over(r#"{"mod\u0065l":1,"n":[2,{"x":3}]}"#)
+        .object(|walker, key| {
+            keys.push((key.into_owned(), walker.skip()?.to_owned()));
+            Ok::<(), Error>(())
+        })
+        .unwrap();
+    assert_eq!(
+        keys,
+        [
+            ("model".into(), "1".into()),
+            ("n".into(), "[2,{\"x\":3}]".into())
+        ]
+    );
+}
+
+#[test]
+fn a_value_of_another_type_is_told_from_broken_json() {
+    assert_eq!(Walker::over("12").string().unwrap_err().what, What::Type);
+    assert_eq!(Walker::over("?").string().unwrap_err().what, What::Syntax);
+}
+
+proptest! {
+    #[test]
+    fn it_accepts_what_serde_json_accepts(text in r#"[\[\]{}:,"\\a-fu0-9eE.+ \-trl]{0,24}"#) {
+        let theirs = serde_json::from_str::<serde_json::Value>(&text);
+        // serde_json answers numbers beyond f64 with an error; they are JSON all the same.
+        let beyond_f64 = theirs.as_ref().is_err_and(|e| e.to_string().contains("out of range"));
+        prop_assert_eq!(accepts(&text).is_ok(), theirs.is_ok() || beyond_f64, "{}", text);
+    }
+
+    #[test]
+    fn escaping_and_unescaping_give_the_text_back(text in any::<String>()) {
+        let mut json = Vec::new();
+        Str::Plain(&text).write(&mut json);
+        let json = String::from_utf8(json).unwrap();
+        let mut walker = Walker::over(&json);
+        prop_assert_eq!(walker.string().unwrap().unescaped(), text.as_str());
+        prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+    }
+}

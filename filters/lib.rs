@@ -1,0 +1,24 @@
+//! What Weirgate decides, as pure functions: no Pingora, no tokio, no sockets, files, clocks or randomness.
+//!
+//! Time, random numbers and settings are passed in, so everything a rule can be wrong about is tested here
+//! without a proxy. Cargo keeps the crate pure: its manifest lists nothing that could do I/O.
+//!
+//! | module | decides |
+//! |---|---|
+//! | [`fault`] | what went wrong, whose fault it is, what the caller is told |
+//! | [`json`] | one pass over a JSON text: well formed, within limits, where each member stands |
+//! | [`sse`] | where the events of an event stream begin and end |
+//! | [`auth`] | who calls |
+//! | [`chat`] | the public chat shapes: what a request may say, what an answer looks like |
+//! | [`routing`] | which providers are tried, in which order |
+//! | [`money`] | what it costs, exactly |
+//! | [`providers`] | each provider family's wire, both ways |
+//!
+//! Layers: `auth` and `money` are islands that know only `fault`; `providers` know `chat`, `json` and `sse`,
+//! never each other and never `routing`; `routing` never knows `providers`.
+
+pub mod chat;
+pub mod fault;
+pub mod json;
+pub mod providers;
+pub mod sse;
