@@ -17,6 +17,7 @@ pub mod failure;
 //QUIRKS
 
 pub use failure::{Failure, FailureKind};
+pub mod quirks;
 pub use quirks::Quirks;
 
 /// A provider family.
