@@ -1,0 +1,18 @@
+//! The gateway from outside: every test talks to it over a socket. Modules mirror the rows of the route table.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "support code is shared by several test binaries"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod support_selftest;

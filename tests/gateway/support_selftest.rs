@@ -1,0 +1,1 @@
+//! The test support itself: each thing a script can do, seen by the raw client.

@@ -1,0 +1,453 @@
+//! A client that sends exact bytes and keeps exact bytes, with times.
+//!
+//! HTTP/1.1 over one blocking connection: keep-alive, chunked decoding with the time of every chunk,
+//! early hang-up. It adds nothing to a request but what [`Ask`] shows.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::PATIENCE;
+use super::sse;
+
+/// A request in the making.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+    chunk_bytes: Option<usize>,
+}
+
+impl Ask {
+    /// A request without headers (but `Host`) and body.
+    pub fn new(method: &str, path: &str) -> Ask {
+        let headers = vec![("Host".to_owned(), "localhost".to_owned())];
+        let (method, path) = (method.to_owned(), path.to_owned());
+        Ask {
+            method,
+            path,
+            headers,
+            body: Vec::new(),
+            chunk_bytes: None,
+        }
+    }
+
+    /// `GET path`.
+    pub fn get(path: &str) -> Ask {
+        Ask::new("GET", path)
+    }
+
+    /// `POST path` with a JSON body, which may be any text.
+    pub fn post(path: &str, body: impl AsRef<[u8]>) -> Ask {
+        Ask::new("POST", path)
+            .header("Content-Type", "application/json")
+            .body(body)
+    }
+
+    /// One more header; the same name may come again.
+    pub fn header(mut self, name: &str, value: &str) -> Ask {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Takes out every header of that name, `Host` too.
+    pub fn without(mut self, name: &str) -> Ask {
+        self.headers
+            .retain(|(given, _)| !given.eq_ignore_ascii_case(name));
+        self
+    }
+
+    /// `Authorization: Bearer key`.
+    pub fn key(self, key: &str) -> Ask {
+        self.header("Authorization", &format!("Bearer {key}"))
+    }
+
+    /// The body; sent under `Content-Length` unless [`Ask::chunked`] or a length is already given.
+    pub fn body(mut self, body: impl AsRef<[u8]>) -> Ask {
+        self.body = body.as_ref().to_vec();
+        self
+    }
+
+    /// Sends the body in chunks of so many bytes.
+    pub fn chunked(mut self, bytes: usize) -> Ask {
+        self.chunk_bytes = Some(bytes.max(1));
+        self
+    }
+
+    /// The exact bytes that go out.
+    pub fn wire(&self) -> Vec<u8> {
+        let mut wire = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
+        for (name, value) in &self.headers {
+            wire.push_str(&format!("{name}: {value}\r\n"));
+        }
+        let has_length = self
+            .headers
+            .iter()
+            .any(|(n, _)| n.eq_ignore_ascii_case("content-length"));
+        if self.chunk_bytes.is_some() {
+            wire.push_str("Transfer-Encoding: chunked\r\n");
+        } else if !has_length && (!self.body.is_empty() || self.method == "POST") {
+            wire.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
+        }
+        let mut wire = (wire + "\r\n").into_bytes();
+        match self.chunk_bytes {
+            None => wire.extend_from_slice(&self.body),
+            Some(bytes) => {
+                for chunk in self.body.chunks(bytes) {
+                    wire.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+                    wire.extend_from_slice(chunk);
+                    wire.extend_from_slice(b"\r\n");
+                }
+                wire.extend_from_slice(b"0\r\n\r\n");
+            }
+        }
+        wire
+    }
+}
+
+/// A status line and headers.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// The status.
+    pub status: u16,
+    /// Every header in order, names as sent.
+    pub headers: Vec<(String, String)>,
+    /// When the head was complete.
+    pub at: Instant,
+}
+
+impl Head {
+    /// The first header of that name, case ignored.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self
+            .headers
+            .iter()
+            .find(|(given, _)| given.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// How many headers have that name.
+    pub fn count(&self, name: &str) -> usize {
+        self.headers
+            .iter()
+            .filter(|(given, _)| given.eq_ignore_ascii_case(name))
+            .count()
+    }
+}
+
+/// A piece of a body: one chunk of chunked framing, or what one read gave otherwise.
+#[derive(Clone, Debug)]
+pub struct Chunk {
+    /// When it was complete.
+    pub at: Instant,
+    /// Its bytes, framing removed.
+    pub bytes: Vec<u8>,
+}
+
+/// How a reply ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// As its framing announced.
+    Complete,
+    /// The peer closed before that; for a reply without framing this is the only end there is.
+    Closed,
+    /// The peer reset the connection.
+    Reset,
+}
+
+/// A whole reply.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The informational heads before it.
+    pub informational: Vec<Head>,
+    /// Its head.
+    pub head: Head,
+    /// Its body piece by piece.
+    pub chunks: Vec<Chunk>,
+    /// Its body.
+    pub body: Vec<u8>,
+    /// How it ended.
+    pub end: End,
+}
+
+impl Answer {
+    /// The status.
+    pub fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    /// The first header of that name, case ignored.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.header(name)
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("the body is UTF-8")
+    }
+
+    /// The body as JSON; fails the test when it is not.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
+    }
+
+    /// The body as an event stream.
+    pub fn events(&self) -> sse::Stream {
+        sse::parse(&self.body)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Framing {
+    Nothing,
+    Length(usize),
+    Chunks,
+    UntilClose,
+}
+
+/// One connection; dropping it hangs up.
+pub struct Client {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    framing: Framing,
+    ended: Option<End>,
+    asked_head: bool,
+}
+
+/// Sends one request on a connection of its own and reads the whole reply.
+pub fn ask(address: SocketAddr, ask: &Ask) -> Answer {
+    Client::connect(address).ask(ask)
+}
+
+impl Client {
+    /// Connects; every read fails the test after [`PATIENCE`].
+    pub fn connect(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).expect("connecting to loopback");
+        stream.set_nodelay(true).expect("TCP_NODELAY");
+        stream
+            .set_read_timeout(Some(PATIENCE))
+            .expect("a read timeout");
+        let (buffer, framing) = (Vec::new(), Framing::Nothing);
+        Client {
+            stream,
+            buffer,
+            framing,
+            ended: None,
+            asked_head: false,
+        }
+    }
+
+    /// Sends a request and reads the whole reply.
+    pub fn ask(&mut self, ask: &Ask) -> Answer {
+        self.send(ask);
+        self.answer()
+    }
+
+    /// Sends a request. A peer that answers early and closes does not fail the test here.
+    pub fn send(&mut self, ask: &Ask) {
+        self.asked_head = ask.method == "HEAD";
+        self.send_bytes(ask.wire());
+    }
+
+    /// Sends these bytes.
+    pub fn send_bytes(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.stream.write_all(bytes.as_ref());
+    }
+
+    /// Reads the whole reply to what was sent.
+    pub fn answer(&mut self) -> Answer {
+        let mut informational = Vec::new();
+        let head = loop {
+            let head = self.head();
+            if head.status >= 200 {
+                break head;
+            }
+            informational.push(head);
+        };
+        let mut chunks = Vec::new();
+        while let Some(chunk) = self.chunk() {
+            chunks.push(chunk);
+        }
+        let body = chunks
+            .iter()
+            .flat_map(|chunk| chunk.bytes.iter().copied())
+            .collect();
+        Answer {
+            informational,
+            head,
+            chunks,
+            body,
+            end: self.end(),
+        }
+    }
+
+    /// Reads the next head; fails the test when there is none.
+    pub fn head(&mut self) -> Head {
+        self.try_head()
+            .unwrap_or_else(|end| panic!("no head: {end:?} after {:?}", self.buffer))
+    }
+
+    /// Reads the next head, or says how the connection ended instead.
+    pub fn try_head(&mut self) -> Result<Head, End> {
+        let end = loop {
+            if let Some(end) = self
+                .buffer
+                .windows(4)
+                .position(|window| window == b"\r\n\r\n")
+            {
+                break end;
+            }
+            self.read_more()?;
+        };
+        let text: Vec<u8> = self.buffer.drain(..end + 4).collect();
+        let head = parse_head(&String::from_utf8_lossy(&text));
+        self.framing = framing(&head, self.asked_head);
+        self.ended = None;
+        Ok(head)
+    }
+
+    /// Reads the next piece of the body; `None` at its end (see [`Client::end`]).
+    pub fn chunk(&mut self) -> Option<Chunk> {
+        if self.ended.is_some() {
+            return None;
+        }
+        match self.next_piece() {
+            Ok(Some(bytes)) => Some(Chunk {
+                at: Instant::now(),
+                bytes,
+            }),
+            Ok(None) => {
+                self.ended = Some(End::Complete);
+                None
+            }
+            Err(end) => {
+                self.ended = Some(end);
+                None
+            }
+        }
+    }
+
+    /// How the reply read last ended.
+    pub fn end(&self) -> End {
+        self.ended.expect("the reply was read to its end")
+    }
+
+    /// Everything the peer still sends until it closes, as it stands on the wire.
+    pub fn rest(&mut self) -> (Vec<u8>, End) {
+        let end = loop {
+            if let Err(end) = self.read_more() {
+                break end;
+            }
+        };
+        (std::mem::take(&mut self.buffer), end)
+    }
+
+    /// Hangs up with a reset instead of an orderly close.
+    pub fn reset(self) {
+        let socket = tokio::net::TcpSocket::from_std_stream(self.stream);
+        socket.set_zero_linger().expect("SO_LINGER 0");
+    }
+
+    /// Says that nothing more will be sent; replies can still be read.
+    pub fn half_close(&mut self) {
+        self.stream.shutdown(Shutdown::Write).expect("half close");
+    }
+
+    fn next_piece(&mut self) -> Result<Option<Vec<u8>>, End> {
+        match self.framing {
+            Framing::Nothing | Framing::Length(0) => Ok(None),
+            Framing::Length(left) => {
+                if self.buffer.is_empty() {
+                    self.read_more()?;
+                }
+                let piece: Vec<u8> = self.buffer.drain(..left.min(self.buffer.len())).collect();
+                self.framing = Framing::Length(left - piece.len());
+                Ok(Some(piece))
+            }
+            Framing::UntilClose => {
+                if self.buffer.is_empty() {
+                    self.read_more()?;
+                }
+                Ok(Some(std::mem::take(&mut self.buffer)))
+            }
+            Framing::Chunks => self.next_chunk(),
+        }
+    }
+
+    fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, End> {
+        let line = self.read_line()?;
+        let size = line.split(';').next().unwrap_or_default().trim();
+        let size = usize::from_str_radix(size, 16).unwrap_or_else(|e| panic!("{e}: {line:?}"));
+        if size == 0 {
+            while !self.read_line()?.is_empty() {}
+            return Ok(None);
+        }
+        while self.buffer.len() < size + 2 {
+            self.read_more()?;
+        }
+        let mut chunk: Vec<u8> = self.buffer.drain(..size + 2).collect();
+        assert!(chunk.ends_with(b"\r\n"), "a chunk ends with CRLF");
+        chunk.truncate(size);
+        Ok(Some(chunk))
+    }
+
+    fn read_line(&mut self) -> Result<String, End> {
+        loop {
+            if let Some(end) = self.buffer.windows(2).position(|window| window == b"\r\n") {
+                let line: Vec<u8> = self.buffer.drain(..end + 2).collect();
+                return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
+            }
+            self.read_more()?;
+        }
+    }
+
+    fn read_more(&mut self) -> Result<(), End> {
+        let mut bytes = [0; 64 * 1024];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => Err(End::Closed),
+            Ok(read) => {
+                self.buffer.extend_from_slice(&bytes[..read]);
+                Ok(())
+            }
+            Err(e) if e.kind() == ErrorKind::ConnectionReset => Err(End::Reset),
+            Err(e) => panic!(
+                "reading: {e}; so far: {:?}",
+                String::from_utf8_lossy(&self.buffer)
+            ),
+        }
+    }
+}
+
+fn parse_head(text: &str) -> Head {
+    let mut lines = text.trim_end().split("\r\n");
+    let status_line = lines.next().unwrap_or_default();
+    let status = status_line
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    let header = |line: &str| {
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+        (name.to_owned(), value.trim().to_owned())
+    };
+    Head {
+        status: status.unwrap_or_else(|| panic!("not a status line: {status_line:?}")),
+        headers: lines.map(header).collect(),
+        at: Instant::now(),
+    }
+}
+
+fn framing(head: &Head, asked_head: bool) -> Framing {
+    if asked_head || head.status < 200 || head.status == 204 || head.status == 304 {
+        Framing::Nothing
+    } else if head.header("transfer-encoding").is_some() {
+        Framing::Chunks
+    } else if let Some(length) = head.header("content-length") {
+        Framing::Length(length.parse().expect("a content-length"))
+    } else {
+        Framing::UntilClose
+    }
+}

@@ -1,0 +1,22 @@
+//! What every integration test stands on: a scripted upstream, a raw client, readers of what came back.
+//!
+//! | module | gives |
+//! |---|---|
+//! | [`script`] | what an upstream does with a connection, step by step: [`script::Reply`] |
+//! | [`upstream`] | a server on a loopback port that plays scripts and records what it saw |
+//! | [`client`] | a client that sends exact bytes and keeps exact bytes, with times |
+//! | [`sse`] | the events of an event-stream text |
+//!
+//! All of it blocks and is used from plain `#[test]` functions. Tests wait for what they want to see
+//! (`wait_requests`, `wait_closed`, [`script::Gate`]), they never sleep; a wait that is not fulfilled
+//! within [`PATIENCE`] fails the test with what was awaited.
+
+pub mod client;
+pub mod script;
+pub mod sse;
+pub mod upstream;
+
+use std::time::Duration;
+
+/// How long a test waits for something that must happen before it fails.
+pub const PATIENCE: Duration = Duration::from_secs(20);
