@@ -5,6 +5,7 @@
 //! chunks or as one whole reply. No provider's name stands in here.
 
 pub mod call;
+pub mod check;
 pub mod delta;
 pub mod request;
 pub mod usage;

@@ -13,11 +13,12 @@ use crate::chat::request::Request;
 use crate::fault::Fault;
 use crate::sse::Event;
 
+pub mod anthropic;
 pub mod failure;
-//QUIRKS
+pub mod google;
+pub mod quirks;
 
 pub use failure::{Failure, FailureKind};
-pub mod quirks;
 pub use quirks::Quirks;
 
 /// A provider family.

@@ -1,0 +1,1 @@
+//! The 400 rules of a chat completion request.
