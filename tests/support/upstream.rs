@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use tokio::net::TcpSocket;
 use tokio::sync::watch;
 
 use super::PATIENCE;
@@ -238,10 +239,28 @@ impl Drop for Upstream {
     }
 }
 
-/// A loopback address where nobody listens: connecting is refused.
-pub fn closed_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
-    listener.local_addr().expect("a bound address")
+/// A loopback port that refuses connections, kept from everybody else as long as this lives.
+pub struct ClosedPort(TcpSocket);
+
+impl ClosedPort {
+    /// Takes a free port: bound, never listened on.
+    pub fn take() -> ClosedPort {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket
+            .bind(SocketAddr::from(([127, 0, 0, 1], 0)))
+            .expect("a free loopback port");
+        ClosedPort(socket)
+    }
+
+    /// Where connecting is refused.
+    pub fn address(&self) -> SocketAddr {
+        self.0.local_addr().expect("a bound address")
+    }
+
+    /// `http://ADDRESS`, the base of a URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address())
+    }
 }
 
 fn start(plan: Plan) -> Upstream {
