@@ -126,17 +126,24 @@ impl Connection {
                     return After::Over;
                 }
             };
-            if matches!(step, Step::Reset) {
-                let _ = self.stream.set_zero_linger();
-                return After::Over;
-            }
-            if matches!(step, Step::Close) && watches {
-                // Bytes still unread would turn the orderly close into a reset.
-                until_closed(&mut reader, &mut self.buffer).await;
-                self.shared.peer_closed(self.number);
-            }
-            if after == After::Over {
-                return After::Over;
+            match (step, after) {
+                (Step::Reset, _) => {
+                    let _ = self.stream.set_zero_linger();
+                    return After::Over;
+                }
+                (Step::Close, _) => {
+                    if watches {
+                        // Bytes still unread would turn the orderly close into a reset.
+                        until_closed(&mut reader, &mut self.buffer).await;
+                        self.shared.peer_closed(self.number);
+                    }
+                    return After::Over;
+                }
+                (_, After::Over) => {
+                    self.shared.peer_closed(self.number);
+                    return After::Over;
+                }
+                (_, After::Open) => {}
             }
         }
         After::Open
