@@ -7,5 +7,9 @@
 pub mod call;
 pub mod check;
 pub mod delta;
+pub mod envelope;
+pub mod fold;
 pub mod request;
+pub mod stream;
+mod tools;
 pub mod usage;

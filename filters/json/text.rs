@@ -21,6 +21,13 @@ impl<'a> Str<'a> {
         }
     }
 
+    /// Its length as written, in bytes.
+    pub fn len(self) -> usize {
+        match self {
+            Self::Raw(text) | Self::Plain(text) => text.len(),
+        }
+    }
+
     /// The text without escapes. Cost: allocates only where there are escapes.
     pub fn unescaped(self) -> Cow<'a, str> {
         match self {
