@@ -32,12 +32,23 @@ struct Choice {
     finish: Option<Finish>,
 }
 
-const LISTS: [&str; 4] = ["reasoning_details", "vendor_native_blocks", "annotations", "images"];
+const LISTS: [&str; 4] = [
+    "reasoning_details",
+    "vendor_native_blocks",
+    "annotations",
+    "images",
+];
 
 impl Fold {
     /// A reply that answers as `envelope` says.
     pub fn new(envelope: Envelope) -> Self {
-        Self { envelope, choices: Vec::new(), top_level: Vec::new(), usage: None, output_bytes: 0 }
+        Self {
+            envelope,
+            choices: Vec::new(),
+            top_level: Vec::new(),
+            usage: None,
+            output_bytes: 0,
+        }
     }
 
     /// The usage reported.
@@ -119,10 +130,16 @@ impl Choice {
             bytes += text.len() as u64;
             text.write_inside(kept);
         }
-        let lists =
-            [delta.reasoning_details, delta.native_blocks, delta.annotations, delta.images];
+        let lists = [
+            delta.reasoning_details,
+            delta.native_blocks,
+            delta.annotations,
+            delta.images,
+        ];
         for (list, kept) in lists.into_iter().zip(&mut self.lists) {
-            let Some(list) = list.filter(|list| !list.is_empty()) else { continue };
+            let Some(list) = list.filter(|list| !list.is_empty()) else {
+                continue;
+            };
             if !kept.is_empty() {
                 kept.push(b',');
             }
@@ -136,7 +153,9 @@ impl Choice {
             self.extra.push(((*key).into(), (*value).into()));
         }
         for tool in delta.tools {
-            let Some(piece) = self.tools.take(tool) else { continue };
+            let Some(piece) = self.tools.take(tool) else {
+                continue;
+            };
             bytes += piece.arguments.len() as u64;
             if let Some(opening) = piece.opening {
                 self.calls.push((opening, Vec::new()));
@@ -208,7 +227,14 @@ impl Choice {
             out.extend_from_slice(b",\"function\":{\"name\":");
             write_quoted(opening.name.as_bytes(), out);
             out.extend_from_slice(b",\"arguments\":");
-            write_quoted(if arguments.is_empty() { b"{}" } else { arguments }, out);
+            write_quoted(
+                if arguments.is_empty() {
+                    b"{}"
+                } else {
+                    arguments
+                },
+                out,
+            );
             out.extend_from_slice(b"}},");
         }
         close_list(out);
@@ -223,7 +249,9 @@ impl Sink for Fold {
     }
 
     fn delta(&mut self, delta: &Delta<'_>) {
-        let Some(choice) = self.choice(delta.index) else { return };
+        let Some(choice) = self.choice(delta.index) else {
+            return;
+        };
         if choice.finish.is_none() {
             self.output_bytes += choice.take(delta);
         }

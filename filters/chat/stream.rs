@@ -83,7 +83,12 @@ impl Stream {
     /// `usage` and `metadata` are JSON objects. `choices` of the last chunk is empty where the client asked for a
     /// usage chunk, else it holds one empty delta. Source: decisions 1.
     pub fn complete(&mut self, usage: &str, metadata: &str, is_usage_asked: bool) {
-        let open: Vec<u32> = self.choices.iter().filter(|c| !c.is_finished).map(|c| c.index).collect();
+        let open: Vec<u32> = self
+            .choices
+            .iter()
+            .filter(|c| !c.is_finished)
+            .map(|c| c.index)
+            .collect();
         for index in open {
             self.finish(index, Finish::Stop);
         }
@@ -112,7 +117,12 @@ impl Stream {
             return at;
         }
         let tools = Tools::new(&self.envelope, index);
-        self.choices.push(Choice { index, has_role: false, is_finished: false, tools });
+        self.choices.push(Choice {
+            index,
+            has_role: false,
+            is_finished: false,
+            tools,
+        });
         self.choices.len() - 1
     }
 
@@ -120,7 +130,8 @@ impl Stream {
     fn open_chunk(&mut self) {
         if self.head.is_empty() {
             self.head.extend_from_slice(b"data: ");
-            self.envelope.write_head("chat.completion.chunk", &mut self.head);
+            self.envelope
+                .write_head("chat.completion.chunk", &mut self.head);
         }
         self.out.extend_from_slice(&self.head);
         if self.top_level_is_new {
@@ -172,8 +183,12 @@ impl Stream {
 
     fn tool(&mut self, index: u32, delta: &ToolDelta<'_>) {
         let at = self.choice(index);
-        let Some(choice) = self.choices.get_mut(at) else { return };
-        let Some(piece) = choice.tools.take(delta) else { return };
+        let Some(choice) = self.choices.get_mut(at) else {
+            return;
+        };
+        let Some(piece) = choice.tools.take(delta) else {
+            return;
+        };
         self.has_content = true;
         self.output_bytes += piece.arguments.len() as u64;
         self.chunk(index, None, None, |out| {
@@ -183,16 +198,22 @@ impl Stream {
 
     fn fill_arguments(&mut self, index: u32, key: Option<u64>) {
         let at = self.choice(index);
-        let Some(choice) = self.choices.get_mut(at) else { return };
+        let Some(choice) = self.choices.get_mut(at) else {
+            return;
+        };
         for number in choice.tools.close(key) {
-            self.chunk(index, None, None, |out| write_piece(number, None, "{}", out));
+            self.chunk(index, None, None, |out| {
+                write_piece(number, None, "{}", out)
+            });
         }
     }
 
     fn finish(&mut self, index: u32, finish: Finish) {
         self.fill_arguments(index, None);
         let at = self.choice(index);
-        let Some(choice) = self.choices.get_mut(at) else { return };
+        let Some(choice) = self.choices.get_mut(at) else {
+            return;
+        };
         choice.is_finished = true;
         let finish = choice.tools.finish(finish);
         self.has_content = true;
@@ -210,8 +231,10 @@ impl Sink for Stream {
     fn delta(&mut self, delta: &Delta<'_>) {
         let index = delta.index;
         let at = self.choice(index);
-        let Some((has_role, is_finished)) =
-            self.choices.get(at).map(|choice| (choice.has_role, choice.is_finished))
+        let Some((has_role, is_finished)) = self
+            .choices
+            .get(at)
+            .map(|choice| (choice.has_role, choice.is_finished))
         else {
             return;
         };
@@ -274,8 +297,12 @@ impl Members {
     fn of(delta: &Delta<'_>) -> Self {
         let texts = [delta.content, delta.reasoning, delta.refusal];
         let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
-        let lists =
-            [delta.reasoning_details, delta.native_blocks, delta.annotations, delta.images];
+        let lists = [
+            delta.reasoning_details,
+            delta.native_blocks,
+            delta.annotations,
+            delta.images,
+        ];
         let has_lists = lists.iter().flatten().any(|list| !list.is_empty());
         let is_content = bytes > 0 || has_lists;
         Self {
@@ -286,10 +313,15 @@ impl Members {
     }
 
     fn write(&self, delta: &Delta<'_>, out: &mut Vec<u8>) {
-        let texts =
-            [("content", delta.content), ("reasoning", delta.reasoning), ("refusal", delta.refusal)];
+        let texts = [
+            ("content", delta.content),
+            ("reasoning", delta.reasoning),
+            ("refusal", delta.refusal),
+        ];
         for (key, text) in texts {
-            let Some(text) = text.filter(|text| !text.is_empty()) else { continue };
+            let Some(text) = text.filter(|text| !text.is_empty()) else {
+                continue;
+            };
             write_key(key, out);
             text.write(out);
             out.push(b',');
@@ -301,7 +333,9 @@ impl Members {
             ("images", delta.images),
         ];
         for (key, list) in lists {
-            let Some(list) = list.filter(|list| !list.is_empty()) else { continue };
+            let Some(list) = list.filter(|list| !list.is_empty()) else {
+                continue;
+            };
             write_key(key, out);
             out.push(b'[');
             out.extend_from_slice(list.as_bytes());

@@ -61,10 +61,19 @@ impl Opening {
 
 impl Tools {
     pub(super) fn new(envelope: &Envelope, index: u32) -> Self {
-        let unique: String = envelope.id.chars().filter(char::is_ascii_alphanumeric).collect();
+        let unique: String = envelope
+            .id
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .collect();
         let start = unique.len().saturating_sub(20);
         let prefix = format!("call_{}{index}", unique.get(start..).unwrap_or_default());
-        Self { calls: Vec::new(), opened: 0, ids: HashSet::new(), prefix }
+        Self {
+            calls: Vec::new(),
+            opened: 0,
+            ids: HashSet::new(),
+            prefix,
+        }
     }
 
     /// Takes a piece; `None` where nothing goes out yet.
@@ -82,7 +91,11 @@ impl Tools {
         }
         if let Some(number) = call.number {
             call.has_arguments |= !arguments.is_empty();
-            return (!arguments.is_empty()).then_some(Piece { number, opening: None, arguments });
+            return (!arguments.is_empty()).then_some(Piece {
+                number,
+                opening: None,
+                arguments,
+            });
         }
         if id.is_some() {
             call.id = id;
@@ -97,7 +110,15 @@ impl Tools {
         let extra_content = call.extra_content.clone();
         let asked = call.id.take();
         let id = self.unique(asked, number);
-        Some(Piece { number, opening: Some(Opening { id, name, extra_content }), arguments })
+        Some(Piece {
+            number,
+            opening: Some(Opening {
+                id,
+                name,
+                extra_content,
+            }),
+            arguments,
+        })
     }
 
     /// Closes one call, or all; answers the numbers of those whose arguments have to become `{}`.

@@ -14,6 +14,7 @@ use crate::fault::Fault;
 use crate::sse::Event;
 
 pub mod anthropic;
+pub mod compatible;
 pub mod failure;
 pub mod google;
 pub mod quirks;
