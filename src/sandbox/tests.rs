@@ -1,0 +1,322 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+//! What the sandbox answers, without a socket; `tests/gateway/sandbox.rs` has it on the wire.
+
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::ask::Ask;
+use super::schema::example;
+
+fn ask(extra: Value) -> Ask {
+    let mut body = json!({
+        "model": "sandbox-chat",
+        "messages": [{"role": "system", "content": "x"}, {"role": "user", "content": "hello there"}],
+    });
+    body.as_object_mut()
+        .unwrap()
+        .extend(extra.as_object().unwrap().clone());
+    Ask::parse(body.to_string().as_bytes()).unwrap()
+}
+
+fn whole(extra: Value) -> Value {
+    Answer::new(&ask(extra)).whole()
+}
+
+fn tool(name: &str) -> Value {
+    let parameters = json!({
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+        "required": ["city"],
+    });
+    json!({"type": "function", "function": {"name": name, "parameters": parameters}})
+}
+
+fn called(answer: &Value) -> Vec<&str> {
+    let calls = answer["choices"][0]["message"]["tool_calls"].as_array();
+    calls
+        .into_iter()
+        .flatten()
+        .map(|call| call["function"]["name"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn the_last_user_text_is_echoed() {
+    let choice = &whole(json!({}))["choices"][0];
+    assert_eq!(choice["message"]["content"], "You said: hello there");
+    assert_eq!(choice["finish_reason"], "stop");
+}
+
+#[test]
+fn parts_are_joined_and_other_parts_ignored() {
+    let parts = json!([{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}]);
+    let answer = whole(json!({"messages": [{"role": "user", "content": parts}]}));
+    assert_eq!(answer["choices"][0]["message"]["content"], "You said: a\nb");
+}
+
+#[test]
+fn a_long_text_is_echoed_in_part() {
+    let answer = whole(json!({"messages": [{"role": "user", "content": "é".repeat(5000)}]}));
+    let content = answer["choices"][0]["message"]["content"].as_str().unwrap();
+    assert_eq!(content.chars().count(), "You said: ".len() + 400);
+}
+
+#[test]
+fn usage_adds_up() {
+    // Messages: 3 + 1 ("x") and 3 + 3 ("hello there"); answer: 21 bytes, 6 tokens.
+    let usage = &whole(json!({}))["usage"];
+    assert_eq!(
+        (&usage["prompt_tokens"], &usage["completion_tokens"]),
+        (&json!(10), &json!(6))
+    );
+    assert_eq!(usage["total_tokens"], 16);
+}
+
+#[test]
+fn a_token_limit_cuts_the_text_at_a_character() {
+    let said = json!([{"role": "user", "content": "éééééé"}]);
+    let answer = whole(json!({"messages": said, "max_completion_tokens": 3}));
+    assert_eq!(answer["choices"][0]["message"]["content"], "You said: é");
+    assert_eq!(answer["choices"][0]["finish_reason"], "length");
+    assert_eq!(answer["usage"]["completion_tokens"], 3);
+}
+
+#[test]
+fn n_answers_are_numbered_and_paid_for() {
+    let answer = whole(json!({"n": 3}));
+    let indexes: Vec<_> = answer["choices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| &c["index"])
+        .collect();
+    assert_eq!(indexes, [&json!(0), &json!(1), &json!(2)]);
+    assert_eq!(answer["usage"]["completion_tokens"], 18);
+}
+
+#[test]
+fn reasoning_is_said_only_when_asked_for() {
+    let answer = whole(json!({"reasoning_effort": "low"}));
+    assert!(answer["choices"][0]["message"]["reasoning_content"].is_string());
+    let reasoning = &answer["usage"]["completion_tokens_details"]["reasoning_tokens"];
+    assert_eq!(reasoning, 10);
+    assert_eq!(answer["usage"]["completion_tokens"], 16);
+    let silent = whole(json!({"reasoning_effort": "none"}));
+    assert_eq!(
+        silent["choices"][0]["message"].get("reasoning_content"),
+        None
+    );
+}
+
+#[test]
+fn tools_are_called_when_named_required_or_forced() {
+    let tools = json!([tool("weather"), tool("clock")]);
+    let messages = json!([{"role": "user", "content": "Weather and clock, please"}]);
+    let forced = json!({"type": "function", "function": {"name": "clock"}});
+    let is = |extra: Value| called(&whole(extra)).join(",");
+    assert_eq!(is(json!({"tools": tools})), "");
+    assert_eq!(
+        is(json!({"tools": tools, "messages": messages})),
+        "weather,clock"
+    );
+    let one = json!({"tools": tools, "messages": messages, "parallel_tool_calls": false});
+    assert_eq!(is(one), "weather");
+    assert_eq!(
+        is(json!({"tools": tools, "tool_choice": "required"})),
+        "weather"
+    );
+    assert_eq!(is(json!({"tools": tools, "tool_choice": forced})), "clock");
+    let none = json!({"tools": tools, "messages": messages, "tool_choice": "none"});
+    assert_eq!(is(none), "");
+}
+
+#[test]
+fn a_call_has_the_required_arguments() {
+    let answer = whole(json!({"tools": [tool("weather")], "tool_choice": "required"}));
+    let choice = &answer["choices"][0];
+    assert_eq!(choice["finish_reason"], "tool_calls");
+    assert_eq!(choice["message"]["content"], Value::Null);
+    let arguments = choice["message"]["tool_calls"][0]["function"]["arguments"]
+        .as_str()
+        .unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(arguments).unwrap(),
+        json!({"city": "sandbox"})
+    );
+}
+
+#[test]
+fn a_tools_result_is_answered_with_text() {
+    let messages =
+        json!([{"role": "user", "content": "weather"}, {"role": "tool", "content": "sunny"}]);
+    let answer = whole(json!({"tools": [tool("weather")], "messages": messages}));
+    assert_eq!(
+        answer["choices"][0]["message"]["content"],
+        "The tool said: sunny"
+    );
+}
+
+#[test]
+fn json_formats_are_answered_with_json() {
+    let content = |format: Value| {
+        let answer = whole(json!({"response_format": format}));
+        let text = answer["choices"][0]["message"]["content"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    assert_eq!(
+        content(json!({"type": "json_object"})),
+        json!({"you_said": "hello there"})
+    );
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 7}}, "required": ["n"]});
+    let format = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}});
+    assert_eq!(content(format), json!({"n": 7}));
+}
+
+#[test]
+fn the_folded_stream_is_the_whole_answer() {
+    let cases = [
+        json!({"reasoning_effort": "high", "n": 2}),
+        json!({"tools": [tool("hello"), tool("there")]}),
+        json!({"max_tokens": 3}),
+    ];
+    for mut case in cases {
+        case["stream_options"] = json!({"include_usage": true});
+        let ask = ask(case);
+        let answer = Answer::new(&ask);
+        let (whole, chunks) = (answer.whole(), answer.chunks());
+        for choice in whole["choices"].as_array().unwrap() {
+            let mut folded = fold(&chunks, &choice["index"]);
+            folded["message"]["refusal"] = Value::Null;
+            assert_eq!(folded["message"], choice["message"]);
+            assert_eq!(folded["finish_reason"], choice["finish_reason"]);
+        }
+        assert_eq!(chunks.last().unwrap()["usage"], whole["usage"]);
+        assert_eq!(chunks.last().unwrap()["choices"], json!([]));
+    }
+}
+
+/// One choice's deltas put together, as a client does.
+fn fold(chunks: &[Value], index: &Value) -> Value {
+    let (mut message, mut finish) = (json!({"content": null}), Value::Null);
+    let choices = chunks
+        .iter()
+        .flat_map(|chunk| chunk["choices"].as_array().unwrap());
+    for choice in choices.filter(|choice| choice["index"] == *index) {
+        for (name, value) in choice["delta"].as_object().unwrap() {
+            match value.as_str() {
+                Some("") => {}
+                Some(text) => {
+                    let said = message[name].as_str().unwrap_or_default().to_owned();
+                    message[name] = (said + text).into();
+                }
+                None => value
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .for_each(|call| fold_call(&mut message, call)),
+            }
+        }
+        finish = choice["finish_reason"].clone();
+    }
+    json!({"message": message, "finish_reason": finish})
+}
+
+fn fold_call(message: &mut Value, delta: &Value) {
+    if message["tool_calls"].is_null() {
+        message["tool_calls"] = json!([]);
+    }
+    let calls = message["tool_calls"].as_array_mut().unwrap();
+    let index = delta["index"].as_u64().unwrap() as usize;
+    if index == calls.len() {
+        let mut call = delta.clone();
+        call.as_object_mut().unwrap().shift_remove("index");
+        calls.push(call);
+        return;
+    }
+    let piece = delta["function"]["arguments"].as_str().unwrap();
+    let arguments = &mut calls[index]["function"]["arguments"];
+    *arguments = (arguments.as_str().unwrap().to_owned() + piece).into();
+}
+
+#[test]
+fn usage_is_streamed_only_when_asked_for() {
+    let ask = ask(json!({}));
+    assert!(
+        Answer::new(&ask)
+            .chunks()
+            .iter()
+            .all(|chunk| chunk.get("usage").is_none())
+    );
+}
+
+#[test]
+fn wrong_types_count_as_absent() {
+    let ask =
+        ask(json!({"n": "many", "messages": 7, "tools": {}, "max_tokens": -1, "stream": "yes"}));
+    assert_eq!(
+        (ask.choices, ask.said.as_str(), ask.is_streaming),
+        (1, "", false)
+    );
+    assert!(Ask::parse(b"{").is_none());
+}
+
+#[test]
+fn examples_fit_their_schemas() {
+    let cases = [
+        (json!({"const": 5}), json!(5)),
+        (json!({"enum": ["b", "a"]}), json!("b")),
+        (json!({"type": ["null", "boolean"]}), json!(true)),
+        (json!({"type": "number", "exclusiveMinimum": 2}), json!(3)),
+        (json!({"type": "integer", "maximum": -4}), json!(-4)),
+        (
+            json!({"type": "string", "minLength": 9}),
+            json!("sandboxxx"),
+        ),
+        (json!({"type": "string", "maxLength": 2}), json!("sa")),
+        (
+            json!({"type": "string", "format": "date"}),
+            json!("2026-01-01"),
+        ),
+        (
+            json!({"type": "array", "items": {"type": "null"}, "minItems": 2}),
+            json!([null, null]),
+        ),
+        (
+            json!({"anyOf": [{"type": "null"}, {"type": "string"}]}),
+            Value::Null,
+        ),
+        (
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"const": 1}}}),
+            json!(1),
+        ),
+        (
+            json!({"properties": {"a": {"const": 1}}, "required": ["a"]}),
+            json!({"a": 1}),
+        ),
+        (
+            json!({"allOf": [
+                {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"]},
+                {"type": "object", "properties": {"b": {"const": 2}}, "required": ["b"]},
+            ]}),
+            json!({"a": 1, "b": 2}),
+        ),
+    ];
+    for (schema, expected) in cases {
+        assert_eq!(example(&schema), expected, "{schema}");
+    }
+}
+
+#[test]
+fn a_schema_that_contains_itself_comes_to_an_end() {
+    let schema = json!({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]});
+    assert!(example(&schema).is_object());
+}
