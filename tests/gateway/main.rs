@@ -15,4 +15,5 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod sandbox;
 mod support_selftest;
