@@ -17,6 +17,7 @@
 //! Layers: `auth` and `money` are islands that know only `fault`; `providers` know `chat`, `json` and `sse`,
 //! never each other and never `routing`; `routing` never knows `providers`.
 
+pub mod auth;
 pub mod chat;
 pub mod fault;
 pub mod json;

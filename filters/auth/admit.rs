@@ -1,0 +1,168 @@
+//! Which caller a request's headers name, or why none.
+
+use std::sync::Arc;
+
+use http::header::{AUTHORIZATION, HeaderName};
+use http::{HeaderMap, HeaderValue};
+
+use super::caller::{Accounts, Caller, KeyRow};
+use super::key::{Key, Pepper};
+use crate::fault::{Fault, Kind};
+
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// Why nobody was admitted. It never holds a key.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum AuthError {
+    /// No key came, or an empty one.
+    Missing,
+    /// `Authorization` names a scheme other than `Bearer`.
+    OtherScheme,
+    /// Not of the form of a key, or its checksum does not match.
+    Malformed,
+    /// Well formed, never issued here.
+    Unknown,
+    /// Issued, and revoked since.
+    Revoked,
+    /// Issued, and past its time.
+    Expired,
+    /// `Authorization` or `x-api-key` came more than once.
+    Doubled,
+    /// `Authorization` and `x-api-key` name different keys.
+    Conflicting,
+    /// The key counts, its organization is disabled.
+    OrganizationDisabled,
+    /// The key counts, its project is archived.
+    ProjectArchived,
+}
+
+impl AuthError {
+    /// What the caller is told.
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::Missing => {
+                "an API key is required: send `Authorization: Bearer <key>` or `x-api-key: <key>`"
+            }
+            Self::OtherScheme => {
+                "`Authorization` has another scheme than `Bearer`: send `Authorization: Bearer <key>`"
+            }
+            Self::Malformed => {
+                "the API key is mistyped: a key is `wg_` and 43 letters and digits, and its checksum must match"
+            }
+            Self::Unknown => "the API key is not known here",
+            Self::Revoked => "the API key was revoked",
+            Self::Expired => "the API key has expired",
+            Self::Doubled => {
+                "`Authorization` or `x-api-key` came more than once: send one key, once"
+            }
+            Self::Conflicting => {
+                "`Authorization` and `x-api-key` name different keys: send one, or the same in both"
+            }
+            Self::OrganizationDisabled => "the organization of this API key is disabled",
+            Self::ProjectArchived => "the project of this API key is archived",
+        }
+    }
+}
+
+/// Source: decisions 6; threats 33, 37.
+impl From<AuthError> for Fault {
+    fn from(error: AuthError) -> Self {
+        let message = error.message();
+        match error {
+            AuthError::Doubled => Self::new(Kind::Invalid, message),
+            AuthError::Conflicting => Self::new(Kind::Invalid, message).with_param("x-api-key"),
+            AuthError::OrganizationDisabled => {
+                Self::new(Kind::Gone, message).with_code("organization_disabled")
+            }
+            AuthError::ProjectArchived => {
+                Self::new(Kind::Gone, message).with_code("project_archived")
+            }
+            AuthError::Missing
+            | AuthError::OtherScheme
+            | AuthError::Malformed
+            | AuthError::Unknown
+            | AuthError::Revoked
+            | AuthError::Expired => Self::new(Kind::Unauthenticated, message),
+        }
+    }
+}
+
+/// The caller that the headers name.
+///
+/// `now_ms` is unix time in milliseconds. Errors: [`AuthError`]; a header that came twice and two different keys
+/// are refused before any key is looked at. Cost: a checksum, one HMAC-SHA256, one map look-up, no allocation.
+pub fn admit(
+    headers: &HeaderMap,
+    accounts: &Accounts,
+    pepper: &Pepper,
+    now_ms: i64,
+) -> Result<Arc<Caller>, AuthError> {
+    let key = Key::parse(presented(headers)?).map_err(|_| AuthError::Malformed)?;
+    let row = accounts.find(&pepper.hash(key)).ok_or(AuthError::Unknown)?;
+    standing(row, now_ms)?;
+    Ok(Arc::clone(&row.caller))
+}
+
+/// Whether a key that was issued still counts. The key's own state comes first: who holds a dead key learns
+/// nothing about its organization.
+fn standing(row: &KeyRow, now_ms: i64) -> Result<(), AuthError> {
+    if row.is_revoked {
+        Err(AuthError::Revoked)
+    } else if row.caller.expires_at_ms.is_some_and(|end| now_ms >= end) {
+        Err(AuthError::Expired)
+    } else if row.is_organization_disabled {
+        Err(AuthError::OrganizationDisabled)
+    } else if row.is_project_archived {
+        Err(AuthError::ProjectArchived)
+    } else {
+        Ok(())
+    }
+}
+
+/// The one key that the headers present.
+fn presented(headers: &HeaderMap) -> Result<&[u8], AuthError> {
+    let bearer = single(headers, &AUTHORIZATION)?.map(bearer);
+    let plain = single(headers, &X_API_KEY)?.map(|value| value.as_bytes().trim_ascii());
+    let key = match (bearer, plain) {
+        (None, None) => return Err(AuthError::Missing),
+        (Some(bearer), None) => bearer?,
+        (None, Some(plain)) => plain,
+        (Some(Ok(bearer)), Some(plain)) if bearer == plain => bearer,
+        (Some(_), Some(_)) => return Err(AuthError::Conflicting),
+    };
+    if key.is_empty() {
+        return Err(AuthError::Missing);
+    }
+    Ok(key)
+}
+
+fn single<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'h HeaderValue>, AuthError> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (first, None) => Ok(first),
+        _ => Err(AuthError::Doubled),
+    }
+}
+
+/// What follows the scheme. Several spaces are as good as one: nothing can hide between them.
+fn bearer(value: &HeaderValue) -> Result<&[u8], AuthError> {
+    const SCHEME: &[u8] = b"bearer";
+    let value = value.as_bytes().trim_ascii();
+    if value.is_empty() {
+        return Ok(value);
+    }
+    let (scheme, rest) = value
+        .split_at_checked(SCHEME.len())
+        .ok_or(AuthError::OtherScheme)?;
+    if !scheme.eq_ignore_ascii_case(SCHEME) || !rest.first().is_none_or(|byte| *byte == b' ') {
+        return Err(AuthError::OtherScheme);
+    }
+    Ok(rest.trim_ascii_start())
+}
+
+#[cfg(test)]
+#[path = "admit_tests.rs"]
+mod tests;

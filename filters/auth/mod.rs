@@ -1,0 +1,13 @@
+//! Who calls: API keys by hash, and the caller that stands behind one.
+//!
+//! [`admit`] answers from a snapshot in memory: one checksum, one HMAC-SHA256, one map look-up. It never learns
+//! the text of a key that was issued (only its keyed hash), reads no clock and keeps no state. Making keys,
+//! storing accounts and refreshing the snapshot are not its business.
+
+mod admit;
+mod caller;
+mod key;
+
+pub use admit::{AuthError, admit};
+pub use caller::{Accounts, Caller, KeyRow, Mode, Plan, UnknownWord};
+pub use key::{Key, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper};
