@@ -1,1 +1,4 @@
 //! x
+pub mod sandbox;
+
+pub mod config;

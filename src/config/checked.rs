@@ -1,0 +1,203 @@
+//! The configuration as used: every value typed, in range and resolved.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use filters::providers::Quirks;
+use http::{HeaderName, HeaderValue};
+
+use super::cidr::Cidr;
+use super::secret::Secret;
+
+/// The whole configuration as used.
+pub struct Config {
+    /// The public listener.
+    pub listen: Listen,
+    /// The operator's listener.
+    pub admin: Admin,
+    /// The process.
+    pub server: Server,
+    /// Where accounts live.
+    pub store: Store,
+    /// What one caller may ask for.
+    pub limits: Limits,
+    /// How attempts are chosen and how long they may take.
+    pub routing: Routing,
+    /// The catalogue.
+    pub models: Models,
+    /// Providers that are on, in order of their names.
+    pub providers: Vec<Provider>,
+    /// Providers that are configured but off, by name, with the reason.
+    pub off_providers: Vec<(String, String)>,
+    /// What is logged.
+    pub log: Log,
+}
+
+/// The public listener.
+pub struct Listen {
+    /// Where it listens; port 0 lets the system choose.
+    pub address: SocketAddr,
+    /// How long a client may take to send its request head.
+    pub header_timeout: Duration,
+    /// The most bytes of a request head.
+    pub header_bytes: usize,
+    /// The most connections at once.
+    pub max_connections: usize,
+    /// Whether HTTP/2 without TLS is spoken beside HTTP/1.1.
+    pub http2: bool,
+    /// The header that carries the client's address; only believed from `trusted_proxies`.
+    pub client_ip_header: Option<HeaderName>,
+    /// Whose `client_ip_header` is believed.
+    pub trusted_proxies: Vec<Cidr>,
+}
+
+/// The operator's listener.
+pub struct Admin {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The bearer token of the console, where one is asked for.
+    pub token: Option<Secret>,
+}
+
+/// The process.
+pub struct Server {
+    /// Worker threads, at least 1.
+    pub threads: usize,
+    /// How long requests in flight may take after SIGTERM.
+    pub grace_period: Duration,
+}
+
+/// Where accounts live.
+pub struct Store {
+    /// `sqlite:PATH` or `postgres://…`; without a secret in it unless the file says so.
+    pub url: String,
+    /// The folder of journal, spools and `secret.key`.
+    pub state_dir: PathBuf,
+    /// The pepper of stored keys, where it does not come from `secret.key`.
+    pub secret: Option<Secret>,
+}
+
+/// What callers may ask for.
+pub struct Limits {
+    /// Requests to models at once.
+    pub in_flight: usize,
+    /// The most bytes of a body.
+    pub body_bytes: BodyBytes,
+    /// Requests per minute and organization by endpoint group; absent: unlimited.
+    pub requests_per_minute: BTreeMap<String, u64>,
+}
+
+/// The most bytes of a body, by endpoint.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyBytes {
+    /// Chat completions and the like.
+    pub chat: usize,
+    /// Images.
+    pub images: usize,
+    /// Decisions.
+    pub decisions: usize,
+    /// Batches of decisions.
+    pub batch: usize,
+    /// Graph queries.
+    pub graph: usize,
+    /// Graph data.
+    pub graph_data: usize,
+}
+
+/// How attempts are chosen and how long they may take.
+#[derive(Clone, Debug)]
+pub struct Routing {
+    /// The most providers tried for one request.
+    pub attempts: u32,
+    /// The share of requests that try a provider out of order, 0 to 1.
+    pub exploration: f64,
+    /// How long a session stays with its provider.
+    pub sticky_ttl: Duration,
+    /// The weights of the automatic strategy.
+    pub weights: Weights,
+    /// To connect to a provider.
+    pub connect_timeout: Duration,
+    /// From the request to the first event of a stream.
+    pub first_event_timeout: Duration,
+    /// Between two events of a stream.
+    pub idle_timeout: Duration,
+    /// For a whole reply that does not stream, per attempt.
+    pub total_timeout: Duration,
+    /// For a whole stream, per attempt.
+    pub stream_total_timeout: Duration,
+    /// For all attempts together.
+    pub deadline: Duration,
+    /// Silence towards a waiting client before a comment is sent.
+    pub keepalive: Duration,
+    /// The models that `auto` chooses from, best first.
+    pub auto: Vec<String>,
+}
+
+/// The weights of the automatic strategy; none is negative, not all are zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Weights {
+    /// Of the price.
+    pub price: f64,
+    /// Of the uptime.
+    pub uptime: f64,
+    /// Of the throughput.
+    pub throughput: f64,
+    /// Of the latency.
+    pub latency: f64,
+}
+
+/// The catalogue.
+#[derive(Clone, Debug)]
+pub struct Models {
+    /// The catalogue's file, which exists; none: an empty catalogue.
+    pub file: Option<PathBuf>,
+    /// Whether `/v1/models` needs a key.
+    pub require_key: bool,
+}
+
+/// A provider that is on.
+#[derive(Clone)]
+pub struct Provider {
+    /// Its name: the prefix of `provider/model`.
+    pub name: String,
+    /// Its wire.
+    pub kind: Kind,
+    /// `http` or `https`, without a slash at the end.
+    pub base_url: String,
+    /// Its keys, in the order they are tried; empty only where none is needed.
+    pub keys: Vec<Secret>,
+    /// Its region.
+    pub region: Option<String>,
+    /// Headers added to each request to it.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Its preference among equals; 1 is neutral.
+    pub priority: f64,
+    /// What is special about it.
+    pub quirks: Quirks,
+}
+
+/// A provider's wire, of those that are built.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// OpenAI itself.
+    OpenAi,
+    /// Anthropic.
+    Anthropic,
+    /// Google AI Studio.
+    Google,
+    /// Any provider that speaks the OpenAI convention.
+    Compatible,
+    /// The built-in sandbox.
+    Sandbox,
+}
+
+/// What is logged.
+#[derive(Clone, Copy, Debug)]
+pub struct Log {
+    /// The least severe messages that are shown on stderr.
+    pub level: log::LevelFilter,
+    /// Whether each request writes a line on stdout.
+    pub access: bool,
+}
