@@ -2,3 +2,5 @@
 pub mod sandbox;
 
 pub mod config;
+pub mod refresh;
+pub mod store;

@@ -1,0 +1,133 @@
+//! Snapshots swapped in while requests are served: the accounts.
+//!
+//! The request path loads the current snapshot without a lock and never waits for the store. A store that does
+//! not answer leaves the last snapshot in force.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use filters::auth;
+use tokio::sync::watch;
+
+use crate::store::{Error, Store};
+
+/// Between two looks at the store's revision. Its revision, the rows and the swap follow well within a second.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// How long the store may take to answer one look.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The accounts in force, as the request path holds them. Clones share the snapshot.
+#[derive(Clone)]
+pub struct Accounts {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    current: ArcSwap<auth::Accounts>,
+    failures: AtomicU64,
+    begun: Instant,
+    confirmed_ms: AtomicU64,
+}
+
+impl Accounts {
+    /// Reads the first snapshot. Errors: what the store said.
+    pub async fn load(store: &Store) -> Result<Self, Error> {
+        let first = store.accounts().await?;
+        Ok(Self::fixed(first))
+    }
+
+    /// A snapshot that nothing refreshes, for tests and benches.
+    pub fn fixed(accounts: auth::Accounts) -> Self {
+        let shared = Shared {
+            current: ArcSwap::from_pointee(accounts),
+            failures: AtomicU64::new(0),
+            begun: Instant::now(),
+            confirmed_ms: AtomicU64::new(0),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// The snapshot in force. Cost: no lock, no allocation.
+    pub fn current(&self) -> arc_swap::Guard<Arc<auth::Accounts>> {
+        self.shared.current.load()
+    }
+
+    /// How often the store did not answer so far.
+    pub fn failures(&self) -> u64 {
+        self.shared.failures.load(Ordering::Relaxed)
+    }
+
+    /// How long ago the store last confirmed the snapshot.
+    pub fn age(&self) -> Duration {
+        let confirmed_ms = self.shared.confirmed_ms.load(Ordering::Relaxed);
+        let confirmed = Duration::from_millis(confirmed_ms);
+        self.shared.begun.elapsed().saturating_sub(confirmed)
+    }
+
+    /// Looks at the store once and swaps a new snapshot in where something changed; answers whether it did.
+    ///
+    /// Errors: what the store said; the snapshot stays as it was.
+    pub async fn look(&self, store: &Store) -> Result<bool, Error> {
+        let revision = store.revision().await?;
+        let has_changed = revision != self.current().revision();
+        if has_changed {
+            let accounts = store.accounts().await?;
+            self.shared.current.store(Arc::new(accounts));
+        }
+        self.confirm();
+        Ok(has_changed)
+    }
+
+    /// Looks again and again until `stop` becomes true or its sender is gone.
+    pub async fn follow(self, store: Store, mut stop: watch::Receiver<bool>) {
+        let mut ticks = tokio::time::interval(INTERVAL);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut is_failing = false;
+        loop {
+            tokio::select! {
+                changed = stop.changed() => {
+                    if changed.is_err() || *stop.borrow() {
+                        return;
+                    }
+                }
+                _ = ticks.tick() => {
+                    let outcome = tokio::time::timeout(PATIENCE, self.look(&store)).await;
+                    let failure = match outcome {
+                        Ok(Ok(_)) => None,
+                        Ok(Err(error)) => Some(error.to_string()),
+                        Err(_) => Some("the store does not answer".to_owned()),
+                    };
+                    is_failing = self.report(failure, is_failing);
+                }
+            }
+        }
+    }
+
+    fn confirm(&self) {
+        let now_ms = u64::try_from(self.shared.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.shared.confirmed_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Counts every failure, but logs only when it begins and when it ends.
+    fn report(&self, failure: Option<String>, was_failing: bool) -> bool {
+        match failure {
+            Some(why) => {
+                self.shared.failures.fetch_add(1, Ordering::Relaxed);
+                if !was_failing {
+                    log::warn!("accounts stay as they were: {why}");
+                }
+                true
+            }
+            None => {
+                if was_failing {
+                    log::info!("accounts are up to date again");
+                }
+                false
+            }
+        }
+    }
+}

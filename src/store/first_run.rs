@@ -1,0 +1,45 @@
+//! What the very first start makes, so that one can try it at once.
+
+use filters::auth::{KeyText, Plan};
+
+use super::{DEFAULT_PROJECT, Error, NewKey, Opened};
+
+/// The organization that the first start makes.
+const ORGANIZATION: &str = "default";
+
+/// What the first start made. It has no `Debug`: it holds a key.
+pub struct FirstRun {
+    /// The organization's name.
+    pub organization: &'static str,
+    /// Its key, to be shown this once.
+    pub key: KeyText,
+}
+
+/// Makes the organization `default` and one key, where this start created the SQLite file and a sandbox is there
+/// to answer; else nothing.
+///
+/// Source: interface, first run.
+pub async fn first_run(
+    opened: &Opened,
+    has_sandbox: bool,
+    now_ms: i64,
+) -> Result<Option<FirstRun>, Error> {
+    if !opened.is_new_file || !has_sandbox {
+        return Ok(None);
+    }
+    let store = &opened.store;
+    store
+        .create_organization(ORGANIZATION, Plan::None, now_ms)
+        .await?;
+    let new = NewKey {
+        organization: ORGANIZATION,
+        project: DEFAULT_PROJECT,
+        label: "first run",
+        expires_at_ms: None,
+    };
+    let (key, _) = store.create_key(&new, now_ms).await?;
+    Ok(Some(FirstRun {
+        organization: ORGANIZATION,
+        key,
+    }))
+}

@@ -1,0 +1,100 @@
+//! Accounts at rest: organizations, their projects, their API keys.
+//!
+//! SQLite by default, PostgreSQL by URL; the statements are the same for both and only the migrations differ.
+//! Every change raises `revision` in its own transaction, first of all: by that a running server notices what
+//! the command line did ([`crate::refresh`]), and by the row's lock changes happen one after the other. The text
+//! of a key is never stored. The request path never comes here: it reads the snapshot that
+//! [`Store::accounts`] makes.
+
+mod error;
+mod first_run;
+mod keys;
+mod open;
+mod organizations;
+mod place;
+mod projects;
+mod secret;
+mod snapshot;
+
+use filters::auth::Pepper;
+use sqlx::AnyPool;
+use sqlx::any::AnyRow;
+
+pub use error::Error;
+pub use first_run::{FirstRun, first_run};
+pub use keys::{IssuedKey, NewKey};
+pub use open::{Opened, Settings};
+pub use organizations::Organization;
+pub use place::Place;
+pub use projects::{NewProject, Project};
+
+/// The name of the project that every organization begins with.
+pub const DEFAULT_PROJECT: &str = "default";
+
+/// An open store. Clones share its connections.
+///
+/// Its connections belong to the tokio runtime it was opened on: it must be used on that one.
+#[derive(Clone)]
+pub struct Store {
+    pool: AnyPool,
+    pepper: Pepper,
+}
+
+/// One transaction that changes accounts.
+type Change = sqlx::Transaction<'static, sqlx::Any>;
+
+impl Store {
+    /// The pepper under which its keys are hashed.
+    pub fn pepper(&self) -> &Pepper {
+        &self.pepper
+    }
+
+    /// The number that every change raises. Cost: one row, no join.
+    pub async fn revision(&self) -> Result<i64, Error> {
+        let sql = "SELECT revision FROM store_state WHERE one = 1";
+        Ok(sqlx::query_scalar(sql).fetch_one(&self.pool).await?)
+    }
+
+    /// Closes its connections, once what runs on them has ended.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    /// Begins a change. The first statement raises the revision, so that two changes wait for each other here and
+    /// not half-way, and SQLite takes its write lock at once.
+    async fn change(&self) -> Result<Change, Error> {
+        let mut change = self.pool.begin().await?;
+        let sql = "UPDATE store_state SET revision = revision + 1 WHERE one = 1";
+        sqlx::query(sql).execute(&mut *change).await?;
+        Ok(change)
+    }
+}
+
+/// An identifier: a prefix that says what it names, and a uuid v7, which sorts by time.
+fn new_id(prefix: &str) -> String {
+    format!("{prefix}_{}", uuid::Uuid::now_v7())
+}
+
+/// A word of a closed list, as it was stored.
+fn word<T: std::str::FromStr>(row: &AnyRow, column: &'static str) -> Result<T, Error> {
+    let text: String = sqlx::Row::try_get(row, column)?;
+    text.parse().map_err(|_| Error::Damaged(column))
+}
+
+/// Checks the name of an organization or a project, or a label (which may be empty).
+fn check_name(what: &'static str, name: &str, may_be_empty: bool) -> Result<(), Error> {
+    const MAX_CHARS: usize = 128;
+    let problem = if name.is_empty() && !may_be_empty {
+        "is empty"
+    } else if name.trim() != name {
+        "begins or ends with a space"
+    } else if name.chars().any(char::is_control) {
+        "has a control character"
+    } else if name.chars().count() > MAX_CHARS {
+        "has more than 128 characters"
+    } else {
+        return Ok(());
+    };
+    Err(Error::BadName { what, problem })
+}
+

@@ -1,0 +1,154 @@
+//! How a store is opened: its file or server, its tables, its pepper.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::migrate::Migrator;
+use sqlx::{AnyPool, ConnectOptions};
+
+use super::secret::{self, file};
+use super::{Error, Place, Store, place};
+
+static SQLITE: Migrator = sqlx::migrate!("src/store/migrations/sqlite");
+static POSTGRES: Migrator = sqlx::migrate!("src/store/migrations/postgres");
+
+/// Connections of one process. Only the command line and the snapshot's refresh use them.
+const CONNECTIONS: u32 = 4;
+/// How long one waits for a connection.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often an opening is tried that met another process opening the same new store.
+const ATTEMPTS: u32 = 3;
+
+/// What a store is opened from. It has no `Debug`: it holds secrets.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where it is.
+    pub place: Place,
+    /// The folder of `secret.key`.
+    pub state_dir: PathBuf,
+    /// The bytes of the secret that replaces `secret.key`; required with PostgreSQL.
+    pub secret: Option<Vec<u8>>,
+}
+
+/// A store that was opened.
+pub struct Opened {
+    /// The store.
+    pub store: Store,
+    /// Whether this opening created its SQLite file. Of several processes that open it at once, one.
+    pub is_new_file: bool,
+}
+
+impl Store {
+    /// Opens it, makes the folders and files it needs, and brings its tables up to date.
+    ///
+    /// Errors: [`Error::Configuration`] for a missing or short secret, [`Error::OtherPepper`] where the keys were
+    /// hashed under another one, else what the file system or the database said.
+    pub async fn open(settings: &Settings) -> Result<Opened, Error> {
+        let (url, is_new_file) = match &settings.place {
+            Place::Sqlite(path) => {
+                let (path, is_new_file) = touch(path)?;
+                (place::sqlite_url(&path), is_new_file)
+            }
+            Place::Postgres(url) => (url.clone(), false),
+        };
+        let pepper = secret::load(
+            &settings.place,
+            &settings.state_dir,
+            settings.secret.as_deref(),
+        )?;
+        let pool = connect(&url).await?;
+        prepare(&pool, &settings.place).await?;
+        let store = Self { pool, pepper };
+        store.check_pepper().await?;
+        Ok(Opened { store, is_new_file })
+    }
+
+    /// Compares the pepper's mark with the one the store's keys were made under.
+    ///
+    /// A store without keys takes the new mark: nothing is lost by another pepper then.
+    async fn check_pepper(&self) -> Result<(), Error> {
+        let mark = self.pepper.mark();
+        let sql = "SELECT pepper_mark FROM store_state WHERE one = 1";
+        let known: Option<Vec<u8>> = sqlx::query_scalar(sql).fetch_one(&self.pool).await?;
+        if known.as_deref() == Some(mark.as_slice()) {
+            return Ok(());
+        }
+        let sql = "UPDATE store_state SET pepper_mark = $1 WHERE one = 1 \
+                   AND NOT EXISTS (SELECT 1 FROM api_keys)";
+        let done = sqlx::query(sql)
+            .bind(mark.to_vec())
+            .execute(&self.pool)
+            .await?;
+        if done.rows_affected() == 1 {
+            Ok(())
+        } else {
+            Err(Error::OtherPepper)
+        }
+    }
+}
+
+async fn connect(url: &str) -> Result<AnyPool, Error> {
+    sqlx::any::install_default_drivers();
+    // The driver's own words may repeat the URL with its password.
+    let options = AnyConnectOptions::from_str(url)
+        .map_err(|_| Error::Configuration("store.url is not a URL".to_owned()))?
+        .disable_statement_logging();
+    let pool = AnyPoolOptions::new()
+        .max_connections(CONNECTIONS)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .connect_with(options)
+        .await?;
+    Ok(pool)
+}
+
+/// Brings the tables up to date.
+///
+/// Two processes may do so at once: PostgreSQL makes them wait, SQLite makes one fail, and that one finds the
+/// other's work when it looks again.
+async fn prepare(pool: &AnyPool, place: &Place) -> Result<(), Error> {
+    let mut attempt = 1;
+    loop {
+        match migrate(pool, place).await {
+            Err(_) if attempt < ATTEMPTS && matches!(place, Place::Sqlite(_)) => attempt += 1,
+            done => return done,
+        }
+    }
+}
+
+async fn migrate(pool: &AnyPool, place: &Place) -> Result<(), Error> {
+    let migrator = match place {
+        Place::Sqlite(_) => {
+            // The mode stays with the file: readers and the writer do not wait for each other.
+            sqlx::query("PRAGMA journal_mode = WAL")
+                .execute(pool)
+                .await?;
+            &SQLITE
+        }
+        Place::Postgres(_) => &POSTGRES,
+    };
+    migrator.run(pool).await.map_err(Error::Migration)
+}
+
+/// Makes the file and its folders where they are missing, readable by its owner alone.
+///
+/// Answers its absolute path, and whether this call made it.
+fn touch(path: &Path) -> Result<(PathBuf, bool), Error> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(folder).map_err(|error| file(folder, error))?;
+    let mut options = fs::OpenOptions::new();
+    let is_new = match options.write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+        Err(error) => return Err(file(path, error)),
+    };
+    let path = path.canonicalize().map_err(|error| file(path, error))?;
+    Ok((path, is_new))
+}

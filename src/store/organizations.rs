@@ -1,0 +1,119 @@
+//! Organizations.
+
+use filters::auth::{Mode, Plan};
+use sqlx::Row;
+
+use super::projects::insert_project;
+use super::{Change, DEFAULT_PROJECT, Error, NewProject, Store, check_name, new_id, word};
+
+/// An organization: who pays.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Organization {
+    /// `org_` and a uuid.
+    pub id: String,
+    /// Its name, which no other has.
+    pub name: String,
+    /// Its plan.
+    pub plan: Plan,
+    /// Whether it was disabled.
+    pub is_disabled: bool,
+    /// Unix milliseconds.
+    pub created_at_ms: i64,
+}
+
+impl Store {
+    /// Makes an organization and its project `default`.
+    ///
+    /// Errors: [`Error::Taken`], [`Error::BadName`].
+    pub async fn create_organization(
+        &self,
+        name: &str,
+        plan: Plan,
+        now_ms: i64,
+    ) -> Result<Organization, Error> {
+        check_name("organization", name, false)?;
+        let mut change = self.change().await?;
+        let organization = Organization {
+            id: new_id("org"),
+            name: name.to_owned(),
+            plan,
+            is_disabled: false,
+            created_at_ms: now_ms,
+        };
+        let sql = "INSERT INTO organizations (id, name, plan, status, created_at) \
+                   VALUES ($1, $2, $3, 'active', $4)";
+        sqlx::query(sql)
+            .bind(&organization.id)
+            .bind(name)
+            .bind(plan.word())
+            .bind(now_ms)
+            .execute(&mut *change)
+            .await
+            .map_err(|error| Error::taken(error, "organization", name))?;
+        let project = NewProject {
+            name: DEFAULT_PROJECT,
+            mode: Mode::default(),
+            cache_ttl_s: None,
+        };
+        insert_project(&mut change, &organization.id, &project, now_ms).await?;
+        change.commit().await?;
+        Ok(organization)
+    }
+
+    /// All organizations, by name.
+    pub async fn organizations(&self) -> Result<Vec<Organization>, Error> {
+        let sql = "SELECT id, name, plan, status, created_at FROM organizations ORDER BY name";
+        let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// Disables an organization: its keys stop to count. Disabling it again changes nothing.
+    ///
+    /// Errors: [`Error::Absent`].
+    pub async fn disable_organization(&self, name: &str) -> Result<(), Error> {
+        let mut change = self.change().await?;
+        let sql = "UPDATE organizations SET status = 'disabled' WHERE name = $1";
+        let done = sqlx::query(sql).bind(name).execute(&mut *change).await?;
+        if done.rows_affected() == 0 {
+            return Err(Error::absent("organization", name));
+        }
+        Ok(change.commit().await?)
+    }
+
+    /// One organization. Errors: [`Error::Absent`].
+    pub async fn organization(&self, name: &str) -> Result<Organization, Error> {
+        let mut connection = self.pool.acquire().await?;
+        find(&mut connection, name).await
+    }
+}
+
+/// The organization of that name, which must not be disabled.
+///
+/// Errors: [`Error::Absent`], [`Error::Closed`].
+pub(super) async fn active(change: &mut Change, name: &str) -> Result<Organization, Error> {
+    let organization = find(change, name).await?;
+    if organization.is_disabled {
+        let (what, name) = ("organization", name.to_owned());
+        return Err(Error::Closed { what, name });
+    }
+    Ok(organization)
+}
+
+async fn find(connection: &mut sqlx::AnyConnection, name: &str) -> Result<Organization, Error> {
+    let sql = "SELECT id, name, plan, status, created_at FROM organizations WHERE name = $1";
+    let row = sqlx::query(sql)
+        .bind(name)
+        .fetch_optional(connection)
+        .await?;
+    read(&row.ok_or_else(|| Error::absent("organization", name))?)
+}
+
+fn read(row: &sqlx::any::AnyRow) -> Result<Organization, Error> {
+    Ok(Organization {
+        id: row.try_get("id")?,
+        name: row.try_get("name")?,
+        plan: word(row, "plan")?,
+        is_disabled: row.try_get::<String, _>("status")? == "disabled",
+        created_at_ms: row.try_get("created_at")?,
+    })
+}

@@ -1,0 +1,148 @@
+//! Where the store is: what its URL means.
+
+use std::path::{Path, PathBuf};
+
+use super::Error;
+
+/// Where the accounts are kept.
+#[derive(Clone, Eq, PartialEq)]
+pub enum Place {
+    /// In this file.
+    Sqlite(PathBuf),
+    /// On this server. The URL may hold a password, so there is no `Debug`.
+    Postgres(String),
+}
+
+impl Place {
+    /// Reads `sqlite:PATH`, `postgres://…` or `postgresql://…`.
+    ///
+    /// A relative path starts at the working directory. Errors: any other form, without repeating the URL, which
+    /// may hold a password.
+    pub fn parse(url: &str) -> Result<Self, Error> {
+        if let Some(rest) = url.strip_prefix("sqlite:") {
+            let path = rest.strip_prefix("//").unwrap_or(rest);
+            return sqlite(path);
+        }
+        let is_postgres = ["postgres://", "postgresql://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme));
+        if is_postgres {
+            return Ok(Self::Postgres(url.to_owned()));
+        }
+        Err(bad("is neither `sqlite:PATH` nor `postgres://…`"))
+    }
+
+    /// The place without anything secret, for people.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Sqlite(path) => format!("sqlite:{}", path.display()),
+            Self::Postgres(url) => format!("postgres://{}", without_credentials(url)),
+        }
+    }
+}
+
+fn sqlite(path: &str) -> Result<Place, Error> {
+    if path.contains(":memory:") {
+        return Err(bad(
+            "names no file: a store in memory would forget every key",
+        ));
+    }
+    if path.contains('?') {
+        return Err(bad(
+            "has options after `?`: only the path of the file is accepted",
+        ));
+    }
+    if path.is_empty() || path.ends_with('/') || path.contains('\0') {
+        return Err(bad("names no file"));
+    }
+    Ok(Place::Sqlite(PathBuf::from(path)))
+}
+
+fn bad(problem: &str) -> Error {
+    Error::Configuration(format!("store.url {problem}"))
+}
+
+/// Host, port and database.
+fn without_credentials(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split_once(['?', '#']).map_or(rest, |(rest, _)| rest);
+    rest.rsplit_once('@').map_or(rest, |(_, host)| host)
+}
+
+/// The URL by which the driver opens an existing SQLite file.
+///
+/// The path is absolute, and every byte that a URL could read in another way is percent-encoded.
+pub(super) fn sqlite_url(path: &Path) -> String {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let path: String = bytes.iter().map(|byte| encoded(*byte)).collect();
+    format!("sqlite://{path}?mode=rw")
+}
+
+fn encoded(byte: u8) -> String {
+    match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    fn path(url: &str) -> PathBuf {
+        match Place::parse(url).ok().unwrap() {
+            Place::Sqlite(path) => path,
+            Place::Postgres(_) => panic!("not a file"),
+        }
+    }
+
+    #[test]
+    fn sqlite_with_and_without_slashes_names_the_same_path() {
+        assert_eq!(
+            path("sqlite:var/weirgate.db"),
+            PathBuf::from("var/weirgate.db")
+        );
+        assert_eq!(
+            path("sqlite://var/weirgate.db"),
+            PathBuf::from("var/weirgate.db")
+        );
+        assert_eq!(path("sqlite:///srv/w.db"), PathBuf::from("/srv/w.db"));
+    }
+
+    #[test]
+    fn a_url_that_names_no_store_is_refused() {
+        let urls = [
+            "",
+            "mysql://h/d",
+            "var/w.db",
+            "sqlite:",
+            "sqlite::memory:",
+            "sqlite:var/",
+            "sqlite:a?mode=ro",
+        ];
+        for url in urls {
+            assert!(Place::parse(url).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_not_shown() {
+        let place = Place::parse("postgres://me:p@ss@db:5432/w?password=other")
+            .ok()
+            .unwrap();
+        assert_eq!(place.shown(), "postgres://db:5432/w");
+        let refused = Place::parse("postgre://me:hunter2@db/w").err().unwrap();
+        assert!(!refused.to_string().contains("hunter2"));
+    }
+
+    #[test]
+    fn odd_paths_survive_the_driver_s_url() {
+        assert_eq!(
+            sqlite_url(Path::new("/a b/c%?#é")),
+            "sqlite:///a%20b/c%25%3F%23%C3%A9?mode=rw"
+        );
+    }
+}
