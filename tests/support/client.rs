@@ -1,7 +1,7 @@
 //! A client that sends exact bytes and keeps exact bytes, with times.
 //!
 //! HTTP/1.1 over one blocking connection: keep-alive, chunked decoding with the time of every chunk,
-//! early hang-up. It adds nothing to a request but what [`Ask`] shows.
+//! early hang-up.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -10,104 +10,8 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::PATIENCE;
+pub use super::ask::Ask;
 use super::sse;
-
-/// A request in the making.
-#[derive(Clone, Debug)]
-pub struct Ask {
-    method: String,
-    path: String,
-    headers: Vec<(String, String)>,
-    body: Vec<u8>,
-    chunk_bytes: Option<usize>,
-}
-
-impl Ask {
-    /// A request without headers (but `Host`) and body.
-    pub fn new(method: &str, path: &str) -> Ask {
-        let headers = vec![("Host".to_owned(), "localhost".to_owned())];
-        let (method, path) = (method.to_owned(), path.to_owned());
-        Ask {
-            method,
-            path,
-            headers,
-            body: Vec::new(),
-            chunk_bytes: None,
-        }
-    }
-
-    /// `GET path`.
-    pub fn get(path: &str) -> Ask {
-        Ask::new("GET", path)
-    }
-
-    /// `POST path` with a JSON body, which may be any text.
-    pub fn post(path: &str, body: impl AsRef<[u8]>) -> Ask {
-        Ask::new("POST", path)
-            .header("Content-Type", "application/json")
-            .body(body)
-    }
-
-    /// One more header; the same name may come again.
-    pub fn header(mut self, name: &str, value: &str) -> Ask {
-        self.headers.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
-    /// Takes out every header of that name, `Host` too.
-    pub fn without(mut self, name: &str) -> Ask {
-        self.headers
-            .retain(|(given, _)| !given.eq_ignore_ascii_case(name));
-        self
-    }
-
-    /// `Authorization: Bearer key`.
-    pub fn key(self, key: &str) -> Ask {
-        self.header("Authorization", &format!("Bearer {key}"))
-    }
-
-    /// The body; sent under `Content-Length` unless [`Ask::chunked`] or a length is already given.
-    pub fn body(mut self, body: impl AsRef<[u8]>) -> Ask {
-        self.body = body.as_ref().to_vec();
-        self
-    }
-
-    /// Sends the body in chunks of so many bytes.
-    pub fn chunked(mut self, bytes: usize) -> Ask {
-        self.chunk_bytes = Some(bytes.max(1));
-        self
-    }
-
-    /// The exact bytes that go out.
-    pub fn wire(&self) -> Vec<u8> {
-        let mut wire = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
-        for (name, value) in &self.headers {
-            wire.push_str(&format!("{name}: {value}\r\n"));
-        }
-        let has_length = self
-            .headers
-            .iter()
-            .any(|(n, _)| n.eq_ignore_ascii_case("content-length"));
-        if self.chunk_bytes.is_some() {
-            wire.push_str("Transfer-Encoding: chunked\r\n");
-        } else if !has_length && (!self.body.is_empty() || self.method == "POST") {
-            wire.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
-        }
-        let mut wire = (wire + "\r\n").into_bytes();
-        match self.chunk_bytes {
-            None => wire.extend_from_slice(&self.body),
-            Some(bytes) => {
-                for chunk in self.body.chunks(bytes) {
-                    wire.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
-                    wire.extend_from_slice(chunk);
-                    wire.extend_from_slice(b"\r\n");
-                }
-                wire.extend_from_slice(b"0\r\n\r\n");
-            }
-        }
-        wire
-    }
-}
 
 /// A status line and headers.
 #[derive(Clone, Debug)]
@@ -249,7 +153,7 @@ impl Client {
 
     /// Sends a request. A peer that answers early and closes does not fail the test here.
     pub fn send(&mut self, ask: &Ask) {
-        self.asked_head = ask.method == "HEAD";
+        self.asked_head = ask.is_head();
         self.send_bytes(ask.wire());
     }
 

@@ -1,6 +1,6 @@
 //! One connection of a scripted upstream: read requests, play replies, notice the peer closing.
 
-use std::future::{pending, ready};
+use std::future::pending;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::{Plan, Received, Shared, Stop};
+use super::{Plan, Received, Script, Shared, Stop};
 use crate::support::script::{Reply, Step};
 
 /// Accepts until told to stop, then ends every connection.
@@ -83,14 +83,11 @@ impl Connection {
                     self.play(reply, false).await;
                 }
             }
-            Plan::Answer(script) => while self.answer(&**script).await == After::Open {},
+            Plan::Answer(script) => while self.answer(script).await == After::Open {},
         }
     }
 
-    async fn answer(
-        &mut self,
-        script: &(dyn Fn(usize, &Received) -> Reply + Send + Sync),
-    ) -> After {
+    async fn answer(&mut self, script: &Script) -> After {
         let Some(mut request) = self.read_head().await else {
             return After::Over;
         };
@@ -232,14 +229,17 @@ async fn take(step: &Step, writer: &mut WriteHalf<'_>) -> After {
     let written = match step {
         Step::Send(bytes) => writer.write_all(bytes).await,
         Step::Drip(bytes) => drip(bytes, writer).await,
-        Step::Pause(pause) => ready(Ok(tokio::time::sleep(*pause).await)).await,
-        Step::Wait(gate) => ready(Ok(gate.opened().await)).await,
+        Step::Close => writer.shutdown().await,
         Step::Hang => pending().await,
-        Step::Close => writer
-            .shutdown()
-            .await
-            .and(Err(std::io::ErrorKind::NotConnected.into())),
         Step::Reset => Ok(()),
+        Step::Pause(pause) => {
+            tokio::time::sleep(*pause).await;
+            Ok(())
+        }
+        Step::Wait(gate) => {
+            gate.opened().await;
+            Ok(())
+        }
     };
     if written.is_ok() {
         After::Open

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`script`] | what an upstream does with a connection, step by step: [`script::Reply`] |
 //! | [`upstream`] | a server on a loopback port that plays scripts and records what it saw |
+//! | [`ask`] | a request, exactly as it goes out |
 //! | [`client`] | a client that sends exact bytes and keeps exact bytes, with times |
 //! | [`sse`] | the events of an event-stream text |
 //!
@@ -11,6 +12,7 @@
 //! (`wait_requests`, `wait_closed`, [`script::Gate`]), they never sleep; a wait that is not fulfilled
 //! within [`PATIENCE`] fails the test with what was awaited.
 
+pub mod ask;
 pub mod client;
 pub mod script;
 pub mod sse;

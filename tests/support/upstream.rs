@@ -52,10 +52,13 @@ impl Received {
     }
 }
 
+/// The reply to the n-th request.
+type Script = Box<dyn Fn(usize, &Received) -> Reply + Send + Sync>;
+
 /// What the server does with a connection.
 enum Plan {
     /// Read each request whole, then play the script's reply to it.
-    Answer(Box<dyn Fn(usize, &Received) -> Reply + Send + Sync>),
+    Answer(Script),
     /// Read each head, play this at once, never read a body, close afterwards.
     Early(Reply),
     /// Play this without reading anything, close afterwards.

@@ -1,0 +1,150 @@
+//! Sizes, names and manners of files.
+
+use std::ops::Range;
+
+use crate::source::{Source, item_end, line_of, word_offsets};
+
+const FILE_LINES: usize = 400;
+const FILE_LINES_AT_MOST: usize = 600;
+const FUNCTION_LINES: usize = 60;
+
+/// Files that may pass 400 lines (never 600), and why.
+pub const LONG_FILES: &[(&str, &str)] = &[];
+
+/// Files longer than they may be; files of tests, which are lists of cases, may be long.
+pub fn long_files(file: &Source, waived: &[(&str, &str)]) -> Vec<String> {
+    let lines = file.text.lines().count();
+    let is_waived = waived.iter().any(|(path, _)| *path == file.path);
+    let most = if is_waived || file.shipped.is_empty() {
+        FILE_LINES_AT_MOST
+    } else {
+        FILE_LINES
+    };
+    let message =
+        format!("{lines} lines, at most {most}: take it apart, or say why not in LONG_FILES");
+    (lines > most)
+        .then(|| file.finding(0, &message))
+        .into_iter()
+        .collect()
+}
+
+/// Functions longer than 60 lines, signature included.
+pub fn long_functions(file: &Source) -> Vec<String> {
+    let mut found = Vec::new();
+    for at in word_offsets(&file.code, "fn") {
+        let is_named = file.code[at..].starts_with("fn ");
+        let end = item_end(&file.code, at);
+        let lines = 1 + line_of(&file.text, end) - line_of(&file.text, at);
+        if is_named && lines > FUNCTION_LINES {
+            found.push(file.finding(
+                at,
+                &format!("a function of {lines} lines, at most {FUNCTION_LINES}"),
+            ));
+        }
+    }
+    found
+}
+
+/// What ends a process or leaves work undone.
+const FORBIDDEN: &[&str] = &[
+    ".unwrap()",
+    ".unwrap_err()",
+    "panic!(",
+    "todo!(",
+    "unimplemented!(",
+    "dbg!(",
+    "unreachable!(",
+];
+
+/// Panicking calls outside tests, where no `#[expect(clippy::…, reason = …)]` on the statement allows them.
+/// `.expect(` counts only with a message: parsers may have a method of that name.
+pub fn panicking_calls(file: &Source) -> Vec<String> {
+    let code = &file.shipped;
+    let mut found = Vec::new();
+    for call in FORBIDDEN {
+        found.extend(code.match_indices(call).map(|(at, _)| (at, *call)));
+    }
+    for (at, call) in code.match_indices(".expect(") {
+        if code[at + call.len()..].trim_start().starts_with(['"', '&']) {
+            found.push((at, call));
+        }
+    }
+    let waived = waived_ranges(code);
+    found.retain(|(at, _)| !waived.iter().any(|range| range.contains(at)));
+    found
+        .into_iter()
+        .map(|(at, call)| file.finding(at, &format!("`{call}` outside tests")))
+        .collect()
+}
+
+/// The items and statements under a waiver of a lint against panics.
+fn waived_ranges(code: &str) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
+    for lint in [
+        "clippy::unwrap_used",
+        "clippy::expect_used",
+        "clippy::panic",
+    ] {
+        for (at, _) in code.match_indices(&format!("#[expect({lint}")) {
+            let attribute_end = code[at..].find(")]").map_or(code.len(), |end| at + end + 2);
+            ranges.push(at..item_end(code, attribute_end));
+        }
+    }
+    ranges
+}
+
+const EMPTY_NAMES: &[&str] = &[
+    "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils",
+];
+
+/// Files and folders whose name says nothing.
+pub fn empty_names(path: &str) -> Vec<String> {
+    let mut parts = path
+        .split('/')
+        .flat_map(|part| part.trim_end_matches(".rs").split('_'));
+    let found = parts.find(|part| EMPTY_NAMES.contains(part));
+    found
+        .map(|name| format!("{path}:1: `{name}` names nothing: say what it is"))
+        .into_iter()
+        .collect()
+}
+
+/// Waivers of lints that do not say why.
+pub fn waivers_without_reason(file: &Source) -> Vec<String> {
+    let mut found = Vec::new();
+    for opening in ["#[allow(", "#![allow(", "#[expect(", "#![expect("] {
+        for (at, _) in file.code.match_indices(opening) {
+            let end = file.code[at..]
+                .find(']')
+                .map_or(file.code.len(), |end| at + end);
+            if !file.code[at..end].contains("reason =") {
+                found.push(file.finding(at, "a waiver without `reason = \"…\"`"));
+            }
+        }
+    }
+    found
+}
+
+/// Files that do not begin with what they are, test files of a module excepted.
+pub fn missing_module_docs(file: &Source) -> Vec<String> {
+    let is_bare = !file.shipped.is_empty() && !file.text.starts_with("//!");
+    is_bare
+        .then(|| file.finding(0, "begin with `//!` and what this file is"))
+        .into_iter()
+        .collect()
+}
+
+/// Notes of work not done.
+pub fn unfinished_notes(file: &Source) -> Vec<String> {
+    let mut found = Vec::new();
+    for note in [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("XX", "X"),
+    ] {
+        for at in word_offsets(&file.text, note) {
+            found.push(file.finding(at, &format!("`{note}`: do it or write an issue")));
+        }
+    }
+    found
+}
