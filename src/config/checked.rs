@@ -135,7 +135,7 @@ pub struct Routing {
     pub auto: Vec<String>,
 }
 
-/// The weights of the automatic strategy; none is negative, not all are zero.
+/// The weights of the automatic strategy; none is negative, all may be zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights {
     /// Of the price.

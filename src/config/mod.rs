@@ -5,7 +5,20 @@
 //! found with its place. [`rules`] adds what no schema can say and makes the [`checked`] values. Nothing here
 //! opens a socket or a database; files are only read where a secret or the catalogue is named.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+
+mod document;
+mod env;
+mod file;
+mod format;
+mod rules;
+mod schema;
+mod suggest;
+mod walk;
 
 pub mod checked;
 pub mod cidr;
@@ -17,7 +30,13 @@ pub use checked::*;
 pub use cidr::Cidr;
 pub use origin::{Origin, Origins};
 pub use problem::{Place, Problem, Spot};
+pub use schema::schema;
 pub use secret::Secret;
+
+use document::At;
+use file::File;
+use rules::Rules;
+use walk::{Finding, Walk};
 
 /// Where a configuration comes from.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -69,8 +88,140 @@ pub fn load(
     source: &Source,
     env: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Loaded, Vec<Problem>> {
-    let _ = (source, env);
-    Err(Vec::new())
+    let (name, text) = read(source)?;
+    let env: BTreeMap<String, String> = env.into_iter().collect();
+    let schema = schema();
+    let (mut root, mut findings) = document::parse(&text);
+    findings.extend(env::lay_over(&mut root, &env, &schema));
+    let mut walk = Walk {
+        findings,
+        ..Walk::default()
+    };
+    let good = walk.document(&root, &schema);
+    let mut rules = Rules {
+        walk: &mut walk,
+        warnings: Vec::new(),
+        env: &env,
+    };
+    let file = typed(good, &mut rules);
+    let config = rules.apply(&file);
+    let mut warnings = rules.warnings;
+    if *source == Source::Defaults {
+        warnings.push(nothing_found());
+    }
+    let told = Told {
+        name: &name,
+        text: &text,
+        hidden: &walk.hidden,
+    };
+    if !walk.findings.is_empty() {
+        return Err(told.problems(walk.findings));
+    }
+    let effective = serde_json::to_value(&file).unwrap_or_default();
+    let origin = |key: &str| walk.places.get(key).and_then(|at| told.origin(at));
+    let origins = Origins::gather(&effective, &schema, &origin);
+    Ok(Loaded {
+        config,
+        warnings: told.problems(warnings),
+        origins,
+    })
+}
+
+/// The document as written; the walk has left out whatever does not fit.
+fn typed(good: Json, rules: &mut Rules<'_>) -> File {
+    serde_json::from_value(good).unwrap_or_else(|error| {
+        let message = format!("cannot be used: {error}");
+        rules
+            .walk
+            .refuse("", &At::Nowhere, message, "please report this".to_owned());
+        File::default()
+    })
+}
+
+fn read(source: &Source) -> Result<(String, String), Vec<Problem>> {
+    match source {
+        Source::Defaults => Ok(("built-in defaults".to_owned(), String::new())),
+        Source::Text { name, text } => Ok((name.clone(), text.clone())),
+        Source::File(path) => {
+            let name = path.display().to_string();
+            std::fs::read_to_string(path)
+                .map(|text| (name.clone(), text))
+                .map_err(|error| {
+                    vec![Problem {
+                        key: String::new(),
+                        place: Place::Nowhere {},
+                        message: format!("{name} cannot be read: {error}"),
+                        cure: "correct the path after -c, or the file's permissions".to_owned(),
+                    }]
+                })
+        }
+    }
+}
+
+fn nothing_found() -> Finding {
+    Finding {
+        key: String::new(),
+        at: At::Nowhere,
+        message: "no configuration file was found, so no provider is configured".to_owned(),
+        cure: "give one with -c FILE, or write conf/weirgate.toml".to_owned(),
+    }
+}
+
+/// The text that findings are told about.
+struct Told<'a> {
+    name: &'a str,
+    text: &'a str,
+    hidden: &'a [Range<usize>],
+}
+
+impl Told<'_> {
+    /// Findings as problems, in the order of the file; then those of variables, then the rest.
+    fn problems(&self, mut findings: Vec<Finding>) -> Vec<Problem> {
+        findings.sort_by_key(|finding| match &finding.at {
+            At::Bytes(bytes) => (0, bytes.start),
+            At::Variable(_) => (1, 0),
+            At::Nowhere => (2, 0),
+        });
+        findings
+            .into_iter()
+            .map(|finding| self.problem(finding))
+            .collect()
+    }
+
+    fn problem(&self, finding: Finding) -> Problem {
+        let place = match finding.at {
+            At::Bytes(bytes) => Place::File(self.spot(&bytes)),
+            At::Variable(variable) => Place::Variable { variable },
+            At::Nowhere => Place::Nowhere {},
+        };
+        Problem {
+            key: finding.key,
+            place,
+            message: finding.message,
+            cure: finding.cure,
+        }
+    }
+
+    fn spot(&self, bytes: &Range<usize>) -> Spot {
+        let spot = Spot::of(self.name, self.text, bytes.start, bytes.end);
+        self.hidden
+            .iter()
+            .fold(spot, |spot, hidden| spot.without(self.text, hidden))
+    }
+
+    fn origin(&self, at: &At) -> Option<Origin> {
+        match at {
+            At::Bytes(bytes) => {
+                let line = Spot::of(self.name, self.text, bytes.start, bytes.end).line;
+                Some(Origin::File {
+                    file: self.name.to_owned(),
+                    line,
+                })
+            }
+            At::Variable(name) => Some(Origin::Variable(name.clone())),
+            At::Nowhere => None,
+        }
+    }
 }
 
 /// [`load`] of a text, for tests and benches.

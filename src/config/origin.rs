@@ -3,8 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::walk::{format_of, join};
+
 /// Where one value came from.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// Nobody set it.
     Default,
@@ -31,18 +37,115 @@ impl fmt::Display for Origin {
 
 /// Every value of the effective configuration with its origin, by dotted key; secrets are shown as references.
 #[derive(Clone, Debug, Default)]
-pub struct Origins(pub(super) BTreeMap<String, (serde_json::Value, Origin)>);
+pub struct Origins(BTreeMap<String, (Json, Origin)>);
 
 impl Origins {
-    /// The origin of one key, `routing.attempts`.
+    /// The origin of one key, `routing.attempts`; none if it has no value.
     pub fn of(&self, key: &str) -> Option<&Origin> {
         self.0.get(key).map(|(_, origin)| origin)
     }
 
+    /// The effective value of one key, secrets hidden.
+    pub fn value(&self, key: &str) -> Option<&Json> {
+        self.0.get(key).map(|(value, _)| value)
+    }
+
     /// All keys in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &serde_json::Value, &Origin)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json, &Origin)> {
         self.0
             .iter()
             .map(|(key, (value, origin))| (key.as_str(), value, origin))
+    }
+
+    /// Takes all values of `effective` apart, down to where the schema has no keys of its own.
+    pub(super) fn gather(
+        effective: &Json,
+        schema: &Json,
+        origin: &dyn Fn(&str) -> Option<Origin>,
+    ) -> Self {
+        let mut origins = Self::default();
+        origins.add(effective, schema, "", origin);
+        origins
+    }
+
+    fn add(
+        &mut self,
+        value: &Json,
+        schema: &Json,
+        key: &str,
+        origin: &dyn Fn(&str) -> Option<Origin>,
+    ) {
+        if let (Json::Object(members), "object") = (value, super::walk::type_of(schema)) {
+            for (name, member) in members {
+                let known = schema.get("properties").and_then(|known| known.get(name));
+                let inner = known.or_else(|| schema.get("additionalProperties"));
+                let inner = inner.unwrap_or(&Json::Null);
+                self.add(member, inner, &join(key, name), origin);
+            }
+        } else if !value.is_null() {
+            let shown = shown(value, schema);
+            self.0.insert(
+                key.to_owned(),
+                (shown, origin(key).unwrap_or(Origin::Default)),
+            );
+        }
+    }
+}
+
+/// A value as it may be shown: passwords in URLs are hidden; literal secrets already are.
+fn shown(value: &Json, schema: &Json) -> Json {
+    match value {
+        Json::String(text) if format_of(schema).contains("url") => without_password(text).into(),
+        other => other.clone(),
+    }
+}
+
+/// The URL with its password replaced by `***`, wherever it stands.
+pub(super) fn without_password(url: &str) -> String {
+    let (url, query) = url.split_once('?').unwrap_or((url, ""));
+    let hide = |pair: &str| match pair.split_once('=') {
+        Some((name, _)) if name.contains("password") => format!("{name}=***"),
+        _ => pair.to_owned(),
+    };
+    let query: Vec<String> = query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(hide)
+        .collect();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{}{mark}{}", without_user_password(url), query.join("&"))
+}
+
+fn without_user_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let Some((user, host)) = rest.rsplit_once('@') else {
+        return url.to_owned();
+    };
+    match user.split_once(':') {
+        Some((name, _)) => format!("{scheme}://{name}:***@{host}"),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_in_a_url_is_hidden_wherever_it_stands() {
+        for (url, shown) in [
+            ("postgres://u:pa/ss@h/db", "postgres://u:***@h/db"),
+            (
+                "postgres://h/db?password=x&a=b",
+                "postgres://h/db?password=***&a=b",
+            ),
+            ("redis://:x@h:6379/0", "redis://:***@h:6379/0"),
+            ("sqlite:var/w.db", "sqlite:var/w.db"),
+            ("postgres://u@h/db", "postgres://u@h/db"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What is wrong with a configuration, where, and what cures it.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde::Serialize;
 
@@ -66,6 +67,23 @@ impl Spot {
             snippet: snippet.to_owned(),
             width: meant.max(1),
         }
+    }
+
+    /// The spot with the bytes `hidden` of `text` starred out, as far as they stand in its line.
+    pub(super) fn without(mut self, text: &str, hidden: &Range<usize>) -> Self {
+        let mut line_start = 0;
+        for line in text.split_inclusive('\n').take(self.line - 1) {
+            line_start += line.len();
+        }
+        let star = |(at, shown): (usize, char)| {
+            if hidden.contains(&(line_start + at)) {
+                '*'
+            } else {
+                shown
+            }
+        };
+        self.snippet = self.snippet.char_indices().map(star).collect();
+        self
     }
 }
 

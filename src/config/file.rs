@@ -1,0 +1,296 @@
+//! The configuration as written: the one table of keys.
+//!
+//! A field is a key. Its type, bounds, default and first line of documentation are what `config schema` prints
+//! and what the document is checked against. `x-not-in-force` marks what is checked but not acted on yet;
+//! `format` names a check of `format.rs`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) mod decisions;
+pub(super) mod graph;
+pub(super) mod providers;
+pub(super) mod routing;
+pub(super) mod secret;
+
+pub(super) use decisions::Decisions;
+pub(super) use graph::Graph;
+pub(super) use providers::Provider;
+pub(super) use routing::{Limits, Models, Routing};
+pub(super) use secret::{SecretRef, Usd};
+
+/// The configuration of Weirgate.
+#[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct File {
+    /// The public listener.
+    pub listen: Listen,
+    /// The operator's listener: metrics, health, console.
+    pub admin: Admin,
+    /// The process.
+    pub server: Server,
+    /// Where accounts live.
+    pub store: Store,
+    /// What several processes share.
+    #[schemars(extend("x-not-in-force" = true))]
+    pub shared: Shared,
+    /// What callers may ask for.
+    pub limits: Limits,
+    /// How attempts are chosen, and how long they may take.
+    pub routing: Routing,
+    /// The cache of responses.
+    #[schemars(extend("x-not-in-force" = true))]
+    pub cache: Cache,
+    /// The catalogue of models.
+    pub models: Models,
+    /// Model providers, by name: the prefix of `provider/model`.
+    #[schemars(extend("x-names" = "name"))]
+    pub providers: BTreeMap<String, Provider>,
+    /// The decision agent; without this section it is off.
+    #[schemars(extend("x-not-in-force" = true))]
+    pub decisions: Option<Decisions>,
+    /// The graph service behind its limits; without this section it is off.
+    #[schemars(extend("x-not-in-force" = true))]
+    pub graph: Option<Graph>,
+    /// Allowances of plans, by name.
+    #[schemars(extend("x-not-in-force" = true, "x-names" = "name"))]
+    pub plans: BTreeMap<String, Plan>,
+    /// Managed prompts.
+    #[schemars(extend("x-not-in-force" = true))]
+    pub prompts: Prompts,
+    /// The MCP server.
+    #[schemars(extend("x-not-in-force" = true))]
+    pub mcp: Mcp,
+    /// What is logged.
+    pub log: Log,
+    /// Traces sent elsewhere.
+    #[schemars(extend("x-not-in-force" = true))]
+    pub telemetry: Telemetry,
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Listen {
+    /// Address and port of the public APIs.
+    #[schemars(extend("format" = "address"))]
+    pub address: String,
+    /// TLS on the public listener.
+    #[schemars(extend("x-not-in-force" = true))]
+    pub tls: Option<Tls>,
+    /// Whether HTTP/2 is spoken beside HTTP/1.1.
+    pub http2: bool,
+    /// The most client connections at once.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_connections: usize,
+    /// Seconds a client may take to send its request head.
+    #[schemars(range(min = 1, max = 3600))]
+    pub header_timeout_s: u64,
+    /// The most bytes of a request head.
+    #[schemars(range(min = 1024, max = 1_048_576))]
+    pub header_bytes: usize,
+    /// The header that carries the client's address, believed from trusted_proxies alone; empty: the socket's.
+    #[schemars(extend("format" = "header-or-empty"))]
+    pub client_ip_header: String,
+    /// Blocks of addresses whose client_ip_header is believed.
+    #[schemars(extend("items" = {"type": "string", "format": "cidr"}, "uniqueItems" = true))]
+    pub trusted_proxies: Vec<String>,
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        Self {
+            address: "127.0.0.1:8080".to_owned(),
+            tls: None,
+            http2: true,
+            max_connections: 10_000,
+            header_timeout_s: 10,
+            header_bytes: 32_768,
+            client_ip_header: String::new(),
+            trusted_proxies: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tls {
+    /// The file of the certificate chain, PEM.
+    #[schemars(length(min = 1))]
+    pub cert: String,
+    /// The file of the private key, PEM.
+    #[schemars(length(min = 1))]
+    pub key: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Admin {
+    /// Address and port of metrics, health and console; loopback unless told otherwise.
+    #[schemars(extend("format" = "address"))]
+    pub address: String,
+    /// The bearer token of the console.
+    #[schemars(extend("x-not-in-force" = true))]
+    pub token: Option<SecretRef>,
+}
+
+impl Default for Admin {
+    fn default() -> Self {
+        Self {
+            address: "127.0.0.1:8081".to_owned(),
+            token: None,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Server {
+    /// Worker threads; 0: as many as cores.
+    #[schemars(range(max = 1024))]
+    pub threads: usize,
+    /// Seconds requests in flight may take after SIGTERM.
+    #[schemars(range(max = 86_400))]
+    pub grace_period_s: u64,
+    /// The socket over which a new process takes the listeners of the old one.
+    #[schemars(extend("x-not-in-force" = true))]
+    pub upgrade_socket: String,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            threads: 0,
+            grace_period_s: 300,
+            upgrade_socket: "/run/weirgate/upgrade.sock".to_owned(),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Store {
+    /// Where accounts live: sqlite:PATH or postgres://user@host/db.
+    #[schemars(extend("format" = "store-url"))]
+    pub url: String,
+    /// The folder of journal, spools and secret.key; unset: the SQLite file's folder, $STATE_DIRECTORY, var.
+    #[schemars(length(min = 1))]
+    pub state_dir: Option<String>,
+    /// Replaces secret.key; required with PostgreSQL.
+    pub secret: Option<SecretRef>,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self {
+            url: "sqlite:var/weirgate.db".to_owned(),
+            state_dir: None,
+            secret: None,
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Shared {
+    /// redis://… shares windows, caches and sticky sessions between processes; empty: nothing is shared.
+    #[schemars(extend("format" = "redis-url-or-empty"))]
+    pub redis: String,
+    /// What limits do while Redis is away: each process alone, its part of the limit, or 503.
+    pub on_outage: OnOutage,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum OnOutage {
+    Open,
+    #[default]
+    Local,
+    Closed,
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Cache {
+    /// The most bytes of memory that cached responses take.
+    pub max_bytes: u64,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self {
+            max_bytes: 268_435_456,
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Plan {
+    /// Credit of one cycle, a month from creation, in USD.
+    pub cycle_usd: Usd,
+    /// The share of the cycle's credit that premium models may take in a week.
+    #[schemars(range(min = 0, max = 100))]
+    pub weekly_premium_pct: f64,
+    /// The share of the cycle's credit that one day may take.
+    #[schemars(range(min = 0, max = 100))]
+    pub daily_pct: f64,
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Prompts {
+    /// Whether requests may name managed prompts.
+    pub enabled: bool,
+}
+
+impl Default for Prompts {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Mcp {
+    /// Whether /mcp is served.
+    pub enabled: bool,
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Log {
+    /// The least severe messages shown on stderr.
+    pub level: LogLevel,
+    /// Whether each request writes one JSON line on stdout after it ended.
+    pub access: bool,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            level: LogLevel::Warn,
+            access: true,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Telemetry {
+    /// Where OTLP traces are sent; empty: nowhere.
+    #[schemars(extend("format" = "url-or-empty"))]
+    pub otlp_endpoint: String,
+}

@@ -1,0 +1,199 @@
+//! `[providers.NAME]` as written.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::SecretRef;
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Provider {
+    /// The wire it speaks.
+    pub kind: Kind,
+    /// What the vendor's own SDK takes: with /v1 for the OpenAI convention; default by kind.
+    #[serde(default)]
+    #[schemars(extend("format" = "url"))]
+    pub base_url: Option<String>,
+    /// Its keys, tried in this order; with none of them present the provider is off. Not needed for the sandbox
+    /// and for local servers; [] says that a remote server of the OpenAI convention needs none.
+    #[serde(default)]
+    pub keys: Option<Vec<SecretRef>>,
+    /// Its region.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    pub region: Option<String>,
+    /// Headers added to each request to it.
+    #[serde(default)]
+    #[schemars(extend("x-names" = "header"))]
+    pub headers: BTreeMap<String, String>,
+    /// Its preference among equals: prices are divided by it.
+    #[serde(default = "one")]
+    #[schemars(range(min = 0.001, max = 1000))]
+    pub priority: f64,
+    /// Path of chat completions behind base_url.
+    #[serde(default)]
+    #[schemars(extend("format" = "path", "default" = "/chat/completions"))]
+    pub chat_path: Option<String>,
+    /// The header of the key; authorization carries `Bearer `, any other the bare key.
+    #[serde(default)]
+    #[schemars(extend("format" = "header", "default" = "authorization"))]
+    pub auth_header: Option<String>,
+    /// What the limit of tokens is called; default for kind openai: max_completion_tokens.
+    #[serde(default)]
+    #[schemars(extend("default" = "max_tokens"))]
+    pub max_tokens_field: Option<MaxTokensField>,
+    /// When a stream reports usage: only when asked for it, always, never.
+    #[serde(default)]
+    #[schemars(extend("default" = "ask"))]
+    pub stream_usage: Option<StreamUsage>,
+    /// How reasoning text of earlier turns goes back.
+    #[serde(default)]
+    #[schemars(extend("default" = "none"))]
+    pub reasoning_replay: Option<ReasoningReplay>,
+    /// Whether reported completion tokens leave reasoning out, so that it is added.
+    #[serde(default)]
+    #[schemars(extend("default" = false))]
+    pub reasoning_excluded_from_completion: Option<bool>,
+    /// Request fields left out, such as "logprobs" or "messages[].name".
+    #[serde(default)]
+    #[schemars(extend("items" = {"type": "string", "format": "field"}, "uniqueItems" = true, "default" = []))]
+    pub drop: Option<Vec<String>>,
+    /// Whether message members beyond the convention are refused, so that they are left out.
+    #[serde(default)]
+    #[schemars(extend("default" = false))]
+    pub strict_messages: Option<bool>,
+    /// Whether request fields unknown to the convention pass or are left out.
+    #[serde(default)]
+    #[schemars(extend("default" = "pass"))]
+    pub unknown_fields: Option<UnknownFields>,
+    /// Which ids of tool calls are accepted: any, or nine letters or digits.
+    #[serde(default)]
+    #[schemars(extend("default" = "any"))]
+    pub tool_call_ids: Option<ToolCallIds>,
+    /// Whether `content: null` is kept or becomes an empty string.
+    #[serde(default)]
+    #[schemars(extend("default" = "keep"))]
+    pub null_content: Option<NullContent>,
+    /// The highest temperature; higher ones are lowered to it.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 2))]
+    pub max_temperature: Option<f64>,
+    /// Whether response_format json_schema is understood.
+    #[serde(default)]
+    #[schemars(extend("default" = true))]
+    pub json_schema: Option<bool>,
+    /// Whether a forced tool choice is honoured.
+    #[serde(default)]
+    #[schemars(extend("default" = true))]
+    pub forced_tools: Option<bool>,
+    /// Whether schemas must be strict and closed at every object.
+    #[serde(default)]
+    #[schemars(extend("default" = false))]
+    pub strict_schema: Option<bool>,
+    /// What developer messages are called.
+    #[serde(default)]
+    #[schemars(extend("default" = "developer"))]
+    pub system_role: Option<SystemRole>,
+    /// Whether errors come inside a 200.
+    #[serde(default)]
+    #[schemars(extend("default" = false))]
+    pub error_in_200: Option<bool>,
+    /// Whether a call is billed whose client has left.
+    #[serde(default)]
+    #[schemars(extend("default" = false))]
+    pub bills_after_disconnect: Option<bool>,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    #[serde(rename = "openai")]
+    OpenAi,
+    Anthropic,
+    Google,
+    Vertex,
+    Bedrock,
+    Azure,
+    #[serde(rename = "openai-compatible")]
+    Compatible,
+    Sandbox,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum MaxTokensField {
+    MaxTokens,
+    MaxCompletionTokens,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StreamUsage {
+    Ask,
+    Always,
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ReasoningReplay {
+    None,
+    ReasoningContent,
+    Reasoning,
+    ReasoningContentRequired,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum UnknownFields {
+    Pass,
+    Drop,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ToolCallIds {
+    Any,
+    Mistral9,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum NullContent {
+    Keep,
+    Empty,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SystemRole {
+    Developer,
+    System,
+}
+
+/// The keys that describe how a provider differs from the OpenAI convention.
+pub(crate) const CONVENTION_QUIRKS: [&str; 17] = [
+    "chat_path",
+    "auth_header",
+    "max_tokens_field",
+    "stream_usage",
+    "reasoning_replay",
+    "reasoning_excluded_from_completion",
+    "drop",
+    "strict_messages",
+    "unknown_fields",
+    "tool_call_ids",
+    "null_content",
+    "max_temperature",
+    "json_schema",
+    "forced_tools",
+    "strict_schema",
+    "system_role",
+    "error_in_200",
+];

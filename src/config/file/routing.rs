@@ -1,0 +1,218 @@
+//! `[limits]`, `[routing]` and `[models]` as written.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Limits {
+    /// The most model requests at once; more are refused with 529.
+    #[schemars(range(min = 1, max = 1_000_000), extend("x-not-in-force" = true))]
+    pub in_flight: usize,
+    /// The most bytes of a request body, by endpoint.
+    pub body_bytes: BodyBytes,
+    /// Requests per minute and organization, by endpoint group; absent or 0: unlimited.
+    #[schemars(extend("x-not-in-force" = true))]
+    pub requests_per_minute: RequestsPerMinute,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            in_flight: 1000,
+            body_bytes: BodyBytes::default(),
+            requests_per_minute: RequestsPerMinute::default(),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct BodyBytes {
+    /// Chat completions and the other model endpoints.
+    #[schemars(range(min = 1024, max = 1_073_741_824))]
+    pub chat: usize,
+    /// Images.
+    #[schemars(range(min = 1024, max = 1_073_741_824), extend("x-not-in-force" = true))]
+    pub images: usize,
+    /// Decisions.
+    #[schemars(range(min = 1024, max = 1_073_741_824), extend("x-not-in-force" = true))]
+    pub decisions: usize,
+    /// Batches of decisions.
+    #[schemars(range(min = 1024, max = 1_073_741_824), extend("x-not-in-force" = true))]
+    pub batch: usize,
+    /// Graph queries and management.
+    #[schemars(range(min = 1024, max = 1_073_741_824), extend("x-not-in-force" = true))]
+    pub graph: usize,
+    /// Graph data that is indexed.
+    #[schemars(range(min = 1024, max = 1_073_741_824), extend("x-not-in-force" = true))]
+    pub graph_data: usize,
+}
+
+impl Default for BodyBytes {
+    fn default() -> Self {
+        Self {
+            chat: 20_971_520,
+            images: 67_108_864,
+            decisions: 262_144,
+            batch: 1_048_576,
+            graph: 4_194_304,
+            graph_data: 67_108_864,
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RequestsPerMinute {
+    /// Chat completions, messages and responses.
+    pub chat: u64,
+    /// Embeddings.
+    pub embeddings: u64,
+    /// Images.
+    pub images: u64,
+    /// Audio.
+    pub audio: u64,
+    /// Video.
+    pub video: u64,
+    /// Moderations.
+    pub moderation: u64,
+    /// Text out of documents.
+    pub ocr: u64,
+    /// Rerank.
+    pub rerank: u64,
+    /// Web search.
+    pub search: u64,
+    /// Typed decisions.
+    pub decision: u64,
+}
+
+impl RequestsPerMinute {
+    /// The groups that have a limit.
+    pub(crate) fn by_group(&self) -> BTreeMap<String, u64> {
+        [
+            ("chat", self.chat),
+            ("embeddings", self.embeddings),
+            ("images", self.images),
+            ("audio", self.audio),
+            ("video", self.video),
+            ("moderation", self.moderation),
+            ("ocr", self.ocr),
+            ("rerank", self.rerank),
+            ("search", self.search),
+            ("decision", self.decision),
+        ]
+        .into_iter()
+        .filter(|(_, limit)| *limit > 0)
+        .map(|(group, limit)| (group.to_owned(), limit))
+        .collect()
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Routing {
+    /// The most providers tried for one request.
+    #[schemars(range(min = 1, max = 10))]
+    pub attempts: u32,
+    /// The share of requests without a session that try a provider out of order.
+    #[schemars(range(min = 0, max = 1))]
+    pub exploration: f64,
+    /// Seconds a session stays with its provider.
+    #[schemars(range(max = 604_800))]
+    pub sticky_ttl_s: u64,
+    /// The weights of the strategy `auto`.
+    pub weights: Weights,
+    /// Seconds to connect to a provider.
+    #[schemars(range(min = 1, max = 300))]
+    pub connect_timeout_s: u64,
+    /// Seconds from the request to the first event of a stream, per attempt.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub first_event_timeout_s: u64,
+    /// Seconds between two events of a stream.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub idle_timeout_s: u64,
+    /// Seconds for a whole reply that does not stream, per attempt.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub total_timeout_s: u64,
+    /// Seconds for a whole stream, per attempt.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub stream_total_timeout_s: u64,
+    /// Seconds for all attempts together.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub deadline_s: u64,
+    /// Seconds of silence before a waiting client of a stream gets a comment.
+    #[schemars(range(min = 1, max = 3600))]
+    pub keepalive_s: u64,
+    /// The models that `auto` chooses from, best first.
+    #[schemars(inner(length(min = 1)), extend("uniqueItems" = true))]
+    pub auto: Vec<String>,
+}
+
+impl Default for Routing {
+    fn default() -> Self {
+        Self {
+            attempts: 3,
+            exploration: 0.01,
+            sticky_ttl_s: 3600,
+            weights: Weights::default(),
+            connect_timeout_s: 5,
+            first_event_timeout_s: 120,
+            idle_timeout_s: 60,
+            total_timeout_s: 600,
+            stream_total_timeout_s: 1200,
+            deadline_s: 1500,
+            keepalive_s: 15,
+            auto: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Weights {
+    /// Of the price.
+    #[schemars(range(min = 0, max = 1000))]
+    pub price: f64,
+    /// Of the uptime.
+    #[schemars(range(min = 0, max = 1000))]
+    pub uptime: f64,
+    /// Of the throughput.
+    #[schemars(range(min = 0, max = 1000))]
+    pub throughput: f64,
+    /// Of the latency.
+    #[schemars(range(min = 0, max = 1000))]
+    pub latency: f64,
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self {
+            price: 0.6,
+            uptime: 0.5,
+            throughput: 0.05,
+            latency: 0.025,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Models {
+    /// The catalogue's file; where it is not set and conf/models.toml is absent, the catalogue is empty.
+    #[schemars(length(min = 1))]
+    pub file: String,
+    /// Whether /v1/models needs a key.
+    pub require_key: bool,
+}
+
+impl Default for Models {
+    fn default() -> Self {
+        Self {
+            file: "conf/models.toml".to_owned(),
+            require_key: true,
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! What no schema can say: how keys depend on each other and on the world; makes the values as used.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use http::HeaderName;
+
+use super::checked::{
+    Admin, BodyBytes, Config, Limits, Listen, Log, Models, Routing, Server, Store, Weights,
+};
+use super::document::At;
+use super::file::{self, File, LogLevel, SecretRef};
+use super::secret::{self, Secret};
+use super::walk::{Finding, Walk};
+
+mod decisions;
+mod graph;
+mod providers;
+
+/// What the rules look at beside the file, and what they found out.
+pub(super) struct Rules<'a> {
+    pub walk: &'a mut Walk,
+    pub warnings: Vec<Finding>,
+    pub env: &'a BTreeMap<String, String>,
+}
+
+impl Rules<'_> {
+    /// Checks `file` and makes the configuration as used; it counts only if nothing was refused.
+    pub(super) fn apply(&mut self, file: &File) -> Config {
+        self.not_in_force();
+        self.plans(file);
+        decisions::check(self, file);
+        graph::check(self, file);
+        let (providers, off_providers) = providers::check(self, file);
+        Config {
+            listen: self.listen(&file.listen),
+            admin: self.admin(file),
+            server: server(&file.server),
+            store: self.store(&file.store),
+            limits: limits(&file.limits),
+            routing: self.routing(&file.routing),
+            models: self.models(&file.models),
+            providers,
+            off_providers,
+            log: log(&file.log),
+        }
+    }
+
+    /// Notes a problem at `key`, unless that key is known to be wrong already.
+    fn refuse(&mut self, key: &str, message: impl Into<String>, cure: impl Into<String>) {
+        let known = |finding: &Finding| !finding.key.is_empty() && finding.key == key;
+        if !self.walk.findings.iter().any(known) {
+            let at = self.at(key);
+            self.walk.refuse(key, &at, message.into(), cure.into());
+        }
+    }
+
+    fn warn(&mut self, key: &str, message: impl Into<String>, cure: impl Into<String>) {
+        let (at, message, cure) = (self.at(key), message.into(), cure.into());
+        self.warnings.push(Finding {
+            key: key.to_owned(),
+            at,
+            message,
+            cure,
+        });
+    }
+
+    fn is_set(&self, key: &str) -> bool {
+        self.walk.places.contains_key(key)
+    }
+
+    /// Where `key` stands; what is absent stands at the head of the nearest table around it.
+    fn at(&self, key: &str) -> At {
+        if let Some(at) = self.walk.places.get(key) {
+            return at.clone();
+        }
+        let mut outer = key;
+        while let Some(end) = outer.rfind(['.', '[']) {
+            outer = outer.get(..end).unwrap_or_default();
+            if let Some(at) = self.walk.places.get(&format!("{outer}=")) {
+                return at.clone();
+            }
+        }
+        At::Nowhere
+    }
+
+    /// A secret that is asked for has to be there.
+    fn secret(&mut self, key: &str, reference: Option<&SecretRef>) -> Option<Secret> {
+        let reference = reference?;
+        if self.literal(key, reference) {
+            return None;
+        }
+        match secret::find(reference, self.env) {
+            Ok(found) => Some(found),
+            Err(absent) => {
+                self.refuse(key, absent.to_string(), "provide it, or take the key out");
+                None
+            }
+        }
+    }
+
+    /// Refuses a literal where only a reference may stand; answers whether it was one.
+    fn literal(&mut self, key: &str, reference: &SecretRef) -> bool {
+        let is_literal = matches!(reference, SecretRef::Literal(_));
+        if is_literal {
+            self.refuse(
+                key,
+                "a secret must not stand in the configuration itself",
+                "write { env = \"NAME\" } or { file = \"PATH\" }, and change the secret: it was written down",
+            );
+        }
+        is_literal
+    }
+
+    fn not_in_force(&mut self) {
+        for (key, at) in std::mem::take(&mut self.walk.not_in_force) {
+            let message = "not in force yet".to_owned();
+            let cure =
+                "nothing to do: it is checked, and counts once its feature is built".to_owned();
+            self.warnings.push(Finding {
+                key,
+                at,
+                message,
+                cure,
+            });
+        }
+    }
+
+    fn listen(&mut self, listen: &file::Listen) -> Listen {
+        let header = Some(&listen.client_ip_header).filter(|name| !name.is_empty());
+        if header.is_some() && listen.trusted_proxies.is_empty() {
+            self.warn(
+                "listen.client_ip_header",
+                "nobody is trusted to send this header",
+                "list the proxy's addresses in listen.trusted_proxies",
+            );
+        }
+        Listen {
+            address: address(&listen.address),
+            header_timeout: seconds(listen.header_timeout_s),
+            header_bytes: listen.header_bytes,
+            max_connections: listen.max_connections,
+            http2: listen.http2,
+            client_ip_header: header.and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok()),
+            trusted_proxies: listen
+                .trusted_proxies
+                .iter()
+                .flat_map(|block| block.parse())
+                .collect(),
+        }
+    }
+
+    fn admin(&mut self, file: &File) -> Admin {
+        let address = address(&file.admin.address);
+        if address == self::address(&file.listen.address) && address.port() != 0 {
+            self.refuse(
+                "admin.address",
+                "is the address of the public listener",
+                "give the admin listener a port of its own",
+            );
+        }
+        if !address.ip().is_loopback() && file.admin.token.is_none() {
+            self.warn(
+                "admin.address",
+                "metrics and console can be reached from other machines",
+                "listen on 127.0.0.1, or let a firewall decide who may connect",
+            );
+        }
+        Admin {
+            address,
+            token: self.secret("admin.token", file.admin.token.as_ref()),
+        }
+    }
+
+    fn store(&mut self, store: &file::Store) -> Store {
+        let is_sqlite = store.url.starts_with("sqlite:");
+        if !is_sqlite && store.secret.is_none() {
+            self.refuse(
+                "store.secret",
+                "is required with PostgreSQL, because several processes must share it",
+                "write secret = { file = \"PATH\" } in [store]",
+            );
+        }
+        let in_file = matches!(self.at("store.url"), At::Bytes(_));
+        if in_file && super::origin::without_password(&store.url) != store.url {
+            self.warn(
+                "store.url",
+                "the password stands in the file",
+                "use a password file (~/.pgpass), or set WEIRGATE_STORE__URL",
+            );
+        }
+        Store {
+            url: store.url.clone(),
+            state_dir: self.state_dir(store),
+            secret: self.secret("store.secret", store.secret.as_ref()),
+        }
+    }
+
+    fn state_dir(&self, store: &file::Store) -> PathBuf {
+        let given = store.state_dir.as_ref().map(PathBuf::from);
+        let from_env = || {
+            let folders = self.env.get("STATE_DIRECTORY")?;
+            folders
+                .split(':')
+                .next()
+                .filter(|folder| !folder.is_empty())
+                .map(PathBuf::from)
+        };
+        given
+            .or_else(|| sqlite_folder(&store.url))
+            .or_else(from_env)
+            .unwrap_or_else(|| PathBuf::from("var"))
+    }
+
+    fn routing(&mut self, routing: &file::Routing) -> Routing {
+        for (key, value) in [
+            ("routing.total_timeout_s", routing.total_timeout_s),
+            (
+                "routing.stream_total_timeout_s",
+                routing.stream_total_timeout_s,
+            ),
+            (
+                "routing.first_event_timeout_s",
+                routing.first_event_timeout_s,
+            ),
+        ] {
+            if value > routing.deadline_s {
+                let message = format!(
+                    "{value} s can never pass: routing.deadline_s ends all attempts after {} s",
+                    routing.deadline_s
+                );
+                self.warn(key, message, "raise routing.deadline_s, or lower this");
+            }
+        }
+        let weights = &routing.weights;
+        Routing {
+            attempts: routing.attempts,
+            exploration: routing.exploration,
+            sticky_ttl: seconds(routing.sticky_ttl_s),
+            weights: Weights {
+                price: weights.price,
+                uptime: weights.uptime,
+                throughput: weights.throughput,
+                latency: weights.latency,
+            },
+            connect_timeout: seconds(routing.connect_timeout_s),
+            first_event_timeout: seconds(routing.first_event_timeout_s),
+            idle_timeout: seconds(routing.idle_timeout_s),
+            total_timeout: seconds(routing.total_timeout_s),
+            stream_total_timeout: seconds(routing.stream_total_timeout_s),
+            deadline: seconds(routing.deadline_s),
+            keepalive: seconds(routing.keepalive_s),
+            auto: routing.auto.clone(),
+        }
+    }
+
+    fn models(&mut self, models: &file::Models) -> Models {
+        let path = PathBuf::from(&models.file);
+        let exists = path.is_file();
+        if !exists && self.is_set("models.file") {
+            let message = format!("the file {:?} does not exist", models.file);
+            let cure =
+                "correct the path, which starts at the working directory, or take the key out";
+            self.refuse("models.file", message, cure);
+        } else if !exists {
+            let message = format!("no catalogue: {} does not exist", models.file);
+            self.warn("models.file", message, "set models.file to a catalogue");
+        }
+        Models {
+            file: exists.then_some(path),
+            require_key: models.require_key,
+        }
+    }
+
+    fn plans(&mut self, file: &File) {
+        for name in file.plans.keys() {
+            if !["none", "lite", "pro", "max"].contains(&name.as_str()) {
+                let key = super::walk::join("plans", name);
+                self.refuse(&key, "is not a plan", "use one of: none, lite, pro, max");
+            }
+        }
+    }
+}
+
+fn seconds(value: u64) -> Duration {
+    Duration::from_secs(value)
+}
+
+/// The walk has checked the text; what it refused was replaced by a default, which parses.
+fn address(text: &str) -> SocketAddr {
+    text.parse()
+        .unwrap_or_else(|_| SocketAddr::from(([127, 0, 0, 1], 0)))
+}
+
+fn server(server: &file::Server) -> Server {
+    let cores = || available_parallelism().map_or(1, NonZero::get);
+    Server {
+        threads: if server.threads == 0 {
+            cores()
+        } else {
+            server.threads
+        },
+        grace_period: seconds(server.grace_period_s),
+    }
+}
+
+fn limits(limits: &file::Limits) -> Limits {
+    let bytes = &limits.body_bytes;
+    Limits {
+        in_flight: limits.in_flight,
+        body_bytes: BodyBytes {
+            chat: bytes.chat,
+            images: bytes.images,
+            decisions: bytes.decisions,
+            batch: bytes.batch,
+            graph: bytes.graph,
+            graph_data: bytes.graph_data,
+        },
+        requests_per_minute: limits.requests_per_minute.by_group(),
+    }
+}
+
+fn log(log: &file::Log) -> Log {
+    let level = match log.level {
+        LogLevel::Off => log::LevelFilter::Off,
+        LogLevel::Error => log::LevelFilter::Error,
+        LogLevel::Warn => log::LevelFilter::Warn,
+        LogLevel::Info => log::LevelFilter::Info,
+        LogLevel::Debug => log::LevelFilter::Debug,
+        LogLevel::Trace => log::LevelFilter::Trace,
+    };
+    Log {
+        level,
+        access: log.access,
+    }
+}
+
+/// The folder of an SQLite file; none for a database in memory or a server.
+fn sqlite_folder(url: &str) -> Option<PathBuf> {
+    let path = url.strip_prefix("sqlite:")?;
+    let path = path.strip_prefix("//").unwrap_or(path);
+    let path = path.split('?').next().filter(|path| *path != ":memory:")?;
+    let folder = Path::new(path).parent()?;
+    Some(if folder.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        folder.to_owned()
+    })
+}

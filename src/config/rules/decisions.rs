@@ -1,0 +1,125 @@
+//! How the keys of `[decisions]` depend on each other.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::Rules;
+use crate::config::file::decisions::{Client, Decisions, SegmentsCache, UserProfiles};
+use crate::config::file::{File, SecretRef};
+use crate::config::secret;
+
+/// Checks the section, where there is one.
+pub(super) fn check(rules: &mut Rules<'_>, file: &File) {
+    let Some(decisions) = &file.decisions else {
+        return;
+    };
+    projects(rules, decisions);
+    clients(rules, decisions);
+    token_keys(rules, decisions);
+    shared(rules, decisions, file);
+    for (index, webhook) in decisions.webhooks.iter().enumerate() {
+        let key = format!("decisions.webhooks[{index}].secret");
+        optional(
+            rules,
+            &key,
+            webhook.secret.as_ref(),
+            "its announcements are refused",
+        );
+    }
+}
+
+fn projects(rules: &mut Rules<'_>, decisions: &Decisions) {
+    let mut seen = BTreeSet::new();
+    for (index, project) in decisions.projects.iter().enumerate() {
+        let key = format!("decisions.projects[{index}]");
+        if !seen.insert(&project.sdk_key) {
+            let message = format!("a second project has the SDK key {:?}", project.sdk_key);
+            rules.refuse(&format!("{key}.sdk_key"), message, "take one of them out");
+        }
+        if project.datafile != "sandbox" && !Path::new(&project.datafile).is_file() {
+            let message = format!("the file {:?} does not exist", project.datafile);
+            rules.warn(&format!("{key}.datafile"), message, "correct the path");
+        }
+    }
+}
+
+fn clients(rules: &mut Rules<'_>, decisions: &Decisions) {
+    let mut seen = BTreeSet::new();
+    for (index, client) in decisions.clients.iter().enumerate() {
+        let key = format!("decisions.clients[{index}]");
+        if !seen.insert(&client.id) {
+            let message = format!("a second client has the id {:?}", client.id);
+            rules.refuse(&format!("{key}.id"), message, "take one of them out");
+        }
+        if !looks_hashed(client) {
+            let message = "does not look like a hash, so nobody could sign in with it";
+            let cure = "write what `weirgate decisions client-secret` prints";
+            rules.warn(&format!("{key}.secret_hash"), message, cure);
+        }
+    }
+}
+
+/// An argon2id PHC string, or the base64 of a bcrypt hash, which is 60 bytes.
+fn looks_hashed(client: &Client) -> bool {
+    let hash = &client.secret_hash;
+    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
+    hash.starts_with("$argon2id$") || (hash.len() == 80 && hash.bytes().all(is_base64))
+}
+
+fn token_keys(rules: &mut Rules<'_>, decisions: &Decisions) {
+    let has_clients = !decisions.clients.is_empty();
+    if has_clients && decisions.token_keys.is_empty() {
+        let message = "is missing: clients are configured, and their tokens must be signed";
+        let cure = "add token_keys = [{ env = \"NAME\" }]";
+        rules.refuse("decisions.token_keys", message, cure);
+    }
+    for (index, reference) in decisions.token_keys.iter().enumerate() {
+        let key = format!("decisions.token_keys[{index}]");
+        if has_clients {
+            rules.secret(&key, Some(reference));
+        } else {
+            optional(rules, &key, Some(reference), "no client needs it");
+        }
+    }
+}
+
+fn shared(rules: &mut Rules<'_>, decisions: &Decisions, file: &File) {
+    let cure = "set shared.redis, or use \"memory\"";
+    if !file.shared.redis.is_empty() {
+        return;
+    }
+    if decisions.user_profiles == UserProfiles::Redis {
+        rules.refuse(
+            "decisions.user_profiles",
+            "needs shared.redis, which is empty",
+            cure,
+        );
+    }
+    if decisions.odp.segments_cache == SegmentsCache::Redis {
+        rules.refuse(
+            "decisions.odp.segments_cache",
+            "needs shared.redis, which is empty",
+            cure,
+        );
+    }
+}
+
+/// A secret without which the process can run; `without` says what happens then.
+pub(super) fn optional(
+    rules: &mut Rules<'_>,
+    key: &str,
+    reference: Option<&SecretRef>,
+    without: &str,
+) {
+    let Some(reference) = reference else { return };
+    if rules.literal(key, reference) {
+        return;
+    }
+    if let Err(absent) = secret::find(reference, rules.env) {
+        rules.warn(
+            key,
+            format!("{absent}: {without}"),
+            "provide it, or take the key out",
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! The JSON Schema of the configuration, from the table of keys.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use serde_json::Value;
+
+use super::file::File;
+
+/// The JSON Schema (2020-12) of the configuration.
+///
+/// Shape: no references; `x-not-in-force` marks keys that are checked but not acted on yet.
+pub fn schema() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    let mut root = settings
+        .with_transform(RecursiveTransform(tidy))
+        .into_generator()
+        .into_root_schema_for::<File>();
+    root.remove("title");
+    root.to_value()
+}
+
+/// Takes out what TOML cannot say, null, and the defaults of whole sections, which repeat those of their keys.
+fn tidy(schema: &mut schemars::Schema) {
+    let Some(object) = schema.as_object_mut() else {
+        return;
+    };
+    if let Some(Value::Array(members)) = object.get_mut("anyOf") {
+        members.retain(|member| member.get("type") != Some(&Value::from("null")));
+        if let [Value::Object(only)] = members.as_mut_slice() {
+            let only = std::mem::take(only);
+            object.remove("anyOf");
+            for (key, value) in only {
+                object.entry(key).or_insert(value);
+            }
+        }
+    }
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_mut_slice() {
+            let only = only.take();
+            object.insert("type".to_owned(), only);
+        }
+    }
+    let is_section = object.contains_key("properties");
+    if object
+        .get("default")
+        .is_some_and(|default| default.is_null() || is_section)
+    {
+        object.remove("default");
+    }
+}
