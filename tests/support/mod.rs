@@ -6,6 +6,7 @@
 //! | [`upstream`] | a server on a loopback port that plays scripts and records what it saw |
 //! | [`ask`] | a request, exactly as it goes out |
 //! | [`client`] | a client that sends exact bytes and keeps exact bytes, with times |
+//! | [`sdk`] | the acceptance scripts of real client libraries |
 //! | [`sse`] | the events of an event-stream text |
 //!
 //! All of it blocks and is used from plain `#[test]` functions. Tests wait for what they want to see
@@ -15,6 +16,7 @@
 pub mod ask;
 pub mod client;
 pub mod script;
+pub mod sdk;
 pub mod sse;
 pub mod upstream;
 

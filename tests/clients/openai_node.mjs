@@ -1,0 +1,214 @@
+// Acceptance of the gateway by the real `openai` npm client.
+//
+// Environment: BASE_URL (with /v1), API_KEY, MODEL (answers as the model sandbox does), CUT_MODEL (breaks off
+// in mid-stream), FLAKY_MODEL (its first call fails with 503, the next succeeds). Arguments: the checks to
+// run; without any, all. Run it in the folder that holds node_modules. One line per check on stdout; exit 1
+// when one failed, 2 for an unknown name.
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+
+const { default: OpenAI } = createRequire(process.cwd() + "/")("openai");
+
+const MODEL = process.env.MODEL ?? "sandbox-chat";
+const CUT_MODEL = process.env.CUT_MODEL ?? "sandbox/sandbox-cut";
+const FLAKY_MODEL = process.env.FLAKY_MODEL ?? "flaky";
+
+function client(options = {}) {
+  const apiKey = process.env.API_KEY ?? "none";
+  return new OpenAI({ baseURL: process.env.BASE_URL, apiKey, timeout: 30_000, ...options });
+}
+
+/** A client that counts the calls it makes. */
+function counting() {
+  const calls = { made: 0 };
+  const counted = (url, init) => {
+    calls.made += 1;
+    return fetch(url, init);
+  };
+  return [client({ fetch: counted }), calls];
+}
+
+const user = (content) => [{ role: "user", content }];
+const create = (request, using = client()) =>
+  using.chat.completions.create({ model: MODEL, ...request });
+
+const tool = (name) => ({
+  type: "function",
+  function: {
+    name,
+    parameters: {
+      type: "object",
+      properties: { city: { type: "string" }, days: { type: "integer" } },
+      required: ["city"],
+      additionalProperties: false,
+    },
+  },
+});
+const TOOLS = [tool("get_weather"), tool("get_time")];
+
+async function all(stream) {
+  const chunks = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return chunks;
+}
+
+const names = (message) => message.tool_calls.map((call) => call.function.name);
+const members = (call) => Object.keys(JSON.parse(call.function.arguments)).sort();
+
+const checks = {
+  async plain() {
+    const answer = await create({ messages: user("one two") });
+    const [choice] = answer.choices;
+    assert.equal(answer.object, "chat.completion");
+    assert.equal(choice.message.content, "You said: one two");
+    assert.equal(choice.finish_reason, "stop");
+    const { prompt_tokens, completion_tokens, total_tokens } = answer.usage;
+    assert.ok(prompt_tokens > 0 && completion_tokens > 0);
+    assert.equal(total_tokens, prompt_tokens + completion_tokens);
+  },
+
+  async choices() {
+    const answer = await create({ messages: user("a"), n: 2 });
+    assert.deepEqual(answer.choices.map((choice) => choice.index), [0, 1]);
+  },
+
+  async length() {
+    const answer = await create({ messages: user("a b c"), max_completion_tokens: 2 });
+    assert.equal(answer.choices[0].finish_reason, "length");
+  },
+
+  async stream() {
+    const chunks = await all(await create({ messages: user("one two"), stream: true }));
+    assert.ok(chunks.every((chunk) => chunk.object === "chat.completion.chunk"));
+    assert.equal(new Set(chunks.map((chunk) => chunk.id)).size, 1);
+    const deltas = chunks.flatMap((chunk) => chunk.choices);
+    assert.equal(deltas[0].delta.role, "assistant");
+    assert.equal(deltas.map((choice) => choice.delta.content ?? "").join(""), "You said: one two");
+    assert.deepEqual(deltas.map((choice) => choice.finish_reason).filter(Boolean), ["stop"]);
+  },
+
+  async stream_usage() {
+    const request = { messages: user("one two") };
+    const options = { stream: true, stream_options: { include_usage: true } };
+    const chunks = await all(await create({ ...request, ...options }));
+    const usages = chunks.map((chunk) => chunk.usage).filter(Boolean);
+    assert.equal(usages.length, 1);
+    assert.equal(usages[0].total_tokens, (await create(request)).usage.total_tokens);
+  },
+
+  async tools_parallel() {
+    const request = { messages: user("get_weather and get_time of Paris"), tools: TOOLS };
+    const [choice] = (await create(request)).choices;
+    assert.equal(choice.finish_reason, "tool_calls");
+    assert.deepEqual(names(choice.message), ["get_weather", "get_time"]);
+    choice.message.tool_calls.forEach((call) => assert.deepEqual(members(call), ["city"]));
+  },
+
+  async tools_forced() {
+    const tool_choice = { type: "function", function: { name: "get_time" } };
+    const answer = await create({ messages: user("hello"), tools: TOOLS, tool_choice });
+    assert.deepEqual(names(answer.choices[0].message), ["get_time"]);
+  },
+
+  async tools_answered() {
+    const messages = user("get_weather of Paris");
+    const { message } = (await create({ messages, tools: TOOLS })).choices[0];
+    messages.push(message);
+    messages.push({ role: "tool", tool_call_id: message.tool_calls[0].id, content: "sunny" });
+    const second = await create({ messages, tools: TOOLS });
+    assert.equal(second.choices[0].message.content, "The tool said: sunny");
+  },
+
+  async tools_streamed() {
+    const request = { model: MODEL, messages: user("get_weather and get_time of Paris"), tools: TOOLS };
+    const message = await client().chat.completions.stream(request).finalMessage();
+    assert.deepEqual(names(message), ["get_weather", "get_time"]);
+    message.tool_calls.forEach((call) => assert.deepEqual(members(call), ["city"]));
+  },
+
+  async json_schema() {
+    const schema = {
+      type: "object",
+      properties: { city: { type: "string" }, degrees: { type: "integer" } },
+      required: ["city", "degrees"],
+      additionalProperties: false,
+    };
+    const json_schema = { name: "forecast", strict: true, schema };
+    const response_format = { type: "json_schema", json_schema };
+    const answer = await client().chat.completions.parse({
+      model: MODEL,
+      messages: user("a forecast"),
+      response_format,
+    });
+    const value = JSON.parse(answer.choices[0].message.content);
+    assert.deepEqual(Object.keys(value).sort(), ["city", "degrees"]);
+    assert.ok(Number.isInteger(value.degrees));
+  },
+
+  async json_object() {
+    const response_format = { type: "json_object" };
+    const answer = await create({ messages: user("some json"), response_format });
+    assert.deepEqual(JSON.parse(answer.choices[0].message.content), { you_said: "some json" });
+  },
+
+  async request_id() {
+    const { data, response } = await create({ messages: user("a") }).withResponse();
+    const sent = response.headers.get("x-request-id");
+    assert.ok(sent);
+    assert.equal(data._request_id, sent);
+    assert.notEqual((await create({ messages: user("a") }))._request_id, sent);
+    await assert.rejects(create({ model: "no-such-model", messages: user("a") }), (error) => {
+      assert.ok(error.requestID);
+      return true;
+    });
+  },
+
+  async retries() {
+    const [retrying, calls] = counting();
+    const answer = await create({ model: FLAKY_MODEL, messages: user("a") }, retrying);
+    assert.ok(answer.choices[0].message.content);
+    assert.equal(calls.made, 2);
+  },
+
+  async refusals() {
+    const [strict, calls] = counting();
+    const refused = (change, kind, facts) =>
+      assert.rejects(create({ messages: user("a"), ...change }, strict), (error) => {
+        assert.ok(error instanceof kind, String(error));
+        Object.entries(facts).forEach(([name, value]) => assert.equal(error[name], value));
+        return true;
+      });
+    await refused({ temperature: "hot" }, OpenAI.BadRequestError, { status: 400, param: "temperature" });
+    await refused({ n: 0 }, OpenAI.BadRequestError, { param: "n" });
+    await refused({ model: "no-such-model" }, OpenAI.NotFoundError, { code: "model_not_found" });
+    assert.equal(calls.made, 3);
+  },
+
+  async wrong_key() {
+    const stranger = client({ apiKey: "wg-nobody" });
+    await assert.rejects(create({ messages: user("a") }, stranger), OpenAI.AuthenticationError);
+  },
+
+  async cut_stream() {
+    const stream = await create({ model: CUT_MODEL, messages: user("one two"), stream: true });
+    await assert.rejects(all(stream), OpenAI.APIError);
+  },
+};
+
+const asked = process.argv.slice(2);
+const unknown = asked.filter((name) => !(name in checks));
+if (unknown.length > 0) {
+  console.error(`no such check: ${unknown.join(", ")}`);
+  process.exit(2);
+}
+for (const name of asked.length > 0 ? asked : Object.keys(checks)) {
+  try {
+    await checks[name]();
+    console.log(`ok ${name}`);
+  } catch (error) {
+    console.log(`FAILED ${name}: ${error.message.split("\n")[0]}`);
+    console.error(error);
+    process.exitCode = 1;
+  }
+}

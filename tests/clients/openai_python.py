@@ -1,0 +1,239 @@
+"""Acceptance of the gateway by the real `openai` Python client.
+
+Environment: BASE_URL (with /v1), API_KEY, MODEL (answers as the model sandbox does), CUT_MODEL (breaks off
+in mid-stream), FLAKY_MODEL (its first call fails with 503, the next succeeds). Arguments: the checks to
+run; without any, all. One line per check on stdout; exit 1 when one failed, 2 for an unknown name.
+"""
+
+import json
+import os
+import sys
+import traceback
+
+import openai
+from pydantic import BaseModel
+
+MODEL = os.environ.get("MODEL", "sandbox-chat")
+CUT_MODEL = os.environ.get("CUT_MODEL", "sandbox/sandbox-cut")
+FLAKY_MODEL = os.environ.get("FLAKY_MODEL", "flaky")
+
+
+def client(**options):
+    options.setdefault("api_key", os.environ.get("API_KEY", "none"))
+    return openai.OpenAI(base_url=os.environ["BASE_URL"], timeout=30, **options)
+
+
+def user(text):
+    return [{"role": "user", "content": text}]
+
+
+def tool(name):
+    parameters = {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+    return {"type": "function", "function": {"name": name, "parameters": parameters}}
+
+
+TOOLS = [tool("get_weather"), tool("get_time")]
+
+
+def equal(actual, expected):
+    assert actual == expected, f"{actual!r} is not {expected!r}"
+
+
+def raises(kind, call):
+    try:
+        call()
+    except kind as error:
+        return error
+    raise AssertionError(f"{kind.__name__} was not raised")
+
+
+def plain():
+    answer = client().chat.completions.create(model=MODEL, messages=user("one two"))
+    choice = answer.choices[0]
+    equal(answer.object, "chat.completion")
+    equal((choice.message.role, choice.message.content), ("assistant", "You said: one two"))
+    equal(choice.finish_reason, "stop")
+    usage = answer.usage
+    assert usage.prompt_tokens > 0 and usage.completion_tokens > 0, usage
+    equal(usage.total_tokens, usage.prompt_tokens + usage.completion_tokens)
+
+
+def choices():
+    answer = client().chat.completions.create(model=MODEL, messages=user("a"), n=2)
+    equal([choice.index for choice in answer.choices], [0, 1])
+
+
+def length():
+    answer = client().chat.completions.create(model=MODEL, messages=user("a b c"), max_completion_tokens=2)
+    equal(answer.choices[0].finish_reason, "length")
+
+
+def stream():
+    chunks = list(client().chat.completions.create(model=MODEL, messages=user("one two"), stream=True))
+    assert all(chunk.object == "chat.completion.chunk" for chunk in chunks), chunks
+    equal(len({chunk.id for chunk in chunks}), 1)
+    deltas = [chunk.choices[0] for chunk in chunks if chunk.choices]
+    equal(deltas[0].delta.role, "assistant")
+    equal("".join(choice.delta.content or "" for choice in deltas), "You said: one two")
+    equal([choice.finish_reason for choice in deltas if choice.finish_reason], ["stop"])
+
+
+def stream_usage():
+    options = {"include_usage": True}
+    chunks = list(
+        client().chat.completions.create(
+            model=MODEL, messages=user("one two"), stream=True, stream_options=options
+        )
+    )
+    with_usage = [chunk.usage for chunk in chunks if chunk.usage]
+    equal(len(with_usage), 1)
+    whole = client().chat.completions.create(model=MODEL, messages=user("one two"))
+    equal(with_usage[0].total_tokens, whole.usage.total_tokens)
+
+
+def tools_parallel():
+    answer = client().chat.completions.create(
+        model=MODEL, messages=user("get_weather and get_time of Paris"), tools=TOOLS
+    )
+    choice = answer.choices[0]
+    equal(choice.finish_reason, "tool_calls")
+    calls = choice.message.tool_calls
+    equal([call.function.name for call in calls], ["get_weather", "get_time"])
+    equal(len({call.id for call in calls}), 2)
+    for call in calls:
+        equal(sorted(json.loads(call.function.arguments)), ["city"])
+
+
+def tools_forced():
+    forced = {"type": "function", "function": {"name": "get_time"}}
+    answer = client().chat.completions.create(
+        model=MODEL, messages=user("hello"), tools=TOOLS, tool_choice=forced
+    )
+    equal([call.function.name for call in answer.choices[0].message.tool_calls], ["get_time"])
+
+
+def tools_answered():
+    messages = user("get_weather of Paris")
+    first = client().chat.completions.create(model=MODEL, messages=messages, tools=TOOLS)
+    message = first.choices[0].message
+    messages.append(message)
+    messages.append({"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": "sunny"})
+    second = client().chat.completions.create(model=MODEL, messages=messages, tools=TOOLS)
+    equal(second.choices[0].message.content, "The tool said: sunny")
+
+
+def tools_streamed():
+    with client().chat.completions.stream(
+        model=MODEL, messages=user("get_weather and get_time of Paris"), tools=TOOLS
+    ) as events:
+        for _ in events:
+            pass
+        message = events.get_final_completion().choices[0].message
+    equal([call.function.name for call in message.tool_calls], ["get_weather", "get_time"])
+    for call in message.tool_calls:
+        equal(sorted(json.loads(call.function.arguments)), ["city"])
+
+
+class Forecast(BaseModel):
+    city: str
+    degrees: int
+
+
+def json_schema():
+    answer = client().chat.completions.parse(
+        model=MODEL, messages=user("a forecast"), response_format=Forecast
+    )
+    assert isinstance(answer.choices[0].message.parsed, Forecast), answer
+
+
+def json_object():
+    answer = client().chat.completions.create(
+        model=MODEL, messages=user("some json"), response_format={"type": "json_object"}
+    )
+    equal(json.loads(answer.choices[0].message.content), {"you_said": "some json"})
+
+
+def request_id():
+    raw = client().chat.completions.with_raw_response.create(model=MODEL, messages=user("a"))
+    sent = raw.headers.get("x-request-id")
+    assert sent, dict(raw.headers)
+    equal(raw.parse()._request_id, sent)
+    other = client().chat.completions.create(model=MODEL, messages=user("a"))
+    assert other._request_id not in (None, sent), other._request_id
+    error = raises(
+        openai.NotFoundError,
+        lambda: client().chat.completions.create(model="no-such-model", messages=user("a")),
+    )
+    assert error.request_id, error
+
+
+def retries():
+    raw = client().chat.completions.with_raw_response.create(model=FLAKY_MODEL, messages=user("a"))
+    equal(raw.retries_taken, 1)
+    assert raw.parse().choices[0].message.content, raw.text
+
+
+def refusals():
+    calls = []
+    http_client = openai.DefaultHttpxClient(event_hooks={"request": [calls.append]})
+    strict = client(http_client=http_client)
+
+    def bad(**change):
+        request = {"model": MODEL, "messages": user("a")} | change
+        return lambda: strict.chat.completions.create(**request)
+
+    error = raises(openai.BadRequestError, bad(temperature="hot"))
+    equal((error.status_code, error.param), (400, "temperature"))
+    error = raises(openai.BadRequestError, bad(n=0))
+    equal(error.param, "n")
+    error = raises(openai.NotFoundError, bad(model="no-such-model"))
+    equal(error.code, "model_not_found")
+    equal(len(calls), 3)
+
+
+def wrong_key():
+    stranger = client(api_key="wg-nobody")
+    raises(
+        openai.AuthenticationError,
+        lambda: stranger.chat.completions.create(model=MODEL, messages=user("a")),
+    )
+
+
+def cut_stream():
+    chunks = client().chat.completions.create(model=CUT_MODEL, messages=user("one two"), stream=True)
+    received = []
+    error = raises(openai.APIError, lambda: received.extend(iter(chunks)))
+    assert error.message, error
+
+
+CHECKS = [
+    plain, choices, length, stream, stream_usage, tools_parallel, tools_forced, tools_answered,
+    tools_streamed, json_schema, json_object, request_id, retries, refusals, wrong_key, cut_stream,
+]
+
+
+def main(names):
+    checks = {check.__name__: check for check in CHECKS}
+    unknown = [name for name in names if name not in checks]
+    if unknown:
+        print(f"no such check: {', '.join(unknown)}", file=sys.stderr)
+        return 2
+    failed = False
+    for name in names or checks:
+        try:
+            checks[name]()
+            print(f"ok {name}", flush=True)
+        except Exception as error:
+            failed = True
+            print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
+            traceback.print_exc()
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

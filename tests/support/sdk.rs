@@ -1,0 +1,71 @@
+//! Runs the acceptance scripts of `tests/clients` with the real client libraries.
+//!
+//! `tests/clients/install` puts those under `target/clients`; where it has not run, the test fails and says so.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A script and what runs it.
+#[derive(Clone, Copy, Debug)]
+pub enum Script {
+    /// `openai_python.py` in the virtual environment.
+    OpenaiPython,
+    /// `openai_node.mjs` beside node_modules.
+    OpenaiNode,
+}
+
+/// What a script is told through its environment; the scripts say what each model must do.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    pub base_url: &'a str,
+    pub api_key: &'a str,
+    pub model: &'a str,
+    pub cut_model: &'a str,
+    pub flaky_model: &'a str,
+}
+
+/// Runs these checks of a script, all when none is named; fails the test with its output when one fails.
+pub fn run(script: Script, settings: Settings<'_>, checks: &[&str]) {
+    let (program, name) = match script {
+        Script::OpenaiPython => (installed("venv/bin/python"), "openai_python.py"),
+        Script::OpenaiNode => (PathBuf::from("node"), "openai_node.mjs"),
+    };
+    let output = Command::new(program)
+        .current_dir(installed("node_modules").parent().unwrap())
+        .arg(root().join("tests/clients").join(name))
+        .args(checks)
+        .env("BASE_URL", settings.base_url)
+        .env("API_KEY", settings.api_key)
+        .env("MODEL", settings.model)
+        .env("CUT_MODEL", settings.cut_model)
+        .env("FLAKY_MODEL", settings.flaky_model)
+        .output()
+        .unwrap_or_else(|e| panic!("running {name}: {e}"));
+    let [out, err] =
+        [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned());
+    assert!(
+        output.status.success(),
+        "{name}: {}\n{out}\n{err}",
+        output.status
+    );
+    // A script that ran nothing would succeed too.
+    let passed = out.lines().filter(|line| line.starts_with("ok ")).count();
+    assert!(
+        passed >= checks.len().max(1),
+        "{name} ran {passed} checks\n{out}"
+    );
+}
+
+fn installed(what: &str) -> PathBuf {
+    let path = root().join("target/clients").join(what);
+    assert!(
+        path.exists(),
+        "{} is missing: run tests/clients/install",
+        path.display()
+    );
+    path
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
