@@ -1,6 +1,6 @@
 //! Runs the acceptance scripts of `tests/clients` with the real client libraries.
 //!
-//! `tests/clients/install` puts those under `target/clients`; where it has not run, the test fails and says so.
+//! `make clients` puts those under `target/clients`; where it has not run, the test fails and says so.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -60,7 +60,7 @@ fn installed(what: &str) -> PathBuf {
     let path = root().join("target/clients").join(what);
     assert!(
         path.exists(),
-        "{} is missing: run tests/clients/install",
+        "{} is missing: run `make clients`",
         path.display()
     );
     path
