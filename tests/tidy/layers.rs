@@ -58,6 +58,7 @@ const FILTERS: &[Layer] = &[
 /// What every byte mover stands on.
 const ORGANS: &[&str] = &[
     "cache",
+    "choice",
     "config",
     "console",
     "counters",
@@ -74,7 +75,9 @@ const ORGANS: &[&str] = &[
 /// What both halves of the journey know: the one request's state, the held session, and its clock. The files stand in
 /// `src/request`, and what they hold is of both halves.
 const GROUND: &[&str] = &["context", "held", "watch"];
-/// The handles of every organ, in one value.
+/// The end of a request, in `src/request`: it tells how the attempts went, but they do not know it.
+const FINISH: &[&str] = &["finish"];
+/// What all requests share, in one value: the handles of every organ.
 const HOUSE: &[&str] = &["house"];
 
 const SRC: &[(&[&str], &[&[&str]])] = &[
@@ -90,11 +93,12 @@ const SRC: &[(&[&str], &[&[&str]])] = &[
         &["routes", "endpoints"],
         &[ORGANS, HOUSE, &["routes", "endpoints"]],
     ),
-    (HOUSE, &[ORGANS]),
+    (FINISH, &[ORGANS, HOUSE, GROUND, &["routes", "attempt"]]),
+    (HOUSE, &[ORGANS, GROUND, &["routes", "endpoints"]]),
     (ORGANS, &[ORGANS]),
 ];
 /// May use everything.
-const SHELL: &[&str] = &["main", "lib", "cli", "gateway", "admin"];
+const SHELL: &[&str] = &["admin", "boot", "cli", "gateway", "lib", "main", "serve"];
 
 /// Arrows of the pure crate that its table does not have.
 pub fn filters_arrows(file: &Source) -> Vec<String> {
@@ -110,7 +114,7 @@ pub fn filters_arrows(file: &Source) -> Vec<String> {
 /// Arrows of the root package that its table does not have.
 pub fn src_arrows(file: &Source) -> Vec<String> {
     let own = match file.modules().as_slice() {
-        ["request", ground, ..] if GROUND.contains(ground) => ground,
+        ["request", part, ..] if GROUND.contains(part) || FINISH.contains(part) => part,
         modules => modules.first().copied().unwrap_or_default(),
     };
     if SHELL.contains(&own) {

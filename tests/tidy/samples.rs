@@ -25,6 +25,13 @@ fn comments_and_literals_are_no_code() {
 }
 
 #[test]
+fn raw_strings_end_at_their_own_quotes() {
+    let text = "br\"\\\"; a; var\"b\"; r##\"c\"# d\"##; e";
+    let code = Source::new("src/x.rs", text).code;
+    assert_eq!(code.replace(' ', ""), "br\";a;var\"\";r#;e");
+}
+
+#[test]
 fn characters_of_several_bytes_keep_offsets() {
     let file = Source::new(
         "src/store.rs",

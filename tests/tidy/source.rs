@@ -136,7 +136,12 @@ fn blank(text: &str, literals: bool) -> String {
 /// nothing begins here.
 fn token_end(bytes: &[u8], at: usize) -> (usize, bool) {
     let rest = &bytes[at..];
-    let follows_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
+    // `r` opens a raw string alone or after the `b` of bytes, not as the last letter of a name.
+    let before = &bytes[..at];
+    let before = before.strip_suffix(b"b").unwrap_or(before);
+    let follows_word = before
+        .last()
+        .is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
     if rest.starts_with(b"//") {
         let length = rest
             .iter()
