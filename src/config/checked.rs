@@ -9,7 +9,7 @@ use filters::providers::Quirks;
 use http::{HeaderName, HeaderValue};
 
 use super::cidr::Cidr;
-use super::secret::Secret;
+use super::secret::{Secret, SecretBytes};
 
 /// The whole configuration as used.
 pub struct Config {
@@ -75,8 +75,8 @@ pub struct Store {
     pub url: String,
     /// The folder of journal, spools and `secret.key`.
     pub state_dir: PathBuf,
-    /// The pepper of stored keys, where it does not come from `secret.key`.
-    pub secret: Option<Secret>,
+    /// The pepper of stored keys, where it does not come from `secret.key`; at least 32 bytes.
+    pub secret: Option<SecretBytes>,
 }
 
 /// What callers may ask for.

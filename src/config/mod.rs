@@ -31,7 +31,7 @@ pub use cidr::Cidr;
 pub use origin::{Origin, Origins};
 pub use problem::{Place, Problem, Spot};
 pub use schema::schema;
-pub use secret::Secret;
+pub use secret::{Secret, SecretBytes};
 
 use document::At;
 use file::File;
@@ -65,6 +65,16 @@ impl Source {
                 .map(PathBuf::from)
                 .find(|path| path.exists())
                 .map_or(Self::Defaults, Self::File),
+        }
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Text { name, .. } => f.write_str(name),
+            Self::Defaults => f.write_str("the built-in configuration"),
         }
     }
 }
@@ -140,10 +150,10 @@ fn typed(good: Json, rules: &mut Rules<'_>) -> File {
 
 fn read(source: &Source) -> Result<(String, String), Vec<Problem>> {
     match source {
-        Source::Defaults => Ok(("built-in defaults".to_owned(), String::new())),
+        Source::Defaults => Ok((source.to_string(), String::new())),
         Source::Text { name, text } => Ok((name.clone(), text.clone())),
         Source::File(path) => {
-            let name = path.display().to_string();
+            let name = source.to_string();
             std::fs::read_to_string(path)
                 .map(|text| (name.clone(), text))
                 .map_err(|error| {
@@ -236,6 +246,11 @@ pub fn from_str(
         text: toml.to_owned(),
     };
     load(&source, env)
+}
+
+/// A value as TOML writes it on one line.
+pub fn as_toml(value: &Json) -> String {
+    toml::Value::try_from(value).map_or_else(|_| value.to_string(), |value| value.to_string())
 }
 
 /// The process's environment; what is not Unicode is read as well as it can be.

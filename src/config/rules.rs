@@ -14,12 +14,15 @@ use super::checked::{
 };
 use super::document::At;
 use super::file::{self, File, LogLevel, SecretRef};
-use super::secret::{self, Secret};
+use super::secret::{self, Secret, SecretBytes};
 use super::walk::{Finding, Walk};
 
 mod decisions;
 mod graph;
 mod providers;
+
+/// The fewest bytes of a pepper.
+const PEPPER_BYTES: usize = 32;
 
 /// What the rules look at beside the file, and what they found out.
 pub(super) struct Rules<'a> {
@@ -196,8 +199,29 @@ impl Rules<'_> {
         Store {
             url: store.url.clone(),
             state_dir: self.state_dir(store),
-            secret: self.secret("store.secret", store.secret.as_ref()),
+            secret: self.pepper(store.secret.as_ref()),
         }
+    }
+
+    /// The secret that replaces `secret.key`: bytes, because a copy of that file is as good as any other.
+    fn pepper(&mut self, reference: Option<&SecretRef>) -> Option<SecretBytes> {
+        const KEY: &str = "store.secret";
+        let reference = reference?;
+        if self.literal(KEY, reference) {
+            return None;
+        }
+        match secret::find_bytes(reference, self.env) {
+            Ok(found) if found.expose().len() >= PEPPER_BYTES => return Some(found),
+            Ok(_) => self.refuse(
+                KEY,
+                "has fewer than 32 bytes",
+                "make one: head -c 32 /dev/urandom > PATH",
+            ),
+            Err(absent) => {
+                self.refuse(KEY, absent.to_string(), "provide it, or take the key out");
+            }
+        }
+        None
     }
 
     fn state_dir(&self, store: &file::Store) -> PathBuf {

@@ -26,6 +26,24 @@ impl Secret {
     }
 }
 
+/// A secret that need not be text: every byte of its file counts.
+///
+/// It has neither `Debug` nor `Display`, like [`Secret`].
+#[derive(Clone, Eq, PartialEq)]
+pub struct SecretBytes(Arc<[u8]>);
+
+impl SecretBytes {
+    /// Wraps bytes that were read from where the configuration points.
+    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// The bytes themselves; they may go into a hash, never into a log, an error or an answer.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 /// Why a secret was not found.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Absent {
@@ -33,7 +51,7 @@ pub(super) enum Absent {
     Variable(String),
     /// None of the files exists, or it is empty.
     File(Vec<PathBuf>),
-    /// The file is there but is no readable text.
+    /// The file is there but cannot be read, or is no text where text is asked for.
     Unreadable(PathBuf, String),
 }
 
@@ -66,7 +84,24 @@ pub(super) fn find(
             None | Some("") => Err(Absent::Variable(name.clone())),
             Some(text) => Ok(Secret::new(text)),
         },
-        SecretRef::File { file } => in_files(&candidates(file, env)),
+        SecretRef::File { file } => in_files(&candidates(file, env), |bytes| {
+            let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+            let text = text.trim();
+            Ok((!text.is_empty()).then(|| Secret::new(text)))
+        }),
+    }
+}
+
+/// Finds a secret that need not be text; nothing is taken off a file's bytes.
+pub(super) fn find_bytes(
+    reference: &SecretRef,
+    env: &BTreeMap<String, String>,
+) -> Result<SecretBytes, Absent> {
+    match reference {
+        SecretRef::File { file } => in_files(&candidates(file, env), |bytes| {
+            Ok((!bytes.is_empty()).then(|| SecretBytes::new(bytes)))
+        }),
+        _ => find(reference, env).map(|found| SecretBytes::new(found.expose().as_bytes())),
     }
 }
 
@@ -81,14 +116,62 @@ fn candidates(file: &str, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
         .collect()
 }
 
-fn in_files(paths: &[PathBuf]) -> Result<Secret, Absent> {
+/// The first of the files that has something in it, as `read` takes it.
+fn in_files<T>(
+    paths: &[PathBuf],
+    read: impl Fn(&[u8]) -> Result<Option<T>, String>,
+) -> Result<T, Absent> {
+    let unreadable = |path: &PathBuf, why: String| Absent::Unreadable(path.clone(), why);
     for path in paths {
-        match std::fs::read_to_string(path) {
-            Ok(text) if !text.trim().is_empty() => return Ok(Secret::new(text.trim())),
-            Ok(_) => {}
+        match std::fs::read(path) {
+            Ok(bytes) => {
+                if let Some(found) = read(&bytes).map_err(|why| unreadable(path, why))? {
+                    return Ok(found);
+                }
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(Absent::Unreadable(path.clone(), error.to_string())),
+            Err(error) => return Err(unreadable(path, error.to_string())),
         }
     }
     Err(Absent::File(paths.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn in_file(bytes: &[u8]) -> (tempfile::TempDir, SecretRef) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        std::fs::write(&path, bytes).unwrap();
+        let file = path.to_str().unwrap().to_owned();
+        (folder, SecretRef::File { file })
+    }
+
+    #[test]
+    fn a_secret_of_bytes_is_taken_as_it_stands() {
+        let bytes = [0xFF, 0x00, b' ', b'\n'];
+        let (_folder, reference) = in_file(&bytes);
+        let found = find_bytes(&reference, &BTreeMap::new()).ok().unwrap();
+        assert_eq!(found.expose(), bytes);
+    }
+
+    #[test]
+    fn a_secret_of_text_loses_the_white_space_around_it_and_must_be_text() {
+        let (_folder, reference) = in_file(b" sk-1\n");
+        assert_eq!(
+            find(&reference, &BTreeMap::new()).ok().unwrap().expose(),
+            "sk-1"
+        );
+        let (_folder, reference) = in_file(&[0xFF]);
+        let absent = find(&reference, &BTreeMap::new()).err().unwrap();
+        assert!(matches!(absent, Absent::Unreadable(..)));
+    }
+
+    #[test]
+    fn an_empty_file_is_no_secret() {
+        let (_folder, reference) = in_file(b"");
+        assert!(find_bytes(&reference, &BTreeMap::new()).is_err());
+    }
 }

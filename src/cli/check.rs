@@ -1,0 +1,258 @@
+//! `weirgate check`: every problem of the configuration at once.
+//!
+//! The findings are the result, so they go to stdout. Warnings and providers that are off do not spoil the exit
+//! code; what `--online` cannot reach makes it 1.
+
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{CheckArgs, CheckFormat, Exit, Output};
+use crate::config::{self, Config, Kind, Loaded, Problem, Source};
+
+/// How long one address may take to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Checks the configuration of `source` in the process's environment.
+pub fn run(args: &CheckArgs, source: &Source, out: &mut Output) -> Exit {
+    report(
+        args,
+        source,
+        config::load(source, config::environment()),
+        out,
+    )
+}
+
+fn report(
+    args: &CheckArgs,
+    source: &Source,
+    loaded: Result<Loaded, Vec<Problem>>,
+    out: &mut Output,
+) -> Exit {
+    let mut findings = Vec::new();
+    let exit = match &loaded {
+        Ok(loaded) => {
+            findings.extend(
+                loaded
+                    .warnings
+                    .iter()
+                    .map(|warning| ("warning", warning.clone())),
+            );
+            let off = &loaded.config.off_providers;
+            findings.extend(
+                off.iter()
+                    .map(|(name, why)| ("note", off_provider(name, why))),
+            );
+            let unreached = if args.online {
+                unreached(&loaded.config)
+            } else {
+                Vec::new()
+            };
+            let exit = if unreached.is_empty() {
+                Exit::Done
+            } else {
+                Exit::Failed
+            };
+            findings.extend(unreached.into_iter().map(|problem| ("error", problem)));
+            exit
+        }
+        Err(problems) => {
+            findings.extend(problems.iter().map(|problem| ("error", problem.clone())));
+            Exit::Configuration
+        }
+    };
+    match args.format {
+        CheckFormat::Json => {
+            out.json(&Value::Array(
+                findings
+                    .iter()
+                    .map(|(kind, found)| row(kind, found))
+                    .collect(),
+            ));
+        }
+        CheckFormat::Human => human(source, &loaded, &findings, out),
+    }
+    exit
+}
+
+fn row(severity: &str, problem: &Problem) -> Value {
+    let mut row = json!({ "severity": severity });
+    if let (Some(row), Ok(Value::Object(members))) =
+        (row.as_object_mut(), serde_json::to_value(problem))
+    {
+        row.extend(members);
+    }
+    row
+}
+
+fn human(
+    source: &Source,
+    loaded: &Result<Loaded, Vec<Problem>>,
+    findings: &[(&str, Problem)],
+    out: &mut Output,
+) {
+    for (severity, problem) in findings {
+        out.line(&format!("{severity}: {problem}"));
+    }
+    let count = |kind: &str| {
+        findings
+            .iter()
+            .filter(|(severity, _)| *severity == kind)
+            .count()
+    };
+    let verdict = match loaded {
+        Ok(_) => "good",
+        Err(_) => "bad",
+    };
+    let on = loaded
+        .as_ref()
+        .map(|loaded| names(&loaded.config))
+        .unwrap_or_default();
+    if !on.is_empty() {
+        out.line(&format!("providers on: {on}"));
+    }
+    out.line(&format!(
+        "{source} is {verdict}: {}, {}",
+        counted(count("error"), "error"),
+        counted(count("warning"), "warning"),
+    ));
+}
+
+fn names(config: &Config) -> String {
+    let names: Vec<_> = config
+        .providers
+        .iter()
+        .map(|provider| provider.name.as_str())
+        .collect();
+    names.join(", ")
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+fn off_provider(name: &str, why: &str) -> Problem {
+    Problem {
+        key: format!("providers.{name}"),
+        place: config::Place::Nowhere {},
+        message: format!("is off: {why}"),
+        cure: String::new(),
+    }
+}
+
+/// The providers whose addresses take no connection.
+fn unreached(config: &Config) -> Vec<Problem> {
+    let remote = config
+        .providers
+        .iter()
+        .filter(|provider| provider.kind != Kind::Sandbox);
+    remote
+        .filter_map(|provider| {
+            let why = connect(&provider.base_url).err()?;
+            Some(Problem {
+                key: format!("providers.{}", provider.name),
+                place: config::Place::Nowhere {},
+                message: format!("{} cannot be reached: {why}", provider.base_url),
+                cure: "correct base_url, or look at DNS, firewall and proxy".to_owned(),
+            })
+        })
+        .collect()
+}
+
+fn connect(base_url: &str) -> Result<(), String> {
+    let uri: http::Uri = base_url.parse().map_err(|_| "no URL".to_owned())?;
+    let usual = if uri.scheme_str() == Some("http") {
+        80
+    } else {
+        443
+    };
+    let host = uri
+        .host()
+        .unwrap_or_default()
+        .trim_start_matches('[')
+        .trim_end_matches(']');
+    let addresses = (host, uri.port_u16().unwrap_or(usual))
+        .to_socket_addrs()
+        .map_err(|error| error.to_string())?;
+    let mut why = "the name has no address".to_owned();
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(_) => return Ok(()),
+            Err(error) => why = error.to_string(),
+        }
+    }
+    Err(why)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    use super::*;
+
+    fn check(toml: &str, format: CheckFormat, online: bool) -> (Exit, String) {
+        let source = Source::Text {
+            name: "w.toml".into(),
+            text: toml.into(),
+        };
+        let loaded = config::load(&source, []);
+        let (mut out, captured) = Output::captured();
+        let exit = report(&CheckArgs { online, format }, &source, loaded, &mut out);
+        (exit, captured.out())
+    }
+
+    #[test]
+    fn a_bad_configuration_exits_78_and_shows_place_and_cure() {
+        let (exit, shown) = check("[routing]\nattemps = 2\n", CheckFormat::Human, false);
+        assert_eq!(exit.code(), 78);
+        assert!(shown.contains("w.toml:2:1"), "{shown}");
+        assert!(shown.contains("did you mean attempts?"), "{shown}");
+        assert!(
+            shown.contains("w.toml is bad: 1 error, 0 warnings"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn json_has_a_row_for_each_problem() {
+        let (_, shown) = check(
+            "[routing]\nattemps = 2\nidle_timeout_s = 0\n",
+            CheckFormat::Json,
+            false,
+        );
+        let rows: Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(rows.as_array().unwrap().len(), 2);
+        assert_eq!(rows[0]["severity"], "error");
+        assert_eq!(
+            (&rows[0]["line"], &rows[0]["column"]),
+            (&json!(2), &json!(1))
+        );
+        assert_eq!(rows[1]["key"], "routing.idle_timeout_s");
+        assert!(rows[1]["cure"].as_str().unwrap().contains("from 1 to"));
+    }
+
+    #[test]
+    fn a_provider_without_its_secret_is_a_note_and_no_error() {
+        let toml = "[providers.groq]\nkind = \"openai-compatible\"\nbase_url = \"https://x.test/v1\"\n\
+                    keys = [{ env = \"GROQ_API_KEY\" }]\n";
+        let (exit, shown) = check(toml, CheckFormat::Human, false);
+        assert_eq!(exit, Exit::Done);
+        assert!(
+            shown.contains("note: providers.groq: is off: GROQ_API_KEY is not set"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn online_fails_where_a_provider_takes_no_connection() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        let toml = format!(
+            "[providers.local]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:{port}/v1\"\n"
+        );
+        assert_eq!(check(&toml, CheckFormat::Human, true).0, Exit::Done);
+        drop(free);
+        assert_eq!(check(&toml, CheckFormat::Human, true).0, Exit::Failed);
+    }
+}
