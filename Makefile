@@ -1,0 +1,58 @@
+# The only entry points. Everything a bare Debian 12 with cargo and gcc lacks is installed here.
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+# Where PREFIX is the system's own, configuration and units go where the system looks for them.
+SYSCONFDIR ?= /etc
+UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,$(PREFIX)/lib/systemd/system)
+APT = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
+
+.PHONY: run build test check bench install cmake test-tools clients
+
+run: build
+	./target/release/weirgate serve
+
+build: cmake
+	$(CARGO) build --release --locked
+
+# Pingora compiles zlib-ng, which needs cmake.
+cmake:
+	@command -v cmake >/dev/null || { $(APT) update -qq && $(APT) install -y -qq cmake; }
+
+# The suite starts the servers it needs itself, on free ports.
+test-tools: cmake
+	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || { $(APT) update -qq && $(APT) install -y -qq postgresql; }
+	@command -v promtool >/dev/null || { $(APT) update -qq && $(APT) install -y -qq prometheus; }
+
+test: test-tools clients
+	$(CARGO) test --workspace --locked
+
+check: cmake
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) test --locked --test tidy
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+bench: cmake
+	$(CARGO) bench --locked
+
+# The real SDKs that tests/clients talks to the gateway with.
+clients: target/clients/.done
+
+target/clients/.done: tests/clients/requirements.txt tests/clients/package.json
+	@mkdir -p target/clients
+	python3 -m venv target/clients/venv
+	target/clients/venv/bin/pip install --quiet --disable-pip-version-check -r tests/clients/requirements.txt
+	cp tests/clients/package.json target/clients/ && cd target/clients && npm install --silent --no-audit --no-fund
+	@touch $@
+
+install: build
+	install -D -m 0755 target/release/weirgate $(DESTDIR)$(PREFIX)/bin/weirgate
+	install -D -m 0644 conf/weirgate.toml $(DESTDIR)$(SYSCONFDIR)/weirgate/weirgate.toml
+	install -D -m 0644 conf/models.toml $(DESTDIR)$(SYSCONFDIR)/weirgate/models.toml
+	install -D -m 0644 systemd/weirgate.service $(DESTDIR)$(UNITDIR)/weirgate.service
+	sed -i 's|/usr/bin/weirgate|$(PREFIX)/bin/weirgate|' $(DESTDIR)$(UNITDIR)/weirgate.service
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	./target/release/weirgate man > $(DESTDIR)$(PREFIX)/share/man/man1/weirgate.1
+	./target/release/weirgate completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/weirgate
+	./target/release/weirgate completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_weirgate
