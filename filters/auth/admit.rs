@@ -157,7 +157,7 @@ fn bearer(value: &HeaderValue) -> Result<&[u8], AuthError> {
     let (scheme, rest) = value
         .split_at_checked(SCHEME.len())
         .ok_or(AuthError::OtherScheme)?;
-    if !scheme.eq_ignore_ascii_case(SCHEME) || !rest.first().is_none_or(|byte| *byte == b' ') {
+    if !scheme.eq_ignore_ascii_case(SCHEME) || rest.first().is_some_and(|byte| *byte != b' ') {
         return Err(AuthError::OtherScheme);
     }
     Ok(rest.trim_ascii_start())

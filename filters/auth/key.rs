@@ -211,7 +211,13 @@ const fn crc_table() -> [u32; 256] {
             value = (value >> 1) ^ mask;
             bit += 1;
         }
-        table[row] = value;
+        #[expect(
+            clippy::indexing_slicing,
+            reason = "in bounds, and checked when compiled"
+        )]
+        {
+            table[row] = value;
+        }
         row += 1;
     }
     table

@@ -98,3 +98,5 @@ fn check_name(what: &'static str, name: &str, may_be_empty: bool) -> Result<(), 
     Err(Error::BadName { what, problem })
 }
 
+#[cfg(test)]
+mod tests;

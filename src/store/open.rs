@@ -35,6 +35,20 @@ pub struct Settings {
     pub secret: Option<Vec<u8>>,
 }
 
+impl Settings {
+    /// The settings that a checked configuration names.
+    ///
+    /// Errors: [`Error::Configuration`] for a URL that names no store.
+    pub fn of(configured: &crate::config::Store) -> Result<Self, Error> {
+        let secret = configured.secret.as_ref();
+        Ok(Self {
+            place: Place::parse(&configured.url)?,
+            state_dir: configured.state_dir.clone(),
+            secret: secret.map(|secret| secret.expose().to_vec()),
+        })
+    }
+}
+
 /// A store that was opened.
 pub struct Opened {
     /// The store.

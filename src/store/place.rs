@@ -47,6 +47,8 @@ fn sqlite(path: &str) -> Result<Place, Error> {
             "names no file: a store in memory would forget every key",
         ));
     }
+    // What drivers commonly want to hear; it is what happens here anyway.
+    let path = path.strip_suffix("?mode=rwc").unwrap_or(path);
     if path.contains('?') {
         return Err(bad(
             "has options after `?`: only the path of the file is accepted",
@@ -110,6 +112,7 @@ mod tests {
             PathBuf::from("var/weirgate.db")
         );
         assert_eq!(path("sqlite:///srv/w.db"), PathBuf::from("/srv/w.db"));
+        assert_eq!(path("sqlite:w.db?mode=rwc"), PathBuf::from("w.db"));
     }
 
     #[test]

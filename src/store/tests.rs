@@ -1,0 +1,124 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use filters::auth::{AuthError, KeyText, Mode, Plan, admit};
+use http::{HeaderMap, HeaderValue};
+use tempfile::TempDir;
+
+use super::*;
+use crate::refresh;
+
+#[path = "../../tests/support/postgres.rs"]
+#[allow(unreachable_pub, reason = "the suite under tests/ uses it too")]
+mod postgres;
+
+const NOW_MS: i64 = 1_800_000_000_000;
+
+/// A new store of its own, and the folder it lives in.
+struct House {
+    store: Store,
+    settings: Settings,
+    _folder: TempDir,
+}
+
+async fn on_sqlite() -> House {
+    let folder = TempDir::new().unwrap();
+    let settings = sqlite_settings(folder.path());
+    let store = Store::open(&settings).await.unwrap().store;
+    House {
+        store,
+        settings,
+        _folder: folder,
+    }
+}
+
+async fn on_postgres() -> House {
+    let folder = TempDir::new().unwrap();
+    let database = postgres::database();
+    sqlx::any::install_default_drivers();
+    let admin = AnyPool::connect(&database.server_url).await.unwrap();
+    let create = sqlx::AssertSqlSafe(database.create);
+    sqlx::query(create).execute(&admin).await.unwrap();
+    admin.close().await;
+    let settings = Settings {
+        place: Place::parse(&database.url).unwrap(),
+        state_dir: folder.path().to_owned(),
+        secret: Some(vec![7; 32]),
+    };
+    let store = Store::open(&settings).await.unwrap().store;
+    House {
+        store,
+        settings,
+        _folder: folder,
+    }
+}
+
+fn sqlite_settings(folder: &Path) -> Settings {
+    let file = folder.join("deep/er/weirgate.db");
+    Settings {
+        place: Place::parse(&format!("sqlite:{}", file.display())).unwrap(),
+        state_dir: folder.join("state"),
+        secret: None,
+    }
+}
+
+/// The same claims on both databases.
+macro_rules! on_both {
+    ($($claim:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $claim() {
+                super::$claim(crate::store::tests::on_sqlite().await).await;
+            })+
+        }
+        mod postgresql {
+            $(#[tokio::test]
+            async fn $claim() {
+                super::$claim(crate::store::tests::on_postgres().await).await;
+            })+
+        }
+    };
+}
+
+mod changes;
+mod files;
+mod snapshots;
+
+impl House {
+    async fn organization(&self, name: &str) {
+        let made = self
+            .store
+            .create_organization(name, Plan::Pro, NOW_MS)
+            .await;
+        made.unwrap();
+    }
+
+    async fn key(&self, organization: &str) -> (KeyText, IssuedKey) {
+        let new = NewKey {
+            organization,
+            project: DEFAULT_PROJECT,
+            label: "ci",
+            expires_at_ms: None,
+        };
+        self.store.create_key(&new, NOW_MS).await.unwrap()
+    }
+
+    async fn admit(
+        &self,
+        key: &KeyText,
+    ) -> Result<std::sync::Arc<filters::auth::Caller>, AuthError> {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-api-key", HeaderValue::from_str(key.reveal()).unwrap());
+        let accounts = self.store.accounts().await.unwrap();
+        admit(&headers, &accounts, self.store.pepper(), NOW_MS)
+    }
+}

@@ -1,0 +1,110 @@
+//! What the request path comes to see of it.
+
+use super::*;
+
+on_both![
+    a_key_admits_its_caller,
+    a_revoked_key_is_seen_by_the_snapshot,
+    a_disabled_organization_and_an_archived_project_are_seen_by_the_snapshot,
+    an_expiry_reaches_the_caller,
+    the_snapshot_follows_another_process,
+    a_store_that_fails_leaves_the_last_snapshot,
+];
+
+async fn a_key_admits_its_caller(house: House) {
+    house.organization("acme").await;
+    let project = NewProject {
+        name: "app",
+        mode: Mode::Hybrid,
+        cache_ttl_s: Some(60),
+    };
+    house
+        .store
+        .create_project("acme", &project, NOW_MS)
+        .await
+        .unwrap();
+    let new = NewKey {
+        organization: "acme",
+        project: "app",
+        label: "laptop",
+        expires_at_ms: None,
+    };
+    let (text, issued) = house.store.create_key(&new, NOW_MS).await.unwrap();
+    let caller = house.admit(&text).await.unwrap();
+    assert_eq!(*caller.key_id, *issued.id);
+    assert_eq!((&*caller.organization, &*caller.project), ("acme", "app"));
+    assert_eq!((&*caller.key_label, caller.plan), ("laptop", Plan::Pro));
+    assert_eq!((caller.mode, caller.cache_ttl_s), (Mode::Hybrid, Some(60)));
+}
+
+async fn a_revoked_key_is_seen_by_the_snapshot(house: House) {
+    house.organization("acme").await;
+    let (key, issued) = house.key("acme").await;
+    let (other, _) = house.key("acme").await;
+    house.store.revoke_key(&issued.id, NOW_MS).await.unwrap();
+    assert_eq!(house.admit(&key).await.err(), Some(AuthError::Revoked));
+    assert!(house.admit(&other).await.is_ok());
+}
+
+async fn a_disabled_organization_and_an_archived_project_are_seen_by_the_snapshot(house: House) {
+    house.organization("acme").await;
+    house.organization("other").await;
+    let (key, _) = house.key("acme").await;
+    let (other, _) = house.key("other").await;
+    house
+        .store
+        .archive_project("acme", "default")
+        .await
+        .unwrap();
+    assert_eq!(
+        house.admit(&key).await.err(),
+        Some(AuthError::ProjectArchived)
+    );
+    house.store.disable_organization("acme").await.unwrap();
+    assert_eq!(
+        house.admit(&key).await.err(),
+        Some(AuthError::OrganizationDisabled)
+    );
+    assert!(house.admit(&other).await.is_ok());
+}
+
+async fn an_expiry_reaches_the_caller(house: House) {
+    house.organization("acme").await;
+    let new = NewKey {
+        organization: "acme",
+        project: DEFAULT_PROJECT,
+        label: "",
+        expires_at_ms: Some(NOW_MS),
+    };
+    let (key, _) = house.store.create_key(&new, NOW_MS - 1).await.unwrap();
+    assert_eq!(house.admit(&key).await.err(), Some(AuthError::Expired));
+}
+
+async fn the_snapshot_follows_another_process(house: House) {
+    house.organization("acme").await;
+    let accounts = refresh::Accounts::load(&house.store).await.unwrap();
+    assert!(accounts.current().is_empty());
+    // The other process: a store of its own on the same place.
+    let store = Store::open(&house.settings).await.unwrap().store;
+    let settings = house.settings.clone();
+    let other = House {
+        store,
+        settings,
+        _folder: TempDir::new().unwrap(),
+    };
+    let (_, issued) = other.key("acme").await;
+    assert!(accounts.look(&house.store).await.unwrap());
+    assert_eq!(accounts.current().len(), 1);
+    assert!(!accounts.look(&house.store).await.unwrap());
+    other.store.revoke_key(&issued.id, NOW_MS).await.unwrap();
+    assert!(accounts.look(&house.store).await.unwrap());
+}
+
+async fn a_store_that_fails_leaves_the_last_snapshot(house: House) {
+    house.organization("acme").await;
+    house.key("acme").await;
+    let accounts = refresh::Accounts::load(&house.store).await.unwrap();
+    house.store.close().await;
+    assert!(accounts.look(&house.store).await.is_err());
+    assert_eq!(accounts.current().len(), 1);
+}
