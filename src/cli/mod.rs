@@ -1,0 +1,230 @@
+//! The command line: what it accepts, and which room answers.
+//!
+//! Commands work on the store that the configuration names, whether or not a server runs; a running server
+//! notices by itself. Everything is written through [`Output`].
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+use crate::config::{self, Loaded, Source};
+
+mod accounts;
+pub mod check;
+#[path = "config.rs"]
+pub mod configuration;
+mod key;
+pub mod models;
+mod org;
+pub mod output;
+mod pages;
+mod project;
+
+pub use output::{Exit, Format, Output, Record};
+
+const EXAMPLES: &str = "\
+Examples:
+  weirgate                                   serve with ./conf/weirgate.toml
+  weirgate check -c /etc/weirgate/weirgate.toml
+  weirgate org create acme
+  weirgate key create --org acme --label ci  prints the key, this once
+  weirgate key revoke key_0190c3a2-…
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 78 bad configuration.";
+
+/// One edge proxy: a model gateway, flag decisions and graph limits on one listener.
+#[derive(Parser)]
+#[command(name = "weirgate", version, after_help = EXAMPLES)]
+pub struct Cli {
+    /// The configuration [default: ./conf/weirgate.toml, else /etc/weirgate/weirgate.toml, else built in]
+    #[arg(short, long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    serve: ServeArgs,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// How to serve.
+#[derive(Args, Clone, Copy)]
+struct ServeArgs {
+    /// Take the listeners over from the running server
+    #[arg(long)]
+    upgrade: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the server; the same as no command
+    Serve(ServeArgs),
+    /// Name every problem of the configuration, each with its place and its cure
+    Check(CheckArgs),
+    /// Show the configuration in force, or its schema
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Organizations: who pays
+    #[command(subcommand, after_help = org::EXAMPLES)]
+    Org(org::OrgCommand),
+    /// Projects: parts of an organization
+    #[command(subcommand, after_help = project::EXAMPLES)]
+    Project(project::ProjectCommand),
+    /// API keys
+    #[command(subcommand, after_help = key::EXAMPLES)]
+    Key(key::KeyCommand),
+    /// The catalogue of models
+    #[command(subcommand)]
+    Models(ModelsCommand),
+    /// Print the manual page, or write one for each command into a folder
+    #[command(hide = true)]
+    Man {
+        /// Where to write them
+        folder: Option<PathBuf>,
+    },
+    /// Print the completions of a shell
+    #[command(hide = true)]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What `check` takes.
+#[derive(Args)]
+pub struct CheckArgs {
+    /// Also ask the providers whether they answer
+    #[arg(long)]
+    pub online: bool,
+    /// For people or for programs
+    #[arg(long, value_enum, default_value_t)]
+    pub format: CheckFormat,
+}
+
+/// The forms of what `check` finds.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub enum CheckFormat {
+    /// With the line of the file and a mark under it.
+    #[default]
+    Human,
+    /// One JSON array.
+    Json,
+}
+
+/// What `config` can do.
+#[derive(Subcommand)]
+pub enum ConfigCommand {
+    /// The effective configuration, secrets hidden
+    Show {
+        /// With where each value came from
+        #[arg(long)]
+        origin: bool,
+        /// For people or for programs
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// The JSON Schema of the configuration file
+    Schema,
+}
+
+/// What `models` can do.
+#[derive(Subcommand)]
+pub enum ModelsCommand {
+    /// List the catalogue
+    List {
+        /// For people or for programs
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Read a price table and print it as a catalogue
+    Import {
+        /// Whose table it is
+        #[arg(long)]
+        from: ImportFrom,
+        /// The table
+        file: PathBuf,
+    },
+}
+
+/// Whose price table is imported.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum ImportFrom {
+    /// The JSON table of LiteLLM
+    Litellm,
+    /// The JSON of models.dev
+    #[value(name = "models.dev")]
+    ModelsDev,
+}
+
+/// The whole program: reads the process's arguments and answers its exit code.
+pub fn main() -> ExitCode {
+    run(std::env::args_os(), &mut Output::of_process())
+}
+
+/// The program with these arguments, the first of which is its name.
+pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error, out).into(),
+    };
+    let source = Source::find(cli.config.as_deref());
+    if cli.serve.upgrade {
+        return not_yet(out, "--upgrade").into();
+    }
+    let exit = match cli.command {
+        None => return serve(ServeArgs { upgrade: false }, &source, out),
+        Some(Command::Serve(args)) => return serve(args, &source, out),
+        Some(Command::Check(args)) => check::run(&args, &source, out),
+        Some(Command::Config(command)) => configuration::run(&command, &source, out),
+        Some(Command::Org(command)) => org::run(&command, &source, out),
+        Some(Command::Project(command)) => project::run(&command, &source, out),
+        Some(Command::Key(command)) => key::run(&command, &source, out),
+        Some(Command::Models(command)) => match load(&source, out) {
+            Ok(loaded) => models::run(command, &loaded.config, out),
+            Err(exit) => exit,
+        },
+        Some(Command::Man { folder }) => pages::man(Cli::command(), folder.as_deref(), out),
+        Some(Command::Completions { shell }) => pages::completions(Cli::command(), shell, out),
+    };
+    out.finish(exit).into()
+}
+
+fn serve(args: ServeArgs, source: &Source, out: &mut Output) -> ExitCode {
+    if args.upgrade {
+        return not_yet(out, "--upgrade").into();
+    }
+    match load(source, out) {
+        Ok(loaded) => crate::serve::serve(loaded),
+        Err(exit) => exit.into(),
+    }
+}
+
+/// The configuration, or every problem it has on stderr.
+fn load(source: &Source, out: &mut Output) -> Result<Loaded, Exit> {
+    config::load(source, config::environment()).map_err(|problems| {
+        for problem in &problems {
+            out.fail(&problem.to_string());
+        }
+        Exit::Configuration
+    })
+}
+
+/// Help and version go to stdout and are no failure; everything else is wrong usage.
+fn refuse(error: &clap::Error, out: &mut Output) -> Exit {
+    let text = error.render();
+    if error.use_stderr() {
+        out.styled_note(&text);
+        return Exit::Usage;
+    }
+    out.styled_text(&text);
+    out.finish(Exit::Done)
+}
+
+/// An option that is known and does nothing yet is refused, not ignored.
+fn not_yet(out: &mut Output, option: &str) -> Exit {
+    out.fail(&format!("{option} is not supported yet: leave it out"));
+    Exit::Usage
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! `weirgate org`: organizations.
+
+use clap::Subcommand;
+use filters::auth::Plan;
+use serde_json::json;
+
+use super::accounts::{now_ms, on_store, shown};
+use super::{Exit, Format, Output, Record, Source};
+use crate::store::Organization;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  weirgate org create acme --plan pro
+  weirgate org list --format json
+  weirgate org disable acme              its keys answer 410 from then on";
+
+/// The columns of `org list`, and the fields of its JSON.
+const COLUMNS: [&str; 5] = ["id", "name", "plan", "status", "created_at"];
+
+/// What `org` can do.
+#[derive(Subcommand)]
+pub(super) enum OrgCommand {
+    /// Make an organization and its project `default`; prints its id
+    Create {
+        /// Its name, which no other has
+        name: String,
+        /// Its plan: none, lite, pro or max
+        #[arg(long, default_value = "none")]
+        plan: Plan,
+    },
+    /// List all organizations
+    List {
+        /// For people or for programs
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Disable an organization: its keys stop to count
+    Disable {
+        /// Its name
+        name: String,
+    },
+}
+
+pub(super) fn run(command: &OrgCommand, source: &Source, out: &mut Output) -> Exit {
+    let done = match command {
+        OrgCommand::Create { name, plan } => create(name, *plan, source, out),
+        OrgCommand::List { format } => list(*format, source, out),
+        OrgCommand::Disable { name } => disable(name, source, out),
+    };
+    done.map_or_else(|exit| exit, |()| Exit::Done)
+}
+
+fn create(name: &str, plan: Plan, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let made = on_store(source, out, async |store| {
+        store.create_organization(name, plan, now_ms()).await
+    })?;
+    if plan != Plan::None {
+        out.warn("plans are kept but not in force yet");
+    }
+    out.note(&format!(
+        "created the organization `{name}` with the project `default`"
+    ));
+    out.line(&made.id);
+    Ok(())
+}
+
+fn list(format: Format, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let all = on_store(source, out, async |store| store.organizations().await)?;
+    let records: Vec<Record> = all.iter().map(record).collect();
+    out.records(format, &COLUMNS, &records);
+    Ok(())
+}
+
+fn disable(name: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    on_store(source, out, async |store| {
+        store.disable_organization(name).await
+    })?;
+    out.note(&format!("disabled the organization `{name}`"));
+    Ok(())
+}
+
+fn record(one: &Organization) -> Record {
+    let status = if one.is_disabled {
+        "disabled"
+    } else {
+        "active"
+    };
+    let values = [
+        json!(one.id),
+        json!(one.name),
+        json!(one.plan.word()),
+        json!(status),
+        shown(Some(one.created_at_ms)),
+    ];
+    COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
+}

@@ -1,0 +1,347 @@
+//! The one writer of the command line: results on stdout, everything else on stderr.
+//!
+//! A result is a table for people or JSON for programs; both come from the same records, so their field names
+//! agree. Styles appear only on a terminal, and never where `NO_COLOR` is set.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use clap::ValueEnum;
+use clap::builder::StyledStr;
+use serde_json::{Map, Value};
+
+/// How a command ended. Source: interface, commands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Exit {
+    /// 0: done.
+    Done,
+    /// 1: not done.
+    Failed,
+    /// 2: the command was wrong.
+    Usage,
+    /// 78: the configuration is bad.
+    Configuration,
+}
+
+impl Exit {
+    /// The process's exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Configuration => 78,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// The form of a list.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub enum Format {
+    /// Columns, for people.
+    #[default]
+    Table,
+    /// JSON with the table's field names, for programs.
+    Json,
+}
+
+/// One row of a result: its fields by name, in the order of the columns.
+pub type Record = Map<String, Value>;
+
+/// Where a command writes.
+pub struct Output {
+    out: Box<dyn Write + Send>,
+    err: Box<dyn Write + Send>,
+    is_out_styled: bool,
+    is_err_styled: bool,
+    is_broken: bool,
+}
+
+impl Output {
+    /// The process's own streams.
+    pub fn of_process() -> Self {
+        let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+        Self {
+            out: Box::new(std::io::stdout()),
+            err: Box::new(std::io::stderr()),
+            is_out_styled: !is_plain && std::io::stdout().is_terminal(),
+            is_err_styled: !is_plain && std::io::stderr().is_terminal(),
+            is_broken: false,
+        }
+    }
+
+    /// Plain text kept in memory, and where to read it.
+    pub fn captured() -> (Self, Captured) {
+        let captured = Captured::default();
+        let output = Self {
+            out: Box::new(captured.out.clone()),
+            err: Box::new(captured.err.clone()),
+            is_out_styled: false,
+            is_err_styled: false,
+            is_broken: false,
+        };
+        (output, captured)
+    }
+
+    /// A line of the result, on stdout.
+    pub fn line(&mut self, text: &str) {
+        self.text(text);
+        self.text("\n");
+    }
+
+    /// A part of the result as it is, on stdout.
+    pub fn text(&mut self, text: &str) {
+        // A reader that went away must not be answered by a panic; `finish` tells of it.
+        self.is_broken |= self.out.write_all(text.as_bytes()).is_err();
+    }
+
+    /// A line beside the result, on stderr.
+    pub fn note(&mut self, text: &str) {
+        // Where stderr is gone there is nobody left to tell.
+        let _ = writeln!(self.err, "{text}");
+    }
+
+    /// A text of the argument parser, on stdout.
+    pub fn styled_text(&mut self, text: &StyledStr) {
+        let text = unstyled(text, self.is_out_styled);
+        self.text(&text);
+    }
+
+    /// A text of the argument parser, on stderr.
+    pub fn styled_note(&mut self, text: &StyledStr) {
+        let text = unstyled(text, self.is_err_styled);
+        self.note(text.trim_end());
+    }
+
+    /// A warning, on stderr.
+    pub fn warn(&mut self, text: &str) {
+        let mark = style("warning:", "33;1", self.is_err_styled);
+        self.note(&format!("{mark} {text}"));
+    }
+
+    /// Why the command failed, on stderr; answers [`Exit::Failed`].
+    pub fn fail(&mut self, text: &str) -> Exit {
+        let mark = style("error:", "31;1", self.is_err_styled);
+        self.note(&format!("{mark} {text}"));
+        Exit::Failed
+    }
+
+    /// A JSON value, indented, on stdout.
+    pub fn json(&mut self, value: &Value) {
+        self.line(&format!("{value:#}"));
+    }
+
+    /// A list.
+    ///
+    /// Shape: a JSON array of objects, or a table with the columns named even where there is no row.
+    pub fn records(&mut self, format: Format, columns: &[&str], records: &[Record]) {
+        match format {
+            Format::Json => {
+                let objects = records.iter().cloned().map(Value::Object).collect();
+                self.json(&Value::Array(objects));
+            }
+            Format::Table => self.table(columns, records),
+        }
+    }
+
+    /// Whether everything of the result was written; a command that could not say its result has failed.
+    pub fn finish(&mut self, exit: Exit) -> Exit {
+        let is_flushed = self.out.flush().is_ok();
+        if exit == Exit::Done && (self.is_broken || !is_flushed) {
+            return Exit::Failed;
+        }
+        exit
+    }
+
+    fn table(&mut self, columns: &[&str], records: &[Record]) {
+        let rows: Vec<Vec<String>> = records
+            .iter()
+            .map(|record| columns.iter().map(|name| cell(record.get(*name))).collect())
+            .collect();
+        let names: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
+        let widths = widths(&names, &rows);
+        let head = aligned(&names, &widths);
+        self.line(&style(&head, "1", self.is_out_styled));
+        for row in rows {
+            self.line(&aligned(&row, &widths));
+        }
+    }
+}
+
+/// What was written to a captured output.
+#[derive(Clone, Default)]
+pub struct Captured {
+    out: Buffer,
+    err: Buffer,
+}
+
+impl Captured {
+    /// What stdout would have shown.
+    pub fn out(&self) -> String {
+        self.out.text()
+    }
+
+    /// What stderr would have shown.
+    pub fn err(&self) -> String {
+        self.err.text()
+    }
+}
+
+#[derive(Clone, Default)]
+struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Buffer {
+    fn text(&self) -> String {
+        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn unstyled(text: &StyledStr, is_styled: bool) -> String {
+    if is_styled {
+        text.ansi().to_string()
+    } else {
+        text.to_string()
+    }
+}
+
+fn style(text: &str, code: &str, is_styled: bool) -> String {
+    if is_styled {
+        format!("\x1b[{code}m{text}\x1b[0m")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// A value as a cell: on one line, whatever was in it, and a dash for nothing.
+fn cell(value: Option<&Value>) -> String {
+    let text = match value {
+        None | Some(Value::Null) => return "-".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(items)) => {
+            let items: Vec<_> = items.iter().map(|item| cell(Some(item))).collect();
+            items.join(",")
+        }
+        Some(other) => other.to_string(),
+    };
+    if text.is_empty() {
+        return "-".to_owned();
+    }
+    text.chars()
+        .map(|char| if char.is_control() { ' ' } else { char })
+        .collect()
+}
+
+fn widths(names: &[String], rows: &[Vec<String>]) -> Vec<usize> {
+    let mut widths = vec![0; names.len()];
+    for row in rows.iter().map(Vec::as_slice).chain([names]) {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    widths
+}
+
+fn aligned(row: &[String], widths: &[usize]) -> String {
+    let cells: Vec<String> = row
+        .iter()
+        .zip(widths)
+        .map(|(cell, width)| format!("{cell:<width$}"))
+        .collect();
+    cells.join("  ").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn records() -> Vec<Record> {
+        let rows = json!([
+            {"name": "acme", "limit": null, "tags": ["a", "b"]},
+            {"name": "a\u{1b}[31m name", "limit": 12, "tags": []},
+        ]);
+        let rows = rows.as_array().unwrap().iter();
+        rows.map(|row| row.as_object().unwrap().clone()).collect()
+    }
+
+    fn shown(format: Format) -> String {
+        let (mut output, captured) = Output::captured();
+        output.records(format, &["name", "limit", "tags"], &records());
+        captured.out()
+    }
+
+    #[test]
+    fn a_table_aligns_its_columns_and_keeps_control_characters_out() {
+        let table = shown(Format::Table);
+        let lines: Vec<_> = table.lines().collect();
+        assert_eq!(lines[0], "name         limit  tags");
+        assert_eq!(lines[1], "acme         -      a,b");
+        assert_eq!(lines[2], "a [31m name  12     -");
+    }
+
+    #[test]
+    fn json_is_an_array_with_the_field_names_of_the_table() {
+        let json: Value = serde_json::from_str(&shown(Format::Json)).unwrap();
+        assert_eq!(json[0]["name"], "acme");
+        assert!(json[0]["limit"].is_null());
+        assert_eq!(json[1]["limit"], 12);
+    }
+
+    #[test]
+    fn no_record_is_an_empty_array_and_a_bare_head() {
+        for (format, expected) in [(Format::Json, "[]\n"), (Format::Table, "name\n")] {
+            let (mut output, captured) = Output::captured();
+            output.records(format, &["name"], &[]);
+            assert_eq!(captured.out(), expected);
+        }
+    }
+
+    #[test]
+    fn errors_go_to_stderr_alone() {
+        let (mut output, captured) = Output::captured();
+        assert_eq!(output.fail("no"), Exit::Failed);
+        assert_eq!(
+            (captured.out(), captured.err()),
+            (String::new(), "error: no\n".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_result_that_could_not_be_written_is_a_failure() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+                Err(std::io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let (mut output, _) = Output::captured();
+        output.out = Box::new(Closed);
+        output.line("text");
+        assert_eq!(output.finish(Exit::Done), Exit::Failed);
+    }
+}

@@ -1,0 +1,294 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+
+use filters::auth::Key;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::*;
+
+/// A configuration of its own with a store of its own.
+struct Desk {
+    folder: TempDir,
+}
+
+/// What a command answered.
+struct Answer {
+    code: ExitCode,
+    out: String,
+    err: String,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().display();
+        let text =
+            format!("[store]\nurl = \"sqlite:{path}/weirgate.db\"\nstate_dir = \"{path}\"\n");
+        std::fs::write(folder.path().join("weirgate.toml"), text).unwrap();
+        Self { folder }
+    }
+
+    /// `-c FILE` before or after the words.
+    fn run_with(&self, is_first: bool, words: &[&str]) -> Answer {
+        let file = self.folder.path().join("weirgate.toml");
+        let option = [OsString::from("-c"), file.into_os_string()];
+        let words = words.iter().map(OsString::from);
+        let args: Vec<OsString> = if is_first {
+            option.into_iter().chain(words).collect()
+        } else {
+            words.chain(option).collect()
+        };
+        let (mut out, captured) = Output::captured();
+        let code = run(
+            [OsString::from("weirgate")].into_iter().chain(args),
+            &mut out,
+        );
+        Answer {
+            code,
+            out: captured.out(),
+            err: captured.err(),
+        }
+    }
+
+    fn run(&self, words: &[&str]) -> Answer {
+        self.run_with(true, words)
+    }
+
+    fn done(&self, words: &[&str]) -> String {
+        let answer = self.run(words);
+        assert_eq!(answer.code, Exit::Done.into(), "{words:?}: {}", answer.err);
+        answer.out
+    }
+
+    fn json(&self, words: &[&str]) -> Value {
+        let words: Vec<_> = words.iter().copied().chain(["--format", "json"]).collect();
+        serde_json::from_str(&self.done(&words)).unwrap()
+    }
+
+    fn with_acme() -> Self {
+        let desk = Self::new();
+        desk.done(&["org", "create", "acme", "--plan", "lite"]);
+        desk
+    }
+}
+
+#[test]
+fn the_arguments_are_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn an_organization_is_made_listed_and_disabled() {
+    let desk = Desk::with_acme();
+    let list = desk.json(&["org", "list"]);
+    assert_eq!(
+        (&list[0]["name"], &list[0]["plan"]),
+        (&"acme".into(), &"lite".into())
+    );
+    assert_eq!(list[0]["status"], "active");
+    desk.done(&["org", "disable", "acme"]);
+    assert_eq!(desk.json(&["org", "list"])[0]["status"], "disabled");
+}
+
+#[test]
+fn the_table_and_the_json_have_the_same_field_names() {
+    let desk = Desk::with_acme();
+    desk.done(&["key", "create", "--org", "acme"]);
+    for words in [&["org", "list"][..], &["key", "list", "--org", "acme"]] {
+        let table = desk.done(words);
+        let head: Vec<_> = table.lines().next().unwrap().split_whitespace().collect();
+        let json = desk.json(words);
+        let fields: Vec<_> = json[0].as_object().unwrap().keys().collect();
+        assert_eq!(head, fields);
+    }
+}
+
+#[test]
+fn a_new_key_is_alone_on_the_last_line_of_stdout_and_never_shown_again() {
+    let desk = Desk::with_acme();
+    let answer = desk.run(&["key", "create", "--org", "acme", "--label", "ci"]);
+    let key = answer.out.lines().last().unwrap();
+    assert!(Key::parse(key.as_bytes()).is_ok(), "{key}");
+    assert!(!answer.err.contains(key));
+    let list = desk.json(&["key", "list", "--org", "acme"]);
+    assert!(!list.to_string().contains(key));
+    assert_eq!(
+        (&list[0]["label"], &list[0]["project"]),
+        (&"ci".into(), &"default".into())
+    );
+    assert!(key.ends_with(list[0]["last_four"].as_str().unwrap()));
+}
+
+#[test]
+fn a_key_is_revoked_by_its_id() {
+    let desk = Desk::with_acme();
+    desk.done(&["key", "create", "--org", "acme"]);
+    let list = desk.json(&["key", "list", "--org", "acme"]);
+    assert_eq!(list[0]["status"], "active");
+    desk.done(&["key", "revoke", list[0]["id"].as_str().unwrap()]);
+    let list = desk.json(&["key", "list", "--org", "acme"]);
+    assert_eq!(list[0]["status"], "revoked");
+    assert!(list[0]["revoked_at"].is_string());
+}
+
+#[test]
+fn a_project_is_made_used_and_archived() {
+    let desk = Desk::with_acme();
+    let words = [
+        "project",
+        "create",
+        "--org",
+        "acme",
+        "app",
+        "--mode",
+        "hybrid",
+        "--cache-ttl",
+        "60",
+    ];
+    let answer = desk.run(&words);
+    assert_eq!(answer.code, Exit::Done.into());
+    // What has no effect yet is said.
+    assert!(answer.err.contains("mode") && answer.err.contains("--cache-ttl"));
+    desk.done(&["key", "create", "--org", "acme", "--project", "app"]);
+    desk.done(&["project", "archive", "--org", "acme", "app"]);
+    let refused = desk.run(&["key", "create", "--org", "acme", "--project", "app"]);
+    assert_eq!(refused.code, Exit::Failed.into());
+    assert!(refused.err.contains("`app` is closed"));
+}
+
+#[test]
+fn an_expiry_is_kept_and_must_lie_in_the_future() {
+    let desk = Desk::with_acme();
+    let words = ["key", "create", "--org", "acme", "--expires"];
+    let create = |time: &str| desk.run(&words.iter().copied().chain([time]).collect::<Vec<_>>());
+    assert_eq!(create("2999-01-01T02:00:00+02:00").code, Exit::Done.into());
+    let list = desk.json(&["key", "list", "--org", "acme"]);
+    assert_eq!(list[0]["expires_at"], "2999-01-01T00:00:00Z");
+    for time in ["2001-01-01T00:00:00Z", "tomorrow", "2999-01-01", ""] {
+        assert_eq!(create(time).code, Exit::Usage.into(), "{time}");
+    }
+}
+
+#[test]
+fn the_configuration_may_be_named_before_or_after_the_command() {
+    let desk = Desk::with_acme();
+    for is_first in [true, false] {
+        let answer = desk.run_with(is_first, &["org", "list"]);
+        assert!(answer.out.contains("acme"), "{}", answer.err);
+    }
+}
+
+#[test]
+fn what_is_not_built_yet_is_refused_as_wrong_usage() {
+    let desk = Desk::with_acme();
+    let commands: [&[&str]; 3] = [
+        &["key", "create", "--org", "acme", "--limit", "5"],
+        &["--upgrade"],
+        &["serve", "--upgrade"],
+    ];
+    for words in commands {
+        let answer = desk.run(words);
+        assert_eq!(answer.code, Exit::Usage.into(), "{words:?}");
+        assert!(answer.err.contains("not supported yet"), "{words:?}");
+    }
+    assert_eq!(
+        desk.json(&["key", "list", "--org", "acme"]),
+        serde_json::json!([])
+    );
+}
+
+#[test]
+fn wrong_words_are_wrong_usage() {
+    let desk = Desk::new();
+    let commands: [&[&str]; 7] = [
+        &["org"],
+        &["org", "create"],
+        &["org", "create", "acme", "--plan", "huge"],
+        &["org", "create", ""],
+        &[
+            "project",
+            "create",
+            "--org",
+            "acme",
+            "app",
+            "--cache-ttl",
+            "-1",
+        ],
+        &["org", "list", "--format", "xml"],
+        &["nonsense"],
+    ];
+    for words in commands {
+        assert_eq!(desk.run(words).code, Exit::Usage.into(), "{words:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_said_with_its_name_and_fails() {
+    let desk = Desk::with_acme();
+    let commands: [(&[&str], &str); 5] = [
+        (&["org", "create", "acme"], "acme"),
+        (&["org", "disable", "other"], "other"),
+        (&["key", "list", "--org", "other"], "other"),
+        (
+            &["key", "create", "--org", "acme", "--project", "none"],
+            "none",
+        ),
+        (&["key", "revoke", "key_1"], "key_1"),
+    ];
+    for (words, name) in commands {
+        let answer = desk.run(words);
+        assert_eq!(answer.code, Exit::Failed.into(), "{words:?}");
+        assert!(answer.err.contains(&format!("`{name}`")), "{}", answer.err);
+        assert_eq!(answer.out, "");
+    }
+}
+
+#[test]
+fn a_lost_secret_is_a_problem_of_the_configuration() {
+    let desk = Desk::with_acme();
+    desk.done(&["key", "create", "--org", "acme"]);
+    std::fs::remove_file(desk.folder.path().join("secret.key")).unwrap();
+    let answer = desk.run(&["key", "list", "--org", "acme"]);
+    assert_eq!(answer.code, Exit::Configuration.into());
+    assert!(answer.err.contains("secret.key"));
+}
+
+#[test]
+fn a_manual_page_and_completions_are_made_for_every_command() {
+    let desk = Desk::new();
+    assert!(desk.done(&["man"]).contains(".TH weirgate"));
+    let folder = desk.folder.path().join("man");
+    desk.done(&["man", folder.to_str().unwrap()]);
+    assert!(folder.join("weirgate-key-create.1").exists());
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(desk.done(&["completions", shell]).contains("weirgate"));
+    }
+}
+
+#[test]
+fn help_and_version_go_to_stdout() {
+    let desk = Desk::new();
+    assert!(desk.done(&["--help"]).contains("Usage: weirgate"));
+    assert!(desk.done(&["--version"]).starts_with("weirgate "));
+    let wrong = desk.run(&["nonsense"]);
+    assert!(wrong.out.is_empty() && wrong.err.contains("nonsense"));
+}
+
+#[test]
+fn help_shows_examples() {
+    let mut command = Cli::command();
+    assert!(command.render_long_help().to_string().contains("Examples:"));
+    for name in ["org", "project", "key"] {
+        let command = command.find_subcommand_mut(name).unwrap();
+        assert!(
+            command.render_long_help().to_string().contains("Examples:"),
+            "{name}"
+        );
+    }
+}
