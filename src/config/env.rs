@@ -42,36 +42,56 @@ pub(super) fn lay_over(
 }
 
 fn set(
-    node: &mut Node,
+    root: &mut Node,
     path: &[String],
     schema: &Json,
     variable: &str,
     text: &str,
 ) -> Result<(), (String, String)> {
-    let mut node = node;
-    let mut at = schema;
-    for (depth, part) in path.iter().enumerate() {
+    let (names, inner) = resolve(root, path, schema)?;
+    let at = At::Variable(variable.to_owned());
+    let mut node = root;
+    for name in names {
         // A table that the file has wrong is the file's problem, found by the walk.
         let Value::Table(table) = &mut node.value else {
             return Ok(());
         };
-        let Some((name, inner)) = member(part, at, table) else {
-            return Err(unknown(path, depth, schema));
-        };
-        at = inner;
-        let place = At::Variable(variable.to_owned());
         let empty = Node {
             value: Value::Table(Table::new()),
-            at: place.clone(),
+            at: at.clone(),
         };
-        node = &mut table.entry(name).or_insert((place, empty)).1;
+        node = &mut table.entry(name).or_insert((at.clone(), empty)).1;
     }
-    *node = value(text, at, variable);
+    *node = value(text, inner, variable);
     Ok(())
 }
 
+/// The keys that the parts of a variable's name mean, and the schema of the last.
+fn resolve<'s>(
+    root: &Node,
+    path: &[String],
+    schema: &'s Json,
+) -> Result<(Vec<String>, &'s Json), (String, String)> {
+    let (mut node, mut at, mut names) = (Some(root), schema, Vec::new());
+    for (depth, part) in path.iter().enumerate() {
+        let table = match node.map(|node| &node.value) {
+            Some(Value::Table(table)) => Some(table),
+            _ => None,
+        };
+        let Some((name, inner)) = member(part, at, table) else {
+            return Err(unknown(path, depth, schema));
+        };
+        node = table
+            .and_then(|table| table.get(&name))
+            .map(|(_, node)| node);
+        at = inner;
+        names.push(name);
+    }
+    Ok((names, at))
+}
+
 /// The key that one part of a variable's name means, and its schema.
-fn member<'s>(part: &str, schema: &'s Json, table: &Table) -> Option<(String, &'s Json)> {
+fn member<'s>(part: &str, schema: &'s Json, table: Option<&Table>) -> Option<(String, &'s Json)> {
     if let Some(inner) = schema.get("properties").and_then(|known| known.get(part)) {
         return Some((part.to_owned(), inner));
     }
@@ -79,7 +99,7 @@ fn member<'s>(part: &str, schema: &'s Json, table: &Table) -> Option<(String, &'
         .get("additionalProperties")
         .filter(|inner| inner.is_object())?;
     // Variables know neither dots nor dashes: `MY_VLLM` means the provider `my-vllm` where the file has it.
-    let known = table.keys().find(|name| plain(name) == part);
+    let known = table.and_then(|table| table.keys().find(|name| plain(name) == part));
     (!part.is_empty()).then(|| (known.cloned().unwrap_or_else(|| part.to_owned()), inner))
 }
 

@@ -262,3 +262,6 @@ pub fn environment() -> impl Iterator<Item = (String, String)> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests;

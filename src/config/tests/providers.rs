@@ -1,0 +1,234 @@
+//! Providers: on, off, and what is special about them.
+
+use filters::providers::quirks::{ReasoningReplay, StreamUsage};
+
+use super::*;
+
+const GROQ: &str =
+    "[providers.groq]\nkind = \"openai-compatible\"\nbase_url = \"https://groq.test/v1\"\n";
+
+#[test]
+fn a_provider_is_on_once_one_of_its_secrets_is_there() {
+    let toml = format!("{GROQ}keys = [{{ env = \"A\" }}, {{ env = \"B\" }}]\n");
+    let loaded = good_with(&toml, &[("B", " b\n")]);
+    let keys: Vec<_> = loaded.config.providers[0]
+        .keys
+        .iter()
+        .map(Secret::expose)
+        .collect();
+    assert_eq!(keys, ["b"]);
+}
+
+#[test]
+fn a_provider_without_any_secret_is_off_and_no_error() {
+    let toml = format!("{GROQ}keys = [{{ env = \"A\" }}, {{ file = \"/nonexistent/key\" }}]\n");
+    let loaded = good_with(&toml, &[("A", "")]);
+    assert!(loaded.config.providers.is_empty());
+    let (name, why) = &loaded.config.off_providers[0];
+    assert_eq!(name, "groq");
+    assert_eq!(why, "A is not set; /nonexistent/key is absent or empty");
+}
+
+#[test]
+fn a_remote_provider_that_lists_no_keys_is_off_unless_it_says_that_it_needs_none() {
+    assert!(good(GROQ).config.providers.is_empty());
+    assert_eq!(
+        good(&format!("{GROQ}keys = []\n")).config.providers.len(),
+        1
+    );
+    let openai = "[providers.o]\nkind = \"openai\"\nkeys = []\n";
+    assert!(good(openai).config.providers.is_empty());
+}
+
+#[test]
+fn a_local_server_needs_no_key() {
+    for host in ["127.0.0.1:8000", "localhost:8000", "[::1]:8000"] {
+        let toml = format!(
+            "[providers.v]\nkind = \"openai-compatible\"\nbase_url = \"http://{host}/v1\"\n"
+        );
+        assert_eq!(good(&toml).config.providers.len(), 1, "{host}");
+    }
+}
+
+#[test]
+fn a_key_in_a_file_is_found_by_path_and_among_the_credentials() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("groq-key");
+    std::fs::write(&path, "from-file\n").unwrap();
+    let by_path = format!("{GROQ}keys = [{{ file = {:?} }}]\n", path);
+    let loaded = good(&by_path);
+    assert_eq!(loaded.config.providers[0].keys[0].expose(), "from-file");
+    let by_name = format!("{GROQ}keys = [{{ file = \"groq-key\" }}]\n");
+    let folder = folder.path().to_str().unwrap();
+    let loaded = good_with(&by_name, &[("CREDENTIALS_DIRECTORY", folder)]);
+    assert_eq!(loaded.config.providers[0].keys[0].expose(), "from-file");
+}
+
+#[test]
+fn a_literal_key_is_for_the_sandbox_alone() {
+    let loaded = good("[providers.s]\nkind = \"sandbox\"\nkeys = [\"play\"]\n");
+    assert_eq!(loaded.config.providers[0].keys[0].expose(), "play");
+    let shown = loaded
+        .origins
+        .value("providers.s.keys")
+        .unwrap()
+        .to_string();
+    assert_eq!(shown, "[\"(hidden)\"]");
+    let problem = only(&format!("{GROQ}keys = [\"sk-12345\"]\n"));
+    assert_eq!(problem.key, "providers.groq.keys[0]");
+    assert!(problem.cure.starts_with("write { env = \"NAME\" }"));
+}
+
+#[test]
+fn a_key_that_no_header_can_carry_is_refused_and_not_shown() {
+    let toml = format!("{GROQ}keys = [{{ env = \"A\" }}]\n");
+    let problems = bad_with(&toml, &[("A", "se\ncret")]);
+    assert_eq!(problems[0].key, "providers.groq.keys[0]");
+    assert!(!problems[0].to_string().contains("cret"));
+}
+
+#[test]
+fn the_well_known_kinds_have_a_usual_address_and_the_others_need_one() {
+    for (kind, url) in [
+        ("openai", "https://api.openai.com/v1"),
+        ("anthropic", "https://api.anthropic.com"),
+        ("google", "https://generativelanguage.googleapis.com"),
+    ] {
+        let toml = format!("[providers.p]\nkind = \"{kind}\"\nkeys = [{{ env = \"K\" }}]\n");
+        assert_eq!(
+            good_with(&toml, &[("K", "k")]).config.providers[0].base_url,
+            url
+        );
+    }
+    let problem = only("[providers.p]\nkind = \"openai-compatible\"\n");
+    assert_eq!(problem.key, "providers.p.base_url");
+}
+
+#[test]
+fn a_wrong_address_is_told_once() {
+    let problem = only("[providers.p]\nkind = \"openai-compatible\"\nbase_url = 7\n");
+    assert_eq!(problem.message, "must be a string, but is an integer");
+}
+
+#[test]
+fn a_kind_that_is_not_built_is_off_with_a_warning() {
+    for kind in ["vertex", "bedrock", "azure"] {
+        let toml = format!("[providers.p]\nkind = \"{kind}\"\nbase_url = \"https://h\"\n");
+        let loaded = good(&toml);
+        assert_eq!(loaded.config.off_providers.len(), 1);
+        assert!(
+            warned(&loaded)
+                .iter()
+                .any(|(key, text)| *key == "providers.p.kind"
+                    && text.starts_with("not in force yet"))
+        );
+    }
+}
+
+#[test]
+fn headers_of_the_connection_and_of_credentials_are_not_configured() {
+    for name in ["Authorization", "host", "X-Api-Key", "content-length"] {
+        let toml = format!("{GROQ}headers = {{ \"{name}\" = \"x\" }}\n");
+        assert_eq!(
+            only(&toml).message,
+            "is written by the gateway itself",
+            "{name}"
+        );
+    }
+    let toml = format!("{GROQ}keys = []\nheaders = {{ \"X-Title\" = \"weirgate\" }}\n");
+    let (name, value) = &good(&toml).config.providers[0].headers[0];
+    assert_eq!(
+        (name.as_str(), value.to_str().unwrap()),
+        ("x-title", "weirgate")
+    );
+}
+
+#[test]
+fn without_quirks_a_provider_speaks_the_plain_convention() {
+    let loaded = good(&format!("{GROQ}keys = []\n"));
+    assert_eq!(
+        loaded.config.providers[0].quirks,
+        filters::providers::Quirks::default()
+    );
+}
+
+#[test]
+fn every_quirk_arrives() {
+    let toml = format!(
+        "{GROQ}keys = []\n{}",
+        r#"
+        chat_path = "/c"
+        auth_header = "api-key"
+        max_tokens_field = "max_completion_tokens"
+        stream_usage = "never"
+        reasoning_replay = "reasoning_content_required"
+        reasoning_excluded_from_completion = true
+        drop = ["logprobs", "messages[].name"]
+        strict_messages = true
+        unknown_fields = "drop"
+        tool_call_ids = "mistral9"
+        null_content = "empty"
+        max_temperature = 1
+        json_schema = false
+        forced_tools = false
+        strict_schema = true
+        system_role = "system"
+        error_in_200 = true
+        bills_after_disconnect = true
+        "#
+    );
+    let expected = filters::providers::Quirks {
+        chat_path: "/c".to_owned(),
+        auth_header: HeaderName::from_static("api-key"),
+        max_completion_tokens: true,
+        stream_usage: StreamUsage::Never,
+        reasoning_replay: ReasoningReplay::ReasoningContentRequired,
+        reasoning_excluded_from_completion: true,
+        drop: vec!["logprobs".to_owned(), "messages[].name".to_owned()],
+        strict_messages: true,
+        drop_unknown_fields: true,
+        tool_call_ids_of_nine: true,
+        null_content_is_empty: true,
+        max_temperature: Some(1.0),
+        json_schema: false,
+        forced_tools: false,
+        strict_schema: true,
+        developer_is_system: true,
+        error_in_200: true,
+        bills_after_disconnect: true,
+    };
+    assert_eq!(good(&toml).config.providers[0].quirks, expected);
+}
+
+#[test]
+fn openai_itself_limits_completion_tokens_unless_told_otherwise() {
+    let toml = "[providers.o]\nkind = \"openai\"\nkeys = [{ env = \"K\" }]\n";
+    assert!(
+        good_with(toml, &[("K", "k")]).config.providers[0]
+            .quirks
+            .max_completion_tokens
+    );
+    let toml = format!("{toml}max_tokens_field = \"max_tokens\"\n");
+    assert!(
+        !good_with(&toml, &[("K", "k")]).config.providers[0]
+            .quirks
+            .max_completion_tokens
+    );
+}
+
+#[test]
+fn a_quirk_of_another_wire_is_warned_of() {
+    let loaded = good("[providers.a]\nkind = \"anthropic\"\ndrop = [\"user\"]\n");
+    assert!(warned(&loaded).contains(&("providers.a.drop", "has no effect on this kind")));
+}
+
+#[test]
+fn an_unencrypted_way_to_another_machine_is_warned_of() {
+    let toml = "[providers.p]\nkind = \"openai\"\nbase_url = \"http://far.test/v1\"\nkeys = [{ env = \"K\" }]\n";
+    let loaded = good_with(toml, &[("K", "k")]);
+    assert!(
+        warned(&loaded)
+            .iter()
+            .any(|(key, _)| *key == "providers.p.base_url")
+    );
+}

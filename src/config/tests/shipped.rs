@@ -1,0 +1,212 @@
+//! The shipped file and the table of keys say the same.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// Built in rather than read, so that the test does not depend on the working directory.
+const SHIPPED: &str = include_str!("../../../conf/weirgate.toml");
+
+/// The shipped file with every option set.
+fn uncommented() -> String {
+    let is_option = |line: &str| {
+        line.strip_prefix('#').is_some_and(|rest| {
+            rest.starts_with(|first: char| first == '[' || first.is_ascii_lowercase())
+        })
+    };
+    let line = |line: &str| {
+        if is_option(line) {
+            line[1..].to_owned()
+        } else {
+            line.to_owned()
+        }
+    };
+    SHIPPED.lines().map(|text| line(text) + "\n").collect()
+}
+
+/// The catalogue is somebody else's file.
+fn without_catalogue(text: &str) -> String {
+    text.replace("file = \"conf/models.toml\"\n", "")
+}
+
+/// All keys of a schema; names that are free are `*`, and so are places in a list.
+fn keys(schema: &Json, key: &str, all: &mut BTreeSet<String>) {
+    let any = |name: &str| {
+        if key.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{key}.{name}")
+        }
+    };
+    if let Some(known) = schema.get("properties").and_then(Json::as_object) {
+        for (name, inner) in known {
+            keys(inner, &any(name), all);
+        }
+    } else if let Some(inner) = schema
+        .get("additionalProperties")
+        .filter(|inner| inner.is_object())
+    {
+        keys(inner, &any("*"), all);
+    } else if let Some(inner) = schema
+        .get("items")
+        .filter(|inner| inner.get("properties").is_some())
+    {
+        keys(inner, &any("*"), all);
+    } else {
+        all.insert(key.to_owned());
+    }
+}
+
+/// All keys of a document, with the free names of `schema` as `*`.
+fn used(value: &toml::Value, schema: &Json, key: &str, all: &mut BTreeSet<String>) {
+    let any = |name: &str| {
+        if key.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{key}.{name}")
+        }
+    };
+    let known = schema.get("properties");
+    match value {
+        toml::Value::Table(table) if known.is_some() => {
+            for (name, value) in table {
+                let inner = known.and_then(|known| known.get(name));
+                used(value, inner.unwrap_or(&Json::Null), &any(name), all);
+            }
+        }
+        toml::Value::Table(table) if schema["additionalProperties"].is_object() => {
+            for value in table.values() {
+                used(value, &schema["additionalProperties"], &any("*"), all);
+            }
+        }
+        toml::Value::Array(items) if schema["items"]["properties"].is_object() => {
+            for value in items {
+                used(value, &schema["items"], &any("*"), all);
+            }
+        }
+        _ => {
+            all.insert(key.to_owned());
+        }
+    }
+}
+
+#[test]
+fn the_shipped_file_is_good_without_a_single_key() {
+    let loaded = good(&without_catalogue(SHIPPED));
+    let on: Vec<_> = loaded
+        .config
+        .providers
+        .iter()
+        .map(|on| on.name.as_str())
+        .collect();
+    assert_eq!(on, ["sandbox"]);
+    assert_eq!(loaded.config.off_providers.len(), 14);
+}
+
+#[test]
+fn the_shipped_file_sets_nothing_that_is_not_in_force() {
+    let loaded = good(&without_catalogue(SHIPPED));
+    let idle: Vec<_> = warned(&loaded)
+        .into_iter()
+        .filter(|(_, text)| text.contains("in force"))
+        .collect();
+    assert_eq!(idle, []);
+}
+
+#[test]
+fn the_usual_variables_switch_the_shipped_providers_on() {
+    let names = [
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "GEMINI_API_KEY",
+        "XAI_API_KEY",
+        "GROQ_API_KEY",
+        "DEEPSEEK_API_KEY",
+        "MISTRAL_API_KEY",
+        "TOGETHER_API_KEY",
+        "FIREWORKS_API_KEY",
+        "OPENROUTER_API_KEY",
+        "PERPLEXITY_API_KEY",
+        "CEREBRAS_API_KEY",
+        "MOONSHOT_API_KEY",
+        "DASHSCOPE_API_KEY",
+    ];
+    let pairs: Vec<_> = names.iter().map(|name| (*name, "k")).collect();
+    let loaded = good_with(&without_catalogue(SHIPPED), &pairs);
+    assert_eq!(loaded.config.providers.len(), 15);
+}
+
+#[test]
+fn every_option_of_the_shipped_file_is_accepted_when_set() {
+    let pairs = ["WEIRGATE_ADMIN_TOKEN", "WEIRGATE_TOKEN_KEY"]
+        .map(|name| (name, "0123456789abcdef0123456789abcdef"));
+    let text = without_catalogue(&uncommented()).replace(
+        "secret = { file = \"weirgate-secret\" }",
+        "secret = { env = \"WEIRGATE_TOKEN_KEY\" }",
+    );
+    good_with(&text, &pairs);
+}
+
+#[test]
+fn every_key_stands_in_the_shipped_file_and_no_other() {
+    let schema = schema();
+    let (mut known, mut shipped) = (BTreeSet::new(), BTreeSet::new());
+    keys(&schema, "", &mut known);
+    let document = toml::Value::Table(toml::from_str(&uncommented()).unwrap());
+    used(&document, &schema, "", &mut shipped);
+    let missing: Vec<_> = known.difference(&shipped).collect();
+    let foreign: Vec<_> = shipped.difference(&known).collect();
+    assert_eq!((missing, foreign), (vec![], vec![]));
+}
+
+#[test]
+fn a_value_that_is_shipped_for_a_section_of_scalars_is_its_default() {
+    let examples = [
+        "routing.auto",
+        "graph.upstream",
+        "decisions.token_keys",
+        "server.upgrade_socket",
+    ];
+    let schema = schema();
+    let document: toml::Value = toml::Value::Table(toml::from_str(&uncommented()).unwrap());
+    let mut compared = 0;
+    for (section, table) in document.as_table().unwrap() {
+        let Some(known) = schema["properties"][section]["properties"].as_object() else {
+            continue;
+        };
+        for (name, value) in table.as_table().unwrap() {
+            let default = &known[name]["default"];
+            let is_plain = !(default.is_null() || default.is_object() || value.is_array());
+            if is_plain && !examples.contains(&format!("{section}.{name}").as_str()) {
+                let shipped = serde_json::to_value(value).unwrap();
+                let same = shipped == *default
+                    || shipped
+                        .as_f64()
+                        .is_some_and(|number| default.as_f64() == Some(number));
+                assert!(
+                    same,
+                    "{section}.{name}: shipped {shipped}, default {default}"
+                );
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 40, "{compared}");
+}
+
+#[test]
+fn every_key_is_documented() {
+    fn walk(schema: &Json, key: &str) {
+        let Some(known) = schema.get("properties").and_then(Json::as_object) else {
+            return;
+        };
+        for (name, inner) in known {
+            let key = format!("{key}.{name}");
+            assert!(inner["description"].is_string(), "{key} has no description");
+            for inner in [inner, &inner["items"], &inner["additionalProperties"]] {
+                walk(inner, &key);
+            }
+        }
+    }
+    walk(&schema(), "");
+}

@@ -1,0 +1,166 @@
+//! The values as used.
+
+use super::*;
+
+/// 32 bytes.
+const PEPPER: &str = "0123456789abcdef0123456789abcdef";
+
+#[test]
+fn an_empty_file_gives_the_documented_defaults() {
+    let config = good("").config;
+    assert_eq!(config.listen.address.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.admin.address.to_string(), "127.0.0.1:8081");
+    assert_eq!(config.store.url, "sqlite:var/weirgate.db");
+    assert_eq!(config.limits.in_flight, 1000);
+    assert_eq!(config.limits.body_bytes.chat, 20_971_520);
+    assert!(config.limits.requests_per_minute.is_empty());
+    assert_eq!(config.server.grace_period, Duration::from_secs(300));
+    assert!(config.models.require_key);
+    assert!(config.providers.is_empty());
+}
+
+#[test]
+fn threads_are_as_many_as_cores_unless_told() {
+    assert!(good("").config.server.threads >= 1);
+    assert_eq!(good("[server]\nthreads = 7\n").config.server.threads, 7);
+}
+
+#[test]
+fn a_group_without_a_limit_is_absent() {
+    let config = good("[limits]\nrequests_per_minute = { chat = 6, images = 0 }\n").config;
+    let limits: Vec<_> = config.limits.requests_per_minute.into_iter().collect();
+    assert_eq!(limits, [("chat".to_owned(), 6)]);
+}
+
+#[test]
+fn a_group_that_does_not_exist_is_refused() {
+    let problem = only("[limits]\nrequests_per_minute = { embedding = 6 }\n");
+    assert_eq!(problem.cure, "did you mean embeddings?");
+}
+
+#[test]
+fn the_state_folder_is_beside_the_store_unless_told() {
+    let folder = |toml: &str, pairs: &[(&str, &str)]| {
+        good_with(toml, pairs)
+            .config
+            .store
+            .state_dir
+            .display()
+            .to_string()
+    };
+    let state = ("STATE_DIRECTORY", "/var/lib/weirgate:/other");
+    assert_eq!(folder("", &[state]), "var");
+    assert_eq!(
+        folder("[store]\nurl = \"sqlite:///a/b/c.db\"\n", &[]),
+        "/a/b"
+    );
+    assert_eq!(
+        folder("[store]\nurl = \"sqlite:c.db?mode=rwc\"\n", &[]),
+        "."
+    );
+    assert_eq!(
+        folder("[store]\nurl = \"sqlite::memory:\"\n", &[state]),
+        "/var/lib/weirgate"
+    );
+    assert_eq!(folder("[store]\nstate_dir = \"s\"\n", &[state]), "s");
+    let postgres = "[store]\nurl = \"postgres://u@h/d\"\nsecret = { env = \"S\" }\n";
+    assert_eq!(
+        folder(postgres, &[state, ("S", PEPPER)]),
+        "/var/lib/weirgate"
+    );
+    assert_eq!(folder(postgres, &[("S", PEPPER)]), "var");
+}
+
+#[test]
+fn a_secret_that_is_asked_for_must_be_there() {
+    let toml = "[store]\nsecret = { env = \"S\" }\n";
+    assert_eq!(only(toml).message, "S is not set");
+    assert_eq!(
+        good_with(toml, &[("S", PEPPER)])
+            .config
+            .store
+            .secret
+            .unwrap()
+            .expose(),
+        PEPPER.as_bytes()
+    );
+}
+
+#[test]
+fn a_pepper_below_32_bytes_is_refused() {
+    let toml = "[store]\nsecret = { env = \"S\" }\n";
+    let problems = bad_with(toml, &[("S", "0123456789abcdef0123456789abcde")]);
+    assert_eq!(problems[0].key, "store.secret");
+}
+
+#[test]
+fn the_client_header_is_believed_from_the_trusted_alone() {
+    let toml = "[listen]\nclient_ip_header = \"CF-Connecting-IP\"\n";
+    let loaded = good(toml);
+    assert_eq!(
+        loaded.config.listen.client_ip_header.as_ref().unwrap(),
+        "cf-connecting-ip"
+    );
+    assert!(
+        warned(&loaded)
+            .iter()
+            .any(|(key, _)| *key == "listen.client_ip_header")
+    );
+    let loaded = good(&format!("{toml}trusted_proxies = [\"10.0.0.0/8\"]\n"));
+    assert!(loaded.config.listen.trusted_proxies[0].contains("10.1.2.3".parse().unwrap()));
+}
+
+#[test]
+fn an_amount_of_money_keeps_the_digits_that_were_written() {
+    let loaded = good("[plans.pro]\ncycle_usd = 20.10\n[plans.max]\ncycle_usd = 200\n");
+    assert_eq!(
+        loaded.origins.value("plans.pro.cycle_usd").unwrap(),
+        "20.10"
+    );
+    assert_eq!(loaded.origins.value("plans.max.cycle_usd").unwrap(), "200");
+}
+
+#[test]
+fn a_catalogue_that_exists_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.toml");
+    std::fs::write(&path, "").unwrap();
+    let loaded = good(&format!("[models]\nfile = {path:?}\n"));
+    assert_eq!(loaded.config.models.file, Some(path));
+}
+
+#[test]
+fn a_file_is_found_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("w.toml");
+    std::fs::write(&path, "[routing]\nattempts = 2\n").unwrap();
+    let source = Source::find(Some(&path));
+    assert_eq!(load(&source, []).ok().unwrap().config.routing.attempts, 2);
+}
+
+#[test]
+fn passwords_are_not_shown() {
+    let toml = "[shared]\nredis = \"redis://:hush@h:6379/0\"\n";
+    let loaded = good(toml);
+    assert_eq!(
+        loaded.origins.value("shared.redis").unwrap(),
+        "redis://:***@h:6379/0"
+    );
+}
+
+#[test]
+fn without_a_file_there_is_a_warning_and_every_key_is_default() {
+    let loaded = load(&Source::Defaults, []).ok().unwrap();
+    assert!(
+        loaded
+            .warnings
+            .iter()
+            .any(|warning| warning.message.contains("no configuration file"))
+    );
+    assert!(
+        loaded
+            .origins
+            .iter()
+            .all(|(_, _, origin)| *origin == Origin::Default)
+    );
+}
