@@ -50,7 +50,7 @@ pub struct Cli {
 /// How to serve.
 #[derive(Args, Clone, Copy)]
 struct ServeArgs {
-    /// Take the listeners over from the running server
+    /// Take the listeners over from the running server (not supported yet)
     #[arg(long)]
     upgrade: bool,
 }

@@ -156,7 +156,7 @@ impl Output {
     pub fn finish(&mut self, exit: Exit) -> Exit {
         let is_flushed = self.out.flush().is_ok();
         if exit == Exit::Done && (self.is_broken || !is_flushed) {
-            return Exit::Failed;
+            return self.fail("the result could not be written to stdout");
         }
         exit
     }

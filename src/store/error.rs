@@ -48,6 +48,8 @@ pub enum Error {
         /// What the system said.
         error: std::io::Error,
     },
+    /// The database took the connection and said nothing.
+    Silent,
     /// The tables could not be brought up to date.
     Migration(sqlx::migrate::MigrateError),
     /// The database.
@@ -95,6 +97,7 @@ impl std::fmt::Display for Error {
             Self::Damaged(column) => write!(f, "the store has a value in `{column}` that is none"),
             Self::Randomness => f.write_str("the system gave no random bytes"),
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::Silent => f.write_str("the store does not answer"),
             Self::Migration(error) => write!(f, "the store's tables: {error}"),
             Self::Database(error) => write!(f, "the store: {error}"),
         }

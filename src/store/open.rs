@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::migrate::Migrator;
-use sqlx::{AnyPool, ConnectOptions};
+use sqlx::{AnyPool, ConnectOptions, Connection};
 
 use super::secret::{self, file};
 use super::{Error, Place, Store, place};
@@ -112,11 +112,13 @@ async fn connect(url: &str) -> Result<AnyPool, Error> {
     let options = AnyConnectOptions::from_str(url)
         .map_err(|_| Error::Configuration("store.url is not a URL".to_owned()))?
         .disable_statement_logging();
+    // A pool tries again until its time is over and then says only that; a single connection says why.
+    let first = tokio::time::timeout(ACQUIRE_TIMEOUT, options.connect());
+    first.await.map_err(|_| Error::Silent)??.close().await?;
     let pool = AnyPoolOptions::new()
         .max_connections(CONNECTIONS)
         .acquire_timeout(ACQUIRE_TIMEOUT)
-        .connect_with(options)
-        .await?;
+        .connect_lazy_with(options);
     Ok(pool)
 }
 

@@ -18,7 +18,7 @@ use super::*;
 use crate::refresh;
 
 #[path = "../../tests/support/postgres.rs"]
-#[allow(unreachable_pub, reason = "the suite under tests/ uses it too")]
+#[expect(unreachable_pub, reason = "the suite under tests/ uses it too")]
 mod postgres;
 
 const NOW_MS: i64 = 1_800_000_000_000;

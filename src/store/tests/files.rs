@@ -147,6 +147,23 @@ async fn postgresql_without_a_secret_is_a_problem_of_the_configuration() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_not_there_is_named_as_the_cause() {
+    let folder = TempDir::new().unwrap();
+    // A port that was free a moment ago, and that nobody is given again so soon.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let settings = Settings {
+        place: Place::parse(&format!("postgres://me:hunter2@127.0.0.1:{port}/none")).unwrap(),
+        secret: Some(vec![7; 32]),
+        ..sqlite_settings(folder.path())
+    };
+    let error = Store::open(&settings).await.err().unwrap().to_string();
+    assert!(error.contains("refused"), "{error}");
+    assert!(!error.contains("hunter2"));
+}
+
+#[tokio::test]
 async fn a_file_that_is_no_database_is_an_error() {
     let folder = TempDir::new().unwrap();
     let settings = sqlite_settings(folder.path());
