@@ -156,15 +156,21 @@ fn read(source: &Source) -> Result<(String, String), Vec<Problem>> {
             let name = source.to_string();
             std::fs::read_to_string(path)
                 .map(|text| (name.clone(), text))
-                .map_err(|error| {
-                    vec![Problem {
-                        key: String::new(),
-                        place: Place::Nowhere {},
-                        message: format!("{name} cannot be read: {error}"),
-                        cure: "correct the path after -c, or the file's permissions".to_owned(),
-                    }]
-                })
+                .map_err(|error| vec![unreadable(&name, &error)])
         }
+    }
+}
+
+fn unreadable(name: &str, error: &std::io::Error) -> Problem {
+    let cure = match error.kind() {
+        std::io::ErrorKind::InvalidData => "save the file as UTF-8 text",
+        _ => "correct the path after -c, or the file's permissions",
+    };
+    Problem {
+        key: String::new(),
+        place: Place::Nowhere {},
+        message: format!("{name} cannot be read: {error}"),
+        cure: cure.to_owned(),
     }
 }
 

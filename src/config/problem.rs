@@ -99,6 +99,29 @@ fn floor(text: &str, at: usize) -> usize {
     at
 }
 
+impl Spot {
+    /// Place, line and caret; of an endless line only what stands around the caret.
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (gutter, before) = (self.line.to_string(), self.column - 1);
+        let blank = " ".repeat(gutter.len());
+        let skipped = before.saturating_sub(SHOWN_BEFORE);
+        let shown: String = self.snippet.chars().skip(skipped).take(SHOWN).collect();
+        // A tab stays a tab, or the caret would stand in the wrong column.
+        let lead: String = shown.chars().take(before - skipped).map(lead).collect();
+        let carets = self
+            .width
+            .min(shown.chars().count().saturating_sub(before - skipped))
+            .max(1);
+        writeln!(f, "{blank}--> {}:{}:{}", self.file, self.line, self.column)?;
+        writeln!(f, "{gutter} | {shown}")?;
+        writeln!(f, "{blank} | {lead}{}", "^".repeat(carets))
+    }
+}
+
+/// The most characters of a line that are shown, and how many of them before the caret.
+const SHOWN: usize = 200;
+const SHOWN_BEFORE: usize = 120;
+
 impl fmt::Display for Problem {
     /// Several lines: the message, the place, the line with a caret, the cure.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -108,20 +131,7 @@ impl fmt::Display for Problem {
             writeln!(f, "{}: {}", self.key, self.message)?;
         }
         match &self.place {
-            Place::File(spot) => {
-                let gutter = spot.line.to_string();
-                let blank = " ".repeat(gutter.len());
-                // A tab stays a tab, or the caret would stand in the wrong column.
-                let lead: String = spot
-                    .snippet
-                    .chars()
-                    .take(spot.column - 1)
-                    .map(lead)
-                    .collect();
-                writeln!(f, "{blank}--> {}:{}:{}", spot.file, spot.line, spot.column)?;
-                writeln!(f, "{gutter} | {}", spot.snippet)?;
-                writeln!(f, "{blank} | {lead}{}", "^".repeat(spot.width))?;
-            }
+            Place::File(spot) => spot.show(f)?,
             Place::Variable { variable } => writeln!(f, " --> the variable {variable}")?,
             Place::Nowhere {} => {}
         }
@@ -152,6 +162,24 @@ mod tests {
     fn a_spot_behind_the_end_is_the_last_line() {
         let spot = Spot::of("f", "a = ", 99, 99);
         assert_eq!((spot.line, spot.column, spot.width), (1, 5, 1));
+    }
+
+    #[test]
+    fn of_an_endless_line_only_the_part_around_the_caret_is_shown() {
+        let text = format!("a = \"{}\" # {}", "x".repeat(5000), "y".repeat(5000));
+        let place = Place::File(Spot::of("f", &text, 4900, 9000));
+        let problem = Problem {
+            key: String::new(),
+            place,
+            message: String::new(),
+            cure: String::new(),
+        };
+        let shown = problem.to_string();
+        assert!(
+            shown.lines().all(|line| line.chars().count() < 220),
+            "{shown}"
+        );
+        assert!(shown.contains('^'));
     }
 
     #[test]

@@ -73,7 +73,9 @@ impl Walk {
             }
             (wanted, found) => {
                 let wanted = named(wanted);
-                self.hide(node);
+                if bears_secret(schema) {
+                    self.hide(node);
+                }
                 let message = format!("must be {wanted}, but is {}", found.kind());
                 self.refuse(key, &node.at, message, format::cure_of_type(schema));
                 None
@@ -181,7 +183,7 @@ impl Walk {
                 }
             };
         }
-        self.hide(value);
+        self.hide_named(name, value);
         let (message, cure) = suggest::unknown(name, key, schema);
         self.refuse(&join(key, name), at, message, cure);
         None
@@ -205,8 +207,7 @@ impl Walk {
                         },
                     ),
                 )) = only
-                    && matches!(name.as_str(), "env" | "file")
-                    && !text.is_empty()
+                    && is_reference(name, text)
                 {
                     self.reveal(node);
                     return Some(Json::Object(Map::from_iter([(
@@ -214,7 +215,9 @@ impl Walk {
                         text.clone().into(),
                     )])));
                 }
-                let message = "a secret has exactly one of env and file, a string".to_owned();
+                let message =
+                    "a secret has exactly one of env, a variable's name, and file, a path"
+                        .to_owned();
                 self.refuse(key, &node.at, message, cure);
             }
             found => {
@@ -234,12 +237,49 @@ impl Walk {
         }
     }
 
+    /// Hides what an unknown key holds if its name, or a name in it, sounds like a secret.
+    fn hide_named(&mut self, name: &str, node: &Node) {
+        let name = name.to_ascii_lowercase();
+        if SECRET_WORDS.iter().any(|word| name.contains(word)) {
+            return self.hide(node);
+        }
+        match &node.value {
+            Value::List(items) => items.iter().for_each(|item| self.hide_named("", item)),
+            Value::Table(table) => {
+                table
+                    .iter()
+                    .for_each(|(name, (_, value))| self.hide_named(name, value));
+            }
+            _ => {}
+        }
+    }
+
     fn reveal(&mut self, node: &Node) {
         if let At::Bytes(shown) = &node.at {
             self.hidden
                 .retain(|bytes| bytes.start < shown.start || bytes.end > shown.end);
         }
     }
+}
+
+/// A text that is no variable's name may be the secret itself, written in the wrong place.
+fn is_reference(name: &str, text: &str) -> bool {
+    let of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    match name {
+        "env" => !text.is_empty() && text.bytes().all(of_a_name),
+        "file" => !text.is_empty(),
+        _ => false,
+    }
+}
+
+const SECRET_WORDS: [&str; 6] = ["key", "secret", "token", "pass", "auth", "credential"];
+
+/// Whether a secret may stand in what this schema describes.
+fn bears_secret(schema: &Json) -> bool {
+    let inner = ["items", "additionalProperties"].map(|name| schema.get(name));
+    let known = schema.get("properties").and_then(Json::as_object);
+    let known = known.into_iter().flat_map(|known| known.values());
+    format_of(schema) == "secret" || inner.into_iter().flatten().chain(known).any(bears_secret)
 }
 
 /// The dotted key of a member; a name that is no bare key is quoted.

@@ -303,6 +303,9 @@ fn a_literal_secret_is_refused_and_not_repeated() {
         "[providers.p]\nkind = \"openai\"\napi_key = \"sk-live-12345\"\n",
         "[providers]\np = { kind = \"openai\", keys = [\"sk-live-12345\"], bogus = 1 }\n",
         "[providers.p]\nkind = \"openai\"\nkeys = \"sk-live-12345\"\n",
+        "[admin]\ntoken = { env = \"sk-live-12345\" }\n",
+        "provider = { openai = { keys = [\"sk-live-12345\"] } }\n",
+        "[providers]\np = [\"sk-live-12345\"]\n",
         "[store]\nurl = \"mysql://u:sk-live-12345@h/d\"\n",
     ] {
         for problem in bad(toml) {
@@ -311,6 +314,33 @@ fn a_literal_secret_is_refused_and_not_repeated() {
             assert!(!problem.cure.is_empty());
         }
     }
+}
+
+#[test]
+fn a_wrong_value_that_is_no_secret_is_shown() {
+    let problem = only("[listen]\nhttp2 = \"yes\"\n");
+    assert!(
+        problem.to_string().contains("2 | http2 = \"yes\"\n"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn a_mark_at_the_start_of_the_file_does_no_harm() {
+    assert_eq!(
+        good("\u{feff}[routing]\nattempts = 2\n")
+            .config
+            .routing
+            .attempts,
+        2
+    );
+}
+
+#[test]
+fn lines_may_end_as_on_windows() {
+    let problem = only("[routing]\r\nattempts = 0\r\n");
+    assert_eq!(spot(&problem), ("routing.attempts", 2, 12));
+    assert!(!problem.to_string().contains('\r'));
 }
 
 proptest! {
