@@ -131,3 +131,29 @@ impl Accounts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_is_counted_and_an_answer_ends_the_outage() {
+        let accounts = Accounts::fixed(auth::Accounts::default());
+        let mut is_failing = false;
+        for _ in 0..3 {
+            is_failing = accounts.report(Some("gone".to_owned()), is_failing);
+        }
+        assert!(is_failing);
+        assert!(!accounts.report(None, is_failing));
+        assert_eq!(accounts.failures(), 3);
+    }
+
+    #[test]
+    fn clones_share_the_snapshot_in_force() {
+        let accounts = Accounts::fixed(auth::Accounts::default());
+        let clone = accounts.clone();
+        let next = auth::Accounts::new(7, []);
+        accounts.shared.current.store(Arc::new(next));
+        assert_eq!(clone.current().revision(), 7);
+    }
+}

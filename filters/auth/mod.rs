@@ -1,6 +1,6 @@
 //! Who calls: API keys by hash, and the caller that stands behind one.
 //!
-//! [`admit`] answers from a snapshot in memory: one checksum, one HMAC-SHA256, one map look-up. It never learns
+//! [`admit()`] answers from a snapshot in memory: one checksum, one HMAC-SHA256, one map look-up. It never learns
 //! the text of a key that was issued (only its keyed hash), reads no clock and keeps no state. Making keys,
 //! storing accounts and refreshing the snapshot are not its business.
 

@@ -1,7 +1,5 @@
 //! How a command reaches the accounts.
 
-use std::path::Path;
-
 use jiff::Timestamp;
 
 use super::{Exit, Output, Source, load};
@@ -16,26 +14,18 @@ pub(super) fn on_store<T>(
     work: impl AsyncFnOnce(&Store) -> Result<T, Error>,
 ) -> Result<T, Exit> {
     let loaded = load(source, out)?;
-    let done = runtime().and_then(|runtime| {
-        runtime.block_on(async {
-            let settings = Settings::of(&loaded.config.store)?;
-            let store = Store::open(&settings).await?.store;
-            let done = work(&store).await;
-            store.close().await;
-            done
-        })
-    });
-    done.map_err(|error| refuse(&error, out))
-}
-
-fn runtime() -> Result<tokio::runtime::Runtime, Error> {
-    tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::File {
-            path: Path::new("runtime").to_owned(),
-            error,
-        })
+        .map_err(|error| out.fail(&format!("nothing can be run: {error}")))?;
+    let done = runtime.block_on(async {
+        let settings = Settings::of(&loaded.config.store)?;
+        let store = Store::open(&settings).await?.store;
+        let done = work(&store).await;
+        store.close().await;
+        done
+    });
+    done.map_err(|error| refuse(&error, out))
 }
 
 fn refuse(error: &Error, out: &mut Output) -> Exit {
