@@ -1,9 +1,9 @@
 //! The configuration: read as written, checked at once, used as typed values.
 //!
-//! [`file`] is the one table of keys: its types, documentation, bounds and defaults give the JSON Schema
-//! ([`schema`]); the document ([`document`]) is walked against that schema ([`walk`]), so that every problem is
-//! found with its place. [`rules`] adds what no schema can say and makes the [`checked`] values. Nothing here
-//! opens a socket or a database; files are only read where a secret or the catalogue is named.
+//! `file` is the one table of keys: its types, documentation, bounds and defaults give the JSON Schema
+//! ([`schema()`]); the `document` is walked against that schema (`walk`), so that every problem is found with
+//! its place. `rules` add what no schema can say and make the [`checked`] values. Nothing here opens a socket
+//! or a database; files are only read where a secret or the catalogue is named.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
