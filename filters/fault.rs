@@ -177,7 +177,7 @@ pub struct Fault {
     pub detail: Cow<'static, str>,
     /// How long the caller should wait, in seconds.
     pub retry_after_s: Option<u32>,
-    code: Option<&'static str>,
+    code: Option<Cow<'static, str>>,
     status: Option<u16>,
 }
 
@@ -220,8 +220,8 @@ impl Fault {
 
     /// The same, with a `code` other than the kind's own.
     #[must_use]
-    pub fn with_code(mut self, code: &'static str) -> Self {
-        self.code = Some(code);
+    pub fn with_code(mut self, code: impl Into<Cow<'static, str>>) -> Self {
+        self.code = Some(code.into());
         self
     }
 
@@ -257,8 +257,8 @@ impl Fault {
     }
 
     /// The `code` word, where there is one.
-    pub fn code(&self) -> Option<&'static str> {
-        self.code.or(self.kind.row().code)
+    pub fn code(&self) -> Option<&str> {
+        self.code.as_deref().or(self.kind.row().code)
     }
 
     /// Whose fault it is.

@@ -21,5 +21,6 @@ pub mod auth;
 pub mod chat;
 pub mod fault;
 pub mod json;
+pub mod money;
 pub mod providers;
 pub mod sse;

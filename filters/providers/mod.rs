@@ -22,6 +22,28 @@ pub mod quirks;
 pub use failure::{Failure, FailureKind};
 pub use quirks::Quirks;
 
+/// All families.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Family {
+    /// The chat-completions convention: ours.
+    Compatible,
+    /// Anthropic's Messages.
+    Messages,
+    /// Google's contents.
+    Contents,
+}
+
+impl Family {
+    /// What speaks it.
+    pub fn provider(self) -> &'static dyn Provider {
+        match self {
+            Self::Compatible => &compatible::Compatible,
+            Self::Messages => &anthropic::Anthropic,
+            Self::Contents => &google::Google,
+        }
+    }
+}
+
 /// A provider family.
 pub trait Provider: Send + Sync {
     /// Turns a request into what this family's wire wants.

@@ -1,0 +1,113 @@
+//! From tokens and prices to a cost and its parts. Source: facts 8.1, decisions 14.
+
+use serde::Serialize;
+
+use super::usd::{Price, Usd};
+
+/// The prices of one mapping.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct PriceSet {
+    /// Per prompt token.
+    pub input: Price,
+    /// Per completion token.
+    pub output: Price,
+    /// Per prompt token read from the provider's cache; none: as `input`.
+    pub cached_input: Option<Price>,
+    /// Per prompt token written to it for five minutes; none: as `input`.
+    pub cache_write: Option<Price>,
+    /// Per prompt token written to it for an hour; none: as `cache_write`.
+    pub cache_write_1h: Option<Price>,
+    /// Per request.
+    pub request: Price,
+    /// Per search.
+    pub web_search: Price,
+}
+
+/// What was used. `prompt` includes `cached` and both kinds of writes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Tokens {
+    /// All prompt tokens.
+    pub prompt: u64,
+    /// Of those, read from the cache.
+    pub cached: u64,
+    /// Of those, written for five minutes.
+    pub written_5m: u64,
+    /// Of those, written for an hour.
+    pub written_1h: u64,
+    /// Completion tokens, reasoning among them.
+    pub completion: u64,
+    /// Searches.
+    pub web_searches: u64,
+}
+
+/// A cost and its parts.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Cost {
+    /// The whole.
+    pub total: Usd,
+    /// The parts.
+    pub details: Details,
+}
+
+/// `usage.cost_details`: every field of the contract, 0 where nothing applies. Source: model-gateway 2.5.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Details {
+    /// Prompt and completion, without fees.
+    pub upstream_inference_cost: Usd,
+    /// Uncached, cached and written prompt.
+    pub upstream_inference_prompt_cost: Usd,
+    /// Completion.
+    pub upstream_inference_completions_cost: Usd,
+    /// The whole.
+    pub total_cost: Usd,
+    /// Uncached prompt.
+    pub input_cost: Usd,
+    /// Completion.
+    pub output_cost: Usd,
+    /// Cached prompt.
+    pub cached_input_cost: Usd,
+    /// Written prompt.
+    pub cache_write_input_cost: Usd,
+    /// The fee per request.
+    pub request_cost: Usd,
+    /// Searches.
+    pub web_search_cost: Usd,
+    /// Images in.
+    pub image_input_cost: Usd,
+    /// Images out.
+    pub image_output_cost: Usd,
+    /// Audio in.
+    pub audio_input_cost: Usd,
+    /// Storage.
+    pub data_storage_cost: Usd,
+}
+
+/// What `tokens` cost at `prices`. Nothing is rounded.
+pub fn cost(prices: &PriceSet, tokens: &Tokens) -> Cost {
+    let special = tokens.cached.saturating_add(tokens.written_5m).saturating_add(tokens.written_1h);
+    let uncached = tokens.prompt.saturating_sub(special);
+    let write_5m = prices.cache_write.unwrap_or(prices.input);
+    let write_1h = prices.cache_write_1h.unwrap_or(write_5m);
+    let input = prices.input.times(uncached);
+    let cached = prices.cached_input.unwrap_or(prices.input).times(tokens.cached);
+    let written = write_5m.times(tokens.written_5m).plus(write_1h.times(tokens.written_1h));
+    let output = prices.output.times(tokens.completion);
+    let request = prices.request.times(1);
+    let search = prices.web_search.times(tokens.web_searches);
+    let prompt = input.plus(cached).plus(written);
+    let total = prompt.plus(output).plus(request).plus(search);
+    let details = Details {
+        upstream_inference_cost: prompt.plus(output),
+        upstream_inference_prompt_cost: prompt,
+        upstream_inference_completions_cost: output,
+        total_cost: total,
+        input_cost: input,
+        output_cost: output,
+        cached_input_cost: cached,
+        cache_write_input_cost: written,
+        request_cost: request,
+        web_search_cost: search,
+        ..Details::default()
+    };
+    Cost { total, details }
+}

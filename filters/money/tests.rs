@@ -1,0 +1,67 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+use proptest::prelude::*;
+
+use super::*;
+
+fn vector() -> PriceSet {
+    PriceSet {
+        input: Price::per_million("2.5").unwrap(),
+        output: Price::per_million("10").unwrap(),
+        cached_input: Some(Price::per_million("1.25").unwrap()),
+        ..PriceSet::default()
+    }
+}
+
+#[test]
+fn the_published_vector_holds_to_the_last_digit() {
+    let tokens = Tokens { prompt: 1000, cached: 400, completion: 100, ..Tokens::default() };
+    let cost = cost(&vector(), &tokens);
+    assert_eq!(cost.total.to_string(), "0.003");
+    let parts = [cost.details.input_cost, cost.details.cached_input_cost, cost.details.output_cost];
+    assert_eq!(parts.map(|part| part.to_string()), ["0.0015", "0.0005", "0.001"]);
+}
+
+#[test]
+fn a_fee_per_request_is_no_inference() {
+    let prices = PriceSet { request: Price::per_call("0.01").unwrap(), ..vector() };
+    let cost = cost(&prices, &Tokens { prompt: 1000, cached: 400, completion: 100, ..Tokens::default() });
+    assert_eq!(cost.total.to_string(), "0.013");
+    assert_eq!(cost.details.upstream_inference_cost.to_string(), "0.003");
+}
+
+#[test]
+fn what_no_float_can_hold_is_held() {
+    let price = Price::per_million("0.546875000001").unwrap();
+    assert_eq!(price.of_one(), "0.000000546875000001");
+    assert_eq!(price.times(3).to_string(), "0.000001640625000003");
+    assert_eq!(serde_json::to_string(&price.times(3)).unwrap(), "0.000001640625000003");
+}
+
+#[test]
+fn amounts_that_are_no_plain_decimals_are_refused() {
+    for bad in ["", "-1", "+1", "1e3", "1.", ".5", "0x1", " 1", "1,5", "0.0000000000001", "123456789012345678901234567890", "NaN"] {
+        assert!(Price::per_million(bad).is_err(), "{bad:?}");
+    }
+    assert_eq!(Price::per_million("1.2500000000000000").unwrap(), Price::per_million("1.25").unwrap());
+}
+
+proptest! {
+    #[test]
+    fn the_parts_sum_to_the_total(
+        prompt in 0..1u64 << 53, cached in 0..1u64 << 53, written in 0..1u64 << 53, completion in 0..1u64 << 53,
+        input in 0..1000u64, output in 0..1000u64, read in proptest::option::of(0..1000u64), fee in 0..1000u64,
+    ) {
+        let per_million = |price: u64| Price::per_million(&format!("{price}.000000000001")).unwrap();
+        let prices = PriceSet {
+            input: per_million(input), output: per_million(output), cached_input: read.map(per_million),
+            request: per_million(fee), ..PriceSet::default()
+        };
+        let cost = cost(&prices, &Tokens { prompt, cached, written_5m: written, completion, ..Tokens::default() });
+        let d = cost.details;
+        let sum = [d.input_cost, d.cached_input_cost, d.cache_write_input_cost, d.output_cost, d.request_cost, d.web_search_cost]
+            .into_iter().fold(Usd::ZERO, Usd::plus);
+        prop_assert_eq!(sum, cost.total);
+        prop_assert_eq!(d.total_cost, cost.total);
+        prop_assert_eq!(d.upstream_inference_prompt_cost.plus(d.upstream_inference_completions_cost), d.upstream_inference_cost);
+    }
+}

@@ -1,0 +1,130 @@
+//! Amounts and prices.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// Fraction digits of an amount.
+const DIGITS: usize = 18;
+/// Fraction digits of a price per million tokens: the twelve that leave a whole number of 1e-18 per token.
+const PRICE_DIGITS: usize = 12;
+
+/// An amount of US dollars. Units: 1e-18 USD. Source: decisions 15.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Usd(i128);
+
+/// A price. Units: 1e-18 USD for one token, or for one call.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Price(u64);
+
+/// Why a text is no amount.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct BadAmount(String);
+
+impl fmt::Display for BadAmount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadAmount {}
+
+impl Price {
+    /// A price per million tokens, as a plain decimal with at most 12 fraction digits.
+    ///
+    /// Errors: signs, exponents, more digits, more than 18 USD per token.
+    pub fn per_million(text: &str) -> Result<Self, BadAmount> {
+        // 12 digits per million are 18 per token: the same integer.
+        parse(text, PRICE_DIGITS).and_then(|units| Self::of(text, units))
+    }
+
+    /// A price per call, as a plain decimal with at most 18 fraction digits.
+    ///
+    /// Errors: as [`Self::per_million`].
+    pub fn per_call(text: &str) -> Result<Self, BadAmount> {
+        parse(text, DIGITS).and_then(|units| Self::of(text, units))
+    }
+
+    fn of(text: &str, units: u128) -> Result<Self, BadAmount> {
+        u64::try_from(units).map(Self).map_err(|_| BadAmount(format!("{text:?} is too large a price")))
+    }
+
+    /// What this many cost. Exact for any count: 2^64 × 2^63 fits.
+    pub fn times(self, count: u64) -> Usd {
+        Usd(i128::from(self.0).saturating_mul(i128::from(count)))
+    }
+
+    /// Whether it is free.
+    pub fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// For comparing providers, never for money.
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64
+    }
+
+    /// The price of one as a plain decimal: `0.0000025`.
+    pub fn of_one(self) -> String {
+        self.times(1).to_string()
+    }
+}
+
+impl Usd {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// The sum; an amount that nobody has does not overflow.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// As a counter of Prometheus wants it, which counts in floats.
+    pub fn to_f64_for_metrics(self) -> f64 {
+        self.0 as f64 / 1e18
+    }
+
+    /// As a JSON number, written from the decimal.
+    pub fn to_json(self) -> String {
+        self.to_string()
+    }
+}
+
+impl fmt::Display for Usd {
+    /// The shortest plain decimal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let digits = format!("{:019}", self.0.unsigned_abs());
+        let (whole, fraction) = digits.split_at(digits.len() - DIGITS);
+        match fraction.trim_end_matches('0') {
+            "" => write!(f, "{sign}{whole}"),
+            fraction => write!(f, "{sign}{whole}.{fraction}"),
+        }
+    }
+}
+
+impl Serialize for Usd {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let number = RawValue::from_string(self.to_string()).map_err(serde::ser::Error::custom)?;
+        number.serialize(serializer)
+    }
+}
+
+/// A plain decimal as an integer of this many fraction digits.
+fn parse(text: &str, digits: usize) -> Result<u128, BadAmount> {
+    let bad = |why: &str| BadAmount(format!("{text:?} {why}"));
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    let is_open = text.contains('.') && fraction.is_empty();
+    if whole.is_empty() || is_open || !is_digits(whole) || !is_digits(fraction) {
+        return Err(bad("is not a plain decimal such as \"2.50\""));
+    }
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.len() > digits {
+        return Err(bad(&format!("has more than {digits} fraction digits")));
+    }
+    let padded = format!("{whole}{fraction:0<digits$}");
+    padded.parse().map_err(|_| bad("has too many digits"))
+}
