@@ -23,4 +23,5 @@ pub mod fault;
 pub mod json;
 pub mod money;
 pub mod providers;
+pub mod routing;
 pub mod sse;

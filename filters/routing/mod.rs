@@ -1,0 +1,19 @@
+//! Which providers are tried for a request, in which order.
+//!
+//! [`catalog`] knows the models, [`resolve`] reads a model string, [`capable`] drops who cannot serve the
+//! request, [`score`] orders the rest, [`plan`] puts it together; [`health`] and [`sticky`] remember what
+//! happened. Random numbers and time are passed in. No provider's name stands in here.
+
+pub mod capable;
+pub mod catalog;
+pub mod health;
+pub mod plan;
+pub mod resolve;
+pub mod score;
+pub mod sticky;
+mod written;
+
+#[cfg(test)]
+mod tests;
+
+pub use written::{Date, Written, WrittenMapping, WrittenModel};

@@ -1,0 +1,186 @@
+//! What a model string names. Source: facts 3.1, decisions 6, 11.
+
+use std::sync::Arc;
+
+use super::catalog::{Catalog, Mapping, Model};
+use crate::fault::{Fault, Kind};
+
+/// The string that leaves the choice of the model to us.
+pub const AUTO: &str = "auto";
+
+/// Who could serve a model string.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// Model, mapping and region, in the catalogue's order.
+    pub candidates: Vec<Candidate>,
+    /// The provider named in the string: no other is tried.
+    pub provider: Option<Box<str>>,
+    /// The choice of the model is ours.
+    pub is_auto: bool,
+}
+
+/// One way to serve a request.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// Which model.
+    pub model: Arc<Model>,
+    /// At which provider.
+    pub mapping: Arc<Mapping>,
+    /// In which region.
+    pub region: Option<Box<str>>,
+}
+
+/// Reads a model string: `auto`, an id, an alias, `provider/model`, `provider/model:region`, or a provider's own
+/// id behind its prefix.
+///
+/// Our choice: behind the prefix of a provider none of whose models are in the catalogue (a server of the
+/// operator's own) any id is accepted, at an unknown price.
+///
+/// `providers` are those that are on; `auto` are the models of `routing.auto`. Errors: 404 `model_not_found`,
+/// 400 for another type of model or a bare upstream id, 410 retired.
+pub fn resolve(
+    string: &str,
+    catalog: &Catalog,
+    providers: &[&str],
+    auto: &[String],
+    now_s: u64,
+) -> Result<Resolved, Fault> {
+    if string == AUTO {
+        return resolve_auto(catalog, auto, now_s);
+    }
+    if let Some((prefix, name)) = string.split_once('/')
+        && providers.contains(&prefix)
+    {
+        return pinned(string, prefix, name, catalog, now_s);
+    }
+    let Some(model) = catalog.find(string) else {
+        return Err(unknown(string, catalog));
+    };
+    let candidates = served(model, now_s, |_| true)?;
+    Ok(Resolved { candidates, provider: None, is_auto: false })
+}
+
+fn resolve_auto(catalog: &Catalog, auto: &[String], now_s: u64) -> Result<Resolved, Fault> {
+    let models: Vec<&Arc<Model>> = if auto.is_empty() {
+        catalog.models().iter().filter(|model| &*model.model_type == "chat").collect()
+    } else {
+        auto.iter().filter_map(|name| catalog.find(name)).collect()
+    };
+    let candidates: Vec<Candidate> = models
+        .into_iter()
+        .filter_map(|model| served(model, now_s, |mapping| !mapping.is_deprecated(now_s)).ok())
+        .flatten()
+        .collect();
+    if candidates.is_empty() {
+        return Err(not_found("`auto` has no model to choose from: `routing.auto` names none that is served"));
+    }
+    Ok(Resolved { candidates, provider: None, is_auto: true })
+}
+
+fn pinned(
+    string: &str,
+    provider: &str,
+    name: &str,
+    catalog: &Catalog,
+    now_s: u64,
+) -> Result<Resolved, Fault> {
+    let done = |candidates| Resolved { candidates, provider: Some(provider.into()), is_auto: false };
+    let of = |name: &str| -> Option<Result<Vec<Candidate>, Fault>> {
+        let at_provider = |mapping: &Mapping| &*mapping.provider == provider;
+        if let Some(model) = catalog.find(name)
+            && model.mappings.iter().any(|mapping| at_provider(mapping))
+        {
+            return Some(served(model, now_s, at_provider));
+        }
+        let (model, found) = catalog.find_upstream(provider, name)?;
+        let index = found.index;
+        Some(served(model, now_s, |mapping| mapping.index == index))
+    };
+    if let Some(found) = of(name) {
+        return found.map(done);
+    }
+    // The region stands behind the last colon; an upstream's own id may hold colons itself.
+    if let Some((model, region)) = name.rsplit_once(':')
+        && let Some(found) = of(model)
+    {
+        let mut candidates = found?;
+        candidates.retain(|candidate| candidate.mapping.regions.iter().any(|known| &**known == region));
+        if candidates.is_empty() {
+            return Err(not_found(format!("{provider} does not serve `{model}` in the region `{region}`")));
+        }
+        for candidate in &mut candidates {
+            candidate.region = Some(region.into());
+        }
+        return Ok(done(candidates));
+    }
+    if !catalog.has_provider(provider) && !name.is_empty() {
+        return Ok(done(vec![uncatalogued(provider, name)]));
+    }
+    Err(if catalog.find(name).is_some() {
+        not_found(format!("{provider} does not serve `{name}`"))
+    } else {
+        unknown(string, catalog)
+    })
+}
+
+/// A model that only the operator's own server knows.
+fn uncatalogued(provider: &str, name: &str) -> Candidate {
+    let mapping = Mapping {
+        index: usize::MAX,
+        provider: provider.into(),
+        name: name.into(),
+        ..Mapping::default()
+    };
+    let model = Model {
+        id: name.into(),
+        name: name.into(),
+        family: provider.into(),
+        model_type: "chat".into(),
+        aliases: Vec::new(),
+        description: None,
+        created: None,
+        mappings: Vec::new(),
+    };
+    Candidate { model: Arc::new(model), mapping: Arc::new(mapping), region: None }
+}
+
+fn served(
+    model: &Arc<Model>,
+    now_s: u64,
+    is_wanted: impl Fn(&Mapping) -> bool,
+) -> Result<Vec<Candidate>, Fault> {
+    if &*model.model_type != "chat" {
+        return Err(Fault::invalid(
+            "model",
+            format!("`{}` is a model for {}, not for chat completions", model.id, model.model_type),
+        ));
+    }
+    let wanted: Vec<&Arc<Mapping>> = model.mappings.iter().filter(|m| is_wanted(m)).collect();
+    let active = wanted.iter().filter(|mapping| !mapping.is_retired(now_s));
+    let candidates: Vec<Candidate> = active
+        .map(|mapping| Candidate { model: Arc::clone(model), mapping: Arc::clone(mapping), region: None })
+        .collect();
+    if candidates.is_empty() {
+        return Err(Fault::new(Kind::Gone, format!("`{}` is retired", model.id)).with_param("model"));
+    }
+    Ok(candidates)
+}
+
+fn unknown(string: &str, catalog: &Catalog) -> Fault {
+    if let Some(provider) = catalog.provider_of_upstream_id(string) {
+        return Fault::invalid(
+            "model",
+            format!("`{string}` is a provider's own id; `{provider}/{string}` is accepted"),
+        );
+    }
+    let shown: String = string.chars().filter(|c| !c.is_control()).take(100).collect();
+    not_found(if catalog.is_unserved(string) {
+        format!("the model `{shown}` is known, but no provider that serves it is switched on")
+    } else {
+        format!("the model `{shown}` does not exist; `GET /v1/models` lists those that do")
+    })
+}
+
+fn not_found(message: impl Into<std::borrow::Cow<'static, str>>) -> Fault {
+    Fault::new(Kind::ModelNotFound, message).with_param("model")
+}

@@ -1,0 +1,64 @@
+//! Which provider a session prefers. Source: decisions 11, facts 3.8.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+
+/// Sessions remembered by one shard.
+const PER_SHARD: usize = 8192;
+const SHARDS: usize = 16;
+
+/// The sessions of all organizations. Bounded; the oldest make room.
+#[derive(Debug)]
+pub struct Sticky {
+    shards: [Mutex<HashMap<u64, Seat>>; SHARDS],
+    hasher: RandomState,
+    ttl_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    mapping: usize,
+    until_ms: u64,
+}
+
+impl Sticky {
+    /// Sessions that prefer their provider for this long after its last answer.
+    pub fn new(ttl_ms: u64) -> Self {
+        Self { shards: Default::default(), hasher: RandomState::new(), ttl_ms }
+    }
+
+    /// The key of an organization's session with a model.
+    pub fn key(&self, organization: &str, model: &str, session: &str) -> u64 {
+        self.hasher.hash_one((organization, model, session))
+    }
+
+    /// The mapping that answered the session last.
+    pub fn prefers(&self, key: u64, now_ms: u64) -> Option<usize> {
+        let shard = self.shards.get((key % SHARDS as u64) as usize)?;
+        let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        shard.get(&key).filter(|seat| seat.until_ms > now_ms).map(|seat| seat.mapping)
+    }
+
+    /// The session was answered by this mapping.
+    pub fn answered(&self, key: u64, mapping: usize, now_ms: u64) {
+        let Some(shard) = self.shards.get((key % SHARDS as u64) as usize) else { return };
+        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        if shard.len() >= PER_SHARD && !shard.contains_key(&key) {
+            make_room(&mut shard, now_ms);
+        }
+        shard.insert(key, Seat { mapping, until_ms: now_ms + self.ttl_ms });
+    }
+}
+
+/// Drops what has expired, else the older half: rare, and cheaper than an order kept at every request.
+fn make_room(shard: &mut HashMap<u64, Seat>, now_ms: u64) {
+    shard.retain(|_, seat| seat.until_ms > now_ms);
+    if shard.len() >= PER_SHARD {
+        let mut ends: Vec<u64> = shard.values().map(|seat| seat.until_ms).collect();
+        let middle = ends.len() / 2;
+        let (_, median, _) = ends.select_nth_unstable(middle);
+        let median = *median;
+        shard.retain(|_, seat| seat.until_ms > median);
+    }
+}

@@ -1,0 +1,133 @@
+//! The catalogue as written in its file.
+
+use serde::{Deserialize, Deserializer, de};
+
+use super::catalog::Capability;
+
+/// The whole file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Written {
+    /// All models.
+    #[serde(default)]
+    pub models: Vec<WrittenModel>,
+}
+
+/// One model.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrittenModel {
+    /// What clients call it.
+    pub id: String,
+    /// For people.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Whose model it is.
+    #[serde(default)]
+    pub family: Option<String>,
+    /// `chat`, `embedding`, `image`, …
+    #[serde(default, rename = "type")]
+    pub model_type: Option<String>,
+    /// Other names.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// What it is.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// When it was released.
+    #[serde(default)]
+    pub created: Option<Date>,
+    /// Who serves it.
+    #[serde(default)]
+    pub providers: Vec<WrittenMapping>,
+}
+
+/// One provider of a model. Prices are USD per million tokens, as decimal strings.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenMapping {
+    /// A provider of the configuration.
+    pub provider: String,
+    /// The upstream's own id.
+    pub name: String,
+    /// Regions one may ask for.
+    pub regions: Vec<String>,
+    /// Per prompt token.
+    pub input_price: Option<String>,
+    /// Per completion token.
+    pub output_price: Option<String>,
+    /// Per cached prompt token.
+    pub cached_input_price: Option<String>,
+    /// Per prompt token written for five minutes.
+    pub cache_write_price: Option<String>,
+    /// Per prompt token written for an hour.
+    pub cache_write_1h_price: Option<String>,
+    /// USD per request.
+    pub request_price: Option<String>,
+    /// USD per search.
+    pub web_search_price: Option<String>,
+    /// Tokens of prompt and answer together.
+    pub context_size: Option<u64>,
+    /// Tokens of the answer.
+    pub max_output: Option<u64>,
+    /// What it can do; absent: all that its kind can.
+    pub capabilities: Option<Vec<Capability>>,
+    /// Efforts it takes.
+    pub reasoning_efforts: Vec<String>,
+    /// Modes it takes.
+    pub reasoning_modes: Vec<String>,
+    /// Tiers it takes.
+    pub service_tiers: Vec<String>,
+    /// From when on it should not be used.
+    pub deprecated_at: Option<Date>,
+    /// From when on it is not served.
+    pub deactivated_at: Option<Date>,
+    /// When the prices were read.
+    pub priced_at: Option<Date>,
+    /// Where.
+    pub source: Option<String>,
+}
+
+/// A day, as `2026-11-01`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Date(pub String);
+
+impl<'de> Deserialize<'de> for Date {
+    /// A string, or what the TOML crate makes of a date: a map with one string in it.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Date;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a date such as 2026-11-01")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Date, E> {
+                let date = Date(text.get(..10).unwrap_or(text).to_owned());
+                date.unix_s().map(|_| date.clone()).ok_or_else(|| {
+                    E::invalid_value(de::Unexpected::Str(text), &"a date such as 2026-11-01")
+                })
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Date, A::Error> {
+                let entry = map.next_entry::<String, String>()?;
+                let (_, text) = entry.ok_or_else(|| de::Error::custom("an empty date"))?;
+                self.visit_str(&text)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl Date {
+    /// Unix seconds of its first moment, in UTC.
+    pub fn unix_s(&self) -> Option<u64> {
+        let mut parts = self.0.splitn(3, '-').map(|part| part.parse::<i64>().ok());
+        let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+        if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+            return None;
+        }
+        // Days since 1970-01-01 in the proleptic Gregorian calendar, counted from March.
+        let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+        let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719_468;
+        u64::try_from(days * 86_400).ok()
+    }
+}
