@@ -88,6 +88,7 @@ pub struct Walker<'a> {
     text: &'a str,
     at: usize,
     depth: u32,
+    key_at: usize,
 }
 
 impl<'a> Walker<'a> {
@@ -106,16 +107,17 @@ impl<'a> Walker<'a> {
 
     /// A walker at the start of `text`.
     pub fn over(text: &'a str) -> Self {
-        Self {
-            text,
-            at: 0,
-            depth: 0,
-        }
+        Self { text, at: 0, depth: 0, key_at: 0 }
     }
 
     /// The byte offset in the text.
     pub fn at(&self) -> usize {
         self.at
+    }
+
+    /// Where the key of the member at hand begins, at its quote. Only inside [`Self::object`], before the value.
+    pub fn key_at(&self) -> usize {
+        self.key_at
     }
 
     /// The type of the value that stands next.
@@ -143,6 +145,10 @@ impl<'a> Walker<'a> {
         }
         loop {
             self.white();
+            self.key_at = self.at;
+            if self.byte() != Some(b'"') {
+                return Err(self.syntax().into());
+            }
             let key = self.string()?.unescaped();
             self.expect(b':')?;
             member(self, key)?;

@@ -1,1 +1,0 @@
-//! The 400 rules of a chat completion request.
