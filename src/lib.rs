@@ -1,6 +1,38 @@
-//! x
-pub mod sandbox;
+//! Weirgate: one edge proxy process on Pingora. This crate moves bytes; what is decided is decided in `filters`.
+//!
+//! [`boot::boot`] makes a gateway of a configuration: tests and benches start the same one as the command line.
+//!
+//! | module | is |
+//! |---|---|
+//! | [`gateway`] | Pingora's hooks, one line each |
+//! | [`routes`] | the table of endpoints |
+//! | [`request`] | the client's side of a request |
+//! | [`attempt`] | the provider's side |
+//! | [`endpoints`] | answers given in-process |
+//! | [`reply`] | the only writer of responses of our own |
+//! | [`choice`], [`upstreams`] | which providers, and how they are reached |
+//! | [`store`], [`refresh`] | accounts at rest, and their snapshot |
+//! | [`config`], [`cli`] | what is configured, and what is commanded |
+//! | [`metrics`], [`log`], [`admin`] | what operators see |
+//! | [`sandbox`] | the built-in provider |
+//! | [`boot`], [`serve`], [`house`] | how it is put together, run and stopped |
 
+pub mod admin;
+pub mod attempt;
+pub mod boot;
+pub mod choice;
+pub mod cli;
 pub mod config;
+pub mod endpoints;
+pub mod gateway;
+pub mod house;
+pub mod log;
+pub mod metrics;
 pub mod refresh;
+pub mod reply;
+pub mod request;
+pub mod routes;
+pub mod sandbox;
+pub mod serve;
 pub mod store;
+pub mod upstreams;

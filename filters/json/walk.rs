@@ -107,7 +107,12 @@ impl<'a> Walker<'a> {
 
     /// A walker at the start of `text`.
     pub fn over(text: &'a str) -> Self {
-        Self { text, at: 0, depth: 0, key_at: 0 }
+        Self {
+            text,
+            at: 0,
+            depth: 0,
+            key_at: 0,
+        }
     }
 
     /// The byte offset in the text.

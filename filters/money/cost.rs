@@ -84,13 +84,21 @@ pub struct Details {
 
 /// What `tokens` cost at `prices`. Nothing is rounded.
 pub fn cost(prices: &PriceSet, tokens: &Tokens) -> Cost {
-    let special = tokens.cached.saturating_add(tokens.written_5m).saturating_add(tokens.written_1h);
+    let special = tokens
+        .cached
+        .saturating_add(tokens.written_5m)
+        .saturating_add(tokens.written_1h);
     let uncached = tokens.prompt.saturating_sub(special);
     let write_5m = prices.cache_write.unwrap_or(prices.input);
     let write_1h = prices.cache_write_1h.unwrap_or(write_5m);
     let input = prices.input.times(uncached);
-    let cached = prices.cached_input.unwrap_or(prices.input).times(tokens.cached);
-    let written = write_5m.times(tokens.written_5m).plus(write_1h.times(tokens.written_1h));
+    let cached = prices
+        .cached_input
+        .unwrap_or(prices.input)
+        .times(tokens.cached);
+    let written = write_5m
+        .times(tokens.written_5m)
+        .plus(write_1h.times(tokens.written_1h));
     let output = prices.output.times(tokens.completion);
     let request = prices.request.times(1);
     let search = prices.web_search.times(tokens.web_searches);

@@ -14,17 +14,40 @@ fn vector() -> PriceSet {
 
 #[test]
 fn the_published_vector_holds_to_the_last_digit() {
-    let tokens = Tokens { prompt: 1000, cached: 400, completion: 100, ..Tokens::default() };
+    let tokens = Tokens {
+        prompt: 1000,
+        cached: 400,
+        completion: 100,
+        ..Tokens::default()
+    };
     let cost = cost(&vector(), &tokens);
     assert_eq!(cost.total.to_string(), "0.003");
-    let parts = [cost.details.input_cost, cost.details.cached_input_cost, cost.details.output_cost];
-    assert_eq!(parts.map(|part| part.to_string()), ["0.0015", "0.0005", "0.001"]);
+    let parts = [
+        cost.details.input_cost,
+        cost.details.cached_input_cost,
+        cost.details.output_cost,
+    ];
+    assert_eq!(
+        parts.map(|part| part.to_string()),
+        ["0.0015", "0.0005", "0.001"]
+    );
 }
 
 #[test]
 fn a_fee_per_request_is_no_inference() {
-    let prices = PriceSet { request: Price::per_call("0.01").unwrap(), ..vector() };
-    let cost = cost(&prices, &Tokens { prompt: 1000, cached: 400, completion: 100, ..Tokens::default() });
+    let prices = PriceSet {
+        request: Price::per_call("0.01").unwrap(),
+        ..vector()
+    };
+    let cost = cost(
+        &prices,
+        &Tokens {
+            prompt: 1000,
+            cached: 400,
+            completion: 100,
+            ..Tokens::default()
+        },
+    );
     assert_eq!(cost.total.to_string(), "0.013");
     assert_eq!(cost.details.upstream_inference_cost.to_string(), "0.003");
 }
@@ -34,15 +57,34 @@ fn what_no_float_can_hold_is_held() {
     let price = Price::per_million("0.546875000001").unwrap();
     assert_eq!(price.of_one(), "0.000000546875000001");
     assert_eq!(price.times(3).to_string(), "0.000001640625000003");
-    assert_eq!(serde_json::to_string(&price.times(3)).unwrap(), "0.000001640625000003");
+    assert_eq!(
+        serde_json::to_string(&price.times(3)).unwrap(),
+        "0.000001640625000003"
+    );
 }
 
 #[test]
 fn amounts_that_are_no_plain_decimals_are_refused() {
-    for bad in ["", "-1", "+1", "1e3", "1.", ".5", "0x1", " 1", "1,5", "0.0000000000001", "123456789012345678901234567890", "NaN"] {
+    for bad in [
+        "",
+        "-1",
+        "+1",
+        "1e3",
+        "1.",
+        ".5",
+        "0x1",
+        " 1",
+        "1,5",
+        "0.0000000000001",
+        "123456789012345678901234567890",
+        "NaN",
+    ] {
         assert!(Price::per_million(bad).is_err(), "{bad:?}");
     }
-    assert_eq!(Price::per_million("1.2500000000000000").unwrap(), Price::per_million("1.25").unwrap());
+    assert_eq!(
+        Price::per_million("1.2500000000000000").unwrap(),
+        Price::per_million("1.25").unwrap()
+    );
 }
 
 proptest! {

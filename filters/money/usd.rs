@@ -47,7 +47,9 @@ impl Price {
     }
 
     fn of(text: &str, units: u128) -> Result<Self, BadAmount> {
-        u64::try_from(units).map(Self).map_err(|_| BadAmount(format!("{text:?} is too large a price")))
+        u64::try_from(units)
+            .map(Self)
+            .map_err(|_| BadAmount(format!("{text:?} is too large a price")))
     }
 
     /// What this many cost. Exact for any count: 2^64 × 2^63 fits.

@@ -42,6 +42,20 @@ impl Family {
             Self::Contents => &google::Google,
         }
     }
+
+    /// How many choices an answer may have, and whether they may be streamed. Source: model-gateway 2.1.
+    pub fn choices(self) -> (u32, bool) {
+        match self {
+            Self::Compatible => (128, true),
+            Self::Messages => (1, false),
+            Self::Contents => (8, false),
+        }
+    }
+
+    /// Whether an exact budget of reasoning can be said.
+    pub fn has_reasoning_budget(self) -> bool {
+        self != Self::Compatible
+    }
 }
 
 /// A provider family.

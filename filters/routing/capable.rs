@@ -31,7 +31,11 @@ pub struct Lack {
 
 impl Lack {
     fn of(param: &'static str, reason: impl Into<String>) -> Self {
-        Self { param, reason: reason.into(), code: None }
+        Self {
+            param,
+            reason: reason.into(),
+            code: None,
+        }
     }
 
     /// The 400 when nobody can serve the request; `others` are the reasons per provider.
@@ -52,19 +56,43 @@ pub fn check(request: &Request, mapping: &Mapping, wire: &WireLimits) -> Result<
     let needs = &request.needs;
     let can = |capability| mapping.can(capability);
     let want = |is_needed: bool, capability, param, what: &str| {
-        if is_needed && !can(capability) { Err(Lack::of(param, format!("takes no {what}"))) } else { Ok(()) }
+        if is_needed && !can(capability) {
+            Err(Lack::of(param, format!("takes no {what}")))
+        } else {
+            Ok(())
+        }
     };
     want(request.stream, Capability::Streaming, "stream", "streaming")?;
     want(needs.vision, Capability::Vision, "messages", "images")?;
-    want(!needs.audio.is_empty(), Capability::Audio, "messages", "audio")?;
+    want(
+        !needs.audio.is_empty(),
+        Capability::Audio,
+        "messages",
+        "audio",
+    )?;
     want(needs.documents, Capability::Documents, "messages", "files")?;
     want(needs.tools, Capability::Tools, "tools", "tools")?;
-    want(needs.json_object, Capability::JsonObject, "response_format", "`json_object`")?;
-    want(needs.json_schema, Capability::JsonSchema, "response_format", "`json_schema`")?;
+    want(
+        needs.json_object,
+        Capability::JsonObject,
+        "response_format",
+        "`json_object`",
+    )?;
+    want(
+        needs.json_schema,
+        Capability::JsonSchema,
+        "response_format",
+        "`json_schema`",
+    )?;
     if needs.json_schema && !wire.json_schema {
         return Err(Lack::of("response_format", "takes no `json_schema`"));
     }
-    want(needs.verbosity, Capability::Verbosity, "verbosity", "`verbosity`")?;
+    want(
+        needs.verbosity,
+        Capability::Verbosity,
+        "verbosity",
+        "`verbosity`",
+    )?;
     choices(request, mapping, wire)?;
     reasoning(request, mapping, wire)?;
     tier(request, mapping)?;
@@ -80,12 +108,18 @@ fn choices(request: &Request, mapping: &Mapping, wire: &WireLimits) -> Result<()
     if request.choices <= 1 {
         return Ok(());
     }
-    let is_listed = mapping.capabilities.as_ref().is_some_and(|known| known.contains(&Capability::N));
+    let is_listed = mapping
+        .capabilities
+        .as_ref()
+        .is_some_and(|known| known.contains(&Capability::N));
     if !is_listed || wire.choices <= 1 {
         return Err(Lack::of("n", "answers one choice only"));
     }
     if request.choices > wire.choices {
-        return Err(Lack::of("n", format!("answers at most {} choices", wire.choices)));
+        return Err(Lack::of(
+            "n",
+            format!("answers at most {} choices", wire.choices),
+        ));
     }
     if request.stream && !wire.streams_choices {
         return Err(Lack::of("n", "does not stream several choices"));
@@ -98,23 +132,35 @@ fn reasoning(request: &Request, mapping: &Mapping, wire: &WireLimits) -> Result<
     if let Some(mode) = &needs.reasoning_mode
         && !mapping.reasoning_modes.contains(mode)
     {
-        return Err(Lack::of("reasoning.mode", format!("takes no mode `{mode}`")));
+        return Err(Lack::of(
+            "reasoning.mode",
+            format!("takes no mode `{mode}`"),
+        ));
     }
     if needs.reasoning_tokens.is_some() {
         if !mapping.can(Capability::Reasoning) {
             return Err(Lack::of("reasoning.max_tokens", "does not reason"));
         }
         if !wire.reasoning_budget {
-            return Err(Lack::of("reasoning.max_tokens", "takes efforts, not budgets"));
+            return Err(Lack::of(
+                "reasoning.max_tokens",
+                "takes efforts, not budgets",
+            ));
         }
     }
-    let Some(effort) = needs.effort.filter(|effort| *effort != Effort::None) else { return Ok(()) };
+    let Some(effort) = needs.effort.filter(|effort| *effort != Effort::None) else {
+        return Ok(());
+    };
     if !mapping.can(Capability::Reasoning) {
         return Err(Lack::of("reasoning_effort", "does not reason"));
     }
     let efforts = &mapping.reasoning_efforts;
     if !efforts.is_empty() && !efforts.iter().any(|known| **known == *effort.word()) {
-        let reason = format!("takes the efforts {}, not {}", efforts.join(", "), effort.word());
+        let reason = format!(
+            "takes the efforts {}, not {}",
+            efforts.join(", "),
+            effort.word()
+        );
         return Err(Lack::of("reasoning_effort", reason));
     }
     Ok(())
@@ -138,14 +184,18 @@ fn sizes(request: &Request, mapping: &Mapping) -> Result<(), Lack> {
     if let (Some(asked), Some(most)) = (request.max_tokens, mapping.max_output)
         && asked > most
     {
-        return Err(Lack::of("max_tokens", format!("answers at most {most} tokens")));
+        return Err(Lack::of(
+            "max_tokens",
+            format!("answers at most {most} tokens"),
+        ));
     }
     // Four bytes a token is the usual estimate; only what is far beyond the window is turned away here.
     let estimated = request.text_bytes / 4;
     match mapping.context_size {
-        Some(size) if estimated / 2 > size => {
-            Err(Lack::of("messages", format!("has a context of {size} tokens")))
-        }
+        Some(size) if estimated / 2 > size => Err(Lack::of(
+            "messages",
+            format!("has a context of {size} tokens"),
+        )),
         _ => Ok(()),
     }
 }

@@ -86,12 +86,16 @@ pub struct Mapping {
 impl Mapping {
     /// Whether it can do this.
     pub fn can(&self, capability: Capability) -> bool {
-        self.capabilities.as_ref().is_none_or(|known| known.contains(&capability))
+        self.capabilities
+            .as_ref()
+            .is_none_or(|known| known.contains(&capability))
     }
 
     /// Whether it reasons; where the catalogue does not tell, it is not said to.
     pub fn reasons(&self) -> bool {
-        self.capabilities.as_ref().is_some_and(|known| known.contains(&Capability::Reasoning))
+        self.capabilities
+            .as_ref()
+            .is_some_and(|known| known.contains(&Capability::Reasoning))
     }
 
     /// What a call cost here; `None` where the price is not known.
@@ -110,22 +114,30 @@ impl Mapping {
 
     /// The mean of input and output price, for comparing; `None` where unknown.
     pub fn mean_price(&self) -> Option<f64> {
-        self.prices.map(|prices| f64::midpoint(prices.input.as_f64(), prices.output.as_f64()))
+        self.prices
+            .map(|prices| f64::midpoint(prices.input.as_f64(), prices.output.as_f64()))
     }
 
     /// Whether it costs nothing.
     pub fn is_free(&self) -> bool {
-        self.prices.is_some_and(|p| p.input.is_zero() && p.output.is_zero() && p.request.is_zero())
+        self.prices
+            .is_some_and(|p| p.input.is_zero() && p.output.is_zero() && p.request.is_zero())
     }
 
     /// Whether it is no longer served at `now` (unix seconds).
     pub fn is_retired(&self, now_s: u64) -> bool {
-        self.deactivated_at.as_ref().and_then(Date::unix_s).is_some_and(|at| at <= now_s)
+        self.deactivated_at
+            .as_ref()
+            .and_then(Date::unix_s)
+            .is_some_and(|at| at <= now_s)
     }
 
     /// Whether it should no longer be used at `now` (unix seconds).
     pub fn is_deprecated(&self, now_s: u64) -> bool {
-        self.deprecated_at.as_ref().and_then(Date::unix_s).is_some_and(|at| at <= now_s)
+        self.deprecated_at
+            .as_ref()
+            .and_then(Date::unix_s)
+            .is_some_and(|at| at <= now_s)
     }
 }
 
@@ -149,7 +161,11 @@ impl Catalog {
         for model in written.models {
             catalog.add(model, &is_on, &mut problems);
         }
-        if problems.is_empty() { Ok(catalog) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(catalog)
+        } else {
+            Err(problems)
+        }
     }
 
     /// The model of this id or alias.
@@ -163,22 +179,33 @@ impl Catalog {
     }
 
     /// The model and mapping behind a provider's own id.
-    pub fn find_upstream(&self, provider: &str, name: &str) -> Option<(&Arc<Model>, &Arc<Mapping>)> {
+    pub fn find_upstream(
+        &self,
+        provider: &str,
+        name: &str,
+    ) -> Option<(&Arc<Model>, &Arc<Mapping>)> {
         self.models.iter().find_map(|model| {
             let mut mappings = model.mappings.iter();
-            mappings.find(|m| &*m.provider == provider && &*m.name == name).map(|m| (model, m))
+            mappings
+                .find(|m| &*m.provider == provider && &*m.name == name)
+                .map(|m| (model, m))
         })
     }
 
     /// Which provider's own id this is.
     pub fn provider_of_upstream_id(&self, name: &str) -> Option<&str> {
         let mut mappings = self.models.iter().flat_map(|model| &model.mappings);
-        mappings.find(|mapping| &*mapping.name == name).map(|mapping| &*mapping.provider)
+        mappings
+            .find(|mapping| &*mapping.name == name)
+            .map(|mapping| &*mapping.provider)
     }
 
     /// Whether any model is served by this provider.
     pub fn has_provider(&self, provider: &str) -> bool {
-        self.models.iter().flat_map(|model| &model.mappings).any(|m| &*m.provider == provider)
+        self.models
+            .iter()
+            .flat_map(|model| &model.mappings)
+            .any(|m| &*m.provider == provider)
     }
 
     /// All models that are served.
@@ -191,7 +218,12 @@ impl Catalog {
         self.mappings
     }
 
-    fn add(&mut self, model: WrittenModel, is_on: &impl Fn(&str) -> bool, problems: &mut Vec<String>) {
+    fn add(
+        &mut self,
+        model: WrittenModel,
+        is_on: &impl Fn(&str) -> bool,
+        problems: &mut Vec<String>,
+    ) {
         let id = model.id.clone();
         let mut mappings = Vec::new();
         for written in model.providers {
@@ -205,8 +237,13 @@ impl Catalog {
             }
         }
         for name in std::iter::once(&id).chain(&model.aliases) {
-            if name.is_empty() || self.by_name.contains_key(name.as_str()) || self.unserved.contains(name.as_str()) {
-                problems.push(format!("model {id}: the id or alias {name:?} is empty or taken"));
+            if name.is_empty()
+                || self.by_name.contains_key(name.as_str())
+                || self.unserved.contains(name.as_str())
+            {
+                problems.push(format!(
+                    "model {id}: the id or alias {name:?} is empty or taken"
+                ));
             }
         }
         let names = std::iter::once(id.as_str()).chain(model.aliases.iter().map(String::as_str));
@@ -233,7 +270,8 @@ fn mapping(written: WrittenMapping, index: usize) -> Result<Mapping, String> {
     if written.provider.is_empty() || written.name.is_empty() {
         return Err("a provider needs `provider` and `name`".to_owned());
     }
-    let prices = prices(&written).map_err(|(key, bad)| format!("{}: `{key}`: {bad}", written.provider))?;
+    let prices =
+        prices(&written).map_err(|(key, bad)| format!("{}: `{key}`: {bad}", written.provider))?;
     let boxed = |texts: Vec<String>| texts.into_iter().map(Into::into).collect();
     Ok(Mapping {
         index,
@@ -256,19 +294,39 @@ fn mapping(written: WrittenMapping, index: usize) -> Result<Mapping, String> {
 fn prices(written: &WrittenMapping) -> Result<Option<PriceSet>, (&'static str, BadAmount)> {
     type Parse = fn(&str) -> Result<Price, BadAmount>;
     let read = |key: &'static str, text: &Option<String>, parse: Parse| {
-        text.as_deref().map(parse).transpose().map_err(|bad| (key, bad))
+        text.as_deref()
+            .map(parse)
+            .transpose()
+            .map_err(|bad| (key, bad))
     };
     let input = read("input_price", &written.input_price, Price::per_million)?;
     let output = read("output_price", &written.output_price, Price::per_million)?;
     let set = PriceSet {
         input: input.unwrap_or_default(),
         output: output.unwrap_or_default(),
-        cached_input: read("cached_input_price", &written.cached_input_price, Price::per_million)?,
-        cache_write: read("cache_write_price", &written.cache_write_price, Price::per_million)?,
-        cache_write_1h: read("cache_write_1h_price", &written.cache_write_1h_price, Price::per_million)?,
-        request: read("request_price", &written.request_price, Price::per_call)?.unwrap_or_default(),
-        web_search: read("web_search_price", &written.web_search_price, Price::per_call)?
+        cached_input: read(
+            "cached_input_price",
+            &written.cached_input_price,
+            Price::per_million,
+        )?,
+        cache_write: read(
+            "cache_write_price",
+            &written.cache_write_price,
+            Price::per_million,
+        )?,
+        cache_write_1h: read(
+            "cache_write_1h_price",
+            &written.cache_write_1h_price,
+            Price::per_million,
+        )?,
+        request: read("request_price", &written.request_price, Price::per_call)?
             .unwrap_or_default(),
+        web_search: read(
+            "web_search_price",
+            &written.web_search_price,
+            Price::per_call,
+        )?
+        .unwrap_or_default(),
     };
     Ok((input.is_some() || output.is_some()).then_some(set))
 }

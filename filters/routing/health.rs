@@ -39,7 +39,11 @@ pub struct Metrics {
 impl Default for Metrics {
     /// What is assumed of a provider nothing is known of.
     fn default() -> Self {
-        Self { uptime: 100.0, latency_ms: 1000.0, throughput: 50.0 }
+        Self {
+            uptime: 100.0,
+            latency_ms: 1000.0,
+            throughput: 50.0,
+        }
     }
 }
 
@@ -69,19 +73,32 @@ pub struct Health {
 impl Health {
     /// Empty windows for this many mappings.
     pub fn new(mappings: usize) -> Self {
-        let empty = || Window { minutes: [Minute::default(); MINUTES], failed_in_a_row: 0, cools_until_ms: 0 };
-        Self { windows: (0..mappings).map(|_| Mutex::new(empty())).collect() }
+        let empty = || Window {
+            minutes: [Minute::default(); MINUTES],
+            failed_in_a_row: 0,
+            cools_until_ms: 0,
+        };
+        Self {
+            windows: (0..mappings).map(|_| Mutex::new(empty())).collect(),
+        }
     }
 
     /// Remembers an outcome. Cost: one short lock.
     pub fn record(&self, mapping: usize, outcome: Outcome, now_ms: u64) {
-        let Some(window) = self.windows.get(mapping) else { return };
+        let Some(window) = self.windows.get(mapping) else {
+            return;
+        };
         let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
         let number = now_ms / 60_000;
         let slot = (number % MINUTES as u64) as usize;
-        let Some(minute) = window.minutes.get_mut(slot) else { return };
+        let Some(minute) = window.minutes.get_mut(slot) else {
+            return;
+        };
         if minute.number != number {
-            *minute = Minute { number, ..Minute::default() };
+            *minute = Minute {
+                number,
+                ..Minute::default()
+            };
         }
         match outcome {
             Outcome::CallersFault => {}
@@ -92,7 +109,10 @@ impl Health {
                     window.cools_until_ms = now_ms + COOL_DOWN_MS;
                 }
             }
-            Outcome::Answered { latency_ms, throughput } => {
+            Outcome::Answered {
+                latency_ms,
+                throughput,
+            } => {
                 minute.answered += 1;
                 minute.latency_ms += latency_ms;
                 if let Some(throughput) = throughput {
@@ -107,7 +127,11 @@ impl Health {
 
     /// What was measured in the last hour: the last minute counts ten times, the last five three times.
     pub fn metrics(&self, mapping: usize, now_ms: u64) -> Option<Metrics> {
-        let window = self.windows.get(mapping)?.lock().unwrap_or_else(PoisonError::into_inner);
+        let window = self
+            .windows
+            .get(mapping)?
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let now = now_ms / 60_000;
         let (mut answered, mut failed, mut latency) = (0.0, 0.0, 0.0);
         let (mut throughput, mut throughputs) = (0.0, 0.0);
@@ -133,15 +157,27 @@ impl Health {
         let default = Metrics::default();
         Some(Metrics {
             uptime: 100.0 * answered / (answered + failed),
-            latency_ms: if answered > 0.0 { latency / answered } else { default.latency_ms },
-            throughput: if throughputs > 0.0 { throughput / throughputs } else { default.throughput },
+            latency_ms: if answered > 0.0 {
+                latency / answered
+            } else {
+                default.latency_ms
+            },
+            throughput: if throughputs > 0.0 {
+                throughput / throughputs
+            } else {
+                default.throughput
+            },
         })
     }
 
     /// Whether the mapping failed several times in a row just now.
     pub fn cools_down(&self, mapping: usize, now_ms: u64) -> bool {
         self.windows.get(mapping).is_some_and(|window| {
-            window.lock().unwrap_or_else(PoisonError::into_inner).cools_until_ms > now_ms
+            window
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .cools_until_ms
+                > now_ms
         })
     }
 }

@@ -61,9 +61,16 @@ pub fn plan(
     let mut candidates = able(request, resolved, &wire)?;
     let lower_tool_choice = force(request, &mut candidates, is_auto, &wire);
     order(request, &mut candidates, situation, is_auto, &priority);
-    let most = if is_pinned || situation.no_fallback { 1 } else { situation.attempts.max(1) };
+    let most = if is_pinned || situation.no_fallback {
+        1
+    } else {
+        situation.attempts.max(1)
+    };
     candidates.truncate(most);
-    Ok(Plan { attempts: candidates, lower_tool_choice })
+    Ok(Plan {
+        attempts: candidates,
+        lower_tool_choice,
+    })
 }
 
 /// Those that can serve the request.
@@ -77,14 +84,19 @@ fn able(
     let mut candidates = resolved.candidates;
     candidates.retain(|candidate| {
         let mapping = &candidate.mapping;
-        let auto_lack = resolved.is_auto.then(|| auto_only(request, candidate)).flatten();
+        let auto_lack = resolved
+            .is_auto
+            .then(|| auto_only(request, candidate))
+            .flatten();
         let lack = match auto_lack {
             Some(reason) => Some(("model", reason.to_owned(), None)),
             None => capable::check(request, mapping, &wire(&mapping.provider))
                 .err()
                 .map(|lack| (lack.param, lack.reason.clone(), Some(lack))),
         };
-        let Some((param, reason, lack)) = lack else { return true };
+        let Some((param, reason, lack)) = lack else {
+            return true;
+        };
         reasons.push(format!("{} {reason}", mapping.provider));
         last = Some((param, lack));
         false
@@ -97,7 +109,10 @@ fn able(
     let reasons = reasons.join("; ");
     Err(match last {
         Some((_, Some(lack))) => lack.into_fault(&reasons),
-        _ => Fault::invalid("model", format!("no model of `auto` can serve the request: {reasons}")),
+        _ => Fault::invalid(
+            "model",
+            format!("no model of `auto` can serve the request: {reasons}"),
+        ),
     })
 }
 
@@ -138,14 +153,20 @@ fn order(
         .iter()
         .map(|candidate| Facts {
             price: candidate.mapping.mean_price(),
-            metrics: situation.health.metrics(candidate.mapping.index, situation.now_ms),
+            metrics: situation
+                .health
+                .metrics(candidate.mapping.index, situation.now_ms),
             priority: priority(&candidate.mapping.provider),
         })
         .collect();
     // Where the model is ours to choose, the cheapest that can serve the request wins.
     let strategy = request.strategy.or(is_auto.then_some(Strategy::Price));
     let scored = scores(&facts, situation.weights, strategy, request.stream);
-    let cools = |c: &Candidate| situation.health.cools_down(c.mapping.index, situation.now_ms);
+    let cools = |c: &Candidate| {
+        situation
+            .health
+            .cools_down(c.mapping.index, situation.now_ms)
+    };
     let mut ranked: Vec<(bool, f64, Candidate)> = std::mem::take(candidates)
         .into_iter()
         .zip(scored)
@@ -153,9 +174,14 @@ fn order(
         .collect();
     // A cool-down moves to the end and never out. The sort is stable: equals stay in the catalogue's order.
     ranked.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    *candidates = ranked.into_iter().map(|(_, _, candidate)| candidate).collect();
+    *candidates = ranked
+        .into_iter()
+        .map(|(_, _, candidate)| candidate)
+        .collect();
     let to_front = match situation.preferred {
-        Some(preferred) => candidates.iter().position(|c| c.mapping.index == preferred && !cools(c)),
+        Some(preferred) => candidates
+            .iter()
+            .position(|c| c.mapping.index == preferred && !cools(c)),
         None => explore(candidates.len(), situation, is_auto),
     };
     if let Some(at) = to_front {

@@ -57,12 +57,20 @@ pub fn resolve(
         return Err(unknown(string, catalog));
     };
     let candidates = served(model, now_s, |_| true)?;
-    Ok(Resolved { candidates, provider: None, is_auto: false })
+    Ok(Resolved {
+        candidates,
+        provider: None,
+        is_auto: false,
+    })
 }
 
 fn resolve_auto(catalog: &Catalog, auto: &[String], now_s: u64) -> Result<Resolved, Fault> {
     let models: Vec<&Arc<Model>> = if auto.is_empty() {
-        catalog.models().iter().filter(|model| &*model.model_type == "chat").collect()
+        catalog
+            .models()
+            .iter()
+            .filter(|model| &*model.model_type == "chat")
+            .collect()
     } else {
         auto.iter().filter_map(|name| catalog.find(name)).collect()
     };
@@ -72,9 +80,15 @@ fn resolve_auto(catalog: &Catalog, auto: &[String], now_s: u64) -> Result<Resolv
         .flatten()
         .collect();
     if candidates.is_empty() {
-        return Err(not_found("`auto` has no model to choose from: `routing.auto` names none that is served"));
+        return Err(not_found(
+            "`auto` has no model to choose from: `routing.auto` names none that is served",
+        ));
     }
-    Ok(Resolved { candidates, provider: None, is_auto: true })
+    Ok(Resolved {
+        candidates,
+        provider: None,
+        is_auto: true,
+    })
 }
 
 fn pinned(
@@ -84,7 +98,11 @@ fn pinned(
     catalog: &Catalog,
     now_s: u64,
 ) -> Result<Resolved, Fault> {
-    let done = |candidates| Resolved { candidates, provider: Some(provider.into()), is_auto: false };
+    let done = |candidates| Resolved {
+        candidates,
+        provider: Some(provider.into()),
+        is_auto: false,
+    };
     let of = |name: &str| -> Option<Result<Vec<Candidate>, Fault>> {
         let at_provider = |mapping: &Mapping| &*mapping.provider == provider;
         if let Some(model) = catalog.find(name)
@@ -104,9 +122,17 @@ fn pinned(
         && let Some(found) = of(model)
     {
         let mut candidates = found?;
-        candidates.retain(|candidate| candidate.mapping.regions.iter().any(|known| &**known == region));
+        candidates.retain(|candidate| {
+            candidate
+                .mapping
+                .regions
+                .iter()
+                .any(|known| &**known == region)
+        });
         if candidates.is_empty() {
-            return Err(not_found(format!("{provider} does not serve `{model}` in the region `{region}`")));
+            return Err(not_found(format!(
+                "{provider} does not serve `{model}` in the region `{region}`"
+            )));
         }
         for candidate in &mut candidates {
             candidate.region = Some(region.into());
@@ -141,7 +167,11 @@ fn uncatalogued(provider: &str, name: &str) -> Candidate {
         created: None,
         mappings: Vec::new(),
     };
-    Candidate { model: Arc::new(model), mapping: Arc::new(mapping), region: None }
+    Candidate {
+        model: Arc::new(model),
+        mapping: Arc::new(mapping),
+        region: None,
+    }
 }
 
 fn served(
@@ -152,16 +182,25 @@ fn served(
     if &*model.model_type != "chat" {
         return Err(Fault::invalid(
             "model",
-            format!("`{}` is a model for {}, not for chat completions", model.id, model.model_type),
+            format!(
+                "`{}` is a model for {}, not for chat completions",
+                model.id, model.model_type
+            ),
         ));
     }
     let wanted: Vec<&Arc<Mapping>> = model.mappings.iter().filter(|m| is_wanted(m)).collect();
     let active = wanted.iter().filter(|mapping| !mapping.is_retired(now_s));
     let candidates: Vec<Candidate> = active
-        .map(|mapping| Candidate { model: Arc::clone(model), mapping: Arc::clone(mapping), region: None })
+        .map(|mapping| Candidate {
+            model: Arc::clone(model),
+            mapping: Arc::clone(mapping),
+            region: None,
+        })
         .collect();
     if candidates.is_empty() {
-        return Err(Fault::new(Kind::Gone, format!("`{}` is retired", model.id)).with_param("model"));
+        return Err(
+            Fault::new(Kind::Gone, format!("`{}` is retired", model.id)).with_param("model")
+        );
     }
     Ok(candidates)
 }
@@ -173,7 +212,11 @@ fn unknown(string: &str, catalog: &Catalog) -> Fault {
             format!("`{string}` is a provider's own id; `{provider}/{string}` is accepted"),
         );
     }
-    let shown: String = string.chars().filter(|c| !c.is_control()).take(100).collect();
+    let shown: String = string
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(100)
+        .collect();
     not_found(if catalog.is_unserved(string) {
         format!("the model `{shown}` is known, but no provider that serves it is switched on")
     } else {

@@ -19,11 +19,22 @@ pub struct Weights {
 impl Weights {
     /// The weights of a named strategy: 0.9 for its factor, 0.1 for uptime.
     fn of(strategy: Strategy) -> Self {
-        let none = Self { price: 0.0, uptime: 0.1, throughput: 0.0, latency: 0.0 };
+        let none = Self {
+            price: 0.0,
+            uptime: 0.1,
+            throughput: 0.0,
+            latency: 0.0,
+        };
         match strategy {
             Strategy::Price => Self { price: 0.9, ..none },
-            Strategy::Throughput => Self { throughput: 0.9, ..none },
-            Strategy::Latency => Self { latency: 0.9, ..none },
+            Strategy::Throughput => Self {
+                throughput: 0.9,
+                ..none
+            },
+            Strategy::Latency => Self {
+                latency: 0.9,
+                ..none
+            },
         }
     }
 }
@@ -40,7 +51,12 @@ pub struct Facts {
 }
 
 /// Scores in the order of `facts`; lower is better.
-pub fn scores(facts: &[Facts], weights: Weights, strategy: Option<Strategy>, is_stream: bool) -> Vec<f64> {
+pub fn scores(
+    facts: &[Facts],
+    weights: Weights,
+    strategy: Option<Strategy>,
+    is_stream: bool,
+) -> Vec<f64> {
     let mut weights = strategy.map_or(weights, Weights::of);
     if !is_stream {
         weights.latency = 0.0;
@@ -52,7 +68,10 @@ pub fn scores(facts: &[Facts], weights: Weights, strategy: Option<Strategy>, is_
         let by_priority = |(price, fact): (&f64, &Facts)| price / fact.priority.max(f64::EPSILON);
         return prices.iter().zip(facts).map(by_priority).collect();
     }
-    let metrics: Vec<Metrics> = facts.iter().map(|fact| fact.metrics.unwrap_or_default()).collect();
+    let metrics: Vec<Metrics> = facts
+        .iter()
+        .map(|fact| fact.metrics.unwrap_or_default())
+        .collect();
     let best = |value: fn(&Metrics) -> f64, pick: fn(f64, f64) -> f64| {
         metrics.iter().map(value).reduce(pick).unwrap_or(1.0)
     };
@@ -75,7 +94,11 @@ fn prices(facts: &[Facts]) -> Vec<f64> {
     let known: Vec<f64> = facts.iter().filter_map(|fact| fact.price).collect();
     let highest = known.iter().copied().fold(0.0, f64::max);
     let lowest = known.iter().copied().fold(f64::INFINITY, f64::min);
-    let positive = known.iter().copied().filter(|price| *price > 0.0).fold(f64::INFINITY, f64::min);
+    let positive = known
+        .iter()
+        .copied()
+        .filter(|price| *price > 0.0)
+        .fold(f64::INFINITY, f64::min);
     let sub = |price: f64| {
         if lowest > 0.0 && lowest.is_finite() {
             price / lowest - 1.0
@@ -85,7 +108,10 @@ fn prices(facts: &[Facts]) -> Vec<f64> {
             price / positive
         }
     };
-    facts.iter().map(|fact| sub(fact.price.unwrap_or(highest))).collect()
+    facts
+        .iter()
+        .map(|fact| sub(fact.price.unwrap_or(highest)))
+        .collect()
 }
 
 fn behind(best: f64, own: f64) -> f64 {
@@ -94,5 +120,9 @@ fn behind(best: f64, own: f64) -> f64 {
 
 /// Below an uptime of 95 % the score grows with the square.
 fn penalty(uptime: f64) -> f64 {
-    if uptime >= 95.0 { 0.0 } else { ((95.0 - uptime) / 95.0 * 5.0).powi(2) }
+    if uptime >= 95.0 {
+        0.0
+    } else {
+        ((95.0 - uptime) / 95.0 * 5.0).powi(2)
+    }
 }

@@ -25,7 +25,11 @@ struct Seat {
 impl Sticky {
     /// Sessions that prefer their provider for this long after its last answer.
     pub fn new(ttl_ms: u64) -> Self {
-        Self { shards: Default::default(), hasher: RandomState::new(), ttl_ms }
+        Self {
+            shards: Default::default(),
+            hasher: RandomState::new(),
+            ttl_ms,
+        }
     }
 
     /// The key of an organization's session with a model.
@@ -37,17 +41,28 @@ impl Sticky {
     pub fn prefers(&self, key: u64, now_ms: u64) -> Option<usize> {
         let shard = self.shards.get((key % SHARDS as u64) as usize)?;
         let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        shard.get(&key).filter(|seat| seat.until_ms > now_ms).map(|seat| seat.mapping)
+        shard
+            .get(&key)
+            .filter(|seat| seat.until_ms > now_ms)
+            .map(|seat| seat.mapping)
     }
 
     /// The session was answered by this mapping.
     pub fn answered(&self, key: u64, mapping: usize, now_ms: u64) {
-        let Some(shard) = self.shards.get((key % SHARDS as u64) as usize) else { return };
+        let Some(shard) = self.shards.get((key % SHARDS as u64) as usize) else {
+            return;
+        };
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         if shard.len() >= PER_SHARD && !shard.contains_key(&key) {
             make_room(&mut shard, now_ms);
         }
-        shard.insert(key, Seat { mapping, until_ms: now_ms + self.ttl_ms });
+        shard.insert(
+            key,
+            Seat {
+                mapping,
+                until_ms: now_ms + self.ttl_ms,
+            },
+        );
     }
 }
 

@@ -122,11 +122,16 @@ impl Date {
     pub fn unix_s(&self) -> Option<u64> {
         let mut parts = self.0.splitn(3, '-').map(|part| part.parse::<i64>().ok());
         let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-        if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day)
+        {
             return None;
         }
         // Days since 1970-01-01 in the proleptic Gregorian calendar, counted from March.
-        let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+        let (y, m) = if month > 2 {
+            (year, month - 3)
+        } else {
+            (year - 1, month + 9)
+        };
         let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719_468;
         u64::try_from(days * 86_400).ok()
     }

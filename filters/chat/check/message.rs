@@ -5,10 +5,18 @@ use super::read::{array, boolean, integer, nullable_string, object, one_of, requ
 use super::reject::{Reject, other};
 use crate::json::{Type, Walker};
 
-const ROLES: [&str; 6] = ["developer", "system", "user", "assistant", "tool", "function"];
+const ROLES: [&str; 6] = [
+    "developer",
+    "system",
+    "user",
+    "assistant",
+    "tool",
+    "function",
+];
 const PHASES: [&str; 2] = ["commentary", "final_answer"];
-const AUDIO: [&str; 12] =
-    ["wav", "mp3", "aiff", "aac", "ogg", "flac", "m4a", "mpeg", "mpga", "mp4", "pcm", "webm"];
+const AUDIO: [&str; 12] = [
+    "wav", "mp3", "aiff", "aac", "ogg", "flac", "m4a", "mpeg", "mpga", "mp4", "pcm", "webm",
+];
 
 const MESSAGE: [&str; 13] = [
     "role",
@@ -77,7 +85,11 @@ fn message(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     })?;
     let role = required(role, "role", &format!("one of {}", ROLES.join(", ")))?;
     if role == "tool" && !has_call_id {
-        required(None::<()>, "tool_call_id", "the id of the call that a `tool` message answers")?;
+        required(
+            None::<()>,
+            "tool_call_id",
+            "the id of the call that a `tool` message answers",
+        )?;
     }
     Ok(())
 }
@@ -131,17 +143,27 @@ fn part(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
             "cache_control" => cache_control(walk, found)?,
             _ => {
                 found.is_special = true;
-                object(walk, &["mode"], |walk, _| one_of(walk, &["explicit"]).map(|_| ()))?;
+                object(walk, &["mode"], |walk, _| {
+                    one_of(walk, &["explicit"]).map(|_| ())
+                })?;
             }
         }
         present.push(key);
         Ok(())
     })?;
-    let part_type = required(part_type, "type", &format!("one of {}", PART_TYPES.join(", ")))?;
+    let part_type = required(
+        part_type,
+        "type",
+        &format!("one of {}", PART_TYPES.join(", ")),
+    )?;
     if present.contains(&part_type) {
         return Ok(());
     }
-    required(None, part_type, &format!("what a part of type `{part_type}` holds"))
+    required(
+        None,
+        part_type,
+        &format!("what a part of type `{part_type}` holds"),
+    )
 }
 
 fn image(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
@@ -155,7 +177,11 @@ fn image(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
         }
     })?;
     found.needs.vision = true;
-    required(has_url.then_some(()), "url", "an https address or a data URL")
+    required(
+        has_url.then_some(()),
+        "url",
+        "an https address or a data URL",
+    )
 }
 
 fn audio(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
@@ -170,13 +196,18 @@ fn audio(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
         Ok(())
     })?;
     required(has_data.then_some(()), "data", "base64")?;
-    found.needs.audio.push(required(format, "format", &format!("one of {}", AUDIO.join(", ")))?.into());
+    found
+        .needs
+        .audio
+        .push(required(format, "format", &format!("one of {}", AUDIO.join(", ")))?.into());
     Ok(())
 }
 
 fn file(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     found.needs.documents = true;
-    object(walk, &["filename", "file_data", "file_id"], |walk, _| string(walk).map(|_| ()))
+    object(walk, &["filename", "file_data", "file_id"], |walk, _| {
+        string(walk).map(|_| ())
+    })
 }
 
 /// `{type: ephemeral, ttl: 5m or 1h}`.
@@ -205,8 +236,10 @@ fn extra_content(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reje
     }
     found.is_special = true;
     super::read::any_object(walk, &[], |walk, key, _| {
-        object(walk, &["thought_signature"], |walk, _| string(walk).map(|_| ()))
-            .map_err(|reject| reject.within(&key))
+        object(walk, &["thought_signature"], |walk, _| {
+            string(walk).map(|_| ())
+        })
+        .map_err(|reject| reject.within(&key))
     })
 }
 
@@ -216,18 +249,26 @@ fn tool_calls(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject>
     }
     array(walk, |walk, _| {
         let (mut id, mut kind, mut function) = (None, None, None);
-        object(walk, &["id", "type", "function", "extra_content"], |walk, key| {
-            match key {
-                "id" => id = Some(string(walk)?),
-                "type" => kind = Some(one_of(walk, &["function"])?),
-                "function" => function = Some(called(walk, found)?),
-                _ => extra_content(walk, found)?,
-            }
-            Ok(())
-        })?;
+        object(
+            walk,
+            &["id", "type", "function", "extra_content"],
+            |walk, key| {
+                match key {
+                    "id" => id = Some(string(walk)?),
+                    "type" => kind = Some(one_of(walk, &["function"])?),
+                    "function" => function = Some(called(walk, found)?),
+                    _ => extra_content(walk, found)?,
+                }
+                Ok(())
+            },
+        )?;
         required(id, "id", "a string")?;
         required(kind, "type", "`function`")?;
-        required(function, "function", "an object with `name` and `arguments`")
+        required(
+            function,
+            "function",
+            "an object with `name` and `arguments`",
+        )
     })
     .map(|_| ())
 }
@@ -237,7 +278,11 @@ fn called(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     object(walk, &["name", "arguments"], |walk, key| {
         let text = string(walk)?;
         found.text_bytes += text.len() as u64;
-        *(if key == "name" { &mut name } else { &mut arguments }) = Some(text);
+        *(if key == "name" {
+            &mut name
+        } else {
+            &mut arguments
+        }) = Some(text);
         Ok(())
     })?;
     required(name, "name", "a string")?;
@@ -260,19 +305,31 @@ fn typed_items(
             has_type |= key == "type";
             nullable_string(walk).map(|_| ())
         })?;
-        if strings.len() == 1 && !has_type { required(None, "type", "a string") } else { Ok(()) }
+        if strings.len() == 1 && !has_type {
+            required(None, "type", "a string")
+        } else {
+            Ok(())
+        }
     })
     .map(|_| ())
 }
 
 fn message_items(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let count = array(walk, |walk, _| {
-        object(walk, &["text", "phase", "preceding_tool_calls"], |walk, key| match key {
-            "text" => string(walk).map(|_| ()),
-            "phase" => one_of(walk, &PHASES).map(|_| ()),
-            _ => integer(walk, 0, u64::MAX).map(|_| ()),
-        })
+        object(
+            walk,
+            &["text", "phase", "preceding_tool_calls"],
+            |walk, key| match key {
+                "text" => string(walk).map(|_| ()),
+                "phase" => one_of(walk, &PHASES).map(|_| ()),
+                _ => integer(walk, 0, u64::MAX).map(|_| ()),
+            },
+        )
     })?;
     found.is_special = true;
-    if count > 0 { Err(Reject::not_yet()) } else { Ok(()) }
+    if count > 0 {
+        Err(Reject::not_yet())
+    } else {
+        Ok(())
+    }
 }

@@ -70,7 +70,10 @@ pub fn check(body: Bytes) -> Result<Request, Fault> {
         free_models_only: found.free_models_only,
         no_reasoning: found.no_reasoning,
         service_tier: found.service_tier,
-        session: found.cache_key.or(found.user).filter(|session| !session.is_empty()),
+        session: found
+            .cache_key
+            .or(found.user)
+            .filter(|session| !session.is_empty()),
         max_tokens: found.max_completion_tokens.or(found.max_tokens),
         needs: found.needs,
         text_bytes: found.text_bytes,

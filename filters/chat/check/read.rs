@@ -31,7 +31,9 @@ pub(super) fn nullable_number(walk: &mut Walker<'_>) -> Result<Option<f64>, Reje
     if number.is_finite() {
         return Ok(Some(number));
     }
-    Err(Reject::rule("is a number beyond what a number can be; accepted is a finite number or null"))
+    Err(Reject::rule(
+        "is a number beyond what a number can be; accepted is a finite number or null",
+    ))
 }
 
 /// An integer of a range.
@@ -44,12 +46,16 @@ pub(super) fn integer(walk: &mut Walker<'_>, least: u64, most: u64) -> Result<u6
     expect(walk, Type::Number, &accepted)?;
     let written = walk.number()?;
     // `5.0` is an integer in JSON's eyes, as some clients write it.
-    let whole = written.split_once('.').filter(|(_, rest)| rest.bytes().all(|b| b == b'0'));
+    let whole = written
+        .split_once('.')
+        .filter(|(_, rest)| rest.bytes().all(|b| b == b'0'));
     let value: Option<u64> = whole.map_or(written, |(whole, _)| whole).parse().ok();
-    value.filter(|value| (least..=most).contains(value)).ok_or_else(|| {
-        let shown: String = written.chars().take(40).collect();
-        Reject::rule(format!("is {shown}; accepted is {accepted}"))
-    })
+    value
+        .filter(|value| (least..=most).contains(value))
+        .ok_or_else(|| {
+            let shown: String = written.chars().take(40).collect();
+            Reject::rule(format!("is {shown}; accepted is {accepted}"))
+        })
 }
 
 /// A boolean.
@@ -59,15 +65,22 @@ pub(super) fn boolean(walk: &mut Walker<'_>) -> Result<bool, Reject> {
 }
 
 /// One word of a closed list.
-pub(super) fn one_of(walk: &mut Walker<'_>, words: &[&'static str]) -> Result<&'static str, Reject> {
+pub(super) fn one_of(
+    walk: &mut Walker<'_>,
+    words: &[&'static str],
+) -> Result<&'static str, Reject> {
     if walk.peek()? != Type::String {
         return Err(other(walk, &one_of_text(words)));
     }
     let word = walk.string()?.unescaped();
-    words.iter().copied().find(|known| *known == word).ok_or_else(|| {
-        let shown: String = word.chars().take(40).collect();
-        Reject::rule(format!("is {shown:?}; accepted is {}", one_of_text(words)))
-    })
+    words
+        .iter()
+        .copied()
+        .find(|known| *known == word)
+        .ok_or_else(|| {
+            let shown: String = word.chars().take(40).collect();
+            Reject::rule(format!("is {shown:?}; accepted is {}", one_of_text(words)))
+        })
 }
 
 /// One word of a closed list, or null.
@@ -75,7 +88,11 @@ pub(super) fn nullable_one_of(
     walk: &mut Walker<'_>,
     words: &[&'static str],
 ) -> Result<Option<&'static str>, Reject> {
-    if walk.null()? { Ok(None) } else { one_of(walk, words).map(Some) }
+    if walk.null()? {
+        Ok(None)
+    } else {
+        one_of(walk, words).map(Some)
+    }
 }
 
 fn one_of_text(words: &[&str]) -> String {
@@ -146,5 +163,9 @@ pub(super) fn required<T>(value: Option<T>, key: &str, accepted: &str) -> Result
 }
 
 pub(super) fn expect(walk: &mut Walker<'_>, wanted: Type, accepted: &str) -> Result<(), Reject> {
-    if walk.peek()? == wanted { Ok(()) } else { Err(other(walk, accepted)) }
+    if walk.peek()? == wanted {
+        Ok(())
+    } else {
+        Err(other(walk, accepted))
+    }
 }

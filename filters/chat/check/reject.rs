@@ -34,12 +34,18 @@ impl From<Error> for Reject {
 impl Reject {
     /// A rule about the field at hand.
     pub(super) fn rule(said: impl Into<Cow<'static, str>>) -> Self {
-        Self::Rule { path: String::new(), said: said.into(), code: None }
+        Self::Rule {
+            path: String::new(),
+            said: said.into(),
+            code: None,
+        }
     }
 
     /// The field at hand is not supported yet.
     pub(super) fn not_yet() -> Self {
-        Self::NotYet { path: String::new() }
+        Self::NotYet {
+            path: String::new(),
+        }
     }
 
     /// The same with a `code`.
@@ -53,7 +59,11 @@ impl Reject {
     /// The same, one level further out: inside the member `key`.
     pub(super) fn within(mut self, key: &str) -> Self {
         if let Self::Rule { path, .. } | Self::NotYet { path } = &mut self {
-            let joint = if path.is_empty() || path.starts_with('[') { "" } else { "." };
+            let joint = if path.is_empty() || path.starts_with('[') {
+                ""
+            } else {
+                "."
+            };
             *path = format!("{key}{joint}{path}");
         }
         self
@@ -67,10 +77,11 @@ impl Reject {
     /// The fault for the caller.
     pub(super) fn into_fault(self) -> Fault {
         match self {
-            Self::Syntax(error) => {
-                Fault::new(Kind::Invalid, format!("the body is not a valid JSON object: {error}"))
-                    .with_code("invalid_json")
-            }
+            Self::Syntax(error) => Fault::new(
+                Kind::Invalid,
+                format!("the body is not a valid JSON object: {error}"),
+            )
+            .with_code("invalid_json"),
             Self::NotYet { path } => Fault::not_supported_yet(path),
             Self::Rule { path, said, code } => {
                 let fault = Fault::invalid(path.as_str(), format!("`{path}` {said}"));

@@ -66,9 +66,13 @@ fn tool(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
                     later = Some(key);
                 }
             }
-            "allowed_domains" | "blocked_domains" => _ = array(walk, |walk, _| string(walk).map(|_| ()))?,
+            "allowed_domains" | "blocked_domains" => {
+                _ = array(walk, |walk, _| string(walk).map(|_| ()))?
+            }
             "search_context_size" => _ = one_of(walk, &["low", "medium", "high"])?,
-            "max_uses" => expect(walk, Type::Number, "a number").and_then(|()| Ok(_ = walk.number()?))?,
+            "max_uses" => {
+                expect(walk, Type::Number, "a number").and_then(|()| Ok(_ = walk.number()?))?
+            }
             "user_location" => location(walk)?,
             _ => _ = string(walk)?,
         }
@@ -85,33 +89,41 @@ fn tool(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
 }
 
 fn location(walk: &mut Walker<'_>) -> Result<(), Reject> {
-    object(walk, &["city", "region", "country", "timezone"], |walk, _| string(walk).map(|_| ()))
+    object(
+        walk,
+        &["city", "region", "country", "timezone"],
+        |walk, _| string(walk).map(|_| ()),
+    )
 }
 
 fn function(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let mut name = None;
-    object(walk, &["name", "description", "parameters", "strict"], |walk, key| {
-        match key {
-            "name" => name = Some(string(walk)?.unescaped()),
-            "description" => {
-                if !walk.null()? {
-                    found.text_bytes += string(walk)?.len() as u64;
+    object(
+        walk,
+        &["name", "description", "parameters", "strict"],
+        |walk, key| {
+            match key {
+                "name" => name = Some(string(walk)?.unescaped()),
+                "description" => {
+                    if !walk.null()? {
+                        found.text_bytes += string(walk)?.len() as u64;
+                    }
+                }
+                "parameters" => {
+                    if !walk.null()? {
+                        expect(walk, Type::Object, "an object: a JSON schema")?;
+                        found.text_bytes += walk.skip()?.len() as u64;
+                    }
+                }
+                _ => {
+                    if !walk.null()? {
+                        boolean(walk)?;
+                    }
                 }
             }
-            "parameters" => {
-                if !walk.null()? {
-                    expect(walk, Type::Object, "an object: a JSON schema")?;
-                    found.text_bytes += walk.skip()?.len() as u64;
-                }
-            }
-            _ => {
-                if !walk.null()? {
-                    boolean(walk)?;
-                }
-            }
-        }
-        Ok(())
-    })?;
+            Ok(())
+        },
+    )?;
     let name = required(name.filter(|name| !name.is_empty()), "name", "a name")?;
     found.needs.tools = true;
     found.functions.push(name.into());
@@ -143,7 +155,8 @@ pub(super) fn tool_choice(walk: &mut Walker<'_>, found: &mut Findings) -> Result
             if required(kind, "type", "`function` or `web_search`")? == "web_search" {
                 return Err(Reject::not_yet());
             }
-            let name = required(name, "name", "the name of a function").map_err(|r| r.within("function"))?;
+            let name = required(name, "name", "the name of a function")
+                .map_err(|r| r.within("function"))?;
             found.needs.forced_tools = true;
             found.chosen = Some(name.into());
         }
@@ -168,7 +181,9 @@ pub(super) fn response_format(walk: &mut Walker<'_>, found: &mut Findings) -> Re
         }
     })?;
     match required(kind, "type", "`text`, `json_object` or `json_schema`")? {
-        "json_schema" if !has_schema => required(None, "json_schema", "an object with `name` and `schema`"),
+        "json_schema" if !has_schema => {
+            required(None, "json_schema", "an object with `name` and `schema`")
+        }
         "json_schema" => {
             found.needs.json_schema = true;
             Ok(())
@@ -183,20 +198,24 @@ pub(super) fn response_format(walk: &mut Walker<'_>, found: &mut Findings) -> Re
 
 fn json_schema(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let (mut name, mut schema) = (None, None);
-    object(walk, &["name", "description", "schema", "strict"], |walk, key| {
-        match key {
-            "name" => name = Some(string(walk)?),
-            "schema" => {
-                expect(walk, Type::Object, "an object: a JSON schema")?;
-                schema = Some(walk.skip()?);
-                found.text_bytes += schema.map_or(0, str::len) as u64;
+    object(
+        walk,
+        &["name", "description", "schema", "strict"],
+        |walk, key| {
+            match key {
+                "name" => name = Some(string(walk)?),
+                "schema" => {
+                    expect(walk, Type::Object, "an object: a JSON schema")?;
+                    schema = Some(walk.skip()?);
+                    found.text_bytes += schema.map_or(0, str::len) as u64;
+                }
+                "strict" if !walk.null()? => _ = boolean(walk)?,
+                "description" if !walk.null()? => _ = string(walk)?,
+                _ => {}
             }
-            "strict" if !walk.null()? => _ = boolean(walk)?,
-            "description" if !walk.null()? => _ = string(walk)?,
-            _ => {}
-        }
-        Ok(())
-    })?;
+            Ok(())
+        },
+    )?;
     required(name, "name", "a string")?;
     required(schema, "schema", "a JSON schema").map(|_| ())
 }

@@ -3,8 +3,8 @@
 use super::Findings;
 use super::message::messages;
 use super::read::{
-    any_object, array, boolean, integer, nullable_number, nullable_one_of, nullable_string, object, one_of,
-    required, string, twice,
+    any_object, array, boolean, integer, nullable_number, nullable_one_of, nullable_string, object,
+    one_of, required, string, twice,
 };
 use super::reject::{Reject, other};
 use super::tool::{response_format, tool_choice, tools};
@@ -20,7 +20,9 @@ const MEMBERS: usize = 256;
 pub(super) fn top(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     if walk.peek()? != Type::Object {
         return Err(match other(walk, "an object") {
-            Reject::Rule { said, .. } => Reject::rule(said).with_code("invalid_json").within("body"),
+            Reject::Rule { said, .. } => {
+                Reject::rule(said).with_code("invalid_json").within("body")
+            }
             syntax => syntax,
         });
     }
@@ -32,11 +34,17 @@ pub(super) fn top(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Rej
             return Err(twice().within(&key));
         }
         if found.members.len() >= MEMBERS {
-            return Err(Reject::rule(format!("is one of more than {MEMBERS} members")).within(&key));
+            return Err(
+                Reject::rule(format!("is one of more than {MEMBERS} members")).within(&key),
+            );
         }
         member(walk, &key, found).map_err(|reject| reject.within(&key))?;
         let end = walk.at();
-        found.members.push(Member { key: key.into(), whole: start..end, value: value..end });
+        found.members.push(Member {
+            key: key.into(),
+            whole: start..end,
+            value: value..end,
+        });
         Ok(())
     })
 }
@@ -118,7 +126,13 @@ fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Res
 
 /// Members whose behaviour is not built yet: checked, then refused where they would change the answer.
 fn unbuilt_member(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
-    let refuse = |is_set: bool| if is_set { Err(Reject::not_yet()) } else { Ok(()) };
+    let refuse = |is_set: bool| {
+        if is_set {
+            Err(Reject::not_yet())
+        } else {
+            Ok(())
+        }
+    };
     match key {
         "effort" => refuse(nullable_one_of(walk, &LEVELS)?.is_some()),
         "web_search" => refuse(boolean(walk)?),
@@ -155,12 +169,20 @@ fn unbuilt_member(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
     }
 }
 
-const IMAGE_CONFIG: [&str; 6] =
-    ["aspect_ratio", "image_size", "image_quality", "moderation", "n", "seed"];
+const IMAGE_CONFIG: [&str; 6] = [
+    "aspect_ratio",
+    "image_size",
+    "image_quality",
+    "moderation",
+    "n",
+    "seed",
+];
 
 fn image_config(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
     match key {
-        "image_quality" => one_of(walk, &["low", "medium", "high", "xhigh", "max", "auto"]).map(|_| ()),
+        "image_quality" => {
+            one_of(walk, &["low", "medium", "high", "xhigh", "max", "auto"]).map(|_| ())
+        }
         "moderation" => one_of(walk, &["auto", "low"]).map(|_| ()),
         "n" | "seed" if walk.peek()? == Type::Null => Err(other(walk, "a number")),
         "n" | "seed" => nullable_number(walk).map(|_| ()),
@@ -170,21 +192,27 @@ fn image_config(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
 
 fn plugin(walk: &mut Walker<'_>, _: usize) -> Result<(), Reject> {
     let mut id = None;
-    object(walk, &["id"], |walk, _| Ok(id = Some(one_of(walk, &["response-healing"])?)))?;
+    object(walk, &["id"], |walk, _| {
+        Ok(id = Some(one_of(walk, &["response-healing"])?))
+    })?;
     required(id, "id", "`response-healing`").map(|_| ())
 }
 
 fn prompt(walk: &mut Walker<'_>) -> Result<(), Reject> {
     let mut id = None;
-    object(walk, &["id", "version", "label", "variables"], |walk, key| match key {
-        "id" => Ok(id = Some(string(walk)?)),
-        "version" => integer(walk, 1, u64::MAX).map(|_| ()),
-        "label" => string(walk).map(|_| ()),
-        _ => any_object(walk, &[], |walk, key, _| match walk.peek()? {
-            Type::String | Type::Number | Type::Bool => Ok(_ = walk.skip()?),
-            _ => Err(other(walk, "a string, a number or a boolean").within(&key)),
-        }),
-    })?;
+    object(
+        walk,
+        &["id", "version", "label", "variables"],
+        |walk, key| match key {
+            "id" => Ok(id = Some(string(walk)?)),
+            "version" => integer(walk, 1, u64::MAX).map(|_| ()),
+            "label" => string(walk).map(|_| ()),
+            _ => any_object(walk, &[], |walk, key, _| match walk.peek()? {
+                Type::String | Type::Number | Type::Bool => Ok(_ = walk.skip()?),
+                _ => Err(other(walk, "a string, a number or a boolean").within(&key)),
+            }),
+        },
+    )?;
     required(id, "id", "the name of a managed prompt").map(|_| ())
 }
 
@@ -201,8 +229,17 @@ fn safeguards(walk: &mut Walker<'_>) -> Result<(), Reject> {
         })?;
         Ok(safeguards = Some(count))
     })?;
-    required(safeguards.filter(|count| *count > 0), "safeguards", "at least one safeguard")?;
-    required(betas.filter(|count| *count > 0), "betas", "at least one beta").map(|_| ())
+    required(
+        safeguards.filter(|count| *count > 0),
+        "safeguards",
+        "at least one safeguard",
+    )?;
+    required(
+        betas.filter(|count| *count > 0),
+        "betas",
+        "at least one beta",
+    )
+    .map(|_| ())
 }
 
 fn model(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
@@ -211,7 +248,9 @@ fn model(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
         return Err(Reject::not_yet());
     }
     if model.is_empty() || model.len() > 512 || model.chars().any(char::is_control) {
-        return Err(Reject::rule("is empty, longer than 512 bytes or holds control characters; accepted is a model id"));
+        return Err(Reject::rule(
+            "is empty, longer than 512 bytes or holds control characters; accepted is a model id",
+        ));
     }
     found.model = Some(model.into());
     Ok(())
@@ -223,7 +262,11 @@ fn max_tokens(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<
         return Ok(());
     }
     let most = Some(integer(walk, 1, u64::from(u32::MAX))?);
-    *(if key == "max_tokens" { &mut found.max_tokens } else { &mut found.max_completion_tokens }) = most;
+    *(if key == "max_tokens" {
+        &mut found.max_tokens
+    } else {
+        &mut found.max_completion_tokens
+    }) = most;
     Ok(())
 }
 
@@ -238,7 +281,11 @@ fn stream_options(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Rej
 }
 
 fn nullable_boolean(walk: &mut Walker<'_>) -> Result<Option<bool>, Reject> {
-    if walk.null()? { Ok(None) } else { boolean(walk).map(Some) }
+    if walk.null()? {
+        Ok(None)
+    } else {
+        boolean(walk).map(Some)
+    }
 }
 
 fn reasoning(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
@@ -246,23 +293,27 @@ fn reasoning(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> 
         return Ok(());
     }
     let mut word = None;
-    object(walk, &["effort", "max_tokens", "context", "mode"], |walk, key| {
-        match key {
-            "effort" => word = nullable_one_of(walk, &EFFORTS)?,
-            "max_tokens" => {
-                if !walk.null()? {
-                    found.needs.reasoning_tokens = Some(integer(walk, 1, u64::from(u32::MAX))?);
+    object(
+        walk,
+        &["effort", "max_tokens", "context", "mode"],
+        |walk, key| {
+            match key {
+                "effort" => word = nullable_one_of(walk, &EFFORTS)?,
+                "max_tokens" => {
+                    if !walk.null()? {
+                        found.needs.reasoning_tokens = Some(integer(walk, 1, u64::from(u32::MAX))?);
+                    }
                 }
-            }
-            "context" => {
-                if one_of(walk, &["auto", "current_turn", "all_turns"])? != "auto" {
-                    return Err(Reject::not_yet());
+                "context" => {
+                    if one_of(walk, &["auto", "current_turn", "all_turns"])? != "auto" {
+                        return Err(Reject::not_yet());
+                    }
                 }
+                _ => found.needs.reasoning_mode = Some(one_of(walk, &["standard", "pro"])?.into()),
             }
-            _ => found.needs.reasoning_mode = Some(one_of(walk, &["standard", "pro"])?.into()),
-        }
-        Ok(())
-    })?;
+            Ok(())
+        },
+    )?;
     found.needs.effort = word.and_then(effort).or(found.needs.effort);
     found.has_inner_effort = word.is_some();
     Ok(())
@@ -274,15 +325,27 @@ fn effort(word: &str) -> Option<Effort> {
 
 /// What holds between members.
 pub(super) fn together(found: &Findings) -> Result<(), Reject> {
-    required(found.model.as_ref(), "model", "a model id; `GET /v1/models` lists them")?;
-    required(found.has_messages.then_some(()), "messages", "an array of messages")?;
+    required(
+        found.model.as_ref(),
+        "model",
+        "a model id; `GET /v1/models` lists them",
+    )?;
+    required(
+        found.has_messages.then_some(()),
+        "messages",
+        "an array of messages",
+    )?;
     if found.has_effort && found.has_inner_effort {
         let said = "came together with `reasoning.effort`; accepted is one of them";
-        return Err(Reject::rule(said).with_code("invalid_request").within("reasoning_effort"));
+        return Err(Reject::rule(said)
+            .with_code("invalid_request")
+            .within("reasoning_effort"));
     }
     if found.choices.is_some_and(|n| n > 1) && found.stream && found.needs.tools {
         let said = "is more than 1 together with `stream` and function tools; accepted is 1, no stream, or no tools";
-        return Err(Reject::rule(said).with_code("unsupported_parameter_combination").within("n"));
+        return Err(Reject::rule(said)
+            .with_code("unsupported_parameter_combination")
+            .within("n"));
     }
     if found.needs.forced_tools && !found.needs.tools {
         let said = "forces a call, but `tools` holds no function; accepted is `auto` or `none`";
@@ -291,8 +354,13 @@ pub(super) fn together(found: &Findings) -> Result<(), Reject> {
     match &found.chosen {
         Some(name) if !found.functions.contains(name) => {
             let shown: String = name.chars().take(64).collect();
-            let said = format!("is {shown:?}, which is not in `tools`; accepted is the name of one of them");
-            Err(Reject::rule(said).within("name").within("function").within("tool_choice"))
+            let said = format!(
+                "is {shown:?}, which is not in `tools`; accepted is the name of one of them"
+            );
+            Err(Reject::rule(said)
+                .within("name")
+                .within("function")
+                .within("tool_choice"))
         }
         _ => Ok(()),
     }

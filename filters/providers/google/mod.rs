@@ -11,7 +11,10 @@ pub struct Google;
 
 impl Provider for Google {
     fn encode(&self, _: &Request, _: &Target<'_>) -> Result<Encoded, Fault> {
-        Err(Fault::new(Kind::Internal, "this provider's wire is not built yet"))
+        Err(Fault::new(
+            Kind::Internal,
+            "this provider's wire is not built yet",
+        ))
     }
 
     fn decode(&self, _: &[u8], _: &Target<'_>, _: &mut dyn Sink) -> Result<(), Failure> {
@@ -31,7 +34,11 @@ impl Provider for Google {
 struct Unbuilt;
 
 impl Decoder for Unbuilt {
-    fn event(&mut self, _: crate::sse::Event<'_>, _: &mut dyn Sink) -> Result<super::Progress, Failure> {
+    fn event(
+        &mut self,
+        _: crate::sse::Event<'_>,
+        _: &mut dyn Sink,
+    ) -> Result<super::Progress, Failure> {
         Err(Failure::malformed("this provider's wire is not built yet"))
     }
 

@@ -1,0 +1,278 @@
+//! When an attempt fails: whether the next one runs, and what the client is told if none does.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use filters::chat::metadata::write_usage;
+use filters::fault::{Fault, Kind};
+use filters::providers::{Failure, FailureKind};
+use filters::routing::health::Outcome;
+use pingora::{Error, ErrorSource, ErrorType, Result};
+use pingora_proxy::{FailToProxy, Session};
+use tokio::time::Instant;
+
+use super::{Call, OTHER_KEYS, receive};
+use crate::house::House;
+use crate::reply::{self, Answer};
+use crate::request::context::Context;
+use crate::request::held::{GIVEN_UP, Held};
+use crate::request::watch::Stage;
+
+/// No connection to the provider.
+pub fn connect(house: &House, ctx: &mut Context, mut error: Box<Error>) -> Box<Error> {
+    let kind = match error.etype() {
+        ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => FailureKind::Timeout,
+        _ => FailureKind::Connect,
+    };
+    let goes_on = next(house, ctx, Failure::new(kind));
+    error.set_retry(goes_on);
+    error
+}
+
+/// The connection or the answer broke, or a hook or a timer of ours gave the attempt up.
+pub fn midway(
+    house: &House,
+    ctx: &mut Context,
+    mut error: Box<Error>,
+    was_reused: bool,
+) -> Box<Error> {
+    error.set_retry(false);
+    let Some(call) = ctx.call.as_deref_mut() else {
+        return error;
+    };
+    let found = call.watch.take_failure();
+    let is_ours = *error.etype() == GIVEN_UP;
+    if found.is_none() && !is_ours && *error.esource() == ErrorSource::Downstream {
+        return error;
+    }
+    if call.receiving.is_complete() {
+        return error;
+    }
+    let is_held = call.watch.stage() == Stage::Held;
+    // A kept connection that the provider closed meanwhile says nothing about the provider.
+    if found.is_none() && !is_ours && was_reused && is_held && !call.was_repeated {
+        call.was_repeated = true;
+        call.tried_keys &= !(1 << (call.key % 64));
+        error.set_retry(true);
+        return error;
+    }
+    let failure = found.unwrap_or_else(|| of(&error, is_held));
+    let goes_on = next(house, ctx, failure);
+    error.set_retry(goes_on);
+    error
+}
+
+/// The failure behind an error of Pingora's.
+fn of(error: &Error, is_held: bool) -> Failure {
+    match error.etype() {
+        ErrorType::ReadTimedout | ErrorType::WriteTimedout => Failure::new(FailureKind::Timeout),
+        ErrorType::InvalidHTTPHeader => Failure::malformed("the provider's reply is not HTTP"),
+        _ if *error.etype() == GIVEN_UP => Failure::malformed("the provider's reply is empty"),
+        _ if is_held => Failure::new(FailureKind::Connect),
+        _ => Failure::new(FailureKind::Truncated),
+    }
+}
+
+/// Records a failed attempt and moves on to the next; answers whether there is one.
+fn next(house: &House, ctx: &mut Context, failure: Failure) -> bool {
+    let Some(call) = ctx.call.as_deref_mut() else {
+        return false;
+    };
+    if let Some(record) = call.record(Some(&failure)) {
+        house.metrics.attempt(
+            &record,
+            call.step().map_or("other", |step| house.model_label(step)),
+        );
+        call.attempted.push(record);
+    }
+    learn(house, call, &failure);
+    let is_over = call.watch.stage() != Stage::Held || call.watch.is_over(Instant::now());
+    let goes_on = failure.is_retryable && !is_over && advance(call, &failure);
+    call.failures.push(failure);
+    goes_on
+}
+
+/// Another key of the same provider where the failure is about the key, else the next provider.
+fn advance(call: &mut Call, failure: &Failure) -> bool {
+    let is_about_key = matches!(failure.kind, FailureKind::Status(401 | 402 | 403 | 429));
+    let keys = call.step().map_or(0, |step| step.upstream.keys.len());
+    let untried = (0..keys.min(64)).any(|key| call.tried_keys & (1 << key) == 0);
+    if is_about_key && untried && call.other_keys < OTHER_KEYS {
+        call.other_keys += 1;
+        return true;
+    }
+    if call.at + 1 >= call.steps.len() {
+        return false;
+    }
+    call.at += 1;
+    call.tried_keys = 0;
+    call.other_keys = 0;
+    call.was_repeated = false;
+    true
+}
+
+/// What the failure says about the provider and the key.
+fn learn(house: &House, call: &Call, failure: &Failure) {
+    let Some(step) = call.step() else { return };
+    let now_ms = house.now_ms();
+    if let Some(key) = step.upstream.keys.get(call.key)
+        && let FailureKind::Status(status @ (401 | 402 | 403 | 429)) = failure.kind
+    {
+        key.cool_down(status, now_ms);
+    }
+    let outcome = if failure.is_retryable {
+        Outcome::Failed
+    } else {
+        Outcome::CallersFault
+    };
+    house.routes.record(step.mapping.index, outcome, now_ms);
+}
+
+/// Tells the client that no attempt succeeded, or that the answer broke off.
+pub async fn report(session: &mut Session, error: &Error, ctx: &mut Context) -> FailToProxy {
+    if let Some(slot) = &ctx.slot {
+        Held::unwrap(session, &Arc::clone(slot));
+    }
+    let is_clients = *error.esource() == ErrorSource::Downstream && *error.etype() != GIVEN_UP;
+    if is_clients && ctx.fault.is_none() {
+        ctx.status = if session.response_written().is_some() {
+            ctx.status
+        } else {
+            499
+        };
+        return FailToProxy {
+            error_code: 0,
+            can_reuse_downstream: false,
+        };
+    }
+    let sent = match ctx
+        .call
+        .as_deref()
+        .map(|call| call.receiving.is_complete() && call.watch.is_head_sent())
+    {
+        Some(true) => finish(session).await,
+        _ => explain(session, ctx).await,
+    };
+    FailToProxy {
+        error_code: if sent.is_ok() { ctx.status } else { 0 },
+        can_reuse_downstream: false,
+    }
+}
+
+/// Ends the body of an answer that is complete though the provider's connection is not.
+async fn finish(session: &mut Session) -> Result<()> {
+    session.write_response_body(None, true).await
+}
+
+async fn explain(session: &mut Session, ctx: &mut Context) -> Result<()> {
+    let is_head_sent = session
+        .response_written()
+        .is_some_and(|head| !head.status.is_informational());
+    let fault = ctx
+        .fault
+        .take()
+        .unwrap_or_else(|| verdict(ctx.call.as_deref()));
+    let sent = if is_head_sent {
+        let event = ctx
+            .call
+            .as_deref_mut()
+            .map(|call| broken(call, &fault))
+            .unwrap_or_default();
+        session.write_response_body(Some(event), true).await
+    } else {
+        ctx.status = fault.status();
+        session.set_keepalive(None);
+        reply::send(session, &Answer::from(&fault), &ctx.request_id).await
+    };
+    ctx.fault = Some(fault);
+    sent
+}
+
+/// The error event that ends a broken stream, behind what was ready to go out before it.
+fn broken(call: &mut Call, fault: &Fault) -> Bytes {
+    let has_begun = call.watch.stage() != Stage::Held;
+    let usage = has_begun.then(|| {
+        let usage = call.receiving.usage(call.request.text_bytes);
+        let (cost, details) = receive::settle(call, usage).unzip();
+        write_usage(&usage, cost.as_deref(), details.as_deref())
+    });
+    match call.receiving.stream_mut() {
+        Some(stream) => {
+            if !has_begun {
+                stream.take();
+            }
+            stream.fail(fault, usage.as_deref());
+            stream.take().into()
+        }
+        None => Bytes::new(),
+    }
+}
+
+/// What the client is told when no attempt is left. Source: promises.md, decisions 5.
+fn verdict(call: Option<&Call>) -> Fault {
+    let Some(last) = call.and_then(|call| call.failures.last()) else {
+        return Fault::new(
+            Kind::Internal,
+            "the request could not be sent to a provider",
+        );
+    };
+    let failures = call.map_or(&[][..], |call| &call.failures);
+    if call.is_some_and(|call| call.watch.stage() != Stage::Held) {
+        return broken_off(last);
+    }
+    let all_said = |status| {
+        failures
+            .iter()
+            .all(|failure| failure.kind == FailureKind::Status(status))
+    };
+    let with_message = |text: &str| match &*last.message {
+        "" => text.to_owned(),
+        message => format!("{text}: {message}"),
+    };
+    match last.kind {
+        FailureKind::Status(status) if !last.is_retryable => {
+            let mut fault = Fault::new(
+                Kind::Invalid,
+                with_message("the provider refused the request"),
+            )
+            .with_status(status);
+            fault.param = last.param.as_deref().map(str::to_owned);
+            match &last.code {
+                Some(code) => fault.with_code(code.to_string()),
+                None => fault,
+            }
+        }
+        FailureKind::Connect => Fault::new(Kind::ConnectFailed, "no provider could be reached"),
+        FailureKind::Timeout | FailureKind::Status(408 | 504) => {
+            Fault::new(Kind::UpstreamTimeout, "no provider answered in time")
+        }
+        FailureKind::Status(status @ 403) if all_said(status) => Fault::new(
+            Kind::Forbidden,
+            with_message("the provider does not allow this request"),
+        ),
+        FailureKind::Status(status @ 404) if all_said(status) => Fault::new(
+            Kind::NotFound,
+            with_message("the provider does not know this model"),
+        ),
+        FailureKind::Status(425 | 429 | 503 | 529) => Fault::new(
+            Kind::UpstreamUnavailable,
+            "every provider is overloaded or unavailable",
+        ),
+        _ => Fault::new(Kind::UpstreamFailed, "every provider failed"),
+    }
+}
+
+/// What ends a stream that broke off behind its first content. Source: promises.md.
+fn broken_off(failure: &Failure) -> Fault {
+    match failure.kind {
+        FailureKind::Timeout => Fault::new(
+            Kind::UpstreamTimeout,
+            "the provider stopped sending in the middle of its answer",
+        ),
+        _ if !failure.message.is_empty() => Fault::new(
+            Kind::StreamTruncated,
+            format!("the provider's answer broke off: {}", failure.message),
+        ),
+        _ => Fault::new(Kind::StreamTruncated, "the provider's answer broke off"),
+    }
+}

@@ -1,0 +1,187 @@
+//! The provider's side of a request: one planned attempt after the other, each run by Pingora's own hooks.
+//!
+//! [`send`] chooses the peer and rewrites head and body for it, [`receive`] reads the answer into the sink that
+//! makes the client's, [`fail`] decides whether the next attempt runs and what the client is told if none does.
+//! Which providers are tried in which order was decided before, in `filters::routing`.
+
+pub mod fail;
+pub mod receive;
+pub mod send;
+
+use std::sync::Arc;
+
+use filters::chat::envelope::Envelope;
+use filters::chat::metadata::Attempted;
+use filters::chat::request::Request;
+use filters::chat::usage::Usage;
+use filters::providers::{Failure, Target};
+use filters::routing::catalog::{Mapping, Model};
+use tokio::time::Instant;
+
+use self::receive::Receiving;
+use crate::request::watch::Watch;
+use crate::upstreams::Upstream;
+
+/// How many other keys of one provider are tried inside an attempt. Source: decisions 13.
+const OTHER_KEYS: u8 = 2;
+
+/// One planned attempt.
+#[derive(Clone)]
+pub struct Step {
+    /// Which provider.
+    pub upstream: Arc<Upstream>,
+    /// Which model of the catalogue.
+    pub model: Arc<Model>,
+    /// What the provider calls it, and for how much.
+    pub mapping: Arc<Mapping>,
+    /// Which region.
+    pub region: Option<Box<str>>,
+}
+
+/// The call of a model on its way through its attempts.
+pub struct Call {
+    /// What was asked, checked.
+    pub request: Request,
+    /// The provider named in the model string.
+    pub requested_provider: Option<Box<str>>,
+    /// The attempts planned, best first; never empty.
+    pub steps: Vec<Step>,
+    /// Whether a forced tool call has to be lowered to `auto`.
+    pub lower_tool_choice: bool,
+    /// Under which key the session's provider is remembered.
+    pub seat: Option<u64>,
+    /// The attempt that runs.
+    pub at: usize,
+    /// The key of its provider that it uses.
+    pub key: usize,
+    /// Keys of this provider tried before, as bits.
+    tried_keys: u64,
+    other_keys: u8,
+    /// Whether the attempt was already repeated because a kept connection had died.
+    was_repeated: bool,
+    /// All attempts that have ended.
+    pub attempted: Vec<Attempted>,
+    /// Failures of all attempts, for the final word.
+    pub failures: Vec<Failure>,
+    /// Shared with the held session.
+    pub watch: Arc<Watch>,
+    /// The answer being read.
+    pub receiving: Receiving,
+    /// Path and headers of the running attempt, from its wire.
+    head: Option<(String, Vec<(http::HeaderName, http::HeaderValue)>)>,
+    /// When the running attempt began.
+    pub attempt_started: Instant,
+    /// When content first went to the client.
+    pub first_content: Option<Instant>,
+    /// What it took in the end.
+    pub settled: Option<Settled>,
+}
+
+/// What a call took.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// Tokens.
+    pub usage: Usage,
+    /// What it costs, where the price is known.
+    pub cost: Option<filters::money::Usd>,
+}
+
+impl Call {
+    /// A call that is about to begin its first attempt.
+    pub fn new(
+        request: Request,
+        requested_provider: Option<Box<str>>,
+        steps: Vec<Step>,
+        watch: Arc<Watch>,
+    ) -> Self {
+        Self {
+            request,
+            requested_provider,
+            steps,
+            lower_tool_choice: false,
+            seat: None,
+            at: 0,
+            key: 0,
+            tried_keys: 0,
+            other_keys: 0,
+            was_repeated: false,
+            attempted: Vec::new(),
+            failures: Vec::new(),
+            attempt_started: Instant::now(),
+            watch,
+            receiving: Receiving::default(),
+            head: None,
+            first_content: None,
+            settled: None,
+        }
+    }
+
+    /// The running attempt.
+    pub fn step(&self) -> Option<&Step> {
+        self.steps.get(self.at)
+    }
+
+    /// The text of the key in use.
+    fn secret(&self) -> Option<&str> {
+        let credential = self.step()?.upstream.keys.get(self.key)?;
+        credential
+            .secret
+            .as_ref()
+            .map(crate::config::Secret::expose)
+    }
+
+    /// What the running attempt goes to, as its wire needs to know.
+    fn target(&self) -> Option<Target<'_>> {
+        let step = self.step()?;
+        Some(Target {
+            provider: &step.upstream.name,
+            model: &step.mapping.name,
+            region: step.region.as_deref(),
+            max_output: step.mapping.max_output,
+            reasoning_efforts: &step.mapping.reasoning_efforts,
+            reasons: step.mapping.reasons(),
+            lower_tool_choice: self.lower_tool_choice,
+            quirks: &step.upstream.quirks,
+            secret: self.secret(),
+        })
+    }
+
+    /// Identity of the answer of the running attempt.
+    fn envelope(&self, request_id: &str, created: u64) -> Envelope {
+        Envelope {
+            id: format!("chatcmpl-{request_id}").into(),
+            created,
+            model: self.used_model().into(),
+        }
+    }
+
+    /// `provider/model`, with `:region` where one is used. Source: decisions 3.
+    pub fn used_model(&self) -> String {
+        let Some(step) = self.step() else {
+            return String::new();
+        };
+        match &step.region {
+            Some(region) => format!("{}/{}:{region}", step.upstream.name, step.model.id),
+            None => format!("{}/{}", step.upstream.name, step.model.id),
+        }
+    }
+
+    /// The entry of `metadata.routing` for the running attempt.
+    fn record(&self, failure: Option<&Failure>) -> Option<Attempted> {
+        let step = self.step()?;
+        Some(Attempted {
+            provider: (*step.upstream.name).into(),
+            model: step.mapping.name.clone(),
+            status_code: failure.map_or(200, Failure::status),
+            error_type: failure.map_or("none", Failure::error_type),
+            succeeded: failure.is_none(),
+            region: step.region.clone(),
+            api_key_hash: step
+                .upstream
+                .keys
+                .get(self.key)
+                .and_then(|key| key.fingerprint.clone()),
+            credential_source: "platform",
+        })
+    }
+}

@@ -1,0 +1,369 @@
+//! From the provider: its status, its events or its whole reply, read into the answer that the client gets.
+
+use bytes::Bytes;
+use filters::chat::delta::Sink;
+use filters::chat::envelope::Envelope;
+use filters::chat::fold::Fold;
+use filters::chat::metadata::{Metadata, write_usage};
+use filters::chat::stream::Stream;
+use filters::chat::usage::Usage;
+use filters::providers::{Decoder, Failure, FailureKind, Progress};
+use filters::sse;
+use http::header;
+use pingora::http::ResponseHeader;
+use pingora::{Error, Result};
+use tokio::time::Instant;
+
+use super::{Call, Settled};
+use crate::reply;
+use crate::request::context::Context;
+use crate::request::held::GIVEN_UP;
+use crate::request::watch::Stage;
+
+/// The most bytes of a whole reply.
+const MAX_REPLY_BYTES: usize = 64 << 20;
+/// The most bytes of a refusal that are read.
+const MAX_REFUSAL_BYTES: usize = 64 << 10;
+
+/// The answer being read.
+#[derive(Default)]
+pub struct Receiving {
+    answer: Option<Answer>,
+    reading: Reading,
+    is_complete: bool,
+}
+
+/// The answer being made.
+enum Answer {
+    Stream(Stream),
+    Fold(Fold),
+}
+
+/// How the provider's body is read.
+#[derive(Default)]
+enum Reading {
+    /// No head has come yet.
+    #[default]
+    Nothing,
+    /// As events.
+    Events {
+        reader: sse::Reader,
+        decoder: Box<dyn Decoder>,
+    },
+    /// As one whole reply.
+    Whole(Vec<u8>),
+    /// As the reason of a refusal.
+    Refusal { status: u16, body: Vec<u8> },
+}
+
+/// Why reading stopped.
+enum Stop {
+    TooLong,
+    Failed(Failure),
+}
+
+impl From<sse::TooLong> for Stop {
+    fn from(_: sse::TooLong) -> Self {
+        Self::TooLong
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<Stop> for Failure {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::TooLong => Self::malformed("an event of the provider is longer than 16 MiB"),
+            Stop::Failed(failure) => failure,
+        }
+    }
+}
+
+impl Receiving {
+    /// Reads into an answer of this form and identity.
+    pub fn new(is_stream: bool, envelope: Envelope) -> Self {
+        let answer = if is_stream {
+            Answer::Stream(Stream::new(envelope))
+        } else {
+            Answer::Fold(Fold::new(envelope))
+        };
+        Self {
+            answer: Some(answer),
+            reading: Reading::Nothing,
+            is_complete: false,
+        }
+    }
+
+    /// Whether the whole answer has been made.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// The chunks written so far that nobody has taken, where the answer is a stream.
+    pub fn stream_mut(&mut self) -> Option<&mut Stream> {
+        match &mut self.answer {
+            Some(Answer::Stream(stream)) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// Usage as reported, else estimated from bytes.
+    pub fn usage(&self, prompt_bytes: u64) -> Usage {
+        let (reported, bytes) = match &self.answer {
+            Some(Answer::Stream(stream)) => (stream.reported_usage(), stream.output_bytes()),
+            Some(Answer::Fold(fold)) => (fold.reported_usage(), fold.output_bytes()),
+            None => (None, 0),
+        };
+        reported.unwrap_or_else(|| Usage::estimate(prompt_bytes, bytes))
+    }
+}
+
+/// The verdict over the provider's status, and how its body is to be read.
+///
+/// Errors: a status that means failure without looking at the body.
+pub fn status(ctx: &mut Context, head: &ResponseHeader) -> Result<()> {
+    let Some(call) = ctx.call.as_deref_mut() else {
+        return Ok(());
+    };
+    if head.status.is_informational() {
+        return Ok(());
+    }
+    call.watch.saw_event(Instant::now());
+    let status = head.status.as_u16();
+    let media_type = head
+        .headers
+        .get(header::CONTENT_TYPE)
+        .map_or(&b""[..], |value| value.as_bytes());
+    let is_events = media_type.starts_with(b"text/event-stream");
+    if status == 200 {
+        let decoder = call
+            .step()
+            .zip(call.target())
+            .map(|(step, target)| step.upstream.wire.stream(&target));
+        call.receiving.reading = match decoder {
+            Some(decoder) if is_events => Reading::Events {
+                reader: sse::Reader::default(),
+                decoder,
+            },
+            _ => Reading::Whole(Vec::new()),
+        };
+        return Ok(());
+    }
+    let failure = Failure::refused(status, "");
+    if failure.is_retryable {
+        return Err(give_up(call, failure));
+    }
+    // Only the body tells whether the request or our account is to blame.
+    call.receiving.reading = Reading::Refusal {
+        status,
+        body: Vec::new(),
+    };
+    Ok(())
+}
+
+/// Replaces the provider's head by ours; nothing of it reaches the client.
+///
+/// Errors: a header that cannot be built, which is a bug.
+pub fn head(ctx: &Context, head: &mut ResponseHeader) -> Result<()> {
+    let Some(call) = ctx.call.as_deref() else {
+        return Ok(());
+    };
+    if head.status.is_informational() {
+        return Ok(());
+    }
+    // Pingora has put it in where the client's protocol wants it, for want of a length.
+    let is_chunked = ctx.is_http1_1;
+    *head = if call.request.stream {
+        reply::stream_head(&ctx.request_id, is_chunked)?
+    } else {
+        reply::whole_head(&ctx.request_id, is_chunked)?
+    };
+    Ok(())
+}
+
+/// Reads a piece of the provider's body; puts in its place what goes to the client now.
+///
+/// Errors: the attempt failed; [`super::fail`] finds the reason in the watch.
+pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result<()> {
+    let request_id = ctx.request_id.clone();
+    let caller = ctx.caller.clone();
+    let Some(call) = ctx.call.as_deref_mut() else {
+        return Ok(());
+    };
+    let chunk = body.take().unwrap_or_default();
+    if !chunk.is_empty() {
+        call.watch.saw_event(Instant::now());
+    }
+    if call.receiving.is_complete {
+        return Ok(());
+    }
+    let progress = match read(call, &chunk, is_end) {
+        Ok(progress) => progress,
+        Err(failure) => return Err(give_up(call, failure)),
+    };
+    let mut finished = None;
+    if progress == Progress::Complete {
+        call.receiving.is_complete = true;
+        finished = complete(call, &request_id, caller.as_deref());
+    }
+    let out = match &mut call.receiving.answer {
+        Some(Answer::Stream(stream)) if stream.has_content() => stream.take(),
+        _ => finished.unwrap_or_default(),
+    };
+    if !out.is_empty() {
+        call.first_content.get_or_insert_with(Instant::now);
+        *body = Some(out.into());
+        if progress == Progress::Complete {
+            call.watch.advance(Stage::Complete);
+        }
+    }
+    Ok(())
+}
+
+/// Reads a piece into the answer.
+fn read(call: &mut Call, chunk: &[u8], is_end: bool) -> Result<Progress, Failure> {
+    let mut receiving = std::mem::take(&mut call.receiving);
+    let read = receiving.read(call, chunk, is_end);
+    call.receiving = receiving;
+    read
+}
+
+impl Receiving {
+    fn read(&mut self, call: &Call, chunk: &[u8], is_end: bool) -> Result<Progress, Failure> {
+        let sink: &mut dyn Sink = match &mut self.answer {
+            Some(Answer::Stream(stream)) => stream,
+            Some(Answer::Fold(fold)) => fold,
+            None => return Err(Failure::malformed("no answer is expected")),
+        };
+        match &mut self.reading {
+            Reading::Nothing => Err(Failure::malformed("a body came before its head")),
+            Reading::Events { reader, decoder } => {
+                events(reader, decoder.as_mut(), chunk, is_end, sink).map_err(Failure::from)
+            }
+            Reading::Whole(body) => {
+                take(body, chunk, MAX_REPLY_BYTES)?;
+                if !is_end {
+                    return Ok(Progress::Open);
+                }
+                let (step, target) = call
+                    .step()
+                    .zip(call.target())
+                    .ok_or_else(|| Failure::malformed("no attempt is running"))?;
+                step.upstream.wire.decode(body, &target, sink)?;
+                Ok(Progress::Complete)
+            }
+            Reading::Refusal { status, body } => {
+                let is_full = take(body, chunk, MAX_REFUSAL_BYTES).is_err();
+                if !is_end && !is_full {
+                    return Ok(Progress::Open);
+                }
+                Err(call.step().map_or_else(
+                    || Failure::refused(*status, ""),
+                    |step| step.upstream.wire.refusal(*status, body),
+                ))
+            }
+        }
+    }
+}
+
+fn take(body: &mut Vec<u8>, chunk: &[u8], limit: usize) -> Result<(), Failure> {
+    if body.len() + chunk.len() > limit {
+        return Err(Failure::malformed("the provider's reply is too long"));
+    }
+    body.extend_from_slice(chunk);
+    Ok(())
+}
+
+fn events(
+    reader: &mut sse::Reader,
+    decoder: &mut dyn Decoder,
+    chunk: &[u8],
+    is_end: bool,
+    sink: &mut dyn Sink,
+) -> Result<Progress, Stop> {
+    let mut progress = Progress::Open;
+    let mut take = |event: sse::Event<'_>| {
+        if progress == Progress::Open {
+            progress = decoder.event(event, sink)?;
+        }
+        Ok::<(), Stop>(())
+    };
+    reader.feed(chunk, &mut take)?;
+    if is_end {
+        reader.finish(&mut take)?;
+    }
+    if is_end && progress == Progress::Open {
+        progress = decoder.ended(sink)?;
+    }
+    Ok(progress)
+}
+
+/// Ends a whole answer: settles what it took, and writes usage and metadata.
+fn complete(
+    call: &mut Call,
+    request_id: &str,
+    caller: Option<&filters::auth::Caller>,
+) -> Option<Vec<u8>> {
+    let usage = call.receiving.usage(call.request.text_bytes);
+    let price = settle(call, usage);
+    let record = call.record(None)?;
+    call.attempted.push(record);
+    let used_model = call.used_model();
+    let step = call.step()?;
+    let metadata = Metadata {
+        request_id,
+        requested_model: &call.request.model,
+        requested_provider: call.requested_provider.as_deref(),
+        used_model: &used_model,
+        used_provider: &step.upstream.name,
+        used_region: step.region.as_deref(),
+        underlying_used_model: &step.mapping.name,
+        organization_id: caller.map_or("", |caller| &caller.organization_id),
+        project_id: caller.map_or("", |caller| &caller.project_id),
+        discount: None,
+        routing: &call.attempted,
+    };
+    let metadata = serde_json::to_string(&metadata).unwrap_or_default();
+    let (cost, details) = price.unzip();
+    let usage = write_usage(&usage, cost.as_deref(), details.as_deref());
+    match call.receiving.answer.as_mut()? {
+        Answer::Stream(stream) => {
+            stream.complete(&usage, &metadata, call.request.include_usage);
+            None
+        }
+        Answer::Fold(_) => match call.receiving.answer.take() {
+            Some(Answer::Fold(fold)) => Some(fold.render(&usage, &metadata)),
+            _ => None,
+        },
+    }
+}
+
+/// What the call took so far; `usage.cost` and `usage.cost_details` as JSON where the price is known.
+pub fn settle(call: &mut Call, usage: Usage) -> Option<(String, String)> {
+    let cost = call.step().and_then(|step| step.mapping.cost(&usage));
+    call.settled = Some(Settled {
+        usage,
+        cost: cost.as_ref().map(|cost| cost.total),
+    });
+    let cost = cost?;
+    Some((
+        cost.total.to_json(),
+        serde_json::to_string(&cost.details).ok()?,
+    ))
+}
+
+/// Leaves the reason where [`super::fail`] looks for it.
+fn give_up(call: &Call, failure: Failure) -> Box<Error> {
+    let kind = failure.kind;
+    call.watch.fail(failure);
+    let mut error = Error::explain(GIVEN_UP, format!("{kind:?}")).into_up();
+    error.set_retry(matches!(
+        kind,
+        FailureKind::Status(_) | FailureKind::Malformed
+    ));
+    error
+}

@@ -1,0 +1,325 @@
+//! From a configuration to a gateway that listens.
+//!
+//! Everything that can fail fails here, before the first request: the store, the catalogue, the addresses.
+//! Organs (the store's refresh, look-ups of names, sandboxes) live on a small runtime of their own, so that
+//! nothing they do takes a worker from a request.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pingora::apps::HttpServerOptions;
+use pingora::apps::http_app::HttpServer;
+use pingora::server::configuration::ServerConf;
+use pingora::server::{RunArgs, Server, ShutdownSignal, ShutdownSignalWatch};
+use pingora::services::background::BackgroundService;
+use pingora::services::listening::Service;
+use pingora_proxy::http_proxy_service;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::admin::Admin;
+use crate::choice::Choice;
+use crate::config::{Config, Kind};
+use crate::gateway::Gateway;
+use crate::house::{House, Settings};
+use crate::log::Lines;
+use crate::metrics::Metrics;
+use crate::refresh::Accounts;
+use crate::sandbox;
+use crate::store::{self, FirstRun, Store};
+use crate::upstreams::{Lookups, Upstream};
+
+/// Connections to providers that are kept, at least.
+const KEPT_CONNECTIONS: usize = 1024;
+/// Tries of one attempt: other keys and one repetition on a fresh connection.
+const TRIES_PER_ATTEMPT: usize = 4;
+
+/// Why the gateway did not start.
+#[derive(Debug)]
+pub struct BootError {
+    /// What to tell the operator.
+    pub message: String,
+    /// Whether the configuration has to change.
+    pub is_configuration: bool,
+}
+
+impl std::fmt::Display for BootError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for BootError {}
+
+fn failed(what: &str, error: impl std::fmt::Display) -> BootError {
+    BootError {
+        message: format!("{what}: {error}"),
+        is_configuration: false,
+    }
+}
+
+/// A gateway that listens.
+pub struct Running {
+    /// What its requests share.
+    pub house: Arc<House>,
+    /// The public listener.
+    pub public: SocketAddr,
+    /// The operator's listener.
+    pub admin: SocketAddr,
+    /// What the first start made.
+    pub first_run: Option<FirstRun>,
+    stop: watch::Sender<Stop>,
+    server: Option<JoinHandle<()>>,
+    organs: Option<Runtime>,
+    stop_organs: watch::Sender<bool>,
+}
+
+/// How a gateway is asked to stop.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Stop {
+    /// Not at all.
+    No,
+    /// Listeners close; what runs may end within the grace period.
+    Gracefully,
+    /// At once.
+    Now,
+}
+
+/// Starts a gateway.
+///
+/// Errors: the store cannot be opened, the catalogue is wrong, an address cannot be had.
+pub fn boot(
+    mut config: Config,
+    lines: impl FnOnce(&Metrics) -> std::io::Result<Lines>,
+) -> Result<Running, BootError> {
+    let organs = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("organs")
+        .enable_all()
+        .build()
+        .map_err(|error| failed("starting threads", error))?;
+    let metrics = Arc::new(Metrics::new().map_err(|error| failed("metrics", error))?);
+    let lines = Arc::new(lines(&metrics).map_err(|error| failed("starting the log", error))?);
+    let model = bind_sandbox(&mut config)?;
+    let settings = store::Settings::of(&config.store).map_err(|error| store_failed(&error))?;
+    let opened = organs
+        .block_on(Store::open(&settings))
+        .map_err(|error| store_failed(&error))?;
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    let first_run = organs
+        .block_on(store::first_run(&opened, model.is_some(), now_ms))
+        .map_err(|error| store_failed(&error))?;
+    let store = opened.store;
+    let accounts = organs
+        .block_on(Accounts::load(&store))
+        .map_err(|error| store_failed(&error))?;
+    let upstreams = upstreams(&config, &store)?;
+    let house = Arc::new(House {
+        settings: Settings::new(&config),
+        metrics,
+        lines,
+        accounts: accounts.clone(),
+        pepper: store.pepper().clone(),
+        routes: Choice::new(&config, Arc::clone(&upstreams))?,
+        begun: Instant::now(),
+        is_serving: AtomicBool::new(false),
+    });
+    let (stop_organs, stopped) = watch::channel(false);
+    organs.spawn(accounts.follow(store, stopped.clone()));
+    organs.spawn(run_organ(Lookups(upstreams), stopped.clone()));
+    if let Some(model) = model {
+        organs.spawn(run_organ(model, stopped));
+    }
+    let public = claim(config.listen.address, "listen.address")?;
+    let admin = claim(config.admin.address, "admin.address")?;
+    let (stop, asked) = watch::channel(Stop::No);
+    let server = start(&config, &house, public, admin, asked)?;
+    let running = Running {
+        house,
+        public,
+        admin,
+        first_run,
+        stop,
+        server: Some(server),
+        organs: Some(organs),
+        stop_organs,
+    };
+    running.wait_until_open()?;
+    Ok(running)
+}
+
+async fn run_organ(organ: impl BackgroundService + Sync, stop: watch::Receiver<bool>) {
+    organ.start(stop).await;
+}
+
+fn store_failed(error: &store::Error) -> BootError {
+    BootError {
+        message: format!("store: {error}"),
+        is_configuration: error.is_configuration(),
+    }
+}
+
+/// Takes a port for the model sandbox where one is configured, and points its provider at it.
+fn bind_sandbox(config: &mut Config) -> Result<Option<sandbox::Model>, BootError> {
+    let mut sandboxes = config
+        .providers
+        .iter_mut()
+        .filter(|provider| provider.kind == Kind::Sandbox);
+    let Some(first) = sandboxes.next() else {
+        return Ok(None);
+    };
+    let model = sandbox::Model::bind().map_err(|error| failed("the model sandbox", error))?;
+    first.base_url = model.base_url();
+    for other in sandboxes {
+        other.base_url = model.base_url();
+    }
+    Ok(Some(model))
+}
+
+fn upstreams(config: &Config, store: &Store) -> Result<Arc<[Arc<Upstream>]>, BootError> {
+    let key = store.pepper().mark();
+    let providers = config.providers.iter();
+    let upstreams: pingora::Result<Vec<_>> = providers
+        .map(|provider| Upstream::new(provider, &config.routing, &key).map(Arc::new))
+        .collect();
+    Ok(upstreams
+        .map_err(|error| failed("providers", error))?
+        .into())
+}
+
+/// Makes sure that an address is free, and chooses the port where it is 0.
+///
+/// Pingora binds later and would only log a failure.
+fn claim(address: SocketAddr, key: &str) -> Result<SocketAddr, BootError> {
+    let listener =
+        TcpListener::bind(address).map_err(|error| failed(&format!("{key} {address}"), error))?;
+    listener.local_addr().map_err(|error| failed(key, error))
+}
+
+fn start(
+    config: &Config,
+    house: &Arc<House>,
+    public: SocketAddr,
+    admin: SocketAddr,
+    asked: watch::Receiver<Stop>,
+) -> Result<JoinHandle<()>, BootError> {
+    let conf = ServerConf {
+        threads: config.server.threads,
+        upstream_keepalive_pool_size: KEPT_CONNECTIONS.max(config.limits.in_flight),
+        max_retries: config.routing.attempts as usize * TRIES_PER_ATTEMPT,
+        grace_period_seconds: Some(config.server.grace_period.as_secs()),
+        graceful_shutdown_timeout_seconds: Some(1),
+        ..ServerConf::default()
+    };
+    let mut server = Server::new_with_opt_and_conf(None, conf);
+    server.bootstrap();
+    let mut gateway = http_proxy_service(
+        &server.configuration,
+        Gateway {
+            house: Arc::clone(house),
+        },
+    );
+    let mut options = HttpServerOptions::default();
+    options.h2c = config.listen.http2;
+    if let Some(proxy) = gateway.app_logic_mut() {
+        proxy.server_options = Some(options);
+    }
+    gateway.add_tcp(&public.to_string());
+    server.add_service(gateway);
+    let mut operators = Service::new(
+        "admin".to_owned(),
+        HttpServer::new_app(Admin {
+            house: Arc::clone(house),
+        }),
+    );
+    operators.threads = Some(1);
+    operators.add_tcp(&admin.to_string());
+    server.add_service(operators);
+    std::thread::Builder::new()
+        .name("server".to_owned())
+        .spawn(move || {
+            let shutdown_signal = Box::new(Asked(tokio::sync::Mutex::new(asked)));
+            server.run(RunArgs { shutdown_signal });
+        })
+        .map_err(|error| failed("starting threads", error))
+}
+
+/// Hands what was asked of [`Running`] on to Pingora.
+struct Asked(tokio::sync::Mutex<watch::Receiver<Stop>>);
+
+#[async_trait]
+impl ShutdownSignalWatch for Asked {
+    async fn recv(&self) -> ShutdownSignal {
+        let mut asked = self.0.lock().await;
+        let stop = asked
+            .wait_for(|stop| *stop != Stop::No)
+            .await
+            .map_or(Stop::Now, |stop| *stop);
+        match stop {
+            Stop::Gracefully => ShutdownSignal::GracefulTerminate,
+            Stop::No | Stop::Now => ShutdownSignal::FastShutdown,
+        }
+    }
+}
+
+impl Running {
+    /// Asks it to stop.
+    pub fn stop(&self, stop: Stop) {
+        self.house.is_serving.store(false, Ordering::Relaxed);
+        self.stop.send_replace(stop);
+    }
+
+    /// Waits until both listeners take connections.
+    fn wait_until_open(&self) -> Result<(), BootError> {
+        for address in [self.public, self.admin] {
+            let reached = (0..500).any(|_| {
+                let is_open = std::net::TcpStream::connect(reachable(address)).is_ok();
+                if !is_open {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                is_open
+            });
+            if !reached {
+                return Err(failed(&address.to_string(), "the listener did not open"));
+            }
+        }
+        self.house.is_serving.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// An address of this machine at which a listener can be reached.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop(Stop::Now);
+        self.stop_organs.send_replace(true);
+        let (server, organs) = (self.server.take(), self.organs.take());
+        let (ended, wait) = mpsc::channel();
+        // Pingora's end may not be waited for without a limit: a test that fails must not hang.
+        std::thread::spawn(move || {
+            if let Some(server) = server {
+                _ = server.join();
+            }
+            if let Some(organs) = organs {
+                organs.shutdown_timeout(Duration::from_millis(200));
+            }
+            _ = ended.send(());
+        });
+        _ = wait.recv_timeout(Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,181 @@
+//! Which providers serve a request: the catalogue, the providers that are on, and what is known of their health.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use filters::chat::request::Request;
+use filters::fault::Fault;
+use filters::routing::Written;
+use filters::routing::capable::WireLimits;
+use filters::routing::catalog::Catalog;
+use filters::routing::health::{Health, Outcome};
+use filters::routing::plan::{Plan, Situation, plan};
+use filters::routing::resolve::resolve;
+use filters::routing::score::Weights;
+use filters::routing::sticky::Sticky;
+
+use crate::boot::BootError;
+use crate::config::{Config, Routing};
+use crate::upstreams::Upstream;
+
+/// See the module.
+pub struct Choice {
+    catalog: Catalog,
+    upstreams: HashMap<Arc<str>, Arc<Upstream>>,
+    names: Vec<Arc<str>>,
+    health: Health,
+    sticky: Sticky,
+    routing: Routing,
+}
+
+/// What of the client and the moment counts in a choice.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Whose request it is.
+    pub organization: &'a str,
+    /// Its session.
+    pub session: Option<&'a str>,
+    /// It wants no fallback.
+    pub no_fallback: bool,
+    /// The process's clock.
+    pub now_ms: u64,
+    /// The wall clock.
+    pub now_s: u64,
+}
+
+/// What was chosen.
+pub struct Chosen {
+    /// The attempts.
+    pub plan: Plan,
+    /// The provider named in the model string.
+    pub provider: Option<Box<str>>,
+    /// Under which key the session's provider is remembered.
+    pub seat: Option<u64>,
+}
+
+impl Choice {
+    /// The choice that a configuration leaves.
+    ///
+    /// Errors: the catalogue cannot be read, or holds problems: all of them.
+    pub fn new(config: &Config, upstreams: Arc<[Arc<Upstream>]>) -> Result<Self, BootError> {
+        let bad = |message: String| BootError {
+            message,
+            is_configuration: true,
+        };
+        let written = match &config.models.file {
+            Some(path) => read_catalog(path).map_err(bad)?,
+            None => Written::default(),
+        };
+        let by_name: HashMap<Arc<str>, Arc<Upstream>> = upstreams
+            .iter()
+            .map(|upstream| (Arc::clone(&upstream.name), Arc::clone(upstream)))
+            .collect();
+        let catalog = Catalog::check(written, |provider| by_name.contains_key(provider));
+        let catalog = catalog.map_err(|problems| bad(problems.join("\n")))?;
+        let ttl_ms = u64::try_from(config.routing.sticky_ttl.as_millis()).unwrap_or(u64::MAX);
+        Ok(Self {
+            health: Health::new(catalog.mappings()),
+            sticky: Sticky::new(ttl_ms),
+            names: upstreams
+                .iter()
+                .map(|upstream| Arc::clone(&upstream.name))
+                .collect(),
+            upstreams: by_name,
+            catalog,
+            routing: config.routing.clone(),
+        })
+    }
+
+    /// The provider of this name.
+    pub fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {
+        self.upstreams.get(name)
+    }
+
+    /// The catalogue.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// The attempts of a request.
+    ///
+    /// Errors: as `filters::routing` says: 400, 404, 410.
+    pub fn choose(&self, request: &Request, asked: &Asked<'_>) -> Result<Chosen, Fault> {
+        let providers: Vec<&str> = self.names.iter().map(|name| &**name).collect();
+        let resolved = resolve(
+            &request.model,
+            &self.catalog,
+            &providers,
+            &self.routing.auto,
+            asked.now_s,
+        )?;
+        let provider = resolved.provider.clone();
+        let seat = asked
+            .session
+            .map(|session| self.sticky.key(asked.organization, &request.model, session));
+        let weights = self.routing.weights;
+        let situation = Situation {
+            attempts: self.routing.attempts as usize,
+            weights: Weights {
+                price: weights.price,
+                uptime: weights.uptime,
+                throughput: weights.throughput,
+                latency: weights.latency,
+            },
+            exploration: self.routing.exploration,
+            random: (random(), random()),
+            health: &self.health,
+            now_ms: asked.now_ms,
+            preferred: seat.and_then(|seat| self.sticky.prefers(seat, asked.now_ms)),
+            has_session: seat.is_some(),
+            no_fallback: asked.no_fallback,
+        };
+        let wire = |name: &str| {
+            self.upstream(name)
+                .map_or(WIDEST, |upstream| upstream.limits)
+        };
+        let priority = |name: &str| {
+            self.upstream(name)
+                .map_or(1.0, |upstream| upstream.priority)
+        };
+        let plan = plan(request, resolved, &situation, wire, priority)?;
+        Ok(Chosen {
+            plan,
+            provider,
+            seat,
+        })
+    }
+
+    /// Remembers how an attempt ended.
+    pub fn record(&self, mapping: usize, outcome: Outcome, now_ms: u64) {
+        self.health.record(mapping, outcome, now_ms);
+    }
+
+    /// Remembers which mapping answered a session.
+    pub fn seat(&self, seat: u64, mapping: usize, now_ms: u64) {
+        self.sticky.answered(seat, mapping, now_ms);
+    }
+}
+
+/// The limits of a wire that has none.
+const WIDEST: WireLimits = WireLimits {
+    choices: 128,
+    streams_choices: true,
+    json_schema: true,
+    forced_tools: true,
+    reasoning_budget: true,
+};
+
+/// A random number of 0 to 1; 0.5 where the system has none to give.
+fn random() -> f64 {
+    getrandom::u32().map_or(0.5, |drawn| f64::from(drawn) / f64::from(u32::MAX))
+}
+
+/// The catalogue as written.
+///
+/// Errors: the file cannot be read or parsed; with its name and the place.
+pub fn read_catalog(path: &Path) -> Result<Written, String> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
+    toml::from_str(&text).map_err(|error| format!("{shown}: {error}"))
+}

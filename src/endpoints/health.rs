@@ -1,0 +1,129 @@
+//! `GET /`: whether the parts behind the gateway can be reached. Source: model-gateway 2.9, facts 1.18.
+
+use serde::Serialize;
+
+/// One part.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Part {
+    /// Whether it can be reached; true where it is not configured or its check was skipped.
+    pub connected: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    message: &'static str,
+    version: &'static str,
+    #[serde(rename = "clientIp")]
+    client_ip: Option<&'a str>,
+    #[serde(rename = "clientIpHeader")]
+    client_ip_header: &'a str,
+    health: Health,
+}
+
+#[derive(Serialize)]
+struct Health {
+    status: &'static str,
+    redis: Part,
+    database: Part,
+}
+
+/// Which checks the query leaves out: `skip=redis,database`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Skip {
+    /// Leave out Redis.
+    pub redis: bool,
+    /// Leave out the store.
+    pub database: bool,
+}
+
+impl Skip {
+    /// Reads a query. Names are trimmed and compared without case; unknown ones are ignored.
+    pub fn parse(query: &str) -> Self {
+        let mut skip = Self::default();
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        for (_, value) in pairs.filter(|(key, _)| *key == "skip") {
+            let value = value
+                .replace("%2C", ",")
+                .replace("%2c", ",")
+                .replace(['+', ' '], "");
+            for name in value.replace("%20", "").to_ascii_lowercase().split(',') {
+                skip.redis |= name == "redis";
+                skip.database |= name == "database";
+            }
+        }
+        skip
+    }
+}
+
+/// The status and body of the answer.
+pub fn answer(
+    client_ip: Option<&str>,
+    client_ip_header: &str,
+    redis: Part,
+    database: Part,
+) -> (u16, Vec<u8>) {
+    let is_well = redis.connected && database.connected;
+    let body = Body {
+        message: "Weirgate",
+        version: env!("CARGO_PKG_VERSION"),
+        client_ip,
+        client_ip_header,
+        health: Health {
+            status: if is_well { "healthy" } else { "unhealthy" },
+            redis,
+            database,
+        },
+    };
+    (
+        if is_well { 200 } else { 503 },
+        serde_json::to_vec(&body).unwrap_or_default(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn checks_are_left_out_by_name() {
+        assert_eq!(
+            Skip::parse("skip=redis,%20Database"),
+            Skip {
+                redis: true,
+                database: true
+            }
+        );
+        assert_eq!(
+            Skip::parse("a=b&skip=redis"),
+            Skip {
+                redis: true,
+                database: false
+            }
+        );
+        assert_eq!(Skip::parse("skip="), Skip::default());
+    }
+
+    #[test]
+    fn a_part_that_is_down_makes_it_a_503_of_the_same_shape() {
+        let down = Part {
+            connected: false,
+            error: Some("connection failed"),
+        };
+        let up = Part {
+            connected: true,
+            error: None,
+        };
+        let (status, body) = answer(None, "", up, down);
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(
+            (status, &body["health"]["status"]),
+            (503, &"unhealthy".into())
+        );
+        assert_eq!(body["health"]["database"]["error"], "connection failed");
+        assert!(body["clientIp"].is_null());
+    }
+}

@@ -1,0 +1,224 @@
+//! `GET /v1/models`: the catalogue as clients read it. Source: facts 1.16, model-gateway 2.1, 9.4.
+
+use filters::money::{Price, PriceSet};
+use filters::routing::catalog::{Capability, Catalog, Mapping, Model};
+use serde_json::{Map, Value, json};
+
+/// The query; only the value `true` counts.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Query {
+    /// List models that are no longer served.
+    pub include_deactivated: bool,
+    /// Leave out models that should no longer be used.
+    pub exclude_deprecated: bool,
+    /// One entry per provider, with the id `provider/model`.
+    pub mapped: bool,
+}
+
+impl Query {
+    /// Reads a query; unknown names are ignored.
+    pub fn parse(query: &str) -> Self {
+        let is = |name: &str| {
+            query
+                .split('&')
+                .any(|pair| pair.strip_prefix(name) == Some("=true"))
+        };
+        Self {
+            include_deactivated: is("include_deactivated"),
+            exclude_deprecated: is("exclude_deprecated"),
+            mapped: is("mapped"),
+        }
+    }
+}
+
+/// The body: `{"object":"list","data":[…]}`.
+pub fn answer(catalog: &Catalog, query: Query, now_s: u64) -> Vec<u8> {
+    let mut data = Vec::new();
+    for model in catalog.models() {
+        let listed: Vec<&Mapping> = model
+            .mappings
+            .iter()
+            .map(|mapping| &**mapping)
+            .filter(|mapping| query.include_deactivated || !mapping.is_retired(now_s))
+            .filter(|mapping| !query.exclude_deprecated || !mapping.is_deprecated(now_s))
+            .collect();
+        if query.mapped {
+            data.extend(listed.iter().map(|one| entry(model, &[one], true)));
+        } else if !listed.is_empty() {
+            data.push(entry(model, &listed, false));
+        }
+    }
+    serde_json::to_vec(&json!({ "object": "list", "data": data })).unwrap_or_default()
+}
+
+fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
+    let id = match mappings.first() {
+        Some(one) if is_mapped => format!("{}/{}", one.provider, model.id),
+        _ => model.id.to_string(),
+    };
+    let any = |capability| mappings.iter().any(|mapping| mapping.can(capability));
+    let cheapest = mappings
+        .iter()
+        .filter(|mapping| mapping.prices.is_some())
+        .min_by(|a, b| {
+            a.mean_price()
+                .unwrap_or(0.0)
+                .total_cmp(&b.mean_price().unwrap_or(0.0))
+        });
+    let mut inputs = vec!["text"];
+    if any(Capability::Vision) {
+        inputs.push("image");
+    }
+    if any(Capability::Audio) {
+        inputs.push("audio");
+    }
+    let prices = cheapest
+        .and_then(|mapping| mapping.prices)
+        .unwrap_or_default();
+    let mut entry = json!({
+        "id": id,
+        "object": "model",
+        "owned_by": model.family,
+        "name": model.name,
+        "display_name": model.name,
+        "created": model.created.unwrap_or(0),
+        "family": model.family,
+        "architecture": {
+            "input_modalities": inputs,
+            "output_modalities": ["text"],
+            "tokenizer": "GPT",
+        },
+        "providers": mappings.iter().map(|mapping| provider(mapping)).collect::<Vec<_>>(),
+        "pricing": pricing(&prices),
+        "context_length": mappings.iter().filter_map(|mapping| mapping.context_size).max(),
+        "max_output": mappings.iter().filter_map(|mapping| mapping.max_output).min(),
+        "supported_parameters": parameters(&any),
+        "json_output": any(Capability::JsonObject),
+        "structured_outputs": any(Capability::JsonSchema),
+        "free": mappings.iter().any(|mapping| mapping.is_free()),
+        "reasoning_efforts": union(mappings, |mapping| &mapping.reasoning_efforts),
+        "reasoning_modes": union(mappings, |mapping| &mapping.reasoning_modes),
+        "stability": "stable",
+    });
+    if let Some(entry) = entry.as_object_mut() {
+        if !model.aliases.is_empty() {
+            entry.insert("aliases".into(), json!(model.aliases));
+        }
+        if let Some(description) = &model.description {
+            entry.insert("description".into(), json!(description));
+        }
+        dates(entry, mappings);
+    }
+    entry
+}
+
+/// Deprecation and deactivation count for the model only where every provider has one; then the latest.
+fn dates(entry: &mut Map<String, Value>, mappings: &[&Mapping]) {
+    type Of = fn(&Mapping) -> Option<&filters::routing::Date>;
+    let keys: [(&str, Of); 2] = [
+        ("deprecated_at", |mapping| mapping.deprecated_at.as_ref()),
+        ("deactivated_at", |mapping| mapping.deactivated_at.as_ref()),
+    ];
+    for (key, of) in keys {
+        let all: Option<Vec<&str>> = mappings
+            .iter()
+            .map(|m| of(m).map(|date| date.0.as_str()))
+            .collect();
+        if let Some(latest) = all.and_then(|all| all.into_iter().max().map(str::to_owned)) {
+            entry.insert(key.into(), json!(format!("{latest}T00:00:00Z")));
+        }
+    }
+}
+
+fn provider(mapping: &Mapping) -> Value {
+    let mut entry = json!({
+        "providerId": mapping.provider,
+        "externalId": mapping.name,
+        "streaming": mapping.can(Capability::Streaming),
+        "vision": mapping.can(Capability::Vision),
+        "cancellation": mapping.can(Capability::Cancellation),
+        "tools": mapping.can(Capability::Tools),
+        "parallelToolCalls": mapping.can(Capability::ParallelTools),
+        "reasoning": mapping.reasons(),
+        "context_size": mapping.context_size,
+        "max_output": mapping.max_output,
+        "stability": "stable",
+    });
+    let Some(fields) = entry.as_object_mut() else {
+        return entry;
+    };
+    if let Some(prices) = &mapping.prices {
+        fields.insert("pricing".into(), pricing(prices));
+    }
+    let lists = [
+        ("reasoning_efforts", &mapping.reasoning_efforts),
+        ("reasoning_modes", &mapping.reasoning_modes),
+        ("service_tiers", &mapping.service_tiers),
+        ("regions", &mapping.regions),
+    ];
+    for (key, list) in lists {
+        if !list.is_empty() {
+            fields.insert(key.into(), json!(list));
+        }
+    }
+    entry
+}
+
+/// Per token, as decimal strings; what has no price is "0".
+fn pricing(prices: &PriceSet) -> Value {
+    let cached = prices
+        .cached_input
+        .map_or_else(|| "0".to_owned(), Price::of_one);
+    let written = prices
+        .cache_write
+        .map_or_else(|| "0".to_owned(), Price::of_one);
+    let written_1h = prices
+        .cache_write_1h
+        .map_or_else(|| "0".to_owned(), Price::of_one);
+    json!({
+        "prompt": prices.input.of_one(),
+        "completion": prices.output.of_one(),
+        "image": "0",
+        "request": prices.request.of_one(),
+        "input_cache_read": cached,
+        "input_cache_write": written,
+        "input_cache_write_1h": written_1h,
+        "web_search": prices.web_search.of_one(),
+        "internal_reasoning": "0",
+    })
+}
+
+fn parameters(any: &impl Fn(Capability) -> bool) -> Vec<&'static str> {
+    let mut parameters = vec![
+        "temperature",
+        "max_tokens",
+        "top_p",
+        "frequency_penalty",
+        "presence_penalty",
+    ];
+    let by_capability = [
+        (Capability::JsonObject, "response_format"),
+        (Capability::Tools, "tools"),
+        (Capability::Tools, "tool_choice"),
+        (Capability::Reasoning, "reasoning"),
+        (Capability::Verbosity, "verbosity"),
+        (Capability::N, "n"),
+    ];
+    parameters.extend(
+        by_capability
+            .iter()
+            .filter(|(needs, _)| any(*needs))
+            .map(|(_, name)| *name),
+    );
+    parameters
+}
+
+fn union<'a>(mappings: &[&'a Mapping], of: impl Fn(&'a Mapping) -> &'a [Box<str>]) -> Vec<&'a str> {
+    let mut words: Vec<&str> = Vec::new();
+    for word in mappings.iter().flat_map(|mapping| of(mapping)) {
+        if !words.contains(&&**word) {
+            words.push(word);
+        }
+    }
+    words
+}

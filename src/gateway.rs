@@ -1,0 +1,130 @@
+//! Pingora's hooks in the order in which it calls them, each handing on to the journey.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::upstreams::peer::HttpPeer;
+use pingora::{Error, Result};
+use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
+
+use crate::attempt::{fail, receive, send};
+use crate::house::House;
+use crate::request;
+use crate::request::context::Context;
+
+/// The gateway.
+pub struct Gateway {
+    /// What all requests share.
+    pub house: Arc<House>,
+}
+
+#[async_trait]
+impl ProxyHttp for Gateway {
+    type CTX = Context;
+
+    fn new_ctx(&self) -> Context {
+        Context::new(&self.house)
+    }
+
+    async fn early_request_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<()> {
+        request::begin(session, ctx)
+    }
+
+    async fn request_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<bool> {
+        request::run(&self.house, session, ctx).await
+    }
+
+    async fn upstream_peer(&self, _: &mut Session, ctx: &mut Context) -> Result<Box<HttpPeer>> {
+        send::peer(&self.house, ctx).await
+    }
+
+    fn fail_to_connect(
+        &self,
+        _: &mut Session,
+        _: &HttpPeer,
+        ctx: &mut Context,
+        error: Box<Error>,
+    ) -> Box<Error> {
+        fail::connect(&self.house, ctx, error)
+    }
+
+    async fn upstream_request_filter(
+        &self,
+        _: &mut Session,
+        head: &mut RequestHeader,
+        ctx: &mut Context,
+    ) -> Result<()> {
+        send::head(ctx, head)
+    }
+
+    async fn upstream_response_filter(
+        &self,
+        _: &mut Session,
+        head: &mut ResponseHeader,
+        ctx: &mut Context,
+    ) -> Result<()> {
+        receive::status(ctx, head)
+    }
+
+    async fn response_filter(
+        &self,
+        _: &mut Session,
+        head: &mut ResponseHeader,
+        ctx: &mut Context,
+    ) -> Result<()> {
+        receive::head(ctx, head)
+    }
+
+    fn response_body_filter(
+        &self,
+        _: &mut Session,
+        body: &mut Option<Bytes>,
+        is_end: bool,
+        ctx: &mut Context,
+    ) -> Result<Option<Duration>> {
+        receive::body(ctx, body, is_end).map(|()| None)
+    }
+
+    fn error_while_proxy(
+        &self,
+        _: &HttpPeer,
+        _: &mut Session,
+        error: Box<Error>,
+        ctx: &mut Context,
+        was_reused: bool,
+    ) -> Box<Error> {
+        fail::midway(&self.house, ctx, error, was_reused)
+    }
+
+    async fn fail_to_proxy(
+        &self,
+        session: &mut Session,
+        error: &Error,
+        ctx: &mut Context,
+    ) -> FailToProxy {
+        fail::report(session, error, ctx).await
+    }
+
+    async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut Context) {
+        request::finish::finish(&self.house, session, error, ctx);
+    }
+
+    // The request's one line tells what happened; Pingora's own lines would say it again, with addresses.
+
+    fn suppress_error_log(&self, _: &Session, _: &Context, _: &Error) -> bool {
+        true
+    }
+
+    fn suppress_proxy_warn_log(
+        &self,
+        _: &Session,
+        _: &Context,
+        _: &Error,
+        _: ProxyWarnLogContext,
+    ) -> bool {
+        true
+    }
+}

@@ -1,0 +1,193 @@
+//! What all requests share: settings, snapshots, organs. Built once by [`crate::boot`].
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use filters::auth::Pepper;
+use filters::routing::health::Outcome;
+use http::HeaderName;
+use tokio::time::Instant;
+
+use crate::attempt::{Call, Step};
+use crate::choice::Choice;
+use crate::config::{Cidr, Config};
+use crate::endpoints::health::{self, Part, Skip};
+use crate::endpoints::models;
+use crate::log::Lines;
+use crate::metrics::Metrics;
+use crate::refresh::Accounts;
+use crate::request::watch::Patience;
+
+/// How old the store's last word may be before it counts as unreachable.
+const STORE_SILENCE: Duration = Duration::from_secs(5);
+
+/// See the module.
+pub struct House {
+    /// What the configuration says, in the form the request path reads it.
+    pub settings: Settings,
+    /// All metrics.
+    pub metrics: Arc<Metrics>,
+    /// Access lines.
+    pub lines: Arc<Lines>,
+    /// Who may call.
+    pub accounts: Accounts,
+    /// Under which keys are hashed.
+    pub pepper: Pepper,
+    /// Catalogue, providers and what is known of their health.
+    pub routes: Choice,
+    /// The start of the process's own clock.
+    pub begun: Instant,
+    /// Whether the process takes requests: set once everything is loaded, cleared when it stops.
+    pub is_serving: AtomicBool,
+}
+
+/// What the configuration says, in the form the request path reads it.
+pub struct Settings {
+    /// The most bytes of a chat request.
+    pub chat_body_bytes: usize,
+    /// Whether `/v1/models` needs a key.
+    pub models_require_key: bool,
+    /// Whether each request writes a line.
+    pub access_log: bool,
+    /// Where the client's address comes from.
+    pub client_ip: ClientIp,
+    stream: Patience,
+    whole: Patience,
+}
+
+/// Where the client's address comes from.
+pub struct ClientIp {
+    /// The header; none: the socket.
+    pub header: Option<HeaderName>,
+    /// Who may send it.
+    pub trusted_proxies: Vec<Cidr>,
+}
+
+impl Settings {
+    /// The settings of a configuration.
+    pub fn new(config: &Config) -> Self {
+        let routing = &config.routing;
+        let stream = Patience {
+            first_event: routing.first_event_timeout,
+            idle: routing.idle_timeout,
+            attempt: routing.stream_total_timeout,
+            request: routing.deadline,
+            keepalive: routing.keepalive,
+        };
+        Self {
+            chat_body_bytes: config.limits.body_bytes.chat,
+            models_require_key: config.models.require_key,
+            access_log: config.log.access,
+            client_ip: ClientIp {
+                header: config.listen.client_ip_header.clone(),
+                trusted_proxies: config.listen.trusted_proxies.clone(),
+            },
+            stream,
+            whole: Patience {
+                attempt: routing.total_timeout,
+                ..stream
+            },
+        }
+    }
+
+    /// How long a call may take.
+    pub fn patience(&self, is_stream: bool) -> Patience {
+        if is_stream { self.stream } else { self.whole }
+    }
+}
+
+impl House {
+    /// Milliseconds of the process's own clock, which never goes back.
+    pub fn now_ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Seconds of the wall clock.
+    pub fn unix_s(&self) -> u64 {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs())
+    }
+
+    /// Milliseconds of the wall clock.
+    pub fn unix_ms(&self) -> i64 {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// Whether the process takes requests. Never depends on providers.
+    pub fn is_ready(&self) -> bool {
+        self.is_serving.load(Ordering::Relaxed)
+    }
+
+    /// Status and body of `GET /`. Costs no query: the snapshot's refresh asks the store four times a second.
+    pub fn health(&self, client: Option<IpAddr>, query: Option<&str>) -> (u16, Vec<u8>) {
+        let skip = Skip::parse(query.unwrap_or_default());
+        let up = Part {
+            connected: true,
+            error: None,
+        };
+        let is_silent = !skip.database && self.accounts.age() > STORE_SILENCE;
+        let down = Part {
+            connected: false,
+            error: Some("the store does not answer"),
+        };
+        let client = client.map(|client| client.to_string());
+        let header = self
+            .settings
+            .client_ip
+            .header
+            .as_ref()
+            .map_or("", HeaderName::as_str);
+        // No Redis is configured yet, so there is none to reach.
+        health::answer(
+            client.as_deref(),
+            header,
+            up.clone(),
+            if is_silent { down } else { up },
+        )
+    }
+
+    /// The body of `GET /v1/models`.
+    pub fn listing(&self, query: models::Query) -> Vec<u8> {
+        models::answer(self.routes.catalog(), query, self.unix_s())
+    }
+
+    /// Remembers that the running attempt answered, and the session's provider.
+    pub fn learn_success(&self, call: &Call) {
+        let Some(step) = call.step() else { return };
+        let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
+        let first = call.first_content.unwrap_or_else(Instant::now);
+        let streamed_s = first.elapsed().as_secs_f64();
+        let tokens = call
+            .settled
+            .as_ref()
+            .map_or(0, |settled| settled.usage.completion);
+        let has_rate = call.request.stream && streamed_s > 0.05 && tokens > 1;
+        let outcome = Outcome::Answered {
+            latency_ms: ms(first.duration_since(call.attempt_started)),
+            throughput: has_rate.then(|| tokens as f64 / streamed_s),
+        };
+        let now_ms = self.now_ms();
+        self.routes.record(step.mapping.index, outcome, now_ms);
+        if let Some(seat) = call.seat {
+            self.routes.seat(seat, step.mapping.index, now_ms);
+        }
+        if let Some(record) = call.attempted.last() {
+            self.metrics.attempt(record, self.model_label(step));
+        }
+    }
+
+    /// The model's label in metrics: bounded, because ids that are not in the catalogue are all `other`.
+    pub fn model_label<'a>(&self, step: &'a Step) -> &'a str {
+        if step.mapping.index == usize::MAX {
+            "other"
+        } else {
+            &step.model.id
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The only place that writes a response of our own.
+//!
+//! Endpoints answer with an [`Answer`] as a value; faults become one here. Every response carries the request's
+//! id twice, because clients of both conventions look for it under their own name.
+
+use bytes::Bytes;
+use filters::fault::Fault;
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use pingora::Result;
+use pingora::http::ResponseHeader;
+use pingora::protocols::http::HttpTask;
+use pingora_proxy::Session;
+
+/// A response of our own.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// Headers beside the ids, length and type.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// A JSON text.
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// A 200 with this JSON text.
+    pub fn json(body: impl Into<Bytes>) -> Self {
+        Self {
+            status: 200,
+            headers: Vec::new(),
+            body: body.into(),
+        }
+    }
+}
+
+impl From<&Fault> for Answer {
+    fn from(fault: &Fault) -> Self {
+        let mut headers = Vec::new();
+        if !fault.is_retryable() {
+            headers.push((SHOULD_RETRY, HeaderValue::from_static("false")));
+        }
+        if let Some(seconds) = fault.retry_after_s {
+            headers.push((header::RETRY_AFTER, HeaderValue::from(seconds)));
+            headers.push((RETRY_AFTER_MS, HeaderValue::from(u64::from(seconds) * 1000)));
+        }
+        if fault.status() == 401 {
+            headers.push((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        }
+        Self {
+            status: fault.status(),
+            headers,
+            body: fault.compatible_body().into(),
+        }
+    }
+}
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const OTHER_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Writes `answer` whole.
+pub async fn send(session: &mut Session, answer: &Answer, request_id: &str) -> Result<()> {
+    let mut head = head(answer.status, request_id)?;
+    for (name, value) in &answer.headers {
+        head.insert_header(name.clone(), value.clone())?;
+    }
+    let has_body = session.req_header().method != http::Method::HEAD && !answer.body.is_empty();
+    if !answer.body.is_empty() {
+        head.insert_header(header::CONTENT_TYPE, "application/json")?;
+    }
+    head.insert_header(header::CONTENT_LENGTH, answer.body.len())?;
+    session
+        .write_response_header(Box::new(head), !has_body)
+        .await?;
+    if has_body {
+        session
+            .write_response_body(Some(answer.body.clone()), true)
+            .await?;
+    }
+    Ok(())
+}
+
+/// The head of an event stream.
+pub fn stream_head(request_id: &str, is_chunked: bool) -> Result<ResponseHeader> {
+    let mut head = head(200, request_id)?;
+    head.insert_header(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")?;
+    head.insert_header(header::CACHE_CONTROL, "no-cache")?;
+    head.insert_header(ACCEL_BUFFERING, "no")?;
+    if is_chunked {
+        head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
+    }
+    Ok(head)
+}
+
+/// The head of a whole reply whose length is not known yet; see [`give_length`].
+pub fn whole_head(request_id: &str, is_chunked: bool) -> Result<ResponseHeader> {
+    let mut head = head(200, request_id)?;
+    head.insert_header(header::CONTENT_TYPE, "application/json")?;
+    if is_chunked {
+        head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
+    }
+    Ok(head)
+}
+
+/// Where `tasks` are a head and a whole body, puts the length into the head in place of chunking.
+pub fn give_length(tasks: &mut [HttpTask]) {
+    if !tasks.last().is_some_and(HttpTask::is_end) {
+        return;
+    }
+    let length = tasks
+        .iter()
+        .map(|task| match task {
+            HttpTask::Body(Some(body), _) => body.len(),
+            _ => 0,
+        })
+        .sum::<usize>();
+    if let Some(HttpTask::Header(head, _)) = tasks.first_mut() {
+        head.remove_header(&header::TRANSFER_ENCODING);
+        // A number always makes a header.
+        _ = head.insert_header(header::CONTENT_LENGTH, length);
+    }
+}
+
+fn head(status: u16, request_id: &str) -> Result<ResponseHeader> {
+    // 529 is no status of the registry, but the one the contract names.
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut head = ResponseHeader::build(status, Some(8))?;
+    head.insert_header(REQUEST_ID, request_id)?;
+    head.insert_header(OTHER_REQUEST_ID, request_id)?;
+    Ok(head)
+}

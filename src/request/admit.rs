@@ -1,0 +1,89 @@
+//! Who calls, from where, and whether the head may pass at all.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use filters::auth::{self, Caller};
+use filters::fault::{Fault, Kind};
+use http::{HeaderMap, header};
+use pingora::http::RequestHeader;
+use pingora_proxy::Session;
+
+use crate::house::House;
+use crate::routes::{Access, Row};
+
+/// Strict framing: what another parser might read otherwise is refused.
+///
+/// Source: threats 4, 5 and the baseline 4.10. Errors: 400.
+pub fn frame(head: &RequestHeader) -> Result<(), Fault> {
+    let bad = |message: &'static str| Err(Fault::new(Kind::Invalid, message));
+    let headers = &head.headers;
+    let codings = headers.get_all(header::TRANSFER_ENCODING);
+    let is_chunked = codings.iter().count() > 0;
+    if is_chunked && headers.contains_key(header::CONTENT_LENGTH) {
+        return bad("`Content-Length` and `Transfer-Encoding` exclude each other");
+    }
+    if codings
+        .iter()
+        .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+    {
+        return bad("`Transfer-Encoding` may only be `chunked`");
+    }
+    let has_authority = headers.contains_key(header::HOST) || head.uri.authority().is_some();
+    if head.version == http::Version::HTTP_11 && !has_authority {
+        return bad("`Host` is missing");
+    }
+    Ok(())
+}
+
+/// The caller whom the row lets in; `None` where it asks for nobody.
+///
+/// Errors: 400, 401, 410 as `filters::auth` says.
+pub fn admit(house: &House, row: &Row, headers: &HeaderMap) -> Result<Option<Arc<Caller>>, Fault> {
+    let needs_key = match row.access {
+        Access::Open => false,
+        Access::Key => true,
+        Access::KeyIfRequired => house.settings.models_require_key,
+    };
+    if !needs_key {
+        return Ok(None);
+    }
+    let accounts = house.accounts.current();
+    Ok(Some(auth::admit(
+        headers,
+        &accounts,
+        &house.pepper,
+        house.unix_ms(),
+    )?))
+}
+
+/// The client's address: the socket's, or what `listen.client_ip_header` says where a trusted proxy sent it.
+///
+/// Of a list the last address that no trusted proxy has is the client's.
+pub fn client_ip(house: &House, session: &Session) -> Option<IpAddr> {
+    let socket = session.client_addr()?.as_inet()?.ip();
+    let listen = &house.settings.client_ip;
+    let is_trusted = |ip: IpAddr| {
+        listen
+            .trusted_proxies
+            .iter()
+            .any(|block| block.contains(ip))
+    };
+    let Some(name) = listen.header.as_ref().filter(|_| is_trusted(socket)) else {
+        return Some(socket);
+    };
+    let values = session.req_header().headers.get_all(name);
+    let listed: Vec<IpAddr> = values
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|ip| ip.trim().parse().ok())
+        .collect();
+    listed
+        .iter()
+        .rev()
+        .find(|ip| !is_trusted(**ip))
+        .or(listed.first())
+        .copied()
+        .or(Some(socket))
+}

@@ -1,0 +1,361 @@
+//! The client's session as an attempt sees it: Pingora's own loop runs every attempt, and the client sees none
+//! that fails.
+//!
+//! Pingora asks its downstream session for the request's body, writes the answer to it and waits on it while
+//! the provider is silent. [`Held`] decorates the real session at exactly these points: it replays the body of
+//! the current attempt from slices, keeps the head back until there is content, and keeps time. Everything else
+//! is passed on. Whoever drops it finds the real session in the [`Slot`] again, so that connections are reused.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::HeaderMap;
+use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::protocols::Digest;
+use pingora::protocols::http::custom::CustomMessageWrite;
+use pingora::protocols::http::custom::server::Session as CustomSession;
+use pingora::protocols::http::{HttpTask, ServerSession};
+use pingora::protocols::l4::socket::SocketAddr;
+use pingora::{Error, ErrorType, Result};
+use tokio::time::{Instant, Sleep};
+
+use super::watch::{Stage, Wake, Watch};
+use crate::reply;
+
+/// What an error of ours inside the session is called; the reason lies in the [`Watch`].
+pub const GIVEN_UP: ErrorType = ErrorType::Custom("attempt given up");
+
+/// Where the real session is found again.
+pub type Slot = Arc<Mutex<Option<Box<ServerSession>>>>;
+
+/// The decorated session.
+pub struct Held {
+    inner: Option<Box<ServerSession>>,
+    slot: Slot,
+    watch: Arc<Watch>,
+    head: Option<Box<ResponseHeader>>,
+    /// The head that goes out with the first keepalive comment.
+    own_head: Option<Box<ResponseHeader>>,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Held {
+    /// Puts `session` behind a held one; `own_head` is for keepalives before the provider's first event.
+    pub fn wrap(
+        session: &mut pingora_proxy::Session,
+        watch: Arc<Watch>,
+        own_head: ResponseHeader,
+    ) -> Slot {
+        let slot = Slot::default();
+        let inner = std::mem::replace(&mut session.downstream_session, placeholder());
+        let held = Self {
+            inner: Some(inner),
+            slot: Arc::clone(&slot),
+            sleep: Box::pin(tokio::time::sleep_until(watch.next_wake().0)),
+            watch,
+            head: None,
+            own_head: Some(Box::new(own_head)),
+        };
+        *session.downstream_session = ServerSession::new_custom(Box::new(held));
+        slot
+    }
+
+    /// Puts the real session back. Does nothing where it has been put back already.
+    pub fn unwrap(session: &mut pingora_proxy::Session, slot: &Slot) {
+        if !session.downstream_session.is_custom() {
+            return;
+        }
+        drop(std::mem::replace(
+            &mut session.downstream_session,
+            placeholder(),
+        ));
+        let inner = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(inner) = inner {
+            session.downstream_session = inner;
+        }
+    }
+
+    fn inner(&self) -> &ServerSession {
+        #[expect(clippy::expect_used, reason = "only Drop takes it")]
+        self.inner
+            .as_deref()
+            .expect("the real session is there until the held one is dropped")
+    }
+
+    fn inner_mut(&mut self) -> &mut ServerSession {
+        #[expect(clippy::expect_used, reason = "only Drop takes it")]
+        self.inner
+            .as_deref_mut()
+            .expect("the real session is there until the held one is dropped")
+    }
+
+    /// Finishes writing a keepalive that a provider's event interrupted.
+    async fn flush(&mut self) -> Result<()> {
+        while self.inner().has_pending_downstream_proxy_tasks() {
+            self.inner_mut().write_downstream_proxy_tasks().await?;
+        }
+        Ok(())
+    }
+
+    /// Queues a comment, behind our own head where none has gone out yet, and writes what can be written.
+    ///
+    /// Only HTTP/1 can queue; there a write that is cut short goes on at the next call.
+    async fn keepalive(&mut self) -> Result<()> {
+        let comment = Bytes::from_static(b": keepalive\n\n");
+        self.watch.wrote(Instant::now());
+        let head = self.own_head.take().filter(|_| !self.watch.is_head_sent());
+        self.watch.sent_head();
+        if matches!(self.inner(), ServerSession::H1(_)) {
+            let inner = self.inner_mut();
+            inner.set_proxy_tasks_enabled(true);
+            if let Some(head) = head {
+                inner.send_downstream_proxy_task(HttpTask::Header(head, false));
+            }
+            inner.send_downstream_proxy_task(HttpTask::Body(Some(comment), false));
+            return self.flush().await;
+        }
+        if let Some(head) = head {
+            self.inner_mut().write_response_header(head).await?;
+        }
+        self.inner_mut().write_response_body(comment, false).await
+    }
+
+    /// Lets through what may go out of `tasks`.
+    fn release(&mut self, tasks: Vec<HttpTask>) -> (Vec<HttpTask>, Option<Box<Error>>) {
+        let mut out = Vec::with_capacity(tasks.len() + 1);
+        for task in tasks {
+            match task {
+                HttpTask::Header(head, is_end) => {
+                    if !head.status.is_informational() && !self.watch.is_head_sent() {
+                        self.head = Some(head);
+                    }
+                    if is_end {
+                        return (out, Some(empty()));
+                    }
+                }
+                HttpTask::Body(Some(body), is_end) if !body.is_empty() => {
+                    self.release_head(&mut out);
+                    out.push(HttpTask::Body(Some(body), is_end));
+                }
+                HttpTask::Failed(error) => return (out, Some(error)),
+                task if self.watch.is_head_sent() => out.push(task),
+                task if task.is_end() => return (out, Some(empty())),
+                _ => {}
+            }
+        }
+        (out, None)
+    }
+
+    fn release_head(&mut self, out: &mut Vec<HttpTask>) {
+        self.own_head = None;
+        if let Some(head) = self.head.take().filter(|_| !self.watch.is_head_sent()) {
+            self.watch.sent_head();
+            out.push(HttpTask::Header(head, false));
+        }
+    }
+}
+
+/// An answer that ended before it began.
+fn empty() -> Box<Error> {
+    let mut error = Error::explain(GIVEN_UP, "the answer is empty").into_up();
+    error.set_retry(true);
+    error
+}
+
+fn placeholder() -> Box<ServerSession> {
+    Box::new(ServerSession::new_custom(Box::new(())))
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = self.inner.take();
+    }
+}
+
+#[async_trait]
+impl CustomSession for Held {
+    // The request's body: that of the current attempt, in slices, as often as it is asked for.
+
+    fn is_body_done(&mut self) -> bool {
+        self.watch.is_body_done()
+    }
+    fn is_body_empty(&mut self) -> bool {
+        self.watch.first_piece().is_none()
+    }
+    fn get_retry_buffer(&self) -> Option<Bytes> {
+        self.watch.first_piece()
+    }
+    fn enable_retry_buffering(&mut self) {}
+    fn retry_buffer_truncated(&self) -> bool {
+        false
+    }
+    async fn read_body_bytes(&mut self) -> Result<Option<Bytes>> {
+        Ok(None)
+    }
+    async fn drain_request_body(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn read_body_or_idle(&mut self, no_body_expected: bool) -> Result<Option<Bytes>> {
+        if !no_body_expected && let Some(piece) = self.watch.next_piece() {
+            return Ok(Some(piece));
+        }
+        loop {
+            let (at, wake) = self.watch.next_wake();
+            // The timer is only ever set anew when it has fired or must fire sooner: an event moves the
+            // deadline back, and resetting a timer for each of them costs more than waking up once too often.
+            if at < self.sleep.deadline() || self.sleep.is_elapsed() {
+                self.sleep.as_mut().reset(at);
+            }
+            let Self {
+                inner: Some(inner),
+                sleep,
+                ..
+            } = self
+            else {
+                return Ok(None);
+            };
+            tokio::select! {
+                biased;
+                gone = inner.read_body_or_idle(true) => return gone,
+                () = sleep.as_mut() => {}
+            }
+            if Instant::now() < at {
+                continue;
+            }
+            match wake {
+                Wake::Keepalive => self.keepalive().await?,
+                Wake::Finish => return Error::e_explain(GIVEN_UP, "the answer is complete"),
+                Wake::GiveUp => {
+                    self.watch.fail(Watch::timed_out());
+                    return Error::e_explain(GIVEN_UP, "the provider took too long");
+                }
+            }
+        }
+    }
+
+    // The answer: nothing goes out before there is content.
+
+    fn response_written(&self) -> Option<&ResponseHeader> {
+        let written = self.inner().response_written();
+        written.filter(|head| !head.status.is_informational())
+    }
+
+    async fn response_duplex_vec(&mut self, tasks: Vec<HttpTask>) -> Result<bool> {
+        self.flush().await?;
+        let was_sent = self.watch.is_head_sent();
+        let (mut out, error) = self.release(tasks);
+        let mut is_done = false;
+        if !out.is_empty() {
+            if self.watch.stage() == Stage::Held {
+                self.watch.advance(Stage::Committed);
+            }
+            if !was_sent && error.is_none() {
+                reply::give_length(&mut out);
+            }
+            self.watch.wrote(Instant::now());
+            is_done = self.inner_mut().response_duplex_vec(out).await?;
+        }
+        error.map_or(Ok(is_done), Err)
+    }
+
+    // All else is the real session's.
+
+    fn req_header(&self) -> &RequestHeader {
+        self.inner().req_header()
+    }
+    fn req_header_mut(&mut self) -> &mut RequestHeader {
+        self.inner_mut().req_header_mut()
+    }
+    async fn write_response_header(&mut self, head: Box<ResponseHeader>, _end: bool) -> Result<()> {
+        self.inner_mut().write_response_header(head).await
+    }
+    async fn write_response_header_ref(&mut self, head: &ResponseHeader, _end: bool) -> Result<()> {
+        self.inner_mut().write_response_header_ref(head).await
+    }
+    async fn write_body(&mut self, data: Bytes, end: bool) -> Result<()> {
+        self.inner_mut().write_response_body(data, end).await
+    }
+    async fn write_trailers(&mut self, trailers: HeaderMap) -> Result<()> {
+        self.inner_mut().write_response_trailers(trailers).await
+    }
+    fn set_read_timeout(&mut self, timeout: Option<Duration>) {
+        self.inner_mut().set_read_timeout(timeout);
+    }
+    fn get_read_timeout(&self) -> Option<Duration> {
+        self.inner().get_read_timeout()
+    }
+    fn set_write_timeout(&mut self, timeout: Option<Duration>) {
+        self.inner_mut().set_write_timeout(timeout);
+    }
+    fn get_write_timeout(&self) -> Option<Duration> {
+        self.inner().get_write_timeout()
+    }
+    fn set_total_drain_timeout(&mut self, timeout: Option<Duration>) {
+        self.inner_mut().set_total_drain_timeout(timeout);
+    }
+    fn get_total_drain_timeout(&self) -> Option<Duration> {
+        self.inner().get_total_drain_timeout()
+    }
+    fn request_summary(&self) -> String {
+        self.inner().request_summary()
+    }
+    async fn shutdown(&mut self, _code: u32, _ctx: &str) {
+        self.inner_mut().shutdown().await;
+    }
+    async fn finish(&mut self) -> Result<()> {
+        if self.watch.is_head_sent() {
+            self.inner_mut().finish_body().await
+        } else {
+            Ok(())
+        }
+    }
+    fn body_bytes_sent(&self) -> usize {
+        self.inner().body_bytes_sent()
+    }
+    fn body_bytes_read(&self) -> usize {
+        self.inner().body_bytes_read()
+    }
+    fn digest(&self) -> Option<&Digest> {
+        self.inner().digest()
+    }
+    fn digest_mut(&mut self) -> Option<&mut Digest> {
+        self.inner_mut().digest_mut()
+    }
+    fn client_addr(&self) -> Option<&SocketAddr> {
+        self.inner().client_addr()
+    }
+    fn server_addr(&self) -> Option<&SocketAddr> {
+        self.inner().server_addr()
+    }
+    fn pseudo_raw_h1_request_header(&self) -> Bytes {
+        Bytes::new()
+    }
+    async fn finish_custom(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn take_custom_message_reader(
+        &mut self,
+    ) -> Option<Box<dyn futures::Stream<Item = Result<Bytes>> + Unpin + Send + Sync + 'static>>
+    {
+        None
+    }
+    fn restore_custom_message_reader(
+        &mut self,
+        _reader: Box<dyn futures::Stream<Item = Result<Bytes>> + Unpin + Send + Sync + 'static>,
+    ) -> Result<()> {
+        Ok(())
+    }
+    fn take_custom_message_writer(&mut self) -> Option<Box<dyn CustomMessageWrite>> {
+        None
+    }
+    fn restore_custom_message_writer(
+        &mut self,
+        _writer: Box<dyn CustomMessageWrite>,
+    ) -> Result<()> {
+        Ok(())
+    }
+}

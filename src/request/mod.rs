@@ -1,0 +1,118 @@
+//! The client's side of a request: the story from its head to the attempts, and its end.
+//!
+//! [`begin`] names the request, [`run`] tells the story, [`finish`] writes its one line. Nothing is decided
+//! here that is not decided in `filters`.
+
+pub mod admit;
+pub mod context;
+pub mod finish;
+pub mod held;
+pub mod plan;
+pub mod read;
+pub mod watch;
+
+use std::sync::Arc;
+
+use filters::fault::Fault;
+use pingora::Result;
+use pingora_proxy::Session;
+
+use self::context::Context;
+use self::held::Held;
+use crate::endpoints::{health, models};
+use crate::house::House;
+use crate::reply::{self, Answer};
+use crate::routes::{self, Answers};
+
+/// How long an idle client connection is kept, in seconds.
+const KEEPALIVE_S: u64 = 75;
+
+/// Names the request and bounds what its connection may do.
+///
+/// Errors: none today; the hook may fail.
+pub fn begin(session: &mut Session, ctx: &mut Context) -> Result<()> {
+    session.set_keepalive(Some(KEEPALIVE_S));
+    session.set_read_timeout(Some(read::IDLE));
+    session.set_write_timeout(Some(read::STALL));
+    let head = session.req_header();
+    ctx.is_http1_1 = head.version == http::Version::HTTP_11;
+    ctx.take_request_id(&head.headers);
+    Ok(())
+}
+
+/// The story of a request; answers whether it has been answered.
+///
+/// Errors: the client's connection broke.
+pub async fn run(house: &Arc<House>, session: &mut Session, ctx: &mut Context) -> Result<bool> {
+    let answer = match go(house, session, ctx).await {
+        Ok(Some(answer)) => answer,
+        Ok(None) => return Ok(false),
+        Err(fault) => {
+            let answer = Answer::from(&fault);
+            if !session.is_body_done() {
+                // What is left of the body is not worth reading.
+                session.set_keepalive(None);
+            }
+            ctx.fault = Some(fault);
+            answer
+        }
+    };
+    ctx.status = answer.status;
+    reply::send(session, &answer, &ctx.request_id).await?;
+    Ok(true)
+}
+
+/// Where the request goes, who sends it, what it says, and who answers; `None`: a provider does.
+async fn go(
+    house: &Arc<House>,
+    session: &mut Session,
+    ctx: &mut Context,
+) -> Result<Option<Answer>, Fault> {
+    let head = session.req_header();
+    admit::frame(head)?;
+    let row = routes::find(&head.method, head.uri.path())?;
+    ctx.row = Some(row);
+    ctx.caller = admit::admit(house, row, &head.headers)?;
+    match row.answers {
+        Answers::Health => {
+            let client = admit::client_ip(house, session);
+            let (status, body) = house.health(client, session.req_header().uri.query());
+            Ok(Some(Answer {
+                status,
+                ..Answer::json(body)
+            }))
+        }
+        Answers::Models => {
+            let query = models::Query::parse(head.uri.query().unwrap_or_default());
+            Ok(Some(Answer::json(house.listing(query))))
+        }
+        Answers::Chat => {
+            let body = read::json(session, house.settings.chat_body_bytes).await?;
+            ctx.request_bytes = body.len();
+            let is_stream = plan::chat(house, session, ctx, body)?;
+            hold(session, ctx, is_stream)?;
+            Ok(None)
+        }
+    }
+}
+
+/// Puts the held session in the place of the real one: from here on Pingora's loop runs the attempts.
+fn hold(session: &mut Session, ctx: &mut Context, is_stream: bool) -> Result<(), Fault> {
+    if is_stream {
+        ctx.guard.is_stream();
+    }
+    let own_head = reply::stream_head(&ctx.request_id, ctx.is_http1_1).map_err(|error| {
+        Fault::new(
+            filters::fault::Kind::Internal,
+            "the answer could not be begun",
+        )
+        .with_detail(error.to_string())
+    })?;
+    if let Some(call) = &ctx.call {
+        ctx.slot = Some(Held::wrap(session, Arc::clone(&call.watch), own_head));
+    }
+    Ok(())
+}
+
+/// What the health endpoint needs of a part.
+pub use health::Part;

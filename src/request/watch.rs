@@ -1,0 +1,204 @@
+//! What the hooks and the held session of one request tell each other: how far the answer is, and when to
+//! give up or to show a sign of life.
+//!
+//! A lock of its own, never held across an await. Time comes in as [`Instant`]s.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use filters::providers::{Failure, FailureKind};
+use tokio::time::Instant;
+
+/// How long each stage of an answer may take. Source: promises.md, decisions 12.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Streams: until the provider's first event.
+    pub first_event: Duration,
+    /// Streams: between two events.
+    pub idle: Duration,
+    /// One attempt as a whole.
+    pub attempt: Duration,
+    /// All attempts together.
+    pub request: Duration,
+    /// Streams: how long the client hears nothing.
+    pub keepalive: Duration,
+}
+
+/// How long a provider may keep its stream open behind the terminal event.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How far the answer is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Stage {
+    /// Nothing of an answer has gone out; another provider may still answer.
+    Held,
+    /// Content has gone out.
+    Committed,
+    /// The whole answer has gone out.
+    Complete,
+}
+
+/// What to do next if nothing happens.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Wake {
+    /// Send the client a comment.
+    Keepalive,
+    /// Give the attempt up.
+    GiveUp,
+    /// The answer is complete: stop waiting for the provider to close.
+    Finish,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Watch {
+    state: Mutex<State>,
+    patience: Patience,
+    is_stream: bool,
+    request_until: Instant,
+}
+
+#[derive(Debug)]
+struct State {
+    stage: Stage,
+    is_head_sent: bool,
+    attempt_started: Instant,
+    last_event: Option<Instant>,
+    last_write: Instant,
+    pieces: Vec<Bytes>,
+    next_piece: usize,
+    failure: Option<Failure>,
+}
+
+impl Watch {
+    /// A watch over a request that came in at `now`.
+    pub fn new(is_stream: bool, patience: Patience, now: Instant) -> Self {
+        let state = State {
+            stage: Stage::Held,
+            is_head_sent: false,
+            attempt_started: now,
+            last_event: None,
+            last_write: now,
+            pieces: Vec::new(),
+            next_piece: 0,
+            failure: None,
+        };
+        let request_until = now + patience.request;
+        Self {
+            state: Mutex::new(state),
+            patience,
+            is_stream,
+            request_until,
+        }
+    }
+
+    /// Begins an attempt with this body.
+    pub fn begin(&self, pieces: Vec<Bytes>, now: Instant) {
+        let mut state = self.lock();
+        state.attempt_started = now;
+        state.last_event = None;
+        state.pieces = pieces;
+        state.next_piece = 0;
+        state.failure = None;
+    }
+
+    /// The first piece of the body.
+    pub fn first_piece(&self) -> Option<Bytes> {
+        self.lock().pieces.first().cloned()
+    }
+
+    /// Whether all pieces but the first have been handed out.
+    pub fn is_body_done(&self) -> bool {
+        let state = self.lock();
+        state.next_piece + 1 >= state.pieces.len()
+    }
+
+    /// The length of the whole body.
+    pub fn body_bytes(&self) -> usize {
+        self.lock().pieces.iter().map(Bytes::len).sum()
+    }
+
+    /// The next piece behind the first.
+    pub fn next_piece(&self) -> Option<Bytes> {
+        let mut state = self.lock();
+        let piece = state.pieces.get(state.next_piece + 1).cloned();
+        state.next_piece += usize::from(piece.is_some());
+        piece
+    }
+
+    /// The provider sent something.
+    pub fn saw_event(&self, now: Instant) {
+        self.lock().last_event = Some(now);
+    }
+
+    /// The client was sent something.
+    pub fn wrote(&self, now: Instant) {
+        self.lock().last_write = now;
+    }
+
+    /// How far the answer is.
+    pub fn stage(&self) -> Stage {
+        self.lock().stage
+    }
+
+    /// The answer has come this far.
+    pub fn advance(&self, stage: Stage) {
+        self.lock().stage = stage;
+    }
+
+    /// Whether a head of ours has gone out, with or without content behind it.
+    pub fn is_head_sent(&self) -> bool {
+        self.lock().is_head_sent
+    }
+
+    /// A head of ours has gone out.
+    pub fn sent_head(&self) {
+        self.lock().is_head_sent = true;
+    }
+
+    /// Why the attempt failed, where the hooks or the timers found out.
+    pub fn fail(&self, failure: Failure) {
+        self.lock().failure.get_or_insert(failure);
+    }
+
+    /// Takes what [`Self::fail`] left.
+    pub fn take_failure(&self) -> Option<Failure> {
+        self.lock().failure.take()
+    }
+
+    /// Whether the time for all attempts is over.
+    pub fn is_over(&self, now: Instant) -> bool {
+        now >= self.request_until
+    }
+
+    /// When to wake up if nothing happens, and what for.
+    pub fn next_wake(&self) -> (Instant, Wake) {
+        let state = self.lock();
+        if state.stage == Stage::Complete {
+            return (state.last_write + LINGER, Wake::Finish);
+        }
+        let attempt_until = state.attempt_started + self.patience.attempt;
+        let mut until = attempt_until.min(self.request_until);
+        if self.is_stream {
+            until = until.min(match state.last_event {
+                None => state.attempt_started + self.patience.first_event,
+                Some(at) => at + self.patience.idle,
+            });
+            let keepalive = state.last_write + self.patience.keepalive;
+            if keepalive < until {
+                return (keepalive, Wake::Keepalive);
+            }
+        }
+        (until, Wake::GiveUp)
+    }
+
+    /// The failure of an attempt that took too long.
+    pub fn timed_out() -> Failure {
+        Failure::new(FailureKind::Timeout)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

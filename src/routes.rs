@@ -1,0 +1,205 @@
+//! The table of endpoints: method, path, who may call, which body, who answers.
+//!
+//! A request is matched on the normalised copy of its path, so that what is authorised is what is routed; a
+//! row's name is its label in metrics and logs, and the name of its test module. Source: decisions 18.
+
+use filters::fault::{Fault, Kind};
+use http::Method;
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Answers {
+    /// `GET /`.
+    Health,
+    /// `GET /v1/models`.
+    Models,
+    /// A provider: chat completions.
+    Chat,
+}
+
+/// Who may call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Access {
+    /// Anyone.
+    Open,
+    /// The holder of a key.
+    Key,
+    /// As `models.require_key` says.
+    KeyIfRequired,
+}
+
+/// One endpoint.
+#[derive(Debug)]
+pub struct Row {
+    /// For metrics, logs and tests.
+    pub name: &'static str,
+    /// The method; `HEAD` is served wherever `GET` is.
+    pub method: Method,
+    /// The normalised path.
+    pub path: &'static str,
+    /// Who may call.
+    pub access: Access,
+    /// Who answers.
+    pub answers: Answers,
+}
+
+/// All endpoints.
+pub static ROWS: [Row; 3] = [
+    Row {
+        name: "health",
+        method: Method::GET,
+        path: "/",
+        access: Access::Open,
+        answers: Answers::Health,
+    },
+    Row {
+        name: "models",
+        method: Method::GET,
+        path: "/v1/models",
+        access: Access::KeyIfRequired,
+        answers: Answers::Models,
+    },
+    Row {
+        name: "chat_completions",
+        method: Method::POST,
+        path: "/v1/chat/completions",
+        access: Access::Key,
+        answers: Answers::Chat,
+    },
+];
+
+/// The row that answers.
+///
+/// Errors: 400 for a path that cannot be normalised, 404, 405.
+pub fn find(method: &Method, path: &str) -> Result<&'static Row, Fault> {
+    let path = normalise(path)?;
+    let mut is_known = false;
+    for row in &ROWS {
+        if row.path != path {
+            continue;
+        }
+        if row.method == *method || row.method == Method::GET && *method == Method::HEAD {
+            return Ok(row);
+        }
+        is_known = true;
+    }
+    if is_known {
+        let accepted: Vec<&str> = ROWS
+            .iter()
+            .filter(|row| row.path == path)
+            .map(|row| row.method.as_str())
+            .collect();
+        return Err(Fault::new(
+            Kind::MethodNotAllowed,
+            format!(
+                "this path does not take this method; accepted: {}",
+                accepted.join(", ")
+            ),
+        ));
+    }
+    Err(Fault::new(Kind::NotFound, "there is nothing at this path"))
+}
+
+/// The copy of a path that routing and limits look at: decoded once, `\` as `/`, each segment cut at `;`, empty
+/// and dot segments and the trailing slash dropped, in lower case.
+///
+/// Errors: 400 for encoded NUL and controls, `%2f`, `%5c`, `%25`, broken escapes and bytes beyond ASCII.
+pub fn normalise(path: &str) -> Result<String, Fault> {
+    let bad = || {
+        Fault::invalid(
+            "path",
+            "the path holds bytes that are not accepted in paths",
+        )
+    };
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut bytes = path.bytes();
+    while let Some(byte) = bytes.next() {
+        let byte = if byte == b'%' {
+            let digits = [bytes.next().unwrap_or(0), bytes.next().unwrap_or(0)];
+            let digits = std::str::from_utf8(&digits).map_err(|_| bad())?;
+            let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+            let byte = u8::from_str_radix(digits, 16).map_err(|_| bad())?;
+            if !is_hex || matches!(byte, b'/' | b'\\' | b'%') {
+                return Err(bad());
+            }
+            byte
+        } else {
+            byte
+        };
+        if !byte.is_ascii() || byte.is_ascii_control() {
+            return Err(bad());
+        }
+        decoded.push(if byte == b'\\' {
+            b'/'
+        } else {
+            byte.to_ascii_lowercase()
+        });
+    }
+    let decoded = String::from_utf8(decoded).map_err(|_| bad())?;
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in decoded
+        .split('/')
+        .map(|segment| segment.split(';').next().unwrap_or_default())
+    {
+        match segment {
+            "" | "." => {}
+            ".." => drop(kept.pop()),
+            segment => kept.push(segment),
+        }
+    }
+    Ok(format!("/{}", kept.join("/")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn spellings_of_one_path_are_one_path() {
+        for path in [
+            "/v1/models",
+            "//v1//models",
+            "/v1/models/",
+            "/V1/Models",
+            "/v1/./models",
+            "/v1/x/../models",
+            "/v1;a=b/models",
+            "/%76%31/models",
+            "\\v1\\models",
+        ] {
+            assert_eq!(normalise(path).unwrap(), "/v1/models", "{path}");
+        }
+        assert_eq!(normalise("/../..").unwrap(), "/");
+    }
+
+    #[test]
+    fn ambiguous_paths_are_refused() {
+        for path in [
+            "/v1%2fmodels",
+            "/v1%5cmodels",
+            "/v1%25",
+            "/v1%00",
+            "/v1%0a",
+            "/v1%",
+            "/v1%4",
+            "/v1%zz",
+            "/é",
+            "/%c3%a9",
+        ] {
+            assert_eq!(normalise(path).unwrap_err().status(), 400, "{path}");
+        }
+    }
+
+    #[test]
+    fn another_method_is_told_from_another_path() {
+        assert_eq!(
+            find(&Method::GET, "/v1/chat/completions")
+                .unwrap_err()
+                .status(),
+            405
+        );
+        assert_eq!(find(&Method::GET, "/v1/chat").unwrap_err().status(), 404);
+        assert_eq!(find(&Method::HEAD, "/").unwrap().name, "health");
+    }
+}

@@ -1,0 +1,129 @@
+//! The process: started, told about, stopped.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::boot::{self, BootError, Running, Stop};
+use crate::config::Loaded;
+use crate::log::{self, Lines};
+
+/// How often a stopping process looks whether the last request has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Runs the gateway until it is told to stop.
+///
+/// Exit codes: 0 stopped, 1 could not start, 78 the configuration has to change.
+pub fn serve(loaded: Loaded) -> ExitCode {
+    let mut err = std::io::stderr();
+    let off = loaded.config.off_providers.len();
+    let store = shown_store(&loaded.config.store.url);
+    let providers: Vec<String> = loaded
+        .config
+        .providers
+        .iter()
+        .map(|provider| provider.name.clone())
+        .collect();
+    let grace = loaded.config.server.grace_period;
+    let level = loaded.config.log.level;
+    // Signals are taken from here on: one that comes while starting stops the process once it has started.
+    let signals = match Signals::new([SIGTERM, SIGINT, SIGHUP]) {
+        Ok(signals) => signals,
+        Err(error) => return tell(&mut err, &format!("signals: {error}")),
+    };
+    let lines = |metrics: &crate::metrics::Metrics| {
+        let lines = Lines::to(std::io::stdout(), metrics.log_dropped.clone())?;
+        log::install(&lines, level);
+        Ok(lines)
+    };
+    let running = match boot::boot(loaded.config, lines) {
+        Ok(running) => running,
+        Err(BootError {
+            message,
+            is_configuration,
+        }) => {
+            tell(&mut err, &message);
+            return ExitCode::from(if is_configuration { 78 } else { 1 });
+        }
+    };
+    // A closed stderr is no reason not to serve.
+    _ = err.write_all(banner(&running, &store, &providers, off).as_bytes());
+    notify(&[sd_notify::NotifyState::Ready]);
+    wait(running, signals, grace)
+}
+
+fn tell(err: &mut impl Write, message: &str) -> ExitCode {
+    _ = writeln!(err, "weirgate: {message}");
+    ExitCode::FAILURE
+}
+
+/// Tells the service manager, where there is one.
+fn notify(states: &[sd_notify::NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        ::log::warn!("the service manager was not told: {error}");
+    }
+}
+
+fn wait(running: Running, mut signals: Signals, grace: Duration) -> ExitCode {
+    for signal in signals.forever() {
+        match signal {
+            SIGHUP => {
+                ::log::warn!("SIGHUP: reloading is not built yet; the configuration stays as it is")
+            }
+            SIGINT => break,
+            _ => {
+                notify(&[sd_notify::NotifyState::Stopping]);
+                running.stop(Stop::Gracefully);
+                let until = Instant::now() + grace;
+                while running.house.metrics.in_flight.get() > 0 && Instant::now() < until {
+                    std::thread::sleep(LOOK);
+                }
+                break;
+            }
+        }
+    }
+    running.house.lines.flush();
+    // Pingora would sleep through the whole grace period even with nothing in flight.
+    std::process::exit(0)
+}
+
+/// The store without a password in it.
+fn shown_store(url: &str) -> String {
+    crate::store::Place::parse(url).map_or_else(|_| "?".to_owned(), |place| place.shown())
+}
+
+/// What a start says on stderr: at most 12 lines. The key only where this start made it.
+fn banner(running: &Running, store: &str, providers: &[String], off: usize) -> String {
+    let mut out = format!(
+        "weirgate {} listens on http://{} (admin http://{})\n",
+        env!("CARGO_PKG_VERSION"),
+        running.public,
+        running.admin,
+    );
+    out.push_str(&format!("store: {store}\n"));
+    let providers = if providers.is_empty() {
+        "none".to_owned()
+    } else {
+        providers.join(", ")
+    };
+    let off = if off > 0 {
+        format!(" ({off} more are off: `weirgate check` tells why)")
+    } else {
+        String::new()
+    };
+    out.push_str(&format!("providers: {providers}{off}\n"));
+    if let Some(first) = &running.first_run {
+        let key = first.key.reveal();
+        out.push_str(&format!(
+            "organization: {}; its API key, shown this once:\n{key}\nTry it:\n\
+             curl http://{}/v1/chat/completions -H 'Authorization: Bearer {key}' \
+             -H 'Content-Type: application/json' \
+             -d '{{\"model\":\"sandbox-chat\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n",
+            first.organization, running.public,
+        ));
+    }
+    out
+}
