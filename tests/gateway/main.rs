@@ -15,5 +15,15 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bad_input;
+mod chat_completions;
+mod clients;
+mod fallback;
+mod health;
+mod keys;
+mod models;
+mod process;
+mod routing;
 mod sandbox;
+mod streams;
 mod support_selftest;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`script`] | what an upstream does with a connection, step by step: [`script::Reply`] |
 //! | [`upstream`] | a server on a loopback port that plays scripts and records what it saw |
+//! | [`boot`] | the gateway, in this process, with a store and a key |
 //! | [`ask`] | a request, exactly as it goes out |
 //! | [`client`] | a client that sends exact bytes and keeps exact bytes, with times |
 //! | [`sdk`] | the acceptance scripts of real client libraries |
@@ -14,6 +15,7 @@
 //! within [`PATIENCE`] fails the test with what was awaited.
 
 pub mod ask;
+pub mod boot;
 pub mod client;
 pub mod script;
 pub mod sdk;

@@ -1,0 +1,58 @@
+//! Real client libraries against the gateway; see `tests/clients`.
+
+use crate::support::boot::Gateway;
+use crate::support::script::Reply;
+use crate::support::sdk::{self, Script, Settings};
+use crate::support::upstream::Upstream;
+
+const MODELS: &str = r#"
+[[models]]
+id = "sandbox-chat"
+family = "sandbox"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-chat"
+input_price = "0.1"
+output_price = "0.4"
+capabilities = ["streaming", "tools", "parallel_tools", "forced_tools", "vision", "json_object", "json_schema", "reasoning", "n"]
+[[models]]
+id = "sandbox-cut"
+family = "sandbox"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-cut"
+[[models]]
+id = "flaky"
+family = "test"
+[[models.providers]]
+provider = "flaky"
+name = "flaky"
+"#;
+
+fn accept(script: Script) {
+    let flaky = Upstream::sequence([Reply::json(503, "{}"), super::chat_completions::reply()]);
+    let toml = format!(
+        "[providers.sandbox]\nkind = \"sandbox\"\n[providers.flaky]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []\n",
+        flaky.url()
+    );
+    let gateway = Gateway::start(&toml, MODELS);
+    let base_url = format!("http://{}/v1", gateway.address());
+    let settings = Settings {
+        base_url: &base_url,
+        api_key: &gateway.key,
+        model: "sandbox-chat",
+        cut_model: "sandbox/sandbox-cut",
+        flaky_model: "flaky",
+    };
+    sdk::run(script, settings, &[]);
+}
+
+#[test]
+fn the_openai_python_client_sees_no_difference() {
+    accept(Script::OpenaiPython);
+}
+
+#[test]
+fn the_openai_node_client_sees_no_difference() {
+    accept(Script::OpenaiNode);
+}

@@ -1,0 +1,67 @@
+//! `GET /`, and the operator's probes.
+
+use super::chat_completions::{PLAIN, reply};
+use crate::support::ask::Ask;
+use crate::support::boot::Gateway;
+use crate::support::client::ask;
+use crate::support::upstream::Upstream;
+
+#[test]
+fn health_needs_no_key_and_tells_the_clients_address() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    for path in ["/", "/?skip=redis,database"] {
+        let answer = ask(gateway.address(), &Ask::get(path));
+        let body = answer.json();
+        assert_eq!((answer.status(), &body["health"]["status"]), (200, &"healthy".into()));
+        assert_eq!((&body["clientIp"], &body["clientIpHeader"]), (&"127.0.0.1".into(), &"".into()));
+        assert_eq!((&body["health"]["redis"]["connected"], &body["health"]["database"]["connected"]), (&true.into(), &true.into()));
+        assert!(body["message"].is_string() && body["version"].is_string());
+    }
+}
+
+#[test]
+fn the_clients_address_is_believed_from_trusted_proxies_alone() {
+    let first = Upstream::always(reply());
+    for (trusted, expected) in [("127.0.0.0/8", "203.0.113.7"), ("10.0.0.0/8", "127.0.0.1")] {
+        let more = format!("[listen]\nclient_ip_header = \"x-forwarded-for\"\ntrusted_proxies = [\"{trusted}\"]");
+        let gateway = Gateway::with(&first.url(), &first.url(), &more);
+        let request = Ask::get("/").header("X-Forwarded-For", "198.51.100.1, 203.0.113.7");
+        let body = ask(gateway.address(), &request).json();
+        assert_eq!((&body["clientIp"], &body["clientIpHeader"]), (&expected.into(), &"x-forwarded-for".into()));
+    }
+}
+
+#[test]
+fn probes_and_metrics_are_on_the_operators_listener() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    assert_eq!(gateway.chat(PLAIN).status(), 200);
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(ask(gateway.running.admin, &Ask::get(path)).status(), 200, "{path}");
+    }
+    let metrics = gateway.metrics();
+    for line in [
+        "weirgate_requests_total{route=\"chat_completions\",status=\"2xx\"} 1",
+        "weirgate_upstream_attempts_total{model=\"chat\",outcome=\"ok\",provider=\"first\"} 1",
+        "weirgate_tokens_total{kind=\"prompt\",model=\"chat\",provider=\"first\"} 1000",
+    ] {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
+}
+
+#[test]
+fn promtool_accepts_the_metrics() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    gateway.chat(PLAIN);
+    let mut promtool = std::process::Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("promtool is installed by `make test`");
+    std::io::Write::write_all(&mut promtool.stdin.take().unwrap(), gateway.metrics().as_bytes()).unwrap();
+    let checked = promtool.wait_with_output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+}

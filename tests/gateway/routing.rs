@@ -1,0 +1,82 @@
+//! Which provider is chosen, seen from outside.
+
+use super::chat_completions::{PLAIN, reply};
+use crate::support::boot::Gateway;
+use crate::support::client::ask;
+use crate::support::script::Reply;
+use crate::support::upstream::Upstream;
+
+fn used(body: &serde_json::Value) -> (&str, &str) {
+    let metadata = &body["metadata"];
+    (metadata["used_provider"].as_str().unwrap_or("-"), metadata["underlying_used_model"].as_str().unwrap_or("-"))
+}
+
+#[test]
+fn model_strings_are_read_as_documented() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::with(&first.url(), &first.url(), "[routing]\nauto = [\"only-first\", \"chat\"]\nexploration = 0.0");
+    for (model, expected) in [
+        ("chat", ("first", "chat-at-first")),
+        ("nick", ("first", "chat-at-first")),
+        ("second/chat", ("second", "chat-at-second")),
+        ("second/chat-at-second", ("second", "chat-at-second")),
+        ("auto", ("first", "only")),
+    ] {
+        let body = gateway.chat(PLAIN.replace("\"chat\"", &format!("\"{model}\""))).json();
+        assert_eq!(used(&body), expected, "{model}: {body}");
+    }
+    for (model, status, code) in [
+        ("nope", 404, "model_not_found"),
+        ("first/nope", 404, "model_not_found"),
+        ("second/only-first", 404, "model_not_found"),
+        ("second/chat:eu", 404, "model_not_found"),
+        ("a/b/c", 404, "model_not_found"),
+    ] {
+        let answer = gateway.chat(PLAIN.replace("\"chat\"", &format!("\"{model}\"")));
+        assert_eq!((answer.status(), answer.json()["error"]["code"].as_str()), (status, Some(code)), "{model}");
+    }
+    let bare = gateway.chat(PLAIN.replace("\"chat\"", "\"chat-at-second\""));
+    assert_eq!(bare.status(), 400);
+    assert!(bare.text().contains("second/chat-at-second"));
+}
+
+#[test]
+fn a_strategy_beside_a_pinned_provider_is_a_400() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    let body = r#"{"model":"first/chat","routing":"price","messages":[{"role":"user","content":"Hi"}]}"#;
+    let answer = gateway.chat(body);
+    assert_eq!((answer.status(), answer.json()["error"]["param"].as_str()), (400, Some("routing")));
+}
+
+#[test]
+fn who_cannot_serve_the_request_is_left_out() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    let long = r#"{"model":"chat","max_tokens":5000,"messages":[{"role":"user","content":"Hi"}]}"#;
+    assert_eq!(used(&gateway.chat(long).json()).0, "second", "first answers at most 4096 tokens");
+    for (member, param) in [
+        (r#""tools":[{"type":"function","function":{"name":"f"}}]"#, "tools"),
+        (r#""n":2"#, "n"),
+        (r#""service_tier":"flex""#, "service_tier"),
+        (r#""verbosity":"low""#, "verbosity"),
+        (r#""reasoning_effort":"high""#, "reasoning_effort"),
+        (r#""reasoning":{"mode":"pro"}"#, "reasoning.mode"),
+    ] {
+        let body = format!(r#"{{"model":"only-first","messages":[{{"role":"user","content":"Hi"}}],{member}}}"#);
+        let answer = gateway.chat(&body);
+        assert_eq!((answer.status(), answer.json()["error"]["param"].as_str()), (400, Some(param)), "{}", answer.text());
+    }
+}
+
+#[test]
+fn a_session_stays_with_the_provider_that_answered_it() {
+    let first = Upstream::sequence([Reply::json(500, "{}"), reply(), reply(), reply(), reply()]);
+    let second = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &second.url());
+    let request = gateway.chat_ask(PLAIN).header("x-session-id", "s1");
+    for round in 0..3 {
+        let body = ask(gateway.address(), &request).json();
+        assert_eq!(used(&body).0, "second", "{round}");
+    }
+}

@@ -1,0 +1,153 @@
+//! The gateway as every test starts it: in this process, on free ports, with a store of its own.
+
+use std::net::SocketAddr;
+
+use tempfile::TempDir;
+use weirgate::boot::{Running, boot};
+use weirgate::config;
+use weirgate::log::Lines;
+use weirgate::store::{NewKey, Settings, Store};
+
+use super::ask::Ask;
+use super::client::{self, Answer};
+
+/// A gateway with one organization and one key.
+pub struct Gateway {
+    /// Stops when dropped.
+    pub running: Running,
+    /// The key.
+    pub key: String,
+    /// Where its store is.
+    pub folder: TempDir,
+    store_url: String,
+}
+
+/// A catalogue of two models, `chat` at both providers and `other` at the first.
+pub const MODELS: &str = r#"
+[[models]]
+id = "chat"
+family = "test"
+aliases = ["nick"]
+created = 2026-01-02
+[[models.providers]]
+provider = "first"
+name = "chat-at-first"
+input_price = "2.5"
+cached_input_price = "1.25"
+output_price = "10"
+max_output = 4096
+capabilities = ["streaming", "tools", "parallel_tools", "forced_tools", "vision", "json_object", "json_schema", "reasoning", "n"]
+[[models.providers]]
+provider = "second"
+name = "chat-at-second"
+input_price = "5"
+output_price = "20"
+[[models]]
+id = "only-first"
+family = "test"
+[[models.providers]]
+provider = "first"
+name = "only"
+input_price = "1"
+output_price = "1"
+capabilities = ["streaming"]
+"#;
+
+impl Gateway {
+    /// A gateway whose providers `first` and `second` are these; `first` is cheaper and so tried first.
+    pub fn between(first: &str, second: &str) -> Gateway {
+        Self::with(first, second, "")
+    }
+
+    /// The same with more TOML behind the providers.
+    pub fn with(first: &str, second: &str, more: &str) -> Gateway {
+        let toml = format!(
+            "[providers.first]\nkind = \"openai-compatible\"\nbase_url = \"{first}/v1\"\nkeys = []\n\
+             [providers.second]\nkind = \"openai-compatible\"\nbase_url = \"{second}/v1\"\nkeys = []\n{more}\n"
+        );
+        Self::start(&toml, MODELS)
+    }
+
+    /// A gateway of this configuration (listeners, store and catalogue are added) and catalogue.
+    pub fn start(toml: &str, models: &str) -> Gateway {
+        Self::start_with_env(toml, models, &[])
+    }
+
+    /// The same with more variables in its environment.
+    pub fn start_with_env(toml: &str, models: &str, more: &[(&str, &str)]) -> Gateway {
+        let folder = tempfile::tempdir().unwrap();
+        let catalogue = folder.path().join("models.toml");
+        std::fs::write(&catalogue, models).unwrap();
+        let store_url = format!("sqlite:{}", folder.path().join("weirgate.db").display());
+        let env = [
+            ("WEIRGATE_LISTEN__ADDRESS", "127.0.0.1:0".to_owned()),
+            ("WEIRGATE_ADMIN__ADDRESS", "127.0.0.1:0".to_owned()),
+            ("WEIRGATE_STORE__URL", store_url.clone()),
+            ("WEIRGATE_STORE__STATE_DIR", folder.path().display().to_string()),
+            ("WEIRGATE_MODELS__FILE", catalogue.display().to_string()),
+        ];
+        let more = more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let env = env.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(more);
+        let loaded = config::from_str(toml, env).unwrap_or_else(|problems| {
+            panic!("{}", problems.iter().map(|p| p.to_string()).collect::<Vec<_>>().join("\n"))
+        });
+        let key = with_store(&loaded.config, async |store| {
+            store.create_organization("acme", filters::auth::Plan::None, 0).await.unwrap();
+            create_key(&store).await
+        });
+        let running = boot(loaded.config, |metrics| {
+            Lines::to(std::io::sink(), metrics.log_dropped.clone())
+        })
+        .unwrap();
+        Gateway { running, key, folder, store_url }
+    }
+
+    /// The public listener.
+    pub fn address(&self) -> SocketAddr {
+        self.running.public
+    }
+
+    /// Asks for a chat completion with the key.
+    pub fn chat(&self, body: impl AsRef<[u8]>) -> Answer {
+        client::ask(self.address(), &self.chat_ask(body))
+    }
+
+    /// The request of [`Self::chat`], for more headers.
+    pub fn chat_ask(&self, body: impl AsRef<[u8]>) -> Ask {
+        Ask::post("/v1/chat/completions", body).key(&self.key)
+    }
+
+    /// The text of `/metrics`.
+    pub fn metrics(&self) -> String {
+        client::ask(self.running.admin, &Ask::get("/metrics")).text().to_owned()
+    }
+
+    /// Runs something on the gateway's store, as the command line would beside it.
+    pub fn beside<T>(&self, work: impl AsyncFnOnce(Store) -> T) -> T {
+        let toml = format!(
+            "[store]\nurl = \"{}\"\nstate_dir = \"{}\"\n",
+            self.store_url,
+            self.folder.path().display()
+        );
+        let Ok(loaded) = config::from_str(&toml, []) else { panic!("the store's own configuration") };
+        with_store(&loaded.config, work)
+    }
+}
+
+/// Makes a key of the organization.
+pub async fn create_key(store: &Store) -> String {
+    let new = NewKey { organization: "acme", project: "default", label: "test", expires_at_ms: None };
+    let (key, _) = store.create_key(&new, 0).await.unwrap();
+    key.reveal().to_owned()
+}
+
+fn with_store<T>(config: &config::Config, work: impl AsyncFnOnce(Store) -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let settings = Settings::of(&config.store).unwrap();
+        let opened = Store::open(&settings).await.unwrap();
+        let made = work(opened.store.clone()).await;
+        opened.store.close().await;
+        made
+    })
+}
