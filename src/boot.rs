@@ -135,8 +135,7 @@ pub fn boot(
     if let Some(model) = model {
         organs.spawn(run_organ(model, stopped));
     }
-    let public = claim(config.listen.address, "listen.address")?;
-    let admin = claim(config.admin.address, "admin.address")?;
+    let (public, admin) = claim(&config)?;
     let (stop, asked) = watch::channel(Stop::No);
     let server = start(&config, &house, public, admin, asked)?;
     let running = Running {
@@ -192,13 +191,21 @@ fn upstreams(config: &Config, store: &Store) -> Result<Arc<[Arc<Upstream>]>, Boo
         .into())
 }
 
-/// Makes sure that an address is free, and chooses the port where it is 0.
+/// Makes sure that both addresses are free, and chooses the ports where they are 0.
 ///
-/// Pingora binds later and would only log a failure.
-fn claim(address: SocketAddr, key: &str) -> Result<SocketAddr, BootError> {
-    let listener =
-        TcpListener::bind(address).map_err(|error| failed(&format!("{key} {address}"), error))?;
-    listener.local_addr().map_err(|error| failed(key, error))
+/// Pingora binds later and would only log a failure. Both are held at once: the system may hand a port out
+/// again as soon as it is let go.
+fn claim(config: &Config) -> Result<(SocketAddr, SocketAddr), BootError> {
+    let bind = |address: SocketAddr, key: &str| {
+        let listener = TcpListener::bind(address)
+            .map_err(|error| failed(&format!("{key} {address}"), error))?;
+        let address = listener.local_addr().map_err(|error| failed(key, error))?;
+        Ok((listener, address))
+    };
+    let (public, public_address) = bind(config.listen.address, "listen.address")?;
+    let (admin, admin_address) = bind(config.admin.address, "admin.address")?;
+    drop((public, admin));
+    Ok((public_address, admin_address))
 }
 
 fn start(

@@ -69,12 +69,12 @@ impl Metrics {
             registry.register(Box::new(counter.clone()))?;
             prometheus::Result::Ok(counter)
         };
-        let build = counters(
-            "weirgate_build_info",
-            "Always 1; the version is a label.",
+        let build = prometheus::IntGaugeVec::new(
+            Opts::new("weirgate_build_info", "Always 1; the version is a label."),
             &["version"],
         )?;
-        build.with_label_values(&[env!("CARGO_PKG_VERSION")]).inc();
+        registry.register(Box::new(build.clone()))?;
+        build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         #[cfg(target_os = "linux")]
         registry.register(Box::new(
             prometheus::process_collector::ProcessCollector::for_self(),

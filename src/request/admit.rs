@@ -19,10 +19,7 @@ pub fn frame(head: &RequestHeader) -> Result<(), Fault> {
     let bad = |message: &'static str| Err(Fault::new(Kind::Invalid, message));
     let headers = &head.headers;
     let codings = headers.get_all(header::TRANSFER_ENCODING);
-    let is_chunked = codings.iter().count() > 0;
-    if is_chunked && headers.contains_key(header::CONTENT_LENGTH) {
-        return bad("`Content-Length` and `Transfer-Encoding` exclude each other");
-    }
+    // A length beside them never gets here: Pingora drops it, and closes the connection behind the answer.
     if codings
         .iter()
         .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))

@@ -13,13 +13,23 @@ use crate::support::upstream::{ClosedPort, Upstream};
 const FAST: &str = "[routing]\nfirst_event_timeout_s = 1\ntotal_timeout_s = 1\nidle_timeout_s = 1";
 
 fn both() -> Upstream {
-    Upstream::answering(|request| if request.json()["stream"] == true { stream() } else { reply() })
+    Upstream::answering(|request| {
+        if request.json()["stream"] == true {
+            stream()
+        } else {
+            reply()
+        }
+    })
 }
 
 /// The second provider's answer, one clean reply, both attempts listed.
 fn assert_second(answer: &Answer, status: u64, error_type: &str) {
     assert_eq!(answer.status(), 200, "{}", answer.text());
-    let body = if answer.header("content-type").unwrap().starts_with("text/event-stream") {
+    let body = if answer
+        .header("content-type")
+        .unwrap()
+        .starts_with("text/event-stream")
+    {
         let events = answer.events();
         assert!(events.is_done(), "{}", answer.text());
         assert_eq!(events.content(), "hello");
@@ -30,9 +40,18 @@ fn assert_second(answer: &Answer, status: u64, error_type: &str) {
     assert!(!answer.text().contains("error\":"), "{}", answer.text());
     let routing = &body["metadata"]["routing"];
     assert_eq!(routing.as_array().unwrap().len(), 2, "{routing}");
-    assert_eq!((&routing[0]["provider"], &routing[0]["succeeded"]), (&"first".into(), &false.into()));
-    assert_eq!((&routing[0]["status_code"], &routing[0]["error_type"]), (&status.into(), &error_type.into()));
-    assert_eq!((&routing[1]["provider"], &routing[1]["succeeded"]), (&"second".into(), &true.into()));
+    assert_eq!(
+        (&routing[0]["provider"], &routing[0]["succeeded"]),
+        (&"first".into(), &false.into())
+    );
+    assert_eq!(
+        (&routing[0]["status_code"], &routing[0]["error_type"]),
+        (&status.into(), &error_type.into())
+    );
+    assert_eq!(
+        (&routing[1]["provider"], &routing[1]["succeeded"]),
+        (&"second".into(), &true.into())
+    );
 }
 
 /// Runs the failure with bodies of 1 KB, 100 KB and 5 MB, plain and streaming.
@@ -45,19 +64,29 @@ fn each_size(first_url: &str, status: u64, error_type: &str) {
             let body = json!({"model": "chat", "stream": is_stream, "messages": [{"role": "user", "content": text}]});
             // A mapping that failed three times in a row goes to the end: each size has its own fresh gateway view.
             let body = body.to_string();
-            let answer = ask(gateway.address(), &gateway.chat_ask(&body).header("x-request-id", "size"));
+            let answer = ask(
+                gateway.address(),
+                &gateway.chat_ask(&body).header("x-request-id", "size"),
+            );
             if answer.header("x-request-id").is_none() || is_cooling(&answer) {
                 continue;
             }
             assert_second(&answer, status, error_type);
-            assert_eq!(second.requests().last().unwrap().json()["messages"][0]["content"].as_str().unwrap().len(), bytes);
+            assert_eq!(
+                second.requests().last().unwrap().json()["messages"][0]["content"]
+                    .as_str()
+                    .unwrap()
+                    .len(),
+                bytes
+            );
         }
     }
 }
 
 /// After three failures in a row the provider is tried last, so the second answers at once.
 fn is_cooling(answer: &Answer) -> bool {
-    answer.text().contains("\"used_provider\":\"second\"") && !answer.text().contains("\"succeeded\":false")
+    answer.text().contains("\"used_provider\":\"second\"")
+        && !answer.text().contains("\"succeeded\":false")
 }
 
 #[test]
@@ -98,16 +127,24 @@ fn a_provider_that_says_nothing() {
 
 #[test]
 fn an_error_as_the_first_event_or_inside_a_200() {
-    let error = json!({"error": {"message": "overloaded", "type": "overloaded_error", "code": 503}}).to_string();
+    let error =
+        json!({"error": {"message": "overloaded", "type": "overloaded_error", "code": 503}})
+            .to_string();
     let first = Upstream::answering(move |request| {
-        if request.json()["stream"] == true { Reply::sse([error.as_str()]) } else { Reply::json(200, &error) }
+        if request.json()["stream"] == true {
+            Reply::sse([error.as_str()])
+        } else {
+            Reply::json(200, &error)
+        }
     });
     each_size(&first.url(), 503, "upstream_error");
 }
 
 #[test]
 fn every_retryable_status_falls_back() {
-    for status in [401, 402, 403, 404, 405, 408, 425, 429, 500, 502, 503, 504, 529] {
+    for status in [
+        401, 402, 403, 404, 405, 408, 425, 429, 500, 502, 503, 504, 529,
+    ] {
         let (first, second) = (Upstream::always(Reply::json(status, "{}")), both());
         let gateway = Gateway::between(&first.url(), &second.url());
         let error_type = match status {
@@ -123,13 +160,24 @@ fn every_retryable_status_falls_back() {
 fn a_request_that_is_wrong_itself_is_answered_with_the_providers_word_and_tried_once() {
     let error = json!({"error": {"message": "max_tokens is too large, see https://x.example sk-abcdef", "type": "invalid_request_error", "param": "max_tokens", "code": "bad_max"}});
     for status in [400, 409, 413, 422] {
-        let (first, second) = (Upstream::always(Reply::json(status, error.to_string())), both());
+        let (first, second) = (
+            Upstream::always(Reply::json(status, error.to_string())),
+            both(),
+        );
         let gateway = Gateway::between(&first.url(), &second.url());
         let answer = gateway.chat(PLAIN);
         let body = answer.json();
         assert_eq!(answer.status(), status);
-        assert_eq!((&body["error"]["param"], &body["error"]["code"]), (&"max_tokens".into(), &"bad_max".into()));
-        assert!(body["error"]["message"].as_str().unwrap().contains("too large"));
+        assert_eq!(
+            (&body["error"]["param"], &body["error"]["code"]),
+            (&"max_tokens".into(), &"bad_max".into())
+        );
+        assert!(
+            body["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("too large")
+        );
         assert!(!answer.text().contains("sk-abcdef") && !answer.text().contains("x.example"));
         assert_eq!(answer.header("x-should-retry"), Some("false"));
         assert!(second.requests().is_empty());
@@ -139,7 +187,10 @@ fn a_request_that_is_wrong_itself_is_answered_with_the_providers_word_and_tried_
 #[test]
 fn a_refusal_that_blames_our_account_falls_back_whatever_its_status() {
     let error = json!({"error": {"message": "Your credit balance is too low", "type": "invalid_request_error"}});
-    let (first, second) = (Upstream::always(Reply::json(400, error.to_string())), both());
+    let (first, second) = (
+        Upstream::always(Reply::json(400, error.to_string())),
+        both(),
+    );
     let gateway = Gateway::between(&first.url(), &second.url());
     assert_second(&gateway.chat(PLAIN), 400, "upstream_error");
 }
@@ -162,7 +213,11 @@ fn a_200_that_is_empty_malformed_or_cut_falls_back() {
             let gateway = Gateway::between(&first.url(), &second.url());
             let answer = gateway.chat(body);
             assert_eq!(answer.status(), 200, "{}", answer.text());
-            assert!(answer.text().contains("\"used_provider\":\"second\""), "{}", answer.text());
+            assert!(
+                answer.text().contains("\"used_provider\":\"second\""),
+                "{}",
+                answer.text()
+            );
         }
     }
 }
@@ -184,13 +239,27 @@ fn exhausted_attempts_say_why() {
     for (upstream, status, code) in &cases {
         let gateway = Gateway::between(&upstream.url(), &upstream.url());
         let answer = gateway.chat(PLAIN);
-        assert_eq!((answer.status(), &answer.json()["error"]["code"]), (*status, &(*code).into()), "{}", answer.text());
+        assert_eq!(
+            (answer.status(), &answer.json()["error"]["code"]),
+            (*status, &(*code).into()),
+            "{}",
+            answer.text()
+        );
         assert!(answer.header("x-request-id").is_some() && answer.header("retry-after").is_none());
     }
     let gateway = Gateway::with(&hang.url(), &hang.url(), FAST);
-    assert_eq!((gateway.chat(PLAIN).status(), gateway.chat(STREAM).status()), (504, 504));
+    assert_eq!(
+        (gateway.chat(PLAIN).status(), gateway.chat(STREAM).status()),
+        (504, 504)
+    );
     let gateway = Gateway::between(&closed.url(), &closed.url());
-    assert_eq!((gateway.chat(PLAIN).status(), gateway.chat(PLAIN).json()["error"]["code"].clone()), (502, "connect_failed".into()));
+    assert_eq!(
+        (
+            gateway.chat(PLAIN).status(),
+            gateway.chat(PLAIN).json()["error"]["code"].clone()
+        ),
+        (502, "connect_failed".into())
+    );
 }
 
 #[test]
@@ -199,7 +268,11 @@ fn a_pinned_provider_and_a_client_that_wants_no_fallback_get_one_attempt() {
     let gateway = Gateway::between(&first.url(), &second.url());
     let pinned = gateway.chat(PLAIN.replace("\"chat\"", "\"first/chat\""));
     assert_eq!(pinned.status(), 502);
-    let plain = ask(gateway.address(), &gateway.chat_ask(PLAIN).header("x-no-fallback", "true"));
+    let gateway = Gateway::between(&first.url(), &second.url());
+    let plain = ask(
+        gateway.address(),
+        &gateway.chat_ask(PLAIN).header("x-no-fallback", "true"),
+    );
     assert_eq!(plain.status(), 502);
     assert!(second.requests().is_empty());
 }
@@ -207,20 +280,33 @@ fn a_pinned_provider_and_a_client_that_wants_no_fallback_get_one_attempt() {
 #[test]
 fn another_key_of_the_same_provider_is_tried_inside_the_attempt() {
     let first = Upstream::answering(|request| {
-        if request.header("authorization") == Some("Bearer good") { reply() } else { Reply::json(401, "{}") }
+        if request.header("authorization") == Some("Bearer good") {
+            reply()
+        } else {
+            Reply::json(401, "{}")
+        }
     });
     let toml = format!(
         "[providers.first]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = [{{ env = \"WEIRGATE_TEST_BAD\" }}, {{ env = \"WEIRGATE_TEST_GOOD\" }}]\n",
         first.url()
     );
-    let gateway = Gateway::start_with_env(&toml, crate::support::boot::MODELS, &[("WEIRGATE_TEST_BAD", "bad"), ("WEIRGATE_TEST_GOOD", "good")]);
+    let gateway = Gateway::start_with_env(
+        &toml,
+        crate::support::boot::MODELS,
+        &[("WEIRGATE_TEST_BAD", "bad"), ("WEIRGATE_TEST_GOOD", "good")],
+    );
     let answers: Vec<Answer> = (0..2).map(|_| gateway.chat(PLAIN)).collect();
     for answer in &answers {
         assert_eq!(answer.status(), 200, "{}", answer.text());
         assert!(!answer.text().contains("\"good\"") && !answer.text().contains("\"bad\""));
     }
     let routing = answers[0].json()["metadata"]["routing"].clone();
-    let hashes: Vec<&str> = routing.as_array().unwrap().iter().map(|a| a["apiKeyHash"].as_str().unwrap()).collect();
+    let hashes: Vec<&str> = routing
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| a["apiKeyHash"].as_str().unwrap())
+        .collect();
     assert_eq!((hashes.len(), hashes[0].len()), (2, 16));
     assert_ne!(hashes[0], hashes[1]);
 }
@@ -231,7 +317,15 @@ fn a_kept_connection_that_has_died_is_not_the_providers_fault() {
     let gateway = Gateway::between(&first.url(), &ClosedPort::take().url());
     for _ in 0..5 {
         let answer = gateway.chat(PLAIN);
-        assert_eq!(answer.json()["metadata"]["routing"].as_array().unwrap().len(), 1, "{}", answer.text());
+        assert_eq!(
+            answer.json()["metadata"]["routing"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1,
+            "{}",
+            answer.text()
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }

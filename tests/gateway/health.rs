@@ -13,9 +13,21 @@ fn health_needs_no_key_and_tells_the_clients_address() {
     for path in ["/", "/?skip=redis,database"] {
         let answer = ask(gateway.address(), &Ask::get(path));
         let body = answer.json();
-        assert_eq!((answer.status(), &body["health"]["status"]), (200, &"healthy".into()));
-        assert_eq!((&body["clientIp"], &body["clientIpHeader"]), (&"127.0.0.1".into(), &"".into()));
-        assert_eq!((&body["health"]["redis"]["connected"], &body["health"]["database"]["connected"]), (&true.into(), &true.into()));
+        assert_eq!(
+            (answer.status(), &body["health"]["status"]),
+            (200, &"healthy".into())
+        );
+        assert_eq!(
+            (&body["clientIp"], &body["clientIpHeader"]),
+            (&"127.0.0.1".into(), &"".into())
+        );
+        assert_eq!(
+            (
+                &body["health"]["redis"]["connected"],
+                &body["health"]["database"]["connected"]
+            ),
+            (&true.into(), &true.into())
+        );
         assert!(body["message"].is_string() && body["version"].is_string());
     }
 }
@@ -24,11 +36,16 @@ fn health_needs_no_key_and_tells_the_clients_address() {
 fn the_clients_address_is_believed_from_trusted_proxies_alone() {
     let first = Upstream::always(reply());
     for (trusted, expected) in [("127.0.0.0/8", "203.0.113.7"), ("10.0.0.0/8", "127.0.0.1")] {
-        let more = format!("[listen]\nclient_ip_header = \"x-forwarded-for\"\ntrusted_proxies = [\"{trusted}\"]");
+        let more = format!(
+            "[listen]\nclient_ip_header = \"x-forwarded-for\"\ntrusted_proxies = [\"{trusted}\"]"
+        );
         let gateway = Gateway::with(&first.url(), &first.url(), &more);
         let request = Ask::get("/").header("X-Forwarded-For", "198.51.100.1, 203.0.113.7");
         let body = ask(gateway.address(), &request).json();
-        assert_eq!((&body["clientIp"], &body["clientIpHeader"]), (&expected.into(), &"x-forwarded-for".into()));
+        assert_eq!(
+            (&body["clientIp"], &body["clientIpHeader"]),
+            (&expected.into(), &"x-forwarded-for".into())
+        );
     }
 }
 
@@ -38,7 +55,11 @@ fn probes_and_metrics_are_on_the_operators_listener() {
     let gateway = Gateway::between(&first.url(), &first.url());
     assert_eq!(gateway.chat(PLAIN).status(), 200);
     for path in ["/livez", "/readyz"] {
-        assert_eq!(ask(gateway.running.admin, &Ask::get(path)).status(), 200, "{path}");
+        assert_eq!(
+            ask(gateway.running.admin, &Ask::get(path)).status(),
+            200,
+            "{path}"
+        );
     }
     let metrics = gateway.metrics();
     for line in [
@@ -61,7 +82,15 @@ fn promtool_accepts_the_metrics() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .expect("promtool is installed by `make test`");
-    std::io::Write::write_all(&mut promtool.stdin.take().unwrap(), gateway.metrics().as_bytes()).unwrap();
+    std::io::Write::write_all(
+        &mut promtool.stdin.take().unwrap(),
+        gateway.metrics().as_bytes(),
+    )
+    .unwrap();
     let checked = promtool.wait_with_output().unwrap();
-    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    assert!(
+        checked.status.success(),
+        "{}",
+        String::from_utf8_lossy(&checked.stderr)
+    );
 }

@@ -24,7 +24,9 @@ impl Process {
         let folder = tempfile::tempdir().unwrap();
         let models = "[[models]]\nid = \"sandbox-chat\"\n[[models.providers]]\nprovider = \"sandbox\"\nname = \"sandbox-chat\"\ninput_price = \"1\"\noutput_price = \"1\"\n";
         std::fs::write(folder.path().join("models.toml"), models).unwrap();
-        let toml = format!("[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[models]\nfile = \"models.toml\"\n[providers.sandbox]\nkind = \"sandbox\"\n{provider}\n");
+        let toml = format!(
+            "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[models]\nfile = \"models.toml\"\n[providers.sandbox]\nkind = \"sandbox\"\n{provider}\n"
+        );
         std::fs::write(folder.path().join("weirgate.toml"), toml).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_weirgate"))
             .args(["serve", "-c", "weirgate.toml"])
@@ -40,18 +42,35 @@ impl Process {
         }
         let address = |before: &str| {
             let from = banner[0].find(before).unwrap() + before.len();
-            banner[0][from..].split([' ', ')']).next().unwrap().parse().unwrap()
+            banner[0][from..]
+                .split([' ', ')'])
+                .next()
+                .unwrap()
+                .parse()
+                .unwrap()
         };
         let (address, admin) = (address("on http://"), address("admin http://"));
-        Process { child, address, admin, banner, folder }
+        Process {
+            child,
+            address,
+            admin,
+            banner,
+            folder,
+        }
     }
 
     fn key(&self) -> &str {
-        self.banner.iter().find(|line| line.starts_with("wg_")).unwrap()
+        self.banner
+            .iter()
+            .find(|line| line.starts_with("wg_"))
+            .unwrap()
     }
 
     fn terminate(&self) {
-        Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        Command::new("kill")
+            .args(["-TERM", &self.child.id().to_string()])
+            .status()
+            .unwrap();
     }
 
     fn wait(&mut self, patience: Duration) -> Option<Duration> {
@@ -78,20 +97,56 @@ fn the_printed_curl_line_answers_and_stdout_carries_json_lines_alone() {
     let mut process = Process::start("");
     assert!(process.banner.len() <= 12, "{:?}", process.banner);
     let curl = process.banner.last().unwrap().clone();
-    let output = Command::new("sh").args(["-c", &format!("{curl} -s -w '\\n%{{http_code}}'")]).output().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", &format!("{curl} -s -w '\\n%{{http_code}}'")])
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.ends_with("\n200") && text.contains("\"used_provider\":\"sandbox\""), "{text}");
+    assert!(
+        text.ends_with("\n200") && text.contains("\"used_provider\":\"sandbox\""),
+        "{text}"
+    );
     assert_eq!(ask(process.admin, &Ask::get("/readyz")).status(), 200);
     process.terminate();
-    assert!(process.wait(Duration::from_secs(1)).is_some(), "an idle process ends within a second");
+    assert!(
+        process.wait(Duration::from_secs(1)).is_some(),
+        "an idle process ends within a second"
+    );
     let mut stdout = String::new();
-    process.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
-    let lines: Vec<serde_json::Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let access = lines.iter().find(|line| line["route"] == "chat_completions").expect("an access line");
-    for key in ["time", "request_id", "organization", "key_id", "model", "provider", "attempts", "status", "duration_ms", "prompt_tokens", "cost"] {
+    process
+        .child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut stdout)
+        .unwrap();
+    let lines: Vec<serde_json::Value> = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let access = lines
+        .iter()
+        .find(|line| line["route"] == "chat_completions")
+        .expect("an access line");
+    for key in [
+        "time",
+        "request_id",
+        "organization",
+        "key_id",
+        "model",
+        "provider",
+        "attempts",
+        "status",
+        "duration_ms",
+        "prompt_tokens",
+        "cost",
+    ] {
         assert!(!access[key].is_null(), "{key}: {access}");
     }
-    assert!(!stdout.contains(process.key()) && !stdout.contains("Hello"), "no key and no body in the log");
+    assert!(
+        !stdout.contains(process.key()) && !stdout.contains("Hello"),
+        "no key and no body in the log"
+    );
 }
 
 #[test]
@@ -100,25 +155,40 @@ fn the_key_is_printed_once() {
     process.terminate();
     process.wait(Duration::from_secs(2)).unwrap();
     let folder = process.folder.path().to_owned();
-    let mut again = Command::new(env!("CARGO_BIN_EXE_weirgate")).args(["serve", "-c", "weirgate.toml"]).current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut again = Command::new(env!("CARGO_BIN_EXE_weirgate"))
+        .args(["serve", "-c", "weirgate.toml"])
+        .current_dir(&folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(again.stderr.take().unwrap()).lines();
     let said: Vec<String> = (0..3).map(|_| lines.next().unwrap().unwrap()).collect();
     again.kill().unwrap();
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
-    assert!(!said.iter().chain(&rest).any(|line| line.contains("wg_")), "{said:?} {rest:?}");
+    assert!(
+        !said.iter().chain(&rest).any(|line| line.contains("wg_")),
+        "{said:?} {rest:?}"
+    );
 }
 
 #[test]
 fn a_stream_ends_normally_after_sigterm_and_then_the_process() {
     let gate = Gate::default();
     let reply = Reply::stream()
-        .event(&chunk(serde_json::json!({"role": "assistant", "content": "hel"}), None))
+        .event(&chunk(
+            serde_json::json!({"role": "assistant", "content": "hel"}),
+            None,
+        ))
         .wait(&gate)
         .event(&chunk(serde_json::json!({"content": "lo"}), Some("stop")))
         .event("[DONE]")
         .end();
     let upstream = Upstream::always(reply);
-    let provider = format!("[providers.own]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []", upstream.url());
+    let provider = format!(
+        "[providers.own]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []",
+        upstream.url()
+    );
     let mut process = Process::start(&provider);
     let mut client = Client::connect(process.address);
     let body = r#"{"model":"own/any","stream":true,"messages":[{"role":"user","content":"Hi"}]}"#;
@@ -131,7 +201,10 @@ fn a_stream_ends_normally_after_sigterm_and_then_the_process() {
         assert!(Instant::now() < until, "the listener closes");
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(process.child.try_wait().unwrap().is_none(), "a request is still running");
+    assert!(
+        process.child.try_wait().unwrap().is_none(),
+        "a request is still running"
+    );
     gate.open();
     assert!(crate::support::sse::parse(client.rest().0).is_done());
     assert!(process.wait(Duration::from_secs(1)).is_some());

@@ -8,13 +8,20 @@ use crate::support::upstream::Upstream;
 
 fn used(body: &serde_json::Value) -> (&str, &str) {
     let metadata = &body["metadata"];
-    (metadata["used_provider"].as_str().unwrap_or("-"), metadata["underlying_used_model"].as_str().unwrap_or("-"))
+    (
+        metadata["used_provider"].as_str().unwrap_or("-"),
+        metadata["underlying_used_model"].as_str().unwrap_or("-"),
+    )
 }
 
 #[test]
 fn model_strings_are_read_as_documented() {
     let first = Upstream::always(reply());
-    let gateway = Gateway::with(&first.url(), &first.url(), "[routing]\nauto = [\"only-first\", \"chat\"]\nexploration = 0.0");
+    let gateway = Gateway::with(
+        &first.url(),
+        &first.url(),
+        "[routing]\nauto = [\"only-first\", \"chat\"]\nexploration = 0.0",
+    );
     for (model, expected) in [
         ("chat", ("first", "chat-at-first")),
         ("nick", ("first", "chat-at-first")),
@@ -22,7 +29,9 @@ fn model_strings_are_read_as_documented() {
         ("second/chat-at-second", ("second", "chat-at-second")),
         ("auto", ("first", "only")),
     ] {
-        let body = gateway.chat(PLAIN.replace("\"chat\"", &format!("\"{model}\""))).json();
+        let body = gateway
+            .chat(PLAIN.replace("\"chat\"", &format!("\"{model}\"")))
+            .json();
         assert_eq!(used(&body), expected, "{model}: {body}");
     }
     for (model, status, code) in [
@@ -33,7 +42,11 @@ fn model_strings_are_read_as_documented() {
         ("a/b/c", 404, "model_not_found"),
     ] {
         let answer = gateway.chat(PLAIN.replace("\"chat\"", &format!("\"{model}\"")));
-        assert_eq!((answer.status(), answer.json()["error"]["code"].as_str()), (status, Some(code)), "{model}");
+        assert_eq!(
+            (answer.status(), answer.json()["error"]["code"].as_str()),
+            (status, Some(code)),
+            "{model}"
+        );
     }
     let bare = gateway.chat(PLAIN.replace("\"chat\"", "\"chat-at-second\""));
     assert_eq!(bare.status(), 400);
@@ -44,9 +57,13 @@ fn model_strings_are_read_as_documented() {
 fn a_strategy_beside_a_pinned_provider_is_a_400() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
-    let body = r#"{"model":"first/chat","routing":"price","messages":[{"role":"user","content":"Hi"}]}"#;
+    let body =
+        r#"{"model":"first/chat","routing":"price","messages":[{"role":"user","content":"Hi"}]}"#;
     let answer = gateway.chat(body);
-    assert_eq!((answer.status(), answer.json()["error"]["param"].as_str()), (400, Some("routing")));
+    assert_eq!(
+        (answer.status(), answer.json()["error"]["param"].as_str()),
+        (400, Some("routing"))
+    );
 }
 
 #[test]
@@ -54,18 +71,32 @@ fn who_cannot_serve_the_request_is_left_out() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
     let long = r#"{"model":"chat","max_tokens":5000,"messages":[{"role":"user","content":"Hi"}]}"#;
-    assert_eq!(used(&gateway.chat(long).json()).0, "second", "first answers at most 4096 tokens");
+    assert_eq!(
+        used(&gateway.chat(long).json()).0,
+        "second",
+        "first answers at most 4096 tokens"
+    );
     for (member, param) in [
-        (r#""tools":[{"type":"function","function":{"name":"f"}}]"#, "tools"),
+        (
+            r#""tools":[{"type":"function","function":{"name":"f"}}]"#,
+            "tools",
+        ),
         (r#""n":2"#, "n"),
         (r#""service_tier":"flex""#, "service_tier"),
         (r#""verbosity":"low""#, "verbosity"),
         (r#""reasoning_effort":"high""#, "reasoning_effort"),
         (r#""reasoning":{"mode":"pro"}"#, "reasoning.mode"),
     ] {
-        let body = format!(r#"{{"model":"only-first","messages":[{{"role":"user","content":"Hi"}}],{member}}}"#);
+        let body = format!(
+            r#"{{"model":"only-first","messages":[{{"role":"user","content":"Hi"}}],{member}}}"#
+        );
         let answer = gateway.chat(&body);
-        assert_eq!((answer.status(), answer.json()["error"]["param"].as_str()), (400, Some(param)), "{}", answer.text());
+        assert_eq!(
+            (answer.status(), answer.json()["error"]["param"].as_str()),
+            (400, Some(param)),
+            "{}",
+            answer.text()
+        );
     }
 }
 

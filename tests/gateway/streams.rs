@@ -10,6 +10,31 @@ use crate::support::client::Client;
 use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
 
+/// What the client reads of a stream that is broken by `breaking` once its first content has arrived.
+fn broken_by(breaking: impl Fn(Reply) -> Reply, more: &str) -> (String, Upstream) {
+    let gate = Gate::default();
+    let first = Upstream::always(breaking(begun().wait(&gate)));
+    let gateway = Gateway::with(&first.url(), &first.url(), more);
+    let mut client = Client::connect(gateway.address());
+    client.send(&gateway.chat_ask(STREAM));
+    assert_eq!(client.head().status, 200);
+    let begun = client.chunk().unwrap();
+    gate.open();
+    (
+        String::from_utf8_lossy(&begun.bytes).into_owned() + &drain(&mut client),
+        first,
+    )
+}
+
+/// The rest of the body, to its proper end.
+fn drain(client: &mut Client) -> String {
+    let mut text = String::new();
+    while let Some(chunk) = client.chunk() {
+        text.push_str(&String::from_utf8_lossy(&chunk.bytes));
+    }
+    text
+}
+
 fn begun() -> Reply {
     Reply::stream()
         .event(&chunk(json!({"role": "assistant", "content": ""}), None))
@@ -24,7 +49,10 @@ fn assert_broken(text: &str, code: &str) {
     let last = events.json().last().unwrap().clone();
     assert_eq!(last["error"]["code"], code, "{text}");
     for key in ["message", "type", "param"] {
-        assert!(last["error"].as_object().unwrap().contains_key(key), "{key}");
+        assert!(
+            last["error"].as_object().unwrap().contains_key(key),
+            "{key}"
+        );
     }
     assert_eq!(last["error"]["usage"]["info"], "estimated", "{text}");
     assert!(!text.contains("\"finish_reason\":\""), "{text}");
@@ -32,21 +60,21 @@ fn assert_broken(text: &str, code: &str) {
 
 #[test]
 fn a_stream_that_is_cut_reset_or_ends_early_ends_with_an_error_event() {
-    for reply in [begun().and_close(), begun().and_reset(), begun().end()] {
-        let first = Upstream::always(reply);
-        let gateway = Gateway::between(&first.url(), &first.url());
-        let answer = gateway.chat(STREAM);
-        assert_eq!(answer.status(), 200);
-        assert_broken(answer.text(), "stream_truncated");
-        assert_eq!(first.requests().len(), 1, "no other provider once content has gone out");
+    for breaking in [Reply::and_close, Reply::and_reset, Reply::end] {
+        let (text, first) = broken_by(breaking, "");
+        assert_broken(&text, "stream_truncated");
+        assert_eq!(
+            first.requests().len(),
+            1,
+            "no other provider once content has gone out"
+        );
     }
 }
 
 #[test]
 fn a_stream_that_stalls_ends_with_a_timeout() {
-    let first = Upstream::always(begun().and_hang());
-    let gateway = Gateway::with(&first.url(), &first.url(), "[routing]\nidle_timeout_s = 1");
-    assert_broken(gateway.chat(STREAM).text(), "upstream_timeout");
+    let (text, first) = broken_by(Reply::and_hang, "[routing]\nidle_timeout_s = 1");
+    assert_broken(&text, "upstream_timeout");
     first.wait_closed(0);
 }
 
@@ -54,9 +82,8 @@ fn a_stream_that_stalls_ends_with_a_timeout() {
 fn a_malformed_event_or_an_error_in_the_middle_ends_the_stream() {
     let error = json!({"error": {"message": "boom"}}).to_string();
     for event in ["{\"choices\":[", error.as_str()] {
-        let first = Upstream::always(begun().event(event).event("[DONE]").end());
-        let gateway = Gateway::between(&first.url(), &first.url());
-        assert_broken(gateway.chat(STREAM).text(), "stream_truncated");
+        let (text, _) = broken_by(|reply| reply.event(event).event("[DONE]").end(), "");
+        assert_broken(&text, "stream_truncated");
     }
 }
 
@@ -69,7 +96,7 @@ fn a_killed_provider_ends_the_stream_with_an_error_event() {
     client.head();
     let mut text = String::from_utf8(client.chunk().unwrap().bytes.to_vec()).unwrap();
     first.kill();
-    text.push_str(&String::from_utf8(client.rest().0).unwrap());
+    text.push_str(&drain(&mut client));
     assert_broken(&text, "stream_truncated");
 }
 
@@ -103,23 +130,34 @@ fn a_client_that_leaves_before_the_first_event_closes_it_too() {
 #[test]
 fn events_go_out_as_they_come() {
     let gate = Gate::default();
-    let reply = begun().wait(&gate).event(&chunk(json!({"content": "lo"}), Some("stop"))).event("[DONE]").end();
+    let reply = begun()
+        .wait(&gate)
+        .event(&chunk(json!({"content": "lo"}), Some("stop")))
+        .event("[DONE]")
+        .end();
     let first = Upstream::always(reply);
     let gateway = Gateway::between(&first.url(), &first.url());
     let mut client = Client::connect(gateway.address());
     client.send(&gateway.chat_ask(STREAM));
     client.head();
     let begun = client.chunk().unwrap();
-    assert!(String::from_utf8_lossy(&begun.bytes).contains("hel"), "before the provider sends the rest");
+    assert!(
+        String::from_utf8_lossy(&begun.bytes).contains("hel"),
+        "before the provider sends the rest"
+    );
     gate.open();
-    assert!(crate::support::sse::parse(client.rest().0).is_done());
+    assert!(crate::support::sse::parse(drain(&mut client)).is_done());
 }
 
 #[test]
 fn the_head_is_held_until_there_is_content() {
     let gate = Gate::default();
     let role = chunk(json!({"role": "assistant", "content": ""}), None);
-    let reply = Reply::stream().event(&role).wait(&gate).event(&json!({"error": {"message": "late"}}).to_string()).end();
+    let reply = Reply::stream()
+        .event(&role)
+        .wait(&gate)
+        .event(&json!({"error": {"message": "late"}}).to_string())
+        .end();
     let (first, second) = (Upstream::always(reply), Upstream::always(stream()));
     let gateway = Gateway::between(&first.url(), &second.url());
     let mut client = Client::connect(gateway.address());
@@ -128,7 +166,10 @@ fn the_head_is_held_until_there_is_content() {
     gate.open();
     let answer = client.answer();
     assert_eq!(answer.events().content(), "hello");
-    assert_eq!(answer.events().json().last().unwrap()["metadata"]["used_provider"], "second");
+    assert_eq!(
+        answer.events().json().last().unwrap()["metadata"]["used_provider"],
+        "second"
+    );
 }
 
 #[test]
@@ -150,13 +191,19 @@ fn a_failure_behind_a_keepalive_is_an_error_event() {
     let gateway = Gateway::with(&first.url(), &first.url(), more);
     let answer = gateway.chat(STREAM);
     assert_eq!(answer.status(), 200);
-    assert_eq!(answer.events().json().last().unwrap()["error"]["code"], "upstream_timeout");
+    assert_eq!(
+        answer.events().json().last().unwrap()["error"]["code"],
+        "upstream_timeout"
+    );
     assert!(!answer.events().says_done());
 }
 
 #[test]
 fn a_provider_that_lingers_behind_done_does_not_hold_the_client() {
-    let reply = begun().event(&chunk(json!({}), Some("stop"))).event("[DONE]").and_hang();
+    let reply = begun()
+        .event(&chunk(json!({}), Some("stop")))
+        .event("[DONE]")
+        .and_hang();
     let first = Upstream::always(reply);
     let gateway = Gateway::between(&first.url(), &first.url());
     let started = Instant::now();
@@ -170,10 +217,19 @@ fn a_json_reply_to_a_stream_request_becomes_a_stream_and_events_a_json_reply() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
     let answer = gateway.chat(STREAM);
-    assert_eq!((answer.events().content().as_str(), answer.events().is_done()), ("hello", true));
+    assert_eq!(
+        (
+            answer.events().content().as_str(),
+            answer.events().is_done()
+        ),
+        ("hello", true)
+    );
     let first = Upstream::always(stream());
     let gateway = Gateway::between(&first.url(), &first.url());
-    assert_eq!(gateway.chat(PLAIN).json()["choices"][0]["message"]["content"], "hello");
+    assert_eq!(
+        gateway.chat(PLAIN).json()["choices"][0]["message"]["content"],
+        "hello"
+    );
 }
 
 #[test]
@@ -181,5 +237,11 @@ fn a_stream_sent_byte_by_byte_is_the_same_stream() {
     let first = Upstream::always(stream().dripped());
     let gateway = Gateway::between(&first.url(), &first.url());
     let answer = gateway.chat(STREAM);
-    assert_eq!((answer.events().content().as_str(), answer.events().is_done()), ("hello", true));
+    assert_eq!(
+        (
+            answer.events().content().as_str(),
+            answer.events().is_done()
+        ),
+        ("hello", true)
+    );
 }

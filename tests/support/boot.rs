@@ -83,23 +83,46 @@ impl Gateway {
             ("WEIRGATE_LISTEN__ADDRESS", "127.0.0.1:0".to_owned()),
             ("WEIRGATE_ADMIN__ADDRESS", "127.0.0.1:0".to_owned()),
             ("WEIRGATE_STORE__URL", store_url.clone()),
-            ("WEIRGATE_STORE__STATE_DIR", folder.path().display().to_string()),
+            (
+                "WEIRGATE_STORE__STATE_DIR",
+                folder.path().display().to_string(),
+            ),
             ("WEIRGATE_MODELS__FILE", catalogue.display().to_string()),
         ];
-        let more = more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let env = env.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(more);
+        let more = more
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let env = env
+            .map(|(name, value)| (name.to_owned(), value))
+            .into_iter()
+            .chain(more);
         let loaded = config::from_str(toml, env).unwrap_or_else(|problems| {
-            panic!("{}", problems.iter().map(|p| p.to_string()).collect::<Vec<_>>().join("\n"))
+            panic!(
+                "{}",
+                problems
+                    .iter()
+                    .map(|p| p.to_string())
+                    .collect::<Vec<_>>()
+                    .join("\n")
+            )
         });
         let key = with_store(&loaded.config, async |store| {
-            store.create_organization("acme", filters::auth::Plan::None, 0).await.unwrap();
+            store
+                .create_organization("acme", filters::auth::Plan::None, 0)
+                .await
+                .unwrap();
             create_key(&store).await
         });
         let running = boot(loaded.config, |metrics| {
             Lines::to(std::io::sink(), metrics.log_dropped.clone())
         })
         .unwrap();
-        Gateway { running, key, folder, store_url }
+        Gateway {
+            running,
+            key,
+            folder,
+            store_url,
+        }
     }
 
     /// The public listener.
@@ -119,7 +142,9 @@ impl Gateway {
 
     /// The text of `/metrics`.
     pub fn metrics(&self) -> String {
-        client::ask(self.running.admin, &Ask::get("/metrics")).text().to_owned()
+        client::ask(self.running.admin, &Ask::get("/metrics"))
+            .text()
+            .to_owned()
     }
 
     /// Runs something on the gateway's store, as the command line would beside it.
@@ -129,20 +154,30 @@ impl Gateway {
             self.store_url,
             self.folder.path().display()
         );
-        let Ok(loaded) = config::from_str(&toml, []) else { panic!("the store's own configuration") };
+        let Ok(loaded) = config::from_str(&toml, []) else {
+            panic!("the store's own configuration")
+        };
         with_store(&loaded.config, work)
     }
 }
 
 /// Makes a key of the organization.
 pub async fn create_key(store: &Store) -> String {
-    let new = NewKey { organization: "acme", project: "default", label: "test", expires_at_ms: None };
+    let new = NewKey {
+        organization: "acme",
+        project: "default",
+        label: "test",
+        expires_at_ms: None,
+    };
     let (key, _) = store.create_key(&new, 0).await.unwrap();
     key.reveal().to_owned()
 }
 
 fn with_store<T>(config: &config::Config, work: impl AsyncFnOnce(Store) -> T) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let settings = Settings::of(&config.store).unwrap();
         let opened = Store::open(&settings).await.unwrap();
