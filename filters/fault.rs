@@ -74,89 +74,54 @@ struct Row {
     retryable: bool,
 }
 
+const INVALID: &str = "invalid_request_error";
+const UPSTREAM: &str = "upstream_error";
+
+#[rustfmt::skip]
 impl Kind {
+    /// The table: status, `type`, `code`, whose fault, whether the same request may succeed later.
     const fn row(self) -> Row {
         use Blame::{Caller, Upstream, Us};
-        const fn row(
-            status: u16,
-            kind: &'static str,
-            code: Option<&'static str>,
-            blame: Blame,
-            retryable: bool,
-        ) -> Row {
-            Row {
-                status,
-                kind,
-                code,
-                blame,
-                retryable,
-            }
-        }
-        const INVALID: &str = "invalid_request_error";
         match self {
-            Self::Invalid => row(400, INVALID, None, Caller, false),
-            Self::Unauthenticated => row(401, INVALID, Some("invalid_api_key"), Caller, false),
-            Self::Payment => row(402, "billing_error", None, Caller, false),
-            Self::Forbidden => row(
-                403,
-                "permission_error",
-                Some("permission_denied"),
-                Caller,
-                false,
-            ),
-            Self::NotFound => row(404, INVALID, Some("not_found"), Caller, false),
-            Self::ModelNotFound => row(404, INVALID, Some("model_not_found"), Caller, false),
-            Self::MethodNotAllowed => row(405, INVALID, Some("method_not_allowed"), Caller, false),
-            Self::RequestTimeout => row(408, "timeout_error", Some("timeout"), Caller, true),
-            Self::Gone => row(410, INVALID, None, Caller, false),
-            Self::TooLarge => row(413, INVALID, Some("request_too_large"), Caller, false),
-            Self::MediaType => row(415, INVALID, Some("unsupported_media_type"), Caller, false),
-            Self::RateLimited => row(
-                429,
-                "rate_limit_error",
-                Some("rate_limit_exceeded"),
-                Caller,
-                true,
-            ),
-            Self::HeadTooLarge => row(431, INVALID, Some("headers_too_large"), Caller, false),
-            Self::Internal => row(500, "api_error", None, Us, true),
-            Self::ConnectFailed => row(
-                502,
-                "upstream_error",
-                Some("connect_failed"),
-                Upstream,
-                true,
-            ),
-            Self::UpstreamFailed => row(
-                502,
-                "upstream_error",
-                Some("all_providers_failed"),
-                Upstream,
-                true,
-            ),
-            Self::UpstreamUnavailable => row(
-                503,
-                "upstream_error",
-                Some("upstream_unavailable"),
-                Upstream,
-                true,
-            ),
-            Self::Unavailable => row(503, "api_error", Some("unavailable"), Us, true),
-            Self::UpstreamTimeout => row(
-                504,
-                "upstream_error",
-                Some("upstream_timeout"),
-                Upstream,
-                true,
-            ),
-            Self::Overloaded => row(529, "overloaded", Some("overloaded"), Us, true),
-            Self::StreamTruncated => row(
-                502,
-                "upstream_error",
-                Some("stream_truncated"),
-                Upstream,
-                true,
-            ),
+            Self::Invalid => Row::new(400, INVALID, None, Caller, false),
+            Self::Unauthenticated => Row::new(401, INVALID, Some("invalid_api_key"), Caller, false),
+            Self::Payment => Row::new(402, "billing_error", None, Caller, false),
+            Self::Forbidden => Row::new(403, "permission_error", Some("permission_denied"), Caller, false),
+            Self::NotFound => Row::new(404, INVALID, Some("not_found"), Caller, false),
+            Self::ModelNotFound => Row::new(404, INVALID, Some("model_not_found"), Caller, false),
+            Self::MethodNotAllowed => Row::new(405, INVALID, Some("method_not_allowed"), Caller, false),
+            Self::RequestTimeout => Row::new(408, "timeout_error", Some("timeout"), Caller, true),
+            Self::Gone => Row::new(410, INVALID, None, Caller, false),
+            Self::TooLarge => Row::new(413, INVALID, Some("request_too_large"), Caller, false),
+            Self::MediaType => Row::new(415, INVALID, Some("unsupported_media_type"), Caller, false),
+            Self::RateLimited => Row::new(429, "rate_limit_error", Some("rate_limit_exceeded"), Caller, true),
+            Self::HeadTooLarge => Row::new(431, INVALID, Some("headers_too_large"), Caller, false),
+            Self::Internal => Row::new(500, "api_error", None, Us, true),
+            Self::ConnectFailed => Row::new(502, UPSTREAM, Some("connect_failed"), Upstream, true),
+            Self::UpstreamFailed => Row::new(502, UPSTREAM, Some("all_providers_failed"), Upstream, true),
+            Self::UpstreamUnavailable => Row::new(503, UPSTREAM, Some("upstream_unavailable"), Upstream, true),
+            Self::Unavailable => Row::new(503, "api_error", Some("unavailable"), Us, true),
+            Self::UpstreamTimeout => Row::new(504, UPSTREAM, Some("upstream_timeout"), Upstream, true),
+            Self::Overloaded => Row::new(529, "overloaded", Some("overloaded"), Us, true),
+            Self::StreamTruncated => Row::new(502, UPSTREAM, Some("stream_truncated"), Upstream, true),
+        }
+    }
+}
+
+impl Row {
+    const fn new(
+        status: u16,
+        kind: &'static str,
+        code: Option<&'static str>,
+        blame: Blame,
+        retryable: bool,
+    ) -> Self {
+        Self {
+            status,
+            kind,
+            code,
+            blame,
+            retryable,
         }
     }
 }

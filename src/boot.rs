@@ -97,12 +97,7 @@ pub fn boot(
     mut config: Config,
     lines: impl FnOnce(&Metrics) -> std::io::Result<Lines>,
 ) -> Result<Running, BootError> {
-    let organs = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .thread_name("organs")
-        .enable_all()
-        .build()
-        .map_err(|error| failed("starting threads", error))?;
+    let organs = organs()?;
     let metrics = Arc::new(Metrics::new().map_err(|error| failed("metrics", error))?);
     let lines = Arc::new(lines(&metrics).map_err(|error| failed("starting the log", error))?);
     let model = bind_sandbox(&mut config)?;
@@ -125,7 +120,10 @@ pub fn boot(
         lines,
         accounts: accounts.clone(),
         pepper: store.pepper().clone(),
-        routes: Choice::new(&config, Arc::clone(&upstreams))?,
+        routes: Choice::new(&config, Arc::clone(&upstreams)).map_err(|message| BootError {
+            message,
+            is_configuration: true,
+        })?,
         begun: Instant::now(),
         is_serving: AtomicBool::new(false),
     });
@@ -150,6 +148,16 @@ pub fn boot(
     };
     running.wait_until_open()?;
     Ok(running)
+}
+
+/// The runtime of everything that no request waits for.
+fn organs() -> Result<Runtime, BootError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("organs")
+        .enable_all()
+        .build()
+        .map_err(|error| failed("starting threads", error))
 }
 
 async fn run_organ(organ: impl BackgroundService + Sync, stop: watch::Receiver<bool>) {

@@ -15,7 +15,6 @@ use filters::routing::resolve::resolve;
 use filters::routing::score::Weights;
 use filters::routing::sticky::Sticky;
 
-use crate::boot::BootError;
 use crate::config::{Config, Routing};
 use crate::upstreams::Upstream;
 
@@ -58,13 +57,9 @@ impl Choice {
     /// The choice that a configuration leaves.
     ///
     /// Errors: the catalogue cannot be read, or holds problems: all of them.
-    pub fn new(config: &Config, upstreams: Arc<[Arc<Upstream>]>) -> Result<Self, BootError> {
-        let bad = |message: String| BootError {
-            message,
-            is_configuration: true,
-        };
+    pub fn new(config: &Config, upstreams: Arc<[Arc<Upstream>]>) -> Result<Self, String> {
         let written = match &config.models.file {
-            Some(path) => read_catalog(path).map_err(bad)?,
+            Some(path) => read_catalog(path)?,
             None => Written::default(),
         };
         let by_name: HashMap<Arc<str>, Arc<Upstream>> = upstreams
@@ -72,7 +67,7 @@ impl Choice {
             .map(|upstream| (Arc::clone(&upstream.name), Arc::clone(upstream)))
             .collect();
         let catalog = Catalog::check(written, |provider| by_name.contains_key(provider));
-        let catalog = catalog.map_err(|problems| bad(problems.join("\n")))?;
+        let catalog = catalog.map_err(|problems| problems.join("\n"))?;
         let ttl_ms = u64::try_from(config.routing.sticky_ttl.as_millis()).unwrap_or(u64::MAX);
         Ok(Self {
             health: Health::new(catalog.mappings()),

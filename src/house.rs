@@ -6,11 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use filters::auth::Pepper;
-use filters::routing::health::Outcome;
 use http::HeaderName;
 use tokio::time::Instant;
 
-use crate::attempt::{Call, Step};
 use crate::choice::Choice;
 use crate::config::{Cidr, Config};
 use crate::endpoints::health::{self, Part, Skip};
@@ -155,39 +153,5 @@ impl House {
     /// The body of `GET /v1/models`.
     pub fn listing(&self, query: models::Query) -> Vec<u8> {
         models::answer(self.routes.catalog(), query, self.unix_s())
-    }
-
-    /// Remembers that the running attempt answered, and the session's provider.
-    pub fn learn_success(&self, call: &Call) {
-        let Some(step) = call.step() else { return };
-        let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
-        let first = call.first_content.unwrap_or_else(Instant::now);
-        let streamed_s = first.elapsed().as_secs_f64();
-        let tokens = call
-            .settled
-            .as_ref()
-            .map_or(0, |settled| settled.usage.completion);
-        let has_rate = call.request.stream && streamed_s > 0.05 && tokens > 1;
-        let outcome = Outcome::Answered {
-            latency_ms: ms(first.duration_since(call.attempt_started)),
-            throughput: has_rate.then(|| tokens as f64 / streamed_s),
-        };
-        let now_ms = self.now_ms();
-        self.routes.record(step.mapping.index, outcome, now_ms);
-        if let Some(seat) = call.seat {
-            self.routes.seat(seat, step.mapping.index, now_ms);
-        }
-        if let Some(record) = call.attempted.last() {
-            self.metrics.attempt(record, self.model_label(step));
-        }
-    }
-
-    /// The model's label in metrics: bounded, because ids that are not in the catalogue are all `other`.
-    pub fn model_label<'a>(&self, step: &'a Step) -> &'a str {
-        if step.mapping.index == usize::MAX {
-            "other"
-        } else {
-            &step.model.id
-        }
     }
 }

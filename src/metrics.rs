@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use filters::chat::metadata::Attempted;
+use prometheus::core::Collector;
 use prometheus::{
-    Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
+    CounterVec, Encoder, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
 /// Answers of models take from milliseconds to minutes.
@@ -26,97 +28,37 @@ pub struct Metrics {
     /// Tokens, by provider, model and kind.
     pub tokens: IntCounterVec,
     /// Cost in USD, by provider and model.
-    pub cost: prometheus::CounterVec,
+    pub cost: CounterVec,
     /// Requests in flight.
     pub in_flight: IntGauge,
     /// Event streams open.
     pub streams_open: IntGauge,
     /// Access lines dropped because nobody read them fast enough.
-    pub log_dropped: prometheus::IntCounter,
-    /// Reloads of the accounts that failed.
-    pub accounts_failures: prometheus::IntCounter,
+    pub log_dropped: IntCounter,
 }
 
 impl Metrics {
     /// A registry with all of them.
     ///
     /// Errors: two metrics of one name, which is a bug.
+    #[rustfmt::skip]
     pub fn new() -> prometheus::Result<Self> {
-        let registry = Registry::new();
-        let counters = |name: &str, help: &str, labels: &[&str]| {
-            let counter = IntCounterVec::new(Opts::new(name, help), labels)?;
-            registry.register(Box::new(counter.clone()))?;
-            prometheus::Result::Ok(counter)
-        };
-        let histograms = |name: &str, help: &str, labels: &[&str]| {
-            let options = HistogramOpts::new(name, help).buckets(SECONDS.to_vec());
-            let histogram = HistogramVec::new(options, labels)?;
-            registry.register(Box::new(histogram.clone()))?;
-            prometheus::Result::Ok(histogram)
-        };
-        let gauge = |name: &str, help: &str| {
-            let gauge = IntGauge::new(name, help)?;
-            registry.register(Box::new(gauge.clone()))?;
-            prometheus::Result::Ok(gauge)
-        };
-        let cost = prometheus::CounterVec::new(
-            Opts::new("weirgate_cost_usd_total", "Cost of answers in US dollars."),
-            &["provider", "model"],
-        )?;
-        registry.register(Box::new(cost.clone()))?;
-        let counter = |name: &str, help: &str| {
-            let counter = prometheus::IntCounter::new(name, help)?;
-            registry.register(Box::new(counter.clone()))?;
-            prometheus::Result::Ok(counter)
-        };
-        let build = prometheus::IntGaugeVec::new(
-            Opts::new("weirgate_build_info", "Always 1; the version is a label."),
-            &["version"],
-        )?;
-        registry.register(Box::new(build.clone()))?;
-        build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+        let r = Registry::new();
         #[cfg(target_os = "linux")]
-        registry.register(Box::new(
-            prometheus::process_collector::ProcessCollector::for_self(),
-        ))?;
+        r.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
+        let build = add(&r, IntGaugeVec::new(Opts::new("weirgate_build_info", "Always 1; the version is a label."), &["version"])?)?;
+        build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         Ok(Self {
-            requests: counters(
-                "weirgate_requests_total",
-                "Requests that ended, by route and class of status.",
-                &["route", "status"],
-            )?,
-            request_seconds: histograms(
-                "weirgate_request_duration_seconds",
-                "Time from the request's head to the answer's end.",
-                &["route"],
-            )?,
-            attempts: counters(
-                "weirgate_upstream_attempts_total",
-                "Attempts at providers, by outcome.",
-                &["provider", "model", "outcome"],
-            )?,
-            first_event_seconds: histograms(
-                "weirgate_first_event_seconds",
-                "Time from the request's head to the first content of the answer.",
-                &["provider", "model"],
-            )?,
-            tokens: counters(
-                "weirgate_tokens_total",
-                "Tokens of answers, by kind.",
-                &["provider", "model", "kind"],
-            )?,
-            cost,
-            in_flight: gauge("weirgate_requests_in_flight", "Requests being served.")?,
-            streams_open: gauge("weirgate_streams_open", "Event streams being served.")?,
-            log_dropped: counter(
-                "weirgate_log_lines_dropped_total",
-                "Access lines dropped because the reader of stdout was too slow.",
-            )?,
-            accounts_failures: counter(
-                "weirgate_accounts_reload_failures_total",
-                "Reloads of the accounts that failed; the last good ones stay.",
-            )?,
-            registry,
+            requests: counters(&r, "weirgate_requests_total", "Requests that ended, by route and class of status.", &["route", "status"])?,
+            request_seconds: seconds(&r, "weirgate_request_duration_seconds", "Time from the request's head to the answer's end.", &["route"])?,
+            attempts: counters(&r, "weirgate_upstream_attempts_total", "Attempts at providers, by outcome.", &["provider", "model", "outcome"])?,
+            first_event_seconds: seconds(&r, "weirgate_first_event_seconds", "Time from the request's head to the first content of the answer.", &["provider", "model"])?,
+            tokens: counters(&r, "weirgate_tokens_total", "Tokens of answers, by kind.", &["provider", "model", "kind"])?,
+            cost: add(&r, CounterVec::new(Opts::new("weirgate_cost_usd_total", "Cost of answers in US dollars."), &["provider", "model"])?)?,
+            in_flight: add(&r, IntGauge::new("weirgate_requests_in_flight", "Requests being served.")?)?,
+            streams_open: add(&r, IntGauge::new("weirgate_streams_open", "Event streams being served.")?)?,
+            log_dropped: add(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,
+            registry: r,
         })
     }
 
@@ -141,6 +83,30 @@ impl Metrics {
         }
         out
     }
+}
+
+fn add<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> prometheus::Result<C> {
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+fn counters(
+    r: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> prometheus::Result<IntCounterVec> {
+    add(r, IntCounterVec::new(Opts::new(name, help), labels)?)
+}
+
+fn seconds(
+    r: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> prometheus::Result<HistogramVec> {
+    let options = HistogramOpts::new(name, help).buckets(SECONDS.to_vec());
+    add(r, HistogramVec::new(options, labels)?)
 }
 
 /// Counts one more while it lives: also requests that nobody gets to log end.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use filters::providers::{Family, Provider, Quirks};
+use filters::providers::{Provider, Quirks};
 use filters::routing::capable::WireLimits;
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderName, HeaderValue};
@@ -24,7 +24,7 @@ use pingora_load_balancing::selection::RoundRobin;
 use pingora_load_balancing::{Backend, Backends, LoadBalancer};
 use sha2::Sha256;
 
-use crate::config::{self, Kind, Secret};
+use crate::config::{self, Secret};
 
 /// How often names are looked up again.
 const LOOKUP_EVERY: Duration = Duration::from_secs(30);
@@ -111,7 +111,7 @@ impl Upstream {
         };
         Ok(Self {
             name: provider.name.as_str().into(),
-            wire: family(provider.kind).provider(),
+            wire: provider.kind.family().provider(),
             quirks: provider.quirks.clone(),
             keys,
             headers: provider.headers.clone(),
@@ -234,7 +234,7 @@ impl Credential {
 
 /// What a provider's wire can say, whatever the catalogue claims.
 fn limits(provider: &config::Provider) -> WireLimits {
-    let family = family(provider.kind);
+    let family = provider.kind.family();
     let (choices, streams_choices) = family.choices();
     WireLimits {
         choices,
@@ -242,15 +242,6 @@ fn limits(provider: &config::Provider) -> WireLimits {
         json_schema: provider.quirks.json_schema,
         forced_tools: provider.quirks.forced_tools,
         reasoning_budget: family.has_reasoning_budget(),
-    }
-}
-
-/// The family that speaks a kind's wire.
-fn family(kind: Kind) -> Family {
-    match kind {
-        Kind::OpenAi | Kind::Compatible | Kind::Sandbox => Family::Compatible,
-        Kind::Anthropic => Family::Messages,
-        Kind::Google => Family::Contents,
     }
 }
 

@@ -6,11 +6,17 @@
 //! also in values that are skipped, and halves of surrogate pairs. It does not build trees; translation between
 //! conventions uses `serde_json` on the same bytes.
 
+mod error;
+mod scan;
 mod text;
 mod walk;
 
+#[cfg(test)]
+mod tests;
+
+pub use error::{Error, Type, What};
 pub use text::{Str, write_escaped};
-pub use walk::{Error, Type, Walker, What};
+pub use walk::Walker;
 
 /// How many levels of arrays and objects a text may have. Source: decisions 17.
 pub const MAX_DEPTH: u32 = 128;

@@ -2,91 +2,16 @@
 
 use std::borrow::Cow;
 
+use super::error::{Error, Type, What};
 use super::{MAX_DEPTH, Str};
-
-/// What a JSON value is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Type {
-    /// `{…}`
-    Object,
-    /// `[…]`
-    Array,
-    /// `"…"`
-    String,
-    /// `1`, `-2.5e3`
-    Number,
-    /// `true`, `false`
-    Bool,
-    /// `null`
-    Null,
-}
-
-impl Type {
-    /// The word for messages to callers.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Object => "an object",
-            Self::Array => "an array",
-            Self::String => "a string",
-            Self::Number => "a number",
-            Self::Bool => "a boolean",
-            Self::Null => "null",
-        }
-    }
-}
-
-/// Why a text is refused.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum What {
-    /// Not UTF-8.
-    Utf8,
-    /// Not JSON at this place.
-    Syntax,
-    /// The text ends inside a value.
-    Truncated,
-    /// More than [`MAX_DEPTH`] levels.
-    TooDeep,
-    /// Half of a surrogate pair: no Unicode text.
-    LoneSurrogate,
-    /// Something stands behind the value.
-    Trailing,
-    /// The value is of another type than the one asked for.
-    Type,
-}
-
-/// Where and why a text is refused.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Error {
-    /// Byte offset in the text.
-    pub at: usize,
-    /// Why.
-    pub what: What,
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let what = match self.what {
-            What::Utf8 => "not UTF-8",
-            What::Syntax => "not valid JSON",
-            What::Truncated => "the JSON text ends inside a value",
-            What::TooDeep => "more than 128 levels of arrays and objects",
-            What::LoneSurrogate => "half of a surrogate pair in a string",
-            What::Trailing => "something stands behind the JSON value",
-            What::Type => "a value of another type was expected",
-        };
-        write!(f, "{what} at byte {}", self.at)
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// A pull parser over one JSON text.
 ///
 /// Cost: no allocation but for keys that hold escapes; one pass.
 #[derive(Debug)]
 pub struct Walker<'a> {
-    text: &'a str,
-    at: usize,
+    pub(super) text: &'a str,
+    pub(super) at: usize,
     depth: u32,
     key_at: usize,
 }
@@ -294,111 +219,6 @@ impl<'a> Walker<'a> {
         self.expect(b':')
     }
 
-    fn skip_string(&mut self) -> Result<(), Error> {
-        self.at += 1;
-        loop {
-            let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-            let Some(clean) = rest
-                .iter()
-                .position(|&b| b == b'"' || b == b'\\' || b < 0x20)
-            else {
-                return Err(Error {
-                    at: self.text.len(),
-                    what: What::Truncated,
-                });
-            };
-            self.at += clean;
-            match rest.get(clean) {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                Some(b'\\') => self.skip_escape()?,
-                _ => return Err(self.syntax()),
-            }
-        }
-    }
-
-    fn skip_escape(&mut self) -> Result<(), Error> {
-        let start = self.at;
-        self.at += 1;
-        match self.byte() {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
-                self.at += 1;
-                Ok(())
-            }
-            Some(b'u') => {
-                let lone = Error {
-                    at: start,
-                    what: What::LoneSurrogate,
-                };
-                match self.unit()? {
-                    0xD800..=0xDBFF => {
-                        if self.byte() != Some(b'\\') {
-                            return Err(lone);
-                        }
-                        self.at += 1;
-                        if self.byte() != Some(b'u') || !(0xDC00..=0xDFFF).contains(&self.unit()?) {
-                            return Err(lone);
-                        }
-                        Ok(())
-                    }
-                    0xDC00..=0xDFFF => Err(lone),
-                    _ => Ok(()),
-                }
-            }
-            _ => Err(self.syntax()),
-        }
-    }
-
-    /// The code unit of `uXXXX`, which stands next.
-    fn unit(&mut self) -> Result<u32, Error> {
-        let digits = self
-            .text
-            .get(self.at + 1..self.at + 5)
-            .ok_or_else(|| self.syntax())?;
-        if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(self.syntax());
-        }
-        self.at += 5;
-        u32::from_str_radix(digits, 16).map_err(|_| self.syntax())
-    }
-
-    fn skip_number(&mut self) -> Result<(), Error> {
-        if self.byte() == Some(b'-') {
-            self.at += 1;
-        }
-        match self.byte() {
-            Some(b'0') => self.at += 1,
-            Some(b'1'..=b'9') => self.digits()?,
-            _ => return Err(self.other_type()),
-        }
-        if self.byte() == Some(b'.') {
-            self.at += 1;
-            self.digits()?;
-        }
-        if matches!(self.byte(), Some(b'e' | b'E')) {
-            self.at += 1;
-            if matches!(self.byte(), Some(b'+' | b'-')) {
-                self.at += 1;
-            }
-            self.digits()?;
-        }
-        Ok(())
-    }
-
-    fn digits(&mut self) -> Result<(), Error> {
-        let start = self.at;
-        while matches!(self.byte(), Some(b'0'..=b'9')) {
-            self.at += 1;
-        }
-        if self.at == start {
-            Err(self.syntax())
-        } else {
-            Ok(())
-        }
-    }
-
     fn open(&mut self, bracket: u8) -> Result<(), Error> {
         self.white();
         if self.byte() != Some(bracket) {
@@ -467,11 +287,11 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn byte(&self) -> Option<u8> {
+    pub(super) fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn syntax(&self) -> Error {
+    pub(super) fn syntax(&self) -> Error {
         let what = if self.at >= self.text.len() {
             What::Truncated
         } else {
@@ -480,7 +300,7 @@ impl<'a> Walker<'a> {
         Error { at: self.at, what }
     }
 
-    fn other_type(&self) -> Error {
+    pub(super) fn other_type(&self) -> Error {
         match self.byte() {
             Some(b'{' | b'[' | b'"' | b't' | b'f' | b'n' | b'-' | b'0'..=b'9') => Error {
                 at: self.at,
@@ -490,7 +310,3 @@ impl<'a> Walker<'a> {
         }
     }
 }
-
-#[cfg(test)]
-#[path = "tests.rs"]
-mod tests;

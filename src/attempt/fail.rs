@@ -6,12 +6,11 @@ use bytes::Bytes;
 use filters::chat::metadata::write_usage;
 use filters::fault::{Fault, Kind};
 use filters::providers::{Failure, FailureKind};
-use filters::routing::health::Outcome;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 use pingora_proxy::{FailToProxy, Session};
 use tokio::time::Instant;
 
-use super::{Call, OTHER_KEYS, receive};
+use super::{Call, OTHER_KEYS, learn, receive};
 use crate::house::House;
 use crate::reply::{self, Answer};
 use crate::request::context::Context;
@@ -81,11 +80,11 @@ fn next(house: &House, ctx: &mut Context, failure: Failure) -> bool {
     if let Some(record) = call.record(Some(&failure)) {
         house.metrics.attempt(
             &record,
-            call.step().map_or("other", |step| house.model_label(step)),
+            call.step().map_or("other", |step| learn::model_label(step)),
         );
         call.attempted.push(record);
     }
-    learn(house, call, &failure);
+    learn::failure(house, call, &failure);
     let is_over = call.watch.stage() != Stage::Held || call.watch.is_over(Instant::now());
     let goes_on = failure.is_retryable && !is_over && advance(call, &failure);
     call.failures.push(failure);
@@ -109,23 +108,6 @@ fn advance(call: &mut Call, failure: &Failure) -> bool {
     call.other_keys = 0;
     call.was_repeated = false;
     true
-}
-
-/// What the failure says about the provider and the key.
-fn learn(house: &House, call: &Call, failure: &Failure) {
-    let Some(step) = call.step() else { return };
-    let now_ms = house.now_ms();
-    if let Some(key) = step.upstream.keys.get(call.key)
-        && let FailureKind::Status(status @ (401 | 402 | 403 | 429)) = failure.kind
-    {
-        key.cool_down(status, now_ms);
-    }
-    let outcome = if failure.is_retryable {
-        Outcome::Failed
-    } else {
-        Outcome::CallersFault
-    };
-    house.routes.record(step.mapping.index, outcome, now_ms);
 }
 
 /// Tells the client that no attempt succeeded, or that the answer broke off.

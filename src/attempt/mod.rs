@@ -5,6 +5,7 @@
 //! Which providers are tried in which order was decided before, in `filters::routing`.
 
 pub mod fail;
+pub mod learn;
 pub mod receive;
 pub mod send;
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use filters::providers::Quirks;
+use filters::providers::{Family, Quirks};
 use http::{HeaderName, HeaderValue};
 
 use super::cidr::Cidr;
@@ -191,6 +191,17 @@ pub enum Kind {
     Compatible,
     /// The built-in sandbox.
     Sandbox,
+}
+
+impl Kind {
+    /// The family that speaks its wire.
+    pub fn family(self) -> Family {
+        match self {
+            Self::OpenAi | Self::Compatible | Self::Sandbox => Family::Compatible,
+            Self::Anthropic => Family::Messages,
+            Self::Google => Family::Contents,
+        }
+    }
 }
 
 /// What is logged.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::context::Context;
 use super::held::Held;
-use crate::attempt::{Call, Settled};
+use crate::attempt::{Call, Settled, learn};
 use crate::house::House;
 
 /// Puts the real session back and tells what happened. Called once for every request that was answered or left.
@@ -35,7 +35,7 @@ pub fn finish(house: &House, session: &mut Session, error: Option<&Error>, ctx: 
 /// Remembers how the provider did, and what the call took. Answers how it ended.
 fn settle(house: &House, call: &mut Call, is_gone: bool) -> &'static str {
     if call.receiving.is_complete() {
-        house.learn_success(call);
+        learn::success(house, call);
         return "ok";
     }
     if is_gone && call.first_content.is_some() && call.settled.is_none() {
@@ -72,7 +72,7 @@ fn count(house: &House, ctx: &Context) {
     else {
         return;
     };
-    let labels = [&*step.upstream.name, house.model_label(step)];
+    let labels = [&*step.upstream.name, learn::model_label(step)];
     if let Some(first) = call.first_content {
         let seconds = first.duration_since(ctx.started).as_secs_f64();
         metrics

@@ -165,6 +165,7 @@ fn the_key_is_printed_once() {
     let mut lines = BufReader::new(again.stderr.take().unwrap()).lines();
     let said: Vec<String> = (0..3).map(|_| lines.next().unwrap().unwrap()).collect();
     again.kill().unwrap();
+    again.wait().unwrap();
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     assert!(
         !said.iter().chain(&rest).any(|line| line.contains("wg_")),

@@ -50,8 +50,9 @@ const FILTERS: &[Layer] = &[
         ],
     },
     Layer {
+        // It reads what a request needs of a model, and compares prices; it never sees a wire.
         modules: &["routing"],
-        may_use: &["fault", "ids"],
+        may_use: &["fault", "ids", "chat", "money"],
     },
 ];
 
@@ -75,8 +76,9 @@ const ORGANS: &[&str] = &[
 /// What both halves of the journey know: the one request's state, the held session, and its clock. The files stand in
 /// `src/request`, and what they hold is of both halves.
 const GROUND: &[&str] = &["context", "held", "watch"];
-/// The end of a request, in `src/request`: it tells how the attempts went, but they do not know it.
-const FINISH: &[&str] = &["finish"];
+/// The turns between the halves, in `src/request`: one makes the attempts, the other tells how they went; the
+/// attempts know neither.
+const TURNS: &[&str] = &["plan", "finish"];
 /// What all requests share, in one value: the handles of every organ.
 const HOUSE: &[&str] = &["house"];
 
@@ -93,7 +95,7 @@ const SRC: &[(&[&str], &[&[&str]])] = &[
         &["routes", "endpoints"],
         &[ORGANS, HOUSE, &["routes", "endpoints"]],
     ),
-    (FINISH, &[ORGANS, HOUSE, GROUND, &["routes", "attempt"]]),
+    (TURNS, &[ORGANS, HOUSE, GROUND, &["routes", "attempt"]]),
     (HOUSE, &[ORGANS, GROUND, &["routes", "endpoints"]]),
     (ORGANS, &[ORGANS]),
 ];
@@ -114,7 +116,7 @@ pub fn filters_arrows(file: &Source) -> Vec<String> {
 /// Arrows of the root package that its table does not have.
 pub fn src_arrows(file: &Source) -> Vec<String> {
     let own = match file.modules().as_slice() {
-        ["request", part, ..] if GROUND.contains(part) || FINISH.contains(part) => part,
+        ["request", part, ..] if GROUND.contains(part) || TURNS.contains(part) => part,
         modules => modules.first().copied().unwrap_or_default(),
     };
     if SHELL.contains(&own) {

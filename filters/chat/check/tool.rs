@@ -71,7 +71,8 @@ fn tool(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
             }
             "search_context_size" => _ = one_of(walk, &["low", "medium", "high"])?,
             "max_uses" => {
-                expect(walk, Type::Number, "a number").and_then(|()| Ok(_ = walk.number()?))?
+                expect(walk, Type::Number, "a number")?;
+                walk.number()?;
             }
             "user_location" => location(walk)?,
             _ => _ = string(walk)?,

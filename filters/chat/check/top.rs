@@ -76,10 +76,8 @@ fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), 
         "tools" => tools(walk, found),
         "tool_choice" => tool_choice(walk, found),
         "parallel_tool_calls" => nullable_boolean(walk).map(|_| ()),
-        "user" => Ok(found.user = nullable_string(walk)?.map(|text| text.unescaped().into())),
-        "prompt_cache_key" => {
-            Ok(found.cache_key = nullable_string(walk)?.map(|text| text.unescaped().into()))
-        }
+        "user" => text(walk, &mut found.user),
+        "prompt_cache_key" => text(walk, &mut found.cache_key),
         "prompt_cache_retention" => nullable_one_of(walk, &["in_memory", "24h"]).map(|_| ()),
         "reasoning_effort" => {
             let word = nullable_one_of(walk, &EFFORTS)?;
@@ -116,8 +114,8 @@ fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Res
             };
             Ok(())
         }
-        "free_models_only" => Ok(found.free_models_only = boolean(walk)?),
-        "no_reasoning" => Ok(found.no_reasoning = boolean(walk)?),
+        "free_models_only" => flag(walk, &mut found.free_models_only),
+        "no_reasoning" => flag(walk, &mut found.no_reasoning),
         // Deprecated, ignored, grants nothing: model-gateway 9.5.
         "onboarding" => boolean(walk).map(|_| ()),
         _ => unbuilt_member(walk, key),
@@ -165,7 +163,10 @@ fn unbuilt_member(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
             })?;
             refuse(is_set)
         }
-        _ => Ok(_ = walk.skip()?),
+        _ => {
+            walk.skip()?;
+            Ok(())
+        }
     }
 }
 
@@ -193,7 +194,8 @@ fn image_config(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
 fn plugin(walk: &mut Walker<'_>, _: usize) -> Result<(), Reject> {
     let mut id = None;
     object(walk, &["id"], |walk, _| {
-        Ok(id = Some(one_of(walk, &["response-healing"])?))
+        id = Some(one_of(walk, &["response-healing"])?);
+        Ok(())
     })?;
     required(id, "id", "`response-healing`").map(|_| ())
 }
@@ -204,11 +206,16 @@ fn prompt(walk: &mut Walker<'_>) -> Result<(), Reject> {
         walk,
         &["id", "version", "label", "variables"],
         |walk, key| match key {
-            "id" => Ok(id = Some(string(walk)?)),
+            "id" => {
+                id = Some(string(walk)?);
+                Ok(())
+            }
             "version" => integer(walk, 1, u64::MAX).map(|_| ()),
             "label" => string(walk).map(|_| ()),
             _ => any_object(walk, &[], |walk, key, _| match walk.peek()? {
-                Type::String | Type::Number | Type::Bool => Ok(_ = walk.skip()?),
+                Type::String | Type::Number | Type::Bool => {
+                    walk.skip().map(|_| ()).map_err(Reject::from)
+                }
                 _ => Err(other(walk, "a string, a number or a boolean").within(&key)),
             }),
         },
@@ -220,14 +227,19 @@ fn safeguards(walk: &mut Walker<'_>) -> Result<(), Reject> {
     let (mut safeguards, mut betas) = (None, None);
     object(walk, &["safeguards", "betas"], |walk, key| {
         if key == "betas" {
-            return Ok(betas = Some(array(walk, |walk, _| string(walk).map(|_| ()))?));
+            betas = Some(array(walk, |walk, _| string(walk).map(|_| ()))?);
+            return Ok(());
         }
         let count = array(walk, |walk, _| {
             let mut kind = None;
-            object(walk, &["type"], |walk, _| Ok(kind = Some(string(walk)?)))?;
+            object(walk, &["type"], |walk, _| {
+                kind = Some(string(walk)?);
+                Ok(())
+            })?;
             required(kind, "type", "a string").map(|_| ())
         })?;
-        Ok(safeguards = Some(count))
+        safeguards = Some(count);
+        Ok(())
     })?;
     required(
         safeguards.filter(|count| *count > 0),
@@ -278,6 +290,16 @@ fn stream_options(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Rej
         found.include_usage = nullable_boolean(walk)?.unwrap_or(false);
         Ok(())
     })
+}
+
+fn flag(walk: &mut Walker<'_>, into: &mut bool) -> Result<(), Reject> {
+    *into = boolean(walk)?;
+    Ok(())
+}
+
+fn text(walk: &mut Walker<'_>, into: &mut Option<Box<str>>) -> Result<(), Reject> {
+    *into = nullable_string(walk)?.map(|text| text.unescaped().into());
+    Ok(())
 }
 
 fn nullable_boolean(walk: &mut Walker<'_>) -> Result<Option<bool>, Reject> {

@@ -1,0 +1,111 @@
+//! Skipping strings and numbers: the inner loops of the walker.
+
+use super::error::{Error, What};
+use super::walk::Walker;
+
+impl Walker<'_> {
+    pub(super) fn skip_string(&mut self) -> Result<(), Error> {
+        self.at += 1;
+        loop {
+            let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+            let Some(clean) = rest
+                .iter()
+                .position(|&b| b == b'"' || b == b'\\' || b < 0x20)
+            else {
+                return Err(Error {
+                    at: self.text.len(),
+                    what: What::Truncated,
+                });
+            };
+            self.at += clean;
+            match rest.get(clean) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.skip_escape()?,
+                _ => return Err(self.syntax()),
+            }
+        }
+    }
+
+    fn skip_escape(&mut self) -> Result<(), Error> {
+        let start = self.at;
+        self.at += 1;
+        match self.byte() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(b'u') => {
+                let lone = Error {
+                    at: start,
+                    what: What::LoneSurrogate,
+                };
+                match self.unit()? {
+                    0xD800..=0xDBFF => {
+                        if self.byte() != Some(b'\\') {
+                            return Err(lone);
+                        }
+                        self.at += 1;
+                        if self.byte() != Some(b'u') || !(0xDC00..=0xDFFF).contains(&self.unit()?) {
+                            return Err(lone);
+                        }
+                        Ok(())
+                    }
+                    0xDC00..=0xDFFF => Err(lone),
+                    _ => Ok(()),
+                }
+            }
+            _ => Err(self.syntax()),
+        }
+    }
+
+    /// The code unit of `uXXXX`, which stands next.
+    fn unit(&mut self) -> Result<u32, Error> {
+        let digits = self
+            .text
+            .get(self.at + 1..self.at + 5)
+            .ok_or_else(|| self.syntax())?;
+        if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(self.syntax());
+        }
+        self.at += 5;
+        u32::from_str_radix(digits, 16).map_err(|_| self.syntax())
+    }
+
+    pub(super) fn skip_number(&mut self) -> Result<(), Error> {
+        if self.byte() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.byte() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits()?,
+            _ => return Err(self.other_type()),
+        }
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.byte(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.byte(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), Error> {
+        let start = self.at;
+        while matches!(self.byte(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        if self.at == start {
+            Err(self.syntax())
+        } else {
+            Ok(())
+        }
+    }
+}

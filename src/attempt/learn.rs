@@ -1,0 +1,63 @@
+//! What an attempt tells about its provider: for the next request's choice, for the metrics.
+
+use std::time::Duration;
+
+use filters::providers::{Failure, FailureKind};
+use filters::routing::health::Outcome;
+use tokio::time::Instant;
+
+use super::{Call, Step};
+use crate::house::House;
+
+/// Below this a rate of tokens says more about buffers than about the provider.
+const RATE_AFTER: Duration = Duration::from_millis(50);
+
+/// What a failure says about the provider and the key.
+pub fn failure(house: &House, call: &Call, failure: &Failure) {
+    let Some(step) = call.step() else { return };
+    let now_ms = house.now_ms();
+    if let Some(key) = step.upstream.keys.get(call.key)
+        && let FailureKind::Status(status @ (401 | 402 | 403 | 429)) = failure.kind
+    {
+        key.cool_down(status, now_ms);
+    }
+    let outcome = if failure.is_retryable {
+        Outcome::Failed
+    } else {
+        Outcome::CallersFault
+    };
+    house.routes.record(step.mapping.index, outcome, now_ms);
+}
+
+/// The running attempt answered: remembers how fast, and the session's provider.
+pub fn success(house: &House, call: &Call) {
+    let Some(step) = call.step() else { return };
+    let first = call.first_content.unwrap_or_else(Instant::now);
+    let streamed = first.elapsed();
+    let tokens = call
+        .settled
+        .as_ref()
+        .map_or(0, |settled| settled.usage.completion);
+    let has_rate = call.request.stream && streamed > RATE_AFTER && tokens > 1;
+    let outcome = Outcome::Answered {
+        latency_ms: first.duration_since(call.attempt_started).as_secs_f64() * 1e3,
+        throughput: has_rate.then(|| tokens as f64 / streamed.as_secs_f64()),
+    };
+    let now_ms = house.now_ms();
+    house.routes.record(step.mapping.index, outcome, now_ms);
+    if let Some(seat) = call.seat {
+        house.routes.seat(seat, step.mapping.index, now_ms);
+    }
+    if let Some(record) = call.attempted.last() {
+        house.metrics.attempt(record, model_label(step));
+    }
+}
+
+/// The model's label in metrics: bounded, because ids that are not in the catalogue are all `other`.
+pub fn model_label(step: &Step) -> &str {
+    if step.mapping.index == usize::MAX {
+        "other"
+    } else {
+        &step.model.id
+    }
+}
