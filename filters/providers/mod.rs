@@ -15,6 +15,7 @@ use crate::sse::Event;
 
 pub mod anthropic;
 pub mod compatible;
+pub mod data_url;
 pub mod failure;
 pub mod google;
 pub mod quirks;

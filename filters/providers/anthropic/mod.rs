@@ -1,48 +1,45 @@
-//! The Anthropic wire.
+//! The Messages wire.
+//!
+//! [`request`] and [`messages`] say a request in its words, [`reply`] reads whole replies and events with the same
+//! blocks, [`failure`] its errors. Opaque thinking state rides in `reasoning_details` with the format
+//! [`FORMAT`] and the provider's name, and only goes back to that provider.
+//! Deliberately absent: server tools (search, tool search), batches, files by id.
+
+mod failure;
+mod messages;
+mod reply;
+mod request;
+mod usage;
+
+#[cfg(test)]
+mod tests;
 
 use super::{Decoder, Encoded, Failure, Provider, Target};
 use crate::chat::delta::Sink;
 use crate::chat::request::Request;
-use crate::fault::{Fault, Kind};
+use crate::fault::Fault;
+
+/// What marks our carriers of thinking state. Source: facts 10.6.
+const FORMAT: &str = "anthropic-claude-v1";
 
 /// The family.
 #[derive(Debug)]
 pub struct Anthropic;
 
 impl Provider for Anthropic {
-    fn encode(&self, _: &Request, _: &Target<'_>) -> Result<Encoded, Fault> {
-        Err(Fault::new(
-            Kind::Internal,
-            "this provider's wire is not built yet",
-        ))
+    fn encode(&self, request: &Request, target: &Target<'_>) -> Result<Encoded, Fault> {
+        request::encode(request, target)
     }
 
-    fn decode(&self, _: &[u8], _: &Target<'_>, _: &mut dyn Sink) -> Result<(), Failure> {
-        Err(Failure::malformed("this provider's wire is not built yet"))
+    fn decode(&self, body: &[u8], target: &Target<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
+        reply::decode(body, target.provider, sink)
     }
 
-    fn stream(&self, _: &Target<'_>) -> Box<dyn Decoder> {
-        Box::new(Unbuilt)
+    fn stream(&self, target: &Target<'_>) -> Box<dyn Decoder> {
+        Box::new(reply::Events::new(target.provider))
     }
 
-    fn refusal(&self, status: u16, _: &[u8]) -> Failure {
-        Failure::refused(status, "")
-    }
-}
-
-/// Fails every stream.
-struct Unbuilt;
-
-impl Decoder for Unbuilt {
-    fn event(
-        &mut self,
-        _: crate::sse::Event<'_>,
-        _: &mut dyn Sink,
-    ) -> Result<super::Progress, Failure> {
-        Err(Failure::malformed("this provider's wire is not built yet"))
-    }
-
-    fn ended(&mut self, _: &mut dyn Sink) -> Result<super::Progress, Failure> {
-        Err(Failure::malformed("this provider's wire is not built yet"))
+    fn refusal(&self, status: u16, body: &[u8]) -> Failure {
+        failure::refusal(status, body)
     }
 }
