@@ -1,48 +1,42 @@
-//! The Google wire.
+//! The Gemini API's wire.
+//!
+//! [`request`] and [`contents`] say a request in its words, [`schema`] cleans schemas down to what it knows,
+//! [`reply`] reads whole replies and events alike, because an event is a reply with partial parts.
+//! Thought signatures ride on tool calls as `extra_content.google.thought_signature` and go back from there.
+//! Deliberately absent: cached contents, search, files by reference, fetching of images by address.
+
+mod contents;
+mod failure;
+mod reply;
+mod request;
+mod schema;
+
+#[cfg(test)]
+mod tests;
 
 use super::{Decoder, Encoded, Failure, Provider, Target};
 use crate::chat::delta::Sink;
 use crate::chat::request::Request;
-use crate::fault::{Fault, Kind};
+use crate::fault::Fault;
 
 /// The family.
 #[derive(Debug)]
 pub struct Google;
 
 impl Provider for Google {
-    fn encode(&self, _: &Request, _: &Target<'_>) -> Result<Encoded, Fault> {
-        Err(Fault::new(
-            Kind::Internal,
-            "this provider's wire is not built yet",
-        ))
+    fn encode(&self, request: &Request, target: &Target<'_>) -> Result<Encoded, Fault> {
+        request::encode(request, target)
     }
 
-    fn decode(&self, _: &[u8], _: &Target<'_>, _: &mut dyn Sink) -> Result<(), Failure> {
-        Err(Failure::malformed("this provider's wire is not built yet"))
+    fn decode(&self, body: &[u8], _: &Target<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
+        reply::decode(body, sink)
     }
 
     fn stream(&self, _: &Target<'_>) -> Box<dyn Decoder> {
-        Box::new(Unbuilt)
+        Box::new(reply::Events::default())
     }
 
-    fn refusal(&self, status: u16, _: &[u8]) -> Failure {
-        Failure::refused(status, "")
-    }
-}
-
-/// Fails every stream.
-struct Unbuilt;
-
-impl Decoder for Unbuilt {
-    fn event(
-        &mut self,
-        _: crate::sse::Event<'_>,
-        _: &mut dyn Sink,
-    ) -> Result<super::Progress, Failure> {
-        Err(Failure::malformed("this provider's wire is not built yet"))
-    }
-
-    fn ended(&mut self, _: &mut dyn Sink) -> Result<super::Progress, Failure> {
-        Err(Failure::malformed("this provider's wire is not built yet"))
+    fn refusal(&self, status: u16, body: &[u8]) -> Failure {
+        failure::refusal(status, body)
     }
 }
