@@ -22,6 +22,8 @@ cmake:
 # The suite starts the servers it needs itself, on free ports.
 test-tools: cmake
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || { $(APT) update -qq && $(APT) install -y -qq postgresql; }
+	@command -v npm >/dev/null || { $(APT) update -qq && $(APT) install -y -qq nodejs npm; }
+	@python3 -c 'import ensurepip' 2>/dev/null || { $(APT) update -qq && $(APT) install -y -qq python3-venv; }
 	@command -v promtool >/dev/null || { $(APT) update -qq && $(APT) install -y -qq prometheus; }
 
 test: test-tools clients
@@ -37,7 +39,7 @@ bench: cmake
 	$(CARGO) bench --locked
 
 # The real SDKs that tests/clients talks to the gateway with.
-clients: target/clients/.done
+clients: test-tools target/clients/.done
 
 target/clients/.done: tests/clients/requirements.txt tests/clients/package.json
 	@mkdir -p target/clients
@@ -50,6 +52,7 @@ install: build
 	install -D -m 0755 target/release/weirgate $(DESTDIR)$(PREFIX)/bin/weirgate
 	install -D -m 0644 conf/weirgate.toml $(DESTDIR)$(SYSCONFDIR)/weirgate/weirgate.toml
 	install -D -m 0644 conf/models.toml $(DESTDIR)$(SYSCONFDIR)/weirgate/models.toml
+	sed -i -e 's|"conf/models.toml"|"$(SYSCONFDIR)/weirgate/models.toml"|' -e 's|"sqlite:var/weirgate.db"|"sqlite:/var/lib/weirgate/weirgate.db"|' $(DESTDIR)$(SYSCONFDIR)/weirgate/weirgate.toml
 	install -D -m 0644 systemd/weirgate.service $(DESTDIR)$(UNITDIR)/weirgate.service
 	sed -i 's|/usr/bin/weirgate|$(PREFIX)/bin/weirgate|' $(DESTDIR)$(UNITDIR)/weirgate.service
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions

@@ -1,9 +1,94 @@
-//! The catalogue on the command line.
+//! `weirgate models`: the catalogue, and tables it can be made from.
 
-use super::{Exit, ModelsCommand, Output};
+use std::path::Path;
+
+use filters::routing::{Written, WrittenMapping, WrittenModel};
+use serde_json::json;
+
+use super::{Exit, Format, ImportFrom, ModelsCommand, Output, Record};
+use crate::choice::read_catalog;
 use crate::config::Config;
 
+mod import;
+
+/// The columns of `models list`, and the fields of its JSON.
+const COLUMNS: [&str; 8] = [
+    "model",
+    "provider",
+    "name",
+    "input_price",
+    "output_price",
+    "context_size",
+    "max_output",
+    "is_on",
+];
+
 /// Runs a command on the catalogue.
-pub fn run(_command: ModelsCommand, _config: &Config, _out: &mut Output) -> Exit {
-    Exit::Failed
+pub fn run(command: ModelsCommand, config: &Config, out: &mut Output) -> Exit {
+    match command {
+        ModelsCommand::List { format } => list(format, config, out),
+        ModelsCommand::Import { from, file } => import_table(from, &file, out),
+    }
+}
+
+fn list(format: Format, config: &Config, out: &mut Output) -> Exit {
+    let written = match &config.models.file {
+        Some(path) => match read_catalog(path) {
+            Ok(written) => written,
+            Err(problem) => {
+                out.fail(&problem);
+                return Exit::Configuration;
+            }
+        },
+        None => Written::default(),
+    };
+    let is_on = |provider: &str| config.providers.iter().any(|known| known.name == provider);
+    let mappings = written
+        .models
+        .iter()
+        .flat_map(|model| model.providers.iter().map(move |at| (model, at)));
+    let records: Vec<Record> = mappings
+        .map(|(model, mapping)| record(model, mapping, is_on(&mapping.provider)))
+        .collect();
+    out.records(format, &COLUMNS, &records);
+    out.finish(Exit::Done)
+}
+
+fn record(model: &WrittenModel, mapping: &WrittenMapping, is_on: bool) -> Record {
+    let fields = [
+        json!(model.id),
+        json!(mapping.provider),
+        json!(mapping.name),
+        json!(mapping.input_price),
+        json!(mapping.output_price),
+        json!(mapping.context_size),
+        json!(mapping.max_output),
+        json!(is_on),
+    ];
+    COLUMNS
+        .iter()
+        .map(|column| (*column).to_owned())
+        .zip(fields)
+        .collect()
+}
+
+fn import_table(from: ImportFrom, file: &Path, out: &mut Output) -> Exit {
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) => return out.fail(&format!("{}: {error}", file.display())),
+    };
+    let imported = match from {
+        ImportFrom::Litellm => import::litellm(&text),
+        ImportFrom::ModelsDev => import::models_dev(&text),
+    };
+    match imported {
+        Ok(imported) => {
+            out.text(&imported.toml);
+            for (reason, count) in imported.skipped {
+                out.warn(&format!("{count} entries left out: {reason}"));
+            }
+            out.finish(Exit::Done)
+        }
+        Err(problem) => out.fail(&format!("{}: {problem}", file.display())),
+    }
 }
