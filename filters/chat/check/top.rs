@@ -86,6 +86,12 @@ fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), 
             Ok(())
         }
         "reasoning" => reasoning(walk, found),
+        // Of the convention, beyond the contract: checked because it is translated.
+        "stop" => match walk.peek()? {
+            Type::Null | Type::String => walk.skip().map(|_| ()).map_err(Reject::from),
+            Type::Array => array(walk, |walk, _| string(walk).map(|_| ())).map(|_| ()),
+            _ => Err(other(walk, "a string, an array of strings, or null")),
+        },
         "verbosity" => {
             found.needs.verbosity = nullable_one_of(walk, &LEVELS)?.is_some();
             Ok(())

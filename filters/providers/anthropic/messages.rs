@@ -5,73 +5,16 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::FORMAT;
+use super::blocks::{Block, Source, Turn};
 use crate::chat::call::{Content, File, ImageUrl, Message, Part, PartType, Role, ToolCall};
 use crate::fault::Fault;
 use crate::providers::data_url;
 
 /// Cache markers of one request. Source: wire formats 3.3.
 const MARKERS: u32 = 4;
-
-/// A turn.
-#[derive(Debug, Serialize)]
-pub(super) struct Turn<'a> {
-    pub(super) role: &'static str,
-    pub(super) content: Vec<Block<'a>>,
-}
-
-/// A content block.
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Block<'a> {
-    Text {
-        text: Cow<'a, str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cache_control: Option<&'a RawValue>,
-    },
-    Image {
-        source: Source<'a>,
-    },
-    Document {
-        source: Source<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        title: Option<&'a str>,
-    },
-    Thinking {
-        thinking: Cow<'a, str>,
-        signature: Cow<'a, str>,
-    },
-    RedactedThinking {
-        data: Cow<'a, str>,
-    },
-    ToolUse {
-        id: String,
-        name: &'a str,
-        input: Box<RawValue>,
-    },
-    ToolResult {
-        tool_use_id: String,
-        content: Vec<Block<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cache_control: Option<&'a RawValue>,
-    },
-}
-
-/// Where media comes from.
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Source<'a> {
-    Base64 {
-        media_type: Cow<'a, str>,
-        data: Cow<'a, str>,
-    },
-    Url {
-        url: &'a str,
-    },
-}
 
 /// The conversation in the making.
 #[derive(Debug)]

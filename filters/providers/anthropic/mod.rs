@@ -5,6 +5,7 @@
 //! [`FORMAT`] and the provider's name, and only goes back to that provider.
 //! Deliberately absent: server tools (search, tool search), batches, files by id.
 
+mod blocks;
 mod failure;
 mod messages;
 mod reply;

@@ -5,7 +5,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::messages::{Block, Conversation, Turn};
+use super::blocks::{Block, Turn};
+use super::messages::Conversation;
 use crate::chat::call::{Call, FormatType, Tool, ToolChoice};
 use crate::chat::request::{Effort, Request};
 use crate::fault::{Fault, Kind};
@@ -103,20 +104,26 @@ pub(super) fn encode(request: &Request, target: &Target<'_>) -> Result<Encoded, 
             .map(|user| json!({ "user_id": user })),
         stream: request.stream,
     };
-    let mut bytes = Vec::with_capacity(request.body.len() + 4096);
-    serde_json::to_writer(&mut bytes, &body).map_err(|error| {
-        Fault::new(Kind::Internal, "the request could not be translated")
-            .with_detail(error.to_string())
-    })?;
     let mut headers = vec![(VERSION, HeaderValue::from_static("2023-06-01"))];
     if let Some(secret) = target.secret {
         headers.push(credential(KEY, secret)?);
     }
+    let body = written(&body, request.body.len())?;
     Ok(Encoded {
         path: "/v1/messages".to_owned(),
         headers,
-        body: vec![bytes.into()],
+        body: vec![body.into()],
     })
+}
+
+/// The body's text; what a request says in this wire's words is about as long as it was.
+fn written(body: &Body<'_>, about: usize) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::with_capacity(about + 4096);
+    serde_json::to_writer(&mut bytes, body).map_err(|error| {
+        Fault::new(Kind::Internal, "the request could not be translated")
+            .with_detail(error.to_string())
+    })?;
+    Ok(bytes)
 }
 
 fn tool<'a>(tool: &'a Tool<'a>) -> WireTool<'a> {
