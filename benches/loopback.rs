@@ -1,0 +1,151 @@
+//! The whole gateway beside a bare Pingora proxy: same upstream, same machine, interleaved rounds.
+//!
+//! `make bench`. Every part runs as a process of its own (this program, told its role by its environment), so that
+//! CPU time and memory are the process's own. Figures are ratios within one run: machines are noisy.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    missing_docs,
+    unreachable_pub,
+    reason = "a bench"
+)]
+
+#[path = "loopback/load.rs"]
+mod load;
+#[path = "loopback/parts.rs"]
+mod parts;
+#[path = "loopback/process.rs"]
+mod process;
+
+use std::time::Duration;
+
+use load::{Kind, Round};
+use process::Part;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Connections of the load.
+const CONNECTIONS: usize = 64;
+/// Events of one stream; the upstream sends as many.
+const EVENTS: f64 = 200.0;
+
+fn main() {
+    match std::env::var("WEIRGATE_BENCH_ROLE").as_deref() {
+        Ok("upstream") => parts::upstream(),
+        Ok("bare") => parts::bare(),
+        Ok("gateway") => parts::gateway(),
+        _ => drive(),
+    }
+}
+
+fn drive() {
+    let seconds = setting("WEIRGATE_BENCH_SECONDS", 2.0);
+    let rounds = setting("WEIRGATE_BENCH_ROUNDS", 5.0) as usize;
+    let upstream = Part::start("upstream", &[]);
+    let given = [("WEIRGATE_BENCH_UPSTREAM", upstream.address.as_str())];
+    let bare = Part::start("bare", &given);
+    let gateway = Part::start("gateway", &given);
+    let idle = (bare.resident_kib(), gateway.resident_kib());
+    println!(
+        "idle resident: bare {} MiB, gateway {} MiB (target: under 60)",
+        mib(idle.0),
+        mib(idle.1)
+    );
+    for (kind, per_request, unit, target) in [
+        (Kind::Json, 1.0, "requests/s", 0.75),
+        (Kind::Stream, EVENTS, "events/s", 0.75),
+    ] {
+        let mut results: [Vec<Round>; 2] = [Vec::new(), Vec::new()];
+        for round in 0..rounds * 2 {
+            let part = if round % 2 == 0 { &bare } else { &gateway };
+            let result = load::closed(part, kind, CONNECTIONS, Duration::from_secs_f64(seconds));
+            results[round % 2].push(result);
+        }
+        let [bare_median, gateway_median] = results.map(median);
+        println!(
+            "{kind:?}: bare {:.0} {unit} at {:.1} us CPU, gateway {:.0} {unit} at {:.1} us CPU: ratio {:.2} (target {target}), CPU ratio {:.2}",
+            bare_median.per_second * per_request,
+            bare_median.cpu_us,
+            gateway_median.per_second * per_request,
+            gateway_median.cpu_us,
+            gateway_median.per_second / bare_median.per_second,
+            bare_median.cpu_us / gateway_median.cpu_us,
+        );
+        if kind == Kind::Json {
+            latency(&bare, &gateway, gateway_median.per_second / 2.0, seconds);
+        }
+    }
+    streams(&bare, &gateway);
+    large(&gateway);
+}
+
+/// Latencies at half of what the gateway can do.
+fn latency(bare: &Part, gateway: &Part, rate: f64, seconds: f64) {
+    let of = |part| load::paced(part, CONNECTIONS, rate, Duration::from_secs_f64(seconds));
+    let (bare, gateway) = (of(bare), of(gateway));
+    println!(
+        "latency at {rate:.0}/s: bare p50 {:.2} p99 {:.2} ms, gateway p50 {:.2} p99 {:.2} ms: added p99 {:.2} ms (target: under 2)",
+        bare.0,
+        bare.1,
+        gateway.0,
+        gateway.1,
+        gateway.1 - bare.1,
+    );
+}
+
+/// Memory with a thousand streams open.
+fn streams(bare: &Part, gateway: &Part) {
+    let of = |part: &Part| {
+        let before = part.resident_kib();
+        let open = load::hold(part, 1000);
+        let with = part.resident_kib();
+        drop(open);
+        (before, with)
+    };
+    let (bare, gateway) = (of(bare), of(gateway));
+    println!(
+        "1000 open streams: bare {} MiB (from {}), gateway {} MiB (from {}): {} MiB more (target: at most 40)",
+        mib(bare.1),
+        mib(bare.0),
+        mib(gateway.1),
+        mib(gateway.0),
+        mib(gateway.1.saturating_sub(bare.1)),
+    );
+}
+
+/// Peak memory of a body of 20 MB, passed through and translated.
+fn large(gateway: &Part) {
+    for (model, what, target) in [
+        ("own", "passed through", 1.3),
+        ("translated", "translated", 3.0),
+    ] {
+        let before = gateway.reset_peak_kib();
+        let bytes = load::large(gateway, model);
+        let peak = gateway.peak_kib();
+        println!(
+            "20 MB {what}: peak {:.2} x body above {} MiB (target: {target})",
+            (peak.saturating_sub(before) * 1024) as f64 / bytes as f64,
+            mib(before),
+        );
+    }
+}
+
+fn median(mut rounds: Vec<Round>) -> Round {
+    rounds.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
+    rounds[rounds.len() / 2]
+}
+
+fn mib(kib: u64) -> u64 {
+    kib / 1024
+}
+
+fn setting(name: &str, default: f64) -> f64 {
+    std::env::var(name)
+        .ok()
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(default)
+}

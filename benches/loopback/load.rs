@@ -1,0 +1,207 @@
+//! The load: raw HTTP/1.1 over kept connections.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::process::Part;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// 1 KB up, 1 KB of JSON down.
+    Json,
+    /// A stream of 200 events.
+    Stream,
+}
+
+/// What one round came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    /// Requests a second.
+    pub per_second: f64,
+    /// CPU time of the proxy for one request.
+    pub cpu_us: f64,
+}
+
+fn wire(part: &Part, body: &str) -> Vec<u8> {
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        part.key,
+        body.len(),
+    )
+    .into_bytes()
+}
+
+fn request(part: &Part, kind: Kind) -> Vec<u8> {
+    let text = "b".repeat(900);
+    let stream = if kind == Kind::Stream {
+        "\"stream\":true,"
+    } else {
+        ""
+    };
+    wire(
+        part,
+        &format!(r#"{{"model":"own",{stream}"messages":[{{"role":"user","content":"{text}"}}]}}"#),
+    )
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(work)
+}
+
+/// As many requests as fit, over this many connections.
+pub fn closed(part: &Part, kind: Kind, connections: usize, time: Duration) -> Round {
+    let wire = Arc::new(request(part, kind));
+    let (done, stop) = (
+        Arc::new(AtomicU64::new(0)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    block_on(async {
+        let mut tasks = Vec::new();
+        for _ in 0..connections {
+            let (wire, done, stop) = (Arc::clone(&wire), Arc::clone(&done), Arc::clone(&stop));
+            let mut stream = TcpStream::connect(&part.address).await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            tasks.push(tokio::spawn(async move {
+                let mut buffer = Vec::with_capacity(128 << 10);
+                while !stop.load(Ordering::Relaxed) {
+                    stream.write_all(&wire).await.unwrap();
+                    read(&mut stream, &mut buffer).await;
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            }));
+        }
+        tokio::time::sleep(time / 4).await;
+        let (count, cpu, started) = (done.load(Ordering::Relaxed), part.cpu_us(), Instant::now());
+        tokio::time::sleep(time).await;
+        let count = (done.load(Ordering::Relaxed) - count) as f64;
+        let (cpu, seconds) = (part.cpu_us() - cpu, started.elapsed().as_secs_f64());
+        stop.store(true, Ordering::Relaxed);
+        for task in tasks {
+            task.await.unwrap();
+        }
+        Round {
+            per_second: count / seconds,
+            cpu_us: cpu / count,
+        }
+    })
+}
+
+/// Latencies (p50, p99, in milliseconds) at a fixed rate: each is counted from when it was due.
+pub fn paced(part: &Part, connections: usize, rate: f64, time: Duration) -> (f64, f64) {
+    let wire = Arc::new(request(part, Kind::Json));
+    let pause = Duration::from_secs_f64(connections as f64 / rate);
+    let mut all = block_on(async {
+        let started = tokio::time::Instant::now();
+        let mut tasks = Vec::new();
+        for number in 0..connections {
+            let wire = Arc::clone(&wire);
+            let mut stream = TcpStream::connect(&part.address).await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            tasks.push(tokio::spawn(async move {
+                let mut due = started + pause.mul_f64(number as f64 / connections as f64);
+                let (mut buffer, mut took) = (Vec::with_capacity(8192), Vec::new());
+                while due < started + time {
+                    tokio::time::sleep_until(due).await;
+                    stream.write_all(&wire).await.unwrap();
+                    read(&mut stream, &mut buffer).await;
+                    took.push(due.elapsed().as_secs_f64() * 1e3);
+                    due += pause;
+                }
+                took
+            }));
+        }
+        let mut all = Vec::new();
+        for task in tasks {
+            all.extend(task.await.unwrap());
+        }
+        all
+    });
+    all.sort_by(f64::total_cmp);
+    (all[all.len() / 2], all[all.len() * 99 / 100])
+}
+
+/// Opens this many streams and waits for the first content of each; they stay open until dropped.
+pub fn hold(part: &Part, count: usize) -> (tokio::runtime::Runtime, Vec<TcpStream>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let body = r#"{"model":"own","stream":true,"user":"hold","messages":[{"role":"user","content":"Hi"}]}"#;
+    let wire = wire(part, body);
+    let streams = runtime.block_on(async {
+        let mut streams = Vec::new();
+        let mut buffer = vec![0; 4096];
+        for _ in 0..count {
+            let mut stream = TcpStream::connect(&part.address).await.unwrap();
+            stream.write_all(&wire).await.unwrap();
+            assert!(stream.read(&mut buffer).await.unwrap() > 0);
+            streams.push(stream);
+        }
+        streams
+    });
+    (runtime, streams)
+}
+
+/// Sends 20 MB; answers how many bytes that were.
+pub fn large(part: &Part, model: &str) -> usize {
+    let text = "c".repeat(20_000_000);
+    let body =
+        format!(r#"{{"model":"{model}","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+    let wire = wire(part, &body);
+    block_on(async {
+        let mut stream = TcpStream::connect(&part.address).await.unwrap();
+        stream.write_all(&wire).await.unwrap();
+        let mut buffer = Vec::with_capacity(8192);
+        read(&mut stream, &mut buffer).await;
+        assert!(
+            buffer.starts_with(b"HTTP/1.1 200"),
+            "{}",
+            String::from_utf8_lossy(&buffer)
+        );
+    });
+    body.len()
+}
+
+/// Reads one answer.
+async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>) {
+    buffer.clear();
+    let mut whole = None;
+    loop {
+        assert!(
+            stream.read_buf(buffer).await.unwrap() > 0,
+            "the connection closed"
+        );
+        let wanted = match whole {
+            Some(wanted) => wanted,
+            None => {
+                let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") else {
+                    continue;
+                };
+                let head = String::from_utf8_lossy(&buffer[..at]).to_ascii_lowercase();
+                assert!(head.starts_with("http/1.1 200"), "{head}");
+                let length = head
+                    .lines()
+                    .find_map(|line| line.strip_prefix("content-length:"));
+                let wanted = length.map(|length| at + 4 + length.trim().parse::<usize>().unwrap());
+                whole = Some(wanted);
+                wanted
+            }
+        };
+        let is_whole = match wanted {
+            Some(bytes) => buffer.len() >= bytes,
+            None => buffer.ends_with(b"\r\n0\r\n\r\n"),
+        };
+        if is_whole {
+            return;
+        }
+    }
+}

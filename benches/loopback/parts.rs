@@ -1,0 +1,233 @@
+//! The parts: an upstream that answers at once, a bare Pingora proxy, and the gateway.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pingora::server::Server;
+use pingora::server::configuration::ServerConf;
+use pingora::upstreams::peer::HttpPeer;
+use pingora_proxy::{ProxyHttp, Session, http_proxy_service};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use weirgate::config;
+use weirgate::store::{NewKey, Settings, Store};
+
+fn say(line: &str) {
+    println!("{line}");
+    std::io::stdout().flush().unwrap();
+}
+
+/// Answers 1 KB of JSON, a stream of 200 events, or a stream that stays open, as the body asks.
+pub fn upstream() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        say(&listener.local_addr().unwrap().to_string());
+        let replies = Arc::new(Replies::new());
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            tokio::spawn(answer(stream, Arc::clone(&replies)));
+        }
+    });
+}
+
+struct Replies {
+    json: Vec<u8>,
+    messages: Vec<u8>,
+    batches: Vec<Vec<u8>>,
+}
+
+impl Replies {
+    fn new() -> Self {
+        let whole = |body: String| {
+            format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+        };
+        let text = "a".repeat(700);
+        let json = whole(format!(
+            r#"{{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"m","choices":[{{"index":0,"message":{{"role":"assistant","content":"{text}"}},"logprobs":null,"finish_reason":"stop"}}],"usage":{{"prompt_tokens":9,"completion_tokens":100,"total_tokens":109}}}}"#
+        ));
+        let messages = whole(r#"{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}"#.to_owned());
+        let mut batches = Vec::new();
+        for batch in 0..20 {
+            let mut events = String::new();
+            for event in 0..10 {
+                let finish = if batch == 19 && event == 8 {
+                    r#""stop""#
+                } else {
+                    "null"
+                };
+                let text = format!("token number {} of this stream ", batch * 10 + event);
+                if batch == 19 && event == 9 {
+                    events.push_str("data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":199,\"total_tokens\":208}}\n\ndata: [DONE]\n\n");
+                } else {
+                    write!(events, "data: {{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"service_tier\":\"default\",\"system_fingerprint\":\"fp_1234567890\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}},\"logprobs\":null,\"finish_reason\":{finish}}}]}}\n\n").unwrap();
+                }
+            }
+            batches.push(format!("{:x}\r\n{events}\r\n", events.len()).into_bytes());
+        }
+        Self {
+            json,
+            messages,
+            batches,
+        }
+    }
+}
+
+const HEAD: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+
+async fn answer(mut stream: TcpStream, replies: Arc<Replies>) -> Option<()> {
+    let mut buffer = Vec::with_capacity(64 << 10);
+    loop {
+        buffer.clear();
+        let (length, head) = loop {
+            if stream.read_buf(&mut buffer).await.ok()? == 0 {
+                return None;
+            }
+            if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
+                let text = String::from_utf8_lossy(&buffer[..at]).to_ascii_lowercase();
+                let line = text.lines().find_map(|line| {
+                    line.strip_prefix("content-length:")
+                        .map(str::trim)
+                        .and_then(|n| n.parse::<usize>().ok())
+                });
+                break (line.unwrap_or(0), at + 4);
+            }
+        };
+        let mut seen = buffer.len() - head;
+        let has = |part: &[u8], word: &[u8]| part.windows(word.len()).any(|window| window == word);
+        let start = buffer[head..].to_vec();
+        while seen < length {
+            buffer.clear();
+            seen += stream.read_buf(&mut buffer).await.ok()?;
+        }
+        let start = if start.is_empty() { &buffer } else { &start };
+        if has(start, b"max_tokens") && has(start, b"translated-up") {
+            stream.write_all(&replies.messages).await.ok()?;
+        } else if has(start, b"\"hold\"") {
+            stream.write_all(HEAD).await.ok()?;
+            stream.write_all(&replies.batches[0]).await.ok()?;
+            _ = stream.read_buf(&mut buffer).await;
+            return None;
+        } else if has(start, b"\"stream\":true") {
+            stream.write_all(HEAD).await.ok()?;
+            for batch in &replies.batches {
+                stream.write_all(batch).await.ok()?;
+            }
+            stream.write_all(b"0\r\n\r\n").await.ok()?;
+        } else {
+            stream.write_all(&replies.json).await.ok()?;
+        }
+    }
+}
+
+struct Bare(std::net::SocketAddr);
+
+#[async_trait]
+impl ProxyHttp for Bare {
+    type CTX = ();
+    fn new_ctx(&self) {}
+    async fn upstream_peer(&self, _: &mut Session, _: &mut ()) -> pingora::Result<Box<HttpPeer>> {
+        Ok(Box::new(HttpPeer::new(self.0, false, String::new())))
+    }
+}
+
+/// Forwards everything as it is.
+pub fn bare() {
+    let upstream = std::env::var("WEIRGATE_BENCH_UPSTREAM")
+        .unwrap()
+        .parse()
+        .unwrap();
+    let conf = ServerConf {
+        threads: 1,
+        upstream_keepalive_pool_size: 1024,
+        ..ServerConf::default()
+    };
+    let mut server = Server::new_with_opt_and_conf(None, conf);
+    server.bootstrap();
+    let mut service = http_proxy_service(&server.configuration, Bare(upstream));
+    let address = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    service.add_tcp(&address.to_string());
+    server.add_service(service);
+    std::thread::spawn(move || {
+        while std::net::TcpStream::connect(address).is_err() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        say(&address.to_string());
+    });
+    server.run_forever();
+}
+
+const MODELS: &str = r#"
+[[models]]
+id = "own"
+[[models.providers]]
+provider = "own"
+name = "own-up"
+input_price = "1"
+output_price = "2"
+[[models]]
+id = "translated"
+[[models.providers]]
+provider = "translated"
+name = "translated-up"
+"#;
+
+/// The gateway with one organization, one key and one thread.
+pub fn gateway() {
+    let upstream = std::env::var("WEIRGATE_BENCH_UPSTREAM").unwrap();
+    let folder = std::env::temp_dir().join(format!("weirgate-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.display();
+    std::fs::write(folder.join("models.toml"), MODELS).unwrap();
+    std::fs::write(folder.join("key"), "secret").unwrap();
+    let toml = format!(
+        "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[server]\nthreads = 1\n\
+         [store]\nurl = \"sqlite:{path}/bench.db\"\nstate_dir = \"{path}\"\n[limits]\nbody_bytes = {{ chat = 33554432 }}\n\
+         [models]\nfile = \"{path}/models.toml\"\n\
+         [providers.own]\nkind = \"openai-compatible\"\nbase_url = \"http://{upstream}/v1\"\nkeys = []\n\
+         [providers.translated]\nkind = \"anthropic\"\nbase_url = \"http://{upstream}\"\nkeys = [{{ file = \"{path}/key\" }}]\n"
+    );
+    let loaded = config::from_str(&toml, []).unwrap_or_else(|problems| panic!("{}", problems[0]));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let key = runtime.block_on(async {
+        let opened = Store::open(&Settings::of(&loaded.config.store).unwrap())
+            .await
+            .unwrap();
+        opened
+            .store
+            .create_organization("bench", filters::auth::Plan::None, 0)
+            .await
+            .unwrap();
+        let new = NewKey {
+            organization: "bench",
+            project: "default",
+            label: "bench",
+            expires_at_ms: None,
+        };
+        let (key, _) = opened.store.create_key(&new, 0).await.unwrap();
+        opened.store.close().await;
+        key.reveal().to_owned()
+    });
+    let running = weirgate::boot::boot(loaded.config, |metrics| {
+        weirgate::log::Lines::to(std::io::sink(), metrics.log_dropped.clone())
+    })
+    .unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    say(&format!("{} {key}", running.public));
+    loop {
+        std::thread::park();
+    }
+}

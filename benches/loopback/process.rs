@@ -1,0 +1,81 @@
+//! A part as a process: started, measured, ended.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// A running part.
+pub struct Part {
+    child: Child,
+    /// Where it listens.
+    pub address: String,
+    /// The API key it takes, where it takes one.
+    pub key: String,
+}
+
+impl Part {
+    /// Starts this program in a role; it says its address, and its key, on its first line.
+    pub fn start(role: &str, given: &[(&str, &str)]) -> Part {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .env("WEIRGATE_BENCH_ROLE", role)
+            .envs(given.iter().copied())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let mut words = line.split_whitespace().map(str::to_owned);
+        let address = words
+            .next()
+            .unwrap_or_else(|| panic!("{role} did not start"));
+        Part {
+            child,
+            address,
+            key: words.next().unwrap_or_default(),
+        }
+    }
+
+    /// CPU time used so far, in microseconds.
+    pub fn cpu_us(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let fields: Vec<&str> = stat
+            .rsplit(')')
+            .next()
+            .unwrap()
+            .split_whitespace()
+            .collect();
+        let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+        // The kernel counts in hundredths of a second everywhere this runs.
+        ticks * 10_000.0
+    }
+
+    /// Resident memory.
+    pub fn resident_kib(&self) -> u64 {
+        self.status("VmRSS:")
+    }
+
+    /// The highest resident memory since [`Self::reset_peak_kib`].
+    pub fn peak_kib(&self) -> u64 {
+        self.status("VmHWM:")
+    }
+
+    /// Forgets the peak; answers the resident memory now.
+    pub fn reset_peak_kib(&self) -> u64 {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
+        self.resident_kib()
+    }
+
+    fn status(&self, key: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with(key)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
