@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::admin::Admin;
-use crate::choice::Choice;
+use crate::choice::{self, Choice};
 use crate::config::{Config, Kind};
 use crate::gateway::Gateway;
 use crate::house::{House, Settings};
@@ -97,6 +97,12 @@ pub fn boot(
     mut config: Config,
     lines: impl FnOnce(&Metrics) -> std::io::Result<Lines>,
 ) -> Result<Running, BootError> {
+    // First of all: a start that fails must not make a key that nobody gets to see.
+    let (public, admin) = claim(&config)?;
+    let catalog = choice::catalog(&config).map_err(|message| BootError {
+        message,
+        is_configuration: true,
+    })?;
     let organs = organs()?;
     let metrics = Arc::new(Metrics::new().map_err(|error| failed("metrics", error))?);
     let lines = Arc::new(lines(&metrics).map_err(|error| failed("starting the log", error))?);
@@ -120,10 +126,7 @@ pub fn boot(
         lines,
         accounts: accounts.clone(),
         pepper: store.pepper().clone(),
-        routes: Choice::new(&config, Arc::clone(&upstreams)).map_err(|message| BootError {
-            message,
-            is_configuration: true,
-        })?,
+        routes: Choice::new(&config, &upstreams, catalog),
         begun: Instant::now(),
         is_serving: AtomicBool::new(false),
     });
@@ -133,7 +136,6 @@ pub fn boot(
     if let Some(model) = model {
         organs.spawn(run_organ(model, stopped));
     }
-    let (public, admin) = claim(&config)?;
     let (stop, asked) = watch::channel(Stop::No);
     let server = start(&config, &house, public, admin, asked)?;
     let running = Running {

@@ -54,22 +54,14 @@ pub struct Chosen {
 }
 
 impl Choice {
-    /// The choice that a configuration leaves.
-    ///
-    /// Errors: the catalogue cannot be read, or holds problems: all of them.
-    pub fn new(config: &Config, upstreams: Arc<[Arc<Upstream>]>) -> Result<Self, String> {
-        let written = match &config.models.file {
-            Some(path) => read_catalog(path)?,
-            None => Written::default(),
-        };
+    /// The choice that a configuration and a catalogue leave.
+    pub fn new(config: &Config, upstreams: &[Arc<Upstream>], catalog: Catalog) -> Self {
         let by_name: HashMap<Arc<str>, Arc<Upstream>> = upstreams
             .iter()
             .map(|upstream| (Arc::clone(&upstream.name), Arc::clone(upstream)))
             .collect();
-        let catalog = Catalog::check(written, |provider| by_name.contains_key(provider));
-        let catalog = catalog.map_err(|problems| problems.join("\n"))?;
         let ttl_ms = u64::try_from(config.routing.sticky_ttl.as_millis()).unwrap_or(u64::MAX);
-        Ok(Self {
+        Self {
             health: Health::new(catalog.mappings()),
             sticky: Sticky::new(ttl_ms),
             names: upstreams
@@ -79,7 +71,7 @@ impl Choice {
             upstreams: by_name,
             catalog,
             routing: config.routing.clone(),
-        })
+        }
     }
 
     /// The provider of this name.
@@ -164,6 +156,23 @@ const WIDEST: WireLimits = WireLimits {
 /// A random number of 0 to 1; 0.5 where the system has none to give.
 fn random() -> f64 {
     getrandom::u32().map_or(0.5, |drawn| f64::from(drawn) / f64::from(u32::MAX))
+}
+
+/// The catalogue of a configuration, with the mappings of its providers that are on.
+///
+/// Errors: the file cannot be read, or holds problems: all of them.
+pub fn catalog(config: &Config) -> Result<Catalog, String> {
+    let written = match &config.models.file {
+        Some(path) => read_catalog(path)?,
+        None => Written::default(),
+    };
+    let is_on = |name: &str| {
+        config
+            .providers
+            .iter()
+            .any(|provider| provider.name == name)
+    };
+    Catalog::check(written, is_on).map_err(|problems| problems.join("\n"))
 }
 
 /// The catalogue as written.

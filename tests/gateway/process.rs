@@ -210,3 +210,25 @@ fn a_stream_ends_normally_after_sigterm_and_then_the_process() {
     assert!(crate::support::sse::parse(client.rest().0).is_done());
     assert!(process.wait(Duration::from_secs(1)).is_some());
 }
+
+#[test]
+fn a_start_that_cannot_listen_makes_nothing() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let toml = format!(
+        "[listen]\naddress = \"{}\"\n[admin]\naddress = \"127.0.0.1:0\"\n[providers.sandbox]\nkind = \"sandbox\"\n",
+        taken.local_addr().unwrap()
+    );
+    std::fs::write(folder.path().join("weirgate.toml"), toml).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_weirgate"))
+        .args(["-c", "weirgate.toml"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("listen.address"));
+    assert!(
+        !folder.path().join("var/weirgate.db").exists(),
+        "no store, so no key that nobody gets to see"
+    );
+}
