@@ -49,6 +49,12 @@ fn drive() {
     let given = [("WEIRGATE_BENCH_UPSTREAM", upstream.address.as_str())];
     let bare = Part::start("bare", &given);
     let gateway = Part::start("gateway", &given);
+    if let Ok(seconds) = std::env::var("WEIRGATE_BENCH_PROFILE") {
+        // For a profiler: load on the gateway alone.
+        let seconds = Duration::from_secs_f64(seconds.parse().unwrap());
+        println!("{:?}", load::closed(&gateway, Kind::Json, CONNECTIONS, seconds));
+        return;
+    }
     let idle = (bare.resident_kib(), gateway.resident_kib());
     println!(
         "idle resident: bare {} MiB, gateway {} MiB (target: under 60)",
@@ -79,8 +85,8 @@ fn drive() {
             latency(&bare, &gateway, gateway_median.per_second / 2.0, seconds);
         }
     }
-    streams(&bare, &gateway);
     large(&gateway);
+    streams(&bare, &gateway);
 }
 
 /// Latencies at half of what the gateway can do.
