@@ -13,11 +13,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pingora::apps::HttpServerOptions;
 use pingora::apps::http_app::HttpServer;
+use pingora::listeners::{L4BufferSettings, ListenerConfig};
+use pingora::protocols::http::v2::server::default_h2_options;
 use pingora::server::configuration::ServerConf;
 use pingora::server::{RunArgs, Server, ShutdownSignal, ShutdownSignalWatch};
 use pingora::services::background::BackgroundService;
 use pingora::services::listening::Service;
-use pingora_proxy::http_proxy_service;
+use pingora_proxy::http_proxy;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -25,6 +27,7 @@ use tokio::time::Instant;
 use crate::admin::Admin;
 use crate::choice::{self, Choice};
 use crate::config::{Config, Kind};
+use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::house::{House, Settings};
 use crate::log::Lines;
@@ -34,6 +37,11 @@ use crate::sandbox;
 use crate::store::{self, FirstRun, Store};
 use crate::upstreams::{Lookups, Upstream};
 
+/// Of a client's connection. Head and body of a usual answer fit, so that they leave in one write; Pingora's own
+/// 1460 bytes cost a second one as soon as `metadata` is in it. What is read is smaller than Pingora's 64 KiB,
+/// because every open stream keeps its buffers.
+const READ_BUFFER: usize = 16 << 10;
+const WRITE_BUFFER: usize = 8 << 10;
 /// Connections to providers that are kept, at least.
 const KEPT_CONNECTIONS: usize = 1024;
 /// Tries of one attempt: other keys and one repetition on a fresh connection.
@@ -235,18 +243,9 @@ fn start(
     };
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
-    let mut gateway = http_proxy_service(
-        &server.configuration,
-        Gateway {
-            house: Arc::clone(house),
-        },
-    );
-    let mut options = HttpServerOptions::default();
-    options.h2c = config.listen.http2;
-    if let Some(proxy) = gateway.app_logic_mut() {
-        proxy.server_options = Some(options);
-    }
-    gateway.add_tcp(&public.to_string());
+    let mut gateway = Service::new("gateway".to_owned(), front(config, house, &server));
+    let buffers = L4BufferSettings::new(READ_BUFFER, WRITE_BUFFER);
+    gateway.add_listener(ListenerConfig::tcp(public.to_string()).l4_buffer(buffers));
     server.add_service(gateway);
     let mut operators = Service::new(
         "admin".to_owned(),
@@ -264,6 +263,27 @@ fn start(
             server.run(RunArgs { shutdown_signal });
         })
         .map_err(|error| failed("starting threads", error))
+}
+
+/// Pingora's proxy with our hooks, behind the limits of connections.
+fn front(config: &Config, house: &Arc<House>, server: &Server) -> Front {
+    let hooks = Gateway {
+        house: Arc::clone(house),
+    };
+    let mut proxy = http_proxy(&server.configuration, hooks);
+    let listen = &config.listen;
+    let mut options = HttpServerOptions::default();
+    options.h2c = listen.http2;
+    proxy.server_options = Some(options);
+    let mut h2 = default_h2_options();
+    h2.max_header_list_size(u32::try_from(listen.header_bytes).unwrap_or(u32::MAX));
+    proxy.h2_options = Some(h2);
+    Front::new(
+        proxy,
+        listen.max_connections,
+        listen.header_timeout,
+        &house.metrics,
+    )
 }
 
 /// Hands what was asked of [`Running`] on to Pingora.

@@ -110,7 +110,7 @@ impl Choice {
                 latency: weights.latency,
             },
             exploration: self.routing.exploration,
-            random: (random(), random()),
+            random: (fastrand::f64(), fastrand::f64()),
             health: &self.health,
             now_ms: asked.now_ms,
             preferred: seat.and_then(|seat| self.sticky.prefers(seat, asked.now_ms)),
@@ -152,11 +152,6 @@ const WIDEST: WireLimits = WireLimits {
     forced_tools: true,
     reasoning_budget: true,
 };
-
-/// A random number of 0 to 1; 0.5 where the system has none to give.
-fn random() -> f64 {
-    getrandom::u32().map_or(0.5, |drawn| f64::from(drawn) / f64::from(u32::MAX))
-}
 
 /// The catalogue of a configuration, with the mappings of its providers that are on.
 ///

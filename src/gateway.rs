@@ -75,7 +75,8 @@ impl ProxyHttp for Gateway {
         head: &mut ResponseHeader,
         ctx: &mut Context,
     ) -> Result<()> {
-        receive::head(ctx, head)
+        receive::head(ctx, head);
+        Ok(())
     }
 
     fn response_body_filter(

@@ -43,6 +43,8 @@ pub struct House {
 
 /// What the configuration says, in the form the request path reads it.
 pub struct Settings {
+    /// The most bytes of a request head.
+    pub header_bytes: usize,
     /// The most bytes of a chat request.
     pub chat_body_bytes: usize,
     /// Whether `/v1/models` needs a key.
@@ -75,6 +77,7 @@ impl Settings {
             keepalive: routing.keepalive,
         };
         Self {
+            header_bytes: config.listen.header_bytes,
             chat_body_bytes: config.limits.body_bytes.chat,
             models_require_key: config.models.require_key,
             access_log: config.log.access,

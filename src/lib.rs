@@ -4,6 +4,7 @@
 //!
 //! | module | is |
 //! |---|---|
+//! | [`front`] | client connections, counted and timed |
 //! | [`gateway`] | Pingora's hooks, one line each |
 //! | [`routes`] | the table of endpoints |
 //! | [`request`] | the client's side of a request |
@@ -24,6 +25,7 @@ pub mod choice;
 pub mod cli;
 pub mod config;
 pub mod endpoints;
+pub mod front;
 pub mod gateway;
 pub mod house;
 pub mod log;

@@ -33,6 +33,10 @@ pub struct Metrics {
     pub in_flight: IntGauge,
     /// Event streams open.
     pub streams_open: IntGauge,
+    /// Client connections open.
+    pub connections: IntGauge,
+    /// Client connections closed at once because there were too many.
+    pub connections_refused: IntCounter,
     /// Access lines dropped because nobody read them fast enough.
     pub log_dropped: IntCounter,
 }
@@ -57,6 +61,8 @@ impl Metrics {
             cost: add(&r, CounterVec::new(Opts::new("weirgate_cost_usd_total", "Cost of answers in US dollars."), &["provider", "model"])?)?,
             in_flight: add(&r, IntGauge::new("weirgate_requests_in_flight", "Requests being served.")?)?,
             streams_open: add(&r, IntGauge::new("weirgate_streams_open", "Event streams being served.")?)?,
+            connections: add(&r, IntGauge::new("weirgate_connections_open", "Client connections open.")?)?,
+            connections_refused: add(&r, IntCounter::new("weirgate_connections_refused_total", "Client connections closed at once because listen.max_connections were open.")?)?,
             log_dropped: add(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,
             registry: r,
         })

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use filters::fault::Fault;
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pingora::Result;
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::HttpTask;
@@ -61,8 +61,8 @@ const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Writes `answer` whole.
-pub async fn send(session: &mut Session, answer: &Answer, request_id: &str) -> Result<()> {
-    let mut head = head(answer.status, request_id)?;
+pub async fn send(session: &mut Session, answer: &Answer, request_id: &HeaderValue) -> Result<()> {
+    let mut head = head(answer.status, request_id, None);
     for (name, value) in &answer.headers {
         head.insert_header(name.clone(), value.clone())?;
     }
@@ -83,25 +83,38 @@ pub async fn send(session: &mut Session, answer: &Answer, request_id: &str) -> R
 }
 
 /// The head of an event stream.
-pub fn stream_head(request_id: &str, is_chunked: bool) -> Result<ResponseHeader> {
-    let mut head = head(200, request_id)?;
-    head.insert_header(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")?;
-    head.insert_header(header::CACHE_CONTROL, "no-cache")?;
-    head.insert_header(ACCEL_BUFFERING, "no")?;
-    if is_chunked {
-        head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
-    }
-    Ok(head)
+pub fn stream_head(request_id: &HeaderValue, is_chunked: bool) -> ResponseHeader {
+    let mut headers = framing(is_chunked);
+    headers.extend([
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/event-stream; charset=utf-8"),
+        ),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (ACCEL_BUFFERING, HeaderValue::from_static("no")),
+    ]);
+    head(200, request_id, Some(headers))
 }
 
 /// The head of a whole reply whose length is not known yet; see [`give_length`].
-pub fn whole_head(request_id: &str, is_chunked: bool) -> Result<ResponseHeader> {
-    let mut head = head(200, request_id)?;
-    head.insert_header(header::CONTENT_TYPE, "application/json")?;
+pub fn whole_head(request_id: &HeaderValue, is_chunked: bool) -> ResponseHeader {
+    let mut headers = framing(is_chunked);
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    head(200, request_id, Some(headers))
+}
+
+fn framing(is_chunked: bool) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(8);
     if is_chunked {
-        head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
+        headers.insert(
+            header::TRANSFER_ENCODING,
+            HeaderValue::from_static("chunked"),
+        );
     }
-    Ok(head)
+    headers
 }
 
 /// Where `tasks` are a head and a whole body, puts the length into the head in place of chunking.
@@ -123,11 +136,12 @@ pub fn give_length(tasks: &mut [HttpTask]) {
     }
 }
 
-fn head(status: u16, request_id: &str) -> Result<ResponseHeader> {
+fn head(status: u16, request_id: &HeaderValue, headers: Option<HeaderMap>) -> ResponseHeader {
+    let (mut head, ()) = http::Response::new(()).into_parts();
     // 529 is no status of the registry, but the one the contract names.
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut head = ResponseHeader::build(status, Some(8))?;
-    head.insert_header(REQUEST_ID, request_id)?;
-    head.insert_header(OTHER_REQUEST_ID, request_id)?;
-    Ok(head)
+    head.status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    head.headers = headers.unwrap_or_default();
+    head.headers.insert(REQUEST_ID, request_id.clone());
+    head.headers.insert(OTHER_REQUEST_ID, request_id.clone());
+    head.into()
 }

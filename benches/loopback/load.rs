@@ -95,10 +95,22 @@ pub fn closed(part: &Part, kind: Kind, connections: usize, time: Duration) -> Ro
     })
 }
 
-/// Latencies (p50, p99, in milliseconds) at a fixed rate: each is counted from when it was due.
-pub fn paced(part: &Part, connections: usize, rate: f64, time: Duration) -> (f64, f64) {
+/// What a fixed rate costs.
+#[derive(Debug)]
+pub struct Paced {
+    /// Milliseconds from when a request was due.
+    pub p50_ms: f64,
+    /// The same.
+    pub p99_ms: f64,
+    /// CPU time of the proxy for one request.
+    pub cpu_us: f64,
+}
+
+/// Latencies and CPU time at a fixed rate.
+pub fn paced(part: &Part, connections: usize, rate: f64, time: Duration) -> Paced {
     let wire = Arc::new(request(part, Kind::Json));
     let pause = Duration::from_secs_f64(connections as f64 / rate);
+    let cpu = part.cpu_us();
     let mut all = block_on(async {
         let started = tokio::time::Instant::now();
         let mut tasks = Vec::new();
@@ -126,7 +138,11 @@ pub fn paced(part: &Part, connections: usize, rate: f64, time: Duration) -> (f64
         all
     });
     all.sort_by(f64::total_cmp);
-    (all[all.len() / 2], all[all.len() * 99 / 100])
+    Paced {
+        p50_ms: all[all.len() / 2],
+        p99_ms: all[all.len() * 99 / 100],
+        cpu_us: (part.cpu_us() - cpu) / all.len() as f64,
+    }
 }
 
 /// Opens this many streams and waits for the first content of each; they stay open until dropped.

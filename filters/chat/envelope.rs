@@ -1,6 +1,6 @@
 //! What all chunks of one answer, or the whole reply, have in common.
 
-use crate::json::Str;
+use crate::json::{Str, write_number};
 
 /// Identity of one answer.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl Envelope {
         out.extend_from_slice(b",\"object\":");
         Str::Plain(object).write(out);
         out.extend_from_slice(b",\"created\":");
-        out.extend_from_slice(self.created.to_string().as_bytes());
+        write_number(self.created, out);
         out.extend_from_slice(b",\"model\":");
         Str::Plain(&self.model).write(out);
     }

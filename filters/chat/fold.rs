@@ -5,7 +5,7 @@ use super::envelope::Envelope;
 use super::stream::write_key;
 use super::tools::{Opening, Tools};
 use super::usage::Usage;
-use crate::json::Str;
+use crate::json::{Str, write_number};
 
 /// A sink that writes one whole reply.
 #[derive(Debug)]
@@ -67,8 +67,9 @@ impl Fold {
     }
 
     /// The whole reply. `usage` and `metadata` are JSON objects. Source: model-gateway 2.5.
-    pub fn render(mut self, usage: &str, metadata: &str) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.output_bytes as usize + metadata.len() + 1024);
+    pub fn render(mut self, usage: &[u8], metadata: &[u8]) -> Vec<u8> {
+        let mut out =
+            Vec::with_capacity(self.output_bytes as usize + usage.len() + metadata.len() + 512);
         self.envelope.write_head("chat.completion", &mut out);
         out.extend_from_slice(b",\"choices\":[");
         self.choices.sort_by_key(|choice| choice.index);
@@ -78,14 +79,14 @@ impl Fold {
         }
         close_list(&mut out);
         out.extend_from_slice(b",\"usage\":");
-        out.extend_from_slice(usage.as_bytes());
+        out.extend_from_slice(usage);
         for (key, value) in &self.top_level {
             out.push(b',');
             write_key(key, &mut out);
             out.extend_from_slice(value.as_bytes());
         }
         out.extend_from_slice(b",\"metadata\":");
-        out.extend_from_slice(metadata.as_bytes());
+        out.extend_from_slice(metadata);
         out.push(b'}');
         out
     }
@@ -172,7 +173,7 @@ impl Choice {
 
     fn write(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"index\":");
-        out.extend_from_slice(self.index.to_string().as_bytes());
+        write_number(u64::from(self.index), out);
         out.extend_from_slice(b",\"message\":{\"role\":\"assistant\",\"content\":");
         if self.content.is_empty() && !self.calls.is_empty() {
             out.extend_from_slice(b"null");

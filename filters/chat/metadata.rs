@@ -1,11 +1,10 @@
 //! `usage` and `metadata` of an answer. Source: model-gateway 2.5, decisions 3, 14.
 
-use serde::Serialize;
-
 use super::usage::Usage;
+use crate::json::Object;
 
 /// `metadata` of an answer.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Metadata<'a> {
     /// The id of the request.
     pub request_id: &'a str,
@@ -18,7 +17,6 @@ pub struct Metadata<'a> {
     /// The provider that answered.
     pub used_provider: &'a str,
     /// The region used.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub used_region: Option<&'a str>,
     /// The upstream's own model id.
     pub underlying_used_model: &'a str,
@@ -26,14 +24,12 @@ pub struct Metadata<'a> {
     pub organization_id: &'a str,
     /// For which project.
     pub project_id: &'a str,
-    /// No discount is given yet.
-    pub discount: Option<u8>,
     /// One entry per attempt.
     pub routing: &'a [Attempted],
 }
 
 /// One attempt, as told to the client. Source: decisions 3.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Attempted {
     /// The provider's name.
     pub provider: Box<str>,
@@ -46,59 +42,98 @@ pub struct Attempted {
     /// Whether it answered.
     pub succeeded: bool,
     /// The region used.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<Box<str>>,
     /// 16 hex digits that stand for the credential.
-    #[serde(rename = "apiKeyHash", skip_serializing_if = "Option::is_none")]
     pub api_key_hash: Option<Box<str>>,
     /// `platform` or `byok`.
-    #[serde(rename = "credentialSource")]
     pub credential_source: &'static str,
+}
+
+impl Metadata<'_> {
+    /// As a JSON object.
+    pub fn write(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(512 + 256 * self.routing.len());
+        let mut object = Object::open(&mut out);
+        object.text("request_id", self.request_id);
+        object.text("requested_model", self.requested_model);
+        object.text_or_null("requested_provider", self.requested_provider);
+        object.text("used_model", self.used_model);
+        object.text("used_provider", self.used_provider);
+        object.some_text("used_region", self.used_region);
+        object.text("underlying_used_model", self.underlying_used_model);
+        object.text("organization_id", self.organization_id);
+        object.text("project_id", self.project_id);
+        // No discount is given yet.
+        object.raw("discount", "null");
+        object.array("routing", self.routing, Attempted::write);
+        object.close();
+        out
+    }
+}
+
+impl Attempted {
+    /// Appends it as a JSON object.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let mut object = Object::open(out);
+        object.text("provider", &self.provider);
+        object.text("model", &self.model);
+        object.number("status_code", u64::from(self.status_code));
+        object.text("error_type", self.error_type);
+        object.truth("succeeded", self.succeeded);
+        object.some_text("region", self.region.as_deref());
+        object.some_text("apiKeyHash", self.api_key_hash.as_deref());
+        object.text("credentialSource", self.credential_source);
+        object.close();
+    }
 }
 
 /// `usage` as a JSON object.
 ///
-/// `cost` is a JSON number and `cost_details` a JSON object, written from exact decimals; both are `None` where
-/// the price is not known.
-pub fn write_usage(usage: &Usage, cost: Option<&str>, cost_details: Option<&str>) -> String {
-    let mut out = format!(
-        "{{\"prompt_tokens\":{},\"completion_tokens\":{},\"total_tokens\":{}",
-        usage.prompt,
-        usage.completion,
-        usage.total(),
-    );
+/// `cost` is the whole as a JSON number and its details as a JSON object; `None` where the price is not known.
+pub fn write_usage(usage: &Usage, cost: Option<(&str, &str)>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1024);
+    let mut object = Object::open(&mut out);
+    object.number("prompt_tokens", usage.prompt);
+    object.number("completion_tokens", usage.completion);
+    object.number("total_tokens", usage.total());
     if let Some(reasoning) = usage.reasoning {
-        out.push_str(&format!(",\"reasoning_tokens\":{reasoning}"));
+        object.number("reasoning_tokens", reasoning);
     }
-    out.push_str(&format!(
-        ",\"prompt_tokens_details\":{{\"cached_tokens\":{},\"cache_write_tokens\":{},\"audio_tokens\":{},\"video_tokens\":{}",
-        usage.cached, usage.cache_write, usage.audio_prompt, usage.video_prompt,
-    ));
-    if usage.cache_write > 0 {
-        out.push_str(&format!(",\"cache_creation_tokens\":{}", usage.cache_write));
-        if usage.cache_write_5m.is_some() || usage.cache_write_1h.is_some() {
-            out.push_str(&format!(
-                ",\"cache_creation\":{{\"ephemeral_5m_input_tokens\":{},\"ephemeral_1h_input_tokens\":{}}}",
-                usage.cache_write_5m.unwrap_or(0),
-                usage.cache_write_1h.unwrap_or(0),
-            ));
+    object.object("prompt_tokens_details", |details| {
+        details.number("cached_tokens", usage.cached);
+        details.number("cache_write_tokens", usage.cache_write);
+        details.number("audio_tokens", usage.audio_prompt);
+        details.number("video_tokens", usage.video_prompt);
+        if usage.cache_write > 0 {
+            write_cache_creation(usage, details);
         }
-    }
-    out.push_str(&format!(
-        "}},\"completion_tokens_details\":{{\"reasoning_tokens\":{},\"image_tokens\":{},\"audio_tokens\":{}}}",
-        usage.reasoning.unwrap_or(0),
-        usage.image_completion,
-        usage.audio_completion,
-    ));
-    out.push_str(",\"cost\":");
-    out.push_str(cost.unwrap_or("null"));
-    if let Some(details) = cost_details {
-        out.push_str(",\"cost_details\":");
-        out.push_str(details);
+    });
+    object.object("completion_tokens_details", |details| {
+        details.number("reasoning_tokens", usage.reasoning.unwrap_or(0));
+        details.number("image_tokens", usage.image_completion);
+        details.number("audio_tokens", usage.audio_completion);
+    });
+    match cost {
+        Some((total, details)) => {
+            object.raw("cost", total);
+            object.raw("cost_details", details);
+        }
+        None => object.raw("cost", "null"),
     }
     if usage.estimated {
-        out.push_str(",\"info\":\"estimated\"");
+        object.text("info", "estimated");
     }
-    out.push('}');
+    object.close();
     out
+}
+
+fn write_cache_creation(usage: &Usage, details: &mut Object<'_>) {
+    details.number("cache_creation_tokens", usage.cache_write);
+    if usage.cache_write_5m.is_some() || usage.cache_write_1h.is_some() {
+        details.object("cache_creation", |written| {
+            let (five, hour) = (usage.cache_write_5m, usage.cache_write_1h);
+            written.number("ephemeral_5m_input_tokens", five.unwrap_or(0));
+            written.number("ephemeral_1h_input_tokens", hour.unwrap_or(0));
+        });
+    }
 }

@@ -10,7 +10,7 @@ use super::envelope::Envelope;
 use super::tools::{Opening, Tools};
 use super::usage::Usage;
 use crate::fault::Fault;
-use crate::json::{Str, write_escaped};
+use crate::json::{Str, write_escaped, write_number};
 
 /// A sink that writes chunks.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Stream {
     ///
     /// `usage` and `metadata` are JSON objects. `choices` of the last chunk is empty where the client asked for a
     /// usage chunk, else it holds one empty delta. Source: decisions 1.
-    pub fn complete(&mut self, usage: &str, metadata: &str, is_usage_asked: bool) {
+    pub fn complete(&mut self, usage: &[u8], metadata: &[u8], is_usage_asked: bool) {
         let open: Vec<u32> = self
             .choices
             .iter()
@@ -101,14 +101,14 @@ impl Stream {
             );
         }
         self.out.extend_from_slice(b",\"usage\":");
-        self.out.extend_from_slice(usage.as_bytes());
+        self.out.extend_from_slice(usage);
         self.out.extend_from_slice(b",\"metadata\":");
-        self.out.extend_from_slice(metadata.as_bytes());
+        self.out.extend_from_slice(metadata);
         self.out.extend_from_slice(b"}\n\ndata: [DONE]\n\n");
     }
 
     /// Writes the end of a broken answer: an error event with the usage so far. Source: decisions 2.
-    pub fn fail(&mut self, fault: &Fault, usage: Option<&str>) {
+    pub fn fail(&mut self, fault: &Fault, usage: Option<&[u8]>) {
         self.out.extend_from_slice(&error_event(fault, usage));
     }
 
@@ -156,7 +156,7 @@ impl Stream {
         let at = self.choice(index);
         self.open_chunk();
         self.out.extend_from_slice(b",\"choices\":[{\"index\":");
-        self.out.extend_from_slice(index.to_string().as_bytes());
+        write_number(u64::from(index), &mut self.out);
         self.out.extend_from_slice(b",\"delta\":{");
         if let Some(choice) = self.choices.get_mut(at)
             && !choice.has_role
@@ -350,9 +350,9 @@ impl Members {
 }
 
 /// An error event. Shape: `event: error`, `data: {"error": {message, type, param, code, usage?}}`.
-pub fn error_event(fault: &Fault, usage: Option<&str>) -> Vec<u8> {
+pub fn error_event(fault: &Fault, usage: Option<&[u8]>) -> Vec<u8> {
     let mut error = fault.compatible_error();
-    let usage = usage.and_then(|usage| serde_json::from_str(usage).ok());
+    let usage = usage.and_then(|usage| serde_json::from_slice(usage).ok());
     if let (Some(error), Some(usage)) = (error.as_object_mut(), usage) {
         error.insert("usage".to_owned(), usage);
     }
@@ -362,7 +362,7 @@ pub fn error_event(fault: &Fault, usage: Option<&str>) -> Vec<u8> {
 
 fn write_piece(number: usize, opening: Option<&Opening>, arguments: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"tool_calls\":[{\"index\":");
-    out.extend_from_slice(number.to_string().as_bytes());
+    write_number(number as u64, out);
     if let Some(opening) = opening {
         opening.write_head(out);
     }

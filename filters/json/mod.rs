@@ -4,12 +4,13 @@
 //! nobody acts on are skipped at the speed of a scan, and nothing is allocated but for keys or strings that
 //! hold escapes. It refuses what the product refuses everywhere (decisions 17): more than [`MAX_DEPTH`] levels,
 //! also in values that are skipped, and halves of surrogate pairs. It does not build trees; translation between
-//! conventions uses `serde_json` on the same bytes.
+//! conventions uses `serde_json` on the same bytes. [`Object`] writes what we have to say ourselves.
 
 mod error;
 mod scan;
 mod text;
 mod walk;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ mod tests;
 pub use error::{Error, Type, What};
 pub use text::{Str, write_escaped};
 pub use walk::Walker;
+pub use write::{Object, write_number};
 
 /// How many levels of arrays and objects a text may have. Source: decisions 17.
 pub const MAX_DEPTH: u32 = 128;

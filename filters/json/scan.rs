@@ -1,17 +1,17 @@
 //! Skipping strings and numbers: the inner loops of the walker.
 
 use super::error::{Error, What};
+use super::text::special;
 use super::walk::Walker;
 
 impl Walker<'_> {
-    pub(super) fn skip_string(&mut self) -> Result<(), Error> {
+    /// Answers whether the string holds escapes.
+    pub(super) fn skip_string(&mut self) -> Result<bool, Error> {
         self.at += 1;
+        let mut has_escapes = false;
         loop {
             let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-            let Some(clean) = rest
-                .iter()
-                .position(|&b| b == b'"' || b == b'\\' || b < 0x20)
-            else {
+            let Some(clean) = special(rest) else {
                 return Err(Error {
                     at: self.text.len(),
                     what: What::Truncated,
@@ -21,9 +21,12 @@ impl Walker<'_> {
             match rest.get(clean) {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(());
+                    return Ok(has_escapes);
                 }
-                Some(b'\\') => self.skip_escape()?,
+                Some(b'\\') => {
+                    has_escapes = true;
+                    self.skip_escape()?;
+                }
                 _ => return Err(self.syntax()),
             }
         }

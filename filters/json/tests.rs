@@ -127,3 +127,23 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
     }
 }
+
+#[test]
+fn the_end_of_plain_text_is_found_at_every_place() {
+    for length in 0..100 {
+        for at in 0..length {
+            for special in [b'"', b'\\', 0x1f, 0] {
+                let mut bytes = vec![0xc3; length];
+                bytes[at] = special;
+                bytes[length - 1] = b'"';
+                let expected = if at == length - 1 { length - 1 } else { at };
+                assert_eq!(
+                    super::text::special(&bytes),
+                    Some(expected),
+                    "{length} {at}"
+                );
+            }
+        }
+        assert_eq!(super::text::special(&vec![b' '; length]), None);
+    }
+}

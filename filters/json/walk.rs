@@ -76,11 +76,12 @@ impl<'a> Walker<'a> {
         loop {
             self.white();
             self.key_at = self.at;
-            if self.byte() != Some(b'"') {
-                return Err(self.syntax().into());
-            }
-            let key = self.string()?.unescaped();
-            self.expect(b':')?;
+            let (key, has_escapes) = self.key()?;
+            let key = if has_escapes {
+                Str::Raw(key).unescaped()
+            } else {
+                Cow::Borrowed(key)
+            };
             member(self, key)?;
             if self.next_or_close(b'}')? {
                 return Ok(());
@@ -188,7 +189,7 @@ impl<'a> Walker<'a> {
                         continue;
                     }
                 }
-                Type::String => self.skip_string()?,
+                Type::String => _ = self.skip_string()?,
                 Type::Number => self.skip_number()?,
                 Type::Bool => {
                     self.boolean()?;
@@ -210,13 +211,17 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn key(&mut self) -> Result<(), Error> {
+    /// The key that stands next, as written, and whether it holds escapes; the colon behind it is consumed.
+    fn key(&mut self) -> Result<(&'a str, bool), Error> {
         self.white();
         if self.byte() != Some(b'"') {
             return Err(self.syntax());
         }
-        self.skip_string()?;
-        self.expect(b':')
+        let start = self.at + 1;
+        let has_escapes = self.skip_string()?;
+        let key = self.text.get(start..self.at.saturating_sub(1));
+        self.expect(b':')?;
+        Ok((key.unwrap_or_default(), has_escapes))
     }
 
     fn open(&mut self, bracket: u8) -> Result<(), Error> {

@@ -1,7 +1,5 @@
 //! From tokens and prices to a cost and its parts. Source: facts 8.1, decisions 14.
 
-use serde::Serialize;
-
 use super::usd::{Price, Usd};
 
 /// The prices of one mapping.
@@ -50,7 +48,7 @@ pub struct Cost {
 }
 
 /// `usage.cost_details`: every field of the contract, 0 where nothing applies. Source: model-gateway 2.5.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Details {
     /// Prompt and completion, without fees.
     pub upstream_inference_cost: Usd,
@@ -80,6 +78,36 @@ pub struct Details {
     pub audio_input_cost: Usd,
     /// Storage.
     pub data_storage_cost: Usd,
+}
+
+impl Details {
+    /// As a JSON object, its numbers written from the exact decimals.
+    #[rustfmt::skip]
+    pub fn to_json(&self) -> String {
+        let parts = [
+            ("{\"upstream_inference_cost\":", self.upstream_inference_cost),
+            (",\"upstream_inference_prompt_cost\":", self.upstream_inference_prompt_cost),
+            (",\"upstream_inference_completions_cost\":", self.upstream_inference_completions_cost),
+            (",\"total_cost\":", self.total_cost),
+            (",\"input_cost\":", self.input_cost),
+            (",\"output_cost\":", self.output_cost),
+            (",\"cached_input_cost\":", self.cached_input_cost),
+            (",\"cache_write_input_cost\":", self.cache_write_input_cost),
+            (",\"request_cost\":", self.request_cost),
+            (",\"web_search_cost\":", self.web_search_cost),
+            (",\"image_input_cost\":", self.image_input_cost),
+            (",\"image_output_cost\":", self.image_output_cost),
+            (",\"audio_input_cost\":", self.audio_input_cost),
+            (",\"data_storage_cost\":", self.data_storage_cost),
+        ];
+        let mut out = String::with_capacity(512);
+        for (key, part) in parts {
+            out.push_str(key);
+            part.write(&mut out);
+        }
+        out.push('}');
+        out
+    }
 }
 
 /// What `tokens` cost at `prices`. Nothing is rounded.

@@ -149,6 +149,9 @@ fn order(
     is_auto: bool,
     priority: &impl Fn(&str) -> f64,
 ) {
+    if candidates.len() < 2 {
+        return;
+    }
     let facts: Vec<Facts> = candidates
         .iter()
         .map(|candidate| Facts {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use filters::chat::metadata::write_usage;
 use filters::fault::{Fault, Kind};
 use filters::providers::{Failure, FailureKind};
 use pingora::{Error, ErrorSource, ErrorType, Result};
@@ -164,7 +163,7 @@ async fn explain(session: &mut Session, ctx: &mut Context) -> Result<()> {
     } else {
         ctx.status = fault.status();
         session.set_keepalive(None);
-        reply::send(session, &Answer::from(&fault), &ctx.request_id).await
+        reply::send(session, &Answer::from(&fault), &ctx.request_id_value).await
     };
     ctx.fault = Some(fault);
     sent
@@ -175,8 +174,8 @@ fn broken(call: &mut Call, fault: &Fault) -> Bytes {
     let has_begun = call.watch.stage() != Stage::Held;
     let usage = has_begun.then(|| {
         let usage = call.receiving.usage(call.request.text_bytes);
-        let (cost, details) = receive::settle(call, usage).unzip();
-        write_usage(&usage, cost.as_deref(), details.as_deref())
+        receive::settle(call, usage);
+        receive::usage(call)
     });
     match call.receiving.stream_mut() {
         Some(stream) => {

@@ -84,7 +84,7 @@ pub struct Settled {
     /// Tokens.
     pub usage: Usage,
     /// What it costs, where the price is known.
-    pub cost: Option<filters::money::Usd>,
+    pub cost: Option<filters::money::Cost>,
 }
 
 impl Call {

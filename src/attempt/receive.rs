@@ -166,32 +166,33 @@ pub fn status(ctx: &mut Context, head: &ResponseHeader) -> Result<()> {
 }
 
 /// Replaces the provider's head by ours; nothing of it reaches the client.
-///
-/// Errors: a header that cannot be built, which is a bug.
-pub fn head(ctx: &Context, head: &mut ResponseHeader) -> Result<()> {
+pub fn head(ctx: &Context, head: &mut ResponseHeader) {
     let Some(call) = ctx.call.as_deref() else {
-        return Ok(());
+        return;
     };
     if head.status.is_informational() {
-        return Ok(());
+        return;
     }
     // Pingora has put it in where the client's protocol wants it, for want of a length.
     let is_chunked = ctx.is_http1_1;
     *head = if call.request.stream {
-        reply::stream_head(&ctx.request_id, is_chunked)?
+        reply::stream_head(&ctx.request_id_value, is_chunked)
     } else {
-        reply::whole_head(&ctx.request_id, is_chunked)?
+        reply::whole_head(&ctx.request_id_value, is_chunked)
     };
-    Ok(())
 }
 
 /// Reads a piece of the provider's body; puts in its place what goes to the client now.
 ///
 /// Errors: the attempt failed; [`super::fail`] finds the reason in the watch.
 pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result<()> {
-    let request_id = ctx.request_id.clone();
-    let caller = ctx.caller.clone();
-    let Some(call) = ctx.call.as_deref_mut() else {
+    let Context {
+        request_id,
+        caller,
+        call: Some(call),
+        ..
+    } = ctx
+    else {
         return Ok(());
     };
     let chunk = body.take().unwrap_or_default();
@@ -208,7 +209,7 @@ pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result
     let mut finished = None;
     if progress == Progress::Complete {
         call.receiving.is_complete = true;
-        finished = complete(call, &request_id, caller.as_deref());
+        finished = complete(call, request_id, caller.as_deref());
     }
     let out = match &mut call.receiving.answer {
         Some(Answer::Stream(stream)) if stream.has_content() => stream.take(),
@@ -309,7 +310,7 @@ fn complete(
     caller: Option<&filters::auth::Caller>,
 ) -> Option<Vec<u8>> {
     let usage = call.receiving.usage(call.request.text_bytes);
-    let price = settle(call, usage);
+    settle(call, usage);
     let record = call.record(None)?;
     call.attempted.push(record);
     let used_model = call.used_model();
@@ -324,12 +325,10 @@ fn complete(
         underlying_used_model: &step.mapping.name,
         organization_id: caller.map_or("", |caller| &caller.organization_id),
         project_id: caller.map_or("", |caller| &caller.project_id),
-        discount: None,
         routing: &call.attempted,
     };
-    let metadata = serde_json::to_string(&metadata).unwrap_or_default();
-    let (cost, details) = price.unzip();
-    let usage = write_usage(&usage, cost.as_deref(), details.as_deref());
+    let metadata = metadata.write();
+    let usage = self::usage(call);
     match call.receiving.answer.as_mut()? {
         Answer::Stream(stream) => {
             stream.complete(&usage, &metadata, call.request.include_usage);
@@ -342,18 +341,20 @@ fn complete(
     }
 }
 
-/// What the call took so far; `usage.cost` and `usage.cost_details` as JSON where the price is known.
-pub fn settle(call: &mut Call, usage: Usage) -> Option<(String, String)> {
+/// Keeps what the call took so far, with its cost where the price is known.
+pub fn settle(call: &mut Call, usage: Usage) {
     let cost = call.step().and_then(|step| step.mapping.cost(&usage));
-    call.settled = Some(Settled {
-        usage,
-        cost: cost.as_ref().map(|cost| cost.total),
-    });
-    let cost = cost?;
-    Some((
-        cost.total.to_json(),
-        serde_json::to_string(&cost.details).ok()?,
-    ))
+    call.settled = Some(Settled { usage, cost });
+}
+
+/// What the call took, as `usage` of its answer.
+pub fn usage(call: &Call) -> Vec<u8> {
+    let Some(Settled { usage, cost }) = &call.settled else {
+        return b"null".to_vec();
+    };
+    let cost = cost.map(|cost| (cost.total.to_string(), cost.details.to_json()));
+    let cost = cost.as_ref().map(|(total, details)| (&**total, &**details));
+    write_usage(usage, cost)
 }
 
 /// Leaves the reason where [`super::fail`] looks for it.

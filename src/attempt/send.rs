@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use filters::fault::{Fault, Kind};
-use http::{Method, header};
+use http::{HeaderName, HeaderValue, Method, Uri, header};
 use pingora::http::RequestHeader;
 use pingora::upstreams::peer::HttpPeer;
-use pingora::{Error, Result};
+use pingora::{Error, ErrorType, OrErr, Result};
 use tokio::time::Instant;
 
 use super::Call;
@@ -15,15 +15,18 @@ use crate::house::House;
 use crate::request::context::Context;
 use crate::request::held::GIVEN_UP;
 
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const USER_AGENT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
+
 /// The peer of the attempt that is up, with its request rewritten for it.
 ///
 /// Errors: the request cannot be said on this wire, or the provider's name cannot be looked up.
 pub async fn peer(house: &House, ctx: &mut Context) -> Result<Box<HttpPeer>> {
-    let request_id = ctx.request_id.clone();
     let Some(call) = ctx.call.as_deref_mut() else {
         return Error::e_explain(GIVEN_UP, "no call is planned");
     };
-    match prepare(house, call, &request_id) {
+    match prepare(house, call, &ctx.request_id) {
         Ok(()) => {}
         Err(fault) => {
             ctx.fault = Some(fault);
@@ -60,38 +63,49 @@ fn prepare(house: &House, call: &mut Call, request_id: &str) -> Result<(), Fault
 
 /// The head of the upstream request: nothing of the client's but what is listed here.
 ///
-/// Errors: a header that cannot be built, which is a bug.
-pub fn head(ctx: &mut Context, head: &mut RequestHeader) -> Result<()> {
+/// Errors: a path that is no URI, which is a bug.
+pub fn head(ctx: &Context, head: &mut RequestHeader) -> Result<()> {
     let Some(call) = ctx.call.as_deref() else {
         return Ok(());
     };
     let (Some(step), Some((path, headers))) = (call.step(), &call.head) else {
         return Ok(());
     };
-    let uri = step.upstream.path_of(path);
-    let mut fresh = RequestHeader::build(Method::POST, uri.as_bytes(), Some(10))?;
-    fresh.set_version(head.version);
-    fresh.insert_header(header::HOST, step.upstream.authority.clone())?;
-    fresh.insert_header(header::CONTENT_TYPE, "application/json")?;
-    fresh.insert_header(header::CONTENT_LENGTH, call.watch.body_bytes())?;
-    fresh.insert_header(header::ACCEPT_ENCODING, "identity")?;
-    fresh.insert_header(
-        header::USER_AGENT,
-        concat!("weirgate/", env!("CARGO_PKG_VERSION")),
-    )?;
+    let (mut fresh, ()) = http::Request::new(()).into_parts();
+    fresh.method = Method::POST;
+    fresh.version = head.version;
+    fresh.uri = Uri::from_maybe_shared(step.upstream.path_of(path))
+        .or_err(ErrorType::InternalError, "the path of a provider")?;
     let accept = if call.request.stream {
         "text/event-stream"
     } else {
         "application/json"
     };
-    fresh.insert_header(header::ACCEPT, accept)?;
-    fresh.insert_header("x-request-id", &*ctx.request_id)?;
-    if let Some(parent) = head.headers.get("traceparent").cloned() {
-        fresh.insert_header("traceparent", parent)?;
+    let ours = [
+        (header::HOST, step.upstream.authority.clone()),
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        ),
+        (header::CONTENT_LENGTH, call.watch.body_bytes().into()),
+        (header::ACCEPT, HeaderValue::from_static(accept)),
+        (
+            header::ACCEPT_ENCODING,
+            HeaderValue::from_static("identity"),
+        ),
+        (header::USER_AGENT, HeaderValue::from_static(USER_AGENT)),
+        (REQUEST_ID, ctx.request_id_value.clone()),
+    ];
+    let parent = head.headers.get(TRACEPARENT).cloned();
+    let theirs = step.upstream.headers.iter().chain(headers).cloned();
+    fresh.headers.reserve(ours.len() + headers.len() + 2);
+    fresh.headers.extend(ours);
+    fresh
+        .headers
+        .extend(parent.map(|parent| (TRACEPARENT, parent)));
+    for (name, value) in theirs {
+        fresh.headers.insert(name, value);
     }
-    for (name, value) in step.upstream.headers.iter().chain(headers) {
-        fresh.insert_header(name.clone(), value.clone())?;
-    }
-    *head = fresh;
+    *head = fresh.into();
     Ok(())
 }

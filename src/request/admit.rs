@@ -12,12 +12,23 @@ use pingora_proxy::Session;
 use crate::house::House;
 use crate::routes::{Access, Row};
 
+/// What stands around a name and its value in a head: `: ` and the line end.
+const LINE: usize = 4;
+
 /// Strict framing: what another parser might read otherwise is refused.
 ///
-/// Source: threats 4, 5 and the baseline 4.10. Errors: 400.
-pub fn frame(head: &RequestHeader) -> Result<(), Fault> {
+/// Source: threats 4, 5 and the baseline 4.10. Errors: 400; 431 for a head of more than `most` bytes.
+pub fn frame(head: &RequestHeader, most: usize) -> Result<(), Fault> {
     let bad = |message: &'static str| Err(Fault::new(Kind::Invalid, message));
     let headers = &head.headers;
+    let lines = headers.iter();
+    let bytes: usize = lines
+        .map(|(name, value)| name.as_str().len() + value.len() + LINE)
+        .sum();
+    if bytes + head.raw_path().len() > most {
+        let message = format!("the request's head is larger than {most} bytes");
+        return Err(Fault::new(Kind::HeadTooLarge, message));
+    }
     let codings = headers.get_all(header::TRANSFER_ENCODING);
     // A length beside them never gets here: Pingora drops it, and closes the connection behind the answer.
     if codings

@@ -1,10 +1,11 @@
 //! What one request carries through the hooks; the journey's two halves know it, nobody else.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use filters::auth::Caller;
 use filters::fault::Fault;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use tokio::time::Instant;
 
 use super::held::Slot;
@@ -17,6 +18,8 @@ use crate::routes::Row;
 pub struct Context {
     /// The request's id, from the client or made here.
     pub request_id: Box<str>,
+    /// The same as the value of a header.
+    pub request_id_value: HeaderValue,
     /// When its head had been read.
     pub started: Instant,
     /// Whether the client speaks HTTP/1.1, where an answer without a length is chunked.
@@ -44,6 +47,7 @@ impl Context {
     pub fn new(house: &House) -> Self {
         Self {
             request_id: Box::default(),
+            request_id_value: HeaderValue::from_static(""),
             started: Instant::now(),
             is_http1_1: true,
             row: None,
@@ -61,20 +65,35 @@ impl Context {
     pub fn take_request_id(&mut self, headers: &HeaderMap) {
         let theirs = headers
             .get("x-request-id")
-            .map(|value| value.as_bytes())
-            .filter(|id| (1..=128).contains(&id.len()))
-            .filter(|id| {
-                id.iter()
-                    .all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(b))
-            })
-            .and_then(|id| std::str::from_utf8(id).ok());
-        self.request_id = match theirs {
-            Some(id) => id.into(),
+            .filter(|value| (1..=128).contains(&value.len()))
+            .filter(|value| value.as_bytes().iter().all(|&b| is_of_an_id(b)))
+            .and_then(|value| value.to_str().ok().map(|id| (id, value)));
+        (self.request_id, self.request_id_value) = match theirs {
+            Some((id, value)) => (id.into(), value.clone()),
             None => {
-                let mut buffer = uuid::Uuid::encode_buffer();
-                let id = uuid::Uuid::now_v7();
-                (&*id.simple().encode_lower(&mut buffer)).into()
+                let id = new_id();
+                // Hex digits always make a header.
+                let value = HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static(""));
+                (id, value)
             }
         };
     }
+}
+
+fn is_of_an_id(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)
+}
+
+/// An id that sorts by time. It is a name and no secret: numbers of the thread's own generator make it unique,
+/// for which the system's would cost a call per request.
+fn new_id() -> Box<str> {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let mut random = [0; 10];
+    fastrand::fill(&mut random);
+    let ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    let id = uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid();
+    let mut buffer = uuid::Uuid::encode_buffer();
+    (&*id.simple().encode_lower(&mut buffer)).into()
 }

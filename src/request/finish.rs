@@ -3,10 +3,10 @@
 use filters::chat::usage::Usage;
 use pingora::{Error, ErrorSource};
 use pingora_proxy::Session;
-use serde::Serialize;
 
 use super::context::Context;
 use super::held::Held;
+use super::line;
 use crate::attempt::{Call, Settled, learn};
 use crate::house::House;
 
@@ -25,10 +25,7 @@ pub fn finish(house: &House, session: &mut Session, error: Option<&Error>, ctx: 
     }
     count(house, ctx);
     if house.settings.access_log {
-        let line = Line::of(session, ctx, outcome);
-        house
-            .lines
-            .send(serde_json::to_vec(&line).unwrap_or_default());
+        house.lines.send(line::write(session, ctx, outcome));
     }
 }
 
@@ -40,7 +37,7 @@ fn settle(house: &House, call: &mut Call, is_gone: bool) -> &'static str {
     }
     if is_gone && call.first_content.is_some() && call.settled.is_none() {
         let usage = call.receiving.usage(call.request.text_bytes);
-        _ = crate::attempt::receive::settle(call, usage);
+        crate::attempt::receive::settle(call, usage);
     }
     match (is_gone, call.first_content.is_some()) {
         (true, _) => "client_gone",
@@ -83,7 +80,7 @@ fn count(house: &House, ctx: &Context) {
     let Some(Settled { usage, cost }) = &call.settled else {
         return;
     };
-    for (kind, tokens) in kinds(usage) {
+    for (kind, tokens) in kinds(usage).into_iter().filter(|(_, tokens)| *tokens > 0) {
         metrics
             .tokens
             .with_label_values(&[labels[0], labels[1], kind])
@@ -93,7 +90,7 @@ fn count(house: &House, ctx: &Context) {
         metrics
             .cost
             .with_label_values(&labels)
-            .inc_by(cost.to_f64_for_metrics());
+            .inc_by(cost.total.to_f64_for_metrics());
     }
 }
 
@@ -105,113 +102,4 @@ fn kinds(usage: &Usage) -> [(&'static str, u64); 5] {
         ("cache_write", usage.cache_write),
         ("reasoning", usage.reasoning.unwrap_or(0)),
     ]
-}
-
-/// The request's one line. No body, no secret, no query. Source: interface (logs).
-#[derive(Serialize)]
-struct Line<'a> {
-    time: String,
-    level: &'static str,
-    request_id: &'a str,
-    route: &'a str,
-    method: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    organization: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    project: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key_id: Option<&'a str>,
-    status: u16,
-    outcome: &'a str,
-    duration_ms: f64,
-    request_bytes: usize,
-    response_bytes: usize,
-    #[serde(flatten)]
-    call: Option<CallLine<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorLine<'a>>,
-}
-
-#[derive(Serialize)]
-struct CallLine<'a> {
-    model: &'a str,
-    used_model: String,
-    provider: &'a str,
-    stream: bool,
-    attempts: &'a [filters::chat::metadata::Attempted],
-    first_event_ms: Option<f64>,
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
-    cached_tokens: Option<u64>,
-    estimated: bool,
-    cost: Option<String>,
-}
-
-#[derive(Serialize)]
-struct ErrorLine<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    code: Option<&'a str>,
-    param: Option<&'a str>,
-    message: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    detail: &'a str,
-}
-
-impl<'a> Line<'a> {
-    fn of(session: &'a Session, ctx: &'a Context, outcome: &'a str) -> Self {
-        let caller = ctx.caller.as_deref();
-        Self {
-            time: jiff::Timestamp::now().to_string(),
-            level: if ctx.status >= 500 { "warn" } else { "info" },
-            request_id: &ctx.request_id,
-            route: ctx.row.map_or("none", |row| row.name),
-            method: session.req_header().method.as_str(),
-            organization: caller.map(|caller| &*caller.organization),
-            project: caller.map(|caller| &*caller.project),
-            key_id: caller.map(|caller| &*caller.key_id),
-            status: ctx.status,
-            outcome,
-            duration_ms: ms(ctx.started.elapsed()),
-            request_bytes: ctx.request_bytes,
-            response_bytes: session.body_bytes_sent(),
-            call: ctx
-                .call
-                .as_deref()
-                .map(|call| CallLine::of(call, ctx.started)),
-            error: ctx.fault.as_ref().map(|fault| ErrorLine {
-                kind: fault.error_type(),
-                code: fault.code(),
-                param: fault.param.as_deref(),
-                message: &fault.message,
-                detail: &fault.detail,
-            }),
-        }
-    }
-}
-
-impl<'a> CallLine<'a> {
-    fn of(call: &'a Call, started: tokio::time::Instant) -> Self {
-        let settled = call.settled.as_ref();
-        Self {
-            model: &call.request.model,
-            used_model: call.used_model(),
-            provider: call.step().map_or("", |step| &step.upstream.name),
-            stream: call.request.stream,
-            attempts: &call.attempted,
-            first_event_ms: call.first_content.map(|at| ms(at.duration_since(started))),
-            prompt_tokens: settled.map(|settled| settled.usage.prompt),
-            completion_tokens: settled.map(|settled| settled.usage.completion),
-            cached_tokens: settled.map(|settled| settled.usage.cached),
-            estimated: settled.is_some_and(|settled| settled.usage.estimated),
-            cost: settled
-                .and_then(|settled| settled.cost)
-                .map(|cost| cost.to_string()),
-        }
-    }
-}
-
-/// Milliseconds with three digits behind the point.
-fn ms(duration: std::time::Duration) -> f64 {
-    (duration.as_secs_f64() * 1e6).round() / 1e3
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::Digest;
 use pingora::protocols::http::custom::CustomMessageWrite;
@@ -37,17 +37,20 @@ pub struct Held {
     slot: Slot,
     watch: Arc<Watch>,
     head: Option<Box<ResponseHeader>>,
-    /// The head that goes out with the first keepalive comment.
-    own_head: Option<Box<ResponseHeader>>,
+    /// What the head of a first keepalive comment needs.
+    request_id: HeaderValue,
+    is_chunked: bool,
     sleep: Pin<Box<Sleep>>,
 }
 
 impl Held {
-    /// Puts `session` behind a held one; `own_head` is for keepalives before the provider's first event.
+    /// Puts `session` behind a held one; the id and `is_chunked` are for the head of a keepalive before the
+    /// provider's first event.
     pub fn wrap(
         session: &mut pingora_proxy::Session,
         watch: Arc<Watch>,
-        own_head: ResponseHeader,
+        request_id: HeaderValue,
+        is_chunked: bool,
     ) -> Slot {
         let slot = Slot::default();
         let inner = std::mem::replace(&mut session.downstream_session, placeholder());
@@ -57,7 +60,8 @@ impl Held {
             sleep: Box::pin(tokio::time::sleep_until(watch.next_wake().0)),
             watch,
             head: None,
-            own_head: Some(Box::new(own_head)),
+            request_id,
+            is_chunked,
         };
         *session.downstream_session = ServerSession::new_custom(Box::new(held));
         slot
@@ -106,7 +110,8 @@ impl Held {
     async fn keepalive(&mut self) -> Result<()> {
         let comment = Bytes::from_static(b": keepalive\n\n");
         self.watch.wrote(Instant::now());
-        let head = self.own_head.take().filter(|_| !self.watch.is_head_sent());
+        let head = (!self.watch.is_head_sent())
+            .then(|| Box::new(reply::stream_head(&self.request_id, self.is_chunked)));
         self.watch.sent_head();
         if matches!(self.inner(), ServerSession::H1(_)) {
             let inner = self.inner_mut();
@@ -150,7 +155,6 @@ impl Held {
     }
 
     fn release_head(&mut self, out: &mut Vec<HttpTask>) {
-        self.own_head = None;
         if let Some(head) = self.head.take().filter(|_| !self.watch.is_head_sent()) {
             self.watch.sent_head();
             out.push(HttpTask::Header(head, false));

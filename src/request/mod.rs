@@ -7,11 +7,13 @@ pub mod admit;
 pub mod context;
 pub mod finish;
 pub mod held;
+mod line;
 pub mod plan;
 pub mod read;
 pub mod watch;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use filters::fault::Fault;
 use pingora::Result;
@@ -20,18 +22,20 @@ use pingora_proxy::Session;
 use self::context::Context;
 use self::held::Held;
 use crate::endpoints::{health, models};
+use crate::front;
 use crate::house::House;
 use crate::reply::{self, Answer};
 use crate::routes::{self, Answers};
 
-/// How long an idle client connection is kept, in seconds.
-const KEEPALIVE_S: u64 = 75;
+/// How long an idle client connection is kept.
+pub const KEEPALIVE: Duration = Duration::from_secs(75);
 
 /// Names the request and bounds what its connection may do.
 ///
 /// Errors: none today; the hook may fail.
 pub fn begin(session: &mut Session, ctx: &mut Context) -> Result<()> {
-    session.set_keepalive(Some(KEEPALIVE_S));
+    front::saw_head();
+    session.set_keepalive(Some(KEEPALIVE.as_secs()));
     session.set_read_timeout(Some(read::IDLE));
     session.set_write_timeout(Some(read::STALL));
     let head = session.req_header();
@@ -58,7 +62,7 @@ pub async fn run(house: &Arc<House>, session: &mut Session, ctx: &mut Context) -
         }
     };
     ctx.status = answer.status;
-    reply::send(session, &answer, &ctx.request_id).await?;
+    reply::send(session, &answer, &ctx.request_id_value).await?;
     Ok(true)
 }
 
@@ -69,7 +73,7 @@ async fn go(
     ctx: &mut Context,
 ) -> Result<Option<Answer>, Fault> {
     let head = session.req_header();
-    admit::frame(head)?;
+    admit::frame(head, house.settings.header_bytes)?;
     let row = routes::find(&head.method, head.uri.path())?;
     ctx.row = Some(row);
     ctx.caller = admit::admit(house, row, &head.headers)?;
@@ -90,28 +94,21 @@ async fn go(
             let body = read::json(session, house.settings.chat_body_bytes).await?;
             ctx.request_bytes = body.len();
             let is_stream = plan::chat(house, session, ctx, body)?;
-            hold(session, ctx, is_stream)?;
+            hold(session, ctx, is_stream);
             Ok(None)
         }
     }
 }
 
 /// Puts the held session in the place of the real one: from here on Pingora's loop runs the attempts.
-fn hold(session: &mut Session, ctx: &mut Context, is_stream: bool) -> Result<(), Fault> {
+fn hold(session: &mut Session, ctx: &mut Context, is_stream: bool) {
     if is_stream {
         ctx.guard.is_stream();
     }
-    let own_head = reply::stream_head(&ctx.request_id, ctx.is_http1_1).map_err(|error| {
-        Fault::new(
-            filters::fault::Kind::Internal,
-            "the answer could not be begun",
-        )
-        .with_detail(error.to_string())
-    })?;
     if let Some(call) = &ctx.call {
-        ctx.slot = Some(Held::wrap(session, Arc::clone(&call.watch), own_head));
+        let (watch, id) = (Arc::clone(&call.watch), ctx.request_id_value.clone());
+        ctx.slot = Some(Held::wrap(session, watch, id, ctx.is_http1_1));
     }
-    Ok(())
 }
 
 /// What the health endpoint needs of a part.

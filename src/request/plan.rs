@@ -7,6 +7,7 @@ use filters::auth::Mode;
 use filters::chat::check::check;
 use filters::chat::request::Request;
 use filters::fault::{Fault, Kind};
+use http::HeaderName;
 use pingora_proxy::Session;
 use tokio::time::Instant;
 
@@ -16,6 +17,8 @@ use crate::attempt::{Call, Step};
 use crate::choice::Asked;
 use crate::house::House;
 
+const SESSION_ID: HeaderName = HeaderName::from_static("x-session-id");
+const NO_FALLBACK: HeaderName = HeaderName::from_static("x-no-fallback");
 /// Above this a body is checked off the worker's turn, so that others are served meanwhile.
 const LARGE_BYTES: usize = 1 << 20;
 /// The longest session id that is believed.
@@ -42,14 +45,14 @@ pub fn chat(
     }
     let headers = &session.req_header().headers;
     let named = headers
-        .get("x-session-id")
+        .get(SESSION_ID)
         .and_then(|value| value.to_str().ok());
     let named = named.filter(|id| !id.is_empty() && id.len() <= SESSION_BYTES);
     let asked = Asked {
         organization: caller.map_or("", |caller| &caller.organization_id),
         session: named.or(request.session.as_deref()),
         no_fallback: headers
-            .get("x-no-fallback")
+            .get(NO_FALLBACK)
             .is_some_and(|value| value == "true"),
         now_ms: house.now_ms(),
         now_s: house.unix_s(),

@@ -73,16 +73,16 @@ async fn next(session: &mut Session) -> Result<Option<Bytes>, Fault> {
 }
 
 fn media_type(headers: &http::HeaderMap) -> Result<(), Fault> {
-    let value = headers
-        .get(header::CONTENT_TYPE)
-        .map(|value| value.as_bytes().to_ascii_lowercase());
+    let value = headers.get(header::CONTENT_TYPE);
     let essence = value
-        .as_deref()
-        .unwrap_or_default()
+        .map_or(&b""[..], |value| value.as_bytes())
         .split(|&b| b == b';')
         .next()
         .unwrap_or_default();
-    if essence.trim_ascii() != b"application/json" {
+    let is_json = essence
+        .trim_ascii()
+        .eq_ignore_ascii_case(b"application/json");
+    if !is_json {
         return Err(Fault::new(
             Kind::MediaType,
             "`Content-Type` is missing or not JSON; `application/json` is accepted",

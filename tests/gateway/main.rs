@@ -18,6 +18,7 @@ mod support;
 mod bad_input;
 mod chat_completions;
 mod clients;
+mod connections;
 mod fallback;
 mod health;
 mod keys;

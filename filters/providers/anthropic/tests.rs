@@ -59,10 +59,8 @@ fn fold(text: &str, piece: usize) -> Result<Value, Failure> {
     if progress == Progress::Open {
         decoder.ended(&mut sink)?;
     }
-    let usage = sink
-        .reported_usage()
-        .map(|usage| write_usage(&usage, None, None));
-    Ok(serde_json::from_slice(&sink.render(&usage.unwrap(), "{}")).unwrap())
+    let usage = sink.reported_usage().map(|usage| write_usage(&usage, None));
+    Ok(serde_json::from_slice(&sink.render(&usage.unwrap(), b"{}")).unwrap())
 }
 
 fn whole(body: &Value) -> Result<Value, Failure> {
@@ -73,10 +71,8 @@ fn whole(body: &Value) -> Result<Value, Failure> {
         &target(&quirks, &[]),
         &mut sink,
     )?;
-    let usage = sink
-        .reported_usage()
-        .map(|usage| write_usage(&usage, None, None));
-    Ok(serde_json::from_slice(&sink.render(&usage.unwrap(), "{}")).unwrap())
+    let usage = sink.reported_usage().map(|usage| write_usage(&usage, None));
+    Ok(serde_json::from_slice(&sink.render(&usage.unwrap(), b"{}")).unwrap())
 }
 
 fn sse_of(events: &[Value]) -> String {

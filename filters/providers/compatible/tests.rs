@@ -39,8 +39,8 @@ fn target(quirks: &Quirks) -> Target<'_> {
     }
 }
 
-fn usage_json(usage: Option<Usage>) -> String {
-    usage.map_or("null".to_owned(), |usage| write_usage(&usage, None, None))
+fn usage_json(usage: Option<Usage>) -> Vec<u8> {
+    usage.map_or(b"null".to_vec(), |usage| write_usage(&usage, None))
 }
 
 /// Reads chunks of a provider's stream; answers what the client gets, or the failure.
@@ -70,7 +70,7 @@ fn stream(quirks: &Quirks, chunks: &[&[u8]]) -> Result<String, Failure> {
         decoder.ended(&mut sink)?;
     }
     let usage = usage_json(sink.reported_usage());
-    sink.complete(&usage, "{}", true);
+    sink.complete(&usage, b"{}", true);
     Ok(String::from_utf8(sink.take()).unwrap())
 }
 
@@ -78,7 +78,7 @@ fn whole(quirks: &Quirks, body: &[u8]) -> Result<Value, Failure> {
     let mut sink = Fold::new(envelope());
     Compatible.decode(body, &target(quirks), &mut sink)?;
     let usage = usage_json(sink.reported_usage());
-    Ok(serde_json::from_slice(&sink.render(&usage, "{}")).unwrap())
+    Ok(serde_json::from_slice(&sink.render(&usage, b"{}")).unwrap())
 }
 
 /// What a client folds out of a stream: the message and finish reason of each choice, and usage. Checks R1–R4.

@@ -28,8 +28,8 @@ fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
 fn render(sink: Fold) -> Value {
     let usage = sink
         .reported_usage()
-        .map_or("null".to_owned(), |usage| write_usage(&usage, None, None));
-    serde_json::from_slice(&sink.render(&usage, "{}")).unwrap()
+        .map_or(b"null".to_vec(), |usage| write_usage(&usage, None));
+    serde_json::from_slice(&sink.render(&usage, b"{}")).unwrap()
 }
 
 fn envelope() -> Envelope {
