@@ -180,6 +180,13 @@ impl Reader {
 }
 
 fn parse(line: &[u8]) -> Line<'_> {
+    // Nearly every line is one of these two.
+    if line.is_empty() {
+        return Line::Blank;
+    }
+    if let Some(value) = line.strip_prefix(b"data: ") {
+        return Line::Data(value);
+    }
     // A byte-order mark that came in pieces still stands at the start of the first line.
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     let (field, value) = match memchr::memchr(b':', line) {

@@ -82,6 +82,23 @@ pub struct Delta<'a> {
     pub finish: Option<Finish>,
 }
 
+impl<'a> Delta<'a> {
+    /// The text of the answer, where there is nothing else.
+    pub fn only_content(&self) -> Option<Str<'a>> {
+        let has_more = self.reasoning.is_some()
+            || self.refusal.is_some()
+            || self.reasoning_details.is_some()
+            || self.native_blocks.is_some()
+            || self.annotations.is_some()
+            || self.images.is_some()
+            || !self.tools.is_empty()
+            || self.logprobs.is_some()
+            || !self.extra.is_empty()
+            || self.finish.is_some();
+        self.content.filter(|text| !has_more && !text.is_empty())
+    }
+}
+
 /// Where decoders put what they read.
 pub trait Sink {
     /// The provider's own identity of the answer; the first one counts. `created` is unix seconds.

@@ -19,6 +19,8 @@ pub struct Stream {
     /// `data: {"id":…,"model":"…"` without the closing brace; rendered with the first chunk.
     head: Vec<u8>,
     out: Vec<u8>,
+    /// How much was taken last: the next piece is likely to be as long.
+    taken_bytes: usize,
     choices: Vec<Choice>,
     top_level: Vec<(Box<str>, Box<str>)>,
     top_level_is_new: bool,
@@ -42,6 +44,7 @@ impl Stream {
             envelope,
             head: Vec::new(),
             out: Vec::new(),
+            taken_bytes: 0,
             choices: Vec::new(),
             top_level: Vec::new(),
             top_level_is_new: false,
@@ -60,6 +63,7 @@ impl Stream {
 
     /// What has been written since the last call.
     pub fn take(&mut self) -> Vec<u8> {
+        self.taken_bytes = self.out.len();
         std::mem::take(&mut self.out)
     }
 
@@ -181,6 +185,23 @@ impl Stream {
         self.out.extend_from_slice(b"}]}\n\n");
     }
 
+    /// Writes the chunk that nearly all chunks are: [`Self::chunk`] with a text alone.
+    fn text(&mut self, index: u32, text: Str<'_>) {
+        self.has_content = true;
+        self.output_bytes += text.len() as u64;
+        if self.out.is_empty() {
+            self.out.reserve(self.taken_bytes);
+        }
+        self.out.reserve(self.head.len() + text.len() + 96);
+        self.out.extend_from_slice(&self.head);
+        self.out.extend_from_slice(b",\"choices\":[{\"index\":");
+        write_number(u64::from(index), &mut self.out);
+        self.out.extend_from_slice(b",\"delta\":{\"content\":");
+        text.write(&mut self.out);
+        self.out
+            .extend_from_slice(b"},\"finish_reason\":null}]}\n\n");
+    }
+
     fn tool(&mut self, index: u32, delta: &ToolDelta<'_>) {
         let at = self.choice(index);
         let Some(choice) = self.choices.get_mut(at) else {
@@ -240,6 +261,12 @@ impl Sink for Stream {
         };
         if is_finished {
             return;
+        }
+        if has_role
+            && !self.top_level_is_new
+            && let Some(text) = delta.only_content()
+        {
+            return self.text(index, text);
         }
         let text = Members::of(delta);
         if text.any || (!has_role && delta.tools.is_empty() && delta.finish.is_none()) {

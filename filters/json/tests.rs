@@ -6,6 +6,7 @@
 )]
 use proptest::prelude::*;
 
+use super::text;
 use super::*;
 
 fn accepts(text: &str) -> Result<(), Error> {
@@ -137,13 +138,9 @@ fn the_end_of_plain_text_is_found_at_every_place() {
                 bytes[at] = special;
                 bytes[length - 1] = b'"';
                 let expected = if at == length - 1 { length - 1 } else { at };
-                assert_eq!(
-                    super::text::special(&bytes),
-                    Some(expected),
-                    "{length} {at}"
-                );
+                assert_eq!(text::special(&bytes), Some(expected), "{length} {at}");
             }
         }
-        assert_eq!(super::text::special(&vec![b' '; length]), None);
+        assert_eq!(text::special(&vec![b' '; length]), None);
     }
 }

@@ -4,6 +4,7 @@
 //! to change spliced in ([`request`], [`messages`]). Events are scanned, and their strings copied as they are
 //! escaped ([`stream`]). What is special about one provider is data ([`Quirks`](super::Quirks)).
 
+mod alike;
 mod calls;
 mod failure;
 mod messages;

@@ -1,5 +1,6 @@
 //! A choice of a reply or of a chunk, read by scanning; and whole replies.
 
+use super::alike::{Member, Plain};
 use super::calls::Calls;
 use super::failure::error_inside;
 use super::usage;
@@ -33,9 +34,11 @@ pub(super) struct Reading<'q> {
 
 /// What an object held.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct Read<'a> {
     pub(super) choices: u32,
     pub(super) finishes: u32,
+    /// The text, where the event holds one text of one choice and no other news.
+    pub(super) plain: Option<Plain<'a>>,
     usage: Option<Usage>,
 }
 
@@ -54,12 +57,12 @@ const NOT_PASSED: [&str; 9] = [
 
 impl Reading<'_> {
     /// Reads a reply or a chunk into `sink`.
-    pub(super) fn object(
+    pub(super) fn object<'a>(
         &self,
-        data: &[u8],
+        data: &'a [u8],
         calls: &mut Calls,
         sink: &mut dyn Sink,
-    ) -> Result<Read, Failure> {
+    ) -> Result<Read<'a>, Failure> {
         let mut walk = Walker::new(data).map_err(malformed)?;
         // Identity stands in front in every known reply, but nothing says that it must.
         let mut read = Read::default();
@@ -91,6 +94,9 @@ impl Reading<'_> {
         if let Some(usage) = read.usage {
             sink.usage(usage);
         }
+        if read.choices != 1 || read.finishes > 0 || read.usage.is_some() {
+            read.plain = None;
+        }
         Ok(read)
     }
 
@@ -99,7 +105,7 @@ impl Reading<'_> {
     }
 
     /// A `usage` one level down counts only where there is none at the top.
-    fn usage_inside(&self, walk: &mut Walker<'_>, read: &mut Read) -> Result<(), Error> {
+    fn usage_inside(&self, walk: &mut Walker<'_>, read: &mut Read<'_>) -> Result<(), Error> {
         if walk.peek()? != Type::Object {
             return walk.skip().map(|_| ());
         }
@@ -114,13 +120,13 @@ impl Reading<'_> {
         })
     }
 
-    fn choice(
+    fn choice<'a>(
         &self,
-        walk: &mut Walker<'_>,
+        walk: &mut Walker<'a>,
         position: u32,
         calls: &mut Calls,
         sink: &mut dyn Sink,
-        read: &mut Read,
+        read: &mut Read<'a>,
         failure: &mut Option<Failure>,
     ) -> Result<(), Error> {
         let mut index = position;
@@ -161,18 +167,19 @@ impl Reading<'_> {
             logprobs,
             ..Delta::default()
         };
-        message_of(message, end, finish, calls, sink)
+        read.plain = message_of(message, end, finish, calls, sink)?;
+        Ok(())
     }
 }
 
-/// Reads `message` or `delta` into `sink`.
-fn message_of(
-    message: Option<&str>,
-    base: Delta<'_>,
+/// Reads `message` or `delta` into `sink`; answers its text where it holds nothing else.
+fn message_of<'a>(
+    message: Option<&'a str>,
+    base: Delta<'a>,
     finish: Option<Finish>,
     calls: &mut Calls,
     sink: &mut dyn Sink,
-) -> Result<(), Error> {
+) -> Result<Option<Plain<'a>>, Error> {
     let mut tools: Vec<ToolDelta<'_>> = Vec::new();
     let mut extra: Vec<(String, &str)> = Vec::new();
     let mut delta = base;
@@ -206,6 +213,7 @@ fn message_of(
             Ok::<(), Error>(())
         })?;
     }
+    let plain = plain(&delta, content_reasoning, &tools, &extra).filter(|_| parts.is_none());
     // Where both spellings came, they say the same.
     delta.reasoning = content_reasoning
         .filter(|text| !text.is_empty())
@@ -223,7 +231,36 @@ fn message_of(
         finish,
         ..delta
     });
-    Ok(())
+    Ok(plain)
+}
+
+/// The one text of a delta that holds nothing else.
+fn plain<'a>(
+    delta: &Delta<'a>,
+    content_reasoning: Option<Str<'a>>,
+    tools: &[ToolDelta<'_>],
+    extra: &[(String, &str)],
+) -> Option<Plain<'a>> {
+    let lists = [delta.reasoning_details, delta.annotations, delta.images];
+    let has_more = delta.refusal.is_some()
+        || delta.logprobs.is_some()
+        || lists.iter().any(Option::is_some)
+        || !tools.is_empty()
+        || !extra.is_empty();
+    let (member, text) = match (delta.content, delta.reasoning, content_reasoning) {
+        _ if has_more => return None,
+        (Some(text), None, None) => (Member::Content, text),
+        (None, Some(text), None) | (None, None, Some(text)) => (Member::Reasoning, text),
+        _ => return None,
+    };
+    match text {
+        Str::Raw(text) => Some(Plain {
+            index: delta.index,
+            member,
+            text,
+        }),
+        Str::Plain(_) => None,
+    }
 }
 
 /// Content in parts: `text`, and `thinking` that holds texts itself. Source: wire formats 5.3.

@@ -1,5 +1,6 @@
 //! The events of a stream of this convention.
 
+use super::alike::Alike;
 use super::calls::Calls;
 use super::failure::error_inside;
 use super::reply::Reading;
@@ -15,6 +16,8 @@ pub(super) struct Events {
     calls: Calls,
     has_choices: bool,
     has_finish: bool,
+    /// The event before, where it held nothing but a text.
+    alike: Option<Alike>,
 }
 
 impl Events {
@@ -25,6 +28,7 @@ impl Events {
             calls: Calls::default(),
             has_choices: false,
             has_finish: false,
+            alike: None,
         }
     }
 }
@@ -46,11 +50,16 @@ impl Decoder for Events {
         if event.name == "error" {
             return Err(error_inside(std::str::from_utf8(data).unwrap_or_default()));
         }
+        if let Some(delta) = self.alike.as_ref().and_then(|alike| alike.read(data)) {
+            sink.delta(&delta);
+            return Ok(Progress::Open);
+        }
         let reading = Reading {
             quirks: &self.quirks,
             is_whole: false,
         };
         let read = reading.object(data, &mut self.calls, sink)?;
+        self.alike = read.plain.and_then(|plain| Alike::of(data, &plain));
         self.has_choices |= read.choices > 0;
         self.has_finish |= read.finishes > 0;
         Ok(Progress::Open)
