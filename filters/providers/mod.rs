@@ -17,8 +17,11 @@ pub mod anthropic;
 pub mod compatible;
 pub mod data_url;
 pub mod failure;
+mod foreign;
 pub mod google;
 pub mod quirks;
+#[cfg(test)]
+mod replay;
 
 pub use failure::{Failure, FailureKind};
 pub use quirks::Quirks;

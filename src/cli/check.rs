@@ -9,7 +9,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{CheckArgs, CheckFormat, Exit, Output};
+use crate::choice;
 use crate::config::{self, Config, Kind, Loaded, Problem, Source};
+
+/// A problem and how bad it is.
+type Finding = (&'static str, Problem);
 
 /// How long one address may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -30,37 +34,9 @@ fn report(
     loaded: Result<Loaded, Vec<Problem>>,
     out: &mut Output,
 ) -> Exit {
-    let mut findings = Vec::new();
-    let exit = match &loaded {
-        Ok(loaded) => {
-            findings.extend(
-                loaded
-                    .warnings
-                    .iter()
-                    .map(|warning| ("warning", warning.clone())),
-            );
-            let off = &loaded.config.off_providers;
-            findings.extend(
-                off.iter()
-                    .map(|(name, why)| ("note", off_provider(name, why))),
-            );
-            let unreached = if args.online {
-                unreached(&loaded.config)
-            } else {
-                Vec::new()
-            };
-            let exit = if unreached.is_empty() {
-                Exit::Done
-            } else {
-                Exit::Failed
-            };
-            findings.extend(unreached.into_iter().map(|problem| ("error", problem)));
-            exit
-        }
-        Err(problems) => {
-            findings.extend(problems.iter().map(|problem| ("error", problem.clone())));
-            Exit::Configuration
-        }
+    let (findings, exit) = match &loaded {
+        Ok(loaded) => look_through(args, loaded),
+        Err(problems) => (all("error", problems.iter().cloned()), Exit::Configuration),
     };
     match args.format {
         CheckFormat::Json => {
@@ -71,9 +47,47 @@ fn report(
                     .collect(),
             ));
         }
-        CheckFormat::Human => human(source, &loaded, &findings, out),
+        CheckFormat::Human => human(source, loaded.as_ref().ok(), &findings, exit, out),
     }
     exit
+}
+
+/// What there is to say of a configuration whose values are in order.
+fn look_through(args: &CheckArgs, loaded: &Loaded) -> (Vec<Finding>, Exit) {
+    let config = &loaded.config;
+    let mut findings = all("warning", loaded.warnings.iter().cloned());
+    let off = config.off_providers.iter();
+    findings.extend(all("note", off.map(|(name, why)| off_provider(name, why))));
+    if let Err(problems) = choice::catalog(config) {
+        findings.extend(all("error", problems.lines().map(in_catalog)));
+        return (findings, Exit::Configuration);
+    }
+    let unreached = if args.online {
+        unreached(config)
+    } else {
+        Vec::new()
+    };
+    let exit = if unreached.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Failed
+    };
+    findings.extend(all("error", unreached));
+    (findings, exit)
+}
+
+fn all(severity: &'static str, problems: impl IntoIterator<Item = Problem>) -> Vec<Finding> {
+    let problems = problems.into_iter();
+    problems.map(|problem| (severity, problem)).collect()
+}
+
+fn in_catalog(problem: &str) -> Problem {
+    Problem {
+        key: "models.file".to_owned(),
+        place: config::Place::Nowhere {},
+        message: problem.to_owned(),
+        cure: String::new(),
+    }
 }
 
 fn row(severity: &str, problem: &Problem) -> Value {
@@ -88,8 +102,9 @@ fn row(severity: &str, problem: &Problem) -> Value {
 
 fn human(
     source: &Source,
-    loaded: &Result<Loaded, Vec<Problem>>,
-    findings: &[(&str, Problem)],
+    loaded: Option<&Loaded>,
+    findings: &[Finding],
+    exit: Exit,
     out: &mut Output,
 ) {
     for (severity, problem) in findings {
@@ -101,7 +116,7 @@ fn human(
             .filter(|(severity, _)| *severity == kind)
             .count()
     };
-    let Ok(loaded) = loaded else {
+    let Some(loaded) = loaded.filter(|_| exit != Exit::Configuration) else {
         // Of a bad configuration the warnings are not known: its values are not.
         return out.line(&format!(
             "{source} is bad: {}",
@@ -239,6 +254,25 @@ mod tests {
             shown.contains("note: providers.groq: is off: GROQ_API_KEY is not set"),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn a_bad_catalogue_exits_78_and_shows_all_its_problems() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("models.toml");
+        let model =
+            "[[models.providers]]\nprovider = \"p\"\nname = \"n\"\ninput_price = \"dear\"\n";
+        std::fs::write(
+            &file,
+            format!("[[models]]\nid = \"a\"\n{model}[[models]]\nid = \"a\"\n"),
+        )
+        .unwrap();
+        let toml = format!("[models]\nfile = \"{}\"\n", file.display());
+        let (exit, shown) = check(&toml, CheckFormat::Human, false);
+        assert_eq!(exit.code(), 78, "{shown}");
+        assert!(shown.contains("error: models.file: "), "{shown}");
+        assert!(shown.contains("dear"), "{shown}");
+        assert!(shown.contains("is bad: "), "{shown}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::blocks::{Block, Source, Turn};
 use crate::chat::call::{Content, File, ImageUrl, Message, Part, PartType, Role, ToolCall};
 use crate::fault::Fault;
 use crate::providers::data_url;
+use crate::providers::foreign::{fault, object};
 
 /// Cache markers of one request. Source: wire formats 3.3.
 const MARKERS: u32 = 4;
@@ -323,27 +324,4 @@ fn document<'a>(path: &str, file: &'a File<'a>) -> Result<Block<'a>, Fault> {
         )
         .with_code("unsupported_document_format")),
     }
-}
-
-/// Arguments as an object: what is none is wrapped, so that the history stays sayable.
-fn object(arguments: &str) -> Box<RawValue> {
-    let text = arguments.trim();
-    let text = if text.is_empty() || text == "null" {
-        "{}"
-    } else {
-        text
-    };
-    let parsed = RawValue::from_string(text.to_owned())
-        .ok()
-        .filter(|raw| raw.get().starts_with('{'));
-    parsed.unwrap_or_else(|| {
-        let wrapped = serde_json::json!({ "_raw": text }).to_string();
-        RawValue::from_string(wrapped).unwrap_or_default()
-    })
-}
-
-fn fault(at: usize, member: &str, said: &str) -> Fault {
-    let path = format!("messages[{at}].{member}");
-    let message = format!("`{path}` {said}");
-    Fault::invalid(path, message)
 }

@@ -5,11 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::chat::check::check;
-use crate::chat::envelope::Envelope;
-use crate::chat::fold::Fold;
-use crate::chat::metadata::write_usage;
-use crate::providers::{FailureKind, Progress, Quirks};
-use crate::sse;
+use crate::providers::{FailureKind, Quirks, replay};
 
 fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
     Target {
@@ -25,54 +21,15 @@ fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
     }
 }
 
-fn envelope() -> Envelope {
-    Envelope {
-        id: "chatcmpl-made".into(),
-        created: 7,
-        model: "anthropic/claude-x".into(),
-    }
-}
-
 /// Folds a stream cut into pieces of this many bytes.
 fn fold(text: &str, piece: usize) -> Result<Value, Failure> {
     let quirks = Quirks::default();
-    let mut sink = Fold::new(envelope());
-    let mut decoder = Anthropic.stream(&target(&quirks, &[]));
-    let mut reader = sse::Reader::default();
-    let mut progress = Progress::Open;
-    let mut failure = None;
-    let mut take = |event: sse::Event<'_>| {
-        if failure.is_none() && progress == Progress::Open {
-            match decoder.event(event, &mut sink) {
-                Ok(now) => progress = now,
-                Err(error) => failure = Some(error),
-            }
-        }
-        Ok::<(), sse::TooLong>(())
-    };
-    for chunk in text.as_bytes().chunks(piece) {
-        reader.feed(chunk, &mut take).unwrap();
-    }
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
-    if progress == Progress::Open {
-        decoder.ended(&mut sink)?;
-    }
-    let usage = sink.reported_usage().map(|usage| write_usage(&usage, None));
-    Ok(serde_json::from_slice(&sink.render(&usage.unwrap(), b"{}")).unwrap())
+    replay::fold(&Anthropic, &target(&quirks, &[]), text, piece)
 }
 
 fn whole(body: &Value) -> Result<Value, Failure> {
     let quirks = Quirks::default();
-    let mut sink = Fold::new(envelope());
-    Anthropic.decode(
-        body.to_string().as_bytes(),
-        &target(&quirks, &[]),
-        &mut sink,
-    )?;
-    let usage = sink.reported_usage().map(|usage| write_usage(&usage, None));
-    Ok(serde_json::from_slice(&sink.render(&usage.unwrap(), b"{}")).unwrap())
+    replay::whole(&Anthropic, &target(&quirks, &[]), body)
 }
 
 fn sse_of(events: &[Value]) -> String {

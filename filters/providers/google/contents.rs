@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use crate::chat::call::{Content as Said, Message, Part as SaidPart, PartType, Role, ToolCall};
 use crate::fault::Fault;
 use crate::providers::data_url;
+use crate::providers::foreign::{fault, object};
 
 /// Stands in for a signature that the client has lost, as the vendor documents it.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -287,27 +288,4 @@ fn signature(extra: Option<&RawValue>) -> Option<String> {
         .get("thought_signature")?
         .as_str()
         .map(str::to_owned)
-}
-
-/// Arguments as an object: what is none is wrapped, so that the history stays sayable.
-fn object(arguments: &str) -> Box<RawValue> {
-    let text = arguments.trim();
-    let text = if text.is_empty() || text == "null" {
-        "{}"
-    } else {
-        text
-    };
-    let parsed = RawValue::from_string(text.to_owned())
-        .ok()
-        .filter(|raw| raw.get().starts_with('{'));
-    parsed.unwrap_or_else(|| {
-        let wrapped = serde_json::json!({ "_raw": text }).to_string();
-        RawValue::from_string(wrapped).unwrap_or_default()
-    })
-}
-
-fn fault(at: usize, member: &str, said: &str) -> Fault {
-    let path = format!("messages[{at}].{member}");
-    let message = format!("`{path}` {said}");
-    Fault::invalid(path, message)
 }

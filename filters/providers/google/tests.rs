@@ -5,11 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::chat::check::check;
-use crate::chat::envelope::Envelope;
-use crate::chat::fold::Fold;
-use crate::chat::metadata::write_usage;
-use crate::providers::{FailureKind, Progress, Quirks};
-use crate::sse;
+use crate::providers::{FailureKind, Quirks, replay};
 
 fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
     Target {
@@ -25,52 +21,15 @@ fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
     }
 }
 
-fn render(sink: Fold) -> Value {
-    let usage = sink
-        .reported_usage()
-        .map_or(b"null".to_vec(), |usage| write_usage(&usage, None));
-    serde_json::from_slice(&sink.render(&usage, b"{}")).unwrap()
-}
-
-fn envelope() -> Envelope {
-    Envelope {
-        id: "chatcmpl-made".into(),
-        created: 7,
-        model: "google/gemini".into(),
-    }
-}
-
+/// Folds a stream cut into pieces of this many bytes.
 fn fold(text: &str, piece: usize) -> Result<Value, Failure> {
     let quirks = Quirks::default();
-    let mut sink = Fold::new(envelope());
-    let mut decoder = Google.stream(&target(&quirks, &[]));
-    let mut reader = sse::Reader::default();
-    let mut failure = None;
-    let mut take = |event: sse::Event<'_>| {
-        if failure.is_none() {
-            failure = decoder.event(event, &mut sink).err();
-        }
-        Ok::<(), sse::TooLong>(())
-    };
-    for chunk in text.as_bytes().chunks(piece) {
-        reader.feed(chunk, &mut take).unwrap();
-    }
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
-    assert_eq!(decoder.ended(&mut sink)?, Progress::Complete);
-    Ok(render(sink))
+    replay::fold(&Google, &target(&quirks, &[]), text, piece)
 }
 
 fn whole(body: &Value) -> Result<Value, Failure> {
     let quirks = Quirks::default();
-    let mut sink = Fold::new(envelope());
-    Google.decode(
-        body.to_string().as_bytes(),
-        &target(&quirks, &[]),
-        &mut sink,
-    )?;
-    Ok(render(sink))
+    replay::whole(&Google, &target(&quirks, &[]), body)
 }
 
 fn sse_of(events: &[Value]) -> String {

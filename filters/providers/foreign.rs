@@ -1,0 +1,29 @@
+//! What every wire of another convention needs to say a history of messages.
+
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+
+/// Arguments as an object: what is none is wrapped, so that the history stays sayable.
+pub(super) fn object(arguments: &str) -> Box<RawValue> {
+    let text = arguments.trim();
+    let text = if text.is_empty() || text == "null" {
+        "{}"
+    } else {
+        text
+    };
+    let parsed = RawValue::from_string(text.to_owned())
+        .ok()
+        .filter(|raw| raw.get().starts_with('{'));
+    parsed.unwrap_or_else(|| {
+        let wrapped = serde_json::json!({ "_raw": text }).to_string();
+        RawValue::from_string(wrapped).unwrap_or_default()
+    })
+}
+
+/// A fault of a member of a message.
+pub(super) fn fault(at: usize, member: &str, said: &str) -> Fault {
+    let path = format!("messages[{at}].{member}");
+    let message = format!("`{path}` {said}");
+    Fault::invalid(path, message)
+}
