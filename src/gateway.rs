@@ -11,6 +11,7 @@ use pingora::{Error, Result};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 
 use crate::attempt::{fail, receive, send};
+use crate::front;
 use crate::house::House;
 use crate::request;
 use crate::request::context::Context;
@@ -30,6 +31,7 @@ impl ProxyHttp for Gateway {
     }
 
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<()> {
+        front::saw_head();
         request::begin(session, ctx)
     }
 

@@ -2,7 +2,7 @@
 
 use super::delta::{Delta, Finish, Sink};
 use super::envelope::Envelope;
-use super::stream::write_key;
+use super::members::write_key;
 use super::tools::{Opening, Tools};
 use super::usage::Usage;
 use crate::json::{Str, write_number};

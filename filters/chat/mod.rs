@@ -9,6 +9,7 @@ pub mod check;
 pub mod delta;
 pub mod envelope;
 pub mod fold;
+mod members;
 pub mod metadata;
 pub mod request;
 pub mod stream;

@@ -7,6 +7,7 @@
 
 use super::delta::{Delta, Finish, Sink, ToolDelta};
 use super::envelope::Envelope;
+use super::members::Members;
 use super::tools::{Opening, Tools};
 use super::usage::Usage;
 use crate::fault::Fault;
@@ -313,69 +314,6 @@ impl Sink for Stream {
     }
 }
 
-/// Which members a delta has.
-struct Members {
-    any: bool,
-    is_content: bool,
-    bytes: u64,
-}
-
-impl Members {
-    fn of(delta: &Delta<'_>) -> Self {
-        let texts = [delta.content, delta.reasoning, delta.refusal];
-        let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
-        let lists = [
-            delta.reasoning_details,
-            delta.native_blocks,
-            delta.annotations,
-            delta.images,
-        ];
-        let has_lists = lists.iter().flatten().any(|list| !list.is_empty());
-        let is_content = bytes > 0 || has_lists;
-        Self {
-            any: is_content || delta.logprobs.is_some() || !delta.extra.is_empty(),
-            is_content,
-            bytes: bytes as u64,
-        }
-    }
-
-    fn write(&self, delta: &Delta<'_>, out: &mut Vec<u8>) {
-        let texts = [
-            ("content", delta.content),
-            ("reasoning", delta.reasoning),
-            ("refusal", delta.refusal),
-        ];
-        for (key, text) in texts {
-            let Some(text) = text.filter(|text| !text.is_empty()) else {
-                continue;
-            };
-            write_key(key, out);
-            text.write(out);
-            out.push(b',');
-        }
-        let lists = [
-            ("reasoning_details", delta.reasoning_details),
-            ("vendor_native_blocks", delta.native_blocks),
-            ("annotations", delta.annotations),
-            ("images", delta.images),
-        ];
-        for (key, list) in lists {
-            let Some(list) = list.filter(|list| !list.is_empty()) else {
-                continue;
-            };
-            write_key(key, out);
-            out.push(b'[');
-            out.extend_from_slice(list.as_bytes());
-            out.extend_from_slice(b"],");
-        }
-        for (key, value) in delta.extra {
-            write_key(key, out);
-            out.extend_from_slice(value.as_bytes());
-            out.push(b',');
-        }
-    }
-}
-
 /// An error event. Shape: `event: error`, `data: {"error": {message, type, param, code, usage?}}`.
 pub fn error_event(fault: &Fault, usage: Option<&[u8]>) -> Vec<u8> {
     let mut error = fault.compatible_error();
@@ -402,10 +340,4 @@ fn write_piece(number: usize, opening: Option<&Opening>, arguments: &str, out: &
     out.extend_from_slice(b"\"arguments\":\"");
     out.extend_from_slice(arguments.as_bytes());
     out.extend_from_slice(b"\"}}],");
-}
-
-pub(super) fn write_key(key: &str, out: &mut Vec<u8>) {
-    out.push(b'"');
-    write_escaped(key, out);
-    out.extend_from_slice(b"\":");
 }

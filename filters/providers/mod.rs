@@ -21,6 +21,7 @@ mod foreign;
 pub mod google;
 pub mod quirks;
 #[cfg(test)]
+#[path = "replay_tests.rs"]
 mod replay;
 
 pub use failure::{Failure, FailureKind};

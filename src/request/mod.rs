@@ -22,7 +22,6 @@ use pingora_proxy::Session;
 use self::context::Context;
 use self::held::Held;
 use crate::endpoints::{health, models};
-use crate::front;
 use crate::house::House;
 use crate::reply::{self, Answer};
 use crate::routes::{self, Answers};
@@ -34,7 +33,6 @@ pub const KEEPALIVE: Duration = Duration::from_secs(75);
 ///
 /// Errors: none today; the hook may fail.
 pub fn begin(session: &mut Session, ctx: &mut Context) -> Result<()> {
-    front::saw_head();
     session.set_keepalive(Some(KEEPALIVE.as_secs()));
     session.set_read_timeout(Some(read::IDLE));
     session.set_write_timeout(Some(read::STALL));

@@ -76,9 +76,9 @@ const ORGANS: &[&str] = &[
 /// What both halves of the journey know: the one request's state, the held session, and its clock. The files stand in
 /// `src/request`, and what they hold is of both halves.
 const GROUND: &[&str] = &["context", "held", "watch"];
-/// The turns between the halves, in `src/request`: one makes the attempts, the other tells how they went; the
-/// attempts know neither.
-const TURNS: &[&str] = &["plan", "finish"];
+/// The turns between the halves, in `src/request`: one makes the attempts, the others tell how they went; the
+/// attempts know none of them.
+const TURNS: &[&str] = &["plan", "finish", "line"];
 /// What all requests share, in one value: the handles of every organ.
 const HOUSE: &[&str] = &["house"];
 
@@ -95,12 +95,17 @@ const SRC: &[(&[&str], &[&[&str]])] = &[
         &["routes", "endpoints"],
         &[ORGANS, HOUSE, &["routes", "endpoints"]],
     ),
-    (TURNS, &[ORGANS, HOUSE, GROUND, &["routes", "attempt"]]),
+    (
+        TURNS,
+        &[ORGANS, HOUSE, GROUND, &["routes", "attempt", "line"]],
+    ),
     (HOUSE, &[ORGANS, GROUND, &["routes", "endpoints"]]),
     (ORGANS, &[ORGANS]),
 ];
 /// May use everything.
-const SHELL: &[&str] = &["admin", "boot", "cli", "gateway", "lib", "main", "serve"];
+const SHELL: &[&str] = &[
+    "admin", "boot", "cli", "front", "gateway", "lib", "main", "serve",
+];
 
 /// Arrows of the pure crate that its table does not have.
 pub fn filters_arrows(file: &Source) -> Vec<String> {
