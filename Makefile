@@ -7,7 +7,7 @@ SYSCONFDIR ?= /etc
 UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,$(PREFIX)/lib/systemd/system)
 APT = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: run build test check bench install cmake test-tools clients
+.PHONY: run build test check bench oracle install cmake test-tools clients
 
 run: build
 	./target/release/weirgate serve
@@ -37,6 +37,25 @@ check: cmake
 
 bench: cmake
 	$(CARGO) bench --locked
+
+# Decisions beside those of the public SDKs: 160,000 each, on datafiles made at random.
+ORACLE = target/oracle
+SEED ?= 4
+oracle: test-tools $(ORACLE)/.done
+	rm -rf $(ORACLE)/python $(ORACLE)/npm
+	$(ORACLE)/venv/bin/python tests/oracle/generate.py $(ORACLE)/python 200 100 $(SEED)
+	WEIRGATE_ORACLE=$(CURDIR)/$(ORACLE)/python $(CARGO) test --locked --test oracle
+	$(ORACLE)/venv/bin/python tests/oracle/generate.py $(ORACLE)/npm 200 100 $(SEED) plain
+	cp tests/oracle/decide.mjs $(ORACLE)/ && node $(ORACLE)/decide.mjs $(ORACLE)/npm
+	mv $(ORACLE)/npm/vectors-npm.jsonl $(ORACLE)/npm/vectors.jsonl
+	WEIRGATE_ORACLE=$(CURDIR)/$(ORACLE)/npm $(CARGO) test --locked --test oracle
+
+$(ORACLE)/.done: tests/oracle/requirements.txt tests/oracle/package.json
+	@mkdir -p $(ORACLE)
+	python3 -m venv $(ORACLE)/venv
+	$(ORACLE)/venv/bin/pip install --quiet --disable-pip-version-check -r tests/oracle/requirements.txt
+	cp tests/oracle/package.json $(ORACLE)/ && cd $(ORACLE) && npm install --silent --no-audit --no-fund
+	@touch $@
 
 # The real SDKs that tests/clients talks to the gateway with.
 clients: test-tools target/clients/.done

@@ -12,14 +12,16 @@
 //! | [`chat`] | the public chat shapes: what a request may say, what an answer looks like |
 //! | [`routing`] | which providers are tried, in which order |
 //! | [`money`] | what it costs, exactly |
+//! | [`flags`] | which variation of a flag a user gets |
 //! | [`providers`] | each provider family's wire, both ways |
 //!
-//! Layers: `auth` and `money` are islands that know only `fault`; `providers` know `chat`, `json` and `sse`,
+//! Layers: `auth`, `flags` and `money` are islands that know only `fault` and `json`; `providers` know `chat`, `json` and `sse`,
 //! never each other and never `routing`; `routing` never knows `providers`.
 
 pub mod auth;
 pub mod chat;
 pub mod fault;
+pub mod flags;
 pub mod json;
 pub mod money;
 pub mod providers;

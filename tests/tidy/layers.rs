@@ -31,7 +31,7 @@ const FILTERS: &[Layer] = &[
     },
     Layer {
         modules: ISLANDS,
-        may_use: &["fault"],
+        may_use: &["fault", "json"],
     },
     Layer {
         modules: SHAPES,

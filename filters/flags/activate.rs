@@ -1,0 +1,106 @@
+//! The older calls: what a user gets in an experiment, or of a feature, by key. Source: decision-agent 2.3.
+
+use super::decide::{self, Impression, Outcome, Source};
+use super::inputs::Inputs;
+use super::project::Project;
+use super::reason::Reasons;
+use super::rule::{self, Ruling};
+
+/// An item of the answer.
+#[derive(Debug, Default)]
+pub struct Activated<'p> {
+    /// The feature asked for; empty: none was.
+    pub feature_key: Box<str>,
+    /// The experiment asked for, or the one that decided about the feature.
+    pub experiment_key: Box<str>,
+    /// The variation; empty: none.
+    pub variation_key: &'p str,
+    /// `feature`, `experiment`, or empty for a key that is not there.
+    pub kind: &'static str,
+    /// Whether it is on.
+    pub is_enabled: bool,
+    /// Variables: key, value as JSON.
+    pub variables: Vec<(&'p str, &'p str)>,
+    /// What was wrong.
+    pub error: String,
+    /// What has to be told the analytics backend.
+    pub impression: Option<Impression<'p>>,
+    /// What the profile has to remember: experiment id, variation id.
+    pub remembers: Option<(&'p str, &'p str)>,
+    /// Which experiment needs a prediction first.
+    pub wants: Option<&'p str>,
+}
+
+/// What the user gets in an experiment.
+pub fn experiment<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Activated<'p> {
+    let Some(rule) = project.experiment(key) else {
+        return Activated {
+            experiment_key: key.into(),
+            error: "experimentKey not found".to_owned(),
+            ..Activated::default()
+        };
+    };
+    let mut reasons = Reasons::new(false);
+    let mut item = Activated {
+        experiment_key: key.into(),
+        kind: "experiment",
+        ..Activated::default()
+    };
+    match rule::experiment(project, rule, inputs, &mut reasons) {
+        Ruling::Pass => {}
+        Ruling::Wanting => item.wants = Some(&rule.id),
+        Ruling::Failed => item.error = reasons.into_texts().join(" "),
+        Ruling::Hit {
+            variation,
+            is_new,
+            cmab_uuid,
+        } => {
+            let outcome = Outcome {
+                rule: Some(rule),
+                variation: Some(variation),
+                source: Source::Experiment,
+                cmab_uuid,
+                ..Outcome::default()
+            };
+            item.variation_key = &variation.key;
+            item.is_enabled = true;
+            item.impression = Some(decide::impression("", &outcome));
+            item.remembers = is_new.then_some((&*rule.id, &*variation.id));
+        }
+    }
+    item
+}
+
+/// What the user gets of a feature.
+pub fn feature<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Activated<'p> {
+    let Some(flag) = project.flag(key) else {
+        return Activated {
+            feature_key: key.into(),
+            error: "featureKey not found".to_owned(),
+            ..Activated::default()
+        };
+    };
+    let mut reasons = Reasons::new(false);
+    let outcome = decide::outcome(project, flag, inputs, &mut reasons);
+    let variation = outcome.variation;
+    let variables = decide::variables(flag, variation, &mut reasons);
+    let is_told = outcome.source != Source::Rollout;
+    let told = outcome.rule.zip(variation).filter(|_| is_told);
+    Activated {
+        feature_key: key.into(),
+        experiment_key: told.map_or("", |(rule, _)| &rule.key).into(),
+        variation_key: told.map_or("", |(_, variation)| &variation.key),
+        kind: "feature",
+        is_enabled: variation.is_some_and(|variation| variation.is_enabled),
+        variables,
+        error: reasons.into_texts().join(" "),
+        impression: (told.is_some() || project.send_flag_decisions)
+            .then(|| decide::impression(key, &outcome)),
+        remembers: outcome
+            .rule
+            .zip(variation)
+            .filter(|_| outcome.is_new)
+            .map(|(rule, variation)| (&*rule.id, &*variation.id)),
+        wants: outcome.wants(),
+    }
+}

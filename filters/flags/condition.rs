@@ -1,0 +1,189 @@
+//! Conditions of audiences and rules: compiled once, evaluated to true, false or unknown. Source: facts C.
+
+use serde_json::Value;
+
+use super::Compat;
+use super::matcher::{Leaf, User};
+
+/// How many lists may lie in each other. Deeper conditions are unknown: no user could have been meant by them.
+const MAX_DEPTH: usize = 100;
+
+/// A condition. `None` as a result is "unknown".
+#[derive(Debug)]
+pub(super) enum Condition {
+    And(Vec<Condition>),
+    Or(Vec<Condition>),
+    /// Of its first child alone; of none it is unknown.
+    Not(Option<Box<Condition>>),
+    /// The audience of this index.
+    Audience(usize),
+    Leaf(Leaf),
+    /// What cannot be read, and audiences that are not in the datafile.
+    Unknown,
+}
+
+#[derive(Clone, Copy)]
+enum Operator {
+    And,
+    Or,
+    Not,
+}
+
+impl Operator {
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "and" => Some(Self::And),
+            "or" => Some(Self::Or),
+            "not" => Some(Self::Not),
+            _ => None,
+        }
+    }
+
+    fn over(self, children: Vec<Condition>) -> Condition {
+        match self {
+            Self::And => Condition::And(children),
+            Self::Or => Condition::Or(children),
+            Self::Not => Condition::Not(children.into_iter().next().map(Box::new)),
+        }
+    }
+}
+
+/// The conditions of an audience: a list, an object, or a string that holds one.
+pub(super) fn of_audience(conditions: &Value, compat: Compat) -> Condition {
+    match conditions {
+        Value::String(text) => match serde_json::from_str::<Value>(text) {
+            Ok(inner @ (Value::Array(_) | Value::Object(_))) => inside_audience(&inner, compat, 0),
+            _ => Condition::Unknown,
+        },
+        Value::Array(_) | Value::Object(_) => inside_audience(conditions, compat, 0),
+        _ => Condition::Unknown,
+    }
+}
+
+fn inside_audience(value: &Value, compat: Compat, depth: usize) -> Condition {
+    match value {
+        _ if depth > MAX_DEPTH => Condition::Unknown,
+        Value::Object(_) => Condition::Leaf(Leaf::new(value, compat)),
+        Value::Array(items) => {
+            let child = |value: &Value| inside_audience(value, compat, depth + 1);
+            match compat {
+                Compat::Document => first_operator(items, child),
+                Compat::Agent => any_operator(items, child),
+            }
+        }
+        _ => Condition::Unknown,
+    }
+}
+
+/// The first item names the operator; without one it is "or".
+fn first_operator(items: &[Value], mut child: impl FnMut(&Value) -> Condition) -> Condition {
+    let Some(first) = items.first() else {
+        return Condition::Unknown;
+    };
+    let named = first.as_str().and_then(Operator::parse);
+    let children = items.iter().skip(usize::from(named.is_some()));
+    named
+        .unwrap_or(Operator::Or)
+        .over(children.map(&mut child).collect())
+}
+
+/// Every string is an operator, the last one counts, and an unknown word is "or"; without one nothing is known.
+fn any_operator(items: &[Value], mut child: impl FnMut(&Value) -> Condition) -> Condition {
+    let Some(word) = items.iter().rev().find_map(Value::as_str) else {
+        return Condition::Unknown;
+    };
+    let children = items.iter().filter(|item| !item.is_string());
+    Operator::parse(word)
+        .unwrap_or(Operator::Or)
+        .over(children.map(&mut child).collect())
+}
+
+/// The condition of a rule; `None`: it has none, and everyone meets it.
+///
+/// `conditions` comes before `ids`; `audience` finds the index of an id.
+pub(super) fn of_rule(
+    conditions: &Value,
+    ids: &[String],
+    audience: &impl Fn(&str) -> Option<usize>,
+) -> Option<Condition> {
+    let refer = |id: &str| audience(id).map_or(Condition::Unknown, Condition::Audience);
+    match conditions {
+        Value::Null if ids.is_empty() => None,
+        Value::Null => Some(Condition::Or(ids.iter().map(|id| refer(id)).collect())),
+        Value::String(id) if id.is_empty() => None,
+        Value::String(id) => Some(refer(id)),
+        Value::Array(items) if items.is_empty() => None,
+        Value::Array(items) => Some(inside_rule(items, &refer, 0)),
+        _ => None,
+    }
+}
+
+fn inside_rule(items: &[Value], refer: &impl Fn(&str) -> Condition, depth: usize) -> Condition {
+    if depth > MAX_DEPTH {
+        return Condition::Unknown;
+    }
+    first_operator(items, |item| match item {
+        Value::String(id) => refer(id),
+        Value::Array(items) => inside_rule(items, refer, depth + 1),
+        _ => Condition::Unknown,
+    })
+}
+
+impl Condition {
+    /// Whether `user` meets it. Cost: no allocation.
+    pub(super) fn holds(
+        &self,
+        user: &User<'_>,
+        audiences: &[Condition],
+        compat: Compat,
+    ) -> Option<bool> {
+        let child = |condition: &Self| condition.holds(user, audiences, compat);
+        match self {
+            Self::And(children) => all(children.iter().map(child), compat),
+            Self::Or(children) => any(children.iter().map(child)),
+            Self::Not(inner) => inner.as_deref().and_then(child).map(|holds| !holds),
+            // Audiences do not name audiences, so this ends.
+            Self::Audience(index) => audiences.get(*index).and_then(child),
+            Self::Leaf(leaf) => leaf.holds(user),
+            Self::Unknown => None,
+        }
+    }
+
+    /// Whether a segment decides somewhere in it.
+    pub(super) fn segments<'c>(&'c self, found: &mut Vec<&'c str>) {
+        match self {
+            Self::And(children) | Self::Or(children) => {
+                children.iter().for_each(|child| child.segments(found));
+            }
+            Self::Not(Some(inner)) => inner.segments(found),
+            Self::Leaf(leaf) => found.extend(leaf.segment()),
+            Self::Not(None) | Self::Audience(_) | Self::Unknown => {}
+        }
+    }
+}
+
+/// False as soon as one is false. The agent of old stops at the first unknown one instead.
+fn all(results: impl Iterator<Item = Option<bool>>, compat: Compat) -> Option<bool> {
+    let mut holds = Some(true);
+    for result in results {
+        match result {
+            Some(true) => {}
+            Some(false) => return Some(false),
+            None if compat == Compat::Agent => return None,
+            None => holds = None,
+        }
+    }
+    holds
+}
+
+fn any(results: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut holds = Some(false);
+    for result in results {
+        match result {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => holds = None,
+        }
+    }
+    holds
+}

@@ -1,0 +1,376 @@
+//! Decisions of flags: forced, holdouts, experiments, rollout, in this order. Source: facts B.
+
+use super::inputs::Inputs;
+use super::project::{Flag, Project, Rule, Variation};
+use super::reason::{self, Reasons};
+use super::rule::{self, Ruling};
+use super::{Compat, holdout};
+
+/// Where a variation came from.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Source {
+    /// An experiment of a flag.
+    FeatureTest,
+    /// A rule of a rollout, or nothing at all.
+    #[default]
+    Rollout,
+    /// A holdout.
+    Holdout,
+    /// An experiment that was asked for by its key.
+    Experiment,
+}
+
+/// A decision.
+#[derive(Debug)]
+pub struct Decided<'p> {
+    /// The flag's key, as asked for.
+    pub flag_key: Box<str>,
+    /// The rule that decided; empty: none.
+    pub rule_key: &'p str,
+    /// The variation; empty: none.
+    pub variation_key: &'p str,
+    /// Whether the flag is on.
+    pub is_enabled: bool,
+    /// Variables: key, value as JSON.
+    pub variables: Vec<(&'p str, &'p str)>,
+    /// Why.
+    pub reasons: Vec<String>,
+    /// Where it came from.
+    pub source: Source,
+    /// There is such a flag.
+    pub is_known: bool,
+    /// Whether it came from the delivery that everyone else gets.
+    pub is_everyone_else: bool,
+    /// What has to be told the analytics backend.
+    pub impressions: Vec<Impression<'p>>,
+    /// What the profile has to remember: experiment id, variation id.
+    pub remembers: Option<(&'p str, &'p str)>,
+    /// The decision cannot be made before this is predicted.
+    pub wants: Option<Want<'p>>,
+}
+
+/// A prediction that is needed.
+#[derive(Clone, Debug)]
+pub struct Want<'p> {
+    /// For which experiment.
+    pub experiment_id: &'p str,
+    /// What the predictor may know: keys and ids of attributes.
+    pub attributes: &'p [(Box<str>, Box<str>)],
+}
+
+/// An impression to be told.
+#[derive(Clone, Debug)]
+pub struct Impression<'p> {
+    pub(super) layer_id: &'p str,
+    pub(super) experiment_id: &'p str,
+    pub(super) variation_id: &'p str,
+    pub(super) flag_key: Box<str>,
+    pub(super) rule_key: &'p str,
+    pub(super) rule_type: &'static str,
+    pub(super) variation_key: &'p str,
+    pub(super) is_enabled: bool,
+    pub(super) cmab_uuid: Option<Box<str>>,
+}
+
+/// What the rules came to.
+#[derive(Debug, Default)]
+pub(super) struct Outcome<'p> {
+    pub(super) rule: Option<&'p Rule>,
+    pub(super) variation: Option<&'p Variation>,
+    pub(super) source: Source,
+    pub(super) is_new: bool,
+    pub(super) cmab_uuid: Option<Box<str>>,
+    /// A holdout that let the delivery through.
+    pub(super) spared: Option<(&'p Rule, &'p Variation)>,
+    pub(super) has_failed: bool,
+    pub(super) wants: Option<&'p Rule>,
+}
+
+impl<'p> Outcome<'p> {
+    /// The experiment that needs a prediction first.
+    pub(super) fn wants(&self) -> Option<&'p str> {
+        self.wants.map(|rule| &*rule.id)
+    }
+
+    fn of(rule: Option<&'p Rule>, variation: &'p Variation, source: Source) -> Self {
+        Self {
+            rule,
+            variation: Some(variation),
+            source,
+            ..Self::default()
+        }
+    }
+}
+
+/// Decides one flag. Cost: no lock; allocates for what it answers, and for reasons that are asked for.
+pub fn decide<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Decided<'p> {
+    let mut reasons = Reasons::new(inputs.options.include_reasons);
+    let Some(flag) = project.flag(key) else {
+        reasons.error(reason::no_flag(key));
+        return unknown(key, reasons);
+    };
+    let outcome = outcome(project, flag, inputs, &mut reasons);
+    if outcome.has_failed || outcome.wants.is_some() {
+        let want = outcome
+            .wants
+            .and_then(|rule| Some((rule, rule.cmab.as_ref()?)));
+        return Decided {
+            is_known: true,
+            wants: want.map(|(rule, cmab)| Want {
+                experiment_id: &rule.id,
+                attributes: &cmab.attributes,
+            }),
+            ..unknown(key, reasons)
+        };
+    }
+    let variation = outcome.variation;
+    let is_enabled = variation.is_some_and(|variation| variation.is_enabled);
+    let variables = if inputs.options.exclude_variables {
+        Vec::new()
+    } else {
+        variables(flag, variation, &mut reasons)
+    };
+    let rule_key = outcome.rule.map_or("", |rule| &rule.key);
+    Decided {
+        flag_key: key.into(),
+        rule_key,
+        variation_key: variation.map_or("", |variation| &variation.key),
+        is_enabled,
+        variables,
+        reasons: reasons.into_texts(),
+        source: outcome.source,
+        is_known: true,
+        is_everyone_else: is_everyone_else(project, flag, rule_key),
+        impressions: impressions(project, flag, &outcome, inputs),
+        remembers: outcome
+            .rule
+            .zip(variation)
+            .filter(|_| outcome.is_new && !inputs.options.ignore_user_profile)
+            .map(|(rule, variation)| (&*rule.id, &*variation.id)),
+        wants: None,
+    }
+}
+
+fn unknown<'p>(key: &str, reasons: Reasons) -> Decided<'p> {
+    Decided {
+        flag_key: key.into(),
+        rule_key: "",
+        variation_key: "",
+        is_enabled: false,
+        variables: Vec::new(),
+        reasons: reasons.into_texts(),
+        source: Source::Rollout,
+        is_known: false,
+        is_everyone_else: false,
+        impressions: Vec::new(),
+        remembers: None,
+        wants: None,
+    }
+}
+
+/// What forced decisions, holdouts and rules give the user.
+pub(super) fn outcome<'p>(
+    project: &'p Project,
+    flag: &'p Flag,
+    inputs: &Inputs<'_>,
+    reasons: &mut Reasons,
+) -> Outcome<'p> {
+    if let Some(variation) = forced(project, flag, None, inputs, reasons) {
+        return Outcome::of(None, variation, Source::FeatureTest);
+    }
+    let held = holdout::first(project, &flag.holdouts, inputs, reasons);
+    if let Some((holdout, variation)) = held.filter(|(holdout, _)| !spares(project, holdout)) {
+        return Outcome::of(Some(holdout), variation, Source::Holdout);
+    }
+    let reached = match experiments(project, flag, held.is_some(), inputs, reasons) {
+        Some(outcome) => outcome,
+        None => rollout(project, flag, inputs, reasons),
+    };
+    Outcome {
+        spared: held,
+        ..reached
+    }
+}
+
+/// Whether the holdout lets targeted deliveries through; the agent of old knows none that does.
+fn spares(project: &Project, holdout: &Rule) -> bool {
+    holdout.spares_deliveries && project.compat == Compat::Document
+}
+
+fn experiments<'p>(
+    project: &'p Project,
+    flag: &'p Flag,
+    only_deliveries: bool,
+    inputs: &Inputs<'_>,
+    reasons: &mut Reasons,
+) -> Option<Outcome<'p>> {
+    let rules = project.experiments_of(flag);
+    for rule in rules.filter(|rule| !only_deliveries || rule.is_targeted_delivery) {
+        if let Some(variation) = forced(project, flag, Some(rule), inputs, reasons) {
+            return Some(Outcome::of(Some(rule), variation, Source::FeatureTest));
+        }
+        if let Some((holdout, variation)) = holdout::first(project, &rule.holdouts, inputs, reasons)
+        {
+            return Some(Outcome::of(Some(holdout), variation, Source::Holdout));
+        }
+        let reached = match rule::experiment(project, rule, inputs, reasons) {
+            Ruling::Pass => continue,
+            Ruling::Hit {
+                variation,
+                is_new,
+                cmab_uuid,
+            } => Outcome {
+                is_new,
+                cmab_uuid,
+                ..Outcome::of(Some(rule), variation, Source::FeatureTest)
+            },
+            Ruling::Wanting => Outcome {
+                wants: Some(rule),
+                ..Outcome::default()
+            },
+            Ruling::Failed => Outcome {
+                has_failed: true,
+                ..Outcome::default()
+            },
+        };
+        return Some(reached);
+    }
+    None
+}
+
+/// The rules of the rollout. Who meets a rule and is not bucketed goes on at the last one.
+fn rollout<'p>(
+    project: &'p Project,
+    flag: &'p Flag,
+    inputs: &Inputs<'_>,
+    reasons: &mut Reasons,
+) -> Outcome<'p> {
+    let user = inputs.user_id;
+    if flag.rollout.is_none() {
+        reasons.info(|| {
+            format!(
+                "Rollout with ID \"{}\" is not in the datafile.",
+                flag.rollout_id
+            )
+        });
+    }
+    let rules = project.rules_of(flag);
+    let mut at = 0;
+    while let Some(rule) = rules.get(at) {
+        let is_last = at + 1 == rules.len();
+        if let Some(variation) = forced(project, flag, Some(rule), inputs, reasons) {
+            return Outcome::of(Some(rule), variation, Source::Rollout);
+        }
+        if let Some((holdout, variation)) = holdout::first(project, &rule.holdouts, inputs, reasons)
+        {
+            return Outcome::of(Some(holdout), variation, Source::Holdout);
+        }
+        if !rule::is_met(project, rule, inputs) {
+            reasons.info(|| {
+                format!(
+                    "User \"{user}\" does not meet conditions for targeting rule {}.",
+                    at + 1
+                )
+            });
+            at += 1;
+            continue;
+        }
+        reasons.info(|| reason::audiences("experiment", &rule.key, true));
+        if is_last {
+            reasons.info(|| {
+                format!("User \"{user}\" meets conditions for targeting rule \"Everyone Else\".")
+            });
+        }
+        let id = rule::bucketing_id(inputs, rule, reasons);
+        if let Some(variation) = rule::bucketed(project, rule, id) {
+            return Outcome::of(Some(rule), variation, Source::Rollout);
+        }
+        if is_last {
+            break;
+        }
+        at = rules.len() - 1;
+    }
+    Outcome::default()
+}
+
+/// The variation that the caller forces, searched among all of the flag's.
+fn forced<'p>(
+    project: &'p Project,
+    flag: &'p Flag,
+    rule: Option<&Rule>,
+    inputs: &Inputs<'_>,
+    reasons: &mut Reasons,
+) -> Option<&'p Variation> {
+    let forced = inputs.forced(&flag.key, rule.map(|rule| &*rule.key))?;
+    let mut rules = project.experiments_of(flag).chain(project.rules_of(flag));
+    let variation = rules.find_map(|rule| rule.variation(&forced.variation_key));
+    reasons.info(|| reason::forced(variation.is_some(), forced, inputs.user_id));
+    variation
+}
+
+/// Values of the flag's variables in a variation.
+pub(super) fn variables<'p>(
+    flag: &'p Flag,
+    variation: Option<&Variation>,
+    reasons: &mut Reasons,
+) -> Vec<(&'p str, &'p str)> {
+    let own = variation.and_then(|variation| flag.values.get(&variation.id));
+    let own = own.filter(|_| variation.is_some_and(|variation| variation.is_enabled));
+    let mut found = Vec::with_capacity(flag.variables.len());
+    for (at, variable) in flag.variables.iter().enumerate() {
+        let typed = own
+            .and_then(|own| own.get(at))
+            .unwrap_or(&variable.typed_default);
+        if typed.is_bad {
+            reasons.error(reason::bad_variable(&variable.key));
+        }
+        found.push((&*variable.key, &*typed.json));
+    }
+    found
+}
+
+/// The delivery whose key is its id, made by the editor for everyone else.
+fn is_everyone_else(project: &Project, flag: &Flag, rule_key: &str) -> bool {
+    let mut rules = project.rules_of(flag).iter();
+    rules.any(|rule| {
+        *rule.key == *rule_key && rule.id == rule.key && rule.key.starts_with("default-")
+    })
+}
+
+/// What the decision tells the backend. Source: facts G.
+fn impressions<'p>(
+    project: &'p Project,
+    flag: &Flag,
+    outcome: &Outcome<'p>,
+    inputs: &Inputs<'_>,
+) -> Vec<Impression<'p>> {
+    if inputs.options.disable_decision_event {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    if let Some((holdout, variation)) = outcome.spared.filter(|_| outcome.source != Source::Holdout)
+    {
+        let spared = Outcome::of(Some(holdout), variation, Source::Holdout);
+        found.push(impression(&flag.key, &spared));
+    }
+    let always = outcome.source != Source::Rollout && outcome.variation.is_some();
+    if always || project.send_flag_decisions {
+        found.push(impression(&flag.key, outcome));
+    }
+    found
+}
+
+pub(super) fn impression<'p>(flag_key: &str, outcome: &Outcome<'p>) -> Impression<'p> {
+    let (rule, variation) = (outcome.rule, outcome.variation);
+    Impression {
+        layer_id: rule.map_or("", |rule| &rule.layer_id),
+        experiment_id: rule.map_or("", |rule| &rule.id),
+        variation_id: variation.map_or("", |variation| &variation.id),
+        flag_key: flag_key.into(),
+        rule_key: rule.map_or("", |rule| &rule.key),
+        rule_type: rule::source_word(outcome.source),
+        variation_key: variation.map_or("", |variation| &variation.key),
+        is_enabled: variation.is_some_and(|variation| variation.is_enabled),
+        cmab_uuid: outcome.cmab_uuid.clone(),
+    }
+}

@@ -1,0 +1,206 @@
+//! Events as the analytics backend takes them. Source: facts G.
+//!
+//! A visitor is one event of one user; a batch is a head and visitors of one project and revision.
+
+use serde_json::{Map, Value};
+
+use super::Compat;
+use super::decide::Impression;
+use super::encode;
+use super::project::Project;
+use crate::json::Object;
+
+/// Who says it: the agent of old calls itself by its SDK.
+const OURS: (&str, &str) = ("weirgate", env!("CARGO_PKG_VERSION"));
+const AGENTS: (&str, &str) = ("go-sdk", "2.3.0");
+/// The largest number that counts as an attribute.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+/// What attributes of the service itself begin with.
+const RESERVED: &str = "$opt_";
+
+/// What all events of a batch share.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Head {
+    account_id: Box<str>,
+    project_id: Box<str>,
+    revision: Box<str>,
+    region: Box<str>,
+    anonymize_ip: bool,
+    client: (&'static str, &'static str),
+}
+
+impl Head {
+    /// The head of a project's events.
+    pub fn of(project: &Project) -> Self {
+        Self {
+            account_id: project.account_id.clone(),
+            project_id: project.project_id.clone(),
+            revision: project.revision.clone(),
+            region: project.region.clone(),
+            anonymize_ip: project.anonymize_ip,
+            client: match project.compat {
+                Compat::Document => OURS,
+                Compat::Agent => AGENTS,
+            },
+        }
+    }
+
+    /// Where the events belong: `US` or `EU`.
+    pub fn region(&self) -> &str {
+        &self.region
+    }
+
+    /// The body of a batch; `visitors` are JSON objects.
+    pub fn batch<'v>(&self, visitors: impl IntoIterator<Item = &'v [u8]>) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut batch = Object::open(&mut out);
+        batch.text("revision", &self.revision);
+        batch.text("account_id", &self.account_id);
+        batch.text("client_version", self.client.1);
+        batch.array("visitors", visitors, |visitor, out| {
+            out.extend_from_slice(visitor)
+        });
+        batch.text("project_id", &self.project_id);
+        batch.text("client_name", self.client.0);
+        batch.truth("anonymize_ip", self.anonymize_ip);
+        batch.truth("enrich_decisions", true);
+        batch.text("region", &self.region);
+        batch.close();
+        out
+    }
+}
+
+/// Who, when, and under which id: all that an event needs beside what happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    /// The user.
+    pub user_id: &'a str,
+    /// What is known of the user.
+    pub attributes: &'a Map<String, Value>,
+    /// Unix time.
+    pub now_ms: u64,
+    /// Makes the event the same when it is sent again.
+    pub uuid: &'a str,
+}
+
+/// The visitor of an impression.
+pub fn impression(project: &Project, told: &Impression<'_>, moment: &Moment<'_>) -> Vec<u8> {
+    let is_new = project.compat == Compat::Document;
+    // The newest SDKs never leave the campaign empty.
+    let campaign = match told.layer_id {
+        "" if is_new => told.experiment_id,
+        id => id,
+    };
+    visitor(project, moment, |snapshot| {
+        snapshot.array("decisions", [told], |told, out| {
+            let mut decision = Object::open(out);
+            decision.text("variation_id", told.variation_id);
+            decision.text("campaign_id", campaign);
+            decision.text("experiment_id", told.experiment_id);
+            decision.object("metadata", |metadata| {
+                metadata.text("flag_key", &told.flag_key);
+                metadata.text("rule_key", told.rule_key);
+                metadata.text("rule_type", told.rule_type);
+                metadata.text("variation_key", told.variation_key);
+                metadata.truth("enabled", told.is_enabled);
+                metadata.some_text("cmab_uuid", told.cmab_uuid.as_deref());
+            });
+            decision.close();
+        });
+        snapshot.array("events", [()], |(), out| {
+            let mut event = Object::open(out);
+            event.text("entity_id", campaign);
+            event.text("key", "campaign_activated");
+            event.number("timestamp", moment.now_ms);
+            event.text("uuid", moment.uuid);
+            event.close();
+        });
+    })
+}
+
+/// The visitor of a conversion; `None`: the datafile knows no such event.
+pub fn conversion(
+    project: &Project,
+    key: &str,
+    tags: &Map<String, Value>,
+    moment: &Moment<'_>,
+) -> Option<Vec<u8>> {
+    let known = project.event_keys.get(key);
+    let known = known.and_then(|at| project.events.get(*at))?;
+    Some(visitor(project, moment, |snapshot| {
+        snapshot.array("events", [known], |known, out| {
+            let mut event = Object::open(out);
+            event.text("entity_id", &known.id);
+            event.text("key", &known.key);
+            event.number("timestamp", moment.now_ms);
+            event.text("uuid", moment.uuid);
+            if !tags.is_empty() {
+                event.value("tags", |out| {
+                    encode::write_object(tags, project.compat, out)
+                });
+            }
+            if let Some(revenue) = tags.get("revenue").filter(|tag| tag.is_number()) {
+                event.raw("revenue", &whole(revenue).to_string());
+            }
+            if let Some(value) = tags.get("value").and_then(Value::as_f64) {
+                event.raw("value", &encode::number(value));
+            }
+            event.close();
+        });
+    }))
+}
+
+/// A number without what stands behind its point.
+fn whole(number: &Value) -> i64 {
+    let float = || number.as_f64().unwrap_or_default() as i64;
+    number.as_i64().unwrap_or_else(float)
+}
+
+fn visitor(
+    project: &Project,
+    moment: &Moment<'_>,
+    snapshot: impl FnOnce(&mut Object<'_>),
+) -> Vec<u8> {
+    let mut out = Vec::with_capacity(512);
+    let mut visitor = Object::open(&mut out);
+    let bots = Value::Bool(project.bot_filtering);
+    let given = moment
+        .attributes
+        .iter()
+        .map(|(key, value)| (key.as_str(), value));
+    let all = given.chain([("$opt_bot_filtering", &bots)]);
+    let told = all.filter_map(|(key, value)| Some((key, value, entity(project, key, value)?)));
+    visitor.array("attributes", told, |(key, value, entity), out| {
+        let mut attribute = Object::open(out);
+        attribute.raw("value", &encode::value(value, project.compat));
+        attribute.text("key", key);
+        attribute.text("type", "custom");
+        attribute.text("entity_id", entity);
+        attribute.close();
+    });
+    visitor.array("snapshots", [snapshot], |snapshot, out| {
+        let mut inner = Object::open(out);
+        snapshot(&mut inner);
+        inner.close();
+    });
+    visitor.text("visitor_id", moment.user_id);
+    visitor.close();
+    out
+}
+
+/// Under which id an attribute is told; `None`: it is not.
+fn entity<'a>(project: &'a Project, key: &'a str, value: &Value) -> Option<&'a str> {
+    let counts = match value {
+        Value::Bool(_) | Value::String(_) => true,
+        Value::Number(number) => number.as_f64().is_some_and(|number| number.abs() <= EXACT),
+        _ => false,
+    };
+    if !counts {
+        return None;
+    }
+    let known = project.attribute_ids.get(key);
+    match known.and_then(|at| project.attributes.get(*at)) {
+        Some(attribute) => Some(&attribute.id),
+        None => key.starts_with(RESERVED).then_some(key),
+    }
+}

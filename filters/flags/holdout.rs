@@ -1,0 +1,48 @@
+//! Holdouts: users who are kept from what a flag would give them.
+
+use super::inputs::Inputs;
+use super::project::{Project, Rule, Variation};
+use super::reason::{self, Reasons};
+use super::rule;
+
+/// The variation of a holdout that the user is in.
+pub(super) fn held<'p>(
+    project: &'p Project,
+    holdout: &'p Rule,
+    inputs: &Inputs<'_>,
+    reasons: &mut Reasons,
+) -> Option<&'p Variation> {
+    let (user, key) = (inputs.user_id, &holdout.key);
+    let holds = rule::is_met(project, holdout, inputs);
+    reasons.info(|| reason::audiences("holdout", key, holds));
+    reasons.info(|| {
+        let does = if holds { "meets" } else { "does not meet" };
+        format!("User {user} {does} conditions for holdout {key}.")
+    });
+    if !holds {
+        return None;
+    }
+    let id = rule::bucketing_id(inputs, holdout, reasons);
+    let variation = rule::bucketed(project, holdout, id);
+    reasons.info(|| match variation {
+        Some(variation) => format!(
+            "User {user} is in variation {} of holdout {key}.",
+            variation.key
+        ),
+        None => format!("User {user} is in no holdout variation."),
+    });
+    variation
+}
+
+/// The first of these holdouts that the user is in.
+pub(super) fn first<'p>(
+    project: &'p Project,
+    holdouts: &[usize],
+    inputs: &Inputs<'_>,
+    reasons: &mut Reasons,
+) -> Option<(&'p Rule, &'p Variation)> {
+    holdouts
+        .iter()
+        .filter_map(|at| project.holdouts.get(*at))
+        .find_map(|holdout| Some((holdout, held(project, holdout, inputs, reasons)?)))
+}

@@ -1,0 +1,363 @@
+//! From a datafile as written to a [`Project`]: ids become indices, conditions trees, values their types.
+//!
+//! What a datafile leaves dangling (experiments, rollouts, audiences that are not there) is skipped, as the
+//! agents do; only what no agent could read fails it.
+
+mod holdouts;
+
+use std::collections::HashMap;
+
+use super::Compat;
+use super::bucket::Range;
+use super::condition::{self, Condition};
+use super::project::{
+    Audience, BadDatafile, Cmab, Event, Flag, Group, Named, Odp, Project, Rule, Variation,
+};
+use super::variable::{Kind, Typed, Variable};
+use super::written;
+
+pub(super) fn index(
+    mut written: written::Datafile,
+    compat: Compat,
+) -> Result<Project, BadDatafile> {
+    let odp = odp(&written.integrations)?;
+    let (audiences, audience_ids) = audiences(&mut written);
+    let rules = Rules {
+        compat,
+        audience_ids,
+        attributes: &written.attributes,
+    };
+    let audience_conditions: Vec<Condition> = audiences
+        .iter()
+        .map(|audience| condition::of_audience(&audience.conditions, compat))
+        .collect();
+    let (mut experiments, groups) = rules.experiments(&written);
+    let rollouts: Vec<Vec<Rule>> = written
+        .rollouts
+        .iter()
+        .map(|rollout| {
+            rollout
+                .experiments
+                .iter()
+                .map(|rule| rules.rule(rule, None))
+                .collect()
+        })
+        .collect();
+    let flags = flags(&written, &mut experiments, &rollouts, compat);
+    let mut project = Project {
+        compat,
+        segments: segments(&audience_conditions),
+        attribute_ids: first_of(written.attributes.iter().map(|one| one.key.as_str())),
+        attributes: written.attributes.iter().map(named).collect(),
+        event_keys: last_of(written.events.iter().map(|one| one.key.as_str())),
+        events: written.events.iter().map(event).collect(),
+        audiences,
+        audience_conditions,
+        experiment_keys: last_of(experiments.iter().map(|rule| &*rule.key)),
+        flag_keys: last_of(flags.iter().map(|flag| &*flag.key)),
+        experiments,
+        groups,
+        flags,
+        rollouts,
+        holdouts: Vec::new(),
+        odp,
+        account_id: written.account_id.as_str().into(),
+        project_id: written.project_id.as_str().into(),
+        revision: written.revision.as_str().into(),
+        sdk_key: written.sdk_key.as_str().into(),
+        environment_key: written.environment_key.as_str().into(),
+        region: region(&written.region),
+        anonymize_ip: written.anonymize_ip,
+        bot_filtering: written.bot_filtering,
+        send_flag_decisions: written.send_flag_decisions,
+    };
+    rules.holdouts(&written, &mut project);
+    Ok(project)
+}
+
+fn region(written: &str) -> Box<str> {
+    if written.is_empty() { "US" } else { written }.into()
+}
+
+fn odp(integrations: &[written::Integration]) -> Result<Option<Odp>, BadDatafile> {
+    for integration in integrations {
+        let Some(key) = &integration.key else {
+            return Err(BadDatafile("an integration has no `key`".to_owned()));
+        };
+        if key == "odp" {
+            return Ok(Some(Odp {
+                host: integration.host.as_str().into(),
+                public_key: integration.public_key.as_str().into(),
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// Typed audiences come first: of one id the first counts.
+fn audiences(written: &mut written::Datafile) -> (Vec<Audience>, HashMap<Box<str>, usize>) {
+    let typed = std::mem::take(&mut written.typed_audiences);
+    let legacy = std::mem::take(&mut written.audiences);
+    let mut found: Vec<Audience> = Vec::new();
+    let mut ids = HashMap::new();
+    for audience in typed.into_iter().chain(legacy) {
+        let id: Box<str> = audience.id.into();
+        if ids.contains_key(&id) {
+            continue;
+        }
+        ids.insert(id.clone(), found.len());
+        found.push(Audience {
+            id,
+            name: audience.name.into(),
+            conditions: audience.conditions,
+        });
+    }
+    (found, ids)
+}
+
+fn segments(conditions: &[Condition]) -> Vec<Box<str>> {
+    let mut found = Vec::new();
+    for condition in conditions {
+        condition.segments(&mut found);
+    }
+    let mut kept: Vec<Box<str>> = Vec::new();
+    for segment in found {
+        if !kept.iter().any(|one| **one == *segment) {
+            kept.push(segment.into());
+        }
+    }
+    kept
+}
+
+/// What rules are made with.
+struct Rules<'w> {
+    compat: Compat,
+    audience_ids: HashMap<Box<str>, usize>,
+    attributes: &'w [written::Named],
+}
+
+impl Rules<'_> {
+    /// Experiments, then those of groups.
+    fn experiments(&self, written: &written::Datafile) -> (Vec<Rule>, Vec<Group>) {
+        let plain = written.experiments.iter();
+        let mut rules: Vec<Rule> = plain.map(|one| self.rule(one, None)).collect();
+        let mut groups = Vec::new();
+        for (at, group) in written.groups.iter().enumerate() {
+            rules.extend(group.experiments.iter().map(|one| self.rule(one, Some(at))));
+            groups.push(Group {
+                id: group.id.as_str().into(),
+                is_random: group.policy == "random",
+                ranges: group
+                    .traffic_allocation
+                    .iter()
+                    .map(|range| Range {
+                        end: range.end_of_range,
+                        owner: range.entity_id.as_str().into(),
+                    })
+                    .collect(),
+            });
+        }
+        (rules, groups)
+    }
+
+    fn rule(&self, written: &written::Experiment, group: Option<usize>) -> Rule {
+        let audience = |id: &str| self.audience_ids.get(id).copied();
+        let ids = &written.audience_ids;
+        let condition = condition::of_rule(&written.audience_conditions, ids, &audience);
+        let position = |id: &str| written.variations.iter().position(|one| one.id == id);
+        Rule {
+            id: written.id.as_str().into(),
+            key: written.key.as_str().into(),
+            layer_id: written.layer_id.as_str().into(),
+            is_running: written.status == "Running" || self.compat == Compat::Agent,
+            is_targeted_delivery: written.kind == "td",
+            spares_deliveries: written.exclude_targeted_deliveries,
+            condition,
+            audience_conditions: written.audience_conditions.clone(),
+            ranges: written
+                .traffic_allocation
+                .iter()
+                .map(|range| Range {
+                    end: range.end_of_range,
+                    owner: position(&range.entity_id).filter(|_| !range.entity_id.is_empty()),
+                })
+                .collect(),
+            variations: written.variations.iter().map(variation).collect(),
+            whitelist: written
+                .forced_variations
+                .iter()
+                .filter_map(|(user, key)| Some((user.as_str().into(), key.as_str()?.into())))
+                .collect(),
+            group,
+            cmab: written.cmab.as_ref().map(|cmab| self.cmab(cmab)),
+            holdouts: Vec::new(),
+        }
+    }
+
+    fn cmab(&self, written: &written::Cmab) -> Cmab {
+        let key = |id: &str| self.attributes.iter().find(|one| one.id == id);
+        Cmab {
+            attributes: written
+                .attribute_ids
+                .iter()
+                .filter_map(|id| Some((key(id)?.key.as_str().into(), id.as_str().into())))
+                .collect(),
+            end: written.traffic_allocation,
+        }
+    }
+}
+
+fn variation(written: &written::Variation) -> Variation {
+    Variation {
+        id: written.id.as_str().into(),
+        key: written.key.as_str().into(),
+        is_enabled: written.feature_enabled,
+        values: written
+            .variables
+            .iter()
+            .map(|value| (value.id.as_str().into(), value.value.as_str().into()))
+            .collect(),
+    }
+}
+
+fn flags(
+    written: &written::Datafile,
+    experiments: &mut [Rule],
+    rollouts: &[Vec<Rule>],
+    compat: Compat,
+) -> Vec<Flag> {
+    let by_id = first_of(experiments.iter().map(|rule| &*rule.id));
+    let rollout_ids = last_of(written.rollouts.iter().map(|rollout| rollout.id.as_str()));
+    let feature_rollouts: Vec<&str> = written
+        .experiments
+        .iter()
+        .chain(written.groups.iter().flat_map(|group| &group.experiments))
+        .filter(|one| one.kind == "fr" && compat == Compat::Document)
+        .map(|one| one.id.as_str())
+        .collect();
+    let mut flags = Vec::with_capacity(written.feature_flags.len());
+    for flag in &written.feature_flags {
+        let ids = flag.experiment_ids.iter();
+        let indices: Vec<usize> = ids
+            .filter_map(|id| by_id.get(id.as_str()).copied())
+            .collect();
+        let rollout = rollout_ids.get(flag.rollout_id.as_str()).copied();
+        let rules: &[Rule] = rollout
+            .and_then(|at| rollouts.get(at))
+            .map_or(&[], Vec::as_slice);
+        let everyone_else = rules.last().and_then(|rule| rule.variations.first());
+        if let Some(variation) = everyone_else {
+            for at in &indices {
+                let rule = experiments.get_mut(*at);
+                if let Some(rule) = rule.filter(|one| feature_rollouts.contains(&&*one.id)) {
+                    open_to_everyone_else(rule, variation);
+                }
+            }
+        }
+        let variables: Vec<Variable> = flag
+            .variables
+            .iter()
+            .map(|one| variable(one, compat))
+            .collect();
+        let of_experiments = indices.iter().filter_map(|at| experiments.get(*at));
+        let values = typed(&variables, of_experiments.chain(rules), compat);
+        flags.push(Flag {
+            id: flag.id.as_str().into(),
+            key: flag.key.as_str().into(),
+            experiments: indices,
+            rollout_id: flag.rollout_id.as_str().into(),
+            rollout,
+            variables,
+            values,
+            holdouts: Vec::new(),
+        });
+    }
+    flags
+}
+
+/// A feature rollout gives whom it does not reach what everyone else gets.
+fn open_to_everyone_else(rule: &mut Rule, variation: &Variation) {
+    let known = rule
+        .variations
+        .iter()
+        .position(|one| one.id == variation.id);
+    let owner = known.unwrap_or_else(|| {
+        rule.variations.push(variation.clone());
+        rule.variations.len() - 1
+    });
+    rule.ranges.push(Range {
+        end: 10_000,
+        owner: Some(owner),
+    });
+}
+
+fn variable(written: &written::Variable, compat: Compat) -> Variable {
+    let kind = Kind::parse(&written.kind, &written.sub_type);
+    Variable {
+        id: written.id.as_str().into(),
+        key: written.key.as_str().into(),
+        kind,
+        default: written.default_value.as_str().into(),
+        typed_default: kind.read(&written.default_value, compat),
+    }
+}
+
+/// The variables in each variation that is on and has values of its own.
+fn typed<'r>(
+    variables: &[Variable],
+    rules: impl Iterator<Item = &'r Rule>,
+    compat: Compat,
+) -> HashMap<Box<str>, Vec<Typed>> {
+    let mut found = HashMap::new();
+    for variation in rules.flat_map(|rule| &rule.variations) {
+        if !variation.is_enabled || variation.values.is_empty() {
+            continue;
+        }
+        let of = |variable: &Variable| {
+            let own = variation
+                .values
+                .iter()
+                .rev()
+                .find(|(id, _)| *id == variable.id);
+            own.map_or_else(
+                || variable.typed_default.clone(),
+                |(_, text)| variable.kind.read(text, compat),
+            )
+        };
+        found
+            .entry(variation.id.clone())
+            .or_insert_with(|| variables.iter().map(of).collect());
+    }
+    found
+}
+
+fn named(written: &written::Named) -> Named {
+    Named {
+        id: written.id.as_str().into(),
+        key: written.key.as_str().into(),
+    }
+}
+
+fn event(written: &written::Event) -> Event {
+    Event {
+        id: written.id.as_str().into(),
+        key: written.key.as_str().into(),
+        experiment_ids: written
+            .experiment_ids
+            .iter()
+            .map(|id| id.as_str().into())
+            .collect(),
+    }
+}
+
+fn first_of<'k>(keys: impl Iterator<Item = &'k str>) -> HashMap<Box<str>, usize> {
+    let mut found = HashMap::new();
+    for (at, key) in keys.enumerate() {
+        found.entry(key.into()).or_insert(at);
+    }
+    found
+}
+
+fn last_of<'k>(keys: impl Iterator<Item = &'k str>) -> HashMap<Box<str>, usize> {
+    keys.enumerate().map(|(at, key)| (key.into(), at)).collect()
+}

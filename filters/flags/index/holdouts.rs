@@ -1,0 +1,73 @@
+//! Which holdouts count for which flags and rules. Source: facts B 3.
+
+use super::Rules;
+use crate::flags::Compat;
+use crate::flags::project::Project;
+use crate::flags::written;
+
+impl Rules<'_> {
+    /// Adds the holdouts that run.
+    pub(super) fn holdouts(&self, written: &written::Datafile, project: &mut Project) {
+        let is_running = |one: &&written::Experiment| one.status == "Running";
+        for holdout in written.holdouts.iter().filter(is_running) {
+            let at = project.holdouts.len();
+            project.holdouts.push(self.rule(holdout, None));
+            for flag in &mut project.flags {
+                let names = |flags: &[String]| flags.iter().any(|id| **id == *flag.id);
+                let counts = match self.compat {
+                    Compat::Document => true,
+                    Compat::Agent => {
+                        holdout.included_flags.is_empty() || names(&holdout.included_flags)
+                    }
+                };
+                if counts {
+                    flag.holdouts.push(at);
+                }
+            }
+        }
+        match self.compat {
+            Compat::Agent => drop_excluded(written, project),
+            Compat::Document => {
+                for holdout in written.local_holdouts.iter().filter(is_running) {
+                    let Some(rules) = &holdout.included_rules else {
+                        continue;
+                    };
+                    let at = project.holdouts.len();
+                    project.holdouts.push(self.rule(holdout, None));
+                    let all = project.experiments.iter_mut();
+                    let all = all.chain(project.rollouts.iter_mut().flatten());
+                    for rule in all.filter(|rule| rules.iter().any(|id| **id == *rule.id)) {
+                        rule.holdouts.push(at);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The agent's own way: where one global holdout excludes a flag, none of the global ones counts for it; and the
+/// global ones come before those that name the flag.
+fn drop_excluded(written: &written::Datafile, project: &mut Project) {
+    let running: Vec<&written::Experiment> = written
+        .holdouts
+        .iter()
+        .filter(|one| one.status == "Running")
+        .collect();
+    let is_global = |at: &usize| {
+        running
+            .get(*at)
+            .is_some_and(|one| one.included_flags.is_empty())
+    };
+    for flag in &mut project.flags {
+        let is_excluded = running.iter().any(|one| {
+            one.included_flags.is_empty() && one.excluded_flags.iter().any(|id| **id == *flag.id)
+        });
+        let (global, named): (Vec<usize>, Vec<usize>) =
+            flag.holdouts.iter().copied().partition(is_global);
+        flag.holdouts = if is_excluded {
+            named
+        } else {
+            [global, named].concat()
+        };
+    }
+}

@@ -1,0 +1,157 @@
+//! One comparison of an attribute with a value. Source: facts C.
+
+use serde_json::{Map, Value};
+
+use super::Compat;
+use super::semver::{self, Version};
+
+/// What conditions look at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct User<'a> {
+    pub(super) attributes: &'a Map<String, Value>,
+    /// The segments fetched for the user; empty where none were.
+    pub(super) segments: &'a [String],
+}
+
+/// A comparison.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    attribute: Box<str>,
+    test: Test,
+    compat: Compat,
+}
+
+#[derive(Debug)]
+enum Test {
+    Exists,
+    Text(Box<str>),
+    Truth(bool),
+    Number(f64),
+    Substring(Box<str>),
+    Compare(Order, f64),
+    Version(Order, Version),
+    Qualified(Box<str>),
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    Equal,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+}
+
+impl Order {
+    fn holds(self, found: std::cmp::Ordering) -> bool {
+        match self {
+            Self::Equal => found.is_eq(),
+            Self::Greater => found.is_gt(),
+            Self::GreaterOrEqual => found.is_ge(),
+            Self::Less => found.is_lt(),
+            Self::LessOrEqual => found.is_le(),
+        }
+    }
+}
+
+/// The largest number that all SDKs hold exactly; beyond it most of them know nothing.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+impl Leaf {
+    /// Compiles `{type, name, match, value}`; what cannot be read is unknown for every user.
+    pub(super) fn new(condition: &Value, compat: Compat) -> Self {
+        let member = |name: &str| condition.get(name).and_then(Value::as_str);
+        let is_known = matches!(
+            member("type"),
+            Some("custom_attribute" | "third_party_dimension")
+        );
+        let value = condition.get("value").unwrap_or(&Value::Null);
+        let test = match is_known {
+            true => Test::new(member("match").unwrap_or_default(), value, compat),
+            false => Test::Unknown,
+        };
+        Self {
+            attribute: member("name").unwrap_or_default().into(),
+            test,
+            compat,
+        }
+    }
+
+    /// Whether it holds; `None` where that cannot be said.
+    pub(super) fn holds(&self, user: &User<'_>) -> Option<bool> {
+        let found = user.attributes.get(&*self.attribute);
+        let found = found.unwrap_or(&Value::Null);
+        match &self.test {
+            Test::Unknown => None,
+            Test::Exists => Some(!found.is_null()),
+            Test::Qualified(segment) => Some(user.segments.iter().any(|one| **one == **segment)),
+            Test::Text(wanted) => found.as_str().map(|found| *found == **wanted),
+            Test::Truth(wanted) => found.as_bool().map(|found| found == *wanted),
+            Test::Substring(part) => found.as_str().map(|found| found.contains(&**part)),
+            Test::Number(wanted) => number(found, self.compat).map(|found| found == *wanted),
+            Test::Compare(order, wanted) => {
+                let found = number(found, self.compat)?.partial_cmp(wanted);
+                found.map(|found| order.holds(found))
+            }
+            Test::Version(order, wanted) => {
+                let found = Version::parse(found.as_str()?)?;
+                Some(order.holds(semver::compare(&found, wanted, self.compat)))
+            }
+        }
+    }
+
+    /// The segment that decides it.
+    pub(super) fn segment(&self) -> Option<&str> {
+        match &self.test {
+            Test::Qualified(segment) => Some(segment),
+            _ => None,
+        }
+    }
+}
+
+impl Test {
+    fn new(word: &str, value: &Value, compat: Compat) -> Self {
+        let text = || value.as_str().map(Box::from);
+        let test = match word {
+            "exists" => Some(Self::Exists),
+            "" | "exact" => exact(value, compat),
+            "substring" => text().map(Self::Substring),
+            "qualified" => text().map(Self::Qualified),
+            "gt" => compare(Order::Greater, value, compat),
+            "ge" => compare(Order::GreaterOrEqual, value, compat),
+            "lt" => compare(Order::Less, value, compat),
+            "le" => compare(Order::LessOrEqual, value, compat),
+            "semver_eq" => version(Order::Equal, value),
+            "semver_gt" => version(Order::Greater, value),
+            "semver_ge" => version(Order::GreaterOrEqual, value),
+            "semver_lt" => version(Order::Less, value),
+            "semver_le" => version(Order::LessOrEqual, value),
+            _ => None,
+        };
+        test.unwrap_or(Self::Unknown)
+    }
+}
+
+fn exact(value: &Value, compat: Compat) -> Option<Test> {
+    match value {
+        Value::String(text) => Some(Test::Text(text.as_str().into())),
+        Value::Bool(truth) => Some(Test::Truth(*truth)),
+        Value::Number(_) => number(value, compat).map(Test::Number),
+        _ => None,
+    }
+}
+
+fn compare(order: Order, value: &Value, compat: Compat) -> Option<Test> {
+    number(value, compat).map(|wanted| Test::Compare(order, wanted))
+}
+
+fn version(order: Order, value: &Value) -> Option<Test> {
+    Version::parse(value.as_str()?).map(|wanted| Test::Version(order, wanted))
+}
+
+/// A number that counts. Numbers in texts never do.
+fn number(value: &Value, compat: Compat) -> Option<f64> {
+    let number = value.as_f64()?;
+    (compat == Compat::Agent || number.abs() <= EXACT).then_some(number)
+}

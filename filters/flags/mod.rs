@@ -1,0 +1,53 @@
+//! Flag decisions: which variation of which rule a user gets, from a datafile alone.
+//!
+//! A datafile is indexed once into a [`Project`]; deciding reads it, takes no lock and does no I/O. Everything
+//! that is known elsewhere comes in as values ([`inputs`]): overrides, the user's profile, segments, predictions.
+//! What has to be sent goes out as values: events, and what is new in the profile. Nothing here knows HTTP.
+//!
+//! | module | knows |
+//! |---|---|
+//! | [`project`] | the datafile, indexed; what is wrong with one |
+//! | [`decide`] | decisions of flags |
+//! | [`activate`] | the older calls: experiments and features by key |
+//! | [`event`] | impressions and conversions, as the backend expects them |
+//! | [`overview`] | the configuration as clients may see it |
+//! | [`bucket`](mod@bucket) | which of ten thousand a user falls into |
+
+pub mod activate;
+mod bucket;
+mod condition;
+pub mod decide;
+pub mod encode;
+pub mod event;
+mod holdout;
+mod index;
+pub mod inputs;
+mod matcher;
+mod murmur;
+pub mod options;
+pub mod overview;
+pub mod project;
+mod reason;
+mod rule;
+mod semver;
+mod variable;
+mod written;
+
+#[cfg(test)]
+mod tests;
+
+pub use bucket::bucket;
+pub use decide::Decided;
+pub use inputs::{Inputs, Profile};
+pub use options::Options;
+pub use project::{BadDatafile, Project};
+
+/// Whose behaviour is shown where the specifications leave it open. Source: decisions 19.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Compat {
+    /// The document's, and the majority of the newest SDKs'.
+    #[default]
+    Document,
+    /// The agent's of old, byte for byte.
+    Agent,
+}

@@ -1,0 +1,50 @@
+//! What a decision is asked to leave out, or to add. Source: decision-agent 2.2, decisions 21.
+
+/// Options of a decision.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Options {
+    /// No event is made.
+    pub disable_decision_event: bool,
+    /// Only flags that are on are listed.
+    pub enabled_flags_only: bool,
+    /// The user's profile is neither read nor written.
+    pub ignore_user_profile: bool,
+    /// Variables are left out.
+    pub exclude_variables: bool,
+    /// All reasons are told, not only what went wrong.
+    pub include_reasons: bool,
+    /// Predictions are asked for anew.
+    pub ignore_cmab_cache: bool,
+    /// All predictions remembered are forgotten first.
+    pub reset_cmab_cache: bool,
+    /// Those of this user are.
+    pub invalidate_user_cmab_cache: bool,
+}
+
+/// An option that does not exist.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnknownOption(pub String);
+
+impl Options {
+    /// Options by their names.
+    ///
+    /// Errors: the first name that is none.
+    pub fn parse<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, UnknownOption> {
+        let mut options = Self::default();
+        for name in names {
+            let option = match name {
+                "DISABLE_DECISION_EVENT" => &mut options.disable_decision_event,
+                "ENABLED_FLAGS_ONLY" => &mut options.enabled_flags_only,
+                "IGNORE_USER_PROFILE_SERVICE" => &mut options.ignore_user_profile,
+                "EXCLUDE_VARIABLES" => &mut options.exclude_variables,
+                "INCLUDE_REASONS" => &mut options.include_reasons,
+                "IGNORE_CMAB_CACHE" => &mut options.ignore_cmab_cache,
+                "RESET_CMAB_CACHE" => &mut options.reset_cmab_cache,
+                "INVALIDATE_USER_CMAB_CACHE" => &mut options.invalidate_user_cmab_cache,
+                _ => return Err(UnknownOption(name.to_owned())),
+            };
+            *option = true;
+        }
+        Ok(options)
+    }
+}

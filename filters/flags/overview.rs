@@ -1,0 +1,205 @@
+//! The configuration as clients may see it: `GET /v1/config`. Source: decision-agent 2.1, facts A.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::Compat;
+use super::encode;
+use super::project::{Audience, Flag, Project, Rule, Variation};
+use super::variable::Variable;
+use crate::json::{Object, Str};
+
+/// The audience that is only there for editors.
+const DUMMY: &str = "$opt_dummy_audience";
+
+impl Project {
+    /// As a JSON object; maps sorted by key, lists in the datafile's order.
+    pub fn overview(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut view = Object::open(&mut out);
+        view.text("environmentKey", &self.environment_key);
+        view.text("sdkKey", &self.sdk_key);
+        view.text("revision", &self.revision);
+        let experiments = self
+            .experiments
+            .iter()
+            .map(|rule| (&*rule.key, (rule, self.flag_of(rule))));
+        map(
+            &mut view,
+            "experimentsMap",
+            experiments,
+            |(rule, flag), out| {
+                self.experiment_view(rule, flag, out);
+            },
+        );
+        let flags = self.flags.iter().map(|flag| (&*flag.key, flag));
+        map(&mut view, "featuresMap", flags, |flag, out| {
+            self.flag_view(flag, out)
+        });
+        view.array("attributes", &self.attributes, |attribute, out| {
+            let mut one = Object::open(out);
+            one.text("id", &attribute.id);
+            one.text("key", &attribute.key);
+            one.close();
+        });
+        let audiences = self
+            .audiences
+            .iter()
+            .filter(|audience| &*audience.id != DUMMY);
+        view.array("audiences", audiences, |audience, out| {
+            self.audience_view(audience, out)
+        });
+        view.array("events", &self.events, |event, out| {
+            let mut one = Object::open(out);
+            one.text("id", &event.id);
+            one.text("key", &event.key);
+            one.array("experimentIds", &event.experiment_ids, |id, out| {
+                Str::Plain(id).write(out)
+            });
+            one.close();
+        });
+        view.close();
+        out
+    }
+
+    /// The flag whose variables an experiment sets.
+    fn flag_of(&self, rule: &Rule) -> Option<&Flag> {
+        let names = |flag: &&Flag| self.experiments_of(flag).any(|one| one.id == rule.id);
+        self.flags.iter().find(names)
+    }
+
+    fn experiment_view(&self, rule: &Rule, flag: Option<&Flag>, out: &mut Vec<u8>) {
+        let mut view = Object::open(out);
+        view.text("id", &rule.id);
+        view.text("key", &rule.key);
+        view.text("audiences", &self.audiences_of(&rule.audience_conditions));
+        let variations = rule.variations.iter().map(|one| (&*one.key, one));
+        map(&mut view, "variationsMap", variations, |variation, out| {
+            let mut one = Object::open(out);
+            one.text("id", &variation.id);
+            one.text("key", &variation.key);
+            one.truth("featureEnabled", variation.is_enabled);
+            let variables = flag.map_or(&[][..], |flag| &flag.variables);
+            variables_view(&mut one, variables, Some(variation));
+            one.close();
+        });
+        view.close();
+    }
+
+    fn flag_view(&self, flag: &Flag, out: &mut Vec<u8>) {
+        let mut view = Object::open(out);
+        view.text("id", &flag.id);
+        view.text("key", &flag.key);
+        view.array("experimentRules", self.experiments_of(flag), |rule, out| {
+            self.experiment_view(rule, Some(flag), out);
+        });
+        view.array("deliveryRules", self.rules_of(flag), |rule, out| {
+            self.experiment_view(rule, Some(flag), out);
+        });
+        variables_view(&mut view, &flag.variables, None);
+        let experiments = self.experiments_of(flag).map(|rule| (&*rule.key, rule));
+        map(&mut view, "experimentsMap", experiments, |rule, out| {
+            self.experiment_view(rule, Some(flag), out);
+        });
+        view.close();
+    }
+
+    fn audience_view(&self, audience: &Audience, out: &mut Vec<u8>) {
+        let mut view = Object::open(out);
+        view.text("id", &audience.id);
+        view.text("name", &audience.name);
+        match &audience.conditions {
+            Value::String(text) => view.text("conditions", text),
+            other => view.text("conditions", &encode::value(other, Compat::Document)),
+        }
+        view.close();
+    }
+
+    /// The audiences of a rule in words: `"US" OR ("beta" AND NOT "staff")`.
+    fn audiences_of(&self, conditions: &Value) -> String {
+        match conditions {
+            Value::Array(items) => self.in_words(items),
+            Value::String(id) if !id.is_empty() => self.name_of(id),
+            _ => String::new(),
+        }
+    }
+
+    fn in_words(&self, items: &[Value]) -> String {
+        let mut word = "OR";
+        let mut text = String::new();
+        for item in items {
+            let part = match item {
+                Value::String(operator) if matches!(operator.as_str(), "and" | "or" | "not") => {
+                    word = match operator.as_str() {
+                        "and" => "AND",
+                        "not" => "NOT",
+                        _ => "OR",
+                    };
+                    continue;
+                }
+                Value::String(id) => self.name_of(id),
+                Value::Array(inner) => match self.in_words(inner) {
+                    part if part.is_empty() => continue,
+                    part => format!("({part})"),
+                },
+                _ => continue,
+            };
+            match (text.is_empty(), word) {
+                (true, "NOT") => text = format!("NOT {part}"),
+                (true, _) => text = part,
+                (false, word) => text.push_str(&format!(" {word} {part}")),
+            }
+        }
+        text
+    }
+
+    fn name_of(&self, id: &str) -> String {
+        let audience = self.audiences.iter().find(|audience| *audience.id == *id);
+        format!("\"{}\"", audience.map_or(id, |audience| &audience.name))
+    }
+}
+
+/// An object of one member per key, sorted; of one key the last counts.
+fn map<'k, T>(
+    view: &mut Object<'_>,
+    key: &str,
+    members: impl Iterator<Item = (&'k str, T)>,
+    mut write: impl FnMut(T, &mut Vec<u8>),
+) {
+    let members: BTreeMap<&str, T> = members.collect();
+    view.value(key, |out| {
+        out.push(b'{');
+        for (at, (key, member)) in members.into_iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            Str::Plain(key).write(out);
+            out.push(b':');
+            write(member, out);
+        }
+        out.push(b'}');
+    });
+}
+
+/// Variables, with the values of a variation where it is on and has its own.
+fn variables_view(view: &mut Object<'_>, variables: &[Variable], variation: Option<&Variation>) {
+    let members = variables.iter().map(|variable| (&*variable.key, variable));
+    map(view, "variablesMap", members, |variable, out| {
+        let own = variation
+            .filter(|variation| variation.is_enabled)
+            .and_then(|variation| {
+                variation
+                    .values
+                    .iter()
+                    .rev()
+                    .find(|(id, _)| *id == variable.id)
+            });
+        let mut one = Object::open(out);
+        one.text("id", &variable.id);
+        one.text("key", &variable.key);
+        one.text("type", variable.kind.word());
+        one.text("value", own.map_or(&*variable.default, |(_, value)| value));
+        one.close();
+    });
+}

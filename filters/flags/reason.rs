@@ -1,0 +1,77 @@
+//! Why a decision came out as it did, in the agents' words. Source: facts D.
+
+use super::inputs::Forced;
+
+/// What was noted on the way.
+#[derive(Debug, Default)]
+pub(super) struct Reasons {
+    wants_all: bool,
+    errors: Vec<String>,
+    infos: Vec<String>,
+}
+
+impl Reasons {
+    pub(super) fn new(wants_all: bool) -> Self {
+        Self {
+            wants_all,
+            ..Self::default()
+        }
+    }
+
+    /// Notes what only who asks is told. Cost: nothing where nobody asks.
+    pub(super) fn info(&mut self, text: impl FnOnce() -> String) {
+        if self.wants_all {
+            self.infos.push(text());
+        }
+    }
+
+    /// Notes what everyone is told.
+    pub(super) fn error(&mut self, text: String) {
+        self.errors.push(text);
+    }
+
+    /// Errors first.
+    pub(super) fn into_texts(self) -> Vec<String> {
+        let mut texts = self.errors;
+        texts.extend(self.infos);
+        texts
+    }
+}
+
+pub(super) fn no_flag(key: &str) -> String {
+    format!("No flag was found for key \"{key}\".")
+}
+
+pub(super) fn forced(is_valid: bool, forced: &Forced, user: &str) -> String {
+    let rule = match forced.rule_key.as_deref() {
+        Some(rule) => format!(", rule ({rule})"),
+        None => String::new(),
+    };
+    let (flag, variation) = (&forced.flag_key, &forced.variation_key);
+    if is_valid {
+        format!(
+            "Variation ({variation}) is mapped to flag ({flag}){rule} and user ({user}) in the forced decision map."
+        )
+    } else {
+        format!(
+            "Invalid variation is mapped to flag ({flag}){rule} and user ({user}) in the forced decision map."
+        )
+    }
+}
+
+pub(super) fn audiences(what: &str, key: &str, holds: bool) -> String {
+    format!("Audiences for {what} {key} collectively evaluated to {holds}.")
+}
+
+pub(super) fn bad_variable(key: &str) -> String {
+    format!("Variable value for key \"{key}\" is invalid or wrong type.")
+}
+
+pub(super) fn bad_bucketing_id(rule: &str, given: &serde_json::Value) -> String {
+    let shown = given
+        .as_str()
+        .map_or_else(|| given.to_string(), str::to_owned);
+    format!(
+        "Error computing bucketing ID for experiment \"{rule}\": \"invalid bucketing ID provided: \\\"{shown}\\\"\""
+    )
+}

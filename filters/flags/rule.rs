@@ -1,0 +1,223 @@
+//! One rule: does the user meet it, and which variation is the user's.
+
+use super::bucket::{bucket, owner};
+use super::decide::Source;
+use super::inputs::{Inputs, Predicted};
+use super::project::{Project, Rule, Variation};
+use super::reason::{self, Reasons};
+
+/// The attribute that stands in for the user's id when buckets are counted.
+const BUCKETING_ID: &str = "$opt_bucketing_id";
+
+/// What a rule came to.
+#[derive(Debug)]
+pub(super) enum Ruling<'p> {
+    /// The rule has nothing for this user.
+    Pass,
+    /// A variation; whether the profile has to remember it, and the prediction it came from.
+    Hit {
+        variation: &'p Variation,
+        is_new: bool,
+        cmab_uuid: Option<Box<str>>,
+    },
+    /// A prediction is needed and not there.
+    Wanting,
+    /// A prediction was asked for in vain: the decision ends here.
+    Failed,
+}
+
+impl<'p> Ruling<'p> {
+    pub(super) fn hit(variation: &'p Variation) -> Self {
+        Self::Hit {
+            variation,
+            is_new: false,
+            cmab_uuid: None,
+        }
+    }
+}
+
+/// Whether the user meets the rule's audiences. Unknown counts as no.
+pub(super) fn is_met(project: &Project, rule: &Rule, inputs: &Inputs<'_>) -> bool {
+    let Some(condition) = &rule.condition else {
+        return true;
+    };
+    let user = inputs.user();
+    condition
+        .holds(&user, &project.audience_conditions, project.compat)
+        .unwrap_or(false)
+}
+
+/// The id that buckets are counted with.
+pub(super) fn bucketing_id<'a>(inputs: &Inputs<'a>, rule: &Rule, reasons: &mut Reasons) -> &'a str {
+    match inputs.attributes.get(BUCKETING_ID) {
+        None | Some(serde_json::Value::Null) => inputs.user_id,
+        Some(serde_json::Value::String(id)) => id,
+        Some(other) => {
+            reasons.info(|| reason::bad_bucketing_id(&rule.key, other));
+            inputs.user_id
+        }
+    }
+}
+
+/// The variation whose range the user falls into.
+pub(super) fn bucketed<'p>(project: &Project, rule: &'p Rule, id: &str) -> Option<&'p Variation> {
+    is_in_group(project, rule, id).then_some(())?;
+    let found = owner(&rule.ranges, bucket(id, &rule.id))?;
+    found.and_then(|at| rule.variations.get(at))
+}
+
+/// Of the experiments of a random group each user is in one at most.
+fn is_in_group(project: &Project, rule: &Rule, id: &str) -> bool {
+    let group = rule.group.and_then(|at| project.groups.get(at));
+    let Some(group) = group.filter(|group| group.is_random) else {
+        return true;
+    };
+    owner(&group.ranges, bucket(id, &group.id)).is_some_and(|owner| *owner == rule.id)
+}
+
+/// An experiment: overrides, whitelist, prediction or profile, audience, bucket. Source: facts B 4.
+pub(super) fn experiment<'p>(
+    project: &'p Project,
+    rule: &'p Rule,
+    inputs: &Inputs<'_>,
+    reasons: &mut Reasons,
+) -> Ruling<'p> {
+    let user = inputs.user_id;
+    if !rule.is_running {
+        reasons.info(|| format!("Experiment \"{}\" is not running.", rule.key));
+        return Ruling::Pass;
+    }
+    if let Some(variation) = chosen(rule, inputs, reasons) {
+        return Ruling::hit(variation);
+    }
+    if rule.cmab.is_none()
+        && let Some(variation) = remembered(rule, inputs, reasons)
+    {
+        return Ruling::hit(variation);
+    }
+    let holds = is_met(project, rule, inputs);
+    reasons.info(|| reason::audiences("experiment", &rule.key, holds));
+    if !holds {
+        reasons.info(|| match rule.cmab {
+            Some(_) => format!(
+                "User {user} not in audience for CMAB experiment {}",
+                rule.key
+            ),
+            None => format!(
+                "User \"{user}\" does not meet conditions to be in experiment \"{}\".",
+                rule.key
+            ),
+        });
+        return Ruling::Pass;
+    }
+    let id = bucketing_id(inputs, rule, reasons);
+    if let Some(cmab) = &rule.cmab {
+        let takes_part = is_in_group(project, rule, id) && bucket(id, &rule.id) < cmab.end;
+        if !takes_part {
+            reasons.info(|| {
+                format!(
+                    "User {user} not in CMAB experiment {} due to traffic allocation",
+                    rule.key
+                )
+            });
+            return Ruling::Pass;
+        }
+        return predicted(rule, inputs, reasons);
+    }
+    match bucketed(project, rule, id) {
+        Some(variation) => Ruling::Hit {
+            variation,
+            is_new: true,
+            cmab_uuid: None,
+        },
+        None => Ruling::Pass,
+    }
+}
+
+/// What somebody chose for the user by hand: no audience and no traffic is asked.
+fn chosen<'p>(rule: &'p Rule, inputs: &Inputs<'_>, reasons: &mut Reasons) -> Option<&'p Variation> {
+    let user = inputs.user_id;
+    let mut overrides = inputs.overrides.iter();
+    if let Some((_, key)) = overrides.find(|(experiment, _)| **experiment == *rule.key)
+        && let Some(variation) = rule.variation(key)
+    {
+        reasons.info(|| format!("Override variation {key} found for user {user}"));
+        return Some(variation);
+    }
+    let key = rule.whitelist.get(user)?;
+    let variation = rule.variation(key);
+    reasons.info(|| match variation {
+        Some(_) => format!(
+            "User \"{user}\" is whitelisted into variation \"{key}\" of experiment \"{}\".",
+            rule.key
+        ),
+        None => format!(
+            "User \"{user}\" is whitelisted into variation \"{key}\", which is not in the datafile."
+        ),
+    });
+    variation
+}
+
+/// What the user's profile remembers.
+fn remembered<'p>(
+    rule: &'p Rule,
+    inputs: &Inputs<'_>,
+    reasons: &mut Reasons,
+) -> Option<&'p Variation> {
+    let profile = inputs
+        .profile
+        .filter(|_| !inputs.options.ignore_user_profile)?;
+    let id = profile.get(&rule.id)?;
+    let (user, variation) = (inputs.user_id, rule.variation_of_id(id));
+    reasons.info(|| match variation {
+        Some(variation) => format!(
+            "User \"{user}\" was previously bucketed into variation \"{}\" of experiment \"{}\".",
+            variation.key, rule.key
+        ),
+        None => format!(
+            "User \"{user}\" was previously bucketed into variation with ID \"{id}\" for experiment \"{}\", but no matching variation was found.",
+            rule.key
+        ),
+    });
+    variation
+}
+
+fn predicted<'p>(rule: &'p Rule, inputs: &Inputs<'_>, reasons: &mut Reasons) -> Ruling<'p> {
+    let failed = |reasons: &mut Reasons| {
+        reasons.error(format!(
+            "Failed to fetch CMAB data for experiment {}.",
+            rule.key
+        ));
+        Ruling::Failed
+    };
+    match inputs.predictions.get(&rule.id) {
+        None => Ruling::Wanting,
+        Some(Predicted::Failed) => failed(reasons),
+        Some(Predicted::Variation { id, uuid }) => match rule.variation_of_id(id) {
+            None => failed(reasons),
+            Some(variation) => {
+                reasons.info(|| {
+                    format!(
+                        "User bucketed into variation {} by CMAB service",
+                        variation.key
+                    )
+                });
+                Ruling::Hit {
+                    variation,
+                    is_new: false,
+                    cmab_uuid: Some(uuid.clone()),
+                }
+            }
+        },
+    }
+}
+
+/// Whether a bandit's buckets begin at 0, as one range; kept for the events that name it.
+pub(super) fn source_word(source: Source) -> &'static str {
+    match source {
+        Source::FeatureTest => "feature-test",
+        Source::Rollout => "rollout",
+        Source::Holdout => "holdout",
+        Source::Experiment => "experiment",
+    }
+}

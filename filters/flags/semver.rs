@@ -1,0 +1,154 @@
+//! Versions, as conditions compare them: part by part, and only as far as the condition's version goes.
+//!
+//! Source: facts C. This is not the order of semver.org: `2.0` equals `2.0.5`.
+
+use std::cmp::Ordering;
+
+use super::Compat;
+
+/// A version in its parts.
+#[derive(Debug)]
+pub(super) struct Version {
+    /// The numbers, and behind them the suffix as one part.
+    parts: Vec<Part>,
+    is_pre_release: bool,
+    is_build: bool,
+}
+
+#[derive(Debug)]
+enum Part {
+    Number(u64, Box<str>),
+    Text(Box<str>),
+}
+
+impl Part {
+    fn new(text: &str) -> Self {
+        let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        match text.parse() {
+            Ok(number) if is_number => Self::Number(number, text.into()),
+            _ => Self::Text(text.into()),
+        }
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Self::Number(_, text) | Self::Text(text) => text,
+        }
+    }
+}
+
+impl Version {
+    /// `None` for what is no version: empty, with white space, more than three numbers, anything but digits.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        if text.is_empty() || text.contains(char::is_whitespace) {
+            return None;
+        }
+        let found = |mark: char| text.find(mark).filter(|at| *at > 0);
+        let (dash, plus) = (found('-'), found('+'));
+        let is_pre_release = dash.is_some_and(|dash| plus.is_none_or(|plus| dash < plus));
+        let is_build = plus.is_some_and(|plus| dash.is_none_or(|dash| plus < dash));
+        let mark = if is_pre_release {
+            dash
+        } else {
+            plus.filter(|_| is_build)
+        };
+        let (numbers, suffix) = match mark {
+            Some(at) => (text.get(..at)?, text.get(at + 1..)),
+            None => (text, None),
+        };
+        let mut parts = Vec::with_capacity(4);
+        for number in numbers.split('.') {
+            match Part::new(number) {
+                part @ Part::Number(..) if parts.len() < 3 => parts.push(part),
+                _ => return None,
+            }
+        }
+        parts.extend(suffix.map(Part::new));
+        Some(Self {
+            parts,
+            is_pre_release,
+            is_build,
+        })
+    }
+}
+
+/// How the user's version stands to the condition's.
+pub(super) fn compare(user: &Version, wanted: &Version, compat: Compat) -> Ordering {
+    for (at, target) in wanted.parts.iter().enumerate() {
+        let Some(part) = user.parts.get(at) else {
+            return shorter(user, wanted, compat);
+        };
+        let found = match (part, target) {
+            (Part::Number(user, _), Part::Number(target, _)) => user.cmp(target),
+            (Part::Number(..), Part::Text(_)) => Ordering::Less,
+            (Part::Text(_), _) => match part.text().cmp(target.text()) {
+                Ordering::Less if wanted.is_pre_release && !user.is_pre_release => {
+                    Ordering::Greater
+                }
+                Ordering::Greater if !wanted.is_pre_release && user.is_pre_release => {
+                    Ordering::Less
+                }
+                order => order,
+            },
+        };
+        if found.is_ne() {
+            return found;
+        }
+    }
+    if user.is_pre_release && !wanted.is_pre_release {
+        return Ordering::Less;
+    }
+    Ordering::Equal
+}
+
+/// A release against a pre-release or a build of it. The agent of old looks at the wrong one of the two.
+fn shorter(user: &Version, wanted: &Version, compat: Compat) -> Ordering {
+    let is_later = match compat {
+        Compat::Document => wanted.is_pre_release || wanted.is_build,
+        Compat::Agent => user.is_pre_release,
+    };
+    if is_later {
+        Ordering::Greater
+    } else {
+        Ordering::Less
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn versions_compare_as_far_as_the_condition_goes() {
+        use Ordering::{Equal, Greater, Less};
+        for (user, wanted, document, agent) in [
+            ("2.0.5", "2.0", Equal, Equal),
+            ("2.0", "2.0.5", Less, Less),
+            ("2.0.5", "2.1.0-beta", Less, Less),
+            ("2.1.0", "2.1.0-beta", Greater, Less),
+            ("2.1", "2.1.0-beta", Greater, Less),
+            ("2.1.0", "2.1.0+b1", Greater, Less),
+            ("2.1.0-beta", "2.1.0", Less, Less),
+            ("2.1.0-beta", "2.1.0-alpha", Greater, Greater),
+            ("2.1.0-beta", "2.1", Less, Less),
+            ("10.0", "9", Greater, Greater),
+        ] {
+            let parsed = (
+                Version::parse(user).unwrap(),
+                Version::parse(wanted).unwrap(),
+            );
+            let both = [Compat::Document, Compat::Agent].map(|c| compare(&parsed.0, &parsed.1, c));
+            assert_eq!(both, [document, agent], "{user} {wanted}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_version_is_unknown() {
+        for bad in [
+            "", " ", "v1", "1..2", "1.2.3.4", "1.2.x", "1. 2", "-1", "+1", "1.2.-",
+        ] {
+            assert!(Version::parse(bad).is_none(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Variables of flags: their types, and what a written value is worth. Source: facts D.
+
+use serde_json::Value;
+
+use super::Compat;
+use super::encode;
+
+/// A variable of a flag.
+#[derive(Debug)]
+pub(super) struct Variable {
+    pub(super) id: Box<str>,
+    pub(super) key: Box<str>,
+    pub(super) kind: Kind,
+    pub(super) default: Box<str>,
+    pub(super) typed_default: Typed,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    Text,
+    Boolean,
+    Integer,
+    Double,
+    Json,
+}
+
+/// A value in its type.
+#[derive(Clone, Debug)]
+pub(super) struct Typed {
+    /// As JSON.
+    pub(super) json: Box<str>,
+    /// The text was no value of the type; `json` stands in for it.
+    pub(super) is_bad: bool,
+}
+
+impl Kind {
+    pub(super) fn parse(kind: &str, sub_type: &str) -> Self {
+        match (kind, sub_type) {
+            ("json", _) | ("string", "json") => Self::Json,
+            ("boolean", _) => Self::Boolean,
+            ("integer", _) => Self::Integer,
+            ("double", _) => Self::Double,
+            _ => Self::Text,
+        }
+    }
+
+    /// The word of the overview.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Text => "string",
+            Self::Boolean => "boolean",
+            Self::Integer => "integer",
+            Self::Double => "double",
+            Self::Json => "json",
+        }
+    }
+
+    /// What a written value is worth.
+    pub(super) fn read(self, text: &str, compat: Compat) -> Typed {
+        let good = |json: String| Typed {
+            json: json.into(),
+            is_bad: false,
+        };
+        let bad = |json: &str| Typed {
+            json: json.into(),
+            is_bad: true,
+        };
+        match self {
+            Self::Text => good(encode::text(text, compat)),
+            Self::Boolean => match text {
+                "1" | "t" | "T" | "TRUE" | "true" | "True" => good("true".to_owned()),
+                "0" | "f" | "F" | "FALSE" | "false" | "False" => good("false".to_owned()),
+                _ => bad("false"),
+            },
+            Self::Integer => integer(text).map_or_else(bad, good),
+            Self::Double => match double(text) {
+                Some(number) => good(encode::number(number)),
+                None => bad("0"),
+            },
+            Self::Json => match serde_json::from_str::<Value>(text) {
+                Ok(value @ (Value::Object(_) | Value::Null)) => good(encode::value(&value, compat)),
+                _ => bad("{}"),
+            },
+        }
+    }
+}
+
+/// A decimal of 64 bits; what is out of range stands at its end.
+fn integer(text: &str) -> Result<String, &'static str> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err("0");
+    }
+    match text.parse::<i64>() {
+        Ok(number) => Ok(number.to_string()),
+        Err(_) if text.starts_with('-') => Err("-9223372036854775808"),
+        Err(_) => Err("9223372036854775807"),
+    }
+}
+
+/// A finite float; words such as `inf` and `nan` are none.
+fn double(text: &str) -> Option<f64> {
+    let is_plain = text
+        .bytes()
+        .all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
+    let number: f64 = text.parse().ok().filter(|_| is_plain)?;
+    number.is_finite().then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_value_is_told_and_stands_for_nothing() {
+        for (kind, text, json, is_bad) in [
+            (Kind::Boolean, "True", "true", false),
+            (Kind::Boolean, "yes", "false", true),
+            (Kind::Integer, "-7", "-7", false),
+            (Kind::Integer, "1.5", "0", true),
+            (
+                Kind::Integer,
+                "99999999999999999999",
+                "9223372036854775807",
+                true,
+            ),
+            (Kind::Double, "1e3", "1000", false),
+            (Kind::Double, "1.50", "1.5", false),
+            (Kind::Double, "NaN", "0", true),
+            (Kind::Double, "1e400", "0", true),
+            (
+                Kind::Json,
+                r#"{"b":1.0,"a":[2]}"#,
+                r#"{"a":[2],"b":1}"#,
+                false,
+            ),
+            (Kind::Json, "[1]", "{}", true),
+            (Kind::Json, "{", "{}", true),
+            (Kind::Json, "null", "null", false),
+            (Kind::Text, "a\"b", r#""a\"b""#, false),
+        ] {
+            let typed = kind.read(text, Compat::Document);
+            assert_eq!(
+                (&*typed.json, typed.is_bad),
+                (json, is_bad),
+                "{kind:?} {text}"
+            );
+        }
+    }
+}

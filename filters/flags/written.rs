@@ -1,0 +1,225 @@
+//! A datafile as it is written: version 4. Source: facts A.
+//!
+//! null counts as absent, unknown members are ignored, a wrong type anywhere fails the whole file.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// The whole file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Datafile {
+    #[serde(deserialize_with = "some")]
+    pub(super) version: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) account_id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) project_id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) revision: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) sdk_key: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) environment_key: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) region: String,
+    #[serde(rename = "anonymizeIP", deserialize_with = "some")]
+    pub(super) anonymize_ip: bool,
+    #[serde(deserialize_with = "some")]
+    pub(super) bot_filtering: bool,
+    #[serde(deserialize_with = "some")]
+    pub(super) send_flag_decisions: bool,
+    #[serde(deserialize_with = "some")]
+    pub(super) attributes: Vec<Named>,
+    #[serde(deserialize_with = "some")]
+    pub(super) events: Vec<Event>,
+    #[serde(deserialize_with = "some")]
+    pub(super) audiences: Vec<Audience>,
+    #[serde(deserialize_with = "some")]
+    pub(super) typed_audiences: Vec<Audience>,
+    #[serde(deserialize_with = "some")]
+    pub(super) experiments: Vec<Experiment>,
+    #[serde(deserialize_with = "some")]
+    pub(super) groups: Vec<Group>,
+    #[serde(deserialize_with = "some")]
+    pub(super) feature_flags: Vec<Flag>,
+    #[serde(deserialize_with = "some")]
+    pub(super) rollouts: Vec<Rollout>,
+    #[serde(deserialize_with = "some")]
+    pub(super) holdouts: Vec<Experiment>,
+    #[serde(deserialize_with = "some")]
+    pub(super) local_holdouts: Vec<Experiment>,
+    #[serde(deserialize_with = "some")]
+    pub(super) integrations: Vec<Integration>,
+}
+
+/// null as the default.
+fn some<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    Option::<T>::deserialize(from).map(Option::unwrap_or_default)
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Named {
+    #[serde(deserialize_with = "some")]
+    pub(super) id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) key: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Event {
+    #[serde(deserialize_with = "some")]
+    pub(super) id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) key: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) experiment_ids: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Audience {
+    #[serde(deserialize_with = "some")]
+    pub(super) id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) name: String,
+    /// A list, an object, or a string that holds one.
+    pub(super) conditions: Value,
+}
+
+/// An experiment, a rule of a rollout, or a holdout.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Experiment {
+    #[serde(deserialize_with = "some")]
+    pub(super) id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) key: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) layer_id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) status: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) audience_ids: Vec<String>,
+    pub(super) audience_conditions: Value,
+    #[serde(deserialize_with = "some")]
+    pub(super) forced_variations: serde_json::Map<String, Value>,
+    #[serde(deserialize_with = "some")]
+    pub(super) traffic_allocation: Vec<Range>,
+    #[serde(deserialize_with = "some")]
+    pub(super) variations: Vec<Variation>,
+    pub(super) cmab: Option<Cmab>,
+    #[serde(rename = "type", deserialize_with = "some")]
+    pub(super) kind: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) included_flags: Vec<String>,
+    #[serde(deserialize_with = "some")]
+    pub(super) excluded_flags: Vec<String>,
+    pub(super) included_rules: Option<Vec<String>>,
+    #[serde(deserialize_with = "some")]
+    pub(super) exclude_targeted_deliveries: bool,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Range {
+    #[serde(deserialize_with = "some")]
+    pub(super) entity_id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) end_of_range: u32,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Variation {
+    #[serde(deserialize_with = "some")]
+    pub(super) id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) key: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) feature_enabled: bool,
+    #[serde(deserialize_with = "some")]
+    pub(super) variables: Vec<VariableValue>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct VariableValue {
+    #[serde(deserialize_with = "some")]
+    pub(super) id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) value: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Cmab {
+    #[serde(deserialize_with = "some")]
+    pub(super) attribute_ids: Vec<String>,
+    #[serde(deserialize_with = "some")]
+    pub(super) traffic_allocation: u32,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Group {
+    #[serde(deserialize_with = "some")]
+    pub(super) id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) policy: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) traffic_allocation: Vec<Range>,
+    #[serde(deserialize_with = "some")]
+    pub(super) experiments: Vec<Experiment>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Flag {
+    #[serde(deserialize_with = "some")]
+    pub(super) id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) key: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) rollout_id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) experiment_ids: Vec<String>,
+    #[serde(deserialize_with = "some")]
+    pub(super) variables: Vec<Variable>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Variable {
+    #[serde(deserialize_with = "some")]
+    pub(super) id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) key: String,
+    #[serde(rename = "type", deserialize_with = "some")]
+    pub(super) kind: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) sub_type: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) default_value: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Rollout {
+    #[serde(deserialize_with = "some")]
+    pub(super) id: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) experiments: Vec<Experiment>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Integration {
+    pub(super) key: Option<String>,
+    #[serde(deserialize_with = "some")]
+    pub(super) host: String,
+    #[serde(deserialize_with = "some")]
+    pub(super) public_key: String,
+}
