@@ -43,6 +43,8 @@ pub enum Kind {
     TooLarge,
     /// 415: not JSON, or encoded.
     MediaType,
+    /// 422: more operations in a batch than are taken.
+    TooMany,
     /// 429: over a limit of ours.
     RateLimited,
     /// 431: the head is over its limit.
@@ -94,6 +96,7 @@ impl Kind {
             Self::Gone => Row::new(410, INVALID, None, Caller, false),
             Self::TooLarge => Row::new(413, INVALID, Some("request_too_large"), Caller, false),
             Self::MediaType => Row::new(415, INVALID, Some("unsupported_media_type"), Caller, false),
+            Self::TooMany => Row::new(422, INVALID, Some("too_many_operations"), Caller, false),
             Self::RateLimited => Row::new(429, "rate_limit_error", Some("rate_limit_exceeded"), Caller, true),
             Self::HeadTooLarge => Row::new(431, INVALID, Some("headers_too_large"), Caller, false),
             Self::Internal => Row::new(500, "api_error", None, Us, true),
@@ -253,6 +256,15 @@ impl Fault {
             "param": self.param,
             "code": self.code(),
         })
+    }
+
+    /// The body of the decision endpoints.
+    ///
+    /// Shape: `{"error":"…"}`. Source: decision-agent 7.
+    pub fn plain_body(&self) -> Vec<u8> {
+        serde_json::json!({ "error": self.message })
+            .to_string()
+            .into_bytes()
     }
 
     /// The body of the alternative style.

@@ -27,6 +27,9 @@ use tokio::time::Instant;
 use crate::admin::Admin;
 use crate::choice::{self, Choice};
 use crate::config::{Config, Kind};
+use crate::flags::Flags;
+use crate::flags::events::{Dispatcher, Events};
+use crate::flags::projects::{self, Projects};
 use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::house::{House, Settings};
@@ -71,6 +74,13 @@ fn failed(what: &str, error: impl std::fmt::Display) -> BootError {
     }
 }
 
+fn misconfigured(message: String) -> BootError {
+    BootError {
+        message,
+        is_configuration: true,
+    }
+}
+
 /// A gateway that listens.
 pub struct Running {
     /// What its requests share.
@@ -85,6 +95,7 @@ pub struct Running {
     server: Option<JoinHandle<()>>,
     organs: Option<Runtime>,
     stop_organs: watch::Sender<bool>,
+    dispatching: Option<tokio::task::JoinHandle<()>>,
 }
 
 /// How a gateway is asked to stop.
@@ -107,10 +118,7 @@ pub fn boot(
 ) -> Result<Running, BootError> {
     // First of all: a start that fails must not make a key that nobody gets to see.
     let (public, admin) = claim(&config)?;
-    let catalog = choice::catalog(&config).map_err(|message| BootError {
-        message,
-        is_configuration: true,
-    })?;
+    let catalog = choice::catalog(&config).map_err(misconfigured)?;
     let organs = organs()?;
     let metrics = Arc::new(Metrics::new().map_err(|error| failed("metrics", error))?);
     let lines = Arc::new(lines(&metrics).map_err(|error| failed("starting the log", error))?);
@@ -128,6 +136,8 @@ pub fn boot(
         .block_on(Accounts::load(&store))
         .map_err(|error| store_failed(&error))?;
     let upstreams = upstreams(&config, &store)?;
+    let (flags, dispatcher) = flags(&config, &metrics).unzip();
+    let projects = flags.as_ref().map(|flags| Arc::clone(&flags.projects));
     let house = Arc::new(House {
         settings: Settings::new(&config),
         metrics,
@@ -135,15 +145,16 @@ pub fn boot(
         accounts: accounts.clone(),
         pepper: store.pepper().clone(),
         routes: Choice::new(&config, &upstreams, catalog),
+        flags,
         begun: Instant::now(),
         is_serving: AtomicBool::new(false),
     });
     let (stop_organs, stopped) = watch::channel(false);
     organs.spawn(accounts.follow(store, stopped.clone()));
-    organs.spawn(run_organ(Lookups(upstreams), stopped.clone()));
-    if let Some(model) = model {
-        organs.spawn(run_organ(model, stopped));
-    }
+    spawn(&organs, Some(Lookups(upstreams)), &stopped);
+    spawn(&organs, model, &stopped);
+    spawn(&organs, projects.map(projects::Watch), &stopped);
+    let dispatching = dispatcher.flatten().map(|it| organs.spawn(it.run(stopped)));
     let (stop, asked) = watch::channel(Stop::No);
     let server = start(&config, &house, public, admin, asked)?;
     let running = Running {
@@ -155,9 +166,18 @@ pub fn boot(
         server: Some(server),
         organs: Some(organs),
         stop_organs,
+        dispatching,
     };
     running.wait_until_open()?;
     Ok(running)
+}
+
+/// The decision endpoints' organ, and who sends its events.
+fn flags(config: &Config, metrics: &Arc<Metrics>) -> Option<(Flags, Option<Dispatcher>)> {
+    let decisions = config.decisions.as_ref()?;
+    let projects = Arc::new(Projects::load(decisions, metrics));
+    let (events, dispatcher) = Events::new(decisions, &config.store.state_dir, metrics);
+    Some((Flags::new(decisions, projects, events), dispatcher))
 }
 
 /// The runtime of everything that no request waits for.
@@ -170,8 +190,15 @@ fn organs() -> Result<Runtime, BootError> {
         .map_err(|error| failed("starting threads", error))
 }
 
-async fn run_organ(organ: impl BackgroundService + Sync, stop: watch::Receiver<bool>) {
-    organ.start(stop).await;
+/// Runs an organ, where there is one, until `stop`.
+fn spawn<O>(organs: &Runtime, organ: Option<O>, stop: &watch::Receiver<bool>)
+where
+    O: BackgroundService + Send + Sync + 'static,
+{
+    if let Some(organ) = organ {
+        let stop = stop.clone();
+        organs.spawn(async move { organ.start(stop).await });
+    }
 }
 
 fn store_failed(error: &store::Error) -> BootError {
@@ -346,6 +373,7 @@ impl Drop for Running {
         self.stop(Stop::Now);
         self.stop_organs.send_replace(true);
         let (server, organs) = (self.server.take(), self.organs.take());
+        let dispatching = self.dispatching.take();
         let (ended, wait) = mpsc::channel();
         // Pingora's end may not be waited for without a limit: a test that fails must not hang.
         std::thread::spawn(move || {
@@ -353,6 +381,10 @@ impl Drop for Running {
                 _ = server.join();
             }
             if let Some(organs) = organs {
+                // What decisions have to tell goes out before the end.
+                if let Some(dispatching) = dispatching {
+                    _ = organs.block_on(dispatching);
+                }
                 organs.shutdown_timeout(Duration::from_millis(200));
             }
             _ = ended.send(());

@@ -13,6 +13,7 @@ use crate::choice::Choice;
 use crate::config::{Cidr, Config};
 use crate::endpoints::health::{self, Part, Skip};
 use crate::endpoints::models;
+use crate::flags::Flags;
 use crate::log::Lines;
 use crate::metrics::Metrics;
 use crate::refresh::Accounts;
@@ -35,6 +36,8 @@ pub struct House {
     pub pepper: Pepper,
     /// Catalogue, providers and what is known of their health.
     pub routes: Choice,
+    /// The decision endpoints; none: they are off.
+    pub flags: Option<Flags>,
     /// The start of the process's own clock.
     pub begun: Instant,
     /// Whether the process takes requests: set once everything is loaded, cleared when it stops.
@@ -47,6 +50,8 @@ pub struct Settings {
     pub header_bytes: usize,
     /// The most bytes of a chat request.
     pub chat_body_bytes: usize,
+    /// The most bytes of a decision request, and of a batch of them.
+    pub flags_body_bytes: (usize, usize),
     /// Whether `/v1/models` needs a key.
     pub models_require_key: bool,
     /// Whether each request writes a line.
@@ -79,6 +84,10 @@ impl Settings {
         Self {
             header_bytes: config.listen.header_bytes,
             chat_body_bytes: config.limits.body_bytes.chat,
+            flags_body_bytes: (
+                config.limits.body_bytes.decisions,
+                config.limits.body_bytes.batch,
+            ),
             models_require_key: config.models.require_key,
             access_log: config.log.access,
             client_ip: ClientIp {

@@ -25,6 +25,7 @@ pub mod choice;
 pub mod cli;
 pub mod config;
 pub mod endpoints;
+pub mod flags;
 pub mod front;
 pub mod gateway;
 pub mod house;

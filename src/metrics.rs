@@ -37,6 +37,10 @@ pub struct Metrics {
     pub connections: IntGauge,
     /// Client connections closed at once because there were too many.
     pub connections_refused: IntCounter,
+    /// Datafiles read, by outcome.
+    pub datafiles: IntCounterVec,
+    /// Events of decisions, by what became of them.
+    pub events: IntCounterVec,
     /// Access lines dropped because nobody read them fast enough.
     pub log_dropped: IntCounter,
 }
@@ -63,6 +67,8 @@ impl Metrics {
             streams_open: add(&r, IntGauge::new("weirgate_streams_open", "Event streams being served.")?)?,
             connections: add(&r, IntGauge::new("weirgate_connections_open", "Client connections open.")?)?,
             connections_refused: add(&r, IntCounter::new("weirgate_connections_refused_total", "Client connections closed at once because listen.max_connections were open.")?)?,
+            datafiles: counters(&r, "weirgate_datafiles_total", "Datafiles read: loaded or refused.", &["outcome"])?,
+            events: counters(&r, "weirgate_decision_events_total", "Events of decisions: queued, full, off (dropped), sent, repeated (tries that failed), spooled (batches).", &["outcome"])?,
             log_dropped: add(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,
             registry: r,
         })
@@ -78,6 +84,16 @@ impl Metrics {
         self.attempts
             .with_label_values(&[&*attempt.provider, model, outcome])
             .inc();
+    }
+
+    /// Counts a datafile that was read.
+    pub fn datafile(&self, outcome: &str) {
+        self.datafiles.with_label_values(&[outcome]).inc();
+    }
+
+    /// Counts events.
+    pub fn event(&self, outcome: &str, count: u64) {
+        self.events.with_label_values(&[outcome]).inc_by(count);
     }
 
     /// All metrics in Prometheus' text format.

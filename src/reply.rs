@@ -33,6 +33,16 @@ impl Answer {
     }
 }
 
+impl Answer {
+    /// A fault in the style of the decision endpoints.
+    pub fn plain(fault: &Fault) -> Self {
+        Self {
+            body: fault.plain_body().into(),
+            ..Self::from(fault)
+        }
+    }
+}
+
 impl From<&Fault> for Answer {
     fn from(fault: &Fault) -> Self {
         let mut headers = Vec::new();

@@ -6,6 +6,8 @@
 use filters::fault::{Fault, Kind};
 use http::Method;
 
+use crate::endpoints::flags::Endpoint;
+
 /// Who answers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Answers {
@@ -15,6 +17,19 @@ pub enum Answers {
     Models,
     /// A provider: chat completions.
     Chat,
+    /// The decisions of flags.
+    Flags(Endpoint),
+    /// Several of them.
+    Batch,
+    /// `POST /oauth/token`.
+    Token,
+}
+
+impl Answers {
+    /// Whether a fault is told in the words of the decision endpoints.
+    pub fn is_of_flags(self) -> bool {
+        matches!(self, Self::Flags(_) | Self::Batch | Self::Token)
+    }
 }
 
 /// Who may call.
@@ -35,7 +50,7 @@ pub struct Row {
     pub name: &'static str,
     /// The method; `HEAD` is served wherever `GET` is.
     pub method: Method,
-    /// The normalised path.
+    /// The normalised path; `*` stands for one last segment.
     pub path: &'static str,
     /// Who may call.
     pub access: Access,
@@ -43,8 +58,8 @@ pub struct Row {
     pub answers: Answers,
 }
 
-/// All endpoints.
-pub static ROWS: [Row; 3] = [
+/// All endpoints. Those of flags check credentials of their own.
+pub static ROWS: [Row; 15] = [
     Row {
         name: "health",
         method: Method::GET,
@@ -66,7 +81,102 @@ pub static ROWS: [Row; 3] = [
         access: Access::Key,
         answers: Answers::Chat,
     },
+    Row {
+        name: "config",
+        method: Method::GET,
+        path: "/v1/config",
+        access: Access::Open,
+        answers: Answers::Flags(Endpoint::Config),
+    },
+    Row {
+        name: "datafile",
+        method: Method::GET,
+        path: "/v1/datafile",
+        access: Access::Open,
+        answers: Answers::Flags(Endpoint::Datafile),
+    },
+    Row {
+        name: "decide",
+        method: Method::POST,
+        path: "/v1/decide",
+        access: Access::Open,
+        answers: Answers::Flags(Endpoint::Decide),
+    },
+    Row {
+        name: "activate",
+        method: Method::POST,
+        path: "/v1/activate",
+        access: Access::Open,
+        answers: Answers::Flags(Endpoint::Activate),
+    },
+    Row {
+        name: "track",
+        method: Method::POST,
+        path: "/v1/track",
+        access: Access::Open,
+        answers: Answers::Flags(Endpoint::Track),
+    },
+    Row {
+        name: "overrides",
+        method: Method::POST,
+        path: "/v1/override",
+        access: Access::Open,
+        answers: Answers::Flags(Endpoint::Override),
+    },
+    Row {
+        name: "lookup",
+        method: Method::POST,
+        path: "/v1/lookup",
+        access: Access::Open,
+        answers: Answers::Flags(Endpoint::Lookup),
+    },
+    Row {
+        name: "save",
+        method: Method::POST,
+        path: "/v1/save",
+        access: Access::Open,
+        answers: Answers::Flags(Endpoint::Save),
+    },
+    Row {
+        name: "batch",
+        method: Method::POST,
+        path: "/v1/batch",
+        access: Access::Open,
+        answers: Answers::Batch,
+    },
+    Row {
+        name: "token",
+        method: Method::POST,
+        path: "/oauth/token",
+        access: Access::Open,
+        answers: Answers::Token,
+    },
+    Row {
+        name: "ofrep_flags",
+        method: Method::POST,
+        path: "/ofrep/v1/evaluate/flags",
+        access: Access::Open,
+        answers: Answers::Flags(Endpoint::OfrepFlags),
+    },
+    Row {
+        name: "ofrep_flag",
+        method: Method::POST,
+        path: "/ofrep/v1/evaluate/flags/*",
+        access: Access::Open,
+        answers: Answers::Flags(Endpoint::OfrepFlag),
+    },
 ];
+
+impl Row {
+    fn is_at(&self, path: &str) -> bool {
+        match self.path.strip_suffix('*') {
+            None => self.path == path,
+            Some(before) => path
+                .strip_prefix(before)
+                .is_some_and(|last| !last.is_empty() && !last.contains('/')),
+        }
+    }
+}
 
 /// The row that answers.
 ///
@@ -82,7 +192,7 @@ pub fn find(method: &Method, path: &str) -> Result<&'static Row, Fault> {
     let path = normalise(path)?;
     let mut is_known = false;
     for row in &ROWS {
-        if row.path != path {
+        if !row.is_at(&path) {
             continue;
         }
         if row.method == *method || row.method == Method::GET && *method == Method::HEAD {
@@ -93,7 +203,7 @@ pub fn find(method: &Method, path: &str) -> Result<&'static Row, Fault> {
     if is_known {
         let accepted: Vec<&str> = ROWS
             .iter()
-            .filter(|row| row.path == path)
+            .filter(|row| row.is_at(&path))
             .map(|row| row.method.as_str())
             .collect();
         return Err(Fault::new(

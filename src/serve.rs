@@ -124,6 +124,15 @@ fn banner(running: &Running, store: &str, providers: &[String], off: usize) -> S
              -d '{{\"model\":\"sandbox-chat\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n",
             first.organization, running.public,
         ));
+        let flags = running.house.flags.as_ref();
+        if let Some(key) = flags.and_then(|flags| flags.projects.sandbox_key()) {
+            out.push_str(&format!(
+                "curl 'http://{}/v1/decide?keys=dark_mode' -H 'X-Platform-SDK-Key: {key}' \
+                 -H 'Content-Type: application/json' \
+                 -d '{{\"userId\":\"ada\",\"userAttributes\":{{\"version\":\"2.1\"}}}}'\n",
+                running.public,
+            ));
+        }
     }
     out
 }

@@ -10,10 +10,13 @@
 //! | [`decide`] | decisions of flags |
 //! | [`activate`] | the older calls: experiments and features by key |
 //! | [`event`] | impressions and conversions, as the backend expects them |
+//! | [`ask`], [`answer`] | what callers send, and what they get |
 //! | [`overview`] | the configuration as clients may see it |
 //! | [`bucket`](mod@bucket) | which of ten thousand a user falls into |
 
 pub mod activate;
+pub mod answer;
+pub mod ask;
 mod bucket;
 mod condition;
 pub mod decide;

@@ -185,6 +185,11 @@ impl Project {
         self.flags.iter().map(|flag| &*flag.key)
     }
 
+    /// Keys of all experiments, in the datafile's order.
+    pub fn experiment_keys(&self) -> impl Iterator<Item = &str> {
+        self.experiments.iter().map(|rule| &*rule.key)
+    }
+
     /// Whether there is a flag of this key.
     pub fn has_flag(&self, key: &str) -> bool {
         self.flag_keys.contains_key(key)

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use filters::flags::Compat;
 use filters::providers::{Family, Quirks};
 use http::{HeaderName, HeaderValue};
 
@@ -31,8 +32,66 @@ pub struct Config {
     pub providers: Vec<Provider>,
     /// Providers that are configured but off, by name, with the reason.
     pub off_providers: Vec<(String, String)>,
+    /// The decision endpoints; none: they are off.
+    pub decisions: Option<Decisions>,
     /// What is logged.
     pub log: Log,
+}
+
+/// The decision endpoints.
+pub struct Decisions {
+    /// Headers that carry the SDK key.
+    pub sdk_key_headers: Vec<HeaderName>,
+    /// Whose behaviour is shown.
+    pub compat: Compat,
+    /// Projects from files, by SDK key.
+    pub projects: Vec<(Box<str>, Datafile)>,
+    /// How often datafiles are looked at.
+    pub poll_interval: Duration,
+    /// The most bytes of a datafile.
+    pub datafile_max_bytes: u64,
+    /// Where events go; none: nowhere.
+    pub event_url: Option<String>,
+    /// The most events of one dispatch.
+    pub event_batch: usize,
+    /// After how long fewer are sent.
+    pub event_flush: Duration,
+    /// The most events that wait.
+    pub event_queue: usize,
+    /// The most operations of a batch.
+    pub batch_max_operations: usize,
+    /// The most of them at once.
+    pub batch_concurrency: usize,
+    /// Whether overrides may be set.
+    pub overrides: bool,
+    /// Whether user profiles are kept, in memory.
+    pub keeps_profiles: bool,
+    /// How long a token is good, in seconds.
+    pub token_ttl_s: u64,
+    /// Keys of tokens; the first signs.
+    pub token_keys: Vec<SecretBytes>,
+    /// Who may ask for tokens.
+    pub clients: Vec<Client>,
+}
+
+/// Where a project's datafile is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Datafile {
+    /// The built-in one.
+    Sandbox,
+    /// A file, watched.
+    File(PathBuf),
+}
+
+/// Who may ask for tokens.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// The client's id.
+    pub id: Box<str>,
+    /// The hash of its secret.
+    pub secret_hash: Box<str>,
+    /// What its tokens are good for.
+    pub sdk_keys: Vec<String>,
 }
 
 /// The public listener.

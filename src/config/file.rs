@@ -49,7 +49,6 @@ pub(super) struct File {
     #[schemars(extend("x-names" = "name"))]
     pub providers: BTreeMap<String, Provider>,
     /// The decision agent; without this section it is off.
-    #[schemars(extend("x-not-in-force" = true))]
     pub decisions: Option<Decisions>,
     /// The graph service behind its limits; without this section it is off.
     #[schemars(extend("x-not-in-force" = true))]

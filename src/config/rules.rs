@@ -36,7 +36,7 @@ impl Rules<'_> {
     pub(super) fn apply(&mut self, file: &File) -> Config {
         self.not_in_force();
         self.plans(file);
-        decisions::check(self, file);
+        let decisions = decisions::check(self, file);
         graph::check(self, file);
         let (providers, off_providers) = providers::check(self, file);
         Config {
@@ -49,6 +49,7 @@ impl Rules<'_> {
             models: self.models(&file.models),
             providers,
             off_providers,
+            decisions,
             log: log(&file.log),
         }
     }

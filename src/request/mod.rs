@@ -15,16 +15,18 @@ pub mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use filters::fault::Fault;
+use filters::fault::{Fault, Kind};
 use pingora::Result;
+use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 
 use self::context::Context;
 use self::held::Held;
+use crate::endpoints::flags::{self, Call};
 use crate::endpoints::{health, models};
 use crate::house::House;
 use crate::reply::{self, Answer};
-use crate::routes::{self, Answers};
+use crate::routes::{self, Answers, Row};
 
 /// How long an idle client connection is kept.
 pub const KEEPALIVE: Duration = Duration::from_secs(75);
@@ -50,7 +52,12 @@ pub async fn run(house: &Arc<House>, session: &mut Session, ctx: &mut Context) -
         Ok(Some(answer)) => answer,
         Ok(None) => return Ok(false),
         Err(fault) => {
-            let answer = Answer::from(&fault);
+            let is_of_flags = ctx.row.is_some_and(|row| row.answers.is_of_flags());
+            let answer = if is_of_flags {
+                Answer::plain(&fault)
+            } else {
+                Answer::from(&fault)
+            };
             if !session.is_body_done() {
                 // What is left of the body is not worth reading.
                 session.set_keepalive(None);
@@ -95,6 +102,44 @@ async fn go(
             hold(session, ctx, is_stream);
             Ok(None)
         }
+        Answers::Flags(_) | Answers::Batch | Answers::Token => {
+            let (decisions, batch) = house.settings.flags_body_bytes;
+            let is_batch = matches!(row.answers, Answers::Batch);
+            let body = read::any(session, if is_batch { batch } else { decisions }).await?;
+            ctx.request_bytes = body.len();
+            decide(house, session.req_header(), row, &body)
+                .await
+                .map(Some)
+        }
+    }
+}
+
+/// Answers a call of the decision endpoints in-process.
+async fn decide(
+    house: &Arc<House>,
+    head: &RequestHeader,
+    row: &Row,
+    body: &[u8],
+) -> Result<Answer, Fault> {
+    let Some(flags) = &house.flags else {
+        return Err(Fault::new(Kind::NotFound, "there is nothing at this path"));
+    };
+    let call = Call {
+        headers: &head.headers,
+        path: head.uri.path(),
+        query: head.uri.query().unwrap_or_default(),
+        body,
+        now_ms: u64::try_from(house.unix_ms()).unwrap_or_default(),
+    };
+    match row.answers {
+        Answers::Flags(endpoint) => flags::answer(flags, endpoint, &call),
+        Answers::Batch => flags::batch::run(flags, &call).await,
+        // A password hash takes its time: the worker's other requests move on meanwhile.
+        Answers::Token => tokio::task::block_in_place(|| flags::token::answer(flags, &call)),
+        Answers::Health | Answers::Models | Answers::Chat => Err(Fault::new(
+            Kind::Internal,
+            "this endpoint is answered elsewhere",
+        )),
     }
 }
 

@@ -20,8 +20,15 @@ const BYTES_PER_S: usize = 64 << 10;
 ///
 /// Errors: 415 for another media type or an encoding, 413 over the cap, 408 too slow, 400 broken off.
 pub async fn json(session: &mut Session, cap: usize) -> Result<Bytes, Fault> {
+    media_type(&session.req_header().headers)?;
+    any(session, cap).await
+}
+
+/// A body of any media type; none where there is none.
+///
+/// Errors: 413 over the cap, 408 too slow, 400 broken off.
+pub async fn any(session: &mut Session, cap: usize) -> Result<Bytes, Fault> {
     let head = session.req_header();
-    media_type(&head.headers)?;
     let length = length(&head.headers)?;
     if length.is_some_and(|length| length > cap) {
         return Err(too_large(cap));

@@ -15,16 +15,28 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod activate;
 mod bad_input;
+mod batch;
 mod chat_completions;
 mod clients;
+mod config;
 mod connections;
+mod datafile;
+mod decide;
 mod fallback;
 mod health;
 mod keys;
+mod lookup;
 mod models;
+mod ofrep_flag;
+mod ofrep_flags;
+mod overrides;
 mod process;
 mod routing;
 mod sandbox;
+mod save;
 mod streams;
 mod support_selftest;
+mod token;
+mod track;

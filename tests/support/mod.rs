@@ -17,6 +17,7 @@
 pub mod ask;
 pub mod boot;
 pub mod client;
+pub mod flags;
 pub mod script;
 pub mod sdk;
 pub mod sse;

@@ -64,6 +64,7 @@ const ORGANS: &[&str] = &[
     "console",
     "counters",
     "events",
+    "flags",
     "ledger",
     "log",
     "metrics",

@@ -2,20 +2,24 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use http::HeaderName;
 
 use super::Rules;
-use crate::config::file::decisions::{Client, Decisions, SegmentsCache, UserProfiles};
+use crate::config::checked::{self, Datafile};
+use crate::config::file::decisions::{Client, Compat, Decisions, SegmentsCache, UserProfiles};
 use crate::config::file::{File, SecretRef};
-use crate::config::secret;
+use crate::config::secret::{self, SecretBytes};
 
 /// Checks the section, where there is one.
-pub(super) fn check(rules: &mut Rules<'_>, file: &File) {
-    let Some(decisions) = &file.decisions else {
-        return;
-    };
+pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::Decisions> {
+    let decisions = file.decisions.as_ref()?;
     projects(rules, decisions);
     clients(rules, decisions);
-    token_keys(rules, decisions);
+    let token_keys = token_keys(rules, decisions);
     shared(rules, decisions, file);
     for (index, webhook) in decisions.webhooks.iter().enumerate() {
         let key = format!("decisions.webhooks[{index}].secret");
@@ -25,6 +29,53 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) {
             webhook.secret.as_ref(),
             "its announcements are refused",
         );
+    }
+    Some(as_used(decisions, token_keys))
+}
+
+fn as_used(decisions: &Decisions, token_keys: Vec<SecretBytes>) -> checked::Decisions {
+    let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    let headers = decisions.sdk_key_headers.iter();
+    checked::Decisions {
+        sdk_key_headers: headers
+            .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
+            .collect(),
+        compat: match decisions.compat {
+            Compat::Document => filters::flags::Compat::Document,
+            Compat::Agent => filters::flags::Compat::Agent,
+        },
+        projects: decisions
+            .projects
+            .iter()
+            .map(|project| {
+                let datafile = match project.datafile.as_str() {
+                    "sandbox" => Datafile::Sandbox,
+                    path => Datafile::File(path.into()),
+                };
+                (project.sdk_key.as_str().into(), datafile)
+            })
+            .collect(),
+        poll_interval: Duration::from_secs(decisions.poll_interval_s),
+        datafile_max_bytes: decisions.datafile_max_bytes,
+        event_url: Some(decisions.event_url.clone()).filter(|url| !url.is_empty()),
+        event_batch: count(decisions.event_batch),
+        event_flush: Duration::from_secs(decisions.event_flush_interval_s),
+        event_queue: count(decisions.event_queue),
+        batch_max_operations: count(decisions.batch_max_operations),
+        batch_concurrency: count(decisions.batch_concurrency),
+        overrides: decisions.overrides,
+        keeps_profiles: decisions.user_profiles != UserProfiles::None,
+        token_ttl_s: decisions.token_ttl_s,
+        token_keys,
+        clients: decisions.clients.iter().map(client).collect(),
+    }
+}
+
+fn client(written: &Client) -> checked::Client {
+    checked::Client {
+        id: written.id.as_str().into(),
+        secret_hash: written.secret_hash.as_str().into(),
+        sdk_keys: written.sdk_keys.clone(),
     }
 }
 
@@ -66,7 +117,9 @@ fn looks_hashed(client: &Client) -> bool {
     hash.starts_with("$argon2id$") || (hash.len() == 80 && hash.bytes().all(is_base64))
 }
 
-fn token_keys(rules: &mut Rules<'_>, decisions: &Decisions) {
+/// Keys as bytes; what is no base64 is refused.
+fn token_keys(rules: &mut Rules<'_>, decisions: &Decisions) -> Vec<SecretBytes> {
+    let mut keys = Vec::new();
     let has_clients = !decisions.clients.is_empty();
     if has_clients && decisions.token_keys.is_empty() {
         let message = "is missing: clients are configured, and their tokens must be signed";
@@ -75,12 +128,19 @@ fn token_keys(rules: &mut Rules<'_>, decisions: &Decisions) {
     }
     for (index, reference) in decisions.token_keys.iter().enumerate() {
         let key = format!("decisions.token_keys[{index}]");
-        if has_clients {
-            rules.secret(&key, Some(reference));
-        } else {
+        if !has_clients {
             optional(rules, &key, Some(reference), "no client needs it");
+            continue;
+        }
+        let Some(found) = rules.secret(&key, Some(reference)) else {
+            continue;
+        };
+        match BASE64.decode(found.expose().trim()) {
+            Ok(bytes) if !bytes.is_empty() => keys.push(SecretBytes::new(bytes)),
+            _ => rules.refuse(&key, "is no base64", "write 32 random bytes in base64"),
         }
     }
+    keys
 }
 
 fn shared(rules: &mut Rules<'_>, decisions: &Decisions, file: &File) {

@@ -90,7 +90,7 @@ daily_pct = 20
 
 #[test]
 fn a_file_of_all_sections_is_accepted() {
-    let loaded = good_with(WHOLE, &[("WEIRGATE_TOKEN_KEY", "k")]);
+    let loaded = good_with(WHOLE, &[("WEIRGATE_TOKEN_KEY", "a2V5")]);
     assert_eq!(
         loaded.config.routing.auto,
         ["claude-sonnet-4-6", "gpt-5-mini"]
@@ -100,7 +100,7 @@ fn a_file_of_all_sections_is_accepted() {
 
 #[test]
 fn sections_of_features_to_come_are_warned_of() {
-    let loaded = good_with(WHOLE, &[("WEIRGATE_TOKEN_KEY", "k")]);
+    let loaded = good_with(WHOLE, &[("WEIRGATE_TOKEN_KEY", "a2V5")]);
     let idle: Vec<_> = warned(&loaded)
         .into_iter()
         .filter(|(_, text)| *text == "not in force yet")
@@ -109,7 +109,7 @@ fn sections_of_features_to_come_are_warned_of() {
     for section in [
         "cache",
         "shared",
-        "decisions",
+        "decisions.odp",
         "graph",
         "plans",
         "server.upgrade_socket",

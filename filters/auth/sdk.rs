@@ -1,0 +1,245 @@
+//! Who asks for decisions: an SDK key, a token, or both. Source: decision-agent 5, decisions 20, 21.
+
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, HeaderName};
+
+use super::token::Tokens;
+use crate::fault::{Fault, Kind};
+
+/// The longest SDK key.
+const KEY_BYTES: usize = 128;
+
+/// How SDK keys and tokens are asked for.
+pub struct SdkRules {
+    /// Headers that carry the SDK key.
+    pub headers: Vec<HeaderName>,
+    /// Our tokens, where clients are configured.
+    pub tokens: Option<Tokens>,
+    /// The agent of old: with clients both are needed, and every failure is 401.
+    pub is_agent: bool,
+}
+
+/// The SDK key whose project is asked, with its access token behind a colon where it came with one.
+///
+/// Errors: 400 for keys that differ or are malformed, 401 for no credentials or a bad token, 403 for a key that the
+/// token does not name.
+pub fn sdk_key(headers: &HeaderMap, rules: &SdkRules, now_s: u64) -> Result<Box<str>, Fault> {
+    let key = presented(headers, rules)?;
+    let token = bearer(headers);
+    let Some(tokens) = &rules.tokens else {
+        return match (key, token) {
+            (Some(key), _) => Ok(key.into()),
+            (None, Some(_)) if !rules.is_agent => Err(unauthenticated("no tokens are issued here")),
+            (None, _) => Err(missing(rules)),
+        };
+    };
+    match (key, token) {
+        (Some(key), None) if !rules.is_agent => Ok(key.into()),
+        (None, None) | (None, Some(_)) if rules.is_agent => Err(missing(rules)),
+        (None, None) => Err(missing(rules)),
+        (Some(_), None) => Err(unauthenticated("empty token")),
+        (key, Some(token)) => {
+            let granted = tokens.verify(token, now_s);
+            let granted = granted.map_err(|error| unauthenticated(error.message()))?;
+            match key {
+                Some(key) if granted.iter().any(|one| one == key) => Ok(key.into()),
+                Some(_) => Err(refused(rules)),
+                None => only(granted, rules),
+            }
+        }
+    }
+}
+
+/// The one key of a token that came without a key header.
+fn only(granted: Vec<String>, rules: &SdkRules) -> Result<Box<str>, Fault> {
+    let mut granted = granted.into_iter();
+    match (granted.next(), granted.next()) {
+        (Some(key), None) => Ok(key.into()),
+        (None, _) => Err(refused(rules)),
+        (Some(_), Some(_)) => {
+            let message = format!(
+                "the token is good for several SDK keys: name one in the header {}",
+                name(rules)
+            );
+            Err(Fault::new(Kind::Invalid, message))
+        }
+    }
+}
+
+fn presented<'h>(headers: &'h HeaderMap, rules: &SdkRules) -> Result<Option<&'h str>, Fault> {
+    let mut found: Option<&str> = None;
+    let all = rules.headers.iter().flat_map(|name| headers.get_all(name));
+    for value in all {
+        let value = value.to_str().map_err(|_| malformed())?.trim();
+        if found.is_some_and(|other| other != value) {
+            return Err(Fault::new(
+                Kind::Invalid,
+                "the headers name different SDK keys",
+            ));
+        }
+        found = Some(value);
+    }
+    let Some(key) = found.filter(|key| !key.is_empty()) else {
+        return Ok(None);
+    };
+    let mut parts = key.splitn(2, ':');
+    let is_good = |part: &str| {
+        let is_of_a_key = |b: u8| b.is_ascii_alphanumeric() || b"+/=_-".contains(&b);
+        (1..=KEY_BYTES).contains(&part.len()) && part.bytes().all(is_of_a_key)
+    };
+    if parts.all(is_good) {
+        Ok(Some(key))
+    } else {
+        Err(malformed())
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    const SCHEME: &str = "bearer ";
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
+    let scheme = value.get(..SCHEME.len())?;
+    scheme
+        .eq_ignore_ascii_case(SCHEME)
+        .then(|| value.get(SCHEME.len()..))
+        .flatten()
+        .map(str::trim)
+}
+
+fn name(rules: &SdkRules) -> String {
+    let name = rules.headers.first().map_or("", HeaderName::as_str);
+    if rules.is_agent {
+        return "X-Optimizely-SDK-Key".to_owned();
+    }
+    name.to_owned()
+}
+
+fn missing(rules: &SdkRules) -> Fault {
+    if rules.is_agent {
+        let message = format!("missing required {} header", name(rules));
+        return Fault::new(Kind::Invalid, message);
+    }
+    unauthenticated(format!(
+        "an SDK key or a token is required: send the header {} or `Authorization: Bearer <token>`",
+        name(rules)
+    ))
+}
+
+fn refused(rules: &SdkRules) -> Fault {
+    let message = "the SDK key is not among those of the token";
+    if rules.is_agent {
+        return unauthenticated(message);
+    }
+    Fault::new(Kind::Forbidden, message)
+}
+
+fn malformed() -> Fault {
+    Fault::new(Kind::Invalid, "sdkKey failed validation")
+}
+
+fn unauthenticated(message: impl Into<std::borrow::Cow<'static, str>>) -> Fault {
+    Fault::new(Kind::Unauthenticated, message)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn rules(is_agent: bool, has_tokens: bool) -> SdkRules {
+        SdkRules {
+            headers: ["x-platform-sdk-key", "x-optimizely-sdk-key"]
+                .map(HeaderName::from_static)
+                .into(),
+            tokens: has_tokens.then(|| Tokens::new(&[b"key".to_vec()], 60).unwrap()),
+            is_agent,
+        }
+    }
+
+    fn asked(rules: &SdkRules, given: &[(&'static str, &str)]) -> Result<String, u16> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in given {
+            headers.append(*name, value.parse().unwrap());
+        }
+        sdk_key(&headers, rules, 0)
+            .map(|key| key.into())
+            .map_err(|fault| fault.status())
+    }
+
+    fn token(rules: &SdkRules, keys: &[&str]) -> String {
+        let keys: Vec<String> = keys.iter().map(|&key| key.to_owned()).collect();
+        let issued = rules.tokens.as_ref().unwrap().issue(&keys, 0).unwrap();
+        format!("Bearer {}", issued.0)
+    }
+
+    #[test]
+    fn a_key_or_a_token_suffices_in_document_mode() {
+        let rules = rules(false, true);
+        let (one, two) = (token(&rules, &["a"]), token(&rules, &["a", "b"]));
+        for (given, expected) in [
+            (vec![("x-platform-sdk-key", "a")], Ok("a")),
+            (vec![("x-optimizely-sdk-key", "a:t")], Ok("a:t")),
+            (vec![("authorization", &*one)], Ok("a")),
+            (vec![("authorization", &*two)], Err(400)),
+            (
+                vec![("authorization", &*two), ("x-platform-sdk-key", "b")],
+                Ok("b"),
+            ),
+            (
+                vec![("authorization", &*two), ("x-platform-sdk-key", "c")],
+                Err(403),
+            ),
+            (
+                vec![("authorization", "Bearer x"), ("x-platform-sdk-key", "b")],
+                Err(401),
+            ),
+            (vec![], Err(401)),
+        ] {
+            assert_eq!(
+                asked(&rules, &given),
+                expected.map(str::to_owned),
+                "{given:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_agent_of_old_wants_both_and_says_401() {
+        let rules = rules(true, true);
+        let one = token(&rules, &["a"]);
+        for (given, expected) in [
+            (vec![("x-platform-sdk-key", "a")], Err(401)),
+            (vec![("authorization", &*one)], Err(400)),
+            (
+                vec![("authorization", &*one), ("x-platform-sdk-key", "b")],
+                Err(401),
+            ),
+            (
+                vec![("authorization", &*one), ("x-platform-sdk-key", "a")],
+                Ok("a"),
+            ),
+        ] {
+            assert_eq!(
+                asked(&rules, &given),
+                expected.map(str::to_owned),
+                "{given:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_that_differ_or_are_malformed_are_refused() {
+        let rules = rules(false, false);
+        for given in [
+            vec![("x-platform-sdk-key", "a"), ("x-optimizely-sdk-key", "b")],
+            vec![("x-platform-sdk-key", "a b")],
+            vec![("x-platform-sdk-key", "a/../b?")],
+            vec![("x-platform-sdk-key", "a:")],
+        ] {
+            assert_eq!(asked(&rules, &given), Err(400), "{given:?}");
+        }
+        assert_eq!(
+            asked(&rules, &[("x-platform-sdk-key", &"a".repeat(129))]),
+            Err(400)
+        );
+    }
+}

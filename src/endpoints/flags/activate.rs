@@ -1,0 +1,148 @@
+//! `POST /v1/activate`: features and experiments by key or by type.
+
+use std::collections::HashMap;
+
+use filters::fault::{Fault, Kind};
+use filters::flags::activate::{self, Activated};
+use filters::flags::inputs::Inputs;
+use filters::flags::{Compat, Options, answer as written};
+
+use super::Asked;
+use crate::reply::Answer;
+
+/// A list, in the order of the query; by type in the datafile's.
+pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
+    let user = asked.body()?.user()?;
+    let wanted = wanted(asked)?;
+    let overrides = asked.flags.overrides.as_ref();
+    let overrides = overrides
+        .map(|all| all.of(&asked.sdk_key, &user.id))
+        .unwrap_or_default();
+    let profile = asked
+        .flags
+        .profiles
+        .as_ref()
+        .map(|all| all.of(&asked.sdk_key, &user.id));
+    let none = HashMap::new();
+    let inputs = Inputs {
+        user_id: &user.id,
+        attributes: &user.attributes,
+        segments: &[],
+        forced: &[],
+        overrides: &overrides,
+        profile: profile.as_ref(),
+        predictions: &none,
+        options: Options::default(),
+    };
+    let items: Vec<Activated<'_>> = wanted
+        .iter()
+        .map(|(kind, key)| activated(asked, *kind, key, &inputs))
+        .collect();
+    if !asked.call.is_true("disableTracking") {
+        asked.tell(
+            &user,
+            items.iter().filter_map(|item| item.impression.as_ref()),
+        );
+    }
+    if let Some(profiles) = asked.flags.profiles.as_ref() {
+        let found: Vec<(&str, &str)> = items.iter().filter_map(|item| item.remembers).collect();
+        profiles.remember(&asked.sdk_key, &user.id, &found);
+    }
+    Ok(Answer::json(listed(asked, &items, &user.id)))
+}
+
+/// What the user gets of one feature or experiment.
+fn activated<'a>(
+    asked: &'a Asked<'_>,
+    kind: Kindred,
+    key: &str,
+    inputs: &Inputs<'_>,
+) -> Activated<'a> {
+    let project = &asked.loaded.project;
+    let activate = |inputs: &Inputs<'_>| match kind {
+        Kindred::Feature => activate::feature(project, key, inputs),
+        Kindred::Experiment => activate::experiment(project, key, inputs),
+    };
+    let item = activate(inputs);
+    let Some(experiment) = item.wants else {
+        return item;
+    };
+    let predictions = super::no_prediction(experiment);
+    activate(&Inputs {
+        predictions: &predictions,
+        ..*inputs
+    })
+}
+
+/// The items that the query wants to see, as a JSON list.
+fn listed(asked: &Asked<'_>, items: &[Activated<'_>], user_id: &str) -> Vec<u8> {
+    let only = asked.call.values("enabled").pop();
+    let is_listed = |item: &&Activated<'_>| match only.as_deref() {
+        Some("true") => item.is_enabled,
+        Some("false") if asked.compat() == Compat::Agent => !item.is_enabled,
+        _ => true,
+    };
+    let mut out = b"[".to_vec();
+    for (at, item) in items.iter().filter(is_listed).enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        written::write_activated(item, user_id, asked.compat(), &mut out);
+    }
+    out.push(b']');
+    out
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kindred {
+    Feature,
+    Experiment,
+}
+
+/// What is asked for, each once; a key of both kinds is the feature's. Source: decision-agent 4, rule 2.
+fn wanted(asked: &Asked<'_>) -> Result<Vec<(Kindred, String)>, Fault> {
+    let project = &asked.loaded.project;
+    let features = asked.call.values("featureKey").into_iter();
+    let experiments = asked.call.values("experimentKey").into_iter();
+    let mut found: Vec<(Kindred, String)> = Vec::new();
+    let mut add = |kind: Kindred, key: String| {
+        if !found.iter().any(|(_, known)| *known == key) {
+            found.push((kind, key));
+        }
+    };
+    features.for_each(|key| add(Kindred::Feature, key));
+    experiments.for_each(|key| add(Kindred::Experiment, key));
+    let kinds = kinds(asked)?;
+    let is_agent = asked.compat() == Compat::Agent;
+    if found.is_empty() || is_agent {
+        for kind in kinds {
+            let mut keys: Vec<&str> = match kind {
+                Kindred::Feature => project.flag_keys().collect(),
+                Kindred::Experiment => project.experiment_keys().collect(),
+            };
+            for key in keys.drain(..) {
+                if !found.iter().any(|(_, known)| known == key) {
+                    found.push((kind, key.to_owned()));
+                }
+            }
+        }
+    } else if !kinds.is_empty() {
+        found.retain(|(kind, _)| kinds.contains(kind));
+    }
+    Ok(found)
+}
+
+fn kinds(asked: &Asked<'_>) -> Result<Vec<Kindred>, Fault> {
+    let types = asked.call.values("type");
+    types
+        .iter()
+        .map(|word| match word.as_str() {
+            "feature" => Ok(Kindred::Feature),
+            "experiment" => Ok(Kindred::Experiment),
+            _ => {
+                let message = format!("type \"{word}\" not supported");
+                Err(Fault::new(Kind::Invalid, message).with_param("type"))
+            }
+        })
+        .collect()
+}

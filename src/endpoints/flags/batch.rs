@@ -1,0 +1,199 @@
+//! `POST /v1/batch`: several calls in one, answered in the request's order. Source: decision-agent 2.4, 4 rule 5.
+
+use filters::fault::{Fault, Kind};
+use filters::flags::Compat;
+use filters::json::{Object, write_number};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{Call, answer};
+use crate::flags::Flags;
+use crate::reply::Answer;
+use crate::routes::{self, Answers};
+
+#[derive(Deserialize)]
+struct Batch {
+    #[serde(default)]
+    operations: Option<Vec<Operation>>,
+}
+
+/// One operation; it inherits nothing from the batch.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Operation {
+    method: String,
+    url: String,
+    #[serde(rename = "operationID")]
+    operation_id: String,
+    body: Value,
+    parameters: Option<Map<String, Value>>,
+    params: Option<Map<String, Value>>,
+    headers: Option<Map<String, Value>>,
+}
+
+impl Default for Operation {
+    fn default() -> Self {
+        Self {
+            method: String::new(),
+            url: String::new(),
+            operation_id: String::new(),
+            body: Value::Null,
+            parameters: None,
+            params: None,
+            headers: None,
+        }
+    }
+}
+
+/// Answers a batch.
+///
+/// Errors: 400 for what is no batch, 422 for too many operations; in document mode 401 and 403 for the call itself.
+pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
+    if flags.compat == Compat::Document {
+        filters::auth::sdk::sdk_key(call.headers, &flags.credentials, call.now_ms / 1000)?;
+    }
+    let batch: Batch = serde_json::from_slice(call.body).map_err(|error| {
+        let message = match flags.compat {
+            Compat::Agent => "cannot decode the operation body".to_owned(),
+            Compat::Document => format!("cannot decode the operation body: {error}"),
+        };
+        Fault::new(Kind::Invalid, message)
+    })?;
+    let operations = batch.operations.unwrap_or_default();
+    let (most, at_once) = flags.batch;
+    if operations.len() > most {
+        let message = format!("too many operations, exceeding {most} operations");
+        return Err(Fault::new(Kind::TooMany, message));
+    }
+    let started = now();
+    let mut items = Vec::new();
+    let mut errors = 0;
+    for (at, operation) in operations.iter().enumerate() {
+        // Each takes microseconds; others on this worker are served in between.
+        if at > 0 && at % at_once == 0 {
+            tokio::task::yield_now().await;
+        }
+        let (item, is_error) = item(flags, operation, call.now_ms);
+        errors += u64::from(is_error);
+        items.push(item);
+    }
+    let mut out = Vec::new();
+    let mut body = Object::open(&mut out);
+    body.text("startedAt", &started);
+    body.text("endedAt", &now());
+    body.number("errorCount", errors);
+    body.array("response", items, |item, out| out.extend_from_slice(&item));
+    body.close();
+    Ok(Answer::json(out))
+}
+
+/// The item of an operation, and whether it failed.
+fn item(flags: &Flags, operation: &Operation, now_ms: u64) -> (Vec<u8>, bool) {
+    let started = now();
+    let answered = match call(flags, operation, now_ms) {
+        Ok(answer) => answer,
+        Err(fault) => Answer::plain(&fault),
+    };
+    let is_error = answered.status != 200;
+    let status = match flags.compat {
+        Compat::Document if is_error => 400,
+        _ => answered.status,
+    };
+    let mut out = Vec::new();
+    let mut item = Object::open(&mut out);
+    item.value("status", |out| write_number(u64::from(status), out));
+    item.text("requestID", &super::new_uuid());
+    item.text("operationID", &operation.operation_id);
+    item.text("method", &operation.method);
+    item.text("url", &operation.url);
+    match std::str::from_utf8(&answered.body) {
+        Ok(body) if !body.is_empty() => item.raw("body", body),
+        _ if flags.compat == Compat::Document => item.raw("body", "{}"),
+        _ => item.raw("body", "null"),
+    }
+    item.text("startedAt", &started);
+    item.text("endedAt", &now());
+    item.close();
+    (out, is_error)
+}
+
+/// Runs the call that an operation names; only decision endpoints can be, and no batch.
+fn call(flags: &Flags, operation: &Operation, now_ms: u64) -> Result<Answer, Fault> {
+    let method = match operation.method.as_str() {
+        "" | "GET" => Method::GET,
+        "POST" => Method::POST,
+        other => {
+            let message = format!("`method` is {other:?}; GET and POST are accepted");
+            return Err(Fault::new(Kind::Invalid, message).with_param("method"));
+        }
+    };
+    let (path, in_url) = operation
+        .url
+        .split_once('?')
+        .unwrap_or((&operation.url, ""));
+    let Answers::Flags(endpoint) = routes::find(&method, path)?.answers else {
+        let message = "`url` names no decision endpoint";
+        return Err(Fault::new(Kind::Invalid, message).with_param("url"));
+    };
+    let query = query(operation, in_url)?;
+    let headers = headers(operation)?;
+    let body = match &operation.body {
+        Value::Null => Vec::new(),
+        body => body.to_string().into_bytes(),
+    };
+    let call = Call {
+        headers: &headers,
+        path,
+        query: &query,
+        body: &body,
+        now_ms,
+    };
+    answer(flags, endpoint, &call)
+}
+
+fn query(operation: &Operation, in_url: &str) -> Result<String, Fault> {
+    let mut query = form_urlencoded::Serializer::new(in_url.to_owned());
+    let named = operation
+        .parameters
+        .iter()
+        .chain(&operation.params)
+        .flatten();
+    for (name, value) in named {
+        let values = match value {
+            Value::Array(values) => values.as_slice(),
+            value => std::slice::from_ref(value),
+        };
+        for value in values {
+            match value {
+                Value::String(text) => query.append_pair(name, text),
+                Value::Bool(_) | Value::Number(_) => query.append_pair(name, &value.to_string()),
+                _ => {
+                    let message =
+                        format!("`parameters.{name}` is neither a text nor a list of texts");
+                    return Err(Fault::new(Kind::Invalid, message).with_param("parameters"));
+                }
+            };
+        }
+    }
+    Ok(query.finish())
+}
+
+/// Headers of the operation; a body that came as JSON is JSON.
+fn headers(operation: &Operation) -> Result<HeaderMap, Fault> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in operation.headers.iter().flatten() {
+        let bad = || {
+            let message = format!("the header {name:?} cannot be sent");
+            Fault::new(Kind::Invalid, message).with_param("headers")
+        };
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        let value = value.as_str().ok_or_else(bad)?;
+        headers.append(header, HeaderValue::from_str(value).map_err(|_| bad())?);
+    }
+    Ok(headers)
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}

@@ -1,0 +1,148 @@
+//! The remote evaluation protocol of OpenFeature, on the same engine. Source: decisions 24.
+
+use bytes::Bytes;
+use filters::flags::Compat;
+use filters::flags::ask::{Decide, User};
+use filters::flags::decide::{Decided, Source};
+use filters::flags::encode;
+use filters::json::Object;
+use http::{HeaderValue, header};
+use serde_json::{Map, Value};
+
+use super::Asked;
+use super::decide::Decider;
+use crate::reply::Answer;
+
+/// What an evaluation is asked with.
+struct Context {
+    ask: Decide,
+    /// Which variable is the value; none: whether the flag is on.
+    variable: Option<String>,
+}
+
+/// One flag.
+pub(super) fn flag(asked: &Asked<'_>) -> Answer {
+    let last = asked.call.path.rsplit('/').next().unwrap_or_default();
+    let pairs = form_urlencoded::parse(last.as_bytes()).next();
+    // A `+` in a path is itself; only escapes are undone.
+    let key = match pairs {
+        Some((key, _)) if !last.contains('+') => key.into_owned(),
+        _ => last.to_owned(),
+    };
+    let context = match context(asked) {
+        Ok(context) => context,
+        Err(code) => return refused(400, Some(&key), code),
+    };
+    if !asked.loaded.project.has_flag(&key) {
+        return refused(404, Some(&key), "FLAG_NOT_FOUND");
+    }
+    let decider = Decider::new(asked, &context.ask);
+    let decided = decider.decide(&key);
+    decider.finish(std::slice::from_ref(&decided));
+    let mut out = Vec::new();
+    write(&decided, &context, &mut out);
+    Answer::json(out)
+}
+
+/// All flags, in the datafile's order; impressions are for single flags alone.
+pub(super) fn flags(asked: &Asked<'_>) -> Answer {
+    let context = match context(asked) {
+        Ok(context) => context,
+        Err(code) => return refused(400, None, code),
+    };
+    let decider = Decider::new(asked, &context.ask);
+    let mut out = Vec::new();
+    let mut body = Object::open(&mut out);
+    body.array("flags", asked.loaded.project.flag_keys(), |key, out| {
+        write(&decider.decide(key), &context, out);
+    });
+    body.close();
+    let tag = format!("\"{:016x}\"", fold(&out));
+    let known = asked.call.headers.get(header::IF_NONE_MATCH);
+    let is_known = known.is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let mut answer = Answer::json(out);
+    if is_known {
+        answer.status = 304;
+        answer.body = Bytes::new();
+    }
+    answer
+        .headers
+        .extend(HeaderValue::from_str(&tag).map(|tag| (header::ETAG, tag)));
+    answer
+}
+
+/// A number that changes with the body: FNV-1a of 64 bits.
+fn fold(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// `{"context": {"targetingKey": …, …}}`. Errors: the protocol's word for what is wrong.
+fn context(asked: &Asked<'_>) -> Result<Context, &'static str> {
+    let body: Map<String, Value> =
+        serde_json::from_slice(asked.call.body).map_err(|_| "PARSE_ERROR")?;
+    let mut attributes = match body.get("context") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(context)) => context.clone(),
+        Some(_) => return Err("INVALID_CONTEXT"),
+    };
+    let id = match attributes.shift_remove("targetingKey") {
+        Some(Value::String(id)) if !id.is_empty() => id,
+        None | Some(Value::Null | Value::String(_)) => return Err("TARGETING_KEY_MISSING"),
+        Some(_) => return Err("INVALID_CONTEXT"),
+    };
+    let variable = match attributes.shift_remove("variableKey") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(key)) => Some(key),
+        Some(_) => return Err("INVALID_CONTEXT"),
+    };
+    Ok(Context {
+        ask: Decide {
+            user: User { id, attributes },
+            ..Decide::default()
+        },
+        variable,
+    })
+}
+
+fn write(decided: &Decided<'_>, context: &Context, out: &mut Vec<u8>) {
+    let mut result = Object::open(out);
+    result.text("key", &decided.flag_key);
+    let variable = context.variable.as_deref();
+    let value =
+        variable.and_then(|wanted| decided.variables.iter().find(|(key, _)| *key == wanted));
+    match (variable, value) {
+        (None, _) => result.truth("value", decided.is_enabled),
+        (Some(_), Some((_, json))) => result.raw("value", json),
+        (Some(_), None) => result.raw("value", "null"),
+    }
+    let reason = match decided.source {
+        _ if !decided.is_enabled => "DISABLED",
+        Source::FeatureTest | Source::Experiment => "SPLIT",
+        Source::Rollout if decided.is_everyone_else || decided.rule_key.is_empty() => "DEFAULT",
+        Source::Rollout | Source::Holdout => "TARGETING_MATCH",
+    };
+    result.text("reason", reason);
+    if !decided.variation_key.is_empty() {
+        result.text("variant", decided.variation_key);
+    }
+    result.object("metadata", |metadata| {
+        metadata.value("ruleKey", |out| {
+            encode::write_text(decided.rule_key, Compat::Document, out);
+        });
+    });
+    result.close();
+}
+
+fn refused(status: u16, key: Option<&str>, code: &str) -> Answer {
+    let mut out = Vec::new();
+    let mut body = Object::open(&mut out);
+    body.some_text("key", key);
+    body.text("errorCode", code);
+    body.close();
+    Answer {
+        status,
+        ..Answer::json(out)
+    }
+}

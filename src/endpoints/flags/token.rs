@@ -1,0 +1,140 @@
+//! `POST /oauth/token`: a token for a client that knows its secret. Source: decision-agent 4 rule 6, facts E.
+
+use argon2::{Argon2, PasswordHash, PasswordVerifier};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use filters::fault::{Fault, Kind};
+use filters::json::Object;
+use http::header;
+use serde_json::{Map, Value};
+
+use super::Call;
+use crate::config::Client;
+use crate::flags::Flags;
+use crate::reply::Answer;
+
+/// What is asked.
+#[derive(Default)]
+struct Asked {
+    grant_type: String,
+    client_id: String,
+    client_secret: String,
+}
+
+/// A token, or why none. Cost: a slow hash on purpose; not for a worker.
+///
+/// Errors: 415 for a body that is neither a form nor JSON.
+pub fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
+    let asked = read(call)?;
+    let said = |status, error, description| Ok(refused(status, error, description));
+    if asked.grant_type.is_empty() {
+        return said(
+            400,
+            "invalid_request",
+            "grant_type missing from request body",
+        );
+    }
+    if asked.grant_type != "client_credentials" {
+        return said(400, "unsupported_grant_type", "");
+    }
+    for (name, value) in [
+        ("client_id", &asked.client_id),
+        ("client_secret", &asked.client_secret),
+    ] {
+        if value.is_empty() {
+            return said(
+                401,
+                "invalid_client",
+                &format!("{name} missing from request body"),
+            );
+        }
+    }
+    let known = flags
+        .clients
+        .iter()
+        .find(|client| *client.id == *asked.client_id);
+    let client = known.filter(|client| is_secret_of(client, &asked.client_secret));
+    let tokens = flags.credentials.tokens.as_ref();
+    let Some((client, tokens)) = client.zip(tokens) else {
+        return said(401, "invalid_client", "invalid client_id or client_secret");
+    };
+    let issued = tokens.issue(&client.sdk_keys, call.now_ms / 1000);
+    let (token, ttl_s) =
+        issued.ok_or_else(|| Fault::new(Kind::Internal, "the token could not be signed"))?;
+    let mut out = Vec::new();
+    let mut body = Object::open(&mut out);
+    body.text("access_token", &token);
+    body.text("token_type", "bearer");
+    body.number("expires_in", ttl_s);
+    body.close();
+    Ok(Answer::json(out))
+}
+
+fn refused(status: u16, error: &str, description: &str) -> Answer {
+    let mut out = Vec::new();
+    let mut body = Object::open(&mut out);
+    body.text("error", error);
+    body.some_text(
+        "error_description",
+        Some(description).filter(|text| !text.is_empty()),
+    );
+    body.close();
+    Answer {
+        status,
+        ..Answer::json(out)
+    }
+}
+
+/// A form, as the standard says, or JSON, as the specification does.
+fn read(call: &Call<'_>) -> Result<Asked, Fault> {
+    let value = call.headers.get(header::CONTENT_TYPE);
+    let essence = value.map_or(&b""[..], |value| value.as_bytes());
+    let essence = essence
+        .split(|&b| b == b';')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii();
+    let mut asked = Asked::default();
+    let mut take = |name: &str, value: &str| {
+        let member = match name {
+            "grant_type" => &mut asked.grant_type,
+            "client_id" => &mut asked.client_id,
+            "client_secret" => &mut asked.client_secret,
+            _ => return,
+        };
+        *member = value.to_owned();
+    };
+    if essence.eq_ignore_ascii_case(b"application/x-www-form-urlencoded") {
+        form_urlencoded::parse(call.body).for_each(|(name, value)| take(&name, &value));
+    } else if essence.eq_ignore_ascii_case(b"application/json") {
+        let members: Map<String, Value> = serde_json::from_slice(call.body).map_err(|error| {
+            Fault::new(
+                Kind::Invalid,
+                format!("the body is no JSON object: {error}"),
+            )
+        })?;
+        for (name, value) in &members {
+            take(name, value.as_str().unwrap_or_default());
+        }
+    } else {
+        return Err(Fault::new(
+            Kind::MediaType,
+            "`Content-Type` is neither application/json nor application/x-www-form-urlencoded",
+        ));
+    }
+    Ok(asked)
+}
+
+/// An argon2id hash of the secret's text, or the agent's bcrypt of its base64-decoded bytes.
+fn is_secret_of(client: &Client, secret: &str) -> bool {
+    if let Ok(hash) = PasswordHash::new(&client.secret_hash) {
+        let verified = Argon2::default().verify_password(secret.as_bytes(), &hash);
+        return verified.is_ok();
+    }
+    let decoded = |text: &str| BASE64.decode(text).ok();
+    let hash = decoded(&client.secret_hash).and_then(|hash| String::from_utf8(hash).ok());
+    let matches = decoded(secret)
+        .zip(hash)
+        .and_then(|(secret, hash)| bcrypt::verify(secret, &hash).ok());
+    matches.unwrap_or(false)
+}

@@ -1,0 +1,44 @@
+//! `POST /v1/track`: a conversion.
+
+use filters::fault::{Fault, Kind};
+use filters::flags::Compat;
+use filters::flags::event::{self, Head};
+use filters::json::Object;
+
+use super::Asked;
+use crate::reply::Answer;
+
+/// An empty object; what was wrong with the event, where something was. The agent of old repeats the request.
+pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
+    let body = asked.body()?;
+    let user = match asked.compat() {
+        Compat::Document => body.user()?,
+        Compat::Agent => body.some_user()?,
+    };
+    let tags = body.event_tags()?;
+    let key = asked
+        .call
+        .values("eventKey")
+        .into_iter()
+        .next()
+        .unwrap_or_default();
+    if key.is_empty() {
+        let message = "missing required path parameter: eventKey";
+        return Err(Fault::new(Kind::Invalid, message).with_param("eventKey"));
+    }
+    let project = &asked.loaded.project;
+    let uuid = super::new_uuid();
+    let visitor = event::conversion(project, &key, &tags, &asked.moment(&user, &uuid));
+    let mut out = Vec::new();
+    let mut answer = Object::open(&mut out);
+    if asked.compat() == Compat::Agent {
+        answer.text("userId", &user.id);
+        answer.text("eventKey", &key);
+    }
+    match visitor {
+        Some(visitor) => asked.flags.events.send(Head::of(project), visitor),
+        None => answer.text("error", &format!("event with key \"{key}\" not found")),
+    }
+    answer.close();
+    Ok(Answer::json(out))
+}

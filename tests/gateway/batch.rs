@@ -1,0 +1,75 @@
+//! `POST /v1/batch`.
+
+use serde_json::{Value, json};
+
+use crate::support::ask::Ask;
+use crate::support::client::ask;
+use crate::support::flags::{gateway, post, refused};
+
+fn operation(id: &str, url: &str, more: Value) -> Value {
+    let mut operation = json!({"method": "POST", "url": url, "operationID": id, "body": {"userId": "u"},
+        "headers": {"X-Platform-SDK-Key": "sandbox", "Content-Type": "application/json"}});
+    for (key, value) in more.as_object().unwrap() {
+        operation[key] = value.clone();
+    }
+    operation
+}
+
+#[test]
+fn operations_are_answered_in_order_each_with_its_own_headers() {
+    let gateway = gateway("");
+    let operations = json!({"operations": [
+        operation("0", "/v1/decide", json!({"parameters": {"keys": "dark_mode"}})),
+        operation("1", "/v1/decide?keys=dark_mode", json!({"headers": {}})),
+        operation("2", "/v1/activate", json!({"params": {"type": "feature"}})),
+        operation("3", "/v1/config", json!({"method": "GET", "body": null})),
+        operation("4", "/v1/batch", json!({})),
+        operation("5", "/v1/chat/completions", json!({})),
+        operation("6", "/v1/decide", json!({"headers": {"X-Platform-SDK-Key": "sandbox\r\nX-Evil: 1"}})),
+        operation("7", "/v1/decide", json!({"method": "PUT"})),
+    ]});
+    let answer = post(&gateway, "/v1/batch", &operations);
+    let body = answer.json();
+    assert_eq!(
+        (answer.status(), &body["errorCount"]),
+        (200, &5.into()),
+        "{body}"
+    );
+    let items = body["response"].as_array().unwrap();
+    let statuses: Vec<u64> = items
+        .iter()
+        .map(|item| item["status"].as_u64().unwrap())
+        .collect();
+    assert_eq!(statuses, [200, 400, 200, 200, 400, 400, 400, 400]);
+    let ids: Vec<&Value> = items.iter().map(|item| &item["operationID"]).collect();
+    assert_eq!(ids, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+    assert_eq!(items[0]["body"]["flagKey"], "dark_mode");
+    assert_eq!(items[2]["body"].as_array().unwrap().len(), 2);
+    assert!(items[0]["startedAt"].is_string() && items[0]["requestID"].is_string());
+}
+
+#[test]
+fn a_batch_is_bounded_and_needs_credentials_of_its_own() {
+    let gateway = gateway("batch_max_operations = 1");
+    let one = operation("0", "/v1/decide", json!({}));
+    let two = json!({"operations": [one, one]});
+    assert_eq!(
+        refused(&post(&gateway, "/v1/batch", &two)),
+        (
+            422,
+            "too many operations, exceeding 1 operations".to_owned()
+        )
+    );
+    assert_eq!(
+        refused(&post(&gateway, "/v1/batch", &json!({"operations": 1}))).0,
+        400
+    );
+    assert_eq!(refused(&post(&gateway, "/v1/batch", &json!([1]))).0, 400);
+    let empty = post(&gateway, "/v1/batch", &json!({"operations": []})).json();
+    assert_eq!(
+        (&empty["errorCount"], &empty["response"]),
+        (&0.into(), &json!([]))
+    );
+    let bare = Ask::post("/v1/batch", "{\"operations\":[]}");
+    assert_eq!(ask(gateway.address(), &bare).status(), 401);
+}

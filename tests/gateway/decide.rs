@@ -1,0 +1,212 @@
+//! `POST /v1/decide`.
+
+use serde_json::{Value, json};
+
+use crate::support::ask::Ask;
+use crate::support::boot::Gateway;
+use crate::support::client::ask;
+use crate::support::flags::{gateway, post, refused};
+use crate::support::script::Reply;
+use crate::support::upstream::Upstream;
+
+fn ada() -> Value {
+    json!({"userId": "ada", "userAttributes": {"version": "2.1", "country": "FR"}})
+}
+
+#[test]
+fn one_key_is_an_object_several_and_none_are_lists() {
+    let gateway = gateway("");
+    let one = post(&gateway, "/v1/decide?keys=dark_mode", &ada()).json();
+    assert_eq!(
+        one,
+        json!({"variationKey": "on", "enabled": true, "ruleKey": "new_versions", "flagKey": "dark_mode",
+               "userContext": {"userId": "ada", "attributes": {"version": "2.1", "country": "FR"}},
+               "reasons": [], "variables": {}})
+    );
+    let keys = |answer: Value| -> Vec<String> {
+        let items = answer.as_array().unwrap().iter();
+        items
+            .map(|item| item["flagKey"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let several = post(
+        &gateway,
+        "/v1/decide?keys=dark_mode&keys=checkout&keys=dark_mode",
+        &ada(),
+    );
+    assert_eq!(keys(several.json()), ["dark_mode", "checkout"]);
+    assert_eq!(
+        keys(post(&gateway, "/v1/decide", &ada()).json()),
+        ["checkout", "dark_mode"]
+    );
+}
+
+#[test]
+fn options_change_the_result() {
+    let gateway = gateway("");
+    let with = |option: &str, query: &str| {
+        let mut body = ada();
+        body["decideOptions"] = json!([option]);
+        post(&gateway, &format!("/v1/decide{query}"), &body).json()
+    };
+    assert_eq!(with("ENABLED_FLAGS_ONLY", "").as_array().unwrap().len(), 1);
+    assert_eq!(
+        with("ENABLED_FLAGS_ONLY", "?keys=checkout")["enabled"],
+        false
+    );
+    assert_eq!(
+        with("EXCLUDE_VARIABLES", "?keys=checkout")["variables"],
+        json!({})
+    );
+    assert!(
+        !with("INCLUDE_REASONS", "?keys=checkout")["reasons"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    let mut forced = ada();
+    forced["forcedDecisions"] = json!([{"flagKey": "checkout", "variationKey": "one_page"}]);
+    let forced = post(&gateway, "/v1/decide?keys=checkout", &forced).json();
+    assert_eq!(
+        (&forced["variationKey"], &forced["ruleKey"]),
+        (&"one_page".into(), &"".into())
+    );
+}
+
+#[test]
+fn bad_input_is_named_and_answered_with_400() {
+    let gateway = gateway("");
+    for (body, said) in [
+        (json!({}), "missing \"userId\""),
+        (json!({"userId": ""}), "missing \"userId\""),
+        (json!({"userId": 1}), "`userId`"),
+        (
+            json!({"userId": "a", "userAttributes": []}),
+            "`userAttributes`",
+        ),
+        (
+            json!({"userId": "a", "decideOptions": ["FOO"]}),
+            "invalid option: FOO",
+        ),
+        (
+            json!({"userId": "a", "forcedDecisions": {}}),
+            "`forcedDecisions`",
+        ),
+        (json!([]), "error parsing request body"),
+    ] {
+        let (status, error) = refused(&post(&gateway, "/v1/decide", &body));
+        assert_eq!(status, 400, "{body}: {error}");
+        assert!(error.contains(said), "{error}");
+    }
+    let unknown = post(&gateway, "/v1/decide?keys=none", &ada());
+    assert_eq!(unknown.status(), 200);
+    assert_eq!(
+        unknown.json()["reasons"],
+        json!(["No flag was found for key \"none\"."])
+    );
+}
+
+#[test]
+fn credentials_and_media_types_are_checked() {
+    let gateway = gateway("");
+    let bare = Ask::post("/v1/decide", ada().to_string());
+    for (request, status) in [
+        (bare.clone(), 401),
+        (bare.clone().header("X-Platform-SDK-Key", "other"), 403),
+        (bare.clone().header("X-Platform-SDK-Key", "a b"), 400),
+        (
+            bare.clone()
+                .header("X-Platform-SDK-Key", "sandbox")
+                .header("X-Optimizely-SDK-Key", "b"),
+            400,
+        ),
+        (bare.clone().header("Authorization", "Bearer x"), 401),
+        (
+            bare.clone()
+                .without("Content-Type")
+                .header("X-Platform-SDK-Key", "sandbox"),
+            415,
+        ),
+        (bare.clone().header("X-Platform-SDK-Key", "sandbox"), 200),
+    ] {
+        assert_eq!(
+            ask(gateway.address(), &request).status(),
+            status,
+            "{request:?}"
+        );
+    }
+    let mut large = ada();
+    large["userAttributes"]["x"] = "x".repeat(300_000).into();
+    assert_eq!(post(&gateway, "/v1/decide", &large).status(), 413);
+}
+
+#[test]
+fn without_the_section_there_is_nothing() {
+    let gateway = Gateway::start("", "");
+    assert_eq!(post(&gateway, "/v1/decide", &ada()).status(), 404);
+}
+
+#[test]
+fn the_agent_of_old_is_answered_in_its_bytes() {
+    let gateway = gateway("compat = \"agent\"");
+    let answer = post(&gateway, "/v1/decide?keys=dark_mode", &ada());
+    assert_eq!(
+        answer.text(),
+        r#"{"variationKey":"on","enabled":true,"ruleKey":"new_versions","flagKey":"dark_mode","userContext":{"userId":"ada","attributes":{"country":"FR","version":"2.1"}},"reasons":[],"isEveryoneElseVariation":false}"#
+    );
+    let (status, error) = refused(&post(&gateway, "/v1/decide", &json!([])));
+    assert_eq!((status, &*error), (400, "error parsing request body"));
+}
+
+#[test]
+fn a_decision_is_told_the_backend_unless_it_may_not() {
+    let backend = Upstream::always(Reply::whole(204, &[], ""));
+    let events = format!(
+        "event_url = \"{}/events\"\nevent_flush_interval_s = 1\nevent_batch = 2",
+        backend.url()
+    );
+    let gateway = gateway(&events);
+    let mut silent = ada();
+    silent["decideOptions"] = json!(["DISABLE_DECISION_EVENT"]);
+    post(&gateway, "/v1/decide?keys=dark_mode", &silent);
+    post(&gateway, "/v1/decide", &ada());
+    let batch = backend.wait_requests(1)[0].json();
+    assert_eq!(
+        (&batch["project_id"], &batch["client_name"]),
+        (&"sandbox".into(), &"weirgate".into())
+    );
+    let visitors = batch["visitors"].as_array().unwrap();
+    assert_eq!(visitors.len(), 2);
+    let told = &visitors[1]["snapshots"][0]["decisions"][0];
+    assert_eq!(
+        (
+            &told["metadata"]["flag_key"],
+            &told["metadata"]["rule_type"]
+        ),
+        (&"dark_mode".into(), &"rollout".into())
+    );
+}
+
+#[test]
+fn what_waits_is_sent_when_the_gateway_stops_and_repeated_until_it_is_taken() {
+    let backend = Upstream::sequence([Reply::whole(500, &[], ""), Reply::whole(204, &[], "")]);
+    let events = format!(
+        "event_url = \"{}/events\"\nevent_flush_interval_s = 3600\nevent_batch = 1",
+        backend.url()
+    );
+    let gateway = gateway(&events);
+    post(&gateway, "/v1/decide?keys=dark_mode", &ada());
+    let tries = backend.wait_requests(2);
+    let uuid =
+        |at: usize| tries[at].json()["visitors"][0]["snapshots"][0]["events"][0]["uuid"].clone();
+    assert_eq!(uuid(0), uuid(1));
+    let quiet = Upstream::always(Reply::whole(204, &[], ""));
+    let events = format!(
+        "event_url = \"{}/events\"\nevent_flush_interval_s = 3600",
+        quiet.url()
+    );
+    let stopped = crate::support::flags::gateway(&events);
+    post(&stopped, "/v1/decide?keys=dark_mode", &ada());
+    drop(stopped);
+    assert_eq!(quiet.wait_requests(1).len(), 1);
+}

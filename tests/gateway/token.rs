@@ -1,0 +1,108 @@
+//! `POST /oauth/token`, and what a token opens.
+
+use argon2::password_hash::{PasswordHasher, SaltString};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use serde_json::{Value, json};
+
+use crate::support::ask::Ask;
+use crate::support::boot::Gateway;
+use crate::support::client::{Answer, ask};
+use crate::support::flags::gateway_with_env;
+
+fn gateway() -> Gateway {
+    let salt = SaltString::from_b64("c2FsdHNhbHQ").unwrap();
+    let argon = argon2::Argon2::default()
+        .hash_password(b"open sesame", &salt)
+        .unwrap();
+    let bcrypt = BASE64.encode(bcrypt::hash(b"raw bytes", 4).unwrap());
+    let clients = format!(
+        "token_keys = [{{ env = \"TOKEN_KEY\" }}]\ntoken_ttl_s = 60\n\
+         [[decisions.clients]]\nid = \"shop\"\nsecret_hash = \"{argon}\"\nsdk_keys = [\"sandbox\"]\n\
+         [[decisions.clients]]\nid = \"old\"\nsecret_hash = \"{bcrypt}\"\nsdk_keys = [\"sandbox\", \"other\"]\n"
+    );
+    gateway_with_env(&clients, &[("TOKEN_KEY", &BASE64.encode([7; 32]))])
+}
+
+fn form(gateway: &Gateway, body: &str) -> Answer {
+    let request = Ask::new("POST", "/oauth/token")
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .body(body);
+    ask(gateway.address(), &request)
+}
+
+fn decide(gateway: &Gateway, token: &str) -> Ask {
+    _ = gateway;
+    Ask::post("/v1/decide?keys=dark_mode", "{\"userId\":\"u\"}").key(token)
+}
+
+#[test]
+fn a_client_gets_a_token_and_the_token_opens_its_keys() {
+    let gateway = gateway();
+    let ask_for = json!({"grant_type": "client_credentials", "client_id": "shop", "client_secret": "open sesame"});
+    let answer = ask(
+        gateway.address(),
+        &Ask::post("/oauth/token", ask_for.to_string()),
+    )
+    .json();
+    assert_eq!(
+        (&answer["token_type"], &answer["expires_in"]),
+        (&"bearer".into(), &60.into())
+    );
+    let token = answer["access_token"].as_str().unwrap();
+    assert_eq!(
+        ask(gateway.address(), &decide(&gateway, token)).status(),
+        200
+    );
+    let other = decide(&gateway, token).header("X-Platform-SDK-Key", "other");
+    assert_eq!(ask(gateway.address(), &other).status(), 403);
+    assert_eq!(
+        ask(gateway.address(), &decide(&gateway, "x.y.z")).status(),
+        401
+    );
+
+    let secret = BASE64.encode(b"raw bytes");
+    let body = format!(
+        "grant_type=client_credentials&client_id=old&client_secret={}",
+        secret.replace('=', "%3D")
+    );
+    let old = form(&gateway, &body).json();
+    let token = old["access_token"].as_str().unwrap();
+    assert_eq!(
+        ask(gateway.address(), &decide(&gateway, token)).status(),
+        400
+    );
+    let named = decide(&gateway, token).header("X-Platform-SDK-Key", "sandbox");
+    assert_eq!(ask(gateway.address(), &named).status(), 200);
+}
+
+#[test]
+fn what_is_wrong_with_a_token_request_is_told() {
+    let gateway = gateway();
+    for (body, status, error) in [
+        ("", 400, "invalid_request"),
+        ("grant_type=password", 400, "unsupported_grant_type"),
+        ("grant_type=client_credentials", 401, "invalid_client"),
+        (
+            "grant_type=client_credentials&client_id=shop&client_secret=wrong",
+            401,
+            "invalid_client",
+        ),
+        (
+            "grant_type=client_credentials&client_id=nobody&client_secret=x",
+            401,
+            "invalid_client",
+        ),
+    ] {
+        let answer = form(&gateway, body);
+        assert_eq!(
+            (answer.status(), &answer.json()["error"]),
+            (status, &Value::from(error)),
+            "{body}"
+        );
+    }
+    let text = Ask::new("POST", "/oauth/token")
+        .header("Content-Type", "text/plain")
+        .body("x");
+    assert_eq!(ask(gateway.address(), &text).status(), 415);
+}
