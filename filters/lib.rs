@@ -9,18 +9,20 @@
 //! | [`json`] | one pass over a JSON text: well formed, within limits, where each member stands |
 //! | [`sse`] | where the events of an event stream begin and end |
 //! | [`auth`] | who calls |
+//! | [`limits`] | how many requests a caller may send |
 //! | [`chat`] | the public chat shapes: what a request may say, what an answer looks like |
 //! | [`routing`] | which providers are tried, in which order |
 //! | [`money`] | what it costs, exactly |
 //! | [`providers`] | each provider family's wire, both ways |
 //!
-//! Layers: `auth` and `money` are islands that know only `fault`; `providers` know `chat`, `json` and `sse`,
+//! Layers: `auth`, `limits` and `money` are islands that know only `fault`; `providers` know `chat`, `json` and `sse`,
 //! never each other and never `routing`; `routing` never knows `providers`.
 
 pub mod auth;
 pub mod chat;
 pub mod fault;
 pub mod json;
+pub mod limits;
 pub mod money;
 pub mod providers;
 pub mod routing;
