@@ -9,9 +9,14 @@
 
 mod counter;
 mod key;
+pub mod level;
+pub mod operation;
 mod path;
+mod table;
 mod window;
 
 pub use key::{Address, Key, RowId, Who};
+pub use level::{Allocation, Category, Ladder};
+pub use operation::{Found, Operation, Operations};
 pub use path::{BadPath, normalise};
 pub use window::{Algorithm, Ticket, Verdict, Windows};
