@@ -52,12 +52,12 @@ fn storm(table: &Windows, limit: u64, windows: u64) -> BTreeMap<u64, u64> {
 
 #[test]
 fn sixty_four_threads_are_admitted_the_limit_in_each_of_10_000_windows() {
-    let admitted = storm(&Windows::new(Algorithm::Fixed, WINDOW_MS), 10, 10_000);
+    let admitted = storm(&Windows::new(Algorithm::Fixed, WINDOW_MS), 4, 10_000);
     assert!(admitted.len() >= 9_990, "{} windows", admitted.len());
     let last_ms = *admitted.last_key_value().unwrap().0;
     for (start_ms, count) in admitted {
-        assert!(count == 10 || start_ms == last_ms, "{count} at {start_ms}");
-        assert!(count <= 10, "{count} at {start_ms}");
+        assert!(count == 4 || start_ms == last_ms, "{count} at {start_ms}");
+        assert!(count <= 4, "{count} at {start_ms}");
     }
 }
 
@@ -72,7 +72,7 @@ fn sixty_four_threads_are_admitted_the_limit_within_one_window() {
 #[test]
 fn sixty_four_threads_never_pass_a_sliding_limit_in_any_span() {
     let admitted = storm(&Windows::new(Algorithm::Sliding, WINDOW_MS), 10, 1_000);
-    for (&start_ms, _) in &admitted {
+    for &start_ms in admitted.keys() {
         let span = admitted.range(start_ms..start_ms + WINDOW_MS);
         let count: u64 = span.map(|(_, count)| count).sum();
         assert!(count <= 10, "{count} from {start_ms}");

@@ -8,15 +8,18 @@
 //! Not here: who the tenant is (`auth`), the clock, windows shared over Redis, the cache itself.
 
 mod counter;
+pub mod headers;
 mod key;
 pub mod level;
 pub mod operation;
 mod path;
 mod table;
+pub mod tenant;
 mod window;
 
 pub use key::{Address, Key, RowId, Who};
 pub use level::{Allocation, Category, Ladder};
 pub use operation::{Found, Operation, Operations};
 pub use path::{BadPath, normalise};
+pub use tenant::Limits;
 pub use window::{Algorithm, Ticket, Verdict, Windows};
