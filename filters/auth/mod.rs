@@ -6,6 +6,7 @@
 
 mod admit;
 mod caller;
+pub mod graph;
 mod key;
 
 pub use admit::{AuthError, admit};
