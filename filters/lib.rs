@@ -6,6 +6,7 @@
 //! | module | decides |
 //! |---|---|
 //! | [`fault`] | what went wrong, whose fault it is, what the caller is told |
+//! | [`form`] | the pairs of a query, decoded |
 //! | [`json`] | one pass over a JSON text: well formed, within limits, where each member stands |
 //! | [`sse`] | where the events of an event stream begin and end |
 //! | [`auth`] | who calls |
@@ -15,12 +16,13 @@
 //! | [`money`] | what it costs, exactly |
 //! | [`providers`] | each provider family's wire, both ways |
 //!
-//! Layers: `auth`, `limits` and `money` are islands that know only `fault`; `providers` know `chat`, `json` and `sse`,
+//! Layers: `auth`, `limits` and `money` are islands that know only `fault` and `form`; `providers` know `chat`, `json` and `sse`,
 //! never each other and never `routing`; `routing` never knows `providers`.
 
 pub mod auth;
 pub mod chat;
 pub mod fault;
+pub mod form;
 pub mod json;
 pub mod limits;
 pub mod money;

@@ -8,6 +8,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
 use crate::fault::{Fault, Kind};
+use crate::form::pairs;
 
 /// Two credentials, or one place filled twice: whoever stands behind us might take the other one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -136,38 +137,12 @@ fn basic(text: &str) -> Option<Presented<'static>> {
 
 /// The value of `auth`, however its name is spelt; an empty one is none.
 fn auth(query: &str) -> Result<Option<Cow<'_, str>>, Doubled> {
-    let pairs = query
-        .split('&')
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    let mut values = pairs.filter(|(name, _)| plain(name).eq_ignore_ascii_case("auth"));
+    let mut values = pairs(query).filter(|pair| pair.plain_name().eq_ignore_ascii_case("auth"));
     match (values.next(), values.next()) {
         (Some(_), Some(_)) => Err(Doubled::Auth),
-        (Some((_, value)), None) => Ok(Some(plain(value)).filter(|value| !value.is_empty())),
+        (Some(pair), None) => Ok(Some(pair.plain_value()).filter(|value| !value.is_empty())),
         (None, _) => Ok(None),
     }
-}
-
-/// A text of a query, decoded as forms are. What is no UTF-8 becomes a character that no key has.
-fn plain(text: &str) -> Cow<'_, str> {
-    if !text.contains(['%', '+']) {
-        return Cow::Borrowed(text);
-    }
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let escape = after.split_first_chunk::<2>().filter(|_| byte == b'%');
-        let escaped = escape.and_then(|([high, low], after)| Some((hex(*high, *low)?, after)));
-        let space = if byte == b'+' { b' ' } else { byte };
-        let (byte, after) = escaped.unwrap_or((space, after));
-        decoded.push(byte);
-        rest = after;
-    }
-    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
-}
-
-fn hex(high: u8, low: u8) -> Option<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }
 
 #[cfg(test)]
