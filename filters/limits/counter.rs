@@ -65,45 +65,84 @@ impl Counter for Fixed {
     }
 }
 
-/// The admissions of the last window's length, a pair of millisecond and count for each millisecond that had any.
+/// The admissions of the last window's length, a run for each millisecond that had any.
+///
+/// Most keys see few requests: the oldest run stands inline, and the others take memory once there are any.
 #[derive(Debug)]
 pub(super) struct Sliding {
+    oldest: Run,
     /// Ascending.
-    admitted: VecDeque<(u64, u64)>,
-    /// The sum of the counts.
+    newer: Option<Box<VecDeque<Run>>>,
+    /// The sum of all runs.
+    count: u64,
+}
+
+/// Requests admitted in one millisecond.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    at_ms: u64,
     count: u64,
 }
 
 impl Sliding {
     fn forget(&mut self, now_ms: u64, window_ms: u64) {
-        while let Some(&(at_ms, count)) = self.admitted.front() {
-            if count > 0 && now_ms.saturating_sub(at_ms) < window_ms {
-                break;
-            }
-            self.count -= count;
-            self.admitted.pop_front();
+        while self.oldest.count == 0 || now_ms.saturating_sub(self.oldest.at_ms) >= window_ms {
+            self.count -= self.oldest.count;
+            self.oldest.count = 0;
+            let next = self.newer.as_mut().and_then(|newer| newer.pop_front());
+            let Some(next) = next else {
+                self.newer = None;
+                return;
+            };
+            self.oldest = next;
         }
     }
 
+    fn latest(&mut self) -> &mut Run {
+        let newer = self.newer.as_mut();
+        newer
+            .and_then(|newer| newer.back_mut())
+            .unwrap_or(&mut self.oldest)
+    }
+
     /// The moment under which an admission is kept: a clock read early must not stand before one read late.
-    fn moment_ms(&self, now_ms: u64) -> u64 {
-        let last_ms = self.admitted.back().map_or(0, |(at_ms, _)| *at_ms);
-        now_ms.max(last_ms)
+    fn moment_ms(&mut self, now_ms: u64) -> u64 {
+        now_ms.max(self.latest().at_ms)
     }
 
     fn count(&mut self, at_ms: u64) {
         self.count += 1;
-        match self.admitted.back_mut() {
-            Some((last_ms, count)) if *last_ms == at_ms => *count += 1,
-            _ => self.admitted.push_back((at_ms, 1)),
+        let run = Run { at_ms, count: 1 };
+        if self.oldest.count == 0 && self.newer.is_none() {
+            self.oldest = run;
+            return;
         }
+        let latest = self.latest();
+        if latest.at_ms == at_ms {
+            latest.count += 1;
+        } else {
+            self.newer.get_or_insert_default().push_back(run);
+        }
+    }
+
+    fn run(&mut self, at_ms: u64) -> Option<&mut Run> {
+        if self.oldest.at_ms == at_ms {
+            return Some(&mut self.oldest);
+        }
+        let newer = self.newer.as_mut()?;
+        let place = newer.binary_search_by_key(&at_ms, |run| run.at_ms).ok()?;
+        newer.get_mut(place)
     }
 }
 
 impl Counter for Sliding {
-    fn new(_now_ms: u64) -> Self {
+    fn new(now_ms: u64) -> Self {
         Self {
-            admitted: VecDeque::new(),
+            oldest: Run {
+                at_ms: now_ms,
+                count: 0,
+            },
+            newer: None,
             count: 0,
         }
     }
@@ -115,12 +154,15 @@ impl Counter for Sliding {
         if is_allowed {
             self.count(now_ms);
         }
-        let oldest_ms = self.admitted.front().map_or(now_ms, |(at_ms, _)| *at_ms);
+        let age_ms = match self.oldest.count {
+            0 => 0,
+            _ => now_ms.saturating_sub(self.oldest.at_ms),
+        };
         Verdict {
             is_allowed,
             limit,
             remaining: limit.saturating_sub(self.count),
-            reset_ms: window_ms.saturating_sub(now_ms - oldest_ms),
+            reset_ms: window_ms.saturating_sub(age_ms),
             ticket: Ticket(now_ms),
         }
     }
@@ -128,20 +170,18 @@ impl Counter for Sliding {
     fn refund(&mut self, ticket: Ticket, now_ms: u64, window_ms: u64) -> bool {
         let now_ms = self.moment_ms(now_ms);
         self.forget(now_ms, window_ms);
-        let place = self
-            .admitted
-            .binary_search_by_key(&ticket.0, |(at_ms, _)| *at_ms);
-        let entry = place.ok().and_then(|place| self.admitted.get_mut(place));
-        let Some((_, count)) = entry.filter(|(_, count)| *count > 0) else {
+        let run = self.run(ticket.0).filter(|run| run.count > 0);
+        let Some(run) = run else {
             return false;
         };
-        *count -= 1;
+        run.count -= 1;
         self.count -= 1;
         true
     }
 
     fn is_over(&self, now_ms: u64, window_ms: u64) -> bool {
-        let last = self.admitted.back();
-        last.is_none_or(|(at_ms, _)| now_ms.saturating_sub(*at_ms) >= window_ms)
+        let newest = self.newer.as_ref().and_then(|newer| newer.back());
+        let newest = newest.unwrap_or(&self.oldest);
+        self.count == 0 || now_ms.saturating_sub(newest.at_ms) >= window_ms
     }
 }

@@ -188,4 +188,29 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn early_clocks_and_refunds_leave_a_sliding_window_exact(
+        steps in prop::collection::vec((0..4_000_u64, 0..3_u64, any::<Option<prop::sample::Index>>()), 0..200),
+        limit in 1..6_u64,
+    ) {
+        let windows = Windows::new(Algorithm::Sliding, WINDOW_MS);
+        let (mut admitted, mut now_ms, mut latest_ms) = (Vec::<u64>::new(), 0, 0);
+        for (step, early_ms, refund) in steps {
+            now_ms += step;
+            let read_ms = now_ms.saturating_sub(early_ms);
+            let verdict = windows.admit(&key(), limit, read_ms);
+            latest_ms = read_ms.max(latest_ms);
+            admitted.retain(|at_ms| at_ms + WINDOW_MS > latest_ms);
+            prop_assert_eq!(verdict.is_allowed, (admitted.len() as u64) < limit);
+            if verdict.is_allowed {
+                admitted.push(verdict.ticket.0);
+            }
+            prop_assert_eq!(verdict.remaining, limit - admitted.len() as u64);
+            if let Some(refund) = refund.filter(|_| !admitted.is_empty()) {
+                let at_ms = admitted.swap_remove(refund.index(admitted.len()));
+                prop_assert!(windows.refund(&key(), Ticket(at_ms), read_ms));
+            }
+        }
+    }
 }
