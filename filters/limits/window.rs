@@ -6,13 +6,22 @@
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+#[cfg(not(all(test, model)))]
+use std::sync::{Mutex, MutexGuard};
+
+#[cfg(all(test, model))]
+use loom::sync::{Mutex, MutexGuard};
 
 use super::counter::{Counter, Fixed, Sliding};
 use super::key::Key;
 
 /// Enough that two threads seldom meet, few enough that empty shards weigh nothing.
+#[cfg(not(all(test, model)))]
 const SHARDS: usize = 256;
+/// A model checker follows every lock.
+#[cfg(all(test, model))]
+const SHARDS: usize = 1;
 
 /// How windows are counted. Source: decisions 26.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -133,7 +142,7 @@ struct Shards<C>(Box<[Shard<C>]>);
 
 impl<C: Counter> Shards<C> {
     fn new() -> Self {
-        Self((0..SHARDS).map(|_| Shard(Mutex::default())).collect())
+        Self((0..SHARDS).map(|_| Shard(Mutex::new(Map::new()))).collect())
     }
 
     fn admit(&self, key: &Key, limit: u64, now_ms: u64, window_ms: u64) -> Verdict {
@@ -231,10 +240,14 @@ impl Hasher for Fnv {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 #[path = "window_tests.rs"]
 mod tests;
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 #[path = "exact_tests.rs"]
 mod exact_tests;
+
+#[cfg(all(test, model))]
+#[path = "window_models.rs"]
+mod models;
