@@ -16,8 +16,8 @@
 //! | [`money`] | what it costs, exactly |
 //! | [`providers`] | each provider family's wire, both ways |
 //!
-//! Layers: `auth`, `limits` and `money` are islands that know only `fault` and `form`; `providers` know `chat`, `json` and `sse`,
-//! never each other and never `routing`; `routing` never knows `providers`.
+//! Layers: `auth`, `limits` and `money` are islands that know only `fault` and `form`; `providers` know `chat`,
+//! `json` and `sse`, never each other and never `routing`; `routing` never knows `providers`.
 
 pub mod auth;
 pub mod chat;

@@ -2,7 +2,7 @@
 //!
 //! [`admit()`] answers from a snapshot in memory: one checksum, one HMAC-SHA256, one map look-up. It never learns
 //! the text of a key that was issued (only its keyed hash), reads no clock and keeps no state. Making keys,
-//! storing accounts and refreshing the snapshot are not its business.
+//! storing accounts and refreshing the snapshot are not its business. [`graph`] tells the tenants of the graph service.
 
 mod admit;
 mod caller;

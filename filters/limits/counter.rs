@@ -72,6 +72,10 @@ impl Counter for Fixed {
 pub(super) struct Sliding {
     oldest: Run,
     /// Ascending.
+    #[expect(
+        clippy::box_collection,
+        reason = "8 bytes instead of 32 for each of a million keys that have none"
+    )]
     newer: Option<Box<VecDeque<Run>>>,
     /// The sum of all runs.
     count: u64,

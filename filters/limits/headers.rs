@@ -66,6 +66,17 @@ pub fn is_replaced(name: &HeaderName) -> bool {
     name.starts_with("x-ratelimit-") || name == "ratelimit" || name.starts_with("ratelimit-")
 }
 
+/// Whether a request header would have the service take another method than the one that was counted: dropped before
+/// the request is forwarded. Source: threats 47.
+pub fn overrides_method(name: &HeaderName) -> bool {
+    const NAMES: [&str; 3] = [
+        "x-http-method-override",
+        "x-http-method",
+        "x-method-override",
+    ];
+    NAMES.contains(&name.as_str())
+}
+
 /// The quota that a request of the model gateway was held against.
 ///
 /// Source: model-gateway 8.2, 8.3; standards 2.1; decisions 9.

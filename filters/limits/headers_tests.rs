@@ -86,6 +86,19 @@ fn an_upstreams_own_limits_are_replaced_and_its_retry_after_is_kept() {
 }
 
 #[test]
+fn headers_that_change_the_method_are_known() {
+    for (name, overrides) in [
+        ("X-HTTP-Method-Override", true),
+        ("X-HTTP-Method", true),
+        ("x-method-override", true),
+        ("x-http-version", false),
+    ] {
+        let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+        assert_eq!(overrides_method(&name), overrides, "{name}");
+    }
+}
+
+#[test]
 fn a_quota_is_told_in_both_notations() {
     assert_eq!(
         texts(quota(true, 599, 59_001).headers()),

@@ -12,6 +12,16 @@ pub enum Who {
     Address(Address),
 }
 
+impl Who {
+    /// A tenant, or the address of a client without one. Source: decisions 27.
+    pub fn of(tenant: Option<&Arc<str>>, address: IpAddr) -> Self {
+        match tenant {
+            Some(tenant) => Self::Named(Arc::clone(tenant)),
+            None => Self::from(address),
+        }
+    }
+}
+
 impl From<IpAddr> for Who {
     fn from(address: IpAddr) -> Self {
         Self::Address(Address::from(address))
@@ -88,6 +98,16 @@ mod tests {
     #[test]
     fn a_tenant_named_like_an_address_is_a_tenant() {
         assert_ne!(Who::Named("192.0.2.1".into()), who("192.0.2.1"));
+    }
+
+    #[test]
+    fn who_has_no_tenant_counts_for_the_address() {
+        let address: IpAddr = "192.0.2.1".parse().unwrap();
+        assert_eq!(Who::of(None, address), who("192.0.2.1"));
+        assert_eq!(
+            Who::of(Some(&"t1".into()), address),
+            Who::Named("t1".into())
+        );
     }
 
     #[test]

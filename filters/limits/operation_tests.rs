@@ -1,4 +1,6 @@
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use proptest::prelude::*;
 
 use super::*;
 
@@ -213,4 +215,36 @@ fn an_operation_is_found_by_its_name() {
     );
     assert_eq!(id("PATCH /content/v2"), None);
     assert_eq!(id("POST"), None);
+}
+
+/// A path in other letters, with the same meaning to somebody.
+fn respelt(path: &str, choices: &[u8]) -> String {
+    let mut choices = choices.iter().cycle();
+    let mut next = || choices.next().copied().unwrap_or_default();
+    let mut text = String::new();
+    for segment in path.split('/').skip(1) {
+        text += ["/", "//", "/./", "/x/../", "\\", "/%2e/", "/;a=b/"][usize::from(next() % 7)];
+        for byte in segment.bytes() {
+            match next() % 4 {
+                0 => text += &format!("%{byte:02x}"),
+                1 => text += &format!("%{byte:02X}"),
+                2 => text.push(char::from(byte.to_ascii_uppercase())),
+                _ => text.push(char::from(byte)),
+            }
+        }
+        text += ["", ";", ";a=b", "%3bc"][usize::from(next() % 4)];
+    }
+    text + ["", "/", "/.", "//", "/y/.."][usize::from(next() % 5)]
+}
+
+proptest! {
+    #[test]
+    fn no_spelling_of_a_path_leaves_its_row(
+        index in 0..LIMITS.len(),
+        choices in prop::collection::vec(any::<u8>(), 1..64),
+    ) {
+        let (method, path, _) = LIMITS[index];
+        let spelt = respelt(path, &choices);
+        prop_assert_eq!(name(method, &spelt), name(method, path), "{}", spelt);
+    }
 }
