@@ -44,7 +44,8 @@ pub enum Bypass {
     Method,
     /// The client wants a fresh answer: `cache=false`, `no-store` or `no-cache`.
     Wish,
-    /// It asks for a part, on a condition, with a cookie, an encoded body or two content types: answers would not fit others.
+    /// It asks for a part or on a condition, with a cookie, an encoded body or two content types: its answer would fit
+    /// nobody else.
     Special,
     /// It has no document that can be read, or one that does more than read.
     Document,

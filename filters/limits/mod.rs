@@ -2,8 +2,8 @@
 //!
 //! A request goes through in this order: [`normalise`] makes the copy of the path that decides, [`operation`] finds the
 //! row it counts on, [`level`] that row's limit for the tenant, [`window`] admits or refuses, [`headers`] tell the
-//! client. [`cache_key()`] and [`may_keep`] say which answers are kept, [`is_upstream_hit`] which admissions are given back.
-//! The windows of the model gateway's quotas are the same windows under other keys.
+//! client. [`cache_key()`] and [`may_keep`] say which answers are kept, [`is_upstream_hit`] which admissions are given
+//! back. The windows of the model gateway's quotas are the same windows under other keys.
 //!
 //! Not here: who the tenant is (`auth`), the clock, windows shared over Redis, the cache itself.
 

@@ -240,14 +240,17 @@ impl Hasher for Fnv {
     }
 }
 
-#[cfg(all(test, not(model)))]
+#[cfg(test)]
+#[cfg(not(model))]
 #[path = "window_tests.rs"]
 mod tests;
 
-#[cfg(all(test, not(model)))]
+#[cfg(test)]
+#[cfg(not(model))]
 #[path = "exact_tests.rs"]
 mod exact_tests;
 
-#[cfg(all(test, model))]
-#[path = "window_models.rs"]
+#[cfg(test)]
+#[cfg(model)]
+#[path = "window_models_tests.rs"]
 mod models;
