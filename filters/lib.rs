@@ -6,23 +6,27 @@
 //! | module | decides |
 //! |---|---|
 //! | [`fault`] | what went wrong, whose fault it is, what the caller is told |
+//! | [`form`] | the pairs of a query, decoded |
 //! | [`json`] | one pass over a JSON text: well formed, within limits, where each member stands |
 //! | [`sse`] | where the events of an event stream begin and end |
 //! | [`auth`] | who calls |
+//! | [`limits`] | how many requests a caller may send |
 //! | [`chat`] | the public chat shapes: what a request may say, what an answer looks like |
 //! | [`routing`] | which providers are tried, in which order |
 //! | [`money`] | what it costs, exactly |
 //! | [`flags`] | which variation of a flag a user gets |
 //! | [`providers`] | each provider family's wire, both ways |
 //!
-//! Layers: `auth`, `flags` and `money` are islands that know only `fault` and `json`; `providers` know `chat`, `json` and `sse`,
-//! never each other and never `routing`; `routing` never knows `providers`.
+//! Layers: `auth`, `flags`, `limits` and `money` are islands that know only `fault`, `form` and `json`; `providers`
+//! know `chat`, `json` and `sse`, never each other and never `routing`; `routing` never knows `providers`.
 
 pub mod auth;
 pub mod chat;
 pub mod fault;
 pub mod flags;
+pub mod form;
 pub mod json;
+pub mod limits;
 pub mod money;
 pub mod providers;
 pub mod routing;

@@ -3,10 +3,11 @@
 //! [`admit()`] answers from a snapshot in memory: one checksum, one HMAC-SHA256, one map look-up. It never learns
 //! the text of a key that was issued (only its keyed hash), reads no clock and keeps no state. Making keys,
 //! storing accounts and refreshing the snapshot are not its business. The decision endpoints have credentials of their
-//! own: [`sdk`] keys and [`token`]s.
+//! own, [`sdk`] keys and [`token`]s; [`graph`] tells the tenants of the graph service.
 
 mod admit;
 mod caller;
+pub mod graph;
 mod key;
 pub mod sdk;
 pub mod token;

@@ -26,12 +26,13 @@ const FILTERS: &[Layer] = &[
         may_use: &[],
     },
     Layer {
-        modules: &["json", "sse", "ids"],
+        modules: &["form", "json", "sse", "ids"],
         may_use: &["fault"],
     },
     Layer {
         modules: ISLANDS,
-        may_use: &["fault", "json"],
+        // Queries are read alike by who counts, who believes and who keeps answers.
+        may_use: &["fault", "form", "json"],
     },
     Layer {
         modules: SHAPES,

@@ -1,0 +1,160 @@
+//! What a limit costs: nanoseconds of an admission, bytes of a window, and how both grow.
+//!
+//! `make bench`. One process, no sockets. Figures stand beside their targets; machines are noisy, so the best of
+//! several rounds counts.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a bench"
+)]
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use filters::limits::{Algorithm, Key, Operations, RowId, Who, Windows, headers, normalise};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const LIMIT: u64 = 1_500;
+const OPERATIONS: u64 = 4_000_000;
+const ROUNDS: usize = 5;
+
+fn main() {
+    let operations = Operations::parse([], &BTreeMap::new()).unwrap();
+    // Memory first, while the process has not been anything else yet.
+    memory(&operations);
+    for algorithm in [Algorithm::Fixed, Algorithm::Sliding] {
+        speed(algorithm);
+        contention(algorithm);
+    }
+    requests(&operations);
+}
+
+fn tenant(number: usize) -> Who {
+    Who::Named(format!("tenant-{number:08}").into())
+}
+
+fn key(number: usize) -> Key {
+    Key {
+        who: tenant(number),
+        row: RowId::of("POST /content/v2"),
+    }
+}
+
+fn memory(operations: &Operations) {
+    let mut rows: Vec<RowId> = operations.all().map(|operation| operation.id).collect();
+    rows.sort();
+    rows.dedup();
+    let tenants: Vec<Who> = (0..100_000).map(tenant).collect();
+    let windows = Windows::new(Algorithm::Fixed, 10_000);
+    let before = resident_bytes();
+    for who in &tenants {
+        for &row in &rows[..10] {
+            let who = who.clone();
+            windows.admit(&Key { who, row }, LIMIT, 0);
+        }
+    }
+    let full = resident_bytes() - before;
+    let start = Instant::now();
+    (0..windows.parts()).for_each(|part| windows.sweep(part, 10_000));
+    println!(
+        "memory: {} pairs in {} MB (target: 1000000 under 150); swept in {} ms, {} left",
+        tenants.len() * 10,
+        full / 1_000_000,
+        start.elapsed().as_millis(),
+        windows.len(),
+    );
+}
+
+/// Nanoseconds of one operation, the best of some rounds.
+fn best(mut operation: impl FnMut(u64)) -> f64 {
+    let round = |_| {
+        let start = Instant::now();
+        (0..OPERATIONS).for_each(&mut operation);
+        start.elapsed().as_nanos() as f64 / OPERATIONS as f64
+    };
+    (0..ROUNDS).map(round).fold(f64::MAX, f64::min)
+}
+
+fn speed(algorithm: Algorithm) {
+    let windows = Windows::new(algorithm, 10_000);
+    let hot = key(0);
+    let mut now = 0;
+    let one = best(|_| {
+        now += 1;
+        black_box(windows.admit(black_box(&hot), LIMIT, now / 1_000));
+    });
+    let keys: Vec<Key> = (0..4_096).map(key).collect();
+    let many = best(|number| {
+        now += 1;
+        let key = &keys[number.wrapping_mul(2_654_435_761) as usize % keys.len()];
+        black_box(windows.admit(black_box(key), LIMIT, now / 1_000));
+    });
+    println!(
+        "{algorithm:?}: one admit {one:.0} ns on one key, {many:.0} ns on 4096 (target: under 150)"
+    );
+}
+
+fn contention(algorithm: Algorithm) {
+    let windows = Windows::new(algorithm, 10_000);
+    let hot = Arc::new(key(0));
+    let run = |threads: u64| {
+        let start = Instant::now();
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    for number in 0..OPERATIONS / threads {
+                        black_box(windows.admit(&hot, LIMIT, number / 1_000));
+                    }
+                });
+            }
+        });
+        start.elapsed().as_nanos() as f64 / OPERATIONS as f64
+    };
+    let figures = [1, 2, 4, 64].map(|threads| format!("{threads}: {:.0} ns", run(threads)));
+    println!(
+        "{algorithm:?}: one hot key, wall time of one admit by threads: {} (target: no worse than the first)",
+        figures.join(", ")
+    );
+}
+
+/// All that is decided about a request, up to the headers; and that plus the body of a refusal.
+fn requests(operations: &Operations) {
+    let windows = Windows::new(Algorithm::Fixed, 10_000);
+    let who = tenant(0);
+    let decide = |limit| {
+        let path = normalise(black_box("/content/v2")).unwrap();
+        let operation = operations.find("POST", &path).operation;
+        let key = Key {
+            who: who.clone(),
+            row: operation.id,
+        };
+        let verdict = windows.admit(&key, limit, 0);
+        black_box(headers::graph(limit, 10));
+        verdict
+    };
+    let admitted = best(|_| {
+        black_box(decide(u64::MAX));
+    });
+    let refused = best(|_| {
+        let verdict = decide(0);
+        black_box(headers::graph_refusal(&verdict));
+        black_box(headers::graph_refusal_body(0, 10, "tenant-00000000"));
+    });
+    println!(
+        "a whole decision: {admitted:.0} ns where admitted, {refused:.0} ns with a refusal's answer"
+    );
+}
+
+/// What the process holds in memory.
+fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = text.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4_096
+}

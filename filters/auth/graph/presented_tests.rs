@@ -1,0 +1,121 @@
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use http::HeaderValue;
+use proptest::prelude::*;
+
+use super::*;
+
+fn headers(lines: &[&str]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for line in lines {
+        headers.append(
+            AUTHORIZATION,
+            HeaderValue::from_bytes(line.as_bytes()).unwrap(),
+        );
+    }
+    headers
+}
+
+/// What a request presents, in words.
+fn read(lines: &[&str], query: &str) -> Result<String, Doubled> {
+    let headers = headers(lines);
+    Ok(match Presented::read(&headers, Some(query))? {
+        Presented::Nothing => "nothing".to_owned(),
+        Presented::Single(key) => format!("single {key}"),
+        Presented::Signed(signed) => format!(
+            "signed {} {} {} {}",
+            signed.key, signed.timestamp_ms, signed.nonce, signed.signature
+        ),
+        Presented::Basic { key, secret } => format!("basic {key} {secret}"),
+        Presented::Bearer(token) => format!("bearer {token}"),
+        Presented::Other => "other".to_owned(),
+    })
+}
+
+fn said(text: &str) -> Result<String, Doubled> {
+    Ok(text.to_owned())
+}
+
+#[test]
+fn a_public_key_comes_in_the_query_or_the_header() {
+    assert_eq!(read(&[], "a=1&auth=k1&b"), said("single k1"));
+    assert_eq!(read(&["epi-single k1"], ""), said("single k1"));
+    assert_eq!(read(&["Epi-Single  k1 "], "auth="), said("single k1"));
+}
+
+#[test]
+fn a_key_in_the_query_may_be_encoded() {
+    assert_eq!(read(&[], "auth=a%2Bb%3d"), said("single a+b="));
+    assert_eq!(read(&[], "%61uth=k1"), said("single k1"));
+    assert_eq!(read(&[], "AUTH=k1"), said("single k1"));
+}
+
+#[test]
+fn the_schemes_are_told_apart() {
+    assert_eq!(read(&[], ""), said("nothing"));
+    assert_eq!(read(&[""], ""), said("nothing"));
+    assert_eq!(read(&["epi-hmac k:1:n:s="], ""), said("signed k 1 n s="));
+    assert_eq!(read(&["basic azE6czpz"], ""), said("basic k1 s:s"));
+    assert_eq!(read(&["BEARER a.b.c"], ""), said("bearer a.b.c"));
+    assert_eq!(read(&["epi-obo x"], ""), said("other"));
+}
+
+#[test]
+fn what_is_malformed_is_no_credential() {
+    for line in [
+        "epi-single",
+        "epi-single ",
+        "epi-single a b",
+        "epi-single a,epi-single b",
+        "epi-hmac k:1:n",
+        "epi-hmac k:1:n:s:t",
+        "epi-hmac :1:n:s",
+        "epi-hmac k:1::s",
+        "basic %%%",
+        "basic azE=",
+        "basic /////w==",
+        "Bearer a, Bearer b",
+        "k1",
+        "é",
+    ] {
+        assert_eq!(read(&[line], ""), said("other"), "{line}");
+    }
+}
+
+#[test]
+fn two_credentials_are_refused() {
+    assert_eq!(
+        read(&["epi-single a", "epi-single a"], ""),
+        Err(Doubled::Authorization)
+    );
+    assert_eq!(read(&["epi-single a", ""], ""), Err(Doubled::Authorization));
+    assert_eq!(read(&[], "auth=a&auth=a"), Err(Doubled::Auth));
+    assert_eq!(read(&[], "auth=a&%61UTH=b"), Err(Doubled::Auth));
+    assert_eq!(read(&[], "auth&auth=b"), Err(Doubled::Auth));
+    assert_eq!(read(&["epi-single a"], "auth=b"), Err(Doubled::Both));
+    assert_eq!(read(&["Bearer a.b.c"], "auth=b"), Err(Doubled::Both));
+    assert_eq!(read(&["epi-obo x"], "auth=b"), Err(Doubled::Both));
+}
+
+#[test]
+fn the_same_public_key_in_both_places_is_one() {
+    assert_eq!(read(&["epi-single a"], "auth=a"), said("single a"));
+}
+
+#[test]
+fn two_credentials_are_the_callers_fault() {
+    for doubled in [Doubled::Authorization, Doubled::Auth, Doubled::Both] {
+        assert_eq!(Fault::from(doubled).status(), 400);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_query_and_header_are_read_without_a_panic(query: String, line: Vec<u8>) {
+        let mut headers = HeaderMap::new();
+        if let Ok(line) = HeaderValue::from_bytes(&line) {
+            headers.insert(AUTHORIZATION, line);
+        }
+        let _ = Presented::read(&headers, Some(&query));
+    }
+}

@@ -1,0 +1,99 @@
+//! The text of a query, as forms encode it.
+
+use std::borrow::Cow;
+
+/// One `name=value` of a query, as it came.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Pair<'q> {
+    /// Before the first `=`.
+    pub name: &'q str,
+    /// After it; empty where there is none.
+    pub value: &'q str,
+}
+
+impl<'q> Pair<'q> {
+    /// The name, decoded.
+    pub fn plain_name(self) -> Cow<'q, str> {
+        decode(self.name)
+    }
+
+    /// The value, decoded.
+    pub fn plain_value(self) -> Cow<'q, str> {
+        decode(self.value)
+    }
+}
+
+/// The pairs of a query that stands without its `?`, in their order.
+pub fn pairs(query: &str) -> impl Iterator<Item = Pair<'_>> {
+    query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Pair { name, value }
+        })
+}
+
+/// `+` as a space, `%xx` as its byte; what is no escape stays, what is no UTF-8 becomes U+FFFD.
+///
+/// Cost: a text without either is borrowed.
+pub fn decode(text: &str) -> Cow<'_, str> {
+    if !text.contains(['%', '+']) {
+        return Cow::Borrowed(text);
+    }
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let escape = after.split_first_chunk::<2>().filter(|_| byte == b'%');
+        let escaped = escape.and_then(|([high, low], after)| Some((hex(*high, *low)?, after)));
+        let space = if byte == b'+' { b' ' } else { byte };
+        let (byte, after) = escaped.unwrap_or((space, after));
+        decoded.push(byte);
+        rest = after;
+    }
+    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
+}
+
+fn hex(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_query_is_its_pairs() {
+        let texts = |query| {
+            let texts = pairs(query).map(|pair| format!("{}|{}", pair.plain_name(), pair.value));
+            texts.collect::<Vec<_>>()
+        };
+        assert_eq!(texts("a=1&&b=2=3&c&%64="), ["a|1", "b|2=3", "c|", "d|"]);
+        assert!(texts("").is_empty());
+    }
+
+    #[test]
+    fn what_is_no_escape_stays() {
+        for (text, plain) in [
+            ("a+b%2B", "a b+"),
+            ("%", "%"),
+            ("%4", "%4"),
+            ("%zz%%41", "%zz%A"),
+            ("%ff", "\u{fffd}"),
+            ("%c3%A9", "é"),
+        ] {
+            assert_eq!(decode(text), plain);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_encoded_text_is_the_text(text: String) {
+            let encoded: String = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
+            prop_assert_eq!(decode(&encoded), text);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use http::HeaderValue;
+use proptest::prelude::*;
+
+use super::*;
+
+const BODY: &str = r#"{"query":"{ a }","variables":{"x":1}}"#;
+
+fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines {
+        headers.append(*name, HeaderValue::from_static(value));
+    }
+    headers
+}
+
+/// A query of tenant t1 by a public key.
+fn asked<'r>(query: &'r str, headers: &'r HeaderMap, body: &'r str) -> Asked<'r> {
+    Asked {
+        tenant: Some("t1"),
+        class: "single",
+        is_public: true,
+        method: &Method::POST,
+        path: "/content/v2",
+        query,
+        headers,
+        body: body.as_bytes(),
+    }
+}
+
+fn post(
+    query: &str,
+    lines: &[(&'static str, &'static str)],
+    body: &str,
+) -> Result<CacheKey, Bypass> {
+    cache_key(&asked(query, &headers(lines), body))
+}
+
+fn get(query: &str) -> Result<CacheKey, Bypass> {
+    let headers = HeaderMap::new();
+    cache_key(&Asked {
+        method: &Method::GET,
+        ..asked(query, &headers, "")
+    })
+}
+
+fn plain() -> CacheKey {
+    post("", &[], BODY).unwrap()
+}
+
+#[test]
+fn the_same_request_has_the_same_key() {
+    assert_eq!(post("", &[], BODY), Ok(plain()));
+}
+
+#[test]
+fn public_keys_of_a_tenant_share_a_key() {
+    assert_eq!(post("auth=one", &[], BODY), Ok(plain()));
+    assert_eq!(post("auth=two", &[], BODY), Ok(plain()));
+    assert_eq!(
+        post("", &[("authorization", "epi-single one")], BODY),
+        Ok(plain())
+    );
+}
+
+#[test]
+fn every_part_makes_another_key() {
+    let none = HeaderMap::new();
+    let base = asked("", &none, BODY);
+    let others = [
+        cache_key(&Asked {
+            tenant: Some("t2"),
+            ..base
+        }),
+        cache_key(&Asked {
+            class: "app",
+            ..base
+        }),
+        cache_key(&Asked {
+            path: "/Content/v2",
+            ..base
+        }),
+        cache_key(&Asked {
+            body: br#"{"query":"{ b }"}"#,
+            ..base
+        }),
+        post("stored=true", &[], BODY),
+        post("", &[("cg-username", "a")], BODY),
+        post("", &[("cg-roles", "a")], BODY),
+        post("", &[("cg-anything-new", "a")], BODY),
+        post("", &[("accept-encoding", "gzip")], BODY),
+        post("", &[("accept", "*/*")], BODY),
+        post("", &[("content-type", "application/json")], BODY),
+        post("", &[("origin", "https://a")], BODY),
+        get("query={a}"),
+    ];
+    let mut seen = vec![plain()];
+    for key in others.map(Result::unwrap) {
+        assert!(!seen.contains(&key));
+        seen.push(key);
+    }
+}
+
+#[test]
+fn a_header_that_changes_nothing_makes_no_other_key() {
+    assert_eq!(
+        post("", &[("user-agent", "a"), ("x-request-id", "b")], BODY),
+        Ok(plain())
+    );
+}
+
+#[test]
+fn the_order_of_names_is_nothing_and_that_of_values_something() {
+    assert_eq!(post("a=1&b=2", &[], BODY), post("b=2&a=1", &[], BODY));
+    assert_ne!(post("a=1&a=2", &[], BODY), post("a=2&a=1", &[], BODY));
+    assert_ne!(post("a=1&%61=2", &[], BODY), post("%61=2&a=1", &[], BODY));
+    let order = |first, second| post("", &[("cg-roles", first), ("cg-roles", second)], BODY);
+    assert_ne!(order("a", "b"), order("b", "a"));
+}
+
+#[test]
+fn parts_cannot_run_into_each_other() {
+    assert_ne!(post("ab=c", &[], BODY), post("a=bc", &[], BODY));
+    assert_ne!(post("a=b&c=d", &[], BODY), post("a=bc&=d", &[], BODY));
+    assert_ne!(
+        post("", &[("cg-roles", "a, b")], BODY),
+        post("", &[("cg-roles", "a"), ("cg-roles", "b")], BODY)
+    );
+}
+
+#[test]
+fn only_public_keys_of_known_tenants_are_cached_for() {
+    let none = HeaderMap::new();
+    let base = asked("", &none, BODY);
+    assert_eq!(
+        cache_key(&Asked {
+            tenant: None,
+            ..base
+        }),
+        Err(Bypass::Private)
+    );
+    assert_eq!(
+        cache_key(&Asked {
+            is_public: false,
+            ..base
+        }),
+        Err(Bypass::Private)
+    );
+}
+
+#[test]
+fn a_client_that_wants_a_fresh_answer_gets_one() {
+    for (query, lines) in [
+        ("cache=false", &[][..]),
+        ("%63ache=FALSE", &[]),
+        ("", &[("cache-control", "no-store")]),
+        (
+            "",
+            &[
+                ("cache-control", "max-age=0"),
+                ("cache-control", "x, No-Cache"),
+            ],
+        ),
+        ("", &[("pragma", "no-cache")]),
+    ] {
+        assert_eq!(
+            post(query, lines, BODY),
+            Err(Bypass::Wish),
+            "{query} {lines:?}"
+        );
+    }
+    assert_ne!(
+        post("cache=true", &[("cache-control", "max-age=0")], BODY),
+        Err(Bypass::Wish)
+    );
+}
+
+#[test]
+fn requests_whose_answers_fit_nobody_else_pass_by() {
+    for line in [
+        ("range", "bytes=0-1"),
+        ("if-none-match", "\"a\""),
+        ("if-modified-since", "x"),
+        ("cookie", "a=b"),
+        ("content-encoding", "gzip"),
+    ] {
+        assert_eq!(post("", &[line], BODY), Err(Bypass::Special), "{line:?}");
+    }
+    let two = [
+        ("content-type", "application/json"),
+        ("content-type", "application/graphql"),
+    ];
+    assert_eq!(post("", &two, BODY), Err(Bypass::Special));
+}
+
+#[test]
+fn other_methods_pass_by() {
+    let none = HeaderMap::new();
+    for method in [&Method::PUT, &Method::HEAD, &Method::DELETE] {
+        let asked = Asked {
+            method,
+            ..asked("query={a}", &none, BODY)
+        };
+        assert_eq!(cache_key(&asked), Err(Bypass::Method));
+    }
+}
+
+#[test]
+fn mutations_pass_by_however_they_come() {
+    for body in [
+        r#"{"query":"mutation { a }"}"#,
+        r#"{"query":"\u006dutation { a }"}"#,
+        r#"{"query":"{ a }","query":"mutation { a }"}"#,
+        r#"{"query":"mutation { a }","query":"{ a }"}"#,
+        r#"[{"query":"{ a }"}]"#,
+        r#"{"extensions":{"persistedQuery":{}}}"#,
+        r#"{"query":null}"#,
+        "",
+        "query={a}",
+    ] {
+        assert_eq!(post("", &[], body), Err(Bypass::Document), "{body}");
+    }
+    for query in [
+        "query=mutation{a}",
+        "query={a}&mutation=x",
+        "query=%6dutation+%7Ba%7D",
+        "",
+        "query={a}&query={b}",
+    ] {
+        assert_eq!(get(query), Err(Bypass::Document), "{query}");
+    }
+    assert_eq!(post("query=mutation{a}", &[], BODY), Err(Bypass::Document));
+}
+
+#[test]
+fn a_document_may_come_as_such() {
+    let kind = [("content-type", "application/graphql; charset=utf-8")];
+    assert!(post("", &kind, "{ a }").is_ok());
+    assert_eq!(post("", &kind, "mutation { a }"), Err(Bypass::Document));
+    assert_eq!(
+        post("", &[("content-type", "text/plain")], BODY),
+        Err(Bypass::Document)
+    );
+}
+
+proptest! {
+    #[test]
+    fn any_request_is_judged_without_a_panic(query: String, body: Vec<u8>) {
+        let none = HeaderMap::new();
+        let _ = cache_key(&Asked { body: &body, ..asked(&query, &none, "") });
+        let _ = get(&query);
+    }
+}

@@ -1,0 +1,159 @@
+//! Whether a GraphQL document only reads.
+
+/// Whether a document has operations, and all of them are queries.
+///
+/// It looks for the words `mutation` and `subscription` outside of all brackets, strings and comments, where only the
+/// kinds and names of definitions stand. A query of such a name is taken for what it is called: it is not kept, which
+/// is slow and not wrong. A document whose brackets do not match reads nothing. Cost: one pass, no allocation.
+pub(super) fn only_reads(document: &str) -> bool {
+    let mut rest = document.as_bytes();
+    let mut depth = 0_usize;
+    let mut has_selection = false;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = match byte {
+            b'#' => skip_comment(after),
+            b'"' => match skip_string(rest) {
+                Some(after) => after,
+                None => return false,
+            },
+            b'{' | b'(' | b'[' => {
+                has_selection |= byte == b'{';
+                depth += 1;
+                after
+            }
+            b'}' | b')' | b']' => match depth.checked_sub(1) {
+                Some(outer) => {
+                    depth = outer;
+                    after
+                }
+                None => return false,
+            },
+            byte if is_name(byte) => {
+                let (name, after) = name(rest);
+                if depth == 0 && matches!(name, b"mutation" | b"subscription") {
+                    return false;
+                }
+                after
+            }
+            _ => after,
+        };
+    }
+    depth == 0 && has_selection
+}
+
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+fn name(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = text.iter().position(|byte| !is_name(*byte));
+    text.split_at(end.unwrap_or(text.len()))
+}
+
+fn skip_comment(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+    end.and_then(|end| text.get(end..)).unwrap_or_default()
+}
+
+/// What follows a string that begins here; none where it does not end.
+fn skip_string(text: &[u8]) -> Option<&[u8]> {
+    if let Some(block) = text.strip_prefix(b"\"\"\"") {
+        return skip_block(block);
+    }
+    let mut rest = text.strip_prefix(b"\"")?;
+    loop {
+        match rest {
+            [b'"', after @ ..] => return Some(after),
+            [b'\\', _, after @ ..] => rest = after,
+            [b'\n' | b'\r', ..] | [] => return None,
+            [_, after @ ..] => rest = after,
+        }
+    }
+}
+
+fn skip_block(text: &[u8]) -> Option<&[u8]> {
+    let mut rest = text;
+    loop {
+        match rest {
+            [b'\\', b'"', b'"', b'"', after @ ..] => rest = after,
+            [b'"', b'"', b'"', after @ ..] => return Some(after),
+            [] => return None,
+            [_, after @ ..] => rest = after,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn queries_and_fragments_only_read() {
+        for document in [
+            "{ a }",
+            "query { a }",
+            "query Q($mutation: Int = 1) @d(x: [1]) { mutation a: subscription }",
+            "fragment F on T { a } query { ...F }",
+            "# mutation { a }\n{ a }",
+            "query { a(x: \"} mutation {\") }",
+            "query { a(x: \"\\\" } mutation {\") }",
+            "query { a(x: \"\"\"\\\"\"\" } mutation { \" \"\"\") }",
+            "\u{feff}query mutations { a }",
+        ] {
+            assert!(only_reads(document), "{document}");
+        }
+    }
+
+    #[test]
+    fn documents_with_another_operation_do_not() {
+        for document in [
+            "mutation { a }",
+            "mutation{a}",
+            "query A { a } mutation B { b }",
+            "{ a(x: \"\\\\\") } mutation { b }",
+            "{ a }\n#\nmutation B { b }",
+            "# comment\rmutation { a }",
+            "{ a(x: \"\") } mutation { b }",
+            "{ a(x: \"\"\"\"\"\") } mutation { b }",
+            "subscription { a }",
+            "query mutation { a }",
+        ] {
+            assert!(!only_reads(document), "{document}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_document_reads_nothing() {
+        for document in [
+            "",
+            "query",
+            "{",
+            "}",
+            "{ a } }",
+            "{ a(x: \"",
+            "{ a(x: \"\n\") }",
+            "()",
+        ] {
+            assert!(!only_reads(document), "{document}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_judged_without_a_panic(text: String) {
+            let _ = only_reads(&text);
+        }
+
+        #[test]
+        fn a_mutation_after_any_sound_query_is_seen(text in "[a-z{}()#\" \\\\\n]{0,20}") {
+            let document = format!("{{ a }} {text} mutation {{ b }}");
+            if only_reads(&document) {
+                // Then the text hid it: in a comment, a string, or brackets it left open and closed again.
+                let hides = text.contains(['#', '"', '{', '(']);
+                prop_assert!(hides);
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Which answers may be kept, and which came out of the service's own cache.
+
+use http::header::{AGE, CACHE_CONTROL, HeaderName, SET_COOKIE, VARY};
+use http::{HeaderMap, StatusCode};
+
+use super::cache_key::{has_word, is_keyed};
+
+const CF_CACHE_STATUS: HeaderName = HeaderName::from_static("cf-cache-status");
+const X_CACHE: HeaderName = HeaderName::from_static("x-cache");
+
+/// Whether an answer may be kept, once it is complete. Source: decisions 28.
+pub fn may_keep(status: StatusCode, headers: &HeaderMap) -> bool {
+    const AGAINST: &[&str] = &["private", "no-store", "no-cache"];
+    let mut lines = headers.get_all(CACHE_CONTROL).iter();
+    let is_forbidden = lines.any(|line| has_word(line.as_bytes(), AGAINST));
+    status == StatusCode::OK
+        && !is_forbidden
+        && !headers.contains_key(SET_COOKIE)
+        && headers.get_all(VARY).iter().all(|line| {
+            let names = line.to_str().unwrap_or("*").split(',');
+            let mut names = names.map(str::trim).filter(|name| !name.is_empty());
+            names.all(is_keyed)
+        })
+}
+
+/// Whether the service answered from a cache of its own: then the request is not to count, and its unit goes back.
+///
+/// `cf-cache-status` or `x-cache` says hit, or `age` is above zero. Source: limits 8.1.3; graph facts 1.4.
+pub fn is_upstream_hit(headers: &HeaderMap) -> bool {
+    let says_hit = |name: &HeaderName| {
+        let mut values = headers.get_all(name).iter();
+        values.any(|value| {
+            let mut words = value.as_bytes().split(|byte| !byte.is_ascii_alphanumeric());
+            words.any(|word| word.eq_ignore_ascii_case(b"hit"))
+        })
+    };
+    let age = headers.get(AGE).and_then(|age| age.to_str().ok());
+    let age: Option<u64> = age.and_then(|age| age.trim().parse().ok());
+    says_hit(&CF_CACHE_STATUS) || says_hit(&X_CACHE) || age.is_some_and(|age_s| age_s > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    fn keeps(lines: &[(&'static str, &'static str)]) -> bool {
+        may_keep(StatusCode::OK, &headers(lines))
+    }
+
+    #[test]
+    fn only_a_200_is_kept() {
+        for status in [201, 203, 204, 206, 301, 304, 400, 429, 500, 503] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert!(!may_keep(status, &HeaderMap::new()), "{status}");
+        }
+        assert!(keeps(&[]));
+    }
+
+    #[test]
+    fn an_answer_that_says_so_is_not_kept() {
+        assert!(!keeps(&[("set-cookie", "a=b")]));
+        assert!(!keeps(&[("cache-control", "max-age=1, Private")]));
+        assert!(!keeps(&[("cache-control", "private=\"x\"")]));
+        assert!(!keeps(&[
+            ("cache-control", "public"),
+            ("cache-control", "no-store")
+        ]));
+        assert!(!keeps(&[("cache-control", "no-cache")]));
+        assert!(keeps(&[("cache-control", "public, max-age=1")]));
+    }
+
+    #[test]
+    fn an_answer_that_varies_outside_the_key_is_not_kept() {
+        assert!(keeps(&[("vary", "Accept-Encoding, origin, CG-Roles,")]));
+        assert!(!keeps(&[("vary", "Accept-Encoding, Cookie")]));
+        assert!(!keeps(&[
+            ("vary", "accept-encoding"),
+            ("vary", "user-agent")
+        ]));
+        assert!(!keeps(&[("vary", "*")]));
+    }
+
+    #[test]
+    fn a_hit_upstream_is_seen_in_each_notation() {
+        for line in [
+            ("cf-cache-status", "HIT"),
+            ("x-cache", "Hit from cloudfront"),
+            ("x-cache", "TCP_HIT"),
+            ("x-cache", "MISS, HIT"),
+            ("age", "1"),
+        ] {
+            assert!(is_upstream_hit(&headers(&[line])), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_miss_upstream_is_no_hit() {
+        for line in [
+            ("cf-cache-status", "MISS"),
+            ("cf-cache-status", "DYNAMIC"),
+            ("x-cache", "WHITE"),
+            ("age", "0"),
+            ("age", "-1"),
+            ("age", "soon"),
+        ] {
+            assert!(!is_upstream_hit(&headers(&[line])), "{line:?}");
+        }
+    }
+}

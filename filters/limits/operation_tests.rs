@@ -1,0 +1,250 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn built_in() -> Operations {
+    Operations::parse([], &BTreeMap::new()).unwrap()
+}
+
+fn name(method: &str, path: &str) -> (String, bool) {
+    let operations = built_in();
+    let found = operations.find(method, &normalise(path).unwrap());
+    (found.operation.name.to_string(), found.is_known)
+}
+
+fn known(name: &str) -> (String, bool) {
+    (name.to_owned(), true)
+}
+
+fn unknown(name: &str) -> (String, bool) {
+    (name.to_owned(), false)
+}
+
+/// Every operation with its limit. Source: limits 8.2; graph facts 1.1.
+const LIMITS: &[(&str, &str, u64)] = &[
+    ("POST", "/content/v2", 1_500),
+    ("GET", "/content/v2", 1_500),
+    ("GET", "/api/content/v3/types", 1_500),
+    ("POST", "/api/content/v3/types", 10),
+    ("PUT", "/api/content/v3/types", 10),
+    ("POST", "/api/content/v2/types", 10),
+    ("GET", "/api/content/v3/sources", 1_500),
+    ("POST", "/api/content/v3/sources", 10),
+    ("DELETE", "/api/content/v3/sources", 10),
+    ("POST", "/api/content/v2/data", 500),
+    ("DELETE", "/api/content/v2/data", 500),
+    ("GET", "/resources/synonyms", 1_500),
+    ("PUT", "/resources/synonyms", 500),
+    ("DELETE", "/resources/synonyms", 500),
+    ("PUT", "/resources/stopwords", 500),
+    ("DELETE", "/resources/stopwords", 500),
+    ("GET", "/api/webhooks", 1_000),
+    ("POST", "/api/webhooks", 1_000),
+    ("PUT", "/api/webhooks/1", 1_000),
+    ("DELETE", "/api/webhooks/1", 1_000),
+    ("GET", "/api/pinned/collections", 1_000),
+    ("POST", "/api/pinned/collections", 1_000),
+    ("GET", "/api/pinned/collections/1", 1_000),
+    ("PUT", "/api/pinned/collections/1", 1_000),
+    ("DELETE", "/api/pinned/collections/1", 1_000),
+    ("GET", "/api/pinned/collections/1/items", 1_000),
+    ("POST", "/api/pinned/collections/1/items", 1_000),
+    ("DELETE", "/api/pinned/collections/1/items", 1_000),
+    ("GET", "/api/pinned/collections/1/items/2", 1_000),
+    ("PUT", "/api/pinned/collections/1/items/2", 1_000),
+    ("DELETE", "/api/pinned/collections/1/items/2", 1_000),
+    ("POST", "/api/pinned/results", 1_000),
+    ("GET", "/api/bestbets/collection", 1_000),
+    ("POST", "/api/bestbets/collection", 1_000),
+    ("PUT", "/api/bestbets/collection/1", 1_000),
+    ("DELETE", "/api/bestbets/collection/1", 1_000),
+    ("GET", "/api/logs/request", 1_000),
+    ("PUT", "/api/config/oidc", 10),
+    ("DELETE", "/api/config/oidc", 10),
+    ("PUT", "/api/config/cache", 1_000),
+    ("POST", "/api/account", 50),
+    ("DELETE", "/api/account/1", 50),
+    ("POST", "/api/accounts/1/swap", 50),
+];
+
+#[test]
+fn every_operation_has_the_limit_of_its_category() {
+    let operations = built_in();
+    let mut seen = BTreeMap::new();
+    for (method, path, limit) in LIMITS {
+        let found = operations.find(method, path);
+        assert!(found.is_known && found.is_counted, "{method} {path}");
+        assert_eq!(found.operation.category.default, *limit, "{method} {path}");
+        let twin = seen.insert(found.operation.id, (method, path));
+        assert_eq!(twin, None, "{method} {path} shares a counter");
+    }
+}
+
+#[test]
+fn paths_that_differ_in_a_variable_share_a_row() {
+    let row = known("DELETE /api/webhooks/{id}");
+    assert_eq!(name("DELETE", "/api/webhooks/a"), row);
+    assert_eq!(name("DELETE", "/api/webhooks/b"), row);
+}
+
+#[test]
+fn spellings_of_a_path_share_a_row() {
+    let row = known("POST /content/v2");
+    for path in [
+        "//content/v2",
+        "/CONTENT/V2",
+        "/x/../content/v2/",
+        "/content/v2;a=b",
+    ] {
+        assert_eq!(name("POST", path), row, "{path}");
+    }
+    assert_eq!(name("POST", "/content/v2/tenant_id=t1"), row);
+}
+
+#[test]
+fn head_counts_as_get_and_lower_case_as_upper_case() {
+    assert_eq!(name("HEAD", "/content/v2"), known("GET /content/v2"));
+    assert_eq!(name("post", "/content/v2"), known("POST /content/v2"));
+    assert_eq!(name("head", "/nowhere"), unknown("GET /*"));
+}
+
+#[test]
+fn a_preflight_is_not_counted() {
+    let operations = built_in();
+    let found = operations.find("OPTIONS", "/content/v2");
+    assert!(!found.is_counted && found.is_known);
+    assert_eq!(found.operation.category.default, 1_500);
+    assert!(!operations.find("OPTIONS", "/nowhere").is_known);
+}
+
+#[test]
+fn unknown_paths_share_one_row_per_method() {
+    assert_eq!(name("GET", "/a/b"), unknown("GET /*"));
+    assert_eq!(name("GET", "/"), unknown("GET /*"));
+    assert_eq!(name("POST", "/content/v3"), unknown("POST /*"));
+    assert_eq!(name("PATCH", "/content/v2"), unknown("PATCH /*"));
+}
+
+#[test]
+fn made_up_methods_share_one_row() {
+    assert_eq!(name("BREW", "/content/v2"), unknown("ANY /*"));
+    assert_eq!(name("STIR", "/a"), unknown("ANY /*"));
+}
+
+#[test]
+fn public_keys_are_credentials_for_queries_only() {
+    let operations = built_in();
+    let takers = operations
+        .all()
+        .filter(|operation| operation.takes_single_key);
+    let mut takers: Vec<&str> = takers.map(|operation| &*operation.name).collect();
+    takers.dedup();
+    assert_eq!(takers, ["POST /content/v2", "GET /content/v2"]);
+}
+
+fn configured(methods: &[&str], path: &str, category: &str) -> Result<Operations, BadRow> {
+    let methods: Vec<String> = methods.iter().map(|&method| method.to_owned()).collect();
+    let bulk = Category {
+        default: 5,
+        maximum: 50,
+    };
+    let row = Row {
+        methods: &methods,
+        path,
+        category,
+    };
+    Operations::parse([row], &BTreeMap::from([("bulk".to_owned(), bulk)]))
+}
+
+#[test]
+fn a_row_of_the_configuration_comes_before_the_built_in_ones() {
+    let operations = configured(&["POST", "purge"], "/Content/{name}/", "bulk").unwrap();
+    let found = operations.find("POST", "/content/v2");
+    assert_eq!(&*found.operation.name, "POST /content/{name}");
+    assert_eq!(found.operation.category.default, 5);
+    assert!(operations.find("PURGE", "/content/v2").is_known);
+    assert_eq!(
+        &*operations.find("GET", "/content/v2").operation.name,
+        "GET /content/v2"
+    );
+}
+
+#[test]
+fn a_category_of_the_configuration_replaces_the_built_in_one() {
+    let query = Category {
+        default: 7,
+        maximum: 8,
+    };
+    let operations = Operations::parse([], &BTreeMap::from([("query".to_owned(), query)])).unwrap();
+    assert_eq!(
+        operations.find("POST", "/content/v2").operation.category,
+        query
+    );
+}
+
+#[test]
+fn rows_that_cannot_be_are_refused() {
+    let refused = |path, category| configured(&["GET"], path, category).err();
+    assert_eq!(
+        refused("/a", "bulky"),
+        Some(BadRow::Category("bulky".to_owned()))
+    );
+    assert_eq!(
+        refused("/*/a", "bulk"),
+        Some(BadRow::Path("/*/a".to_owned()))
+    );
+    assert_eq!(
+        refused("/a%2fb", "bulk"),
+        Some(BadRow::Path("/a%2fb".to_owned()))
+    );
+}
+
+#[test]
+fn an_operation_is_found_by_its_name() {
+    let operations = built_in();
+    let id = |name| operations.named(name).map(|operation| operation.id);
+    assert_eq!(
+        id("post /Content/v2/"),
+        Some(operations.find("POST", "/content/v2").operation.id)
+    );
+    assert_eq!(
+        id("GET /*"),
+        Some(operations.find("GET", "/nowhere").operation.id)
+    );
+    assert_eq!(id("PATCH /content/v2"), None);
+    assert_eq!(id("POST"), None);
+}
+
+/// A path in other letters, with the same meaning to somebody.
+fn respelt(path: &str, choices: &[u8]) -> String {
+    let mut choices = choices.iter().cycle();
+    let mut next = || choices.next().copied().unwrap_or_default();
+    let mut text = String::new();
+    for segment in path.split('/').skip(1) {
+        text += ["/", "//", "/./", "/x/../", "\\", "/%2e/", "/;a=b/"][usize::from(next() % 7)];
+        for byte in segment.bytes() {
+            match next() % 4 {
+                0 => text += &format!("%{byte:02x}"),
+                1 => text += &format!("%{byte:02X}"),
+                2 => text.push(char::from(byte.to_ascii_uppercase())),
+                _ => text.push(char::from(byte)),
+            }
+        }
+        text += ["", ";", ";a=b", "%3bc"][usize::from(next() % 4)];
+    }
+    text + ["", "/", "/.", "//", "/y/.."][usize::from(next() % 5)]
+}
+
+proptest! {
+    #[test]
+    fn no_spelling_of_a_path_leaves_its_row(
+        index in 0..LIMITS.len(),
+        choices in prop::collection::vec(any::<u8>(), 1..64),
+    ) {
+        let (method, path, _) = LIMITS[index];
+        let spelt = respelt(path, &choices);
+        prop_assert_eq!(name(method, &spelt), name(method, path), "{}", spelt);
+    }
+}

@@ -1,0 +1,195 @@
+//! The copy of a path that decides: which row it is counted on, and who owns it. What is forwarded stays as it came.
+
+use std::borrow::Cow;
+
+use crate::fault::Fault;
+
+/// A path that two readers could take for two different paths.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum BadPath {
+    /// `%` without two hexadecimal digits after it.
+    BrokenEscape,
+    /// `%2f`, `%5c` or `%25`: what it means depends on who decodes it, and how often.
+    EncodedSeparator,
+    /// A control character, NUL among them, plain or encoded.
+    Control,
+    /// A byte beyond ASCII, plain or encoded.
+    BeyondAscii,
+    /// A fragment, which no request has.
+    Fragment,
+}
+
+impl BadPath {
+    /// What the caller is told.
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::BrokenEscape => {
+                "the path has a `%` that two hexadecimal digits do not follow: encode it"
+            }
+            Self::EncodedSeparator => {
+                "the path has an encoded `/`, `\\` or `%`: send paths without them"
+            }
+            Self::Control => "the path has a control character: send printable ASCII",
+            Self::BeyondAscii => "the path has a byte beyond ASCII: send printable ASCII",
+            Self::Fragment => "the path has a `#`: a request has no fragment",
+        }
+    }
+}
+
+/// Source: decisions 18.
+impl From<BadPath> for Fault {
+    fn from(bad: BadPath) -> Self {
+        Self::invalid("path", bad.message())
+    }
+}
+
+/// The normalised copy of a path that stands without its query.
+///
+/// Decoded once, `\` as `/`, each segment cut at `;`, empty and dot segments and the trailing slash dropped, in
+/// lower case. Errors: [`BadPath`]. Cost: a path that is normal already is borrowed. Source: decisions 18; threats 46.
+pub fn normalise(path: &str) -> Result<Cow<'_, str>, BadPath> {
+    if is_plainly_normal(path) {
+        return Ok(Cow::Borrowed(path));
+    }
+    let decoded = decode(path)?;
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in decoded.split('/') {
+        match segment.split(';').next().unwrap_or_default() {
+            "" | "." => {}
+            ".." => drop(kept.pop()),
+            segment => kept.push(segment),
+        }
+    }
+    Ok(Cow::Owned(format!("/{}", kept.join("/"))))
+}
+
+/// Whether nothing about it could change; says no to some paths that are normal, and yes to none that are not.
+fn is_plainly_normal(path: &str) -> bool {
+    let mut before = None;
+    for byte in path.bytes() {
+        let is_plain = match byte {
+            b'/' => before != Some(b'/'),
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => before.is_some(),
+            _ => false,
+        };
+        if !is_plain {
+            return false;
+        }
+        before = Some(byte);
+    }
+    path == "/" || before.is_some_and(|last| last != b'/')
+}
+
+/// Decoded once, with one kind of slash, in lower case.
+fn decode(path: &str) -> Result<String, BadPath> {
+    let mut decoded = String::with_capacity(path.len());
+    let mut bytes = path.bytes();
+    while let Some(byte) = bytes.next() {
+        let byte = match byte {
+            b'%' => escaped(bytes.next(), bytes.next())?,
+            b'#' => return Err(BadPath::Fragment),
+            byte => byte,
+        };
+        if !byte.is_ascii() {
+            return Err(BadPath::BeyondAscii);
+        }
+        if byte.is_ascii_control() {
+            return Err(BadPath::Control);
+        }
+        let byte = if byte == b'\\' { b'/' } else { byte };
+        decoded.push(char::from(byte.to_ascii_lowercase()));
+    }
+    Ok(decoded)
+}
+
+fn escaped(high: Option<u8>, low: Option<u8>) -> Result<u8, BadPath> {
+    let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+    let (Some(high), Some(low)) = (digit(high), digit(low)) else {
+        return Err(BadPath::BrokenEscape);
+    };
+    match u8::try_from(high * 16 + low) {
+        Ok(b'/' | b'\\' | b'%') => Err(BadPath::EncodedSeparator),
+        Ok(byte) => Ok(byte),
+        Err(_) => Err(BadPath::BrokenEscape),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn spellings_of_one_path_are_one_path() {
+        for path in [
+            "/content/v2",
+            "//content/v2",
+            "/content//v2",
+            "/./content/v2",
+            "/x/../content/v2",
+            "/../content/v2",
+            "/content/v2/",
+            "/content/v2/.",
+            "/content/v2/x/%2e%2E",
+            "/CONTENT/V2",
+            "/content/v2;a=b",
+            "/content;x/v2%3bb",
+            "/%63ontent/v2",
+            "\\content\\v2",
+            "content/v2",
+        ] {
+            assert_eq!(normalise(path).unwrap(), "/content/v2", "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_with_two_meanings_are_refused() {
+        for (path, bad) in [
+            ("/content%2fv2", BadPath::EncodedSeparator),
+            ("/content%5Cv2", BadPath::EncodedSeparator),
+            ("/%2563ontent/v2", BadPath::EncodedSeparator),
+            ("/content/v2%00", BadPath::Control),
+            ("/content/v2%0a", BadPath::Control),
+            ("/content/v2\u{7f}", BadPath::Control),
+            ("/content/v2%", BadPath::BrokenEscape),
+            ("/content/v2%4", BadPath::BrokenEscape),
+            ("/content/v2%+4", BadPath::BrokenEscape),
+            ("/%u0063ontent/v2", BadPath::BrokenEscape),
+            ("/content/v2%c3%a9", BadPath::BeyondAscii),
+            ("/é", BadPath::BeyondAscii),
+            ("/content/v2#x", BadPath::Fragment),
+        ] {
+            assert_eq!(normalise(path), Err(bad), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_normal_is_borrowed() {
+        for path in ["/", "/content/v2", "/api/content/v3/types"] {
+            assert!(matches!(normalise(path), Ok(Cow::Borrowed(_))), "{path}");
+        }
+        assert_eq!(normalise("").unwrap(), "/");
+    }
+
+    #[test]
+    fn a_bad_path_is_the_callers_fault() {
+        assert_eq!(Fault::from(BadPath::Control).status(), 400);
+    }
+
+    proptest! {
+        #[test]
+        fn normalising_twice_changes_nothing_more(path in "[/.;%a-cA-C02eE\\\\]{0,24}") {
+            if let Ok(once) = normalise(&path) {
+                let twice = normalise(&once).map(Cow::into_owned);
+                prop_assert_eq!(twice, Ok(once.into_owned()));
+            }
+        }
+
+        #[test]
+        fn any_text_is_normalised_or_refused(path: String) {
+            let _ = normalise(&path);
+        }
+    }
+}

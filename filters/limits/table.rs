@@ -1,0 +1,125 @@
+//! The operations of the graph service as data: a new one is a new row here, or in the configuration.
+
+use super::level::Category;
+
+/// One row: an operation for each of its methods.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// Each is an operation of its own. `GET` takes `HEAD` with it.
+    pub methods: &'static [&'static str],
+    /// `{name}` is one segment, `*` at the end is any number of them.
+    pub path: &'static str,
+    /// Other paths of the same operations, counted with them.
+    pub also: &'static [&'static str],
+    /// A name of [`CATEGORIES`].
+    pub category: &'static str,
+    /// Whether public keys are credentials here.
+    pub takes_single_key: bool,
+}
+
+/// The categories by name. Source: limits 8.2; interface, `graph.categories`.
+pub(super) const CATEGORIES: &[(&str, Category)] = &[
+    (
+        "configuration",
+        Category {
+            default: 10,
+            maximum: 10,
+        },
+    ),
+    (
+        "account",
+        Category {
+            default: 50,
+            maximum: 50,
+        },
+    ),
+    (
+        "indexing",
+        Category {
+            default: 500,
+            maximum: 500,
+        },
+    ),
+    (
+        "management",
+        Category {
+            default: 1_000,
+            maximum: 1_000,
+        },
+    ),
+    (
+        "query",
+        Category {
+            default: 1_500,
+            maximum: 3_000,
+        },
+    ),
+    (
+        OTHER,
+        Category {
+            default: 1_000,
+            maximum: 1_000,
+        },
+    ),
+];
+
+/// The category of paths that no row names.
+pub(super) const OTHER: &str = "other";
+
+const fn row(
+    methods: &'static [&'static str],
+    path: &'static str,
+    category: &'static str,
+) -> Written {
+    Written {
+        methods,
+        path,
+        also: &[],
+        category,
+        takes_single_key: false,
+    }
+}
+
+/// The rows, in the order in which they are tried; those of the configuration come first.
+///
+/// The paths of the cache configuration and of the accounts are published nowhere: ours are a guess, and the
+/// configuration has the last word. Source: limits 4, 8.2; graph facts 1.1.
+#[rustfmt::skip]
+pub(super) const ROWS: &[Written] = &[
+    Written {
+        methods: &["POST", "GET"],
+        path: "/content/v2",
+        // A client for hosts of several tenants appends `/tenant_id=…`; the service answers as if it had not.
+        also: &["/content/v2/{tenant}"],
+        category: "query",
+        takes_single_key: true,
+    },
+    row(&["GET"], "/api/content/v3/types", "query"),
+    row(&["POST", "PUT"], "/api/content/v3/types", "configuration"),
+    row(&["POST"], "/api/content/v2/types", "configuration"),
+    row(&["GET"], "/api/content/v3/sources", "query"),
+    row(&["POST", "DELETE"], "/api/content/v3/sources", "configuration"),
+    row(&["POST", "DELETE"], "/api/content/v2/data", "indexing"),
+    row(&["GET"], "/resources/synonyms", "query"),
+    row(&["PUT", "DELETE"], "/resources/synonyms", "indexing"),
+    row(&["PUT", "DELETE"], "/resources/stopwords", "indexing"),
+    row(&["GET", "POST"], "/api/webhooks", "management"),
+    row(&["PUT", "DELETE"], "/api/webhooks/{id}", "management"),
+    row(&["GET", "POST"], "/api/pinned/collections", "management"),
+    row(&["GET", "PUT", "DELETE"], "/api/pinned/collections/{collection}", "management"),
+    row(&["GET", "POST", "DELETE"], "/api/pinned/collections/{collection}/items", "management"),
+    row(&["GET", "PUT", "DELETE"], "/api/pinned/collections/{collection}/items/{id}", "management"),
+    row(&["POST"], "/api/pinned/results", "management"),
+    row(&["GET", "POST"], "/api/bestbets/collection", "management"),
+    row(&["PUT", "DELETE"], "/api/bestbets/collection/{id}", "management"),
+    row(&["GET"], "/api/logs/request", "management"),
+    row(&["PUT", "DELETE"], "/api/config/oidc", "configuration"),
+    row(&["GET", "PUT", "DELETE"], "/api/config/cache", "management"),
+    row(&["GET", "POST", "PUT", "PATCH", "DELETE"], "/api/account/*", "account"),
+    row(&["GET", "POST", "PUT", "PATCH", "DELETE"], "/api/accounts/*", "account"),
+];
+
+/// The methods that have a row of their own on unknown paths.
+pub(super) const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE"];
+/// The row of all other methods on unknown paths: with one for each, made-up methods would be limits for the asking.
+pub(super) const ANY: &str = "ANY";

@@ -1,0 +1,181 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use super::super::key::{RowId, Who};
+use super::*;
+
+const WINDOW_MS: u64 = 10_000;
+
+fn key(name: &str) -> Key {
+    Key {
+        who: Who::Named(name.into()),
+        row: RowId::of("POST /content/v2"),
+    }
+}
+
+fn fixed() -> Windows {
+    Windows::new(Algorithm::Fixed, WINDOW_MS)
+}
+
+fn sliding() -> Windows {
+    Windows::new(Algorithm::Sliding, WINDOW_MS)
+}
+
+/// How many of `tries` requests pass at one moment.
+fn pass(windows: &Windows, limit: u64, tries: u64, now_ms: u64) -> u64 {
+    let admitted = (0..tries).filter(|_| windows.admit(&key("t"), limit, now_ms).is_allowed);
+    admitted.count() as u64
+}
+
+#[test]
+fn a_window_admits_its_limit_and_no_more() {
+    assert_eq!(pass(&fixed(), 150, 1_000, 0), 150);
+    assert_eq!(pass(&sliding(), 150, 1_000, 0), 150);
+}
+
+#[test]
+fn a_limit_of_zero_admits_nothing() {
+    assert_eq!(pass(&fixed(), 0, 5, 0), 0);
+    assert_eq!(pass(&sliding(), 0, 5, 0), 0);
+}
+
+#[test]
+fn a_window_begins_with_its_first_request() {
+    let windows = fixed();
+    assert_eq!(pass(&windows, 2, 3, 7_777), 2);
+    assert_eq!(pass(&windows, 2, 3, 17_776), 0);
+    assert_eq!(pass(&windows, 2, 3, 17_777), 2);
+}
+
+#[test]
+fn the_next_window_begins_with_the_next_request_and_not_at_a_multiple() {
+    let windows = fixed();
+    pass(&windows, 2, 3, 0);
+    assert_eq!(pass(&windows, 2, 3, 15_000), 2);
+    assert_eq!(pass(&windows, 2, 3, 20_000), 0);
+    assert_eq!(pass(&windows, 2, 3, 25_000), 2);
+}
+
+#[test]
+fn a_refused_request_is_not_counted_and_moves_no_window() {
+    let windows = fixed();
+    pass(&windows, 1, 1, 0);
+    let refused = windows.admit(&key("t"), 1, 9_999);
+    assert_eq!((refused.is_allowed, refused.reset_ms), (false, 1));
+    assert!(windows.admit(&key("t"), 1, 10_000).is_allowed);
+}
+
+#[test]
+fn a_verdict_says_what_is_left_and_until_when() {
+    let windows = fixed();
+    windows.admit(&key("t"), 3, 100);
+    let second = windows.admit(&key("t"), 3, 2_600);
+    assert_eq!(
+        (second.limit, second.remaining, second.reset_ms),
+        (3, 1, 7_500)
+    );
+}
+
+#[test]
+fn keys_do_not_share_a_window() {
+    let windows = fixed();
+    let get = RowId::of("GET /content/v2");
+    assert!(windows.admit(&key("a"), 1, 0).is_allowed);
+    assert!(windows.admit(&key("b"), 1, 0).is_allowed);
+    let read = Key {
+        row: get,
+        ..key("a")
+    };
+    assert!(windows.admit(&read, 1, 0).is_allowed);
+    assert!(!windows.admit(&key("a"), 1, 0).is_allowed);
+}
+
+#[test]
+fn a_lowered_limit_holds_at_once_and_leaves_nothing_below_zero() {
+    let windows = fixed();
+    pass(&windows, 10, 10, 0);
+    let lowered = windows.admit(&key("t"), 4, 1);
+    assert_eq!((lowered.is_allowed, lowered.remaining), (false, 0));
+    assert_eq!(pass(&windows, 12, 5, 2), 2);
+}
+
+#[test]
+fn a_clock_read_before_the_window_began_counts_in_it() {
+    for windows in [fixed(), sliding()] {
+        assert_eq!(pass(&windows, 2, 1, 5_000), 1);
+        assert_eq!(pass(&windows, 2, 3, 4_990), 1);
+        assert_eq!(windows.admit(&key("t"), 2, 4_990).reset_ms, WINDOW_MS);
+    }
+}
+
+#[test]
+fn a_refund_makes_room_for_one_more() {
+    for windows in [fixed(), sliding()] {
+        let ticket = windows.admit(&key("t"), 1, 0).ticket;
+        assert!(windows.refund(&key("t"), ticket, 9_999));
+        assert_eq!(pass(&windows, 1, 3, 9_999), 1);
+    }
+}
+
+#[test]
+fn a_refund_never_reaches_another_window() {
+    let windows = fixed();
+    let ticket = windows.admit(&key("t"), 1, 0).ticket;
+    assert!(!windows.refund(&key("t"), ticket, 10_000));
+    windows.admit(&key("t"), 1, 10_000);
+    assert!(!windows.refund(&key("t"), ticket, 10_001));
+    assert_eq!(pass(&windows, 1, 3, 10_002), 0);
+    assert!(!windows.refund(&key("nobody"), ticket, 0));
+}
+
+#[test]
+fn refunds_never_go_below_zero() {
+    for windows in [fixed(), sliding()] {
+        let ticket = windows.admit(&key("t"), 5, 0).ticket;
+        assert!(windows.refund(&key("t"), ticket, 1));
+        assert!(!windows.refund(&key("t"), ticket, 1));
+        assert_eq!(pass(&windows, 5, 10, 1), 5);
+    }
+}
+
+#[test]
+fn a_sliding_window_frees_each_unit_when_its_own_time_is_over() {
+    let windows = sliding();
+    assert_eq!(pass(&windows, 2, 1, 0), 1);
+    assert_eq!(pass(&windows, 2, 3, 9_000), 1);
+    let refused = windows.admit(&key("t"), 2, 9_500);
+    assert_eq!((refused.is_allowed, refused.reset_ms), (false, 500));
+    assert_eq!(pass(&windows, 2, 3, 10_000), 1);
+    assert_eq!(pass(&windows, 2, 3, 18_999), 0);
+    assert_eq!(pass(&windows, 2, 3, 19_000), 1);
+}
+
+fn fill(windows: &Windows, keys: u64, now_ms: u64) {
+    for number in 0..keys {
+        windows.admit(&key(&number.to_string()), 1, now_ms);
+    }
+}
+
+#[test]
+fn sweeping_drops_what_has_ended_and_keeps_what_runs() {
+    for windows in [fixed(), sliding()] {
+        fill(&windows, 1_000, 0);
+        windows.admit(&key("late"), 1, 5_000);
+        (0..windows.parts()).for_each(|part| windows.sweep(part, 10_000));
+        assert_eq!(windows.len(), 1);
+        assert!(!windows.admit(&key("late"), 1, 10_000).is_allowed);
+        (0..windows.parts()).for_each(|part| windows.sweep(part, 15_000));
+        assert!(windows.is_empty());
+    }
+}
+
+#[test]
+fn ended_windows_are_dropped_without_a_sweep_too() {
+    let windows = fixed();
+    for round in 0..50 {
+        for number in 0..10_000_u32 {
+            let name = format!("{round} {number}");
+            windows.admit(&key(&name), 1, round * WINDOW_MS);
+        }
+    }
+    assert!(windows.len() < 60_000, "{}", windows.len());
+}
