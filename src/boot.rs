@@ -28,8 +28,7 @@ use crate::admin::Admin;
 use crate::choice::{self, Choice};
 use crate::config::{Config, Kind};
 use crate::flags::Flags;
-use crate::flags::events::{Dispatcher, Events};
-use crate::flags::projects::{self, Projects};
+use crate::flags::events::Dispatcher;
 use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::house::{House, Settings};
@@ -109,9 +108,7 @@ pub enum Stop {
     Now,
 }
 
-/// Starts a gateway.
-///
-/// Errors: the store cannot be opened, the catalogue is wrong, an address cannot be had.
+/// Starts a gateway. Errors: the store cannot be opened, the catalogue is wrong, an address cannot be had.
 pub fn boot(
     mut config: Config,
     lines: impl FnOnce(&Metrics) -> std::io::Result<Lines>,
@@ -136,8 +133,8 @@ pub fn boot(
         .block_on(Accounts::load(&store))
         .map_err(|error| store_failed(&error))?;
     let upstreams = upstreams(&config, &store)?;
-    let (flags, dispatcher) = flags(&config, &metrics).unzip();
-    let projects = flags.as_ref().map(|flags| Arc::clone(&flags.projects));
+    let (flags, dispatcher) = flags(&config, &organs, &metrics)?.unzip();
+    let (watch, poll) = flags.as_ref().map(Flags::followers).unzip();
     let house = Arc::new(House {
         settings: Settings::new(&config),
         metrics,
@@ -153,7 +150,8 @@ pub fn boot(
     organs.spawn(accounts.follow(store, stopped.clone()));
     spawn(&organs, Some(Lookups(upstreams)), &stopped);
     spawn(&organs, model, &stopped);
-    spawn(&organs, projects.map(projects::Watch), &stopped);
+    spawn(&organs, watch, &stopped);
+    spawn(&organs, poll.flatten(), &stopped);
     let dispatching = dispatcher.flatten().map(|it| organs.spawn(it.run(stopped)));
     let (stop, asked) = watch::channel(Stop::No);
     let server = start(&config, &house, public, admin, asked)?;
@@ -173,11 +171,15 @@ pub fn boot(
 }
 
 /// The decision endpoints' organ, and who sends its events.
-fn flags(config: &Config, metrics: &Arc<Metrics>) -> Option<(Flags, Option<Dispatcher>)> {
-    let decisions = config.decisions.as_ref()?;
-    let projects = Arc::new(Projects::load(decisions, metrics));
-    let (events, dispatcher) = Events::new(decisions, &config.store.state_dir, metrics);
-    Some((Flags::new(decisions, projects, events), dispatcher))
+fn flags(
+    config: &Config,
+    organs: &Runtime,
+    metrics: &Arc<Metrics>,
+) -> Result<Option<(Flags, Option<Dispatcher>)>, BootError> {
+    let state_dir = &config.store.state_dir;
+    let build = |decisions| Flags::build(decisions, state_dir, organs.handle(), metrics);
+    let built = config.decisions.as_ref().map(build).transpose();
+    built.map_err(|error| failed("decisions", error))
 }
 
 /// The runtime of everything that no request waits for.

@@ -46,6 +46,10 @@ pub struct Decisions {
     pub compat: Compat,
     /// Projects from files, by SDK key.
     pub projects: Vec<(Box<str>, Datafile)>,
+    /// Where other projects' datafiles are fetched, with `%s` for the SDK key.
+    pub datafile_url: Option<String>,
+    /// For how long a key that the source refused is remembered.
+    pub unknown_key_ttl: Duration,
     /// How often datafiles are looked at.
     pub poll_interval: Duration,
     /// The most bytes of a datafile.

@@ -4,19 +4,24 @@
 //! path takes no lock for a decision: projects are snapshots, overrides are only looked at where there are any.
 
 pub mod events;
+pub mod fetch;
 pub mod projects;
 
 use std::collections::{HashMap, VecDeque};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use filters::auth::sdk::SdkRules;
 use filters::auth::token::Tokens;
 use filters::flags::{Compat, Profile};
+use tokio::runtime::Handle;
 
-use self::events::Events;
-use self::projects::Projects;
+use self::events::{Dispatcher, Events};
+use self::fetch::{Fetched, Poll};
+use self::projects::{Found, Projects, Watch};
 use crate::config::{Client, Decisions};
+use crate::metrics::Metrics;
 
 /// How many profiles are kept in memory; the oldest goes first. Source: interface.
 const PROFILES: usize = 100_000;
@@ -27,8 +32,10 @@ pub struct Flags {
     pub compat: Compat,
     /// How callers show who they are.
     pub credentials: SdkRules,
-    /// Projects by SDK key.
+    /// Projects from files, by SDK key.
     pub projects: Arc<Projects>,
+    /// Projects by URL; `None` where there is no source.
+    pub fetched: Option<Arc<Fetched>>,
     /// Events on their way to the backend.
     pub events: Events,
     /// Who may ask for tokens.
@@ -42,12 +49,22 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// The organ of a configuration.
-    pub fn new(decisions: &Decisions, projects: Arc<Projects>, events: Events) -> Self {
+    /// The organ of a configuration, and who sends its events. What takes time runs on `handle`.
+    ///
+    /// Errors: no HTTP client can be made.
+    pub fn build(
+        decisions: &Decisions,
+        state_dir: &Path,
+        handle: &Handle,
+        metrics: &Arc<Metrics>,
+    ) -> reqwest::Result<(Self, Option<Dispatcher>)> {
+        let projects = Arc::new(Projects::load(decisions, metrics));
+        let fetched = Fetched::new(decisions, state_dir, handle.clone(), metrics)?;
+        let (events, dispatcher) = Events::new(decisions, state_dir, metrics);
         let keys = decisions.token_keys.iter();
         let keys: Vec<Vec<u8>> = keys.map(|key| key.expose().to_vec()).collect();
         let has_clients = !decisions.clients.is_empty();
-        Self {
+        let flags = Self {
             compat: decisions.compat,
             credentials: SdkRules {
                 headers: decisions.sdk_key_headers.clone(),
@@ -55,11 +72,30 @@ impl Flags {
                 is_agent: decisions.compat == Compat::Agent,
             },
             projects,
+            fetched: fetched.map(Arc::new),
             events,
             clients: decisions.clients.clone(),
             batch: (decisions.batch_max_operations, decisions.batch_concurrency),
             overrides: decisions.overrides.then(Overrides::default),
             profiles: decisions.keeps_profiles.then(Profiles::default),
+        };
+        Ok((flags, dispatcher))
+    }
+
+    /// Who follows the datafiles' changes.
+    pub fn followers(&self) -> (Watch, Option<Poll>) {
+        let watch = Watch(Arc::clone(&self.projects));
+        (watch, self.fetched.clone().map(Poll))
+    }
+}
+
+impl Flags {
+    /// What an SDK key stands for: a project from a file first, under the name in front of an access token.
+    pub async fn find(&self, sdk_key: &str) -> Found {
+        let name = sdk_key.split(':').next().unwrap_or_default();
+        match (self.projects.find(name), &self.fetched) {
+            (Found::Unknown, Some(fetched)) => fetched.find(sdk_key).await,
+            (found, _) => found,
         }
     }
 }

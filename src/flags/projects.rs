@@ -138,7 +138,7 @@ impl Projects {
 }
 
 /// What tells keys apart in messages without being one.
-fn shown(sdk_key: &str) -> String {
+pub(super) fn shown(sdk_key: &str) -> String {
     let head: String = sdk_key.chars().take(4).collect();
     format!("SDK key {head}…")
 }

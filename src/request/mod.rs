@@ -132,7 +132,7 @@ async fn decide(
         now_ms: u64::try_from(house.unix_ms()).unwrap_or_default(),
     };
     match row.answers {
-        Answers::Flags(endpoint) => flags::answer(flags, endpoint, &call),
+        Answers::Flags(endpoint) => flags::answer(flags, endpoint, &call).await,
         Answers::Batch => flags::batch::run(flags, &call).await,
         // A password hash takes its time: the worker's other requests move on meanwhile.
         Answers::Token => tokio::task::block_in_place(|| flags::token::answer(flags, &call)),

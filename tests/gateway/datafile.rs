@@ -9,6 +9,8 @@ use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
 use crate::support::flags;
+use crate::support::script::Reply;
+use crate::support::upstream::Upstream;
 
 fn get(gateway: &Gateway, key: &str) -> Answer {
     ask(
@@ -67,4 +69,90 @@ fn a_file_is_read_again_and_a_bad_one_leaves_the_last_in_force() {
     assert_eq!(get(&gateway, "file").json()["revision"], "1");
     std::fs::write(&path, datafile("longer")).unwrap();
     until("longer");
+}
+
+/// A gateway that fetches datafiles from there, and keeps its state in this folder.
+fn fetching(url: &str, folder: &std::path::Path) -> Gateway {
+    let toml = format!("[decisions]\ndatafile_url = \"{url}/%s.json\"\npoll_interval_s = 1\n");
+    let state = folder.display().to_string();
+    Gateway::start_with_env(&toml, "", &[("WEIRGATE_STORE__STATE_DIR", &state)])
+}
+
+fn source(revision: &str) -> Reply {
+    let body = json!({"version": "4", "revision": revision}).to_string();
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Last-Modified", "Sat, 21 Nov 2026 05:00:00 GMT"),
+    ];
+    Reply::whole(200, &headers, body)
+}
+
+#[test]
+fn a_datafile_is_fetched_once_and_then_asked_for_changes() {
+    let upstream = Upstream::answering(|request| match request.header("if-modified-since") {
+        Some(_) => Reply::whole(304, &[], ""),
+        None => source("1"),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = fetching(&upstream.url(), folder.path());
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| assert_eq!(get(&gateway, "k:secret").status(), 200));
+        }
+    });
+    let first = upstream.request(0);
+    assert_eq!(
+        (first.path.as_str(), first.header("authorization")),
+        ("/k.json", Some("Bearer secret"))
+    );
+    let polled = upstream.wait_requests(2);
+    assert!(
+        polled[1].header("if-modified-since").is_some(),
+        "asked twice without need"
+    );
+    assert_eq!(get(&gateway, "k:secret").json()["revision"], "1");
+}
+
+#[test]
+fn a_key_that_the_source_refuses_is_remembered() {
+    let upstream = Upstream::always(Reply::whole(404, &[], ""));
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = fetching(&upstream.url(), folder.path());
+    for _ in 0..5 {
+        assert_eq!(get(&gateway, "nobody").status(), 403);
+    }
+    assert_eq!(upstream.requests().len(), 1);
+}
+
+#[test]
+fn the_last_good_copy_answers_after_a_restart_without_the_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let upstream = Upstream::always(source("7"));
+    let first = fetching(&upstream.url(), folder.path());
+    assert_eq!(get(&first, "k").json()["revision"], "7");
+    drop(first);
+    let url = upstream.url();
+    drop(upstream);
+    let second = fetching(&url, folder.path());
+    assert_eq!(get(&second, "k").json()["revision"], "7");
+    let unknown = get(&second, "other");
+    assert_eq!(
+        (unknown.status(), unknown.header("retry-after")),
+        (503, Some("5"))
+    );
+}
+
+#[test]
+fn a_datafile_that_is_malformed_leaves_the_one_before_in_force() {
+    let bad = Reply::json(200, "{\"version\": 4}");
+    let upstream = Upstream::sequence([source("1"), bad.clone(), bad, source("2")]);
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = fetching(&upstream.url(), folder.path());
+    assert_eq!(get(&gateway, "k").json()["revision"], "1");
+    upstream.wait_requests(3);
+    assert_eq!(get(&gateway, "k").json()["revision"], "1");
+    let started = Instant::now();
+    while get(&gateway, "k").json()["revision"] != "2" {
+        assert!(started.elapsed() < PATIENCE, "the new datafile never came");
+    }
 }

@@ -14,7 +14,7 @@ pub(crate) struct Decisions {
     /// Which answers are given where the published document and the agent differ.
     pub compat: Compat,
     /// Where datafiles are fetched, with %s for the SDK key; empty: only projects from files.
-    #[schemars(extend("format" = "url-pattern-or-empty", "x-not-in-force" = true))]
+    #[schemars(extend("format" = "url-pattern-or-empty"))]
     pub datafile_url: String,
     /// Seconds between two looks at a datafile.
     #[schemars(range(min = 1, max = 86_400))]

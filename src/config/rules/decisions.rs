@@ -55,6 +55,8 @@ fn as_used(decisions: &Decisions, token_keys: Vec<SecretBytes>) -> checked::Deci
                 (project.sdk_key.as_str().into(), datafile)
             })
             .collect(),
+        datafile_url: Some(decisions.datafile_url.clone()).filter(|url| !url.is_empty()),
+        unknown_key_ttl: Duration::from_secs(decisions.unknown_key_ttl_s),
         poll_interval: Duration::from_secs(decisions.poll_interval_s),
         datafile_max_bytes: decisions.datafile_max_bytes,
         event_url: Some(decisions.event_url.clone()).filter(|url| !url.is_empty()),

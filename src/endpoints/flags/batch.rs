@@ -74,7 +74,7 @@ pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
         if at > 0 && at % at_once == 0 {
             tokio::task::yield_now().await;
         }
-        let (item, is_error) = item(flags, operation, call.now_ms);
+        let (item, is_error) = item(flags, operation, call.now_ms).await;
         errors += u64::from(is_error);
         items.push(item);
     }
@@ -89,9 +89,9 @@ pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
 }
 
 /// The item of an operation, and whether it failed.
-fn item(flags: &Flags, operation: &Operation, now_ms: u64) -> (Vec<u8>, bool) {
+async fn item(flags: &Flags, operation: &Operation, now_ms: u64) -> (Vec<u8>, bool) {
     let started = now();
-    let answered = match call(flags, operation, now_ms) {
+    let answered = match call(flags, operation, now_ms).await {
         Ok(answer) => answer,
         Err(fault) => Answer::plain(&fault),
     };
@@ -119,7 +119,7 @@ fn item(flags: &Flags, operation: &Operation, now_ms: u64) -> (Vec<u8>, bool) {
 }
 
 /// Runs the call that an operation names; only decision endpoints can be, and no batch.
-fn call(flags: &Flags, operation: &Operation, now_ms: u64) -> Result<Answer, Fault> {
+async fn call(flags: &Flags, operation: &Operation, now_ms: u64) -> Result<Answer, Fault> {
     let method = match operation.method.as_str() {
         "" | "GET" => Method::GET,
         "POST" => Method::POST,
@@ -149,7 +149,7 @@ fn call(flags: &Flags, operation: &Operation, now_ms: u64) -> Result<Answer, Fau
         body: &body,
         now_ms,
     };
-    answer(flags, endpoint, &call)
+    answer(flags, endpoint, &call).await
 }
 
 fn query(operation: &Operation, in_url: &str) -> Result<String, Fault> {

@@ -97,9 +97,9 @@ struct Asked<'a> {
 /// Answers a call.
 ///
 /// Errors: 400, 401, 403, 404, 415, 503 as the specification and the decisions say.
-pub fn answer(flags: &Flags, endpoint: Endpoint, call: &Call<'_>) -> Result<Answer, Fault> {
+pub async fn answer(flags: &Flags, endpoint: Endpoint, call: &Call<'_>) -> Result<Answer, Fault> {
     let sdk_key = sdk::sdk_key(call.headers, &flags.credentials, call.now_ms / 1000)?;
-    let loaded = project(flags, &sdk_key)?;
+    let loaded = project(flags, &sdk_key).await?;
     media_type(call)?;
     let asked = Asked {
         call,
@@ -121,10 +121,10 @@ pub fn answer(flags: &Flags, endpoint: Endpoint, call: &Call<'_>) -> Result<Answ
     }
 }
 
-/// The project of an SDK key; an access token behind a colon is not part of its name.
-fn project(flags: &Flags, sdk_key: &str) -> Result<Arc<Loaded>, Fault> {
+/// The project of an SDK key.
+async fn project(flags: &Flags, sdk_key: &str) -> Result<Arc<Loaded>, Fault> {
     let name = sdk_key.split(':').next().unwrap_or_default();
-    match flags.projects.find(name) {
+    match flags.find(sdk_key).await {
         Found::Project(loaded) => Ok(loaded),
         Found::Unknown => Err(Fault::new(Kind::Forbidden, "the SDK key is not known here")),
         Found::Unusable if flags.compat == Compat::Agent => {
