@@ -1,5 +1,6 @@
 //! One rule: does the user meet it, and which variation is the user's.
 
+use super::Compat;
 use super::bucket::{bucket, owner};
 use super::decide::Source;
 use super::inputs::{Inputs, Predicted};
@@ -90,9 +91,9 @@ pub(super) fn experiment<'p>(
     if let Some(variation) = chosen(rule, inputs, reasons) {
         return Ruling::hit(variation);
     }
-    if rule.cmab.is_none()
-        && let Some(variation) = remembered(rule, inputs, reasons)
-    {
+    // The newest SDKs look at the profile of a bandit too; the agent of old never does.
+    let is_remembered = rule.cmab.is_none() || project.compat == Compat::Document;
+    if is_remembered && let Some(variation) = remembered(rule, inputs, reasons) {
         return Ruling::hit(variation);
     }
     let holds = is_met(project, rule, inputs);
