@@ -15,6 +15,7 @@ mod accounts;
 pub mod check;
 #[path = "config.rs"]
 pub mod configuration;
+mod decisions;
 mod key;
 pub mod models;
 mod org;
@@ -76,6 +77,9 @@ enum Command {
     /// The catalogue of models
     #[command(subcommand)]
     Models(ModelsCommand),
+    /// The decision endpoints
+    #[command(subcommand, after_help = decisions::EXAMPLES)]
+    Decisions(decisions::DecisionsCommand),
     /// Print the manual page, or write one for each command into a folder
     #[command(hide = true)]
     Man {
@@ -183,6 +187,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
             Ok(loaded) => models::run(command, &loaded.config, out),
             Err(exit) => exit,
         },
+        Some(Command::Decisions(command)) => decisions::run(&command, out),
         Some(Command::Man { folder }) => pages::man(Cli::command(), folder.as_deref(), out),
         Some(Command::Completions { shell }) => pages::completions(Cli::command(), shell, out),
     };

@@ -147,6 +147,10 @@ fn token_keys(rules: &mut Rules<'_>, decisions: &Decisions) -> Vec<SecretBytes> 
 
 fn shared(rules: &mut Rules<'_>, decisions: &Decisions, file: &File) {
     let cure = "set shared.redis, or use \"memory\"";
+    if decisions.user_profiles == UserProfiles::Redis {
+        let message = "Redis is not in force yet: profiles are kept in memory";
+        rules.warn("decisions.user_profiles", message, "nothing to do");
+    }
     if !file.shared.redis.is_empty() {
         return;
     }
