@@ -47,15 +47,20 @@ fn drive() {
     let rounds = setting("WEIRGATE_BENCH_ROUNDS", 5.0) as usize;
     let upstream = Part::start("upstream", &[]);
     let given = [("WEIRGATE_BENCH_UPSTREAM", upstream.address.as_str())];
-    let bare = Part::start("bare", &given);
     let gateway = Part::start("gateway", &given);
+    let decision = load::decision(&gateway);
+    let given = [given[0], ("WEIRGATE_BENCH_DECISION", decision.as_str())];
+    let bare = Part::start("bare", &given);
     if let Ok(seconds) = std::env::var("WEIRGATE_BENCH_PROFILE") {
         // For a profiler: load on one part alone, `gateway` or `bare`.
         let seconds = Duration::from_secs_f64(seconds.parse().unwrap());
         let is_bare = std::env::var("WEIRGATE_BENCH_PART").is_ok_and(|part| part == "bare");
         let part = if is_bare { &bare } else { &gateway };
-        let is_stream = std::env::var("WEIRGATE_BENCH_KIND").is_ok_and(|kind| kind == "stream");
-        let kind = if is_stream { Kind::Stream } else { Kind::Json };
+        let kind = match std::env::var("WEIRGATE_BENCH_KIND").as_deref() {
+            Ok("stream") => Kind::Stream,
+            Ok("decide") => Kind::Decide,
+            _ => Kind::Json,
+        };
         match std::env::var("WEIRGATE_BENCH_RATE") {
             Ok(rate) => println!(
                 "{:?}",
@@ -74,6 +79,8 @@ fn drive() {
     for (kind, per_request, unit, target) in [
         (Kind::Json, 1.0, "requests/s", 0.75),
         (Kind::Stream, EVENTS, "events/s", 0.75),
+        // Bare Pingora answers a constant of the same size after reading the body, and writes a line too.
+        (Kind::Decide, 1.0, "decisions/s", 0.8),
     ] {
         let mut results: [Vec<Round>; 2] = [Vec::new(), Vec::new()];
         for round in 0..rounds * 2 {

@@ -16,6 +16,8 @@ pub enum Kind {
     Json,
     /// A stream of 200 events.
     Stream,
+    /// A decision of a flag.
+    Decide,
 }
 
 /// What one round came to.
@@ -37,6 +39,14 @@ fn wire(part: &Part, body: &str) -> Vec<u8> {
 }
 
 fn request(part: &Part, kind: Kind) -> Vec<u8> {
+    if kind == Kind::Decide {
+        let body = r#"{"userId":"user-1","userAttributes":{"version":"2.1","country":"FR"}}"#;
+        return format!(
+            "POST /v1/decide?keys=dark_mode HTTP/1.1\r\nHost: bench\r\nX-Platform-SDK-Key: bench\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len(),
+        )
+        .into_bytes();
+    }
     let text = "b".repeat(900);
     let stream = if kind == Kind::Stream {
         "\"stream\":true,"
@@ -165,6 +175,19 @@ pub fn hold(part: &Part, count: usize) -> (tokio::runtime::Runtime, Vec<TcpStrea
         streams
     });
     (runtime, streams)
+}
+
+/// The gateway's answer to a decision.
+pub fn decision(part: &Part) -> String {
+    let wire = request(part, Kind::Decide);
+    block_on(async {
+        let mut stream = TcpStream::connect(&part.address).await.unwrap();
+        stream.write_all(&wire).await.unwrap();
+        let mut buffer = Vec::with_capacity(8192);
+        read(&mut stream, &mut buffer).await;
+        let text = String::from_utf8(buffer).unwrap();
+        text.split_once("\r\n\r\n").unwrap().1.to_owned()
+    })
 }
 
 /// Sends 20 MB; answers how many bytes that were.

@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
+use pingora::http::ResponseHeader;
 use pingora::server::Server;
 use pingora::server::configuration::ServerConf;
 use pingora::upstreams::peer::HttpPeer;
@@ -127,14 +129,48 @@ async fn answer(mut stream: TcpStream, replies: Arc<Replies>) -> Option<()> {
     }
 }
 
-struct Bare(std::net::SocketAddr);
+/// Forwards everything as it is; answers decisions with a constant, and writes an access line of its own for them.
+struct Bare {
+    upstream: std::net::SocketAddr,
+    decision: Bytes,
+    lines: weirgate::log::Lines,
+}
 
 #[async_trait]
 impl ProxyHttp for Bare {
     type CTX = ();
     fn new_ctx(&self) {}
+
+    async fn request_filter(&self, session: &mut Session, _: &mut ()) -> pingora::Result<bool> {
+        if session.req_header().uri.path() != "/v1/decide" {
+            return Ok(false);
+        }
+        while session.read_request_body().await?.is_some() {}
+        let mut head = ResponseHeader::build(200, Some(3))?;
+        head.insert_header("content-type", "application/json")?;
+        head.insert_header("content-length", self.decision.len())?;
+        session.write_response_header(Box::new(head), false).await?;
+        session
+            .write_response_body(Some(self.decision.clone()), true)
+            .await?;
+        Ok(true)
+    }
+
+    async fn logging(&self, session: &mut Session, _: Option<&pingora::Error>, _: &mut ()) {
+        let head = session.req_header();
+        if head.uri.path() == "/v1/decide" {
+            let sent = session.body_bytes_sent();
+            let line = format!(
+                r#"{{"method":"{}","path":"{}","status":200,"response_bytes":{sent}}}"#,
+                head.method,
+                head.uri.path()
+            );
+            self.lines.send(line.into_bytes());
+        }
+    }
+
     async fn upstream_peer(&self, _: &mut Session, _: &mut ()) -> pingora::Result<Box<HttpPeer>> {
-        Ok(Box::new(HttpPeer::new(self.0, false, String::new())))
+        Ok(Box::new(HttpPeer::new(self.upstream, false, String::new())))
     }
 }
 
@@ -151,7 +187,13 @@ pub fn bare() {
     };
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
-    let mut service = http_proxy_service(&server.configuration, Bare(upstream));
+    let dropped = prometheus::IntCounter::new("dropped", "Lines.").unwrap();
+    let bare = Bare {
+        upstream,
+        decision: std::env::var("WEIRGATE_BENCH_DECISION").unwrap().into(),
+        lines: weirgate::log::Lines::to(std::io::sink(), dropped).unwrap(),
+    };
+    let mut service = http_proxy_service(&server.configuration, bare);
     let address = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -193,6 +235,7 @@ pub fn gateway() {
     let toml = format!(
         "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[server]\nthreads = 1\n\
          [store]\nurl = \"sqlite:{path}/bench.db\"\nstate_dir = \"{path}\"\n[limits]\nbody_bytes = {{ chat = 33554432 }}\n\
+         [decisions]\n[[decisions.projects]]\nsdk_key = \"bench\"\ndatafile = \"sandbox\"\n\
          [models]\nfile = \"{path}/models.toml\"\n\
          [providers.own]\nkind = \"openai-compatible\"\nbase_url = \"http://{upstream}/v1\"\nkeys = []\n\
          [providers.translated]\nkind = \"anthropic\"\nbase_url = \"http://{upstream}\"\nkeys = [{{ file = \"{path}/key\" }}]\n"
