@@ -23,12 +23,17 @@ pub enum Answers {
     Batch,
     /// `POST /oauth/token`.
     Token,
+    /// `POST /webhooks/optimizely`.
+    Webhook,
 }
 
 impl Answers {
     /// Whether a fault is told in the words of the decision endpoints.
     pub fn is_of_flags(self) -> bool {
-        matches!(self, Self::Flags(_) | Self::Batch | Self::Token)
+        matches!(
+            self,
+            Self::Flags(_) | Self::Batch | Self::Token | Self::Webhook
+        )
     }
 }
 
@@ -59,7 +64,7 @@ pub struct Row {
 }
 
 /// All endpoints. Those of flags check credentials of their own.
-pub static ROWS: [Row; 15] = [
+pub static ROWS: [Row; 16] = [
     Row {
         name: "health",
         method: Method::GET,
@@ -150,6 +155,13 @@ pub static ROWS: [Row; 15] = [
         path: "/oauth/token",
         access: Access::Open,
         answers: Answers::Token,
+    },
+    Row {
+        name: "webhook",
+        method: Method::POST,
+        path: "/webhooks/optimizely",
+        access: Access::Open,
+        answers: Answers::Webhook,
     },
     Row {
         name: "ofrep_flags",

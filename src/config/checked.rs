@@ -76,6 +76,19 @@ pub struct Decisions {
     pub token_keys: Vec<SecretBytes>,
     /// Who may ask for tokens.
     pub clients: Vec<Client>,
+    /// Who may announce new datafiles.
+    pub webhooks: Vec<Webhook>,
+}
+
+/// Who may announce new datafiles.
+#[derive(Clone)]
+pub struct Webhook {
+    /// The project's id.
+    pub project_id: Box<str>,
+    /// Signs the announcements; without it they are refused.
+    pub secret: Option<Secret>,
+    /// What the keys begin with whose datafiles are looked at again.
+    pub sdk_keys: Vec<String>,
 }
 
 /// Where a project's datafile is.

@@ -102,6 +102,23 @@ impl Fetched {
         found.await.unwrap_or(Found::Unusable)
     }
 
+    /// Looks again at the datafiles of all keys that begin with one of these.
+    pub async fn refresh(self: &Arc<Self>, prefixes: &[String]) {
+        let slots = self.slots.load_full();
+        for (key, slot) in slots.iter() {
+            if !prefixes.iter().any(|prefix| key.starts_with(prefix)) {
+                continue;
+            }
+            let (fetched, key, slot) = (Arc::clone(self), key.clone(), Arc::clone(slot));
+            let looked = self.handle.spawn(async move {
+                let mut modified = slot.modified.lock().await;
+                fetched.look(&key, &slot, &mut modified).await
+            });
+            // A look that did not end has told why itself.
+            _ = looked.await;
+        }
+    }
+
     fn known(&self, sdk_key: &str) -> Option<Arc<Loaded>> {
         self.slots.load().get(sdk_key)?.current.load_full()
     }

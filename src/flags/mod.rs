@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 use self::events::{Dispatcher, Events};
 use self::fetch::{Fetched, Poll};
 use self::projects::{Found, Projects, Watch};
-use crate::config::{Client, Decisions};
+use crate::config::{Client, Decisions, Webhook};
 use crate::metrics::Metrics;
 
 /// How many profiles are kept in memory; the oldest goes first. Source: interface.
@@ -40,6 +40,8 @@ pub struct Flags {
     pub events: Events,
     /// Who may ask for tokens.
     pub clients: Vec<Client>,
+    /// Who may announce new datafiles.
+    pub webhooks: Vec<Webhook>,
     /// The most operations of a batch, and how many run at once.
     pub batch: (usize, usize),
     /// `None` where overrides may not be set.
@@ -75,6 +77,7 @@ impl Flags {
             fetched: fetched.map(Arc::new),
             events,
             clients: decisions.clients.clone(),
+            webhooks: decisions.webhooks.clone(),
             batch: (decisions.batch_max_operations, decisions.batch_concurrency),
             overrides: decisions.overrides.then(Overrides::default),
             profiles: decisions.keeps_profiles.then(Profiles::default),

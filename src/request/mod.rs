@@ -102,7 +102,7 @@ async fn go(
             hold(session, ctx, is_stream);
             Ok(None)
         }
-        Answers::Flags(_) | Answers::Batch | Answers::Token => {
+        Answers::Flags(_) | Answers::Batch | Answers::Token | Answers::Webhook => {
             let (decisions, batch) = house.settings.flags_body_bytes;
             let is_batch = matches!(row.answers, Answers::Batch);
             let body = read::any(session, if is_batch { batch } else { decisions }).await?;
@@ -134,6 +134,7 @@ async fn decide(
     match row.answers {
         Answers::Flags(endpoint) => flags::answer(flags, endpoint, &call).await,
         Answers::Batch => flags::batch::run(flags, &call).await,
+        Answers::Webhook => flags::webhook::answer(flags, &call).await,
         // A password hash takes its time: the worker's other requests move on meanwhile.
         Answers::Token => tokio::task::block_in_place(|| flags::token::answer(flags, &call)),
         Answers::Health | Answers::Models | Answers::Chat => Err(Fault::new(

@@ -40,3 +40,4 @@ mod streams;
 mod support_selftest;
 mod token;
 mod track;
+mod webhook;

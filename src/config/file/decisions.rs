@@ -69,7 +69,6 @@ pub(crate) struct Decisions {
     /// Who may ask for tokens.
     pub clients: Vec<Client>,
     /// Who may announce new datafiles.
-    #[schemars(extend("x-not-in-force" = true))]
     pub webhooks: Vec<Webhook>,
 }
 

@@ -1,6 +1,6 @@
 //! How the keys of `[decisions]` depend on each other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,7 +10,9 @@ use http::HeaderName;
 
 use super::Rules;
 use crate::config::checked::{self, Datafile};
-use crate::config::file::decisions::{Client, Compat, Decisions, SegmentsCache, UserProfiles};
+use crate::config::file::decisions::{
+    Client, Compat, Decisions, ProjectId, SegmentsCache, UserProfiles, Webhook,
+};
 use crate::config::file::{File, SecretRef};
 use crate::config::secret::{self, SecretBytes};
 
@@ -30,7 +32,27 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::Decis
             "its announcements are refused",
         );
     }
-    Some(as_used(decisions, token_keys))
+    let webhooks = decisions
+        .webhooks
+        .iter()
+        .map(|webhook| webhook_of(webhook, rules.env));
+    let webhooks = webhooks.collect();
+    Some(checked::Decisions {
+        webhooks,
+        ..as_used(decisions, token_keys)
+    })
+}
+
+fn webhook_of(written: &Webhook, env: &BTreeMap<String, String>) -> checked::Webhook {
+    let secret = written.secret.as_ref();
+    checked::Webhook {
+        project_id: match &written.project_id {
+            ProjectId::Number(number) => number.to_string().into(),
+            ProjectId::Text(text) => text.as_str().into(),
+        },
+        secret: secret.and_then(|reference| secret::find(reference, env).ok()),
+        sdk_keys: written.sdk_keys.clone(),
+    }
 }
 
 fn as_used(decisions: &Decisions, token_keys: Vec<SecretBytes>) -> checked::Decisions {
@@ -70,6 +92,7 @@ fn as_used(decisions: &Decisions, token_keys: Vec<SecretBytes>) -> checked::Deci
         token_ttl_s: decisions.token_ttl_s,
         token_keys,
         clients: decisions.clients.iter().map(client).collect(),
+        webhooks: Vec::new(),
     }
 }
 

@@ -10,6 +10,7 @@ mod overrides;
 mod profiles;
 pub mod token;
 mod track;
+pub mod webhook;
 
 use std::collections::HashMap;
 use std::sync::Arc;

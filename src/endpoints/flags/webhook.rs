@@ -1,0 +1,105 @@
+//! `POST /webhooks/optimizely`: the editor announces a new datafile. Source: facts E.
+
+use bytes::Bytes;
+use filters::fault::{Fault, Kind};
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::Value;
+use sha1::Sha1;
+
+use super::{Call, media_type};
+use crate::flags::Flags;
+use crate::reply::Answer;
+
+/// What signs an announcement.
+const SIGNATURE: &str = "x-hub-signature";
+
+/// 204 once the datafiles have been looked at again; also for projects nobody here knows.
+///
+/// Errors: 415, 400 for what is no announcement or not signed with the project's secret.
+pub async fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
+    media_type(call)?;
+    let parsed: Option<Value> = serde_json::from_slice(call.body).ok();
+    let project = parsed
+        .as_ref()
+        .and_then(|message| message.get("project_id"));
+    let Some(project) = project.filter(|id| id.is_u64() || id.is_string()) else {
+        return Err(Fault::new(
+            Kind::Invalid,
+            "Unable to parse webhook message.",
+        ));
+    };
+    let id = project
+        .as_str()
+        .map_or_else(|| project.to_string(), str::to_owned);
+    let Some(webhook) = flags
+        .webhooks
+        .iter()
+        .find(|webhook| *webhook.project_id == *id)
+    else {
+        return Ok(no_content());
+    };
+    let given = call
+        .headers
+        .get(SIGNATURE)
+        .map_or(&b""[..], |value| value.as_bytes());
+    let secret = webhook
+        .secret
+        .as_ref()
+        .map(|secret| secret.expose().as_bytes());
+    if !secret.is_some_and(|secret| is_signed(secret, call.body, given)) {
+        let message = "Computed signature does not match signature in request. Ignoring message.";
+        return Err(Fault::new(Kind::Invalid, message));
+    }
+    if let Some(fetched) = &flags.fetched {
+        fetched.refresh(&webhook.sdk_keys).await;
+    }
+    Ok(no_content())
+}
+
+fn no_content() -> Answer {
+    Answer {
+        status: 204,
+        ..Answer::json(Bytes::new())
+    }
+}
+
+/// Whether `given` is `sha1=` and the body's HMAC in hex; compared in constant time.
+fn is_signed(secret: &[u8], body: &[u8], given: &[u8]) -> bool {
+    let hex = given.strip_prefix(b"sha1=").unwrap_or_default();
+    let (pairs, rest) = hex.as_chunks::<2>();
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let bytes: Option<Vec<u8>> = pairs
+        .iter()
+        .map(|[high, low]| u8::try_from(digit(*high)? * 16 + digit(*low)?).ok())
+        .collect();
+    let mac = Hmac::<Sha1>::new_from_slice(secret);
+    match (mac, bytes) {
+        (Ok(mac), Some(bytes)) if rest.is_empty() => {
+            mac.chain_update(body).verify_slice(&bytes).is_ok()
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_bodys_own_signature_counts() {
+        // RFC 2202, test case 2.
+        let body = b"what do ya want for nothing?";
+        let good = b"sha1=effcdf6ae5eb2fa2d27416d5f184df9c259a7c79";
+        assert!(is_signed(b"Jefe", body, good));
+        for bad in [
+            &b""[..],
+            b"sha1=",
+            b"effcdf6ae5eb2fa2d27416d5f184df9c259a7c79",
+            b"sha1=zz",
+            &good[..44],
+        ] {
+            assert!(!is_signed(b"Jefe", body, bad));
+        }
+        assert!(!is_signed(b"other", body, good));
+    }
+}
