@@ -20,6 +20,18 @@ pub enum Source {
     Experiment,
 }
 
+impl Source {
+    /// The word of events.
+    fn word(self) -> &'static str {
+        match self {
+            Self::FeatureTest => "feature-test",
+            Self::Rollout => "rollout",
+            Self::Holdout => "holdout",
+            Self::Experiment => "experiment",
+        }
+    }
+}
+
 /// A decision.
 #[derive(Debug)]
 pub struct Decided<'p> {
@@ -368,7 +380,7 @@ pub(super) fn impression<'p>(flag_key: &str, outcome: &Outcome<'p>) -> Impressio
         variation_id: variation.map_or("", |variation| &variation.id),
         flag_key: flag_key.into(),
         rule_key: rule.map_or("", |rule| &rule.key),
-        rule_type: rule::source_word(outcome.source),
+        rule_type: outcome.source.word(),
         variation_key: variation.map_or("", |variation| &variation.key),
         is_enabled: variation.is_some_and(|variation| variation.is_enabled),
         cmab_uuid: outcome.cmab_uuid.clone(),

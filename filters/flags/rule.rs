@@ -2,7 +2,6 @@
 
 use super::Compat;
 use super::bucket::{bucket, owner};
-use super::decide::Source;
 use super::inputs::{Inputs, Predicted};
 use super::project::{Project, Rule, Variation};
 use super::reason::{self, Reasons};
@@ -210,15 +209,5 @@ fn predicted<'p>(rule: &'p Rule, inputs: &Inputs<'_>, reasons: &mut Reasons) -> 
                 }
             }
         },
-    }
-}
-
-/// Whether a bandit's buckets begin at 0, as one range; kept for the events that name it.
-pub(super) fn source_word(source: Source) -> &'static str {
-    match source {
-        Source::FeatureTest => "feature-test",
-        Source::Rollout => "rollout",
-        Source::Holdout => "holdout",
-        Source::Experiment => "experiment",
     }
 }

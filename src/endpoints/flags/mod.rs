@@ -21,6 +21,7 @@ use filters::flags::ask::Body;
 use filters::flags::event::{self, Head, Moment};
 use filters::flags::inputs::Predicted;
 use filters::flags::{Compat, encode};
+use filters::form;
 use http::HeaderMap;
 
 use crate::flags::Flags;
@@ -73,10 +74,9 @@ pub struct Call<'a> {
 impl Call<'_> {
     /// Values of a query parameter, in order.
     fn values(&self, name: &str) -> Vec<String> {
-        let pairs = form_urlencoded::parse(self.query.as_bytes());
-        pairs
-            .filter(|(key, _)| key == name)
-            .map(|(_, value)| value.into_owned())
+        form::pairs(self.query)
+            .filter(|pair| pair.plain_name() == name)
+            .map(|pair| pair.plain_value().into_owned())
             .collect()
     }
 

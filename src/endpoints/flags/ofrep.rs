@@ -5,6 +5,7 @@ use filters::flags::Compat;
 use filters::flags::ask::{Decide, User};
 use filters::flags::decide::{Decided, Source};
 use filters::flags::encode;
+use filters::form;
 use filters::json::Object;
 use http::{HeaderValue, header};
 use serde_json::{Map, Value};
@@ -23,12 +24,8 @@ struct Context {
 /// One flag.
 pub(super) fn flag(asked: &Asked<'_>) -> Answer {
     let last = asked.call.path.rsplit('/').next().unwrap_or_default();
-    let pairs = form_urlencoded::parse(last.as_bytes()).next();
-    // A `+` in a path is itself; only escapes are undone.
-    let key = match pairs {
-        Some((key, _)) if !last.contains('+') => key.into_owned(),
-        _ => last.to_owned(),
-    };
+    // A `+` in a path is itself.
+    let key = form::decode(&last.replace('+', "%2B")).into_owned();
     let context = match context(asked) {
         Ok(context) => context,
         Err(code) => return refused(400, Some(&key), code),

@@ -4,6 +4,7 @@ use argon2::{Argon2, PasswordHash, PasswordVerifier};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use filters::fault::{Fault, Kind};
+use filters::form;
 use filters::json::Object;
 use http::header;
 use serde_json::{Map, Value};
@@ -105,7 +106,8 @@ fn read(call: &Call<'_>) -> Result<Asked, Fault> {
         *member = value.to_owned();
     };
     if essence.eq_ignore_ascii_case(b"application/x-www-form-urlencoded") {
-        form_urlencoded::parse(call.body).for_each(|(name, value)| take(&name, &value));
+        let text = String::from_utf8_lossy(call.body);
+        form::pairs(&text).for_each(|pair| take(&pair.plain_name(), &pair.plain_value()));
     } else if essence.eq_ignore_ascii_case(b"application/json") {
         let members: Map<String, Value> = serde_json::from_slice(call.body).map_err(|error| {
             Fault::new(
