@@ -67,10 +67,20 @@ impl Events {
         (events, dispatcher)
     }
 
+    /// Whether events go anywhere. Where they do not, they need not be made: [`Self::off`] counts them.
+    pub fn is_on(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// Counts events that nobody is to be told.
+    pub fn off(&self, count: u64) {
+        self.metrics.event("off", count);
+    }
+
     /// Queues an event.
     pub fn send(&self, head: Head, visitor: Vec<u8>) {
         let Some(queue) = &self.queue else {
-            return self.metrics.event("off", 1);
+            return self.off(1);
         };
         match queue.try_send(Item { head, visitor }) {
             Ok(()) => self.metrics.event("queued", 1),

@@ -181,12 +181,15 @@ impl Asked<'_> {
         user: &filters::flags::ask::User,
         impressions: impl IntoIterator<Item = &'i filters::flags::decide::Impression<'i>>,
     ) {
-        let project = &self.loaded.project;
+        let (project, events) = (&self.loaded.project, &self.flags.events);
+        if !events.is_on() {
+            return events.off(impressions.into_iter().count() as u64);
+        }
         for impression in impressions {
             let uuid = new_uuid();
             let moment = self.moment(user, &uuid);
             let visitor = event::impression(project, impression, &moment);
-            self.flags.events.send(Head::of(project), visitor);
+            events.send(Head::of(project), visitor);
         }
     }
 
