@@ -127,6 +127,9 @@ impl Dispatcher {
                 unsent.push(body);
             }
         }
+        if unsent.is_empty() {
+            self.clear_spool();
+        }
         let mut batch = Batch::default();
         let mut due = Instant::now() + self.flush;
         while !*stop.borrow() {
@@ -253,7 +256,7 @@ impl Dispatcher {
 
     fn spool(&self, bodies: &[Vec<u8>]) {
         if bodies.is_empty() {
-            return;
+            return self.clear_spool();
         }
         let mut text = bodies.join(&b'\n');
         text.push(b'\n');
@@ -263,14 +266,21 @@ impl Dispatcher {
         }
     }
 
+    /// Everything spooled has been taken. It stays until then: a kill sends it twice, under the same ids.
+    fn clear_spool(&self) {
+        match std::fs::remove_file(&self.spool) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                log::error!("events: {}: {error}", self.spool.display());
+            }
+            _ => {}
+        }
+    }
+
     /// What the last process left, in its order.
     fn unspool(&self) -> Vec<Vec<u8>> {
         let Ok(text) = std::fs::read(&self.spool) else {
             return Vec::new();
         };
-        if let Err(error) = std::fs::remove_file(&self.spool) {
-            log::error!("events: {}: {error}", self.spool.display());
-        }
         let lines = text.split(|&b| b == b'\n').filter(|line| !line.is_empty());
         lines.map(<[u8]>::to_vec).collect()
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::ask;
-use crate::support::flags::{gateway, post, refused};
+use crate::support::flags::{gateway, gateway_with_env, post, refused};
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
@@ -209,4 +209,26 @@ fn what_waits_is_sent_when_the_gateway_stops_and_repeated_until_it_is_taken() {
     post(&stopped, "/v1/decide?keys=dark_mode", &ada());
     drop(stopped);
     assert_eq!(quiet.wait_requests(1).len(), 1);
+}
+
+#[test]
+fn what_could_not_be_sent_is_spooled_and_sent_by_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().display().to_string();
+    let start = |url: String| {
+        let events = format!("event_url = \"{url}/e\"\nevent_batch = 1");
+        gateway_with_env(&events, &[("WEIRGATE_STORE__STATE_DIR", &state)])
+    };
+    let broken = Upstream::always(Reply::whole(503, &[], ""));
+    let first = start(broken.url());
+    post(&first, "/v1/decide?keys=dark_mode", &ada());
+    let tried = broken.wait_requests(1)[0].json();
+    drop(first);
+    let spool = folder.path().join("events.spool");
+    assert!(spool.exists());
+    let taking = Upstream::always(Reply::whole(204, &[], ""));
+    let second = start(taking.url());
+    assert_eq!(taking.wait_requests(1)[0].json(), tried);
+    drop(second);
+    assert!(!spool.exists());
 }
