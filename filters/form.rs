@@ -1,6 +1,9 @@
-//! The text of a query, as forms encode it.
+//! The text of a query, as forms encode it; and what a head calls its body.
 
 use std::borrow::Cow;
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue};
 
 /// One `name=value` of a query, as it came.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -52,6 +55,14 @@ pub fn decode(text: &str) -> Cow<'_, str> {
         rest = after;
     }
     Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
+}
+
+/// What a head calls its body, without parameters; empty where it does not say.
+pub fn media_type(headers: &HeaderMap) -> &[u8] {
+    let value = headers.get(CONTENT_TYPE);
+    let value = value.map_or(&b""[..], HeaderValue::as_bytes);
+    let essence = value.split(|&b| b == b';').next();
+    essence.unwrap_or_default().trim_ascii()
 }
 
 fn hex(high: u8, low: u8) -> Option<u8> {

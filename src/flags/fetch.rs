@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -20,6 +20,7 @@ use reqwest::header::{AUTHORIZATION, IF_MODIFIED_SINCE, LAST_MODIFIED};
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 
+use super::lock;
 use super::projects::{Found, Loaded};
 use crate::config::Decisions;
 use crate::metrics::Metrics;
@@ -262,10 +263,6 @@ impl Fetched {
             log::warn!("{}: {error}", file.display());
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Looks at all fetched datafiles again, now and then.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use filters::fault::{Fault, Kind};
+use filters::form;
 use http::header;
 use pingora::ErrorType;
 use pingora_proxy::Session;
@@ -80,15 +81,7 @@ async fn next(session: &mut Session) -> Result<Option<Bytes>, Fault> {
 }
 
 fn media_type(headers: &http::HeaderMap) -> Result<(), Fault> {
-    let value = headers.get(header::CONTENT_TYPE);
-    let essence = value
-        .map_or(&b""[..], |value| value.as_bytes())
-        .split(|&b| b == b';')
-        .next()
-        .unwrap_or_default();
-    let is_json = essence
-        .trim_ascii()
-        .eq_ignore_ascii_case(b"application/json");
+    let is_json = form::media_type(headers).eq_ignore_ascii_case(b"application/json");
     if !is_json {
         return Err(Fault::new(
             Kind::MediaType,

@@ -141,14 +141,8 @@ async fn project(flags: &Flags, sdk_key: &str) -> Result<Arc<Loaded>, Fault> {
 
 /// A body has to be JSON; where there is none, nothing has to be said of it.
 fn media_type(call: &Call<'_>) -> Result<(), Fault> {
-    let value = call.headers.get(http::header::CONTENT_TYPE);
-    let essence = value.map_or(&b""[..], |value| value.as_bytes());
-    let essence = essence.split(|&b| b == b';').next().unwrap_or_default();
-    if call.body.is_empty()
-        || essence
-            .trim_ascii()
-            .eq_ignore_ascii_case(b"application/json")
-    {
+    let is_json = form::media_type(call.headers).eq_ignore_ascii_case(b"application/json");
+    if call.body.is_empty() || is_json {
         return Ok(());
     }
     Err(Fault::new(

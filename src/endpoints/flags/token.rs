@@ -6,7 +6,6 @@ use base64::prelude::BASE64_STANDARD as BASE64;
 use filters::fault::{Fault, Kind};
 use filters::form;
 use filters::json::Object;
-use http::header;
 use serde_json::{Map, Value};
 
 use super::Call;
@@ -88,13 +87,7 @@ fn refused(status: u16, error: &str, description: &str) -> Answer {
 
 /// A form, as the standard says, or JSON, as the specification does.
 fn read(call: &Call<'_>) -> Result<Asked, Fault> {
-    let value = call.headers.get(header::CONTENT_TYPE);
-    let essence = value.map_or(&b""[..], |value| value.as_bytes());
-    let essence = essence
-        .split(|&b| b == b';')
-        .next()
-        .unwrap_or_default()
-        .trim_ascii();
+    let essence = form::media_type(call.headers);
     let mut asked = Asked::default();
     let mut take = |name: &str, value: &str| {
         let member = match name {
