@@ -12,6 +12,7 @@
 //! | [`endpoints`] | answers given in-process |
 //! | [`reply`] | the only writer of responses of our own |
 //! | [`choice`], [`upstreams`] | which providers, and how they are reached |
+//! | [`counters`] | the windows of limits |
 //! | [`store`], [`refresh`] | accounts at rest, and their snapshot |
 //! | [`config`], [`cli`] | what is configured, and what is commanded |
 //! | [`metrics`], [`log`], [`admin`] | what operators see |
@@ -24,6 +25,7 @@ pub mod boot;
 pub mod choice;
 pub mod cli;
 pub mod config;
+pub mod counters;
 pub mod endpoints;
 pub mod flags;
 pub mod front;

@@ -1,0 +1,133 @@
+//! Windows as requests meet them: one question to ask, and an organ that drops what has ended.
+//!
+//! Who asks says whose request it is, of which kind, and what the limit is; nobody else knows where it is counted.
+//! Today that is this process alone, so nothing here waits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use filters::fault::Fault;
+use filters::limits::{Algorithm, Key, Ticket, Verdict, Windows};
+use pingora::server::ShutdownWatch;
+use pingora::services::background::BackgroundService;
+use tokio::time::Instant;
+
+/// How often ended windows are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// The windows of one length.
+pub struct Counters {
+    windows: Windows,
+    begun: Instant,
+}
+
+impl Counters {
+    /// No windows yet.
+    pub fn new(algorithm: Algorithm, window: Duration) -> Self {
+        Self {
+            windows: Windows::new(algorithm, milliseconds(window)),
+            begun: Instant::now(),
+        }
+    }
+
+    /// Counts one request if its limit has room for it.
+    ///
+    /// Errors: 503, where nobody can say whether there is room. Cost: one lock of one shard.
+    pub async fn admit(&self, key: &Key, limit: u64) -> Result<Verdict, Fault> {
+        Ok(self.windows.admit(key, limit, self.now_ms()))
+    }
+
+    /// Gives one unit back, and answers whether it did: only while its window runs, and at most once a ticket.
+    pub async fn refund(&self, key: &Key, ticket: Ticket) -> bool {
+        self.windows.refund(key, ticket, self.now_ms())
+    }
+
+    /// How many windows are held.
+    pub fn held(&self) -> usize {
+        self.windows.len()
+    }
+
+    /// The process's own clock: it never goes back, whatever the wall clock does.
+    fn now_ms(&self) -> u64 {
+        milliseconds(self.begun.elapsed())
+    }
+
+    /// Drops ended windows part by part, so that all are looked at once in a window's length.
+    fn sweep(&self, from: usize) -> usize {
+        let (parts, window_ms) = (self.windows.parts(), self.windows.window_ms());
+        let ticks = (window_ms / milliseconds(SWEEP_EVERY)).max(1);
+        let share = parts.div_ceil(usize::try_from(ticks).unwrap_or(usize::MAX));
+        for part in (from..parts).take(share) {
+            self.windows.sweep(part, self.now_ms());
+        }
+        if from + share < parts {
+            from + share
+        } else {
+            0
+        }
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Drops ended windows, for memory's sake: who comes again finds a new window either way.
+pub struct Sweeper(pub Arc<Counters>);
+
+#[async_trait]
+impl BackgroundService for Sweeper {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        let mut from = 0;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(SWEEP_EVERY) => from = self.0.sweep(from),
+                _ = shutdown.changed() => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use filters::limits::{RowId, Who};
+
+    use super::*;
+
+    fn key(who: u32) -> Key {
+        Key {
+            who: Who::Named(who.to_string().into()),
+            row: RowId::of("POST /content/v2"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ended_windows_are_dropped() {
+        let counters = Arc::new(Counters::new(Algorithm::Fixed, Duration::from_secs(10)));
+        for who in 0..1_000 {
+            assert!(counters.admit(&key(who), 1).await.unwrap().is_allowed);
+        }
+        assert_eq!(counters.held(), 1_000);
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let sweeper = Sweeper(Arc::clone(&counters));
+        let sweeping = tokio::spawn(async move { sweeper.start(stopped).await });
+        tokio::time::sleep(Duration::from_secs(22)).await;
+        assert_eq!(counters.held(), 0);
+        stop.send_replace(true);
+        sweeping.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_unit_is_given_back_in_its_own_window_alone() {
+        let counters = Counters::new(Algorithm::Fixed, Duration::from_secs(10));
+        let first = counters.admit(&key(1), 1).await.unwrap();
+        assert!(!counters.admit(&key(1), 1).await.unwrap().is_allowed);
+        assert!(counters.refund(&key(1), first.ticket).await);
+        let second = counters.admit(&key(1), 1).await.unwrap();
+        assert!(second.is_allowed);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert!(!counters.refund(&key(1), second.ticket).await);
+    }
+}
