@@ -83,7 +83,58 @@ fn amounts_that_are_no_plain_decimals_are_refused() {
     );
 }
 
+#[test]
+fn an_amount_is_a_plain_decimal_below_a_trillion() {
+    for (text, shown) in [
+        ("0", "0"),
+        ("1.00", "1"),
+        (
+            "999999999999.999999999999999999",
+            "999999999999.999999999999999999",
+        ),
+        ("0.000000000000000001", "0.000000000000000001"),
+    ] {
+        assert_eq!(Usd::parse(text).unwrap().to_string(), shown);
+    }
+    for bad in [
+        "",
+        "-1",
+        "-0",
+        "+1",
+        "1e3",
+        "1000000000000",
+        "123456789012345678901234567890",
+        "0.0000000000000000001",
+        "NaN",
+        "1,00",
+        "1.",
+    ] {
+        assert!(Usd::parse(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_share_is_rounded_down_and_never_overflows() {
+    let usd = |text| Usd::restore(text).unwrap();
+    assert_eq!(usd("537").share(150_000_000), usd("80.55"));
+    assert_eq!(usd("0.000000000000000001").share(500_000_000), Usd::ZERO);
+    assert_eq!(
+        usd("999999999999").share(1_000_000_000),
+        usd("999999999999")
+    );
+}
+
 proptest! {
+    #[test]
+    fn what_was_written_is_restored(units in any::<i64>(), times in 1..1_000_000_u64) {
+        let price = Price::per_call("0.000000000000000001").unwrap();
+        let amount = price.times(units.unsigned_abs());
+        let amount = if units < 0 { Usd::ZERO.minus(amount) } else { amount };
+        prop_assert_eq!(Usd::restore(&amount.to_string()).unwrap(), amount);
+        let more = price.times(times);
+        prop_assert_eq!(amount.plus(more).minus(more), amount);
+    }
+
     #[test]
     fn the_parts_sum_to_the_total(
         prompt in 0..1u64 << 53, cached in 0..1u64 << 53, written in 0..1u64 << 53, completion in 0..1u64 << 53,

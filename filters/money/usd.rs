@@ -6,6 +6,8 @@ use std::fmt;
 const DIGITS: usize = 18;
 /// One dollar.
 const ONE: u64 = 10_u64.pow(DIGITS as u32);
+/// Dollars that nobody writes down as one amount.
+const MOST: u64 = 10_u64.pow(12);
 /// Fraction digits of a price per million tokens: the twelve that leave a whole number of 1e-18 per token.
 const PRICE_DIGITS: usize = 12;
 
@@ -75,6 +77,58 @@ impl Price {
 impl Usd {
     /// Nothing.
     pub const ZERO: Self = Self(0);
+
+    /// An amount that somebody wrote: a plain decimal with at most 18 fraction digits and 12 before the point.
+    ///
+    /// Our choice: a trillion dollars bound it, so that no sum of amounts ever overflows. Errors: signs, exponents,
+    /// more digits.
+    pub fn parse(text: &str) -> Result<Self, BadAmount> {
+        let amount = Self::restore(text)?;
+        if text.starts_with('-') || amount.0 >= i128::from(ONE) * i128::from(MOST) {
+            let why = "is no amount from 0 to less than 1000000000000 USD";
+            return Err(BadAmount(format!("{text:?} {why}")));
+        }
+        Ok(amount)
+    }
+
+    /// An amount that [`Self::write`] wrote, sums and debts among them.
+    ///
+    /// Errors: what was never written so.
+    pub fn restore(text: &str) -> Result<Self, BadAmount> {
+        let (digits, is_debt) = match text.strip_prefix('-') {
+            Some(digits) => (digits, true),
+            None => (text, false),
+        };
+        let units = parse(digits, DIGITS)?;
+        let units = i128::try_from(units)
+            .map_err(|_| BadAmount(format!("{text:?} has too many digits")))?;
+        Ok(Self(if is_debt { -units } else { units }))
+    }
+
+    /// The difference, which may be a debt.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// This share of it, rounded down to 1e-18. Units: 1e-9 of the whole, so that 12.5 % are 125,000,000.
+    #[must_use]
+    pub fn share(self, billionths: u64) -> Self {
+        const WHOLE: i128 = 1_000_000_000;
+        let (whole, rest) = (self.0 / WHOLE, self.0 % WHOLE);
+        let billionths = i128::from(billionths);
+        // Taken apart, neither product overflows for any amount that is kept.
+        Self(
+            whole
+                .saturating_mul(billionths)
+                .saturating_add(rest.saturating_mul(billionths) / WHOLE),
+        )
+    }
+
+    /// Whether it is nothing.
+    pub fn is_zero(self) -> bool {
+        self.0 == 0
+    }
 
     /// The sum; an amount that nobody has does not overflow.
     #[must_use]

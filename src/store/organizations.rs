@@ -40,8 +40,8 @@ impl Store {
             is_disabled: false,
             created_at_ms: now_ms,
         };
-        let sql = "INSERT INTO organizations (id, name, plan, status, created_at) \
-                   VALUES ($1, $2, $3, 'active', $4)";
+        let sql = "INSERT INTO organizations (id, name, plan, plan_since, status, created_at) \
+                   VALUES ($1, $2, $3, $4, 'active', $4)";
         sqlx::query(sql)
             .bind(&organization.id)
             .bind(name)
