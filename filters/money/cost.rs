@@ -21,6 +21,17 @@ pub struct PriceSet {
     pub web_search: Price,
 }
 
+impl PriceSet {
+    /// Whether plans count it as premium: output from 15 USD, or input from 5 USD, per million tokens.
+    ///
+    /// Source: interface (plans), facts 5.3.
+    pub fn is_premium(&self) -> bool {
+        const PER_MILLION: u64 = 10_u64.pow(12);
+        self.output >= Price::of_units(15 * PER_MILLION)
+            || self.input >= Price::of_units(5 * PER_MILLION)
+    }
+}
+
 /// What was used. `prompt` includes `cached` and both kinds of writes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Tokens {

@@ -53,6 +53,11 @@ impl Price {
             .map_err(|_| BadAmount(format!("{text:?} is too large a price")))
     }
 
+    /// A price in 1e-18 USD.
+    pub(super) const fn of_units(units: u64) -> Self {
+        Self(units)
+    }
+
     /// What this many cost. Exact for any count: 2^64 × 2^63 fits.
     pub fn times(self, count: u64) -> Usd {
         Usd(i128::from(self.0).saturating_mul(i128::from(count)))

@@ -1,0 +1,320 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+use proptest::prelude::*;
+
+use super::allowance::{Allowance, Bounds, Limits, Reached, SpentSoFar, check};
+use super::period::{Period, cycle};
+use super::tally::{DAILY_WINDOW_MS, PREMIUM_WINDOW_MS, PlanSpent, PlanTally, Spent, Tally};
+use super::{Price, PriceSet, Usd};
+use crate::fault::Fault;
+
+fn usd(text: &str) -> Usd {
+    Usd::parse(text).unwrap()
+}
+
+fn ms(text: &str) -> i64 {
+    text.parse::<jiff::Timestamp>().unwrap().as_millisecond()
+}
+
+#[test]
+fn periods_are_those_of_the_calendar_in_utc() {
+    // A Saturday.
+    let now = ms("2026-02-28T23:59:59.999Z");
+    let table = [
+        (Period::Hour, "2026-02-28T23:00:00Z", "2026-03-01T00:00:00Z"),
+        (Period::Day, "2026-02-28T00:00:00Z", "2026-03-01T00:00:00Z"),
+        (Period::Week, "2026-02-23T00:00:00Z", "2026-03-02T00:00:00Z"),
+        (
+            Period::Month,
+            "2026-02-01T00:00:00Z",
+            "2026-03-01T00:00:00Z",
+        ),
+    ];
+    for (period, began, ends) in table {
+        assert_eq!(
+            (period.began_ms(now), period.ends_ms(now)),
+            (ms(began), ms(ends))
+        );
+    }
+    assert_eq!(
+        Period::Week.began_ms(ms("2026-03-02T00:00:00Z")),
+        ms("2026-03-02T00:00:00Z")
+    );
+}
+
+#[test]
+fn a_cycle_is_a_month_from_the_plans_beginning() {
+    let since = ms("2026-01-31T10:00:00Z");
+    let table = [
+        (
+            "2026-01-31T10:00:00Z",
+            "2026-01-31T10:00:00Z",
+            "2026-02-28T10:00:00Z",
+        ),
+        (
+            "2026-02-28T09:59:59Z",
+            "2026-01-31T10:00:00Z",
+            "2026-02-28T10:00:00Z",
+        ),
+        (
+            "2026-02-28T10:00:00Z",
+            "2026-02-28T10:00:00Z",
+            "2026-03-31T10:00:00Z",
+        ),
+        (
+            "2027-01-01T00:00:00Z",
+            "2026-12-31T10:00:00Z",
+            "2027-01-31T10:00:00Z",
+        ),
+        (
+            "2025-12-01T00:00:00Z",
+            "2026-01-31T10:00:00Z",
+            "2026-02-28T10:00:00Z",
+        ),
+    ];
+    for (now, began, ends) in table {
+        assert_eq!(cycle(since, ms(now)), (ms(began), ms(ends)), "{now}");
+    }
+}
+
+#[test]
+fn a_tally_begins_anew_with_each_period() {
+    let mut tally = Tally::default();
+    tally.charge(usd("1"), ms("2026-03-31T23:30:00Z"));
+    tally.charge(usd("2"), ms("2026-04-01T00:10:00Z"));
+    let spent = tally.spent(ms("2026-04-01T00:20:00Z"));
+    assert_eq!(spent.total, usd("3"));
+    // The 31st was a Tuesday: one week, two days and two months.
+    assert_eq!(spent.periods, [usd("2"), usd("2"), usd("3"), usd("2")]);
+    let later = tally.spent(ms("2026-05-01T00:00:00Z"));
+    assert_eq!(later.periods, [Usd::ZERO; 4]);
+}
+
+#[test]
+fn a_late_charge_of_a_past_period_counts_in_the_total_alone() {
+    let mut tally = Tally::default();
+    tally.charge(usd("1"), ms("2026-04-01T10:00:00Z"));
+    tally.charge(usd("5"), ms("2026-04-01T09:59:00Z"));
+    let spent = tally.spent(ms("2026-04-01T10:01:00Z"));
+    assert_eq!(
+        (spent.total, spent.periods[0], spent.periods[1]),
+        (usd("6"), usd("1"), usd("6"))
+    );
+}
+
+#[test]
+fn a_plans_windows_begin_with_the_first_call_and_end_by_themselves() {
+    let since = ms("2026-01-10T00:00:00Z");
+    let first = ms("2026-01-11T12:00:00Z");
+    let mut tally = PlanTally::default();
+    let quiet = tally.spent(first, since);
+    assert_eq!(
+        (quiet.premium_resets_ms, quiet.daily_resets_ms),
+        (None, None)
+    );
+    tally.charge(usd("1"), false, first, since);
+    tally.charge(usd("2"), true, first + 1000, since);
+    let spent = tally.spent(first + 2000, since);
+    assert_eq!(
+        (spent.cycle, spent.premium, spent.daily),
+        (usd("3"), usd("2"), usd("3"))
+    );
+    assert_eq!(spent.daily_resets_ms, Some(first + DAILY_WINDOW_MS));
+    assert_eq!(
+        spent.premium_resets_ms,
+        Some(first + 1000 + PREMIUM_WINDOW_MS)
+    );
+    let next_day = tally.spent(first + DAILY_WINDOW_MS, since);
+    assert_eq!(
+        (next_day.daily, next_day.daily_resets_ms),
+        (Usd::ZERO, None)
+    );
+    assert_eq!(next_day.premium, usd("2"));
+    let next_cycle = tally.spent(ms("2026-02-10T00:00:00Z"), since);
+    assert_eq!(next_cycle, PlanSpent::default());
+}
+
+#[test]
+fn premium_is_output_from_15_or_input_from_5_per_million() {
+    let table = [
+        ("4.999999999999", "14.999999999999", false),
+        ("5", "0", true),
+        ("0", "15", true),
+        ("0", "0", false),
+    ];
+    for (input, output, is_premium) in table {
+        let prices = PriceSet {
+            input: Price::per_million(input).unwrap(),
+            output: Price::per_million(output).unwrap(),
+            ..PriceSet::default()
+        };
+        assert_eq!(prices.is_premium(), is_premium, "{input} {output}");
+    }
+}
+
+fn bounds() -> Bounds {
+    Bounds {
+        key: Limits {
+            lifetime: Some(usd("100")),
+            periods: [
+                Some(usd("1")),
+                Some(usd("2")),
+                Some(usd("3")),
+                Some(usd("4")),
+            ],
+        },
+        member: Some(usd("50")),
+        plan: Some(Allowance {
+            cycle: usd("87"),
+            weekly_premium: usd("8.7"),
+            daily: usd("6.96"),
+        }),
+    }
+}
+
+#[test]
+fn each_bound_is_reached_exactly_at_its_amount() {
+    let below = |limit: &str| usd(limit).minus(Usd::restore("0.000000000000000001").unwrap());
+    type Set = fn(&mut SpentSoFar, Usd);
+    let table: [(Set, &str, Reached, &str); 9] = [
+        (
+            |s, u| s.key.total = u,
+            "100",
+            Reached::Key(usd("100")),
+            "key_limit_reached",
+        ),
+        (
+            |s, u| s.key.periods[0] = u,
+            "1",
+            Reached::KeyPeriod(Period::Hour, usd("1")),
+            "key_limit_reached",
+        ),
+        (
+            |s, u| s.key.periods[1] = u,
+            "2",
+            Reached::KeyPeriod(Period::Day, usd("2")),
+            "key_limit_reached",
+        ),
+        (
+            |s, u| s.key.periods[2] = u,
+            "3",
+            Reached::KeyPeriod(Period::Week, usd("3")),
+            "key_limit_reached",
+        ),
+        (
+            |s, u| s.key.periods[3] = u,
+            "4",
+            Reached::KeyPeriod(Period::Month, usd("4")),
+            "key_limit_reached",
+        ),
+        (
+            |s, u| s.member = u,
+            "50",
+            Reached::Member(usd("50")),
+            "member_budget_reached",
+        ),
+        (
+            |s, u| s.plan.cycle = u,
+            "87",
+            Reached::Cycle(usd("87")),
+            "plan_credits_used",
+        ),
+        (
+            |s, u| s.plan.premium = u,
+            "8.7",
+            Reached::Premium(usd("8.7")),
+            "plan_premium_limit_reached",
+        ),
+        (
+            |s, u| s.plan.daily = u,
+            "6.96",
+            Reached::Daily(usd("6.96")),
+            "plan_daily_limit_reached",
+        ),
+    ];
+    for (set, limit, why, code) in table {
+        let mut spent = SpentSoFar::default();
+        set(&mut spent, below(limit));
+        assert_eq!(check(&bounds(), &spent, true), Ok(()), "{code}");
+        set(&mut spent, usd(limit));
+        assert_eq!(check(&bounds(), &spent, true), Err(why));
+        let fault = Fault::from(why);
+        assert_eq!((fault.status(), fault.code()), (402, Some(code)));
+    }
+}
+
+#[test]
+fn the_premium_share_stops_premium_models_alone() {
+    let mut spent = SpentSoFar::default();
+    spent.plan.premium = usd("8.7");
+    assert_eq!(check(&bounds(), &spent, false), Ok(()));
+}
+
+#[test]
+fn a_limit_of_zero_is_reached_at_once() {
+    let key = Limits {
+        lifetime: Some(Usd::ZERO),
+        ..Limits::default()
+    };
+    let bounds = Bounds {
+        key,
+        ..Bounds::default()
+    };
+    assert_eq!(
+        check(&bounds, &SpentSoFar::default(), false),
+        Err(Reached::Key(Usd::ZERO))
+    );
+}
+
+#[test]
+fn who_has_no_bounds_may_spend() {
+    let spent = SpentSoFar {
+        key: Spent {
+            total: usd("999999999999"),
+            periods: [usd("999999999999"); 4],
+        },
+        ..SpentSoFar::default()
+    };
+    assert_eq!(check(&Bounds::default(), &spent, true), Ok(()));
+}
+
+proptest! {
+    #[test]
+    fn a_period_holds_its_moment(now_ms in 0..4_102_444_800_000_i64) {
+        for period in Period::ALL {
+            let (began, ends) = (period.began_ms(now_ms), period.ends_ms(now_ms));
+            prop_assert!(began <= now_ms && now_ms < ends);
+            prop_assert_eq!(period.ends_ms(began), ends);
+            prop_assert_eq!(period.began_ms(ends), ends);
+        }
+    }
+
+    #[test]
+    fn cycles_follow_each_other_without_a_gap(since in 0..4_000_000_000_000_i64, after in 0..400_000_000_000_i64) {
+        let now = since + after;
+        let (began, ends) = cycle(since, now);
+        prop_assert!(began <= now && now < ends);
+        prop_assert_eq!(cycle(since, ends).0, ends);
+        prop_assert_eq!(cycle(since, began), (began, ends));
+    }
+
+    #[test]
+    fn a_tally_sums_what_fell_into_the_current_period(
+        charges in proptest::collection::vec((0..90 * 86_400_000_i64, 1..1_000_000_u64), 1..40),
+    ) {
+        let start = ms("2026-01-01T00:00:00Z");
+        let mut charges = charges;
+        charges.sort_unstable();
+        let cent = Price::per_call("0.000001").unwrap();
+        let mut tally = Tally::default();
+        for (at, units) in &charges {
+            tally.charge(cent.times(*units), start + at);
+        }
+        let now = start + charges.last().unwrap().0;
+        let spent = tally.spent(now);
+        for (period, found) in Period::ALL.into_iter().zip(spent.periods) {
+            let inside = charges.iter().filter(|(at, _)| start + at >= period.began_ms(now));
+            let sum = inside.map(|(_, units)| cent.times(*units)).fold(Usd::ZERO, Usd::plus);
+            prop_assert_eq!(found, sum);
+        }
+    }
+}
