@@ -22,6 +22,7 @@ cmake:
 # The suite starts the servers it needs itself, on free ports.
 test-tools: cmake
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || { $(APT) update -qq && $(APT) install -y -qq postgresql; }
+	@command -v redis-server >/dev/null || { $(APT) update -qq && $(APT) install -y -qq redis-server; }
 	@command -v npm >/dev/null || { $(APT) update -qq && $(APT) install -y -qq nodejs npm; }
 	@python3 -c 'import ensurepip' 2>/dev/null || { $(APT) update -qq && $(APT) install -y -qq python3-venv; }
 	@command -v promtool >/dev/null || { $(APT) update -qq && $(APT) install -y -qq prometheus; }

@@ -4,19 +4,19 @@
 //! Organs (the store's refresh, look-ups of names, sandboxes) live on a small runtime of their own, so that
 //! nothing they do takes a worker from a request.
 
-use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
-use std::time::Duration;
+mod running;
 
-use async_trait::async_trait;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
+
 use pingora::apps::HttpServerOptions;
 use pingora::apps::http_app::HttpServer;
 use pingora::listeners::{L4BufferSettings, ListenerConfig};
 use pingora::protocols::http::v2::server::default_h2_options;
 use pingora::server::configuration::ServerConf;
-use pingora::server::{RunArgs, Server, ShutdownSignal, ShutdownSignalWatch};
+use pingora::server::{RunArgs, Server};
 use pingora::services::background::BackgroundService;
 use pingora::services::listening::Service;
 use pingora_proxy::http_proxy;
@@ -24,6 +24,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use self::running::{Asked, Organs};
+pub use self::running::{Running, Stop};
 use crate::admin::Admin;
 use crate::choice::{self, Choice};
 use crate::config::{Config, Kind};
@@ -34,6 +36,7 @@ use crate::gateway::Gateway;
 use crate::house::{House, Settings};
 use crate::log::Lines;
 use crate::metrics::Metrics;
+use crate::redis::{Heart, Redis};
 use crate::refresh::Accounts;
 use crate::sandbox;
 use crate::store::{self, FirstRun, Store};
@@ -80,34 +83,6 @@ fn misconfigured(message: String) -> BootError {
     }
 }
 
-/// A gateway that listens.
-pub struct Running {
-    /// What its requests share.
-    pub house: Arc<House>,
-    /// The public listener.
-    pub public: SocketAddr,
-    /// The operator's listener.
-    pub admin: SocketAddr,
-    /// What the first start made.
-    pub first_run: Option<FirstRun>,
-    stop: watch::Sender<Stop>,
-    server: Option<JoinHandle<()>>,
-    organs: Option<Runtime>,
-    stop_organs: watch::Sender<bool>,
-    dispatching: Option<tokio::task::JoinHandle<()>>,
-}
-
-/// How a gateway is asked to stop.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Stop {
-    /// Not at all.
-    No,
-    /// Listeners close; what runs may end within the grace period.
-    Gracefully,
-    /// At once.
-    Now,
-}
-
 /// Starts a gateway. Errors: the store cannot be opened, the catalogue is wrong, an address cannot be had.
 pub fn boot(
     mut config: Config,
@@ -120,21 +95,14 @@ pub fn boot(
     let metrics = Arc::new(Metrics::new().map_err(|error| failed("metrics", error))?);
     let lines = Arc::new(lines(&metrics).map_err(|error| failed("starting the log", error))?);
     let model = bind_sandbox(&mut config)?;
-    let settings = store::Settings::of(&config.store).map_err(|error| store_failed(&error))?;
-    let opened = organs
-        .block_on(Store::open(&settings))
-        .map_err(|error| store_failed(&error))?;
-    let now_ms = jiff::Timestamp::now().as_millisecond();
-    let first_run = organs
-        .block_on(store::first_run(&opened, model.is_some(), now_ms))
-        .map_err(|error| store_failed(&error))?;
-    let store = opened.store;
-    let accounts = organs
-        .block_on(Accounts::load(&store))
+    let opening = open(&config, model.is_some());
+    let (store, first_run, accounts) = organs
+        .block_on(opening)
         .map_err(|error| store_failed(&error))?;
     let upstreams = upstreams(&config, &store)?;
     let (flags, dispatcher) = flags(&config, &organs, &metrics)?.unzip();
     let (watch, poll) = flags.as_ref().map(Flags::followers).unzip();
+    let (redis, heart) = redis(&config, &metrics)?.unzip();
     let house = Arc::new(House {
         settings: Settings::new(&config),
         metrics,
@@ -143,6 +111,7 @@ pub fn boot(
         pepper: store.pepper().clone(),
         routes: Choice::new(&config, &upstreams, catalog),
         flags,
+        redis,
         begun: Instant::now(),
         is_serving: AtomicBool::new(false),
     });
@@ -162,12 +131,27 @@ pub fn boot(
         first_run,
         stop,
         server: Some(server),
-        organs: Some(organs),
-        stop_organs,
-        dispatching,
+        organs: Some(Organs {
+            runtime: organs,
+            stop: stop_organs,
+            dispatching,
+            heart,
+        }),
     };
     running.wait_until_open()?;
     Ok(running)
+}
+
+/// The store, what its first start made, and the snapshot of its accounts.
+async fn open(
+    config: &Config,
+    has_sandbox: bool,
+) -> Result<(Store, Option<FirstRun>, Accounts), store::Error> {
+    let opened = Store::open(&store::Settings::of(&config.store)?).await?;
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    let first_run = store::first_run(&opened, has_sandbox, now_ms).await?;
+    let accounts = Accounts::load(&opened.store).await?;
+    Ok((opened.store, first_run, accounts))
 }
 
 /// The decision endpoints' organ, and who sends its events.
@@ -180,6 +164,17 @@ fn flags(
     let build = |decisions| Flags::build(decisions, state_dir, organs.handle(), metrics);
     let built = config.decisions.as_ref().map(build).transpose();
     built.map_err(|error| failed("decisions", error))
+}
+
+/// The connection to what is shared, where something is.
+fn redis(config: &Config, metrics: &Metrics) -> Result<Option<(Redis, Heart)>, BootError> {
+    let Some(url) = &config.shared.redis else {
+        return Ok(None);
+    };
+    let started = Redis::start(url.expose(), metrics.limiter_degraded.clone());
+    started
+        .map(Some)
+        .map_err(|error| misconfigured(format!("shared.redis: {error}")))
 }
 
 /// The runtime of everything that no request waits for.
@@ -315,84 +310,4 @@ fn front(config: &Config, house: &Arc<House>, server: &Server) -> Front {
         listen.header_timeout,
         &house.metrics,
     )
-}
-
-/// Hands what was asked of [`Running`] on to Pingora.
-struct Asked(tokio::sync::Mutex<watch::Receiver<Stop>>);
-
-#[async_trait]
-impl ShutdownSignalWatch for Asked {
-    async fn recv(&self) -> ShutdownSignal {
-        let mut asked = self.0.lock().await;
-        let stop = asked
-            .wait_for(|stop| *stop != Stop::No)
-            .await
-            .map_or(Stop::Now, |stop| *stop);
-        match stop {
-            Stop::Gracefully => ShutdownSignal::GracefulTerminate,
-            Stop::No | Stop::Now => ShutdownSignal::FastShutdown,
-        }
-    }
-}
-
-impl Running {
-    /// Asks it to stop.
-    pub fn stop(&self, stop: Stop) {
-        self.house.is_serving.store(false, Ordering::Relaxed);
-        self.stop.send_replace(stop);
-    }
-
-    /// Waits until both listeners take connections.
-    fn wait_until_open(&self) -> Result<(), BootError> {
-        for address in [self.public, self.admin] {
-            let reached = (0..500).any(|_| {
-                let is_open = std::net::TcpStream::connect(reachable(address)).is_ok();
-                if !is_open {
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-                is_open
-            });
-            if !reached {
-                return Err(failed(&address.to_string(), "the listener did not open"));
-            }
-        }
-        self.house.is_serving.store(true, Ordering::Relaxed);
-        Ok(())
-    }
-}
-
-/// An address of this machine at which a listener can be reached.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        address.set_ip(match address {
-            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    address
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop(Stop::Now);
-        self.stop_organs.send_replace(true);
-        let (server, organs) = (self.server.take(), self.organs.take());
-        let dispatching = self.dispatching.take();
-        let (ended, wait) = mpsc::channel();
-        // Pingora's end may not be waited for without a limit: a test that fails must not hang.
-        std::thread::spawn(move || {
-            if let Some(server) = server {
-                _ = server.join();
-            }
-            if let Some(organs) = organs {
-                // What decisions have to tell goes out before the end.
-                if let Some(dispatching) = dispatching {
-                    _ = organs.block_on(dispatching);
-                }
-                organs.shutdown_timeout(Duration::from_millis(200));
-            }
-            _ = ended.send(());
-        });
-        _ = wait.recv_timeout(Duration::from_secs(5));
-    }
 }

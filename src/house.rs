@@ -16,6 +16,7 @@ use crate::endpoints::models;
 use crate::flags::Flags;
 use crate::log::Lines;
 use crate::metrics::Metrics;
+use crate::redis::Redis;
 use crate::refresh::Accounts;
 use crate::request::watch::Patience;
 
@@ -38,6 +39,8 @@ pub struct House {
     pub routes: Choice,
     /// The decision endpoints; none: they are off.
     pub flags: Option<Flags>,
+    /// What is shared with other processes; none: nothing is.
+    pub redis: Option<Redis>,
     /// The start of the process's own clock.
     pub begun: Instant,
     /// Whether the process takes requests: set once everything is loaded, cleared when it stops.
@@ -134,18 +137,11 @@ impl House {
         self.is_serving.load(Ordering::Relaxed)
     }
 
-    /// Status and body of `GET /`. Costs no query: the snapshot's refresh asks the store four times a second.
+    /// Status and body of `GET /`. Costs no query: the snapshot's refresh asks the store four times a second, and
+    /// Redis is asked every second.
     pub fn health(&self, client: Option<IpAddr>, query: Option<&str>) -> (u16, Vec<u8>) {
         let skip = Skip::parse(query.unwrap_or_default());
-        let up = Part {
-            connected: true,
-            error: None,
-        };
         let is_silent = !skip.database && self.accounts.age() > STORE_SILENCE;
-        let down = Part {
-            connected: false,
-            error: Some("the store does not answer"),
-        };
         let client = client.map(|client| client.to_string());
         let header = self
             .settings
@@ -153,12 +149,16 @@ impl House {
             .header
             .as_ref()
             .map_or("", HeaderName::as_str);
-        // No Redis is configured yet, so there is none to reach.
+        let is_gone = !skip.redis && self.redis.as_ref().is_some_and(Redis::is_gone);
+        let part = |fault: Option<&'static str>| Part {
+            connected: fault.is_none(),
+            error: fault,
+        };
         health::answer(
             client.as_deref(),
             header,
-            up.clone(),
-            if is_silent { down } else { up },
+            part(is_gone.then_some("Redis does not answer")),
+            part(is_silent.then_some("the store does not answer")),
         )
     }
 

@@ -13,6 +13,7 @@
 //! | [`reply`] | the only writer of responses of our own |
 //! | [`choice`], [`upstreams`] | which providers, and how they are reached |
 //! | [`counters`] | the windows of limits |
+//! | [`redis`] | what processes share |
 //! | [`store`], [`refresh`] | accounts at rest, and their snapshot |
 //! | [`config`], [`cli`] | what is configured, and what is commanded |
 //! | [`metrics`], [`log`], [`admin`] | what operators see |
@@ -33,6 +34,7 @@ pub mod gateway;
 pub mod house;
 pub mod log;
 pub mod metrics;
+pub mod redis;
 pub mod refresh;
 pub mod reply;
 pub mod request;

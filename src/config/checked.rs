@@ -22,6 +22,8 @@ pub struct Config {
     pub server: Server,
     /// Where accounts live.
     pub store: Store,
+    /// What several processes share.
+    pub shared: Shared,
     /// What one caller may ask for.
     pub limits: Limits,
     /// How attempts are chosen and how long they may take.
@@ -153,6 +155,26 @@ pub struct Store {
     pub state_dir: PathBuf,
     /// The pepper of stored keys, where it does not come from `secret.key`; at least 32 bytes.
     pub secret: Option<SecretBytes>,
+}
+
+/// What several processes share.
+pub struct Shared {
+    /// The URL of their Redis, which may hold a password; none: nothing is shared.
+    pub redis: Option<Secret>,
+    /// What limits do while Redis is gone.
+    pub on_outage: OnOutage,
+}
+
+/// What limits do while Redis is gone. Source: interface, `shared.on_outage`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum OnOutage {
+    /// Each process applies the whole limit alone.
+    Open,
+    /// Each process applies its part of the limit.
+    #[default]
+    Local,
+    /// Nothing is admitted: 503.
+    Closed,
 }
 
 /// What callers may ask for.

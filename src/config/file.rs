@@ -34,7 +34,6 @@ pub(super) struct File {
     /// Where accounts live.
     pub store: Store,
     /// What several processes share.
-    #[schemars(extend("x-not-in-force" = true))]
     pub shared: Shared,
     /// What callers may ask for.
     pub limits: Limits,
@@ -197,6 +196,7 @@ pub(super) struct Shared {
     #[schemars(extend("format" = "redis-url-or-empty"))]
     pub redis: String,
     /// What limits do while Redis is away: each process alone, its part of the limit, or 503.
+    #[schemars(extend("x-not-in-force" = true))]
     pub on_outage: OnOutage,
 }
 

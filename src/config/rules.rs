@@ -20,6 +20,7 @@ use super::walk::{Finding, Walk};
 mod decisions;
 mod graph;
 mod providers;
+mod shared;
 
 /// The fewest bytes of a pepper.
 const PEPPER_BYTES: usize = 32;
@@ -44,6 +45,7 @@ impl Rules<'_> {
             admin: self.admin(file),
             server: server(&file.server),
             store: self.store(&file.store),
+            shared: shared::check(self, &file.shared),
             limits: limits(&file.limits),
             routing: self.routing(&file.routing),
             models: self.models(&file.models),

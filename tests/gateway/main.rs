@@ -36,6 +36,7 @@ mod process;
 mod routing;
 mod sandbox;
 mod save;
+mod shared;
 mod streams;
 mod support_selftest;
 mod token;

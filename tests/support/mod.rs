@@ -7,6 +7,7 @@
 //! | [`boot`] | the gateway, in this process, with a store and a key |
 //! | [`ask`] | a request, exactly as it goes out |
 //! | [`client`] | a client that sends exact bytes and keeps exact bytes, with times |
+//! | [`redis`] | a Redis server that can be killed |
 //! | [`sdk`] | the acceptance scripts of real client libraries |
 //! | [`sse`] | the events of an event-stream text |
 //!
@@ -18,6 +19,7 @@ pub mod ask;
 pub mod boot;
 pub mod client;
 pub mod flags;
+pub mod redis;
 pub mod script;
 pub mod sdk;
 pub mod sse;

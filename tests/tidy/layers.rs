@@ -69,6 +69,7 @@ const ORGANS: &[&str] = &[
     "ledger",
     "log",
     "metrics",
+    "redis",
     "refresh",
     "reply",
     "sandbox",

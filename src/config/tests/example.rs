@@ -108,7 +108,6 @@ fn sections_of_features_to_come_are_warned_of() {
         .collect();
     for section in [
         "cache",
-        "shared",
         "decisions.odp",
         "graph",
         "plans",

@@ -1,0 +1,144 @@
+//! A gateway that listens: how it is asked to stop, and how it ends.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pingora::server::{ShutdownSignal, ShutdownSignalWatch};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use super::{BootError, failed};
+use crate::house::House;
+use crate::redis::Heart;
+use crate::store::FirstRun;
+
+/// A gateway that listens.
+pub struct Running {
+    /// What its requests share.
+    pub house: Arc<House>,
+    /// The public listener.
+    pub public: SocketAddr,
+    /// The operator's listener.
+    pub admin: SocketAddr,
+    /// What the first start made.
+    pub first_run: Option<FirstRun>,
+    pub(super) stop: watch::Sender<Stop>,
+    pub(super) server: Option<JoinHandle<()>>,
+    pub(super) organs: Option<Organs>,
+}
+
+/// What no request waits for.
+pub(super) struct Organs {
+    pub(super) runtime: Runtime,
+    pub(super) stop: watch::Sender<bool>,
+    /// Sends what decisions have to tell.
+    pub(super) dispatching: Option<tokio::task::JoinHandle<()>>,
+    /// Holds the connection to what is shared.
+    pub(super) heart: Option<Heart>,
+}
+
+impl Organs {
+    /// Ends them, in an order in which each has what it needs.
+    fn end(self) {
+        // What decisions have to tell goes out before the end.
+        if let Some(dispatching) = self.dispatching {
+            _ = self.runtime.block_on(dispatching);
+        }
+        self.runtime.shutdown_timeout(Duration::from_millis(200));
+        if let Some(heart) = self.heart {
+            heart.stop();
+        }
+    }
+}
+
+/// How a gateway is asked to stop.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Stop {
+    /// Not at all.
+    No,
+    /// Listeners close; what runs may end within the grace period.
+    Gracefully,
+    /// At once.
+    Now,
+}
+
+/// Hands what was asked of [`Running`] on to Pingora.
+pub(super) struct Asked(pub(super) tokio::sync::Mutex<watch::Receiver<Stop>>);
+
+#[async_trait]
+impl ShutdownSignalWatch for Asked {
+    async fn recv(&self) -> ShutdownSignal {
+        let mut asked = self.0.lock().await;
+        let stop = asked
+            .wait_for(|stop| *stop != Stop::No)
+            .await
+            .map_or(Stop::Now, |stop| *stop);
+        match stop {
+            Stop::Gracefully => ShutdownSignal::GracefulTerminate,
+            Stop::No | Stop::Now => ShutdownSignal::FastShutdown,
+        }
+    }
+}
+
+impl Running {
+    /// Asks it to stop.
+    pub fn stop(&self, stop: Stop) {
+        self.house.is_serving.store(false, Ordering::Relaxed);
+        self.stop.send_replace(stop);
+    }
+
+    /// Waits until both listeners take connections.
+    pub(super) fn wait_until_open(&self) -> Result<(), BootError> {
+        for address in [self.public, self.admin] {
+            let reached = (0..500).any(|_| {
+                let is_open = std::net::TcpStream::connect(reachable(address)).is_ok();
+                if !is_open {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                is_open
+            });
+            if !reached {
+                return Err(failed(&address.to_string(), "the listener did not open"));
+            }
+        }
+        self.house.is_serving.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// An address of this machine at which a listener can be reached.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop(Stop::Now);
+        let (server, organs) = (self.server.take(), self.organs.take());
+        if let Some(organs) = &organs {
+            organs.stop.send_replace(true);
+        }
+        let (ended, wait) = mpsc::channel();
+        // Pingora's end may not be waited for without a limit: a test that fails must not hang.
+        std::thread::spawn(move || {
+            if let Some(server) = server {
+                _ = server.join();
+            }
+            if let Some(organs) = organs {
+                organs.end();
+            }
+            _ = ended.send(());
+        });
+        _ = wait.recv_timeout(Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,30 @@
+//! How the keys of `[shared]` depend on the world.
+
+use super::Rules;
+use crate::config::checked::{OnOutage, Shared};
+use crate::config::document::At;
+use crate::config::file;
+use crate::config::origin::without_password;
+use crate::config::secret::Secret;
+
+/// What is shared, if anything.
+pub(super) fn check(rules: &mut Rules<'_>, shared: &file::Shared) -> Shared {
+    const KEY: &str = "shared.redis";
+    let in_file = matches!(rules.at(KEY), At::Bytes(_));
+    if in_file && without_password(&shared.redis) != shared.redis {
+        rules.warn(
+            KEY,
+            "the password stands in the file",
+            "set WEIRGATE_SHARED__REDIS",
+        );
+    }
+    let url = Some(shared.redis.as_str()).filter(|url| !url.is_empty());
+    Shared {
+        redis: url.map(Secret::new),
+        on_outage: match shared.on_outage {
+            file::OnOutage::Open => OnOutage::Open,
+            file::OnOutage::Local => OnOutage::Local,
+            file::OnOutage::Closed => OnOutage::Closed,
+        },
+    }
+}
