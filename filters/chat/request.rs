@@ -48,6 +48,21 @@ pub struct Request {
     pub needs: Needs,
     /// Bytes of text in messages and tools (media data left out), for estimates.
     pub text_bytes: u64,
+    /// Parts that are no text.
+    pub media: Media,
+}
+
+/// Parts of messages that are no text: their bytes say little about their tokens.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Media {
+    /// Pictures.
+    pub images: u64,
+    /// Sounds.
+    pub sounds: u64,
+    /// Files.
+    pub files: u64,
+    /// Bytes of pictures and sounds inside the body.
+    pub bytes: u64,
 }
 
 /// One member of the top-level object. Units: byte offsets in the body.

@@ -154,3 +154,66 @@ proptest! {
         prop_assert_eq!(d.upstream_inference_prompt_cost.plus(d.upstream_inference_completions_cost), d.upstream_inference_cost);
     }
 }
+
+#[test]
+fn the_worst_case_counts_bytes_media_and_all_answers() {
+    let asked = Asked {
+        bytes: 1000,
+        images: 2,
+        max_tokens: Some(500),
+        choices: 3,
+        ..Asked::default()
+    };
+    let bounds = TokenBounds {
+        max_output: Some(200),
+        image_tokens: Some(100),
+        ..TokenBounds::default()
+    };
+    let prices = PriceSet {
+        input: Price::per_million("1").unwrap(),
+        cache_write: Some(Price::per_million("2").unwrap()),
+        output: Price::per_million("10").unwrap(),
+        request: Price::per_call("0.5").unwrap(),
+        ..PriceSet::default()
+    };
+    // (1000 + 2 × 100) × 2e-6 + 3 × 200 × 1e-5 + 0.5
+    assert_eq!(worst(&prices, &bounds, &asked).to_string(), "0.5084");
+}
+
+#[test]
+fn what_a_call_costs_beyond_the_balance_is_a_shortfall() {
+    let mut balance = Balance::default();
+    balance.add(Usd::from_units(100));
+    assert!(balance.reserve(Usd::from_units(60)));
+    let charge = balance.settle(Usd::from_units(60), Usd::from_units(130));
+    assert_eq!(charge.charged, Usd::from_units(100));
+    assert_eq!(charge.shortfall, Usd::from_units(30));
+    assert_eq!(balance.free(), Usd::ZERO);
+}
+
+proptest! {
+    #[test]
+    fn a_balance_loses_nothing_and_is_never_negative(
+        steps in proptest::collection::vec((0..4u8, 0..100i128, 0..150i128), 0..60),
+    ) {
+        let mut balance = Balance::default();
+        let (mut given, mut open) = (Usd::ZERO, Vec::new());
+        for (kind, a, b) in steps {
+            let (a, b) = (Usd::from_units(a), Usd::from_units(b));
+            match (kind, open.pop()) {
+                (0, last) => { balance.add(a); given = given.plus(a); open.extend(last); }
+                (1, last) => { open.extend(last); if balance.reserve(a) { open.push(a); } }
+                (2, Some(reserved)) => {
+                    let charge = balance.settle(reserved, b);
+                    prop_assert_eq!(charge.charged.plus(charge.shortfall), b);
+                }
+                (_, Some(reserved)) => balance.release(reserved),
+                _ => {}
+            }
+            let reserved = open.iter().copied().fold(Usd::ZERO, Usd::plus);
+            prop_assert_eq!(balance.reserved(), reserved);
+            prop_assert!(balance.free() >= Usd::ZERO);
+            prop_assert_eq!(balance.free().plus(reserved).plus(balance.settled()), given);
+        }
+    }
+}

@@ -141,6 +141,16 @@ impl Usd {
         Self(self.0.saturating_add(other.0))
     }
 
+    /// As an integer. Units: 1e-18 USD.
+    pub fn units(self) -> i128 {
+        self.0
+    }
+
+    /// From an integer. Units: 1e-18 USD.
+    pub fn from_units(units: i128) -> Self {
+        Self(units)
+    }
+
     /// Appends the shortest plain decimal, which is a JSON number too.
     pub fn write(self, out: &mut String) {
         let units = self.0.unsigned_abs();

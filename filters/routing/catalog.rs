@@ -6,8 +6,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::written::{Date, Written, WrittenMapping, WrittenModel};
+use crate::chat::request::Request;
 use crate::chat::usage::Usage;
-use crate::money::{BadAmount, Cost, Price, PriceSet, Tokens, cost};
+use crate::money::{
+    Asked, BadAmount, Cost, Price, PriceSet, TokenBounds, Tokens, Usd, cost, worst,
+};
 
 /// What a mapping can do: a closed list. Source: interface (models.toml).
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
@@ -69,6 +72,8 @@ pub struct Mapping {
     pub context_size: Option<u64>,
     /// Tokens of the answer.
     pub max_output: Option<u64>,
+    /// What bounds the cost of a call.
+    pub bounds: TokenBounds,
     /// What it can do; none: all that its kind can.
     pub capabilities: Option<HashSet<Capability>>,
     /// Efforts it takes; empty: the catalogue does not tell.
@@ -110,6 +115,22 @@ impl Mapping {
             web_searches: usage.web_searches,
         };
         self.prices.as_ref().map(|prices| cost(prices, &tokens))
+    }
+
+    /// The most that a request may cost here; `None` where the price is not known.
+    pub fn worst(&self, request: &Request) -> Option<Usd> {
+        let bytes = request.body.len() as u64;
+        let asked = Asked {
+            bytes: bytes.saturating_sub(request.media.bytes),
+            images: request.media.images,
+            sounds: request.media.sounds,
+            files: request.media.files,
+            max_tokens: request.max_tokens,
+            choices: u64::from(request.choices),
+        };
+        self.prices
+            .as_ref()
+            .map(|prices| worst(prices, &self.bounds, &asked))
     }
 
     /// The mean of input and output price, for comparing; `None` where unknown.
@@ -281,6 +302,12 @@ fn mapping(written: WrittenMapping, index: usize) -> Result<Mapping, String> {
         prices,
         context_size: written.context_size,
         max_output: written.max_output,
+        bounds: TokenBounds {
+            max_output: written.max_output,
+            image_tokens: written.image_tokens,
+            audio_tokens: written.audio_tokens,
+            file_tokens: written.file_tokens,
+        },
         capabilities: written.capabilities.map(|list| list.into_iter().collect()),
         reasoning_efforts: boxed(written.reasoning_efforts),
         reasoning_modes: boxed(written.reasoning_modes),

@@ -70,6 +70,12 @@ pub struct WrittenMapping {
     pub context_size: Option<u64>,
     /// Tokens of the answer.
     pub max_output: Option<u64>,
+    /// The most prompt tokens of one picture.
+    pub image_tokens: Option<u64>,
+    /// The most prompt tokens of one sound.
+    pub audio_tokens: Option<u64>,
+    /// The most prompt tokens of one file.
+    pub file_tokens: Option<u64>,
     /// What it can do; absent: all that its kind can.
     pub capabilities: Option<Vec<Capability>>,
     /// Efforts it takes.

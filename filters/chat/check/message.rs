@@ -170,13 +170,16 @@ fn image(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let mut has_url = false;
     object(walk, &["url", "detail"], |walk, key| {
         if key == "url" {
-            has_url = !string(walk)?.is_empty();
+            let url = string(walk)?;
+            has_url = !url.is_empty();
+            found.media.bytes += url.len() as u64;
             Ok(())
         } else {
             one_of(walk, &["low", "high", "auto"]).map(|_| ())
         }
     })?;
     found.needs.vision = true;
+    found.media.images += 1;
     required(
         has_url.then_some(()),
         "url",
@@ -188,7 +191,7 @@ fn audio(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let (mut has_data, mut format) = (false, None);
     object(walk, &["data", "format"], |walk, key| {
         if key == "data" {
-            string(walk)?;
+            found.media.bytes += string(walk)?.len() as u64;
             has_data = true;
         } else {
             format = Some(one_of(walk, &AUDIO)?);
@@ -196,6 +199,7 @@ fn audio(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
         Ok(())
     })?;
     required(has_data.then_some(()), "data", "base64")?;
+    found.media.sounds += 1;
     found
         .needs
         .audio
@@ -205,6 +209,7 @@ fn audio(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
 
 fn file(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     found.needs.documents = true;
+    found.media.files += 1;
     object(walk, &["filename", "file_data", "file_id"], |walk, _| {
         string(walk).map(|_| ())
     })

@@ -18,7 +18,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use self::reject::Reject;
-use super::request::{Member, Needs, Request, ServiceTier, Strategy};
+use super::request::{Media, Member, Needs, Request, ServiceTier, Strategy};
 use crate::fault::Fault;
 use crate::json::Walker;
 
@@ -47,6 +47,7 @@ struct Findings {
     has_inner_effort: bool,
     needs: Needs,
     text_bytes: u64,
+    media: Media,
     tool_breakpoints: u32,
     functions: Vec<Box<str>>,
     chosen: Option<Box<str>>,
@@ -77,6 +78,7 @@ pub fn check(body: Bytes) -> Result<Request, Fault> {
         max_tokens: found.max_completion_tokens.or(found.max_tokens),
         needs: found.needs,
         text_bytes: found.text_bytes,
+        media: found.media,
         body,
     })
 }

@@ -366,3 +366,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_data_of_a_picture_is_counted_apart_from_the_text() {
+    let url = format!("data:image/png;base64,{}", "A".repeat(4000));
+    let part = json!({"type": "image_url", "image_url": {"url": url}});
+    let message = json!([{"role": "user", "content": [part]}]);
+    let request = with("messages", message).unwrap();
+    assert_eq!(request.media.images, 1);
+    assert_eq!(request.media.bytes, url.len() as u64);
+}

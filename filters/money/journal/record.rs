@@ -1,0 +1,46 @@
+//! What the journal says.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::entry::{Entry, EntryId, Funding, Taken, Who, units};
+use super::super::usd::Usd;
+
+/// One record.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum Record {
+    /// A call is about to be made.
+    Reserve(Reserve),
+    /// So much of its answer has gone out.
+    Delivered(Delivered),
+    /// It has ended, and costs this.
+    Settle(Box<Entry>),
+    /// It has ended, and costs nothing.
+    Release(EntryId),
+}
+
+/// A call that is about to be made.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Reserve {
+    /// Its name in the ledger.
+    pub id: EntryId,
+    /// When, in unix milliseconds.
+    pub at_ms: i64,
+    /// Who asked.
+    pub who: Who,
+    /// What will pay.
+    pub funding: Funding,
+    /// How much was set aside.
+    #[serde(with = "units")]
+    pub amount: Usd,
+    /// Whether it is an event stream.
+    pub is_stream: bool,
+}
+
+/// What of an answer has gone out.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Delivered {
+    /// Of which call.
+    pub id: EntryId,
+    /// What it has taken so far.
+    pub taken: Taken,
+}
