@@ -39,16 +39,20 @@ struct Running {
 impl Redis {
     /// An empty server.
     pub fn start() -> Redis {
+        let mut said = String::new();
         for _ in 0..ATTEMPTS {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let port = listener.local_addr().unwrap().port();
             drop(listener);
-            if let Some(running) = Running::start(port) {
-                let running = Some(running);
-                return Redis { port, running };
+            match Running::start(port) {
+                Ok(running) => {
+                    let running = Some(running);
+                    return Redis { port, running };
+                }
+                Err(lines) => said = lines,
             }
         }
-        panic!("Redis did not start, see above: install Debian's package `redis-server`");
+        panic!("Redis did not start; is Debian's package `redis-server` installed?\n{said}");
     }
 
     /// Where it is.
@@ -88,7 +92,7 @@ impl Redis {
 }
 
 impl Running {
-    fn start(port: u16) -> Option<Running> {
+    fn start(port: u16) -> Result<Running, String> {
         let mut shell = Command::new("sh")
             .args(["-c", SCRIPT, "sh", &port.to_string()])
             .stdin(Stdio::piped())
@@ -105,7 +109,7 @@ impl Running {
             if line.contains("Ready to accept connections") {
                 // Somebody has to read on, or a full pipe would stop the server.
                 std::thread::spawn(move || lines.for_each(drop));
-                return Some(Running {
+                return Ok(Running {
                     process,
                     shell,
                     _leash: leash,
@@ -114,8 +118,7 @@ impl Running {
             said.push(line);
         }
         let _ = shell.wait();
-        eprintln!("Redis on port {port}: {}", said.join("\n"));
-        None
+        Err(said.join("\n"))
     }
 
     fn signal(&self, name: &str) {
