@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
     /// What comes next.
     ///
     /// Errors: damage; nothing behind it can be told from it.
-    pub fn next(&mut self) -> Result<Read, Damage> {
+    pub fn read(&mut self) -> Result<Read, Damage> {
         let offset = self.at;
         let rest = self.file.get(offset..).unwrap_or_default();
         if rest.iter().all(|byte| *byte == 0) {

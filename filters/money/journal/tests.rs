@@ -64,7 +64,7 @@ fn read(file: &[u8]) -> Result<(Vec<Record>, bool), Damage> {
     let mut reader = Reader::new(file);
     let mut records = Vec::new();
     loop {
-        match reader.next()? {
+        match reader.read()? {
             Read::Record(record) => records.push(*record),
             Read::End { is_cut, .. } => return Ok((records, is_cut)),
         }
@@ -118,7 +118,7 @@ fn every_flipped_bit_is_found_with_its_place() {
             let mut flipped = whole.clone();
             flipped[at] ^= 1 << bit;
             let start = starts.iter().rfind(|start| **start <= at).unwrap();
-            let damage = read(&flipped).expect_err("damage");
+            let damage = read(&flipped).unwrap_err();
             assert_eq!(damage.offset, *start, "byte {at} bit {bit}");
         }
     }
