@@ -6,6 +6,7 @@
 //! | module | decides |
 //! |---|---|
 //! | [`fault`] | what went wrong, whose fault it is, what the caller is told |
+//! | [`cidr`] | which addresses a block holds |
 //! | [`form`] | the pairs of a query, decoded |
 //! | [`json`] | one pass over a JSON text: well formed, within limits, where each member stands |
 //! | [`sse`] | where the events of an event stream begin and end |
@@ -22,6 +23,7 @@
 
 pub mod auth;
 pub mod chat;
+pub mod cidr;
 pub mod fault;
 pub mod flags;
 pub mod form;

@@ -9,8 +9,8 @@ use filters::flags::Compat;
 use filters::providers::{Family, Quirks};
 use http::{HeaderName, HeaderValue};
 
-use super::cidr::Cidr;
 use super::secret::{Secret, SecretBytes};
+use filters::cidr::Cidr;
 
 /// The whole configuration as used.
 pub struct Config {

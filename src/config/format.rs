@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use http::{HeaderName, Uri};
 use serde_json::{Number, Value as Json};
 
-use super::cidr::Cidr;
 use super::document::Value;
 use super::suggest;
+use filters::cidr::Cidr;
 
 /// What is wrong, and its cure.
 type Refusal = (String, String);

@@ -21,13 +21,12 @@ mod suggest;
 mod walk;
 
 pub mod checked;
-pub mod cidr;
 pub mod origin;
 pub mod problem;
 pub mod secret;
 
 pub use checked::*;
-pub use cidr::Cidr;
+pub use filters::cidr::Cidr;
 pub use origin::{Origin, Origins};
 pub use problem::{Place, Problem, Spot};
 pub use schema::schema;

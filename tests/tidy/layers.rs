@@ -26,7 +26,7 @@ const FILTERS: &[Layer] = &[
         may_use: &[],
     },
     Layer {
-        modules: &["form", "json", "sse", "ids"],
+        modules: &["cidr", "form", "json", "sse", "ids"],
         may_use: &["fault"],
     },
     Layer {

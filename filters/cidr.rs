@@ -1,6 +1,6 @@
 //! Blocks of addresses.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 use std::str::FromStr;
 
 /// A block of addresses: `10.0.0.0/8`, `::1`, `192.0.2.7`.
