@@ -18,7 +18,8 @@
 //! | [`flags`] | which variation of a flag a user gets |
 //! | [`providers`] | each provider family's wire, both ways |
 //!
-//! Layers: `auth`, `flags`, `limits` and `money` are islands that know only `fault`, `form` and `json`; `providers`
+//! Layers: `flags`, `limits` and `money` are islands that know only `fault`, `form` and `json`, and `auth` knows `money`
+//! beside those, because a key's terms are amounts and prices; `providers`
 //! know `chat`, `json` and `sse`, never each other and never `routing`; `routing` never knows `providers`.
 
 pub mod auth;

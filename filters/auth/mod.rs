@@ -9,9 +9,12 @@ mod admit;
 mod caller;
 pub mod graph;
 mod key;
+pub mod rules;
 pub mod sdk;
+mod terms;
 pub mod token;
 
 pub use admit::{AuthError, admit};
 pub use caller::{Accounts, Caller, KeyRow, Mode, Plan, UnknownWord};
 pub use key::{Key, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper};
+pub use terms::{BadTerm, Terms, WrittenTerms};

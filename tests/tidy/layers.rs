@@ -9,7 +9,7 @@ struct Layer {
 }
 
 /// Parts of the pure crate that know nothing but what went wrong.
-const ISLANDS: &[&str] = &["auth", "flags", "headers", "limits", "money"];
+const ISLANDS: &[&str] = &["flags", "headers", "limits", "money"];
 /// The public shapes.
 const SHAPES: &[&str] = &[
     "audio",
@@ -33,6 +33,11 @@ const FILTERS: &[Layer] = &[
         modules: ISLANDS,
         // Queries are read alike by who counts, who believes and who keeps answers.
         may_use: &["fault", "form", "json"],
+    },
+    Layer {
+        // What a key may spend are amounts and prices.
+        modules: &["auth"],
+        may_use: &["cidr", "fault", "form", "json", "money"],
     },
     Layer {
         modules: SHAPES,
