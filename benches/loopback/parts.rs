@@ -259,6 +259,7 @@ pub fn gateway() {
             project: "default",
             label: "bench",
             expires_at_ms: None,
+            ..NewKey::default()
         };
         let (key, _) = opened.store.create_key(&new, 0).await.unwrap();
         opened.store.close().await;

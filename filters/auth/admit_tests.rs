@@ -30,6 +30,9 @@ fn caller(id: &str) -> Caller {
         key_label: "".into(),
         mode: Mode::Platform,
         plan: Plan::None,
+        plan_since_ms: 0,
+        member: None,
+        terms: None,
         cache_ttl_s: None,
         expires_at_ms: None,
     }

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::key::KeyHash;
+use super::terms::Terms;
+use crate::money::Usd;
 
 /// A word that is none of a closed list, with the list.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -94,6 +96,15 @@ impl std::str::FromStr for Plan {
     }
 }
 
+/// Who owns a key: a person or a service of the organization.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Member {
+    /// `mem_` and a uuid.
+    pub id: Box<str>,
+    /// The most that all of its keys may ever spend together; none: any amount.
+    pub budget: Option<Usd>,
+}
+
 /// Who calls: the key, its project and its organization, as of the snapshot.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Caller {
@@ -113,6 +124,12 @@ pub struct Caller {
     pub mode: Mode,
     /// The organization's plan.
     pub plan: Plan,
+    /// From when the plan's cycles are counted, in unix milliseconds.
+    pub plan_since_ms: i64,
+    /// Who owns the key; none: the organization alone.
+    pub member: Option<Arc<Member>>,
+    /// What the key may spend and whom it may reach; none: everything.
+    pub terms: Option<Arc<Terms>>,
     /// How long the project's answers may be replayed, in seconds; `None`: never.
     pub cache_ttl_s: Option<u32>,
     /// When the key stops to count, in unix milliseconds.

@@ -126,6 +126,12 @@ impl Pepper {
         self.mac(b"mark of the pepper").0
     }
 
+    /// A key for another purpose, which tells nothing about the pepper or about the keys of other purposes.
+    pub fn derive(&self, purpose: &str) -> [u8; 32] {
+        // No key of ours begins so, and no mark.
+        self.mac(format!("key for {purpose}").as_bytes()).0
+    }
+
     fn mac(&self, message: &[u8]) -> KeyHash {
         let mut mac = self.0.clone();
         mac.update(message);

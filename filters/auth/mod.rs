@@ -15,6 +15,6 @@ mod terms;
 pub mod token;
 
 pub use admit::{AuthError, admit};
-pub use caller::{Accounts, Caller, KeyRow, Mode, Plan, UnknownWord};
+pub use caller::{Accounts, Caller, KeyRow, Member, Mode, Plan, UnknownWord};
 pub use key::{Key, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper};
 pub use terms::{BadTerm, Terms, WrittenTerms};

@@ -1,5 +1,6 @@
 //! How a command reaches the accounts.
 
+use filters::money::Usd;
 use jiff::Timestamp;
 
 use super::{Exit, Output, Source, load};
@@ -31,10 +32,18 @@ pub(super) fn on_store<T>(
 fn refuse(error: &Error, out: &mut Output) -> Exit {
     let exit = out.fail(&error.to_string());
     match error {
-        Error::BadName { .. } => Exit::Usage,
+        Error::BadName { .. } | Error::BadTerm(_) | Error::BadSecret(_) => Exit::Usage,
         error if error.is_configuration() => Exit::Configuration,
         _ => exit,
     }
+}
+
+/// An amount that was given as `name`. Errors: negative, too long, no plain decimal.
+pub(super) fn usd(name: &str, text: &str, out: &mut Output) -> Result<Usd, Exit> {
+    Usd::parse(text).map_err(|bad| {
+        out.fail(&format!("{name}: {bad}"));
+        Exit::Usage
+    })
 }
 
 /// Now, in unix milliseconds.

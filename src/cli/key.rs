@@ -5,23 +5,30 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::accounts::{now_ms, on_store, shown};
-use super::{Exit, Format, Output, Record, Source, not_yet};
-use crate::store::{DEFAULT_PROJECT, IssuedKey, NewKey};
+use super::terms::{Part, TermArgs};
+use super::{Exit, Format, Output, Record, Source};
+use crate::store::{DEFAULT_PROJECT, IssuedKey, KeyChange, NewKey};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
   weirgate key create --org acme --label laptop --expires 2031-01-01T00:00:00Z
   KEY=$(weirgate key create --org acme --project app | tail -n 1)
+  weirgate key create --org acme --limit 50 --limit-per day=5 --allow-model gpt-5-mini
+  weirgate key update key_0190c3a2-… --limit 100 --deny-provider first --clear expires
   weirgate key list --org acme --format json
   weirgate key revoke key_0190c3a2-…";
 
 /// The columns of `key list`, and the fields of its JSON.
-const COLUMNS: [&str; 8] = [
+const COLUMNS: [&str; 12] = [
     "id",
     "label",
     "project",
+    "member",
     "last_four",
     "status",
+    "limit",
+    "limit_per",
+    "rules",
     "created_at",
     "expires_at",
     "revoked_at",
@@ -32,6 +39,8 @@ const COLUMNS: [&str; 8] = [
 pub(super) enum KeyCommand {
     /// Make a key; its text is printed this once, alone on the last line
     Create(CreateArgs),
+    /// Change a key; what is not named stays as it is
+    Update(UpdateArgs),
     /// List the keys of an organization, revoked ones too
     List {
         /// The organization's name
@@ -60,17 +69,41 @@ pub(super) struct CreateArgs {
     /// What you call it
     #[arg(long, default_value = "")]
     label: String,
-    /// The most it may spend (not supported yet)
-    #[arg(long, value_name = "USD")]
-    limit: Option<String>,
     /// When it stops to count
     #[arg(long, value_name = "RFC3339")]
     expires: Option<Timestamp>,
+    /// Who owns it
+    #[arg(long, value_name = "NAME")]
+    member: Option<String>,
+    #[command(flatten)]
+    terms: TermArgs,
+}
+
+/// What `key update` takes.
+#[derive(Args)]
+pub(super) struct UpdateArgs {
+    /// The key's id, as `key list` shows it
+    id: String,
+    /// What you call it
+    #[arg(long)]
+    label: Option<String>,
+    /// When it stops to count
+    #[arg(long, value_name = "RFC3339")]
+    expires: Option<Timestamp>,
+    /// Who owns it
+    #[arg(long, value_name = "NAME")]
+    member: Option<String>,
+    #[command(flatten)]
+    terms: TermArgs,
+    /// Take a bound away
+    #[arg(long, value_enum, value_name = "PART")]
+    clear: Vec<Part>,
 }
 
 pub(super) fn run(command: &KeyCommand, source: &Source, out: &mut Output) -> Exit {
     let done = match command {
         KeyCommand::Create(args) => create(args, source, out),
+        KeyCommand::Update(args) => update(args, source, out),
         KeyCommand::List { org, format } => list(org, *format, source, out),
         KeyCommand::Revoke { id } => revoke(id, source, out),
     };
@@ -78,20 +111,15 @@ pub(super) fn run(command: &KeyCommand, source: &Source, out: &mut Output) -> Ex
 }
 
 fn create(args: &CreateArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
-    if args.limit.is_some() {
-        return Err(not_yet(out, "--limit"));
-    }
     let now_ms = now_ms();
-    let expires_at_ms = args.expires.map(Timestamp::as_millisecond);
-    if expires_at_ms.is_some_and(|end_ms| end_ms <= now_ms) {
-        out.fail("--expires is not in the future");
-        return Err(Exit::Usage);
-    }
+    let terms = args.terms.terms(out)?;
     let new = NewKey {
         organization: &args.org,
         project: &args.project,
         label: &args.label,
-        expires_at_ms,
+        expires_at_ms: future(args.expires, now_ms, out)?,
+        member: args.member.as_deref(),
+        terms: &terms,
     };
     let (text, issued) = on_store(source, out, async |store| {
         store.create_key(&new, now_ms).await
@@ -102,6 +130,45 @@ fn create(args: &CreateArgs, source: &Source, out: &mut Output) -> Result<(), Ex
     ));
     out.line(text.reveal());
     Ok(())
+}
+
+fn update(args: &UpdateArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let clears = |part: Part| args.clear.contains(&part);
+    let expires = future(args.expires, now_ms(), out)?;
+    let mut wanted = KeyChange {
+        label: args.label.clone(),
+        expires_at_ms: expires.map(Some).or(clears(Part::Expires).then_some(None)),
+        member: match &args.member {
+            Some(name) => Some(Some(name.clone())),
+            None => clears(Part::Member).then_some(None),
+        },
+        terms: None,
+    };
+    let changes_terms = args.terms.is_given() || args.clear.iter().any(Part::is_term);
+    if changes_terms {
+        // Wrong values are refused before the store is opened.
+        args.terms.terms(out)?;
+    }
+    on_store(source, out, async |store| {
+        if changes_terms {
+            let mut terms = store.key_terms(&args.id).await?;
+            args.clear.iter().for_each(|part| part.clear(&mut terms));
+            args.terms.apply(&mut terms);
+            wanted.terms = Some(terms);
+        }
+        store.update_key(&args.id, &wanted).await
+    })?;
+    out.note(&format!("updated {}", args.id));
+    Ok(())
+}
+
+fn future(at: Option<Timestamp>, now_ms: i64, out: &mut Output) -> Result<Option<i64>, Exit> {
+    let at_ms = at.map(Timestamp::as_millisecond);
+    if at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+        out.fail("--expires is not in the future");
+        return Err(Exit::Usage);
+    }
+    Ok(at_ms)
 }
 
 fn list(org: &str, format: Format, source: &Source, out: &mut Output) -> Result<(), Exit> {
@@ -121,12 +188,17 @@ fn revoke(id: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
 }
 
 fn record(key: &IssuedKey, now_ms: i64) -> Record {
+    let terms = super::terms::shown(&key.terms);
     let values = [
         json!(key.id),
         json!(key.label),
         json!(key.project),
+        json!(key.member),
         json!(key.last_four),
         json!(status(key, now_ms)),
+        json!(key.terms.limit),
+        terms.periods,
+        terms.rules,
         shown(Some(key.created_at_ms)),
         shown(key.expires_at_ms),
         shown(key.revoked_at_ms),

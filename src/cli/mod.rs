@@ -15,13 +15,17 @@ mod accounts;
 pub mod check;
 #[path = "config.rs"]
 pub mod configuration;
+mod credit;
 mod decisions;
 mod key;
+mod member;
 pub mod models;
 mod org;
 pub mod output;
 mod pages;
 mod project;
+mod provider_key;
+mod terms;
 
 pub use output::{Exit, Format, Output, Record};
 
@@ -74,6 +78,15 @@ enum Command {
     /// API keys
     #[command(subcommand, after_help = key::EXAMPLES)]
     Key(key::KeyCommand),
+    /// Members: who owns keys
+    #[command(subcommand, after_help = member::EXAMPLES)]
+    Member(member::MemberCommand),
+    /// Platform credit
+    #[command(subcommand, after_help = credit::EXAMPLES)]
+    Credit(credit::CreditCommand),
+    /// The callers' own upstream keys, encrypted at rest
+    #[command(subcommand, after_help = provider_key::EXAMPLES)]
+    ProviderKey(provider_key::ProviderKeyCommand),
     /// The catalogue of models
     #[command(subcommand)]
     Models(ModelsCommand),
@@ -183,6 +196,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Some(Command::Org(command)) => org::run(&command, &source, out),
         Some(Command::Project(command)) => project::run(&command, &source, out),
         Some(Command::Key(command)) => key::run(&command, &source, out),
+        Some(Command::Member(command)) => member::run(&command, &source, out),
+        Some(Command::Credit(command)) => credit::run(&command, &source, out),
+        Some(Command::ProviderKey(command)) => provider_key::run(&command, &source, out),
         Some(Command::Models(command)) => match load(&source, out) {
             Ok(loaded) => models::run(command, &loaded.config, out),
             Err(exit) => exit,

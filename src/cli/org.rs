@@ -11,6 +11,7 @@ use crate::store::Organization;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   weirgate org create acme --plan pro
+  weirgate org update acme --plan max
   weirgate org list --format json
   weirgate org disable acme              its keys answer 410 from then on";
 
@@ -34,6 +35,14 @@ pub(super) enum OrgCommand {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
+    /// Put an organization on another plan; its first cycle begins now
+    Update {
+        /// Its name
+        name: String,
+        /// Its plan: none, lite, pro or max
+        #[arg(long)]
+        plan: Plan,
+    },
     /// Disable an organization: its keys stop to count
     Disable {
         /// Its name
@@ -45,6 +54,7 @@ pub(super) fn run(command: &OrgCommand, source: &Source, out: &mut Output) -> Ex
     let done = match command {
         OrgCommand::Create { name, plan } => create(name, *plan, source, out),
         OrgCommand::List { format } => list(*format, source, out),
+        OrgCommand::Update { name, plan } => update(name, *plan, source, out),
         OrgCommand::Disable { name } => disable(name, source, out),
     };
     done.map_or_else(|exit| exit, |()| Exit::Done)
@@ -54,9 +64,6 @@ fn create(name: &str, plan: Plan, source: &Source, out: &mut Output) -> Result<(
     let made = on_store(source, out, async |store| {
         store.create_organization(name, plan, now_ms()).await
     })?;
-    if plan != Plan::None {
-        out.warn("plans are kept but not in force yet");
-    }
     out.note(&format!(
         "created the organization `{name}` with the project `default`"
     ));
@@ -68,6 +75,17 @@ fn list(format: Format, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let all = on_store(source, out, async |store| store.organizations().await)?;
     let records: Vec<Record> = all.iter().map(record).collect();
     out.records(format, &COLUMNS, &records);
+    Ok(())
+}
+
+fn update(name: &str, plan: Plan, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    on_store(source, out, async |store| {
+        store.set_plan(name, plan, now_ms()).await
+    })?;
+    out.note(&format!(
+        "the organization `{name}` is on the plan `{}`",
+        plan.word()
+    ));
     Ok(())
 }
 

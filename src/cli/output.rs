@@ -152,6 +152,16 @@ impl Output {
         }
     }
 
+    /// One thing.
+    ///
+    /// Shape: a JSON object, or a table of one row.
+    pub fn record(&mut self, format: Format, columns: &[&str], record: Record) {
+        match format {
+            Format::Json => self.json(&Value::Object(record)),
+            Format::Table => self.table(columns, &[record]),
+        }
+    }
+
     /// Whether everything of the result was written; a command that could not say its result has failed.
     pub fn finish(&mut self, exit: Exit) -> Exit {
         let is_flushed = self.out.flush().is_ok();

@@ -2,15 +2,21 @@
 
 use clap::Subcommand;
 use filters::auth::Mode;
+use serde_json::json;
 
-use super::accounts::{now_ms, on_store};
-use super::{Exit, Output, Source};
-use crate::store::NewProject;
+use super::accounts::{now_ms, on_store, shown};
+use super::{Exit, Format, Output, Record, Source};
+use crate::store::{NewProject, Project, ProjectChange};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
   weirgate project create --org acme app --cache-ttl 300
+  weirgate project update --org acme app --mode hybrid --cache-ttl 0
+  weirgate project list --org acme
   weirgate project archive --org acme app        its keys answer 410 from then on";
+
+/// The columns of `project list`, and the fields of its JSON.
+const COLUMNS: [&str; 6] = ["id", "name", "mode", "cache_ttl_s", "status", "created_at"];
 
 /// What `project` can do.
 #[derive(Subcommand)]
@@ -28,6 +34,29 @@ pub(super) enum ProjectCommand {
         /// How long its answers may be replayed, in seconds
         #[arg(long, value_name = "S")]
         cache_ttl: Option<u32>,
+    },
+    /// Change a project; what is not named stays as it is
+    Update {
+        /// The organization's name
+        #[arg(long)]
+        org: String,
+        /// Its name
+        name: String,
+        /// Whose credentials serve it: platform, byok or hybrid
+        #[arg(long)]
+        mode: Option<Mode>,
+        /// How long its answers may be replayed, in seconds
+        #[arg(long, value_name = "S")]
+        cache_ttl: Option<u32>,
+    },
+    /// List the projects of an organization, archived ones too
+    List {
+        /// The organization's name
+        #[arg(long)]
+        org: String,
+        /// For people or for programs
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
     },
     /// Archive a project: its keys stop to count
     Archive {
@@ -54,6 +83,19 @@ pub(super) fn run(command: &ProjectCommand, source: &Source, out: &mut Output) -
             };
             create(org, &project, source, out)
         }
+        ProjectCommand::Update {
+            org,
+            name,
+            mode,
+            cache_ttl,
+        } => {
+            let wanted = ProjectChange {
+                mode: *mode,
+                cache_ttl_s: cache_ttl.map(Some),
+            };
+            update(org, name, &wanted, source, out)
+        }
+        ProjectCommand::List { org, format } => list(org, *format, source, out),
         ProjectCommand::Archive { org, name } => archive(org, name, source, out),
     };
     done.map_or_else(|exit| exit, |()| Exit::Done)
@@ -68,9 +110,6 @@ fn create(
     let made = on_store(source, out, async |store| {
         store.create_project(org, project, now_ms()).await
     })?;
-    if project.mode != Mode::Platform {
-        out.warn("the mode is kept, but own provider keys are not in force yet");
-    }
     if project.cache_ttl_s.is_some() {
         out.warn("--cache-ttl is kept, but answers are not replayed yet");
     }
@@ -80,6 +119,47 @@ fn create(
     ));
     out.line(&made.id);
     Ok(())
+}
+
+fn update(
+    org: &str,
+    name: &str,
+    wanted: &ProjectChange,
+    source: &Source,
+    out: &mut Output,
+) -> Result<(), Exit> {
+    on_store(source, out, async |store| {
+        store.update_project(org, name, wanted).await
+    })?;
+    if wanted.cache_ttl_s.is_some() {
+        out.warn("--cache-ttl is kept, but answers are not replayed yet");
+    }
+    out.note(&format!("updated the project `{name}` of `{org}`"));
+    Ok(())
+}
+
+fn list(org: &str, format: Format, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let all = on_store(source, out, async |store| store.projects(org).await)?;
+    let records: Vec<Record> = all.iter().map(record).collect();
+    out.records(format, &COLUMNS, &records);
+    Ok(())
+}
+
+fn record(project: &Project) -> Record {
+    let status = if project.is_archived {
+        "archived"
+    } else {
+        "active"
+    };
+    let values = [
+        json!(project.id),
+        json!(project.name),
+        json!(project.mode.word()),
+        json!(project.cache_ttl_s),
+        json!(status),
+        shown(Some(project.created_at_ms)),
+    ];
+    COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
 }
 
 fn archive(org: &str, name: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {

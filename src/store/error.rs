@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use filters::auth::BadTerm;
+
 /// Why the store did not do it. No variant holds a key, the pepper or a password.
 #[derive(Debug)]
 pub enum Error {
@@ -33,6 +35,10 @@ pub enum Error {
         /// What is wrong with the name.
         problem: &'static str,
     },
+    /// The text of a provider's key cannot be one; this says why and no more.
+    BadSecret(&'static str),
+    /// A limit or a rule cannot be one.
+    BadTerm(BadTerm),
     /// `store.url` or `store.secret` cannot be used: the configuration has to change.
     Configuration(String),
     /// The pepper is not the one that hashed the keys of this store.
@@ -89,6 +95,8 @@ impl std::fmt::Display for Error {
             Self::Absent { what, name } => write!(f, "there is no {what} `{name}`"),
             Self::Closed { what, name } => write!(f, "the {what} `{name}` is closed"),
             Self::BadName { what, problem } => write!(f, "the name of the {what} {problem}"),
+            Self::BadSecret(problem) => write!(f, "the text of the provider key {problem}"),
+            Self::BadTerm(term) => write!(f, "{term}"),
             Self::Configuration(message) => f.write_str(message),
             Self::OtherPepper => f.write_str(
                 "the secret is not the one that hashed the keys of this store: \

@@ -36,6 +36,7 @@ pub async fn first_run(
         project: DEFAULT_PROJECT,
         label: "first run",
         expires_at_ms: None,
+        ..NewKey::default()
     };
     let (key, _) = store.create_key(&new, now_ms).await?;
     Ok(Some(FirstRun {

@@ -1,11 +1,14 @@
 //! API keys: made once, shown once, kept as a hash.
 
-use filters::auth::KeyText;
+use std::sync::LazyLock;
+
+use filters::auth::{KeyText, WrittenTerms};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::members::member_id;
 use super::projects::active_project;
-use super::{Error, Store, check_name, new_id, organizations};
+use super::{Change, DEFAULT_PROJECT, Error, Store, check_name, new_id, organizations};
 
 /// What is known of a key after it was made. Its text is not.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -24,6 +27,10 @@ pub struct IssuedKey {
     pub expires_at_ms: Option<i64>,
     /// Unix milliseconds; it does not count any more.
     pub revoked_at_ms: Option<i64>,
+    /// The name of its owner; none: the organization alone.
+    pub member: Option<String>,
+    /// What it may spend and whom it may reach.
+    pub terms: WrittenTerms,
 }
 
 /// What a key is made from.
@@ -37,13 +44,45 @@ pub struct NewKey<'a> {
     pub label: &'a str,
     /// When it stops to count, in unix milliseconds.
     pub expires_at_ms: Option<i64>,
+    /// The name of its owner; none: the organization alone.
+    pub member: Option<&'a str>,
+    /// What it may spend and whom it may reach.
+    pub terms: &'a WrittenTerms,
+}
+
+impl Default for NewKey<'_> {
+    /// A key without a name or any bound, of a project named as the default one.
+    fn default() -> Self {
+        static NONE: LazyLock<WrittenTerms> = LazyLock::new(WrittenTerms::default);
+        Self {
+            organization: "",
+            project: DEFAULT_PROJECT,
+            label: "",
+            expires_at_ms: None,
+            member: None,
+            terms: &NONE,
+        }
+    }
+}
+
+/// What of a key is changed; what is `None` stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct KeyChange {
+    /// What the owner calls it.
+    pub label: Option<String>,
+    /// When it stops to count, in unix milliseconds; `Some(None)`: never.
+    pub expires_at_ms: Option<Option<i64>>,
+    /// The name of its owner; `Some(None)`: the organization alone.
+    pub member: Option<Option<String>>,
+    /// All of its terms.
+    pub terms: Option<WrittenTerms>,
 }
 
 impl Store {
     /// Makes a key. Its text is in the answer and nowhere else.
     ///
-    /// Errors: [`Error::Absent`] or [`Error::Closed`] for organization and project, [`Error::BadName`] for the
-    /// label, [`Error::Randomness`].
+    /// Errors: [`Error::Absent`] or [`Error::Closed`] for organization, project and member, [`Error::BadName`] for the
+    /// label, [`Error::BadTerm`], [`Error::Randomness`].
     pub async fn create_key(
         &self,
         new: &NewKey<'_>,
@@ -59,13 +98,20 @@ impl Store {
             created_at_ms: now_ms,
             expires_at_ms: new.expires_at_ms,
             revoked_at_ms: None,
+            member: new.member.map(str::to_owned),
+            terms: new.terms.clone(),
         };
+        let terms = stored(new.terms)?;
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, new.organization).await?;
         let project_id = active_project(&mut change, &organization.id, new.project).await?;
-        let sql = "INSERT INTO api_keys \
-                   (id, project_id, label, hash, last_four, created_at, expires_at) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7)";
+        let member_id = match new.member {
+            Some(name) => Some(member_id(&mut change, &organization.id, name).await?),
+            None => None,
+        };
+        let sql = "INSERT INTO api_keys (id, project_id, label, hash, last_four, created_at, \
+                   expires_at, terms, member_id) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         sqlx::query(sql)
             .bind(&issued.id)
             .bind(project_id)
@@ -74,6 +120,8 @@ impl Store {
             .bind(&issued.last_four)
             .bind(now_ms)
             .bind(issued.expires_at_ms)
+            .bind(terms)
+            .bind(member_id)
             .execute(&mut *change)
             .await?;
         change.commit().await?;
@@ -86,11 +134,60 @@ impl Store {
     pub async fn keys(&self, organization: &str) -> Result<Vec<IssuedKey>, Error> {
         let id = self.organization(organization).await?.id;
         let sql = "SELECT k.id, k.label, p.name AS project, k.last_four, k.created_at, \
-                   k.expires_at, k.revoked_at FROM api_keys k \
+                   k.expires_at, k.revoked_at, k.terms, m.name AS member FROM api_keys k \
                    JOIN projects p ON p.id = k.project_id \
+                   LEFT JOIN members m ON m.id = k.member_id \
                    WHERE p.organization_id = $1 ORDER BY k.created_at, k.id";
         let rows = sqlx::query(sql).bind(id).fetch_all(&self.pool).await?;
         rows.iter().map(read).collect()
+    }
+
+    /// The terms of a key. Errors: [`Error::Absent`].
+    pub async fn key_terms(&self, id: &str) -> Result<WrittenTerms, Error> {
+        let sql = "SELECT terms FROM api_keys WHERE id = $1";
+        let row = sqlx::query(sql).bind(id).fetch_optional(&self.pool).await?;
+        read_terms(&row.ok_or_else(|| Error::absent("key", id))?)
+    }
+
+    /// Changes a key, also one that is revoked.
+    ///
+    /// Errors: [`Error::Absent`] for key and member, [`Error::BadName`] for the label, [`Error::BadTerm`].
+    pub async fn update_key(&self, id: &str, wanted: &KeyChange) -> Result<(), Error> {
+        let mut change = self.change().await?;
+        let sql = "SELECT p.organization_id FROM api_keys k \
+                   JOIN projects p ON p.id = k.project_id WHERE k.id = $1";
+        let found = sqlx::query_scalar(sql).bind(id);
+        let organization_id: Option<String> = found.fetch_optional(&mut *change).await?;
+        let organization_id = organization_id.ok_or_else(|| Error::absent("key", id))?;
+        if let Some(label) = &wanted.label {
+            check_name("key", label, true)?;
+            set(
+                &mut change,
+                id,
+                "UPDATE api_keys SET label = $2 WHERE id = $1",
+                Some(label),
+            )
+            .await?;
+        }
+        if let Some(expires_at_ms) = wanted.expires_at_ms {
+            let sql = "UPDATE api_keys SET expires_at = $2 WHERE id = $1";
+            let update = sqlx::query(sql).bind(id).bind(expires_at_ms);
+            update.execute(&mut *change).await?;
+        }
+        if let Some(member) = &wanted.member {
+            let member_id = match member {
+                Some(name) => Some(member_id(&mut change, &organization_id, name).await?),
+                None => None,
+            };
+            let sql = "UPDATE api_keys SET member_id = $2 WHERE id = $1";
+            set(&mut change, id, sql, member_id.as_deref()).await?;
+        }
+        if let Some(terms) = &wanted.terms {
+            let terms = stored(terms)?;
+            let sql = "UPDATE api_keys SET terms = $2 WHERE id = $1";
+            set(&mut change, id, sql, terms.as_deref()).await?;
+        }
+        Ok(change.commit().await?)
     }
 
     /// Revokes a key. Revoking it again keeps the first time.
@@ -111,6 +208,35 @@ impl Store {
     }
 }
 
+async fn set(
+    change: &mut Change,
+    id: &str,
+    sql: &'static str,
+    text: Option<&str>,
+) -> Result<(), Error> {
+    let update = sqlx::query(sql).bind(id).bind(text.map(str::to_owned));
+    update.execute(&mut **change).await?;
+    Ok(())
+}
+
+/// Terms as they are kept: checked, and nothing where they bound nothing.
+fn stored(terms: &WrittenTerms) -> Result<Option<String>, Error> {
+    terms.check().map_err(Error::BadTerm)?;
+    if terms.is_empty() {
+        return Ok(None);
+    }
+    let text = serde_json::to_string(terms).map_err(|_| Error::Damaged("terms"))?;
+    Ok(Some(text))
+}
+
+fn read_terms(row: &AnyRow) -> Result<WrittenTerms, Error> {
+    let text: Option<String> = row.try_get("terms")?;
+    let Some(text) = text else {
+        return Ok(WrittenTerms::default());
+    };
+    serde_json::from_str(&text).map_err(|_| Error::Damaged("terms"))
+}
+
 fn random_key() -> Result<KeyText, Error> {
     let mut entropy = [0_u8; 32];
     getrandom::fill(&mut entropy).map_err(|_| Error::Randomness)?;
@@ -126,5 +252,7 @@ fn read(row: &AnyRow) -> Result<IssuedKey, Error> {
         created_at_ms: row.try_get("created_at")?,
         expires_at_ms: row.try_get("expires_at")?,
         revoked_at_ms: row.try_get("revoked_at")?,
+        member: row.try_get("member")?,
+        terms: read_terms(row)?,
     })
 }

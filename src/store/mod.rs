@@ -1,4 +1,4 @@
-//! Accounts at rest: organizations, their projects, their API keys.
+//! Accounts at rest: organizations, their projects and members, their API keys, credit and own provider keys.
 //!
 //! SQLite by default, PostgreSQL by URL; the statements are the same for both and only the migrations differ.
 //! Every change raises `revision` in its own transaction, first of all: by that a running server notices what
@@ -6,13 +6,17 @@
 //! of a key is never stored. The request path never comes here: it reads the snapshot that
 //! [`Store::accounts`] makes.
 
+mod credit;
 mod error;
 mod first_run;
 mod keys;
+mod members;
 mod open;
 mod organizations;
 mod place;
 mod projects;
+mod provider_keys;
+mod seal;
 mod secret;
 mod snapshot;
 
@@ -20,13 +24,16 @@ use filters::auth::Pepper;
 use sqlx::AnyPool;
 use sqlx::any::AnyRow;
 
+pub use credit::Credit;
 pub use error::Error;
 pub use first_run::{FirstRun, first_run};
-pub use keys::{IssuedKey, NewKey};
+pub use keys::{IssuedKey, KeyChange, NewKey};
+pub use members::Member;
 pub use open::{Opened, Settings};
 pub use organizations::Organization;
 pub use place::Place;
-pub use projects::{NewProject, Project};
+pub use projects::{NewProject, Project, ProjectChange};
+pub use provider_keys::{OwnKey, ProviderKey};
 
 /// The name of the project that every organization begins with.
 pub const DEFAULT_PROJECT: &str = "default";

@@ -84,7 +84,7 @@ impl Store {
 
     /// Compares the pepper's mark with the one the store's keys were made under.
     ///
-    /// A store without keys takes the new mark: nothing is lost by another pepper then.
+    /// A store without keys, those of providers included, takes the new mark: nothing is lost by another pepper then.
     async fn check_pepper(&self) -> Result<(), Error> {
         let mark = self.pepper.mark();
         let sql = "SELECT pepper_mark FROM store_state WHERE one = 1";
@@ -93,7 +93,8 @@ impl Store {
             return Ok(());
         }
         let sql = "UPDATE store_state SET pepper_mark = $1 WHERE one = 1 \
-                   AND NOT EXISTS (SELECT 1 FROM api_keys)";
+                   AND NOT EXISTS (SELECT 1 FROM api_keys) \
+                   AND NOT EXISTS (SELECT 1 FROM provider_keys)";
         let done = sqlx::query(sql)
             .bind(mark.to_vec())
             .execute(&self.pool)

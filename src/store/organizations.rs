@@ -80,6 +80,25 @@ impl Store {
         Ok(change.commit().await?)
     }
 
+    /// Puts an organization on a plan, whose first cycle begins now. The plan it is on already goes on as it was.
+    ///
+    /// Errors: [`Error::Absent`], [`Error::Closed`].
+    pub async fn set_plan(&self, name: &str, plan: Plan, now_ms: i64) -> Result<(), Error> {
+        let mut change = self.change().await?;
+        let organization = active(&mut change, name).await?;
+        if organization.plan == plan {
+            return Ok(());
+        }
+        let sql = "UPDATE organizations SET plan = $2, plan_since = $3 WHERE id = $1";
+        sqlx::query(sql)
+            .bind(organization.id)
+            .bind(plan.word())
+            .bind(now_ms)
+            .execute(&mut *change)
+            .await?;
+        Ok(change.commit().await?)
+    }
+
     /// One organization. Errors: [`Error::Absent`].
     pub async fn organization(&self, name: &str) -> Result<Organization, Error> {
         let mut connection = self.pool.acquire().await?;

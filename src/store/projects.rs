@@ -2,8 +2,9 @@
 
 use filters::auth::Mode;
 use sqlx::Row;
+use sqlx::any::AnyRow;
 
-use super::{Change, Error, Store, check_name, new_id, organizations};
+use super::{Change, Error, Store, check_name, new_id, organizations, word};
 
 /// A project: a part of an organization with settings of its own.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -16,8 +17,19 @@ pub struct Project {
     pub mode: Mode,
     /// How long its answers may be replayed, in seconds.
     pub cache_ttl_s: Option<u32>,
+    /// Whether it was archived.
+    pub is_archived: bool,
     /// Unix milliseconds.
     pub created_at_ms: i64,
+}
+
+/// What of a project is changed; what is `None` stays as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProjectChange {
+    /// Whose credentials serve it.
+    pub mode: Option<Mode>,
+    /// How long its answers may be replayed, in seconds; `Some(None)`: never.
+    pub cache_ttl_s: Option<Option<u32>>,
 }
 
 /// What a project is made from.
@@ -47,6 +59,42 @@ impl Store {
         let made = insert_project(&mut change, &organization.id, project, now_ms).await?;
         change.commit().await?;
         Ok(made)
+    }
+
+    /// All projects of an organization, by name, archived ones too.
+    ///
+    /// Errors: [`Error::Absent`] for the organization.
+    pub async fn projects(&self, organization: &str) -> Result<Vec<Project>, Error> {
+        let id = self.organization(organization).await?.id;
+        let sql = "SELECT id, name, mode, cache_ttl_s, status, created_at FROM projects \
+                   WHERE organization_id = $1 ORDER BY name";
+        let rows = sqlx::query(sql).bind(id).fetch_all(&self.pool).await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// Changes a project.
+    ///
+    /// Errors: [`Error::Absent`] or [`Error::Closed`] for the organization and the project.
+    pub async fn update_project(
+        &self,
+        organization: &str,
+        name: &str,
+        wanted: &ProjectChange,
+    ) -> Result<(), Error> {
+        let mut change = self.change().await?;
+        let organization = organizations::active(&mut change, organization).await?;
+        let id = active_project(&mut change, &organization.id, name).await?;
+        if let Some(mode) = wanted.mode {
+            let sql = "UPDATE projects SET mode = $2 WHERE id = $1";
+            let update = sqlx::query(sql).bind(&id).bind(mode.word());
+            update.execute(&mut *change).await?;
+        }
+        if let Some(cache_ttl_s) = wanted.cache_ttl_s {
+            let sql = "UPDATE projects SET cache_ttl_s = $2 WHERE id = $1";
+            let update = sqlx::query(sql).bind(&id).bind(cache_ttl_s.map(i64::from));
+            update.execute(&mut *change).await?;
+        }
+        Ok(change.commit().await?)
     }
 
     /// Archives a project: its keys stop to count. Archiving it again changes nothing.
@@ -95,6 +143,7 @@ pub(super) async fn insert_project(
         name: project.name.to_owned(),
         mode: project.mode,
         cache_ttl_s: project.cache_ttl_s,
+        is_archived: false,
         created_at_ms: now_ms,
     })
 }
@@ -119,4 +168,22 @@ pub(super) async fn active_project(
         return Err(Error::Closed { what, name });
     }
     Ok(row.try_get("id")?)
+}
+
+/// A time to live as it was stored.
+pub(super) fn cache_ttl_s(row: &AnyRow) -> Result<Option<u32>, Error> {
+    let stored: Option<i64> = row.try_get("cache_ttl_s")?;
+    let read = stored.map(u32::try_from).transpose();
+    read.map_err(|_| Error::Damaged("cache_ttl_s"))
+}
+
+fn read(row: &AnyRow) -> Result<Project, Error> {
+    Ok(Project {
+        id: row.try_get("id")?,
+        name: row.try_get("name")?,
+        mode: word(row, "mode")?,
+        cache_ttl_s: cache_ttl_s(row)?,
+        is_archived: row.try_get::<String, _>("status")? == "archived",
+        created_at_ms: row.try_get("created_at")?,
+    })
 }

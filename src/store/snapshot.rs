@@ -3,77 +3,173 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use filters::auth::{Accounts, Caller, KeyHash, KeyRow};
+use filters::auth::{Accounts, Caller, KeyHash, KeyRow, Member, Mode, Plan, Terms, WrittenTerms};
+use futures::TryStreamExt;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::members::budget;
+use super::projects::cache_ttl_s;
 use super::{Error, Store, word};
 
 impl Store {
     /// Every key with its project and organization, and the revision they are of.
     ///
-    /// The revision is read first: what changes between the two statements is in the rows already, and is then
-    /// read once more under its own number, never missed. Cost: one row per key ever issued.
+    /// The revision is read first: what changes between the statements is in the rows already, or missing from
+    /// them, and is then read once more under its own number. Cost: one row per key ever issued, read as it comes;
+    /// what keys have in common is read once and shared.
     pub async fn accounts(&self) -> Result<Accounts, Error> {
         let revision = self.revision().await?;
-        let sql = "SELECT k.id AS key_id, k.label, k.hash, k.expires_at, k.revoked_at, \
-                   p.id AS project_id, p.name AS project, p.mode, p.cache_ttl_s, \
-                   p.status AS project_status, \
-                   o.id AS organization_id, o.name AS organization, o.plan, \
-                   o.status AS organization_status \
-                   FROM api_keys k JOIN projects p ON p.id = k.project_id \
-                   JOIN organizations o ON o.id = p.organization_id";
+        let mut known = self.known().await?;
+        let sql = "SELECT id, project_id, label, hash, expires_at, revoked_at, terms, member_id \
+                   FROM api_keys";
+        let mut rows = sqlx::query(sql).fetch(&self.pool);
+        let mut keys = Vec::new();
+        while let Some(row) = rows.try_next().await? {
+            keys.extend(known.key(&row)?);
+        }
+        Ok(Accounts::new(revision, keys))
+    }
+
+    /// What stands behind the keys.
+    async fn known(&self) -> Result<Known, Error> {
+        let sql = "SELECT id, name, plan, plan_since, status FROM organizations";
         let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
-        let mut shared = Shared::default();
-        let rows: Vec<_> = rows
-            .iter()
-            .map(|row| read(row, &mut shared))
-            .collect::<Result<_, Error>>()?;
-        Ok(Accounts::new(revision, rows))
+        let organizations = by_id(&rows, organization)?;
+        let sql = "SELECT id, budget FROM members";
+        let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
+        let members = by_id(&rows, member)?;
+        let sql = "SELECT id, organization_id, name, mode, cache_ttl_s, status FROM projects";
+        let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
+        Ok(Known {
+            organizations,
+            projects: by_id(&rows, project)?,
+            members,
+            terms: HashMap::new(),
+            labels: HashMap::new(),
+        })
     }
 }
 
-/// Texts that many keys have in common, kept once.
-#[derive(Default)]
-struct Shared(HashMap<String, Arc<str>>);
+struct Organization {
+    id: Arc<str>,
+    name: Arc<str>,
+    plan: Plan,
+    plan_since_ms: i64,
+    is_disabled: bool,
+}
 
-impl Shared {
-    fn text(&mut self, row: &AnyRow, column: &str) -> Result<Arc<str>, Error> {
-        let text: String = row.try_get(column)?;
-        let kept = self
-            .0
-            .entry(text)
-            .or_insert_with_key(|text| Arc::from(text.as_str()));
-        Ok(Arc::clone(kept))
+struct Project {
+    id: Arc<str>,
+    organization_id: String,
+    name: Arc<str>,
+    mode: Mode,
+    cache_ttl_s: Option<u32>,
+    is_archived: bool,
+}
+
+/// What keys have in common, kept once.
+struct Known {
+    organizations: HashMap<String, Organization>,
+    projects: HashMap<String, Project>,
+    members: HashMap<String, Arc<Member>>,
+    terms: HashMap<String, Arc<Terms>>,
+    labels: HashMap<String, Arc<str>>,
+}
+
+impl Known {
+    /// A key; none where it is younger than what is known here.
+    fn key(&mut self, row: &AnyRow) -> Result<Option<(KeyHash, KeyRow)>, Error> {
+        let terms = self.terms(row.try_get("terms")?)?;
+        let key_label = self.label(row.try_get("label")?);
+        let project = self.projects.get(row.try_get::<&str, _>("project_id")?);
+        let organization =
+            project.and_then(|project| self.organizations.get(&project.organization_id));
+        let (Some(project), Some(organization)) = (project, organization) else {
+            return Ok(None);
+        };
+        let member: Option<String> = row.try_get("member_id")?;
+        let hash: Vec<u8> = row.try_get("hash")?;
+        let hash = hash.try_into().map_err(|_| Error::Damaged("hash"))?;
+        let caller = Caller {
+            organization_id: Arc::clone(&organization.id),
+            organization: Arc::clone(&organization.name),
+            project_id: Arc::clone(&project.id),
+            project: Arc::clone(&project.name),
+            key_id: row.try_get::<&str, _>("id")?.into(),
+            key_label,
+            mode: project.mode,
+            plan: organization.plan,
+            plan_since_ms: organization.plan_since_ms,
+            member: member.and_then(|id| self.members.get(&id).cloned()),
+            terms,
+            cache_ttl_s: project.cache_ttl_s,
+            expires_at_ms: row.try_get("expires_at")?,
+        };
+        let row = KeyRow {
+            caller: Arc::new(caller),
+            is_revoked: row.try_get::<Option<i64>, _>("revoked_at")?.is_some(),
+            is_organization_disabled: organization.is_disabled,
+            is_project_archived: project.is_archived,
+        };
+        Ok(Some((KeyHash::from_bytes(hash), row)))
+    }
+
+    fn terms(&mut self, text: Option<String>) -> Result<Option<Arc<Terms>>, Error> {
+        let Some(text) = text else { return Ok(None) };
+        if let Some(terms) = self.terms.get(&text) {
+            return Ok(Some(Arc::clone(terms)));
+        }
+        let written: WrittenTerms =
+            serde_json::from_str(&text).map_err(|_| Error::Damaged("terms"))?;
+        let terms = Arc::new(written.check().map_err(|_| Error::Damaged("terms"))?);
+        self.terms.insert(text, Arc::clone(&terms));
+        Ok(Some(terms))
+    }
+
+    fn label(&mut self, label: String) -> Arc<str> {
+        let kept = self.labels.entry(label);
+        Arc::clone(kept.or_insert_with_key(|label| Arc::from(label.as_str())))
     }
 }
 
-fn read(row: &AnyRow, shared: &mut Shared) -> Result<(KeyHash, KeyRow), Error> {
-    let hash: Vec<u8> = row.try_get("hash")?;
-    let hash = hash.try_into().map_err(|_| Error::Damaged("hash"))?;
-    let cache_ttl_s: Option<i64> = row.try_get("cache_ttl_s")?;
-    let cache_ttl_s = cache_ttl_s
-        .map(u32::try_from)
-        .transpose()
-        .map_err(|_| Error::Damaged("cache_ttl_s"))?;
-    let key_id: String = row.try_get("key_id")?;
-    let caller = Caller {
-        organization_id: shared.text(row, "organization_id")?,
-        organization: shared.text(row, "organization")?,
-        project_id: shared.text(row, "project_id")?,
-        project: shared.text(row, "project")?,
-        key_id: key_id.into(),
-        key_label: shared.text(row, "label")?,
-        mode: word(row, "mode")?,
+fn by_id<T>(
+    rows: &[AnyRow],
+    read: fn(&AnyRow) -> Result<T, Error>,
+) -> Result<HashMap<String, T>, Error> {
+    let pairs = rows.iter().map(|row| Ok((row.try_get("id")?, read(row)?)));
+    pairs.collect()
+}
+
+fn text(row: &AnyRow, column: &str) -> Result<Arc<str>, Error> {
+    Ok(row.try_get::<&str, _>(column)?.into())
+}
+
+fn organization(row: &AnyRow) -> Result<Organization, Error> {
+    Ok(Organization {
+        id: text(row, "id")?,
+        name: text(row, "name")?,
         plan: word(row, "plan")?,
-        cache_ttl_s,
-        expires_at_ms: row.try_get("expires_at")?,
+        plan_since_ms: row.try_get("plan_since")?,
+        is_disabled: row.try_get::<&str, _>("status")? == "disabled",
+    })
+}
+
+fn project(row: &AnyRow) -> Result<Project, Error> {
+    Ok(Project {
+        id: text(row, "id")?,
+        organization_id: row.try_get("organization_id")?,
+        name: text(row, "name")?,
+        mode: word(row, "mode")?,
+        cache_ttl_s: cache_ttl_s(row)?,
+        is_archived: row.try_get::<&str, _>("status")? == "archived",
+    })
+}
+
+fn member(row: &AnyRow) -> Result<Arc<Member>, Error> {
+    let member = Member {
+        id: row.try_get::<&str, _>("id")?.into(),
+        budget: budget(row)?,
     };
-    let key = KeyRow {
-        caller: Arc::new(caller),
-        is_revoked: row.try_get::<Option<i64>, _>("revoked_at")?.is_some(),
-        is_organization_disabled: row.try_get::<String, _>("organization_status")? == "disabled",
-        is_project_archived: row.try_get::<String, _>("project_status")? == "archived",
-    };
-    Ok((KeyHash::from_bytes(hash), key))
+    Ok(Arc::new(member))
 }

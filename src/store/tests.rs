@@ -91,6 +91,7 @@ macro_rules! on_both {
 
 mod changes;
 mod files;
+mod money;
 mod snapshots;
 
 impl House {
@@ -108,6 +109,7 @@ impl House {
             project: DEFAULT_PROJECT,
             label: "ci",
             expires_at_ms: None,
+            ..NewKey::default()
         };
         self.store.create_key(&new, NOW_MS).await.unwrap()
     }

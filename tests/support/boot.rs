@@ -168,6 +168,7 @@ pub async fn create_key(store: &Store) -> String {
         project: "default",
         label: "test",
         expires_at_ms: None,
+        ..NewKey::default()
     };
     let (key, _) = store.create_key(&new, 0).await.unwrap();
     key.reveal().to_owned()

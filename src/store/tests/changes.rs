@@ -104,6 +104,7 @@ async fn what_is_not_there_is_absent(house: House) {
         project: "none",
         label: "",
         expires_at_ms: None,
+        ..NewKey::default()
     };
     let outcomes = [
         store.disable_organization("none").await.err(),
@@ -180,6 +181,7 @@ async fn changes_at_once_are_all_counted(house: House) {
                     project: DEFAULT_PROJECT,
                     label: "",
                     expires_at_ms: None,
+                    ..NewKey::default()
                 };
                 store.create_key(&new, NOW_MS).await.map(|_| ())
             })
@@ -223,6 +225,7 @@ async fn nothing_new_under_what_is_closed(house: House) {
         project: DEFAULT_PROJECT,
         label: "",
         expires_at_ms: None,
+        ..NewKey::default()
     };
     store.archive_project("acme", "default").await.unwrap();
     let refused = store.create_key(&new, NOW_MS).await.err();

@@ -28,6 +28,7 @@ async fn a_key_admits_its_caller(house: House) {
         project: "app",
         label: "laptop",
         expires_at_ms: None,
+        ..NewKey::default()
     };
     let (text, issued) = house.store.create_key(&new, NOW_MS).await.unwrap();
     let caller = house.admit(&text).await.unwrap();
@@ -75,6 +76,7 @@ async fn an_expiry_reaches_the_caller(house: House) {
         project: DEFAULT_PROJECT,
         label: "",
         expires_at_ms: Some(NOW_MS),
+        ..NewKey::default()
     };
     let (key, _) = house.store.create_key(&new, NOW_MS - 1).await.unwrap();
     assert_eq!(house.admit(&key).await.err(), Some(AuthError::Expired));

@@ -1,0 +1,198 @@
+//! What the commands about money take, refuse and show.
+
+use serde_json::json;
+
+use super::*;
+use crate::cli::provider_key::{self, AddArgs};
+
+const THIRTY_DIGITS: &str = "123456789012345678901234567890";
+
+impl Desk {
+    /// Makes a key with these bounds; answers its row.
+    fn key(&self, bounds: &[&str]) -> Value {
+        let words = ["key", "create", "--org", "acme"];
+        self.done(&words.iter().chain(bounds).copied().collect::<Vec<_>>());
+        self.keys().last().unwrap().clone()
+    }
+
+    fn keys(&self) -> Vec<Value> {
+        let list = self.json(&["key", "list", "--org", "acme"]);
+        list.as_array().unwrap().clone()
+    }
+}
+
+#[test]
+fn a_key_shows_the_bounds_it_was_made_with() {
+    let desk = Desk::with_acme();
+    desk.done(&["member", "add", "--org", "acme", "ada"]);
+    let bounds = [
+        "--limit 50 --limit-per day=5 --limit-per month=20.50 --member ada --allow-model a",
+        "--allow-model b --deny-provider p --max-input-price 5 --max-output-price 15",
+        "--allow-ip 10.0.0.0/8 --deny-ip 10.1.0.0/16",
+    ];
+    let bounds = bounds.join(" ");
+    let key = desk.key(&bounds.split(' ').collect::<Vec<_>>());
+    assert_eq!(
+        (&key["limit"], &key["member"]),
+        (&json!("50"), &json!("ada"))
+    );
+    assert_eq!(key["limit_per"], json!({"day": "5", "month": "20.50"}));
+    let rules = json!({
+        "allow_models": ["a", "b"], "deny_providers": ["p"], "max_input_price": "5",
+        "max_output_price": "15", "allow_ips": ["10.0.0.0/8"], "deny_ips": ["10.1.0.0/16"],
+    });
+    assert_eq!(key["rules"], rules);
+    let free = desk.key(&[]);
+    assert!(free["limit"].is_null() && free["limit_per"].is_null() && free["rules"].is_null());
+}
+
+#[test]
+fn an_update_changes_what_it_names_and_clears_what_it_is_told_to() {
+    let desk = Desk::with_acme();
+    let key = desk.key(&["--limit", "5", "--limit-per", "day=1", "--deny-model", "a"]);
+    let id = key["id"].as_str().unwrap();
+    desk.done(&[
+        "key",
+        "update",
+        id,
+        "--limit",
+        "7",
+        "--limit-per",
+        "hour=0",
+        "--label",
+        "new",
+    ]);
+    let changed = &desk.keys()[0];
+    assert_eq!(
+        (&changed["limit"], &changed["label"]),
+        (&json!("7"), &json!("new"))
+    );
+    assert_eq!(changed["limit_per"], json!({"day": "1", "hour": "0"}));
+    assert_eq!(changed["rules"], json!({"deny_models": ["a"]}));
+    desk.done(&["key", "update", id, "--clear", "limit", "--clear", "models"]);
+    let cleared = &desk.keys()[0];
+    assert!(cleared["limit"].is_null() && cleared["rules"].is_null());
+    assert_eq!(cleared["limit_per"], json!({"day": "1", "hour": "0"}));
+    let absent = desk.run(&["key", "update", "key_1", "--limit", "1"]);
+    assert_eq!(absent.code, Exit::Failed.into());
+}
+
+#[test]
+fn a_bound_that_cannot_be_one_is_named_and_nothing_is_made() {
+    let desk = Desk::with_acme();
+    let bad = [
+        ("--limit", "-1"),
+        ("--limit", THIRTY_DIGITS),
+        ("--limit", "1e3"),
+        ("--limit", "0.0000000000000000001"),
+        ("--limit-per", "day"),
+        ("--limit-per", "year=1"),
+        ("--limit-per", "day=-1"),
+        ("--max-input-price", "-0.1"),
+        ("--max-output-price", "cheap"),
+        ("--allow-model", ""),
+        ("--allow-ip", "10.0.0.1/8"),
+        ("--deny-ip", "example.com"),
+    ];
+    for (flag, value) in bad {
+        let answer = desk.run(&["key", "create", "--org", "acme", flag, value]);
+        assert_eq!(answer.code, Exit::Usage.into(), "{flag} {value}");
+        assert!(answer.err.contains(flag), "{flag} {value}: {}", answer.err);
+    }
+    assert!(desk.keys().is_empty());
+}
+
+#[test]
+fn credit_is_given_and_shown_to_the_last_digit() {
+    let desk = Desk::with_acme();
+    for amount in ["0.10", "0.2", "0.000000000000000001"] {
+        desk.done(&["credit", "add", "--org", "acme", amount]);
+    }
+    let shown = desk.json(&["credit", "show", "--org", "acme"]);
+    let sum = "0.300000000000000001";
+    let expected = json!({
+        "organization": "acme", "balance": sum, "reserved": "0", "granted": sum, "used": "0",
+    });
+    assert_eq!(shown, expected);
+    for amount in ["-5", "0", THIRTY_DIGITS, "1,5", "NaN", ""] {
+        let answer = desk.run(&["credit", "add", "--org", "acme", amount]);
+        assert_eq!(answer.code, Exit::Usage.into(), "{amount}");
+    }
+    assert_eq!(desk.json(&["credit", "show", "--org", "acme"]), expected);
+    let absent = desk.run(&["credit", "show", "--org", "other"]);
+    assert_eq!(absent.code, Exit::Failed.into());
+}
+
+#[test]
+fn a_member_has_a_budget_that_can_be_lifted() {
+    let desk = Desk::with_acme();
+    desk.done(&["member", "add", "--org", "acme", "ada"]);
+    let budget = |amount: &str| desk.run(&["member", "budget", "--org", "acme", "ada", amount]);
+    let shown = || desk.json(&["member", "list", "--org", "acme"])[0]["budget"].clone();
+    assert!(shown().is_null());
+    assert_eq!(budget("0").code, Exit::Done.into());
+    assert_eq!(shown(), "0");
+    for amount in ["-1", THIRTY_DIGITS] {
+        assert_eq!(budget(amount).code, Exit::Usage.into(), "{amount}");
+    }
+    assert_eq!(budget("none").code, Exit::Done.into());
+    assert!(shown().is_null());
+}
+
+#[test]
+fn a_plan_and_a_mode_are_changed() {
+    let desk = Desk::with_acme();
+    desk.done(&["org", "update", "acme", "--plan", "max"]);
+    assert_eq!(desk.json(&["org", "list"])[0]["plan"], "max");
+    desk.done(&[
+        "project", "update", "--org", "acme", "default", "--mode", "byok",
+    ]);
+    let listed = desk.json(&["project", "list", "--org", "acme"]);
+    assert_eq!(
+        (&listed[0]["name"], &listed[0]["mode"]),
+        (&json!("default"), &json!("byok"))
+    );
+    assert_eq!(listed[0]["status"], "active");
+}
+
+#[test]
+fn an_own_key_is_read_from_stdin_and_never_shown() {
+    const TEXT: &str = "sk-own-0123456789abcdef";
+    let desk = Desk::with_acme();
+    let file = desk.folder.path().join("weirgate.toml");
+    let mut toml = std::fs::read_to_string(&file).unwrap();
+    toml.push_str(
+        "[providers.first]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:1\"\nkeys = []\n",
+    );
+    std::fs::write(&file, toml).unwrap();
+    let (mut out, captured) = Output::captured();
+    let mut add = |provider: &str, text: &str| {
+        let args = AddArgs {
+            org: "acme".to_owned(),
+            provider: provider.to_owned(),
+            label: "team".to_owned(),
+        };
+        let source = Source::find(Some(&file));
+        provider_key::add(&args, &mut text.as_bytes(), &source, &mut out)
+    };
+    assert!(add("first", &format!("  {TEXT}\n")).is_ok());
+    assert_eq!(add("first", "two words"), Err(Exit::Usage));
+    assert_eq!(add("unknown", TEXT), Err(Exit::Usage));
+    assert_eq!(add("first", TEXT), Err(Exit::Failed));
+    let said = format!("{}{}", captured.out(), captured.err());
+    assert!(
+        !said.contains(TEXT) && !said.contains("two words"),
+        "{said}"
+    );
+    let listed = desk.json(&["provider-key", "list", "--org", "acme"]);
+    assert_eq!(
+        (&listed[0]["label"], &listed[0]["last_four"]),
+        (&json!("team"), &json!("cdef"))
+    );
+    assert!(!listed.to_string().contains(TEXT));
+    desk.done(&["provider-key", "remove", listed[0]["id"].as_str().unwrap()]);
+    assert_eq!(
+        desk.json(&["provider-key", "list", "--org", "acme"]),
+        json!([])
+    );
+}

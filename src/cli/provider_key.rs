@@ -1,0 +1,171 @@
+//! `weirgate provider-key`: the callers' own upstream keys.
+
+use std::io::Read;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::accounts::{now_ms, on_store, shown};
+use super::{Exit, Format, Output, Record, Source, load};
+use crate::store::ProviderKey;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  weirgate provider-key add --org acme --provider openai --label team < key.txt
+  weirgate provider-key list --org acme
+  weirgate provider-key remove pk_0190c3a2-…
+  weirgate project create --org acme own --mode byok     serves its calls with them alone";
+
+/// The columns of `provider-key list`, and the fields of its JSON.
+const COLUMNS: [&str; 5] = ["id", "provider", "label", "last_four", "created_at"];
+/// The most bytes that are read from stdin.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// What `provider-key` can do.
+#[derive(Subcommand)]
+pub(super) enum ProviderKeyCommand {
+    /// Store a key, encrypted; its text is read from stdin. Prints its id
+    Add(AddArgs),
+    /// List the keys of an organization
+    List {
+        /// The organization's name
+        #[arg(long)]
+        org: String,
+        /// For people or for programs
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Remove a key for good
+    Remove(RemoveArgs),
+}
+
+/// What `provider-key add` takes.
+#[derive(Args)]
+pub(super) struct AddArgs {
+    /// The organization's name
+    #[arg(long)]
+    pub(super) org: String,
+    /// The provider's name in the configuration
+    #[arg(long)]
+    pub(super) provider: String,
+    /// What you call it, unlike any other key for this provider
+    #[arg(long, default_value = "default")]
+    pub(super) label: String,
+}
+
+/// What `provider-key remove` takes.
+#[derive(Args)]
+pub(super) struct RemoveArgs {
+    /// The key's id, as `provider-key list` shows it
+    #[arg(required_unless_present = "label")]
+    id: Option<String>,
+    /// The organization's name
+    #[arg(long, requires = "label", conflicts_with = "id")]
+    org: Option<String>,
+    /// The provider's name
+    #[arg(long, requires = "label", conflicts_with = "id")]
+    provider: Option<String>,
+    /// What you call it
+    #[arg(long, requires = "org", requires = "provider", conflicts_with = "id")]
+    label: Option<String>,
+}
+
+pub(super) fn run(command: &ProviderKeyCommand, source: &Source, out: &mut Output) -> Exit {
+    let done = match command {
+        ProviderKeyCommand::Add(args) => add(args, &mut std::io::stdin(), source, out),
+        ProviderKeyCommand::List { org, format } => list(org, *format, source, out),
+        ProviderKeyCommand::Remove(args) => remove(args, source, out),
+    };
+    done.map_or_else(|exit| exit, |()| Exit::Done)
+}
+
+/// Stores the key that `input` holds; white space around it does not count.
+pub(super) fn add(
+    args: &AddArgs,
+    input: &mut dyn Read,
+    source: &Source,
+    out: &mut Output,
+) -> Result<(), Exit> {
+    check_provider(&args.provider, source, out)?;
+    let mut text = String::new();
+    if let Err(error) = input.take(MAX_BYTES).read_to_string(&mut text) {
+        // The error's own words say where it broke, never what was read.
+        return Err(out.fail(&format!("the key could not be read from stdin: {error}")));
+    }
+    let made = on_store(source, out, async |store| {
+        let (provider, label) = (&args.provider, &args.label);
+        store
+            .add_provider_key(&args.org, provider, label, text.trim(), now_ms())
+            .await
+    })?;
+    out.note(&format!(
+        "stored the key `{}` of `{}` for {}, encrypted",
+        args.label, args.org, args.provider
+    ));
+    out.line(&made.id);
+    Ok(())
+}
+
+/// A key for a provider that nobody has configured would never be used.
+fn check_provider(name: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let config = load(source, out)?.config;
+    let on = config.providers.iter().map(|provider| &provider.name);
+    let off = config.off_providers.iter().map(|(name, _)| name);
+    let known: Vec<&str> = on.chain(off).map(String::as_str).collect();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    out.fail(&format!(
+        "--provider: the configuration has no provider `{name}`; it has {}",
+        if known.is_empty() {
+            "none".to_owned()
+        } else {
+            known.join(", ")
+        }
+    ));
+    Err(Exit::Usage)
+}
+
+fn list(org: &str, format: Format, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let all = on_store(source, out, async |store| store.provider_keys(org).await)?;
+    let records: Vec<Record> = all.iter().map(record).collect();
+    out.records(format, &COLUMNS, &records);
+    Ok(())
+}
+
+fn remove(args: &RemoveArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let id = on_store(source, out, async |store| {
+        let id = match (&args.id, &args.org) {
+            (Some(id), _) => id.clone(),
+            (None, org) => {
+                let keys = store
+                    .provider_keys(org.as_deref().unwrap_or_default())
+                    .await?;
+                let wanted = |key: &&ProviderKey| {
+                    Some(&key.provider) == args.provider.as_ref()
+                        && Some(&key.label) == args.label.as_ref()
+                };
+                let found = keys.iter().find(wanted);
+                found.map_or_else(
+                    || args.label.clone().unwrap_or_default(),
+                    |key| key.id.clone(),
+                )
+            }
+        };
+        store.remove_provider_key(&id).await?;
+        Ok(id)
+    })?;
+    out.note(&format!("removed {id}"));
+    Ok(())
+}
+
+fn record(key: &ProviderKey) -> Record {
+    let values = [
+        json!(key.id),
+        json!(key.provider),
+        json!(key.label),
+        json!(key.last_four),
+        shown(Some(key.created_at_ms)),
+    ];
+    COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
+}

@@ -1,0 +1,183 @@
+//! The flags that bound a key: what it may spend, whom it may reach, from where.
+
+use std::collections::BTreeMap;
+
+use clap::{Args, ValueEnum};
+use filters::auth::{BadTerm, WrittenTerms};
+use serde_json::{Value, json};
+
+use super::{Exit, Output};
+
+/// The bounds of a key. A list that is given replaces the one before.
+#[derive(Args)]
+#[command(next_help_heading = "Bounds")]
+pub(super) struct TermArgs {
+    /// The most it may ever spend
+    #[arg(long, value_name = "USD", allow_hyphen_values = true)]
+    limit: Option<String>,
+    /// The most it may spend in an hour, day, week or month, of the calendar in UTC
+    #[arg(long, value_name = "PERIOD=USD")]
+    limit_per: Vec<String>,
+    /// A model it may use, and no other: an id, an alias, or either behind its provider
+    #[arg(long, value_name = "MODEL")]
+    allow_model: Vec<String>,
+    /// A model it may not use
+    #[arg(long, value_name = "MODEL")]
+    deny_model: Vec<String>,
+    /// A provider that may serve it, and no other
+    #[arg(long, value_name = "PROVIDER")]
+    allow_provider: Vec<String>,
+    /// A provider that may not serve it
+    #[arg(long, value_name = "PROVIDER")]
+    deny_provider: Vec<String>,
+    /// The highest input price, per million tokens
+    #[arg(long, value_name = "USD", allow_hyphen_values = true)]
+    max_input_price: Option<String>,
+    /// The highest output price, per million tokens
+    #[arg(long, value_name = "USD", allow_hyphen_values = true)]
+    max_output_price: Option<String>,
+    /// A block of addresses that it may be used from, and no other
+    #[arg(long, value_name = "CIDR")]
+    allow_ip: Vec<String>,
+    /// A block of addresses that it may not be used from
+    #[arg(long, value_name = "CIDR")]
+    deny_ip: Vec<String>,
+}
+
+/// What `key update --clear` takes away.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(super) enum Part {
+    /// The time it stops to count
+    Expires,
+    /// Its owner
+    Member,
+    /// The lifetime limit
+    Limit,
+    /// The limits of all periods
+    LimitPer,
+    /// The rules about models
+    Models,
+    /// The rules about providers
+    Providers,
+    /// The highest prices
+    Prices,
+    /// The rules about addresses
+    Ips,
+}
+
+impl Part {
+    /// Whether it is one of the key's terms.
+    pub(super) fn is_term(&self) -> bool {
+        !matches!(self, Self::Expires | Self::Member)
+    }
+
+    /// Takes it out of the terms.
+    pub(super) fn clear(self, terms: &mut WrittenTerms) {
+        match self {
+            Self::Expires | Self::Member => {}
+            Self::Limit => terms.limit = None,
+            Self::LimitPer => terms.limit_per.clear(),
+            Self::Models => {
+                terms.allow_models.clear();
+                terms.deny_models.clear();
+            }
+            Self::Providers => {
+                terms.allow_providers.clear();
+                terms.deny_providers.clear();
+            }
+            Self::Prices => {
+                terms.max_input_price = None;
+                terms.max_output_price = None;
+            }
+            Self::Ips => {
+                terms.allow_ips.clear();
+                terms.deny_ips.clear();
+            }
+        }
+    }
+}
+
+impl TermArgs {
+    /// Whether any was given.
+    pub(super) fn is_given(&self) -> bool {
+        let mut terms = WrittenTerms::default();
+        self.apply(&mut terms);
+        !terms.is_empty()
+    }
+
+    /// The terms that were given, which are good. Errors: those that are not; the flag is named.
+    pub(super) fn terms(&self, out: &mut Output) -> Result<WrittenTerms, Exit> {
+        let mut terms = WrittenTerms::default();
+        if let Some(wrong) = self.limit_per.iter().find(|text| !text.contains('=')) {
+            let shape = "is not of the form PERIOD=USD, such as day=5";
+            out.fail(&format!("--limit-per: {wrong:?} {shape}"));
+            return Err(Exit::Usage);
+        }
+        self.apply(&mut terms);
+        match terms.check() {
+            Ok(_) => Ok(terms),
+            Err(bad) => {
+                out.fail(&format!("--{}: {}", flag(&bad), bad.problem));
+                Err(Exit::Usage)
+            }
+        }
+    }
+
+    /// Writes what was given over `terms`.
+    pub(super) fn apply(&self, terms: &mut WrittenTerms) {
+        let pairs = self
+            .limit_per
+            .iter()
+            .filter_map(|text| text.split_once('='));
+        let pairs = pairs.map(|(period, usd)| (period.to_owned(), usd.to_owned()));
+        terms.limit_per.extend(pairs.collect::<BTreeMap<_, _>>());
+        for (given, kept) in [
+            (&self.limit, &mut terms.limit),
+            (&self.max_input_price, &mut terms.max_input_price),
+            (&self.max_output_price, &mut terms.max_output_price),
+        ] {
+            if given.is_some() {
+                kept.clone_from(given);
+            }
+        }
+        for (given, kept) in [
+            (&self.allow_model, &mut terms.allow_models),
+            (&self.deny_model, &mut terms.deny_models),
+            (&self.allow_provider, &mut terms.allow_providers),
+            (&self.deny_provider, &mut terms.deny_providers),
+            (&self.allow_ip, &mut terms.allow_ips),
+            (&self.deny_ip, &mut terms.deny_ips),
+        ] {
+            if !given.is_empty() {
+                kept.clone_from(given);
+            }
+        }
+    }
+}
+
+/// The flag behind a field: `allow_models` is `allow-model`.
+fn flag(bad: &BadTerm) -> String {
+    bad.field.trim_end_matches('s').replace('_', "-")
+}
+
+/// Terms as `key list` shows them.
+pub(super) struct Shown {
+    /// The limits of periods, or nothing.
+    pub(super) periods: Value,
+    /// The rules, or nothing.
+    pub(super) rules: Value,
+}
+
+/// Limits of periods and rules as they are listed.
+pub(super) fn shown(terms: &WrittenTerms) -> Shown {
+    let rules = WrittenTerms {
+        limit: None,
+        limit_per: BTreeMap::new(),
+        ..terms.clone()
+    };
+    let or_null = |value: Value, is_empty: bool| if is_empty { Value::Null } else { value };
+    Shown {
+        periods: or_null(json!(terms.limit_per), terms.limit_per.is_empty()),
+        rules: or_null(json!(rules), rules.is_empty()),
+    }
+}

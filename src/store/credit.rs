@@ -1,0 +1,72 @@
+//! Platform credit as it was given.
+
+use filters::money::Usd;
+use sqlx::Row;
+
+use super::{Error, Store, new_id, organizations};
+
+/// The credit of an organization.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Credit {
+    /// All that was ever given.
+    pub granted: Usd,
+    /// What calls have taken.
+    pub used: Usd,
+    /// What is held back: leases of running servers, open reservations among them.
+    pub reserved: Usd,
+}
+
+impl Credit {
+    /// What is left of what was given. What is held back is still in it.
+    pub fn balance(&self) -> Usd {
+        self.granted.minus(self.used)
+    }
+}
+
+impl Store {
+    /// Gives credit to an organization; answers the grant's id.
+    ///
+    /// Errors: [`Error::Absent`] or [`Error::Closed`].
+    pub async fn add_credit(
+        &self,
+        organization: &str,
+        amount: Usd,
+        now_ms: i64,
+    ) -> Result<String, Error> {
+        let mut change = self.change().await?;
+        let organization = organizations::active(&mut change, organization).await?;
+        let id = new_id("grant");
+        let sql = "INSERT INTO credit_grants (id, organization_id, amount, created_at) \
+                   VALUES ($1, $2, $3, $4)";
+        sqlx::query(sql)
+            .bind(&id)
+            .bind(organization.id)
+            .bind(amount.to_string())
+            .bind(now_ms)
+            .execute(&mut *change)
+            .await?;
+        change.commit().await?;
+        Ok(id)
+    }
+
+    /// The credit of an organization. Errors: [`Error::Absent`].
+    pub async fn credit(&self, organization: &str) -> Result<Credit, Error> {
+        let id = self.organization(organization).await?.id;
+        Ok(Credit {
+            granted: self.granted(&id).await?,
+            ..Credit::default()
+        })
+    }
+
+    /// All that was ever given to the organization of this id.
+    pub async fn granted(&self, organization_id: &str) -> Result<Usd, Error> {
+        let sql = "SELECT amount FROM credit_grants WHERE organization_id = $1";
+        let rows = sqlx::query(sql).bind(organization_id);
+        let rows = rows.fetch_all(&self.pool).await?;
+        rows.iter().try_fold(Usd::ZERO, |sum, row| {
+            let text: String = row.try_get("amount")?;
+            let amount = Usd::parse(&text).map_err(|_| Error::Damaged("amount"))?;
+            Ok(sum.plus(amount))
+        })
+    }
+}

@@ -1,0 +1,254 @@
+//! Members, credit, own provider keys, and what a key's terms are kept as.
+
+use filters::auth::{Terms, WrittenTerms};
+use filters::money::Usd;
+
+use super::*;
+use crate::store::ProjectChange;
+
+on_both![
+    terms_and_owner_reach_the_caller,
+    a_key_is_changed_in_what_is_named_alone,
+    terms_that_cannot_be_are_refused_by_name,
+    a_member_is_taken_once_and_has_a_budget,
+    a_plan_begins_when_it_is_chosen,
+    a_project_is_changed_and_listed,
+    credit_is_summed_exactly,
+    an_own_key_is_in_no_column_and_opens_again,
+    an_own_key_cannot_be_moved_to_another_row,
+    an_own_key_that_cannot_be_one_is_refused_without_being_named,
+    own_keys_keep_another_pepper_out,
+];
+
+fn usd(text: &str) -> Usd {
+    Usd::parse(text).unwrap()
+}
+
+fn terms(json: &str) -> WrittenTerms {
+    serde_json::from_str(json).unwrap()
+}
+
+impl House {
+    async fn key_with(&self, terms: &WrittenTerms, member: Option<&str>) -> (KeyText, IssuedKey) {
+        let new = NewKey {
+            organization: "acme",
+            terms,
+            member,
+            ..NewKey::default()
+        };
+        self.store.create_key(&new, NOW_MS).await.unwrap()
+    }
+
+    async fn add_own(&self, label: &str, text: &str) -> Result<ProviderKey, Error> {
+        let added = self
+            .store
+            .add_provider_key("acme", "first", label, text, NOW_MS);
+        added.await
+    }
+}
+
+async fn terms_and_owner_reach_the_caller(house: House) {
+    house.organization("acme").await;
+    let store = &house.store;
+    let member = store.add_member("acme", "ada", NOW_MS).await.unwrap();
+    store
+        .set_budget("acme", "ada", Some(usd("2.5")))
+        .await
+        .unwrap();
+    let written = terms(r#"{"limit":"5","deny_models":["a"]}"#);
+    let (text, _) = house.key_with(&written, Some("ada")).await;
+    let caller = house.admit(&text).await.unwrap();
+    let expected: Terms = written.check().unwrap();
+    assert_eq!(caller.terms.as_deref(), Some(&expected));
+    let owner = caller.member.as_deref().unwrap();
+    assert_eq!((&*owner.id, owner.budget), (&*member.id, Some(usd("2.5"))));
+    assert_eq!(caller.plan_since_ms, NOW_MS);
+}
+
+async fn a_key_is_changed_in_what_is_named_alone(house: House) {
+    house.organization("acme").await;
+    let store = &house.store;
+    store.add_member("acme", "ada", NOW_MS).await.unwrap();
+    let (_, issued) = house
+        .key_with(&terms(r#"{"limit":"5"}"#), Some("ada"))
+        .await;
+    let wanted = KeyChange {
+        label: Some("new".to_owned()),
+        expires_at_ms: Some(Some(NOW_MS + 9)),
+        ..KeyChange::default()
+    };
+    store.update_key(&issued.id, &wanted).await.unwrap();
+    let wanted = KeyChange {
+        member: Some(None),
+        terms: Some(terms(r#"{"limit_per":{"day":"1"}}"#)),
+        ..KeyChange::default()
+    };
+    store.update_key(&issued.id, &wanted).await.unwrap();
+    let listed = store.keys("acme").await.unwrap().remove(0);
+    let expected = IssuedKey {
+        label: "new".to_owned(),
+        expires_at_ms: Some(NOW_MS + 9),
+        member: None,
+        terms: terms(r#"{"limit_per":{"day":"1"}}"#),
+        ..issued
+    };
+    assert_eq!(listed, expected);
+    let absent = store.update_key("key_none", &KeyChange::default()).await;
+    assert!(matches!(absent, Err(Error::Absent { what: "key", .. })));
+}
+
+async fn terms_that_cannot_be_are_refused_by_name(house: House) {
+    house.organization("acme").await;
+    let bad = terms(r#"{"limit":"-1"}"#);
+    let new = NewKey {
+        organization: "acme",
+        terms: &bad,
+        ..NewKey::default()
+    };
+    let refused = house.store.create_key(&new, NOW_MS).await;
+    assert!(matches!(refused, Err(Error::BadTerm(term)) if term.field == "limit"));
+}
+
+async fn a_member_is_taken_once_and_has_a_budget(house: House) {
+    house.organization("acme").await;
+    let store = &house.store;
+    store.add_member("acme", "ada", NOW_MS).await.unwrap();
+    let again = store.add_member("acme", "ada", NOW_MS).await;
+    assert!(matches!(again, Err(Error::Taken { what: "member", .. })));
+    store
+        .set_budget("acme", "ada", Some(Usd::ZERO))
+        .await
+        .unwrap();
+    assert_eq!(
+        store.members("acme").await.unwrap()[0].budget,
+        Some(Usd::ZERO)
+    );
+    store.set_budget("acme", "ada", None).await.unwrap();
+    assert_eq!(store.members("acme").await.unwrap()[0].budget, None);
+    let absent = store.set_budget("acme", "bob", None).await;
+    assert!(matches!(absent, Err(Error::Absent { what: "member", .. })));
+}
+
+async fn a_plan_begins_when_it_is_chosen(house: House) {
+    house.organization("acme").await;
+    let (key, _) = house.key("acme").await;
+    let store = &house.store;
+    store.set_plan("acme", Plan::Pro, NOW_MS + 5).await.unwrap();
+    assert_eq!(house.admit(&key).await.unwrap().plan_since_ms, NOW_MS);
+    store.set_plan("acme", Plan::Max, NOW_MS + 7).await.unwrap();
+    let caller = house.admit(&key).await.unwrap();
+    assert_eq!((caller.plan, caller.plan_since_ms), (Plan::Max, NOW_MS + 7));
+}
+
+async fn a_project_is_changed_and_listed(house: House) {
+    house.organization("acme").await;
+    let (key, _) = house.key("acme").await;
+    let wanted = ProjectChange {
+        mode: Some(Mode::Byok),
+        cache_ttl_s: Some(Some(9)),
+    };
+    let store = &house.store;
+    store
+        .update_project("acme", "default", &wanted)
+        .await
+        .unwrap();
+    let caller = house.admit(&key).await.unwrap();
+    assert_eq!((caller.mode, caller.cache_ttl_s), (Mode::Byok, Some(9)));
+    store.archive_project("acme", "default").await.unwrap();
+    let listed = store.projects("acme").await.unwrap();
+    assert!(listed[0].is_archived && listed[0].mode == Mode::Byok);
+    let closed = store.update_project("acme", "default", &wanted).await;
+    assert!(matches!(
+        closed,
+        Err(Error::Closed {
+            what: "project",
+            ..
+        })
+    ));
+}
+
+async fn credit_is_summed_exactly(house: House) {
+    house.organization("acme").await;
+    let store = &house.store;
+    for amount in ["0.1", "0.2", "0.000000000000000001", "999999999999"] {
+        store.add_credit("acme", usd(amount), NOW_MS).await.unwrap();
+    }
+    let credit = store.credit("acme").await.unwrap();
+    assert_eq!(
+        credit.granted.to_string(),
+        "999999999999.300000000000000001"
+    );
+    assert_eq!(credit.balance(), credit.granted);
+    store.disable_organization("acme").await.unwrap();
+    let closed = store.add_credit("acme", usd("1"), NOW_MS).await;
+    assert!(matches!(closed, Err(Error::Closed { .. })));
+}
+
+async fn an_own_key_is_in_no_column_and_opens_again(house: House) {
+    const TEXT: &str = "sk-own-0123456789abcdef";
+    house.organization("acme").await;
+    let made = house.add_own("team", TEXT).await.unwrap();
+    assert_eq!(made.last_four, "cdef");
+    let sql = "SELECT id, organization_id, provider, label, sealed, last_four FROM provider_keys";
+    let row = sqlx::query(sql).fetch_one(&house.store.pool).await.unwrap();
+    let sealed: Vec<u8> = sqlx::Row::get(&row, "sealed");
+    assert!(
+        !sealed
+            .windows(6)
+            .any(|part| TEXT.as_bytes().starts_with(part))
+    );
+    let opened = house.store.own_keys().await.unwrap();
+    assert_eq!(opened[0].secret.as_ref().unwrap().expose(), TEXT);
+    assert_eq!((&*opened[0].label, &*opened[0].id), ("team", &*made.id));
+    let again = house.add_own("team", "sk-other").await;
+    assert!(matches!(
+        again,
+        Err(Error::Taken {
+            what: "provider key",
+            ..
+        })
+    ));
+    house.store.remove_provider_key(&made.id).await.unwrap();
+    assert!(house.store.own_keys().await.unwrap().is_empty());
+    let gone = house.store.remove_provider_key(&made.id).await;
+    assert!(matches!(gone, Err(Error::Absent { .. })));
+}
+
+async fn an_own_key_cannot_be_moved_to_another_row(house: House) {
+    house.organization("acme").await;
+    house.add_own("one", "sk-one").await.unwrap();
+    let two = house.add_own("two", "sk-two").await.unwrap();
+    let sql = "UPDATE provider_keys SET sealed = \
+               (SELECT sealed FROM provider_keys WHERE label = 'one') WHERE id = $1";
+    let moved = sqlx::query(sql).bind(&two.id);
+    moved.execute(&house.store.pool).await.unwrap();
+    let opened = house.store.own_keys().await.unwrap();
+    let usable: Vec<bool> = opened.iter().map(|key| key.secret.is_some()).collect();
+    assert_eq!(usable, [true, false]);
+}
+
+async fn an_own_key_that_cannot_be_one_is_refused_without_being_named(house: House) {
+    house.organization("acme").await;
+    for text in [
+        "",
+        "two words",
+        "line\nend",
+        "ключ",
+        &"x".repeat((16 << 10) + 1),
+    ] {
+        let error = house.add_own("team", text).await.unwrap_err();
+        assert!(matches!(error, Error::BadSecret(_)));
+        assert!(text.is_empty() || !error.to_string().contains(text));
+    }
+}
+
+async fn own_keys_keep_another_pepper_out(house: House) {
+    house.organization("acme").await;
+    house.add_own("team", "sk-own").await.unwrap();
+    let other = Settings {
+        secret: Some(vec![9; 32]),
+        ..house.settings.clone()
+    };
+    let refused = Store::open(&other).await;
+    assert!(matches!(refused.err(), Some(Error::OtherPepper)));
+}
