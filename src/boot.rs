@@ -21,7 +21,7 @@ use pingora::services::background::BackgroundService;
 use pingora::services::listening::Service;
 use pingora_proxy::http_proxy;
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 use self::running::{Asked, Organs};
@@ -29,6 +29,7 @@ pub use self::running::{Running, Stop};
 use crate::admin::Admin;
 use crate::choice::{self, Choice};
 use crate::config::{Config, Kind};
+use crate::counters::Quotas;
 use crate::flags::Flags;
 use crate::flags::events::Dispatcher;
 use crate::front::Front;
@@ -95,14 +96,14 @@ pub fn boot(
     let metrics = Arc::new(Metrics::new().map_err(|error| failed("metrics", error))?);
     let lines = Arc::new(lines(&metrics).map_err(|error| failed("starting the log", error))?);
     let model = bind_sandbox(&mut config)?;
-    let opening = open(&config, model.is_some());
-    let (store, first_run, accounts) = organs
-        .block_on(opening)
-        .map_err(|error| store_failed(&error))?;
+    let opened = organs.block_on(open(&config, model.is_some()));
+    let (store, first_run, accounts) = opened.map_err(|error| store_failed(&error))?;
     let upstreams = upstreams(&config, &store)?;
     let (flags, dispatcher) = flags(&config, &organs, &metrics)?.unzip();
     let (watch, poll) = flags.as_ref().map(Flags::followers).unzip();
     let (redis, heart) = redis(&config, &metrics)?.unzip();
+    let quotas = quotas(&config, &metrics)?;
+    let sweeper = quotas.sweeper();
     let house = Arc::new(House {
         settings: Settings::new(&config),
         metrics,
@@ -112,12 +113,15 @@ pub fn boot(
         routes: Choice::new(&config, &upstreams, catalog),
         flags,
         redis,
+        quotas,
+        room: Arc::new(Semaphore::new(config.limits.in_flight)),
         begun: Instant::now(),
         is_serving: AtomicBool::new(false),
     });
     let (stop_organs, stopped) = watch::channel(false);
     organs.spawn(accounts.follow(store, stopped.clone()));
     spawn(&organs, Some(Lookups(upstreams)), &stopped);
+    spawn(&organs, Some(sweeper), &stopped);
     spawn(&organs, model, &stopped);
     spawn(&organs, watch, &stopped);
     spawn(&organs, poll.flatten(), &stopped);
@@ -164,6 +168,12 @@ fn flags(
     let build = |decisions| Flags::build(decisions, state_dir, organs.handle(), metrics);
     let built = config.decisions.as_ref().map(build).transpose();
     built.map_err(|error| failed("decisions", error))
+}
+
+/// The quotas of organizations.
+fn quotas(config: &Config, metrics: &Metrics) -> Result<Quotas, BootError> {
+    Quotas::new(&config.limits, &metrics.limiter_decisions)
+        .map_err(|group| misconfigured(format!("limits.requests_per_minute: {group:?}")))
 }
 
 /// The connection to what is shared, where something is.

@@ -7,10 +7,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use filters::auth::Pepper;
 use http::HeaderName;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::choice::Choice;
 use crate::config::{Cidr, Config};
+use crate::counters::Quotas;
 use crate::endpoints::health::{self, Part, Skip};
 use crate::endpoints::models;
 use crate::flags::Flags;
@@ -41,6 +43,10 @@ pub struct House {
     pub flags: Option<Flags>,
     /// What is shared with other processes; none: nothing is.
     pub redis: Option<Redis>,
+    /// Requests per minute of organizations.
+    pub quotas: Quotas,
+    /// Room for requests of the model gateway at once.
+    pub room: Arc<Semaphore>,
     /// The start of the process's own clock.
     pub begun: Instant,
     /// Whether the process takes requests: set once everything is loaded, cleared when it stops.

@@ -41,6 +41,8 @@ pub struct Metrics {
     pub datafiles: IntCounterVec,
     /// Events of decisions, by what became of them.
     pub events: IntCounterVec,
+    /// What limits decided, by operation (or group of model endpoints) and decision.
+    pub limiter_decisions: IntCounterVec,
     /// 1 while Redis is configured and does not answer.
     pub limiter_degraded: IntGauge,
     /// Access lines dropped because nobody read them fast enough.
@@ -71,6 +73,7 @@ impl Metrics {
             connections_refused: add(&r, IntCounter::new("weirgate_connections_refused_total", "Client connections closed at once because listen.max_connections were open.")?)?,
             datafiles: counters(&r, "weirgate_datafiles_total", "Datafiles read: loaded or refused.", &["outcome"])?,
             events: counters(&r, "weirgate_decision_events_total", "Events of decisions: queued, full, off (dropped), sent, repeated (tries that failed), spooled (batches).", &["outcome"])?,
+            limiter_decisions: counters(&r, "weirgate_limiter_decisions_total", "Requests that met a limit: admitted, refused, unavailable (nobody could say), by operation or group of model endpoints.", &["operation", "decision"])?,
             limiter_degraded: add(&r, IntGauge::new("weirgate_limiter_degraded", "1 while shared.redis is set and does not answer, so that limits follow shared.on_outage.")?)?,
             log_dropped: add(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,
             registry: r,

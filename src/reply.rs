@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use filters::fault::Fault;
+use filters::limits::headers::Quota;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pingora::Result;
 use pingora::http::ResponseHeader;
@@ -93,8 +94,12 @@ pub async fn send(session: &mut Session, answer: &Answer, request_id: &HeaderVal
 }
 
 /// The head of an event stream.
-pub fn stream_head(request_id: &HeaderValue, is_chunked: bool) -> ResponseHeader {
-    let mut headers = framing(is_chunked);
+pub fn stream_head(
+    request_id: &HeaderValue,
+    quota: Option<&Quota>,
+    is_chunked: bool,
+) -> ResponseHeader {
+    let mut headers = framing(quota, is_chunked);
     headers.extend([
         (
             header::CONTENT_TYPE,
@@ -107,8 +112,12 @@ pub fn stream_head(request_id: &HeaderValue, is_chunked: bool) -> ResponseHeader
 }
 
 /// The head of a whole reply whose length is not known yet; see [`give_length`].
-pub fn whole_head(request_id: &HeaderValue, is_chunked: bool) -> ResponseHeader {
-    let mut headers = framing(is_chunked);
+pub fn whole_head(
+    request_id: &HeaderValue,
+    quota: Option<&Quota>,
+    is_chunked: bool,
+) -> ResponseHeader {
+    let mut headers = framing(quota, is_chunked);
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),
@@ -116,8 +125,10 @@ pub fn whole_head(request_id: &HeaderValue, is_chunked: bool) -> ResponseHeader 
     head(200, request_id, Some(headers))
 }
 
-fn framing(is_chunked: bool) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(8);
+/// What every head of an answer has that is not written whole.
+fn framing(quota: Option<&Quota>, is_chunked: bool) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(if quota.is_some() { 16 } else { 8 });
+    headers.extend(quota.iter().flat_map(|quota| quota.headers()));
     if is_chunked {
         headers.insert(
             header::TRANSFER_ENCODING,

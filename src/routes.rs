@@ -4,7 +4,7 @@
 //! row's name is its label in metrics and logs, and the name of its test module. Source: decisions 18.
 
 use filters::fault::{Fault, Kind};
-use filters::limits::normalise;
+use filters::limits::{Group, normalise};
 use http::Method;
 
 use crate::endpoints::flags::Endpoint;
@@ -29,6 +29,19 @@ pub enum Answers {
 }
 
 impl Answers {
+    /// The quota that requests count against.
+    pub fn group(self) -> Option<Group> {
+        match self {
+            Self::Chat => Some(Group::Chat),
+            _ => None,
+        }
+    }
+
+    /// Whether it belongs to the model gateway, which takes so many requests at once and no more.
+    pub fn is_of_models(self) -> bool {
+        matches!(self, Self::Models | Self::Chat)
+    }
+
     /// Whether a fault is told in the words of the decision endpoints.
     pub fn is_of_flags(self) -> bool {
         matches!(

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::headers::{Quota, retry_after_s};
 use super::key::{Key, RowId, Who};
-use super::window::Windows;
 use crate::fault::{Fault, Kind};
 
 /// The length of its windows.
@@ -92,25 +91,13 @@ impl Quotas {
         Ok(Self(quotas))
     }
 
-    /// Counts a request against its quota; nothing where its group has none.
+    /// The window of a minute that a request counts in, and its limit; none where its group has no quota.
     ///
     /// Only admitted requests count. Source: model-gateway 8.1; decisions 9.
-    pub fn admit(
-        &self,
-        windows: &Windows,
-        organization: &Arc<str>,
-        group: Group,
-        now_ms: u64,
-    ) -> Option<Quota> {
+    pub fn of(&self, organization: &Arc<str>, group: Group) -> Option<(Key, u64)> {
         let &(_, limit, row) = self.0.iter().find(|(known, ..)| *known == group)?;
-        let key = Key {
-            who: Who::Named(Arc::clone(organization)),
-            row,
-        };
-        Some(Quota {
-            verdict: windows.admit(&key, limit, now_ms),
-            window_ms: windows.window_ms(),
-        })
+        let who = Who::Named(Arc::clone(organization));
+        Some((Key { who, row }, limit))
     }
 }
 
@@ -133,7 +120,7 @@ impl From<&Quota> for Fault {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
-    use super::super::window::Algorithm;
+    use super::super::window::{Algorithm, Windows};
     use super::*;
 
     fn windows() -> Windows {
@@ -144,9 +131,16 @@ mod tests {
         Quotas::parse([("chat", 2), ("embeddings", 1), ("images", 0)]).unwrap()
     }
 
+    fn admit(windows: &Windows, organization: &str, group: Group, now_ms: u64) -> Option<Quota> {
+        let (key, limit) = quotas().of(&organization.into(), group)?;
+        Some(Quota {
+            verdict: windows.admit(&key, limit, now_ms),
+            window_ms: windows.window_ms(),
+        })
+    }
+
     fn admits(windows: &Windows, organization: &str, group: Group, now_ms: u64) -> Option<bool> {
-        let quota = quotas().admit(windows, &organization.into(), group, now_ms);
-        quota.map(|quota| quota.verdict.is_allowed)
+        admit(windows, organization, group, now_ms).map(|quota| quota.verdict.is_allowed)
     }
 
     #[test]
@@ -176,12 +170,8 @@ mod tests {
 
     #[test]
     fn a_refusal_is_a_429_that_says_when() {
-        let (windows, quotas) = (windows(), quotas());
-        let admit = || {
-            quotas
-                .admit(&windows, &"a".into(), Group::Embeddings, 1)
-                .unwrap()
-        };
+        let windows = windows();
+        let admit = || admit(&windows, "a", Group::Embeddings, 1).unwrap();
         admit();
         let fault = Fault::from(&admit());
         assert_eq!((fault.status(), fault.retry_after_s), (429, Some(60)));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::fault::{Fault, Kind};
+use filters::limits::headers::Quota;
 use filters::providers::{Failure, FailureKind};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 use pingora_proxy::{FailToProxy, Session};
@@ -163,7 +164,11 @@ async fn explain(session: &mut Session, ctx: &mut Context) -> Result<()> {
     } else {
         ctx.status = fault.status();
         session.set_keepalive(None);
-        reply::send(session, &Answer::from(&fault), &ctx.request_id_value).await
+        let mut answer = Answer::from(&fault);
+        answer
+            .headers
+            .extend(ctx.quota.iter().flat_map(Quota::headers));
+        reply::send(session, &answer, &ctx.request_id_value).await
     };
     ctx.fault = Some(fault);
     sent

@@ -174,11 +174,11 @@ pub fn head(ctx: &Context, head: &mut ResponseHeader) {
         return;
     }
     // Pingora has put it in where the client's protocol wants it, for want of a length.
-    let is_chunked = ctx.is_http1_1;
+    let (quota, is_chunked) = (ctx.quota.as_ref(), ctx.is_http1_1);
     *head = if call.request.stream {
-        reply::stream_head(&ctx.request_id_value, is_chunked)
+        reply::stream_head(&ctx.request_id_value, quota, is_chunked)
     } else {
-        reply::whole_head(&ctx.request_id_value, is_chunked)
+        reply::whole_head(&ctx.request_id_value, quota, is_chunked)
     };
 }
 

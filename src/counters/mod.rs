@@ -3,6 +3,8 @@
 //! Who asks says whose request it is, of which kind, and what the limit is; nobody else knows where it is counted.
 //! Today that is this process alone, so nothing here waits.
 
+mod quotas;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ use filters::limits::{Algorithm, Key, Ticket, Verdict, Windows};
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::time::Instant;
+
+pub use self::quotas::Quotas;
 
 /// How often ended windows are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);

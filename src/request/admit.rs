@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use filters::auth::{self, Caller};
 use filters::fault::{Fault, Kind};
+use filters::limits::headers::Quota;
 use http::{HeaderMap, header};
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::house::House;
 use crate::routes::{Access, Row};
@@ -63,6 +65,34 @@ pub fn admit(house: &House, row: &Row, headers: &HeaderMap) -> Result<Option<Arc
         &house.pepper,
         house.unix_ms(),
     )?))
+}
+
+/// A place among the model requests that run at once, where the row needs one.
+///
+/// Source: model-gateway 7; promises. Errors: 529.
+pub fn place(house: &House, row: &Row) -> Result<Option<OwnedSemaphorePermit>, Fault> {
+    if !row.answers.is_of_models() {
+        return Ok(None);
+    }
+    let place = Arc::clone(&house.room).try_acquire_owned();
+    place.map(Some).map_err(|_| {
+        let message = "more requests run at once than the gateway takes: try again in a second";
+        Fault::new(Kind::Overloaded, message).with_retry_after_s(1)
+    })
+}
+
+/// Counts the request against its organization's quota, and answers what is left of that.
+///
+/// Errors: 503, where limits are shared and nobody can say whether there is room.
+pub async fn count(
+    house: &House,
+    row: &Row,
+    caller: Option<&Caller>,
+) -> Result<Option<Quota>, Fault> {
+    let (Some(caller), Some(group)) = (caller, row.answers.group()) else {
+        return Ok(None);
+    };
+    house.quotas.admit(&caller.organization_id, group).await
 }
 
 /// The client's address: the socket's, or what `listen.client_ip_header` says where a trusted proxy sent it.

@@ -5,7 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use filters::auth::Caller;
 use filters::fault::Fault;
+use filters::limits::headers::Quota;
 use http::{HeaderMap, HeaderValue};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::held::Slot;
@@ -28,6 +30,10 @@ pub struct Context {
     pub row: Option<&'static Row>,
     /// Who calls.
     pub caller: Option<Arc<Caller>>,
+    /// Its place among the model requests that run at once.
+    pub place: Option<OwnedSemaphorePermit>,
+    /// The quota it was held against.
+    pub quota: Option<Quota>,
     /// Bytes of the request's body.
     pub request_bytes: usize,
     /// The status that went out; 0 while none has.
@@ -52,6 +58,8 @@ impl Context {
             is_http1_1: true,
             row: None,
             caller: None,
+            place: None,
+            quota: None,
             request_bytes: 0,
             status: 0,
             fault: None,

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use filters::limits::headers::Quota;
 use http::{HeaderMap, HeaderValue};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::Digest;
@@ -39,17 +40,18 @@ pub struct Held {
     head: Option<Box<ResponseHeader>>,
     /// What the head of a first keepalive comment needs.
     request_id: HeaderValue,
+    quota: Option<Quota>,
     is_chunked: bool,
     sleep: Pin<Box<Sleep>>,
 }
 
 impl Held {
-    /// Puts `session` behind a held one; the id and `is_chunked` are for the head of a keepalive before the
+    /// Puts `session` behind a held one; id, quota and `is_chunked` are for the head of a keepalive before the
     /// provider's first event.
     pub fn wrap(
         session: &mut pingora_proxy::Session,
         watch: Arc<Watch>,
-        request_id: HeaderValue,
+        (request_id, quota): (HeaderValue, Option<Quota>),
         is_chunked: bool,
     ) -> Slot {
         let slot = Slot::default();
@@ -61,6 +63,7 @@ impl Held {
             watch,
             head: None,
             request_id,
+            quota,
             is_chunked,
         };
         *session.downstream_session = ServerSession::new_custom(Box::new(held));
@@ -110,8 +113,10 @@ impl Held {
     async fn keepalive(&mut self) -> Result<()> {
         let comment = Bytes::from_static(b": keepalive\n\n");
         self.watch.wrote(Instant::now());
-        let head = (!self.watch.is_head_sent())
-            .then(|| Box::new(reply::stream_head(&self.request_id, self.is_chunked)));
+        let head = (!self.watch.is_head_sent()).then(|| {
+            let quota = self.quota.as_ref();
+            Box::new(reply::stream_head(&self.request_id, quota, self.is_chunked))
+        });
         self.watch.sent_head();
         if matches!(self.inner(), ServerSession::H1(_)) {
             let inner = self.inner_mut();

@@ -48,7 +48,7 @@ pub fn begin(session: &mut Session, ctx: &mut Context) -> Result<()> {
 ///
 /// Errors: the client's connection broke.
 pub async fn run(house: &Arc<House>, session: &mut Session, ctx: &mut Context) -> Result<bool> {
-    let answer = match go(house, session, ctx).await {
+    let mut answer = match go(house, session, ctx).await {
         Ok(Some(answer)) => answer,
         Ok(None) => return Ok(false),
         Err(fault) => {
@@ -66,6 +66,12 @@ pub async fn run(house: &Arc<House>, session: &mut Session, ctx: &mut Context) -
             answer
         }
     };
+    if let Some(quota) = &ctx.quota {
+        answer.headers.extend(quota.headers());
+        if !quota.verdict.is_allowed {
+            answer.headers.extend(quota.refusal(house.unix_s()));
+        }
+    }
     ctx.status = answer.status;
     reply::send(session, &answer, &ctx.request_id_value).await?;
     Ok(true)
@@ -82,6 +88,11 @@ async fn go(
     let row = routes::find(&head.method, head.uri.path())?;
     ctx.row = Some(row);
     ctx.caller = admit::admit(house, row, &head.headers)?;
+    ctx.place = admit::place(house, row)?;
+    ctx.quota = admit::count(house, row, ctx.caller.as_deref()).await?;
+    if let Some(quota) = ctx.quota.filter(|quota| !quota.verdict.is_allowed) {
+        return Err(Fault::from(&quota));
+    }
     match row.answers {
         Answers::Health => {
             let client = admit::client_ip(house, session);
@@ -150,8 +161,9 @@ fn hold(session: &mut Session, ctx: &mut Context, is_stream: bool) {
         ctx.guard.is_stream();
     }
     if let Some(call) = &ctx.call {
-        let (watch, id) = (Arc::clone(&call.watch), ctx.request_id_value.clone());
-        ctx.slot = Some(Held::wrap(session, watch, id, ctx.is_http1_1));
+        let watch = Arc::clone(&call.watch);
+        let stamp = (ctx.request_id_value.clone(), ctx.quota);
+        ctx.slot = Some(Held::wrap(session, watch, stamp, ctx.is_http1_1));
     }
 }
 

@@ -27,7 +27,7 @@ fn broken_by(breaking: impl Fn(Reply) -> Reply, more: &str) -> (String, Upstream
 }
 
 /// The rest of the body, to its proper end.
-fn drain(client: &mut Client) -> String {
+pub fn drain(client: &mut Client) -> String {
     let mut text = String::new();
     while let Some(chunk) = client.chunk() {
         text.push_str(&String::from_utf8_lossy(&chunk.bytes));

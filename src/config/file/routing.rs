@@ -9,12 +9,11 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Limits {
     /// The most model requests at once; more are refused with 529.
-    #[schemars(range(min = 1, max = 1_000_000), extend("x-not-in-force" = true))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub in_flight: usize,
     /// The most bytes of a request body, by endpoint.
     pub body_bytes: BodyBytes,
     /// Requests per minute and organization, by endpoint group; absent or 0: unlimited.
-    #[schemars(extend("x-not-in-force" = true))]
     pub requests_per_minute: RequestsPerMinute,
 }
 

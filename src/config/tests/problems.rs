@@ -288,10 +288,7 @@ fn keys_without_effect_yet_are_warned_of_once() {
         .filter(|(_, message)| *message == "not in force yet")
         .map(|(key, _)| key)
         .collect();
-    assert_eq!(
-        keys,
-        ["cache", "limits.in_flight", "limits.body_bytes.batch"]
-    );
+    assert_eq!(keys, ["cache", "limits.body_bytes.batch"]);
 }
 
 #[test]

@@ -1,0 +1,63 @@
+//! The quotas of the model gateway: requests of a minute, by organization and group of endpoints.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use filters::fault::Fault;
+use filters::limits::headers::Quota;
+use filters::limits::quota::{MINUTE_MS, UnknownGroup};
+use filters::limits::{Algorithm, Group, Quotas as Limits};
+use prometheus::IntCounterVec;
+
+use super::{Counters, Sweeper};
+use crate::config;
+
+/// Their limits, and where they are counted.
+pub struct Quotas {
+    limits: Limits,
+    counters: Arc<Counters>,
+    decisions: IntCounterVec,
+}
+
+impl Quotas {
+    /// The quotas of a configuration. Errors: a group that is none.
+    pub fn new(limits: &config::Limits, decisions: &IntCounterVec) -> Result<Self, UnknownGroup> {
+        let groups = limits.requests_per_minute.iter();
+        let window = Duration::from_millis(MINUTE_MS);
+        Ok(Self {
+            limits: Limits::parse(groups.map(|(group, limit)| (group.as_str(), *limit)))?,
+            counters: Arc::new(Counters::new(Algorithm::Fixed, window)),
+            decisions: decisions.clone(),
+        })
+    }
+
+    /// Who drops the windows that have ended.
+    pub fn sweeper(&self) -> Sweeper {
+        Sweeper(Arc::clone(&self.counters))
+    }
+
+    /// Counts a request against its quota if there is room; nothing where its group has none.
+    ///
+    /// Errors: 503, where nobody can say whether there is room.
+    pub async fn admit(
+        &self,
+        organization: &Arc<str>,
+        group: Group,
+    ) -> Result<Option<Quota>, Fault> {
+        let Some((key, limit)) = self.limits.of(organization, group) else {
+            return Ok(None);
+        };
+        let verdict = self.counters.admit(&key, limit).await;
+        let decision = match &verdict {
+            Ok(verdict) if verdict.is_allowed => "admitted",
+            Ok(_) => "refused",
+            Err(_) => "unavailable",
+        };
+        let labels = [group.word(), decision];
+        self.decisions.with_label_values(&labels).inc();
+        Ok(Some(Quota {
+            verdict: verdict?,
+            window_ms: MINUTE_MS,
+        }))
+    }
+}

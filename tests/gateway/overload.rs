@@ -1,0 +1,132 @@
+//! More model requests at once than `limits.in_flight`. Source: model-gateway 7, promises.
+
+use std::time::{Duration, Instant};
+
+use super::chat_completions::{PLAIN, STREAM, chunk, reply};
+use super::shared::until;
+use super::streams::drain;
+use crate::support::ask::Ask;
+use crate::support::boot::Gateway;
+use crate::support::client::{Client, ask};
+use crate::support::script::{Gate, Reply};
+use crate::support::upstream::Upstream;
+
+fn begun() -> Reply {
+    let event = chunk(
+        serde_json::json!({"role": "assistant", "content": "a"}),
+        None,
+    );
+    Reply::stream().event(&event)
+}
+
+fn narrow(first: &Upstream, in_flight: u32) -> Gateway {
+    let more = format!(
+        "[limits]\nin_flight = {in_flight}\n[decisions]\n[[decisions.projects]]\nsdk_key = \"sandbox\"\ndatafile = \"sandbox\""
+    );
+    Gateway::with(&first.url(), &first.url(), &more)
+}
+
+/// A stream that has begun and goes on.
+fn running(gateway: &Gateway) -> Client {
+    let mut client = Client::connect(gateway.address());
+    client.send(&gateway.chat_ask(STREAM));
+    assert_eq!(client.head().status, 200);
+    client.chunk().unwrap();
+    client
+}
+
+#[test]
+fn one_request_too_many_is_told_so_within_10_ms() {
+    let first = Upstream::always(begun().and_hang());
+    let gateway = narrow(&first, 3);
+    let streams = [(); 3].map(|()| running(&gateway));
+    let mut client = Client::connect(gateway.address());
+    let quickest = (0..10).map(|_| {
+        let started = Instant::now();
+        let refused = client.ask(&gateway.chat_ask(PLAIN));
+        let took = started.elapsed();
+        assert_eq!(refused.status(), 529);
+        assert_eq!(refused.header("retry-after"), Some("1"));
+        assert_eq!(refused.json()["error"]["type"], "overloaded");
+        if refused.header("connection") == Some("close") {
+            client = Client::connect(gateway.address());
+        }
+        took
+    });
+    // The machine that runs the tests may be busy elsewhere; not each time.
+    let quickest = quickest.min().unwrap();
+    assert!(quickest < Duration::from_millis(10), "{quickest:?}");
+    assert_eq!(first.requests().len(), 3);
+    drop(streams);
+}
+
+#[test]
+fn what_is_no_model_request_is_answered_all_the_same() {
+    let first = Upstream::always(begun().and_hang());
+    let gateway = narrow(&first, 1);
+    let _stream = running(&gateway);
+    assert_eq!(gateway.chat(PLAIN).status(), 529);
+    let decide =
+        Ask::post("/v1/decide", r#"{"userId":"u"}"#).header("X-Platform-SDK-Key", "sandbox");
+    for request in [Ask::get("/"), decide] {
+        assert_eq!(
+            ask(gateway.address(), &request).status(),
+            200,
+            "{request:?}"
+        );
+    }
+}
+
+#[test]
+fn a_place_is_free_again_however_its_request_ends() {
+    let gate = Gate::default();
+    let done = chunk(serde_json::json!({"content": "b"}), Some("stop"));
+    let to_its_end = begun().wait(&gate).event(&done).event("[DONE]").end();
+    let first = Upstream::sequence([
+        to_its_end,
+        begun().and_hang(),
+        begun().and_close(),
+        Reply::hang(),
+        Reply::json(400, "{}"),
+        reply(),
+    ]);
+    let gateway = narrow(&first, 1);
+    let is_free = || gateway.running.house.room.available_permits() == 1;
+    let mut stream = running(&gateway);
+    assert!(!is_free());
+    gate.open();
+    drain(&mut stream);
+    until("free after an end", is_free);
+    drop(running(&gateway));
+    until("free after the client left", is_free);
+    drain(&mut running(&gateway));
+    until("free after the provider broke", is_free);
+    let mut early = Client::connect(gateway.address());
+    early.send(&gateway.chat_ask(STREAM));
+    first.wait_requests(4);
+    early.reset();
+    until("free after the client reset", is_free);
+    assert_eq!(gateway.chat(PLAIN).status(), 400);
+    until("free after a refusal", is_free);
+    assert_eq!(gateway.chat("{").status(), 400);
+    until("free after a bad request", is_free);
+    let mut silent = Client::connect(gateway.address());
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n",
+        gateway.key
+    );
+    silent.send_bytes(head);
+    until("taken while a body is awaited", || !is_free());
+    drop(silent);
+    until("free after a body broke off", is_free);
+    assert_eq!(gateway.chat(PLAIN).status(), 200);
+}
+
+#[test]
+fn who_may_not_call_takes_no_place_and_learns_nothing() {
+    let first = Upstream::always(begun().and_hang());
+    let gateway = narrow(&first, 1);
+    let _stream = running(&gateway);
+    let strange = Ask::post("/v1/chat/completions", PLAIN).key("wg_none");
+    assert_eq!(ask(gateway.address(), &strange).status(), 401);
+}
