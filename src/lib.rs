@@ -32,6 +32,7 @@ pub mod flags;
 pub mod front;
 pub mod gateway;
 pub mod house;
+pub mod ledger;
 pub mod log;
 pub mod metrics;
 pub mod redis;

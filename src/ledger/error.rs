@@ -1,0 +1,55 @@
+//! What goes wrong with money.
+
+use std::path::{Path, PathBuf};
+
+/// Why the ledger did not start.
+#[derive(Debug)]
+pub enum Error {
+    /// A file or folder of the journal.
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// A file of the journal does not add up.
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// The offset of the record.
+        offset: usize,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The store.
+    Store(crate::store::Error),
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::Damaged { path, offset, what } => write!(
+                f,
+                "{}: at offset {offset}: {what}. Bring the file back as it was; or, to go on without what it holds, \
+                 move its folder away: calls that are not in the store yet are then not charged",
+                path.display()
+            ),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<crate::store::Error> for Error {
+    fn from(error: crate::store::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// For `map_err`: an error of this file.
+pub(super) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    let path = path.to_owned();
+    |error| Error::File { path, error }
+}

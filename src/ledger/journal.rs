@@ -1,0 +1,361 @@
+//! The journal at work: requests hand in records, one thread writes them in groups.
+//!
+//! Records that nobody waits for (a call begins, a piece has gone out) are written within [`LINGER`]; those that end a
+//! call are forced to the disk together with all that came meanwhile, and only then does its last byte go out.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use filters::money::Entry;
+use filters::money::journal::{Record, put};
+use tokio::sync::oneshot;
+
+use super::error::{Error, file};
+use super::files::Files;
+use super::open::Open;
+
+/// How long a record may wait for company that nobody waits for.
+const LINGER: Duration = Duration::from_millis(20);
+/// Between two tries of a journal that cannot be written.
+const RETRY: Duration = Duration::from_millis(100);
+/// How full a segment is when the next one is begun.
+const ROTATE_AT: f64 = 0.75;
+/// How long an answer waits for its record before it is given up.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// See the module.
+pub struct Journal {
+    shared: Arc<Shared>,
+    writer: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+    /// Bytes on disk.
+    bytes: AtomicU64,
+    /// The last write failed, or there is no room for a next segment.
+    is_stuck: AtomicBool,
+    open: Arc<Open>,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: Vec<u8>,
+    waiting: Vec<Waiting>,
+    /// Ended calls that are not in the store yet, oldest first.
+    entries: Vec<Entry>,
+    /// Since when the oldest of them waits.
+    oldest: Option<Instant>,
+    /// The number of the last ended call.
+    sequence: u64,
+    /// The number up to which they are in the store.
+    stored: u64,
+    is_stopping: bool,
+}
+
+struct Waiting {
+    sequence: u64,
+    done: oneshot::Sender<()>,
+}
+
+/// Tells when a record is where nothing can lose it.
+#[derive(Debug)]
+pub struct Ticket(Option<oneshot::Receiver<()>>);
+
+impl Ticket {
+    /// A ticket of what nobody has to wait for.
+    pub fn ready() -> Self {
+        Self(None)
+    }
+
+    /// Waits; answers whether the record is safe.
+    pub async fn is_safe(self) -> bool {
+        match self.0 {
+            None => true,
+            Some(done) => tokio::time::timeout(PATIENCE, done)
+                .await
+                .is_ok_and(|done| done.is_ok()),
+        }
+    }
+}
+
+impl State {
+    /// Lets those go whose record is safe: all up to this number.
+    fn release(&mut self, sequence: u64) {
+        let waiting = std::mem::take(&mut self.waiting);
+        for one in waiting {
+            if one.sequence > sequence {
+                self.waiting.push(one);
+            } else {
+                // Nobody waits any more where the client has left.
+                _ = one.done.send(());
+            }
+        }
+    }
+}
+
+/// Ended calls on their way to the store.
+pub struct Batch {
+    /// The calls.
+    pub entries: Vec<Entry>,
+    /// The number of the last.
+    pub sequence: u64,
+}
+
+impl Journal {
+    /// Makes the files and starts the writer.
+    ///
+    /// Errors: what the file system said.
+    pub fn start(state_dir: &Path, owner: [u8; 16], open: Arc<Open>) -> Result<Self, Error> {
+        let files = Files::create(state_dir, owner)?;
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            bytes: AtomicU64::new(files.bytes()),
+            is_stuck: AtomicBool::new(false),
+            open,
+        });
+        let writing = Arc::clone(&shared);
+        let writer = std::thread::Builder::new()
+            .name("journal".to_owned())
+            .spawn(move || writing.write(files))
+            .map_err(file(state_dir))?;
+        Ok(Self {
+            shared,
+            writer: Mutex::new(Some(writer)),
+        })
+    }
+
+    /// Hands in a record that nobody waits for. Cost: one encoding, one short lock.
+    pub fn note(&self, record: &Record) {
+        let mut bytes = Vec::with_capacity(512);
+        put(record, &mut bytes);
+        let mut state = self.shared.lock();
+        let is_first = state.bytes.is_empty();
+        state.bytes.extend_from_slice(&bytes);
+        drop(state);
+        if is_first {
+            self.shared.wake.notify_one();
+        }
+    }
+
+    /// Hands in the end of a call; `is_urgent`: somebody waits for it to be safe.
+    pub fn settle(&self, entry: Box<Entry>, is_urgent: bool) -> Ticket {
+        let mut bytes = Vec::with_capacity(512);
+        let record = Record::Settle(entry);
+        put(&record, &mut bytes);
+        let Record::Settle(entry) = record else {
+            return Ticket::ready();
+        };
+        let mut state = self.shared.lock();
+        state.sequence += 1;
+        state.bytes.extend_from_slice(&bytes);
+        state.entries.push(*entry);
+        state.oldest.get_or_insert_with(Instant::now);
+        if !is_urgent {
+            return Ticket::ready();
+        }
+        let (done, ticket) = oneshot::channel();
+        let sequence = state.sequence;
+        state.waiting.push(Waiting { sequence, done });
+        drop(state);
+        self.shared.wake.notify_one();
+        Ticket(Some(ticket))
+    }
+
+    /// Takes what has to go to the store. Whoever takes it says [`Self::stored`] or [`Self::put_back`].
+    pub fn take(&self) -> Option<Batch> {
+        let mut state = self.shared.lock();
+        let entries = std::mem::take(&mut state.entries);
+        (!entries.is_empty()).then_some(Batch {
+            entries,
+            sequence: state.sequence,
+        })
+    }
+
+    /// The store did not take it.
+    pub fn put_back(&self, mut batch: Batch) {
+        let mut state = self.shared.lock();
+        batch.entries.append(&mut state.entries);
+        state.entries = batch.entries;
+    }
+
+    /// The store has everything up to this number.
+    pub fn stored(&self, sequence: u64) {
+        let mut state = self.shared.lock();
+        state.stored = sequence;
+        if state.entries.is_empty() {
+            state.oldest = None;
+        } else {
+            state.oldest = Some(Instant::now());
+        }
+        // What is in the store is safe, whatever became of the journal.
+        state.release(sequence);
+    }
+
+    /// Since when the oldest ended call waits for the store.
+    pub fn lag(&self) -> Duration {
+        let oldest = self.shared.lock().oldest;
+        oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed())
+    }
+
+    /// Bytes on disk.
+    pub fn bytes(&self) -> u64 {
+        self.shared.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether it cannot be written, or soon will not be.
+    pub fn is_stuck(&self) -> bool {
+        self.shared.is_stuck.load(Ordering::Relaxed)
+    }
+
+    /// Writes what is left and ends the writer. What is not in the store stays on disk.
+    pub fn close(&self) {
+        self.shared.lock().is_stopping = true;
+        self.shared.wake.notify_one();
+        let writer = self
+            .writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(writer) = writer {
+            _ = writer.join();
+        }
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// What the writer has in hand.
+#[derive(Default)]
+struct Group {
+    /// Bytes that are not written yet.
+    bytes: Vec<u8>,
+    /// The number of the last ended call in them.
+    sequence: u64,
+    /// The number of the last ended call that was written.
+    written: u64,
+    /// The number up to which the store has everything.
+    stored: u64,
+    is_urgent: bool,
+    is_stopping: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The writer's life.
+    fn write(&self, mut files: Files) {
+        let mut group = Group::default();
+        let mut tried = Instant::now();
+        loop {
+            self.gather(&mut group);
+            let written = self.commit(&mut files, &mut group, &mut tried);
+            let is_written = written.is_ok();
+            self.report(written);
+            files.forget(group.stored);
+            self.bytes.store(files.bytes(), Ordering::Relaxed);
+            if group.is_stopping {
+                break;
+            }
+            if !is_written {
+                std::thread::sleep(RETRY);
+            }
+        }
+        let state = self.lock();
+        if group.bytes.is_empty() && state.stored == state.sequence && self.open.len() == 0 {
+            files.remove();
+        }
+    }
+
+    /// Waits until there is something to write, and takes it.
+    fn gather(&self, group: &mut Group) {
+        let mut state = self.lock();
+        let mut first = None;
+        loop {
+            let is_due = first.is_some_and(|first: Instant| first.elapsed() >= LINGER);
+            let has_left_over = !group.bytes.is_empty();
+            if state.is_stopping || !state.waiting.is_empty() || is_due || has_left_over {
+                break;
+            }
+            if first.is_none() && !state.bytes.is_empty() {
+                first = Some(Instant::now());
+            }
+            let patience = if first.is_some() { LINGER } else { PATIENCE };
+            let woken = self.wake.wait_timeout(state, patience);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            if state.bytes.is_empty() && (state.stored > group.stored || self.is_stuck()) {
+                break;
+            }
+        }
+        group.bytes.append(&mut state.bytes);
+        group.sequence = state.sequence;
+        group.stored = state.stored;
+        group.is_urgent = !state.waiting.is_empty();
+        group.is_stopping = state.is_stopping;
+    }
+
+    /// Writes the group, forces it where somebody waits, and lets those go.
+    fn commit(&self, files: &mut Files, group: &mut Group, tried: &mut Instant) -> io::Result<()> {
+        let is_full = !files.has_room(group.bytes.len());
+        let is_due = is_full || files.fullness() > ROTATE_AT;
+        let mut room = Ok(());
+        if is_due && (!self.is_stuck() || tried.elapsed() >= RETRY) {
+            *tried = Instant::now();
+            match files.rotate(group.written) {
+                Ok(()) => self.begin_anew(group),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && !is_full => {}
+                Err(error) => room = Err(error),
+            }
+        } else if is_due {
+            room = Err(io::ErrorKind::StorageFull.into());
+        }
+        if is_full && room.is_err() {
+            return room;
+        }
+        if !group.bytes.is_empty() {
+            files.append(&group.bytes)?;
+            group.bytes.clear();
+        }
+        if group.is_urgent {
+            files.sync()?;
+            self.lock().release(group.sequence);
+        }
+        group.written = group.sequence;
+        room
+    }
+
+    /// The first bytes of a new segment: the calls that run, which the older ones need not be kept for.
+    fn begin_anew(&self, group: &mut Group) {
+        let mut bytes = Vec::new();
+        self.open.write(&mut bytes);
+        bytes.append(&mut group.bytes);
+        group.bytes = bytes;
+    }
+
+    fn is_stuck(&self) -> bool {
+        self.is_stuck.load(Ordering::Relaxed)
+    }
+
+    /// Remembers whether the journal can be written; logs only when that changes.
+    fn report(&self, written: io::Result<()>) {
+        let was_stuck = self.is_stuck.swap(written.is_err(), Ordering::Relaxed);
+        match written {
+            Err(error) if !was_stuck => {
+                log::error!("the journal cannot be written: {error}; calls on credit are refused");
+            }
+            Ok(()) if was_stuck => log::warn!("the journal can be written again"),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,179 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use filters::money::journal::{Delivered, Record, Reserve};
+use filters::money::{Entry, EntryId, Outcome, Parts, Taken, Usd, Who};
+
+use super::Error;
+use super::adopt::adopt;
+use super::files::{FOLDER, SEGMENT};
+use super::journal::Journal;
+use super::open::Open;
+
+fn id(n: u32) -> EntryId {
+    let mut id = [0; 16];
+    id[..4].copy_from_slice(&n.to_le_bytes());
+    EntryId(id)
+}
+
+fn taken(units: i128) -> Taken {
+    Taken {
+        cost: Some(Parts {
+            total: Usd::from_units(units),
+            ..Parts::default()
+        }),
+        ..Taken::default()
+    }
+}
+
+fn entry(n: u32) -> Box<Entry> {
+    Box::new(Entry {
+        id: id(n),
+        who: Who {
+            // As long as in life.
+            organization_id: "o".repeat(200).into(),
+            ..Who::default()
+        },
+        taken: taken(5),
+        ..Entry::default()
+    })
+}
+
+fn reserve(n: u32) -> Reserve {
+    Reserve {
+        id: id(n),
+        amount: Usd::from_units(100),
+        ..Reserve::default()
+    }
+}
+
+fn start(folder: &Path, open: &Arc<Open>) -> Journal {
+    Journal::start(folder, [7; 16], Arc::clone(open)).unwrap()
+}
+
+async fn settle(journal: &Journal, n: u32) {
+    assert!(journal.settle(entry(n), true).is_safe().await);
+}
+
+/// What a start finds.
+fn found(folder: &Path) -> Vec<Entry> {
+    let adopted = adopt(folder).unwrap();
+    adopted.into_iter().flat_map(|it| it.entries).collect()
+}
+
+fn segments(folder: &Path) -> Vec<PathBuf> {
+    let process = folder.join(FOLDER).join("07".repeat(16));
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(process)
+        .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())
+        .unwrap_or_default();
+    paths.retain(|path| path.extension().is_some_and(|suffix| suffix == "wal"));
+    paths.sort();
+    paths
+}
+
+#[tokio::test]
+async fn what_was_confirmed_is_found_after_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = start(folder.path(), &Arc::default());
+    settle(&journal, 1).await;
+    assert!(found(folder.path()).is_empty(), "its process lives");
+    drop(journal);
+    assert_eq!(found(folder.path()), vec![*entry(1)]);
+}
+
+#[tokio::test]
+async fn a_journal_of_which_the_store_has_everything_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = start(folder.path(), &Arc::default());
+    settle(&journal, 1).await;
+    let batch = journal.take().unwrap();
+    assert_eq!(batch.entries, vec![*entry(1)]);
+    journal.stored(batch.sequence);
+    drop(journal);
+    assert!(segments(folder.path()).is_empty());
+}
+
+#[tokio::test]
+async fn a_call_that_runs_is_carried_from_segment_to_segment() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = Arc::new(Open::default());
+    let journal = start(folder.path(), &open);
+    let running = open.begin(reserve(0));
+    journal.note(&Record::Reserve(running.reserve.clone()));
+    running.delivered(taken(30));
+    let delivered = Delivered {
+        id: id(0),
+        taken: taken(30),
+    };
+    journal.note(&Record::Delivered(delivered));
+    // Three segments full of others, each of which is in the store at once.
+    let count = u32::try_from(3 * SEGMENT / 250).unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    for n in 1..=count {
+        let ticket = journal.settle(entry(n), n % 100 == 0);
+        assert!(ticket.is_safe().await);
+        if n % 100 == 0 {
+            let batch = journal.take().unwrap();
+            journal.stored(batch.sequence);
+        }
+    }
+    while segments(folder.path()).len() > 3 {
+        assert!(Instant::now() < until, "full segments are deleted");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    drop(journal);
+    let found = found(folder.path());
+    let killed: Vec<&Entry> = found.iter().filter(|entry| entry.id == id(0)).collect();
+    assert_eq!(killed.len(), 1);
+    assert_eq!(killed[0].outcome, Outcome::Killed);
+    assert_eq!(killed[0].charged, Usd::from_units(30));
+}
+
+#[tokio::test]
+async fn a_journal_cut_in_a_record_loses_that_record_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = start(folder.path(), &Arc::default());
+    settle(&journal, 1).await;
+    settle(&journal, 2).await;
+    drop(journal);
+    let path = &segments(folder.path())[0];
+    let bytes = std::fs::read(path).unwrap();
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    std::fs::write(path, &bytes[..end - 20]).unwrap();
+    assert_eq!(found(folder.path()), vec![*entry(1)]);
+}
+
+#[tokio::test]
+async fn a_flipped_bit_is_named_with_file_and_offset_and_nothing_is_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = start(folder.path(), &Arc::default());
+    settle(&journal, 1).await;
+    settle(&journal, 2).await;
+    drop(journal);
+    let path = &segments(folder.path())[0];
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[60] ^= 0x10;
+    std::fs::write(path, &bytes).unwrap();
+    let Err(Error::Damaged {
+        path: named,
+        offset,
+        ..
+    }) = adopt(folder.path())
+    else {
+        panic!("damage is found");
+    };
+    assert_eq!((&named, offset), (path, 28));
+    let said = adopt(folder.path()).err().unwrap().to_string();
+    assert!(
+        said.contains("offset 28") && said.contains("00000001.wal"),
+        "{said}"
+    );
+    assert_eq!(std::fs::read(path).unwrap(), bytes);
+}
