@@ -10,6 +10,7 @@ mod credit;
 mod error;
 mod first_run;
 mod keys;
+pub mod ledger;
 mod members;
 mod open;
 mod organizations;

@@ -91,6 +91,7 @@ macro_rules! on_both {
 
 mod changes;
 mod files;
+mod ledger;
 mod money;
 mod snapshots;
 

@@ -1,0 +1,115 @@
+//! Money at rest: the rows of the ledger, what was settled of each balance, and who holds leases.
+//!
+//! `balance = granted − settled`; leases are held back beside it. Every change of a balance or a lease raises the
+//! balance's `version` first, so that processes take turns per organization, in the order of its id.
+
+mod leases;
+mod post;
+mod rows;
+mod spent;
+
+use filters::money::Usd;
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+pub use leases::{LEASE_TTL_MS, Taken};
+pub use spent::SpentRow;
+
+use super::{Change, Error, Store};
+
+/// What the store says of an organization's credit.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Account {
+    /// All that was ever given.
+    pub granted: Usd,
+    /// What calls have taken.
+    pub settled: Usd,
+    /// What calls cost beyond what there was.
+    pub shortfall: Usd,
+    /// What running processes hold back.
+    pub leased: Usd,
+}
+
+impl Account {
+    /// What nobody holds back; never below zero.
+    pub fn free(&self) -> Usd {
+        let free = self.granted.minus(self.settled).minus(self.leased);
+        free.max(Usd::ZERO)
+    }
+}
+
+impl Store {
+    /// What the store says of an organization's credit.
+    pub async fn account(&self, organization_id: &str) -> Result<Account, Error> {
+        let mut connection = self.pool.acquire().await?;
+        read(&mut connection, organization_id).await
+    }
+}
+
+/// Reads the credit of an organization. Inside a change that holds it, nothing moves meanwhile.
+async fn read(
+    connection: &mut sqlx::AnyConnection,
+    organization_id: &str,
+) -> Result<Account, Error> {
+    let sql = "SELECT amount FROM credit_grants WHERE organization_id = $1";
+    let granted = sum(&mut *connection, sql, organization_id).await?;
+    let sql = "SELECT amount FROM leases WHERE organization_id = $1";
+    let leased = sum(&mut *connection, sql, organization_id).await?;
+    let sql = "SELECT settled, shortfall FROM balances WHERE organization_id = $1";
+    let row = sqlx::query(sql)
+        .bind(organization_id)
+        .fetch_optional(&mut *connection)
+        .await?;
+    let (settled, shortfall) = match row {
+        None => (Usd::ZERO, Usd::ZERO),
+        Some(row) => (usd(&row, "settled")?, usd(&row, "shortfall")?),
+    };
+    Ok(Account {
+        granted,
+        settled,
+        shortfall,
+        leased,
+    })
+}
+
+async fn sum(
+    connection: &mut sqlx::AnyConnection,
+    sql: &'static str,
+    organization_id: &str,
+) -> Result<Usd, Error> {
+    let rows = sqlx::query(sql).bind(organization_id).fetch_all(connection);
+    let rows = rows.await?;
+    rows.iter()
+        .try_fold(Usd::ZERO, |sum, row| Ok(sum.plus(usd(row, "amount")?)))
+}
+
+/// Makes others wait who would change this balance or a lease of it.
+async fn hold(change: &mut Change, organization_id: &str) -> Result<(), Error> {
+    let sql = "INSERT INTO balances (organization_id, version, settled, shortfall) \
+               VALUES ($1, 1, '0', '0') \
+               ON CONFLICT (organization_id) DO UPDATE SET version = balances.version + 1";
+    sqlx::query(sql)
+        .bind(organization_id)
+        .execute(&mut **change)
+        .await?;
+    Ok(())
+}
+
+/// An amount as it was written.
+fn usd(row: &AnyRow, column: &'static str) -> Result<Usd, Error> {
+    let text: String = row.try_get(column)?;
+    Usd::restore(&text).map_err(|_| Error::Damaged(column))
+}
+
+/// A cost as two integers: 1e-9 USD, and 1e-18 USD below that. The first holds nine billion dollars.
+fn split(usd: Usd) -> (i64, i64) {
+    const NANO: i128 = 1_000_000_000;
+    let nano = i64::try_from(usd.units().div_euclid(NANO)).unwrap_or(i64::MAX);
+    let rest = i64::try_from(usd.units().rem_euclid(NANO)).unwrap_or_default();
+    (nano, rest)
+}
+
+/// The cost of two integers, or of the sums of many.
+fn joined(nano: i64, rest: i64) -> Usd {
+    Usd::from_units(i128::from(nano) * 1_000_000_000 + i128::from(rest))
+}

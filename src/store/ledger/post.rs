@@ -1,0 +1,109 @@
+//! Ended calls into the store: their rows, what they take from balances and leases, what their keys have spent.
+
+use std::collections::BTreeSet;
+
+use filters::money::{Entry, Funding};
+use sqlx::{AssertSqlSafe, Row};
+
+use super::super::{Change, Error, Store};
+use super::{hold, leases, read, rows, spent};
+
+/// Ids that one look-up names.
+const AT_ONCE: usize = 64;
+
+impl Store {
+    /// Writes ended calls of a process, all or none. `may_be_known`: some of them may be there already, which are
+    /// then left as they are.
+    ///
+    /// Errors: what the database said; whether the calls were written is not known then.
+    pub async fn post(
+        &self,
+        owner: &str,
+        mut entries: Vec<Entry>,
+        may_be_known: bool,
+        now_ms: i64,
+    ) -> Result<(), Error> {
+        let mut change = self.pool.begin().await?;
+        // First of all a write: SQLite could not turn a reading change into a writing one.
+        let sql = "UPDATE ledger_processes SET seen_at = $2 WHERE owner = $1";
+        let seen = sqlx::query(sql).bind(owner).bind(now_ms);
+        seen.execute(&mut *change).await?;
+        let organizations: BTreeSet<String> = entries
+            .iter()
+            .filter(|entry| entry.funding == Funding::Credit)
+            .map(|entry| entry.who.organization_id.to_string())
+            .collect();
+        for organization in &organizations {
+            hold(&mut change, organization).await?;
+        }
+        if may_be_known {
+            let known = known(&mut change, &entries).await?;
+            entries.retain(|entry| !known.contains(&entry.id.to_string()));
+        }
+        for organization in &organizations {
+            charge(&mut change, organization, owner, &mut entries).await?;
+        }
+        rows::insert(&mut change, &entries).await?;
+        spent::add(&mut change, &entries).await?;
+        change.commit().await?;
+        Ok(())
+    }
+}
+
+/// Which of these calls have rows.
+async fn known(change: &mut Change, entries: &[Entry]) -> Result<BTreeSet<String>, Error> {
+    let mut found = BTreeSet::new();
+    for some in entries.chunks(AT_ONCE) {
+        let places: Vec<String> = (1..=some.len()).map(|place| format!("${place}")).collect();
+        let sql = format!("SELECT id FROM ledger WHERE id IN ({})", places.join(", "));
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for entry in some {
+            query = query.bind(entry.id.to_string());
+        }
+        for row in query.fetch_all(&mut **change).await? {
+            found.insert(row.try_get("id")?);
+        }
+    }
+    Ok(found)
+}
+
+/// Takes what an organization's calls cost out of its balance and out of the process's lease of it.
+async fn charge(
+    change: &mut Change,
+    organization: &str,
+    owner: &str,
+    entries: &mut [Entry],
+) -> Result<(), Error> {
+    let account = read(change, organization).await?;
+    let own = leases::own(change, organization, owner).await?;
+    let (mut lease, mut free) = (own, account.free());
+    let (mut settled, mut shortfall) = (account.settled, account.shortfall);
+    let calls = entries
+        .iter_mut()
+        .filter(|entry| entry.funding == Funding::Credit)
+        .filter(|entry| &*entry.who.organization_id == organization);
+    for call in calls {
+        let cost = call.charged.plus(call.shortfall);
+        let from_lease = call.charged.min(lease);
+        lease = lease.minus(from_lease);
+        // What the lease does not cover, because it has expired or the call cost more than was reserved: as far as
+        // nobody holds it back.
+        let from_free = cost.minus(from_lease).min(free);
+        free = free.minus(from_free);
+        call.charged = from_lease.plus(from_free);
+        call.shortfall = cost.minus(call.charged);
+        settled = settled.plus(call.charged);
+        shortfall = shortfall.plus(call.shortfall);
+    }
+    let sql = "UPDATE balances SET settled = $2, shortfall = $3 WHERE organization_id = $1";
+    sqlx::query(sql)
+        .bind(organization)
+        .bind(settled.to_string())
+        .bind(shortfall.to_string())
+        .execute(&mut **change)
+        .await?;
+    if lease != own {
+        leases::write(change, organization, owner, lease).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! Rows of the ledger on their way in.
+
+use filters::json::Object;
+use filters::money::{Entry, Parts, Usd};
+use sqlx::any::AnyArguments;
+use sqlx::query::Query;
+use sqlx::{Any, AssertSqlSafe};
+
+use super::super::{Change, Error};
+use super::split;
+
+const COLUMNS: [&str; 32] = [
+    "id",
+    "at",
+    "organization_id",
+    "project_id",
+    "key_id",
+    "member_id",
+    "request_id",
+    "model",
+    "provider",
+    "upstream_model",
+    "region",
+    "funding",
+    "outcome",
+    "prompt_tokens",
+    "cached_tokens",
+    "cache_write_tokens",
+    "completion_tokens",
+    "reasoning_tokens",
+    "web_searches",
+    "is_estimated",
+    "is_premium",
+    "is_stream",
+    "is_priced",
+    "cost_nano",
+    "cost_rest",
+    "parts",
+    "reserved",
+    "charged",
+    "shortfall",
+    "attempts",
+    "duration_ms",
+    "first_event_ms",
+];
+/// Rows of one statement: few lengths, so that the statements are prepared once.
+const LENGTHS: [usize; 3] = [64, 8, 1];
+
+/// Writes rows, none of which may be there already.
+pub(super) async fn insert(change: &mut Change, entries: &[Entry]) -> Result<(), Error> {
+    let mut rest = entries;
+    for length in LENGTHS {
+        let sql = statement(length);
+        while let Some((some, others)) = rest.split_at_checked(length) {
+            let mut query = sqlx::query(AssertSqlSafe(sql.as_str()));
+            for entry in some {
+                query = bind(query, entry);
+            }
+            query.execute(&mut **change).await?;
+            rest = others;
+        }
+    }
+    Ok(())
+}
+
+fn statement(rows: usize) -> String {
+    let mut sql = format!("INSERT INTO ledger ({}) VALUES ", COLUMNS.join(", "));
+    for row in 0..rows {
+        let first = row * COLUMNS.len() + 1;
+        let places: Vec<String> = (first..first + COLUMNS.len())
+            .map(|place| format!("${place}"))
+            .collect();
+        let comma = if row > 0 { ", " } else { "" };
+        sql.push_str(&format!("{comma}({})", places.join(", ")));
+    }
+    sql
+}
+
+/// Binds a row in the order of [`COLUMNS`].
+fn bind<'a>(query: Query<'a, Any, AnyArguments>, entry: &'a Entry) -> Query<'a, Any, AnyArguments> {
+    let (who, taken) = (&entry.who, &entry.taken);
+    let (nano, rest) = split(taken.total());
+    query
+        .bind(entry.id.to_string())
+        .bind(entry.at_ms)
+        .bind(&*who.organization_id)
+        .bind(&*who.project_id)
+        .bind(&*who.key_id)
+        .bind(who.member_id.as_deref())
+        .bind(&*who.request_id)
+        .bind(&*taken.model)
+        .bind(&*taken.provider)
+        .bind(&*taken.upstream_model)
+        .bind(taken.region.as_deref())
+        .bind(entry.funding.word())
+        .bind(entry.outcome.word())
+        .bind(integer(taken.prompt_tokens))
+        .bind(integer(taken.cached_tokens))
+        .bind(integer(taken.cache_write_tokens))
+        .bind(integer(taken.completion_tokens))
+        .bind(integer(taken.reasoning_tokens))
+        .bind(integer(taken.web_searches))
+        .bind(i64::from(taken.is_estimated))
+        .bind(i64::from(taken.is_premium))
+        .bind(i64::from(entry.is_stream))
+        .bind(i64::from(taken.cost.is_some()))
+        .bind(nano)
+        .bind(rest)
+        .bind(parts(taken.cost.as_ref()))
+        .bind(entry.reserved.to_string())
+        .bind(entry.charged.to_string())
+        .bind(entry.shortfall.to_string())
+        .bind(i64::from(taken.attempts))
+        .bind(integer(entry.duration_ms))
+        .bind(entry.first_event_ms.map(integer))
+}
+
+fn integer(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// The parts of a cost that are not nothing, as a JSON object of decimals.
+fn parts(cost: Option<&Parts>) -> String {
+    let cost = cost.copied().unwrap_or_default();
+    let parts = [
+        ("input", cost.input),
+        ("cached_input", cost.cached_input),
+        ("cache_write", cost.cache_write),
+        ("output", cost.output),
+        ("request", cost.request),
+        ("web_search", cost.web_search),
+    ];
+    let mut out = Vec::with_capacity(64);
+    let mut object = Object::open(&mut out);
+    for (name, part) in parts.into_iter().filter(|(_, part)| *part != Usd::ZERO) {
+        object.text(name, &part.to_string());
+    }
+    object.close();
+    String::from_utf8(out).unwrap_or_default()
+}

@@ -1,0 +1,103 @@
+//! What keys have spent, by the hour: what limits and plans begin from when a process starts.
+
+use std::collections::BTreeMap;
+
+use filters::money::{Entry, Usd};
+use sqlx::Row;
+
+use super::super::{Change, Error, Store};
+use super::{joined, split};
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// What a key spent in an hour on one kind of model, from one source.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SpentRow {
+    /// Which key.
+    pub key_id: String,
+    /// Who owned it.
+    pub member_id: Option<String>,
+    /// Whether the organization's plan paid.
+    pub is_of_plan: bool,
+    /// Whether the models were premium.
+    pub is_premium: bool,
+    /// When the first of the calls ended, in unix milliseconds.
+    pub first_at_ms: i64,
+    /// What they cost.
+    pub cost: Usd,
+}
+
+impl Store {
+    /// What an organization's keys have spent, oldest first; hours before `since_ms` as one row per key.
+    pub async fn spent(
+        &self,
+        organization_id: &str,
+        since_ms: i64,
+    ) -> Result<Vec<SpentRow>, Error> {
+        let sql = "SELECT key_id, member_id, funding, is_premium, first_at, cost_nano, cost_rest \
+                   FROM spent WHERE organization_id = $1 AND hour >= $2 \
+                   UNION ALL \
+                   SELECT key_id, member_id, funding, is_premium, MIN(first_at) AS first_at, \
+                   CAST(SUM(cost_nano) AS BIGINT) AS cost_nano, \
+                   CAST(SUM(cost_rest) AS BIGINT) AS cost_rest \
+                   FROM spent WHERE organization_id = $1 AND hour < $2 \
+                   GROUP BY key_id, member_id, funding, is_premium \
+                   ORDER BY first_at";
+        let rows = sqlx::query(sql)
+            .bind(organization_id)
+            .bind(since_ms.div_euclid(HOUR_MS))
+            .fetch_all(&self.pool)
+            .await?;
+        let read = |row: &sqlx::any::AnyRow| {
+            Ok(SpentRow {
+                key_id: row.try_get("key_id")?,
+                member_id: row.try_get("member_id")?,
+                is_of_plan: row.try_get::<String, _>("funding")? == "plan",
+                is_premium: row.try_get::<i64, _>("is_premium")? != 0,
+                first_at_ms: row.try_get("first_at")?,
+                cost: joined(row.try_get("cost_nano")?, row.try_get("cost_rest")?),
+            })
+        };
+        rows.iter().map(read).collect()
+    }
+}
+
+/// Adds what calls cost to the hours in which they ended.
+pub(super) async fn add(change: &mut Change, entries: &[Entry]) -> Result<(), Error> {
+    let mut hours: BTreeMap<_, (Option<&str>, i64, Usd)> = BTreeMap::new();
+    for entry in entries {
+        let cost = entry.taken.total();
+        if cost == Usd::ZERO {
+            continue;
+        }
+        let hour = entry.at_ms.div_euclid(HOUR_MS);
+        let (who, funding) = (&entry.who, entry.funding.word());
+        let key = (&*who.organization_id, &*who.key_id, hour, funding);
+        let key = (key, entry.taken.is_premium);
+        let first = (who.member_id.as_deref(), entry.at_ms, Usd::ZERO);
+        let (_, first_at, sum) = hours.entry(key).or_insert(first);
+        *first_at = (*first_at).min(entry.at_ms);
+        *sum = sum.plus(cost);
+    }
+    let sql = "INSERT INTO spent (organization_id, key_id, hour, funding, is_premium, member_id, \
+               first_at, cost_nano, cost_rest) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+               ON CONFLICT (organization_id, key_id, hour, funding, is_premium) DO UPDATE SET \
+               cost_nano = spent.cost_nano + excluded.cost_nano, \
+               cost_rest = spent.cost_rest + excluded.cost_rest";
+    for (((organization, key, hour, funding), is_premium), (member, first_at, cost)) in hours {
+        let (nano, rest) = split(cost);
+        sqlx::query(sql)
+            .bind(organization)
+            .bind(key)
+            .bind(hour)
+            .bind(funding)
+            .bind(i64::from(is_premium))
+            .bind(member)
+            .bind(first_at)
+            .bind(nano)
+            .bind(rest)
+            .execute(&mut **change)
+            .await?;
+    }
+    Ok(())
+}

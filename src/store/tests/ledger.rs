@@ -1,0 +1,205 @@
+use filters::money::{Entry, EntryId, Funding, Parts, Taken as Took, Usd, Who};
+
+use super::super::ledger::{Account, LEASE_TTL_MS};
+use super::*;
+
+const ORG: &str = "org_1";
+
+fn usd(text: &str) -> Usd {
+    Usd::restore(text).unwrap()
+}
+
+fn entry(n: u8, cost: &str) -> Entry {
+    Entry {
+        id: EntryId([n; 16]),
+        at_ms: NOW_MS,
+        who: Who {
+            organization_id: ORG.into(),
+            key_id: "key_1".into(),
+            ..Who::default()
+        },
+        taken: Took {
+            prompt_tokens: 3,
+            cost: Some(Parts {
+                total: usd(cost),
+                input: usd(cost),
+                ..Parts::default()
+            }),
+            ..Took::default()
+        },
+        charged: usd(cost),
+        ..Entry::default()
+    }
+}
+
+impl House {
+    async fn grant(&self, amount: &str) {
+        let id = new_id("org");
+        let sql = "INSERT INTO organizations (id, name, plan, status, created_at, plan_since) \
+                   VALUES ($1, 'acme', 'none', 'active', 0, 0) ON CONFLICT DO NOTHING";
+        let made = sqlx::query(sql).bind(ORG).execute(&self.store.pool).await;
+        made.unwrap();
+        let sql = "INSERT INTO credit_grants (id, organization_id, amount, created_at) \
+                   VALUES ($1, $2, $3, 0)";
+        let query = sqlx::query(sql).bind(id).bind(ORG).bind(amount.to_owned());
+        query.execute(&self.store.pool).await.unwrap();
+    }
+
+    async fn account(&self) -> Account {
+        self.store.account(ORG).await.unwrap()
+    }
+
+    async fn take(&self, owner: &str, need: &str, now_ms: i64) -> (String, String) {
+        let taken = self.store.take_lease(ORG, owner, usd(need), now_ms).await;
+        let taken = taken.unwrap();
+        (taken.amount.to_string(), taken.others.to_string())
+    }
+
+    async fn begin(&self, owner: &str) {
+        self.store.begin_process(owner, NOW_MS).await.unwrap();
+    }
+
+    async fn post(&self, owner: &str, entries: Vec<Entry>) {
+        let posted = self.store.post(owner, entries, true, NOW_MS).await;
+        posted.unwrap();
+    }
+}
+
+async fn a_process_alone_takes_all_there_is(house: House) {
+    house.grant("1.5").await;
+    house.grant("0.25").await;
+    house.begin("a").await;
+    assert_eq!(
+        house.take("a", "0.01", NOW_MS).await,
+        ("1.75".into(), "0".into())
+    );
+    assert_eq!(
+        house.take("a", "0.01", NOW_MS).await,
+        ("0".into(), "0".into())
+    );
+    assert_eq!(house.account().await.leased, usd("1.75"));
+}
+
+async fn processes_never_hold_more_than_there_is(house: House) {
+    house.grant("1").await;
+    for owner in ["a", "b"] {
+        house.begin(owner).await;
+    }
+    assert_eq!(
+        house.take("a", "0.01", NOW_MS).await,
+        ("0.25".into(), "0".into())
+    );
+    assert_eq!(
+        house.take("b", "0.7", NOW_MS).await,
+        ("0.7".into(), "0.25".into())
+    );
+    assert_eq!(
+        house.take("a", "0.1", NOW_MS).await,
+        ("0".into(), "0.7".into())
+    );
+    house.store.give_back(ORG, "b", usd("0.6")).await.unwrap();
+    assert_eq!(
+        house.take("a", "0.1", NOW_MS).await,
+        ("0.1625".into(), "0.1".into())
+    );
+}
+
+async fn the_leases_of_a_process_that_is_gone_are_free(house: House) {
+    house.grant("1").await;
+    house.begin("a").await;
+    house.take("a", "1", NOW_MS).await;
+    let later = NOW_MS + LEASE_TTL_MS + 1;
+    house.store.begin_process("b", later).await.unwrap();
+    assert_eq!(house.take("b", "1", later).await, ("1".into(), "0".into()));
+}
+
+async fn what_calls_cost_leaves_the_balance_and_the_lease(house: House) {
+    house.grant("1").await;
+    house.begin("a").await;
+    house.take("a", "1", NOW_MS).await;
+    house
+        .post("a", vec![entry(1, "0.1"), entry(2, "0.000000000000000001")])
+        .await;
+    let account = house.account().await;
+    assert_eq!(account.settled, usd("0.100000000000000001"));
+    assert_eq!(account.leased, usd("0.899999999999999999"));
+    assert_eq!(account.free(), Usd::ZERO);
+}
+
+async fn a_call_that_is_posted_again_is_charged_once(house: House) {
+    house.grant("1").await;
+    house.begin("a").await;
+    house.take("a", "1", NOW_MS).await;
+    house.post("a", vec![entry(1, "0.1")]).await;
+    house
+        .post("a", vec![entry(1, "0.1"), entry(2, "0.2")])
+        .await;
+    let settled = house.account().await.settled;
+    assert_eq!(settled, usd("0.3"));
+    let spent = house.store.spent(ORG, 0).await.unwrap();
+    assert_eq!(spent.len(), 1);
+    assert_eq!(spent[0].cost, usd("0.3"));
+}
+
+async fn a_balance_never_passes_zero_and_the_rest_is_a_shortfall(house: House) {
+    house.grant("0.25").await;
+    house.begin("a").await;
+    house.take("a", "0.25", NOW_MS).await;
+    // Without a lease, as after it has expired: the lease of `a` is not touched.
+    house.post("gone", vec![entry(1, "0.1")]).await;
+    house
+        .post("a", vec![entry(2, "0.2"), entry(3, "0.1")])
+        .await;
+    let account = house.account().await;
+    assert_eq!(account.settled, usd("0.25"));
+    assert_eq!(account.shortfall, usd("0.15"));
+    assert_eq!(account.leased, Usd::ZERO);
+}
+
+async fn what_the_balance_does_not_pay_leaves_it_alone(house: House) {
+    house.grant("1").await;
+    let of_plan = Entry {
+        funding: Funding::Plan,
+        ..entry(1, "0.1")
+    };
+    house.post("a", vec![of_plan]).await;
+    assert_eq!(house.account().await.settled, Usd::ZERO);
+    let spent = house.store.spent(ORG, NOW_MS).await.unwrap();
+    assert!(spent[0].is_of_plan);
+}
+
+async fn a_batch_of_any_length_is_written_as_a_whole(house: House) {
+    house.grant("100").await;
+    house.begin("a").await;
+    house.take("a", "100", NOW_MS).await;
+    let entries = (1..=77).map(|n| entry(n, "0.01")).collect();
+    house.post("a", entries).await;
+    assert_eq!(house.account().await.settled, usd("0.77"));
+    let rows: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM ledger")
+        .fetch_one(&house.store.pool)
+        .await
+        .unwrap();
+    assert_eq!(rows, 77);
+}
+
+async fn a_process_that_ends_gives_its_leases_back(house: House) {
+    house.grant("1").await;
+    house.begin("a").await;
+    house.take("a", "1", NOW_MS).await;
+    house.store.end_process("a").await.unwrap();
+    assert_eq!(house.account().await.free(), usd("1"));
+    let is_known = house.store.confirm_process("a", NOW_MS).await.unwrap();
+    assert!(!is_known);
+}
+
+on_both!(
+    a_process_alone_takes_all_there_is,
+    processes_never_hold_more_than_there_is,
+    the_leases_of_a_process_that_is_gone_are_free,
+    what_calls_cost_leaves_the_balance_and_the_lease,
+    a_call_that_is_posted_again_is_charged_once,
+    a_balance_never_passes_zero_and_the_rest_is_a_shortfall,
+    what_the_balance_does_not_pay_leaves_it_alone,
+    a_batch_of_any_length_is_written_as_a_whole,
+    a_process_that_ends_gives_its_leases_back,
+);
