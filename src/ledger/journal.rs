@@ -273,7 +273,7 @@ impl Shared {
             }
         }
         let state = self.lock();
-        if group.bytes.is_empty() && state.stored == state.sequence && self.open.len() == 0 {
+        if group.bytes.is_empty() && state.stored == state.sequence && self.open.is_empty() {
             files.remove();
         }
     }

@@ -51,6 +51,11 @@ impl Open {
         self.shards.iter().map(|shard| lock(shard).len()).sum()
     }
 
+    /// Whether none runs.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Appends all of them as records.
     pub fn write(&self, out: &mut Vec<u8>) {
         for shard in &self.shards {

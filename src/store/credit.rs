@@ -1,7 +1,6 @@
 //! Platform credit as it was given.
 
 use filters::money::Usd;
-use sqlx::Row;
 
 use super::{Error, Store, new_id, organizations};
 
@@ -52,21 +51,11 @@ impl Store {
     /// The credit of an organization. Errors: [`Error::Absent`].
     pub async fn credit(&self, organization: &str) -> Result<Credit, Error> {
         let id = self.organization(organization).await?.id;
+        let account = self.account(&id).await?;
         Ok(Credit {
-            granted: self.granted(&id).await?,
-            ..Credit::default()
-        })
-    }
-
-    /// All that was ever given to the organization of this id.
-    pub async fn granted(&self, organization_id: &str) -> Result<Usd, Error> {
-        let sql = "SELECT amount FROM credit_grants WHERE organization_id = $1";
-        let rows = sqlx::query(sql).bind(organization_id);
-        let rows = rows.fetch_all(&self.pool).await?;
-        rows.iter().try_fold(Usd::ZERO, |sum, row| {
-            let text: String = row.try_get("amount")?;
-            let amount = Usd::parse(&text).map_err(|_| Error::Damaged("amount"))?;
-            Ok(sum.plus(amount))
+            granted: account.granted,
+            used: account.settled,
+            reserved: account.leased,
         })
     }
 }
