@@ -37,11 +37,12 @@ use crate::gateway::Gateway;
 use crate::house::{House, Settings};
 use crate::log::Lines;
 use crate::metrics::Metrics;
+use crate::origin::Lookups;
 use crate::redis::{Heart, Redis};
 use crate::refresh::Accounts;
 use crate::sandbox;
 use crate::store::{self, FirstRun, Store};
-use crate::upstreams::{Lookups, Upstream};
+use crate::upstreams::Upstream;
 
 /// Of a client's connection. Head and body of a usual answer fit, so that they leave in one write; Pingora's own
 /// 1460 bytes cost a second one as soon as `metadata` is in it. What is read is smaller than Pingora's 64 KiB,
@@ -120,7 +121,8 @@ pub fn boot(
     });
     let (stop_organs, stopped) = watch::channel(false);
     organs.spawn(accounts.follow(store, stopped.clone()));
-    spawn(&organs, Some(Lookups(upstreams)), &stopped);
+    let origins = upstreams.iter().map(|it| Arc::clone(&it.origin)).collect();
+    spawn(&organs, Some(Lookups(origins)), &stopped);
     spawn(&organs, Some(sweeper), &stopped);
     spawn(&organs, model, &stopped);
     spawn(&organs, watch, &stopped);

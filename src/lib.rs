@@ -11,7 +11,7 @@
 //! | [`attempt`] | the provider's side |
 //! | [`endpoints`] | answers given in-process |
 //! | [`reply`] | the only writer of responses of our own |
-//! | [`choice`], [`upstreams`] | which providers, and how they are reached |
+//! | [`choice`], [`upstreams`], [`origin`] | which providers, and how they are reached |
 //! | [`counters`] | the windows of limits |
 //! | [`redis`] | what processes share |
 //! | [`store`], [`refresh`] | accounts at rest, and their snapshot |
@@ -35,6 +35,7 @@ pub mod house;
 pub mod ledger;
 pub mod log;
 pub mod metrics;
+pub mod origin;
 pub mod redis;
 pub mod refresh;
 pub mod reply;

@@ -1,37 +1,17 @@
-//! The providers as the proxy reaches them: wire, credentials, addresses.
-//!
-//! Names are looked up in the background and kept in Pingora's load-balancing pools; a failed look-up keeps the
-//! last good addresses. On the way of a request a name is only looked up where none has succeeded yet.
+//! The providers as the proxy reaches them: wire, credentials, place.
 
-use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 
-use async_trait::async_trait;
 use filters::providers::{Provider, Quirks};
 use filters::routing::capable::WireLimits;
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderName, HeaderValue};
-use pingora::protocols::ALPN;
-use pingora::server::ShutdownWatch;
-use pingora::services::background::BackgroundService;
-use pingora::upstreams::peer::HttpPeer;
-use pingora::{Error, ErrorType, OrErr, Result};
-use pingora_load_balancing::discovery::ServiceDiscovery;
-use pingora_load_balancing::selection::RoundRobin;
-use pingora_load_balancing::{Backend, Backends, LoadBalancer};
+use pingora::{ErrorType, OrErr, Result};
 use sha2::Sha256;
 
 use crate::config::{self, Secret};
-
-/// How often names are looked up again.
-const LOOKUP_EVERY: Duration = Duration::from_secs(30);
-/// How long an unused connection to a provider is kept.
-const IDLE_CONNECTION: Duration = Duration::from_secs(90);
-/// Streams at once on one HTTP/2 connection to a provider.
-const H2_STREAMS: usize = 100;
+use crate::origin::{Origin, Patience};
 
 /// One provider.
 pub struct Upstream {
@@ -49,16 +29,11 @@ pub struct Upstream {
     pub limits: WireLimits,
     /// Headers added to each request.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// `Host`.
-    pub authority: HeaderValue,
+    /// Where it is.
+    pub origin: Arc<Origin>,
     /// What stands in front of the wire's path; without a slash at the end.
     pub path: String,
-    is_tls: bool,
-    host: String,
-    connect_timeout: Duration,
-    longest: Duration,
     turn: AtomicUsize,
-    pool: LoadBalancer<RoundRobin>,
 }
 
 /// How long a key that was refused is left alone, and one that was throttled.
@@ -88,17 +63,10 @@ impl Upstream {
             .base_url
             .parse()
             .or_err(ErrorType::InternalError, "parsing a base URL")?;
-        let is_tls = url.scheme_str() == Some("https");
-        let host = url
-            .host()
-            .unwrap_or_default()
-            .trim_matches(['[', ']'])
-            .to_owned();
-        let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
-        let authority = url.authority().map_or("", |authority| authority.as_str());
-        let names = Names {
-            host: host.clone(),
-            port,
+        let patience = Patience {
+            connect: routing.connect_timeout,
+            // The held session keeps time; this only bounds what it cannot see: an upload nobody reads.
+            longest: routing.total_timeout.max(routing.stream_total_timeout),
         };
         let keys = if provider.keys.is_empty() {
             vec![Credential::none()]
@@ -117,52 +85,14 @@ impl Upstream {
             headers: provider.headers.clone(),
             priority: provider.priority,
             limits: limits(provider),
-            authority: HeaderValue::from_str(authority)
-                .or_err(ErrorType::InternalError, "an authority as a header")?,
+            origin: Arc::new(Origin::new(
+                &format!("provider {}", provider.name),
+                &url,
+                patience,
+            )?),
             path: url.path().trim_end_matches('/').to_owned(),
-            is_tls,
-            host,
-            connect_timeout: routing.connect_timeout,
-            longest: routing.total_timeout.max(routing.stream_total_timeout),
             turn: AtomicUsize::new(0),
-            pool: LoadBalancer::from_backends(Backends::new(Box::new(names))),
         })
-    }
-
-    /// Looks the name up; keeps the addresses known where that fails.
-    pub async fn look_up(&self) -> Result<()> {
-        self.pool.update().await
-    }
-
-    /// An address to connect to.
-    ///
-    /// Errors: the name cannot be looked up.
-    pub async fn peer(&self) -> Result<HttpPeer> {
-        let backend = match self.pool.select(b"", 16) {
-            Some(backend) => backend,
-            None => {
-                self.look_up()
-                    .await
-                    .or_err(ErrorType::ConnectError, "looking a name up")?;
-                self.pool
-                    .select(b"", 16)
-                    .ok_or_else(|| Error::explain(ErrorType::ConnectError, "no address"))?
-            }
-        };
-        let address = backend.addr.as_inet().copied();
-        let address = address
-            .ok_or_else(|| Error::explain(ErrorType::ConnectError, "not an inet address"))?;
-        let mut peer = HttpPeer::new(address, self.is_tls, self.host.clone());
-        let options = &mut peer.options;
-        options.connection_timeout = Some(self.connect_timeout);
-        options.total_connection_timeout = Some(self.connect_timeout);
-        options.idle_timeout = Some(IDLE_CONNECTION);
-        // The held session keeps time; these only bound what it cannot see: an upload nobody reads.
-        options.read_timeout = Some(self.longest);
-        options.write_timeout = Some(self.longest);
-        options.max_h2_streams = H2_STREAMS;
-        options.alpn = if self.is_tls { ALPN::H2H1 } else { ALPN::H1 };
-        Ok(peer)
     }
 
     /// The key to use: the next one in turn that is neither tried (`tried` has its bit) nor cooling down, else the
@@ -242,49 +172,5 @@ fn limits(provider: &config::Provider) -> WireLimits {
         json_schema: provider.quirks.json_schema,
         forced_tools: provider.quirks.forced_tools,
         reasoning_budget: family.has_reasoning_budget(),
-    }
-}
-
-/// The addresses of one name.
-struct Names {
-    host: String,
-    port: u16,
-}
-
-#[async_trait]
-impl ServiceDiscovery for Names {
-    async fn discover(&self) -> Result<(BTreeSet<Backend>, std::collections::HashMap<u64, bool>)> {
-        let found = tokio::net::lookup_host((self.host.as_str(), self.port))
-            .await
-            .or_err(ErrorType::ConnectError, "looking a name up")?;
-        let found: Vec<SocketAddr> = found.collect();
-        // Where both families answer, the older one is reached from more places.
-        let has_v4 = found.iter().any(SocketAddr::is_ipv4);
-        let backends = found
-            .into_iter()
-            .filter(|address| !has_v4 || address.is_ipv4())
-            .filter_map(|address| Backend::new(&address.to_string()).ok())
-            .collect();
-        Ok((backends, Default::default()))
-    }
-}
-
-/// Looks all names up, now and then again.
-pub struct Lookups(pub Arc<[Arc<Upstream>]>);
-
-#[async_trait]
-impl BackgroundService for Lookups {
-    async fn start(&self, mut shutdown: ShutdownWatch) {
-        loop {
-            for upstream in self.0.iter() {
-                if let Err(error) = upstream.look_up().await {
-                    log::warn!("provider {}: {error}", upstream.name);
-                }
-            }
-            tokio::select! {
-                () = tokio::time::sleep(LOOKUP_EVERY) => {}
-                _ = shutdown.changed() => return,
-            }
-        }
     }
 }

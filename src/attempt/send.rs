@@ -37,7 +37,7 @@ pub async fn peer(house: &House, ctx: &mut Context) -> Result<Box<HttpPeer>> {
         return Error::e_explain(GIVEN_UP, "no attempt is left");
     };
     let upstream = Arc::clone(&step.upstream);
-    match upstream.peer().await {
+    match upstream.origin.peer().await {
         Ok(peer) => Ok(Box::new(peer)),
         Err(error) => Err(super::fail::connect(house, ctx, error)),
     }
@@ -82,7 +82,7 @@ pub fn head(ctx: &Context, head: &mut RequestHeader) -> Result<()> {
         "application/json"
     };
     let ours = [
-        (header::HOST, step.upstream.authority.clone()),
+        (header::HOST, step.upstream.origin.authority.clone()),
         (
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/json"),
