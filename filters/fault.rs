@@ -267,6 +267,21 @@ impl Fault {
             .into_bytes()
     }
 
+    /// The body of the graph endpoints: what a refusal by a limit looks like, for everything else.
+    ///
+    /// Shape: `{"code","status","message","details":{}}`, the code in capitals. Source: limits 7.2.
+    pub fn graph_body(&self) -> Vec<u8> {
+        let code = self.code().unwrap_or(self.error_type());
+        serde_json::json!({
+            "code": code.to_ascii_uppercase(),
+            "status": self.status(),
+            "message": self.message,
+            "details": {},
+        })
+        .to_string()
+        .into_bytes()
+    }
+
     /// The body of the alternative style.
     ///
     /// Shape: `{"type":"error","error":{"type","message"}}`. Source: model-gateway 7, facts 9.4.

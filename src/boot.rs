@@ -28,12 +28,13 @@ use self::running::{Asked, Organs};
 pub use self::running::{Running, Stop};
 use crate::admin::Admin;
 use crate::choice::{self, Choice};
-use crate::config::{Config, Kind};
-use crate::counters::Quotas;
+use crate::config::{Config, GraphUpstream, Kind};
+use crate::counters::{Quotas, Sweeper};
 use crate::flags::Flags;
 use crate::flags::events::Dispatcher;
 use crate::front::Front;
 use crate::gateway::Gateway;
+use crate::graph::Graph;
 use crate::house::{House, Settings};
 use crate::log::Lines;
 use crate::metrics::Metrics;
@@ -105,6 +106,7 @@ pub fn boot(
     let (redis, heart) = redis(&config, &metrics)?.unzip();
     let quotas = quotas(&config, &metrics)?;
     let sweeper = quotas.sweeper();
+    let graph = graph(&config)?;
     let house = Arc::new(House {
         settings: Settings::new(&config),
         metrics,
@@ -116,14 +118,19 @@ pub fn boot(
         redis,
         quotas,
         room: Arc::new(Semaphore::new(config.limits.in_flight)),
+        graph,
         begun: Instant::now(),
         is_serving: AtomicBool::new(false),
     });
     let (stop_organs, stopped) = watch::channel(false);
     organs.spawn(accounts.follow(store, stopped.clone()));
-    let origins = upstreams.iter().map(|it| Arc::clone(&it.origin)).collect();
-    spawn(&organs, Some(Lookups(origins)), &stopped);
     spawn(&organs, Some(sweeper), &stopped);
+    let graph = house.graph.as_ref();
+    let origins = upstreams.iter().map(|it| &it.origin);
+    let origins = origins.chain(graph.map(|graph| &graph.origin));
+    spawn(&organs, Some(Lookups(origins.cloned().collect())), &stopped);
+    let sweeper = graph.map(|graph| Sweeper(Arc::clone(&graph.counters)));
+    spawn(&organs, sweeper, &stopped);
     spawn(&organs, model, &stopped);
     spawn(&organs, watch, &stopped);
     spawn(&organs, poll.flatten(), &stopped);
@@ -158,6 +165,19 @@ async fn open(
     let first_run = store::first_run(&opened, has_sandbox, now_ms).await?;
     let accounts = Accounts::load(&opened.store).await?;
     Ok((opened.store, first_run, accounts))
+}
+
+/// The graph service's organ.
+fn graph(config: &Config) -> Result<Option<Graph>, BootError> {
+    let Some(graph) = &config.graph else {
+        return Ok(None);
+    };
+    let GraphUpstream::At(url) = &graph.upstream else {
+        return Err(misconfigured("graph.upstream: no sandbox".to_owned()));
+    };
+    Graph::new(graph, url, &config.limits.body_bytes, &config.routing)
+        .map(Some)
+        .map_err(|error| failed("graph", error))
 }
 
 /// The decision endpoints' organ, and who sends its events.

@@ -59,7 +59,17 @@ impl ProxyHttp for Gateway {
         head: &mut RequestHeader,
         ctx: &mut Context,
     ) -> Result<()> {
-        send::head(ctx, head)
+        send::head(&self.house, ctx, head)
+    }
+
+    async fn request_body_filter(
+        &self,
+        _: &mut Session,
+        body: &mut Option<Bytes>,
+        _is_end: bool,
+        ctx: &mut Context,
+    ) -> Result<()> {
+        send::body(ctx, body.as_ref())
     }
 
     async fn upstream_response_filter(
@@ -68,7 +78,7 @@ impl ProxyHttp for Gateway {
         head: &mut ResponseHeader,
         ctx: &mut Context,
     ) -> Result<()> {
-        receive::status(ctx, head)
+        receive::status(&self.house, ctx, head).await
     }
 
     async fn response_filter(
@@ -77,8 +87,7 @@ impl ProxyHttp for Gateway {
         head: &mut ResponseHeader,
         ctx: &mut Context,
     ) -> Result<()> {
-        receive::head(ctx, head);
-        Ok(())
+        receive::head(ctx, head)
     }
 
     fn response_body_filter(
@@ -94,12 +103,12 @@ impl ProxyHttp for Gateway {
     fn error_while_proxy(
         &self,
         _: &HttpPeer,
-        _: &mut Session,
+        session: &mut Session,
         error: Box<Error>,
         ctx: &mut Context,
         was_reused: bool,
     ) -> Box<Error> {
-        fail::midway(&self.house, ctx, error, was_reused)
+        fail::midway(&self.house, session, ctx, error, was_reused)
     }
 
     async fn fail_to_proxy(
@@ -108,7 +117,7 @@ impl ProxyHttp for Gateway {
         error: &Error,
         ctx: &mut Context,
     ) -> FailToProxy {
-        fail::report(session, error, ctx).await
+        fail::report(&self.house, session, error, ctx).await
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut Context) {

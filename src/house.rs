@@ -16,6 +16,7 @@ use crate::counters::Quotas;
 use crate::endpoints::health::{self, Part, Skip};
 use crate::endpoints::models;
 use crate::flags::Flags;
+use crate::graph::Graph;
 use crate::log::Lines;
 use crate::metrics::Metrics;
 use crate::redis::Redis;
@@ -47,6 +48,8 @@ pub struct House {
     pub quotas: Quotas,
     /// Room for requests of the model gateway at once.
     pub room: Arc<Semaphore>,
+    /// The graph service; none: it is off.
+    pub graph: Option<Graph>,
     /// The start of the process's own clock.
     pub begun: Instant,
     /// Whether the process takes requests: set once everything is loaded, cleared when it stops.

@@ -13,6 +13,7 @@
 //! | [`reply`] | the only writer of responses of our own |
 //! | [`choice`], [`upstreams`], [`origin`] | which providers, and how they are reached |
 //! | [`counters`] | the windows of limits |
+//! | [`graph`] | the graph service: operations, tenants, answers kept |
 //! | [`redis`] | what processes share |
 //! | [`store`], [`refresh`] | accounts at rest, and their snapshot |
 //! | [`config`], [`cli`] | what is configured, and what is commanded |
@@ -31,6 +32,7 @@ pub mod endpoints;
 pub mod flags;
 pub mod front;
 pub mod gateway;
+pub mod graph;
 pub mod house;
 pub mod ledger;
 pub mod log;

@@ -17,9 +17,9 @@ use pingora_proxy::Session;
 pub struct Answer {
     /// The status.
     pub status: u16,
-    /// Headers beside the ids, length and type.
+    /// Headers beside the ids and the length; without a type it is JSON.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// A JSON text.
+    /// The body.
     pub body: Bytes,
 }
 
@@ -41,6 +41,18 @@ impl Answer {
             body: fault.plain_body().into(),
             ..Self::from(fault)
         }
+    }
+}
+
+impl Answer {
+    /// A fault in the style of the graph service, with the limit it was held against.
+    pub fn graph(fault: &Fault, limit: [(HeaderName, HeaderValue); 2]) -> Self {
+        let mut answer = Self {
+            body: fault.graph_body().into(),
+            ..Self::from(fault)
+        };
+        answer.headers.extend(limit);
+        answer
     }
 }
 
@@ -75,10 +87,10 @@ const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering")
 pub async fn send(session: &mut Session, answer: &Answer, request_id: &HeaderValue) -> Result<()> {
     let mut head = head(answer.status, request_id, None);
     for (name, value) in &answer.headers {
-        head.insert_header(name.clone(), value.clone())?;
+        head.append_header(name.clone(), value.clone())?;
     }
     let has_body = session.req_header().method != http::Method::HEAD && !answer.body.is_empty();
-    if !answer.body.is_empty() {
+    if !answer.body.is_empty() && !head.headers.contains_key(header::CONTENT_TYPE) {
         head.insert_header(header::CONTENT_TYPE, "application/json")?;
     }
     head.insert_header(header::CONTENT_LENGTH, answer.body.len())?;

@@ -26,6 +26,8 @@ pub enum Answers {
     Token,
     /// `POST /webhooks/optimizely`.
     Webhook,
+    /// The graph service: every path that is not ours.
+    Graph,
 }
 
 impl Answers {
@@ -193,6 +195,25 @@ pub static ROWS: [Row; 16] = [
     },
 ];
 
+/// Everything that is not ours, where there is a graph service.
+pub static GRAPH: Row = Row {
+    name: "graph",
+    method: Method::GET,
+    path: "",
+    access: Access::Open,
+    answers: Answers::Graph,
+};
+
+/// What our own paths begin with, beside `/`. Source: decisions 18.
+const OURS: [&str; 6] = ["v1", "oauth", "ofrep", ".well-known", "webhooks", "mcp"];
+
+/// Whether a path is ours, normalised or not: known or not, it is never sent on.
+pub fn is_ours(path: &str) -> bool {
+    let path = path.trim_start_matches('/').to_ascii_lowercase();
+    let first = path.split('/').next().unwrap_or_default();
+    first.is_empty() || first.starts_with("mcp") || OURS.contains(&first)
+}
+
 impl Row {
     fn is_at(&self, path: &str) -> bool {
         match self.path.strip_suffix('*') {
@@ -204,10 +225,10 @@ impl Row {
     }
 }
 
-/// The row that answers.
+/// The row that answers; with `has_graph` that is [`GRAPH`] for what is not ours.
 ///
 /// Errors: 400 for a path that cannot be normalised, 404, 405.
-pub fn find(method: &Method, path: &str) -> Result<&'static Row, Fault> {
+pub fn find(method: &Method, path: &str, has_graph: bool) -> Result<&'static Row, Fault> {
     // Nearly every path comes as it stands in the table, where nothing is left to normalise.
     let exact = ROWS
         .iter()
@@ -216,6 +237,9 @@ pub fn find(method: &Method, path: &str) -> Result<&'static Row, Fault> {
         return Ok(row);
     }
     let path = normalise(path)?;
+    if has_graph && !is_ours(&path) {
+        return Ok(&GRAPH);
+    }
     let mut is_known = false;
     for row in &ROWS {
         if !row.is_at(&path) {
@@ -257,11 +281,15 @@ mod tests {
             "/v1;a=b/models",
             "/%76%31/models",
         ] {
-            assert_eq!(find(&Method::GET, path).unwrap().name, "models", "{path}");
+            assert_eq!(
+                find(&Method::GET, path, false).unwrap().name,
+                "models",
+                "{path}"
+            );
         }
         for path in ["/v1%2fmodels", "/v1%25", "/v1%00", "/v1%", "/é"] {
             assert_eq!(
-                find(&Method::GET, path).unwrap_err().status(),
+                find(&Method::GET, path, false).unwrap_err().status(),
                 400,
                 "{path}"
             );
@@ -270,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_star_is_one_segment() {
-        let name = |path| find(&Method::POST, path).map(|row| row.name);
+        let name = |path| find(&Method::POST, path, false).map(|row| row.name);
         assert_eq!(name("/ofrep/v1/evaluate/flags/a").unwrap(), "ofrep_flag");
         assert_eq!(name("/ofrep/v1/evaluate/flags/").unwrap(), "ofrep_flags");
         assert_eq!(
@@ -280,14 +308,42 @@ mod tests {
     }
 
     #[test]
+    fn what_is_ours_is_never_the_graph_services() {
+        for path in [
+            "/",
+            "/v1/nothing",
+            "/V1/nothing",
+            "/v1",
+            "/x/../v1/nothing",
+            "//oauth/x",
+            "/ofrep/v2",
+            "/mcp",
+            "/mcp/oauth/x",
+            "/MCP;x/y",
+            "/.well-known/x",
+            "/webhooks/x",
+        ] {
+            let found = find(&Method::PUT, path, true);
+            assert!(!matches!(found, Ok(row) if row.name == "graph"), "{path}");
+        }
+        for path in ["/content/v2", "/v2/models", "/api/v1/x", "/%63ontent"] {
+            assert_eq!(find(&Method::PUT, path, true).unwrap().name, "graph");
+            assert_eq!(find(&Method::PUT, path, false).unwrap_err().status(), 404);
+        }
+    }
+
+    #[test]
     fn another_method_is_told_from_another_path() {
         assert_eq!(
-            find(&Method::GET, "/v1/chat/completions")
+            find(&Method::GET, "/v1/chat/completions", false)
                 .unwrap_err()
                 .status(),
             405
         );
-        assert_eq!(find(&Method::GET, "/v1/chat").unwrap_err().status(), 404);
-        assert_eq!(find(&Method::HEAD, "/").unwrap().name, "health");
+        assert_eq!(
+            find(&Method::GET, "/v1/chat", false).unwrap_err().status(),
+            404
+        );
+        assert_eq!(find(&Method::HEAD, "/", false).unwrap().name, "health");
     }
 }

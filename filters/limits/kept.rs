@@ -23,6 +23,29 @@ pub fn may_keep(status: StatusCode, headers: &HeaderMap) -> bool {
         })
 }
 
+/// For how long an answer may be given again, where it says so: `s-maxage` before `max-age`, less its `Age`.
+pub fn fresh_for_s(headers: &HeaderMap) -> Option<u64> {
+    let value = |wanted: &str| {
+        let lines = headers.get_all(CACHE_CONTROL).iter();
+        let mut directives = lines
+            .filter_map(|line| line.to_str().ok())
+            .flat_map(|line| line.split(','));
+        directives.find_map(|directive| {
+            let (name, value) = directive.split_once('=')?;
+            let is_it = name.trim().eq_ignore_ascii_case(wanted);
+            is_it.then(|| value.trim().trim_matches('"').parse::<u64>().unwrap_or(0))
+        })
+    };
+    let whole = value("s-maxage").or_else(|| value("max-age"))?;
+    Some(whole.saturating_sub(age_s(headers).unwrap_or(0)))
+}
+
+/// How old the answer says it is, in seconds.
+pub fn age_s(headers: &HeaderMap) -> Option<u64> {
+    let age = headers.get(AGE).and_then(|age| age.to_str().ok());
+    age.and_then(|age| age.trim().parse().ok())
+}
+
 /// Whether the service answered from a cache of its own: then the request is not to count, and its unit goes back.
 ///
 /// `cf-cache-status` or `x-cache` says hit, or `age` is above zero. Source: limits 8.1.3; graph facts 1.4.
@@ -34,9 +57,8 @@ pub fn is_upstream_hit(headers: &HeaderMap) -> bool {
             words.any(|word| word.eq_ignore_ascii_case(b"hit"))
         })
     };
-    let age = headers.get(AGE).and_then(|age| age.to_str().ok());
-    let age: Option<u64> = age.and_then(|age| age.trim().parse().ok());
-    says_hit(&CF_CACHE_STATUS) || says_hit(&X_CACHE) || age.is_some_and(|age_s| age_s > 0)
+    let is_old = age_s(headers).is_some_and(|age_s| age_s > 0);
+    says_hit(&CF_CACHE_STATUS) || says_hit(&X_CACHE) || is_old
 }
 
 #[cfg(test)]
@@ -89,6 +111,25 @@ mod tests {
             ("vary", "user-agent")
         ]));
         assert!(!keeps(&[("vary", "*")]));
+    }
+
+    #[test]
+    fn an_answer_says_how_long_it_is_fresh() {
+        let fresh = |lines: &[_]| fresh_for_s(&headers(lines));
+        assert_eq!(fresh(&[("cache-control", "public, Max-Age=60")]), Some(60));
+        assert_eq!(
+            fresh(&[
+                ("cache-control", "max-age=60, s-maxage=\"10\""),
+                ("age", "4")
+            ]),
+            Some(6)
+        );
+        assert_eq!(
+            fresh(&[("cache-control", "max-age=1"), ("age", "9")]),
+            Some(0)
+        );
+        assert_eq!(fresh(&[("cache-control", "max-age=soon")]), Some(0));
+        assert_eq!(fresh(&[("cache-control", "public")]), None);
     }
 
     #[test]

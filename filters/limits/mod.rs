@@ -22,7 +22,8 @@ pub mod tenant;
 mod window;
 
 pub use cache_key::{Asked, Bypass, CacheKey, cache_key};
-pub use kept::{is_upstream_hit, may_keep};
+pub use headers::is_replaced;
+pub use kept::{age_s, fresh_for_s, is_upstream_hit, may_keep};
 pub use key::{Address, Key, RowId, Who};
 pub use level::{Allocation, Category, Ladder};
 pub use operation::{Found, Operation, Operations};

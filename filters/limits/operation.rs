@@ -1,11 +1,12 @@
 //! Which operation a request is: method and normalised path, looked up in one table.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::key::RowId;
 use super::level::Category;
 use super::path::normalise;
-use super::table::{ANY, CATEGORIES, METHODS, OTHER, ROWS};
+use super::table::{ANY, CATEGORIES, DATA, METHODS, OTHER, ROWS};
 
 /// One operation of one method: what a counter belongs to.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -19,6 +20,8 @@ pub struct Operation {
     /// Whether public keys are credentials here. Elsewhere they are not, or anyone who reads a tenant's page could use
     /// up the windows of its management.
     pub takes_single_key: bool,
+    /// Whether its bodies are content rather than queries or settings, and so larger.
+    pub takes_data: bool,
 }
 
 /// A row of the configuration.
@@ -47,7 +50,7 @@ pub enum BadRow {
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'t> {
     /// The operation, whose limit goes into the answer.
-    pub operation: &'t Operation,
+    pub operation: &'t Arc<Operation>,
     /// Whether a row names the path and method; else it is for `graph.unknown_paths` to say.
     pub is_known: bool,
     /// Whether it takes a unit of a window: not for `OPTIONS`, which carries no credential.
@@ -59,14 +62,14 @@ pub struct Found<'t> {
 pub struct Operations {
     entries: Vec<Entry>,
     unknown: Vec<Entry>,
-    any: Operation,
+    any: Arc<Operation>,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     method: Box<str>,
     pattern: Pattern,
-    operation: Operation,
+    operation: Arc<Operation>,
 }
 
 impl Operations {
@@ -80,9 +83,9 @@ impl Operations {
         for row in rows {
             let category = category(row.category, categories)?;
             // Queries are what public keys are for.
-            let takes_single_key = row.category == "query";
+            let takes = (row.category == "query", row.category == DATA);
             for method in row.methods {
-                entries.push(entry(method, row.path, None, category, takes_single_key)?);
+                entries.push(entry(method, row.path, None, category, takes)?);
             }
         }
         for row in ROWS {
@@ -91,16 +94,16 @@ impl Operations {
                 let paths = std::iter::once(&row.path).chain(row.also);
                 paths.map(move |path| (method, path))
             }) {
-                let single = row.takes_single_key;
-                entries.push(entry(method, path, Some(row.path), category, single)?);
+                let takes = (row.takes_single_key, row.category == DATA);
+                entries.push(entry(method, path, Some(row.path), category, takes)?);
             }
         }
         let other = category(OTHER, categories)?;
         let unknown = METHODS
             .iter()
-            .map(|method| entry(method, "/*", None, other, false));
+            .map(|method| entry(method, "/*", None, other, (false, false)));
         let unknown = unknown.collect::<Result<Vec<_>, _>>()?;
-        let any = entry(ANY, "/*", None, other, false)?.operation;
+        let any = entry(ANY, "/*", None, other, (false, false))?.operation;
         distinct(entries.iter().chain(&unknown))?;
         Ok(Self {
             entries,
@@ -123,13 +126,19 @@ impl Operations {
         let is_method = |entry: &&Entry| entry.method.eq_ignore_ascii_case(method);
         let row = self.entries.iter().filter(is_method);
         let row = row.into_iter().find(|entry| entry.pattern.matches(path));
-        let unknown = self.unknown.iter().find(is_method);
-        let operation = row.or(unknown).map_or(&self.any, |entry| &entry.operation);
+        let operation = row.map(|entry| &entry.operation);
         Found {
-            operation,
+            operation: operation.unwrap_or_else(|| self.pathless(method)),
             is_known: row.is_some(),
             is_counted: true,
         }
+    }
+
+    /// Where a request belongs whose path cannot be read: on the row of unknown paths.
+    pub fn pathless(&self, method: &str) -> &Arc<Operation> {
+        let is_method = |entry: &&Entry| entry.method.eq_ignore_ascii_case(method);
+        let unknown = self.unknown.iter().find(is_method);
+        unknown.map_or(&self.any, |entry| &entry.operation)
     }
 
     fn preflight(&self, path: &str) -> Found<'_> {
@@ -145,14 +154,14 @@ impl Operations {
     }
 
     /// The operation of a name such as `POST /content/v2`. Method and path are compared as requests are.
-    pub fn named(&self, name: &str) -> Option<&Operation> {
+    pub fn named(&self, name: &str) -> Option<&Arc<Operation>> {
         let (method, path) = name.split_once(' ')?;
         let name = title(method, &normalise(path.trim()).ok()?);
         self.all().find(|operation| *operation.name == *name)
     }
 
     /// Every operation, some under several paths.
-    pub fn all(&self) -> impl Iterator<Item = &Operation> {
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Operation>> {
         let entries = self.entries.iter().chain(&self.unknown);
         entries.map(|entry| &entry.operation).chain([&self.any])
     }
@@ -167,13 +176,13 @@ fn category(name: &str, configured: &BTreeMap<String, Category>) -> Result<Categ
         .ok_or_else(|| BadRow::Category(name.to_owned()))
 }
 
-/// `counted_as` is the path that names it, where that is another.
+/// `counted_as` is the path that names it, where that is another; `takes`: public keys, data.
 fn entry(
     method: &str,
     path: &str,
     counted_as: Option<&str>,
     category: Category,
-    takes_single_key: bool,
+    takes: (bool, bool),
 ) -> Result<Entry, BadRow> {
     let bad = |path: &str| BadRow::Path(path.to_owned());
     let normal = normalise(path).map_err(|_| bad(path))?;
@@ -182,12 +191,13 @@ fn entry(
     Ok(Entry {
         method: method.to_ascii_uppercase().into(),
         pattern: Pattern::parse(&normal).ok_or_else(|| bad(path))?,
-        operation: Operation {
+        operation: Arc::new(Operation {
             id: RowId::of(&name),
             name: name.into(),
             category,
-            takes_single_key,
-        },
+            takes_single_key: takes.0,
+            takes_data: takes.1,
+        }),
     })
 }
 

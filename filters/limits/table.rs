@@ -34,7 +34,7 @@ pub(super) const CATEGORIES: &[(&str, Category)] = &[
         },
     ),
     (
-        "indexing",
+        DATA,
         Category {
             default: 500,
             maximum: 500,
@@ -63,6 +63,8 @@ pub(super) const CATEGORIES: &[(&str, Category)] = &[
     ),
 ];
 
+/// The category whose bodies are content.
+pub(super) const DATA: &str = "indexing";
 /// The category of paths that no row names.
 pub(super) const OTHER: &str = "other";
 

@@ -30,6 +30,7 @@ pub enum BadTenant {
 #[derive(Clone, Debug)]
 pub struct Limits {
     ladder: Ladder,
+    window_s: u64,
     tenants: HashMap<Box<str>, Terms>,
 }
 
@@ -41,21 +42,20 @@ struct Terms {
 }
 
 impl Limits {
-    /// Reads the tenants. Errors: [`BadTenant`].
-    pub fn parse<'a>(
-        tenants: impl IntoIterator<Item = Tenant<'a>>,
-        operations: &Operations,
-        ladder: Ladder,
-        window_s: u64,
-    ) -> Result<Self, BadTenant> {
-        let mut known = HashMap::new();
-        for tenant in tenants {
-            known.insert(tenant.id.into(), terms(&tenant, operations, window_s)?);
-        }
-        Ok(Self {
+    /// The limits of no tenant yet.
+    pub fn new(ladder: Ladder, window_s: u64) -> Self {
+        Self {
             ladder,
-            tenants: known,
-        })
+            window_s,
+            tenants: HashMap::new(),
+        }
+    }
+
+    /// Adds a tenant. Errors: [`BadTenant`]; then nothing is added.
+    pub fn add(&mut self, tenant: &Tenant<'_>, operations: &Operations) -> Result<(), BadTenant> {
+        let terms = terms(tenant, operations, self.window_s)?;
+        self.tenants.insert(tenant.id.into(), terms);
+        Ok(())
     }
 
     /// The limit of an operation, in requests per window; callers without a tenant have the default.
@@ -105,7 +105,9 @@ mod tests {
             allocation_qps,
             limits: &own.collect::<Vec<_>>(),
         };
-        Limits::parse([tenant], &operations(), Ladder::default(), 10)
+        let mut limits = Limits::new(Ladder::default(), 10);
+        limits.add(&tenant, &operations())?;
+        Ok(limits)
     }
 
     fn of(limits: &Limits, tenant: Option<&str>, name: &str) -> u64 {

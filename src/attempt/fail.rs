@@ -10,7 +10,7 @@ use pingora::{Error, ErrorSource, ErrorType, Result};
 use pingora_proxy::{FailToProxy, Session};
 use tokio::time::Instant;
 
-use super::{Call, OTHER_KEYS, learn, receive};
+use super::{Call, OTHER_KEYS, learn, pass, receive};
 use crate::house::House;
 use crate::reply::{self, Answer};
 use crate::request::context::Context;
@@ -19,6 +19,9 @@ use crate::request::watch::Stage;
 
 /// No connection to the provider.
 pub fn connect(house: &House, ctx: &mut Context, mut error: Box<Error>) -> Box<Error> {
+    if let Some(call) = &mut ctx.graph {
+        return pass::connect(call, error);
+    }
     let kind = match error.etype() {
         ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => FailureKind::Timeout,
         _ => FailureKind::Connect,
@@ -31,10 +34,14 @@ pub fn connect(house: &House, ctx: &mut Context, mut error: Box<Error>) -> Box<E
 /// The connection or the answer broke, or a hook or a timer of ours gave the attempt up.
 pub fn midway(
     house: &House,
+    session: &Session,
     ctx: &mut Context,
     mut error: Box<Error>,
     was_reused: bool,
 ) -> Box<Error> {
+    if ctx.graph.is_some() {
+        return pass::midway(session, error, was_reused);
+    }
     error.set_retry(false);
     let Some(call) = ctx.call.as_deref_mut() else {
         return error;
@@ -111,9 +118,17 @@ fn advance(call: &mut Call, failure: &Failure) -> bool {
 }
 
 /// Tells the client that no attempt succeeded, or that the answer broke off.
-pub async fn report(session: &mut Session, error: &Error, ctx: &mut Context) -> FailToProxy {
+pub async fn report(
+    house: &House,
+    session: &mut Session,
+    error: &Error,
+    ctx: &mut Context,
+) -> FailToProxy {
     if let Some(slot) = &ctx.slot {
         Held::unwrap(session, &Arc::clone(slot));
+    }
+    if ctx.graph.is_some() && ctx.fault.is_none() {
+        ctx.fault = pass::fault(house, session, error);
     }
     let is_clients = *error.esource() == ErrorSource::Downstream && *error.etype() != GIVEN_UP;
     if is_clients && ctx.fault.is_none() {
@@ -154,7 +169,10 @@ async fn explain(session: &mut Session, ctx: &mut Context) -> Result<()> {
         .fault
         .take()
         .unwrap_or_else(|| verdict(ctx.call.as_deref()));
-    let sent = if is_head_sent {
+    let sent = if is_head_sent && ctx.graph.is_some() {
+        // The answer is cut off where it is: no end is made up for it.
+        Ok(())
+    } else if is_head_sent {
         let event = ctx
             .call
             .as_deref_mut()
@@ -164,7 +182,10 @@ async fn explain(session: &mut Session, ctx: &mut Context) -> Result<()> {
     } else {
         ctx.status = fault.status();
         session.set_keepalive(None);
-        let mut answer = Answer::from(&fault);
+        let mut answer = match &ctx.graph {
+            Some(call) => Answer::graph(&fault, call.headers()),
+            None => Answer::from(&fault),
+        };
         answer
             .headers
             .extend(ctx.quota.iter().flat_map(Quota::headers));

@@ -6,6 +6,7 @@
 
 pub mod fail;
 pub mod learn;
+pub mod pass;
 pub mod receive;
 pub mod send;
 

@@ -14,7 +14,8 @@ use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
 use tokio::time::Instant;
 
-use super::{Call, Settled};
+use super::{Call, Settled, pass};
+use crate::house::House;
 use crate::reply;
 use crate::request::context::Context;
 use crate::request::held::GIVEN_UP;
@@ -125,7 +126,11 @@ impl Receiving {
 /// The verdict over the provider's status, and how its body is to be read.
 ///
 /// Errors: a status that means failure without looking at the body.
-pub fn status(ctx: &mut Context, head: &ResponseHeader) -> Result<()> {
+pub async fn status(house: &House, ctx: &mut Context, head: &ResponseHeader) -> Result<()> {
+    if let (Some(graph), Some(call)) = (&house.graph, &mut ctx.graph) {
+        pass::verdict(house, graph, call, head).await;
+        return Ok(());
+    }
     let Some(call) = ctx.call.as_deref_mut() else {
         return Ok(());
     };
@@ -166,12 +171,17 @@ pub fn status(ctx: &mut Context, head: &ResponseHeader) -> Result<()> {
 }
 
 /// Replaces the provider's head by ours; nothing of it reaches the client.
-pub fn head(ctx: &Context, head: &mut ResponseHeader) {
+///
+/// Errors: none; what we write are headers.
+pub fn head(ctx: &Context, head: &mut ResponseHeader) -> Result<()> {
+    if let Some(call) = &ctx.graph {
+        return pass::answer(call, head, &ctx.request_id_value);
+    }
     let Some(call) = ctx.call.as_deref() else {
-        return;
+        return Ok(());
     };
     if head.status.is_informational() {
-        return;
+        return Ok(());
     }
     // Pingora has put it in where the client's protocol wants it, for want of a length.
     let (quota, is_chunked) = (ctx.quota.as_ref(), ctx.is_http1_1);
@@ -180,12 +190,17 @@ pub fn head(ctx: &Context, head: &mut ResponseHeader) {
     } else {
         reply::whole_head(&ctx.request_id_value, quota, is_chunked)
     };
+    Ok(())
 }
 
 /// Reads a piece of the provider's body; puts in its place what goes to the client now.
 ///
 /// Errors: the attempt failed; [`super::fail`] finds the reason in the watch.
 pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result<()> {
+    if let Some(call) = &mut ctx.graph {
+        pass::body(call, body.as_ref(), is_end);
+        return Ok(());
+    }
     let Context {
         request_id,
         caller,

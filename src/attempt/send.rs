@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use filters::fault::{Fault, Kind};
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 use pingora::http::RequestHeader;
@@ -9,8 +10,8 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType, OrErr, Result};
 use tokio::time::Instant;
 
-use super::Call;
 use super::receive::Receiving;
+use super::{Call, pass};
 use crate::house::House;
 use crate::request::context::Context;
 use crate::request::held::GIVEN_UP;
@@ -23,6 +24,11 @@ const USER_AGENT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
 ///
 /// Errors: the request cannot be said on this wire, or the provider's name cannot be looked up.
 pub async fn peer(house: &House, ctx: &mut Context) -> Result<Box<HttpPeer>> {
+    if let (Some(graph), Some(call)) = (&house.graph, &mut ctx.graph) {
+        return pass::peer(graph)
+            .await
+            .map_err(|error| pass::connect(call, error));
+    }
     let Some(call) = ctx.call.as_deref_mut() else {
         return Error::e_explain(GIVEN_UP, "no call is planned");
     };
@@ -61,10 +67,29 @@ fn prepare(house: &House, call: &mut Call, request_id: &str) -> Result<(), Fault
     Ok(())
 }
 
+/// A piece of the client's body, where it is passed on as it comes.
+///
+/// Errors: there is more of it than is taken.
+pub fn body(ctx: &mut Context, piece: Option<&Bytes>) -> Result<()> {
+    let Some(call) = &mut ctx.graph else {
+        return Ok(());
+    };
+    match pass::upload(call, piece) {
+        None => Ok(()),
+        Some(fault) => {
+            ctx.fault = Some(fault);
+            Error::e_explain(GIVEN_UP, "the body is too large")
+        }
+    }
+}
+
 /// The head of the upstream request: nothing of the client's but what is listed here.
 ///
 /// Errors: a path that is no URI, which is a bug.
-pub fn head(ctx: &Context, head: &mut RequestHeader) -> Result<()> {
+pub fn head(house: &House, ctx: &Context, head: &mut RequestHeader) -> Result<()> {
+    if let (Some(graph), Some(call)) = (&house.graph, &ctx.graph) {
+        return pass::head(graph, call, head);
+    }
     let Some(call) = ctx.call.as_deref() else {
         return Ok(());
     };

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use filters::flags::Compat;
+use filters::limits::{Algorithm, Operations};
 use filters::providers::{Family, Quirks};
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, Uri};
 
 use super::secret::{Secret, SecretBytes};
 use filters::cidr::Cidr;
@@ -36,6 +38,8 @@ pub struct Config {
     pub off_providers: Vec<(String, String)>,
     /// The decision endpoints; none: they are off.
     pub decisions: Option<Decisions>,
+    /// The graph service; none: it is off.
+    pub graph: Option<Graph>,
     /// What is logged.
     pub log: Log,
 }
@@ -111,6 +115,58 @@ pub struct Client {
     pub secret_hash: Box<str>,
     /// What its tokens are good for.
     pub sdk_keys: Vec<String>,
+}
+
+/// The graph service behind its limits.
+pub struct Graph {
+    /// Where it is.
+    pub upstream: GraphUpstream,
+    /// Whether paths that no operation names are refused.
+    pub rejects_unknown: bool,
+    /// The length of a window in seconds, at least 1.
+    pub window_s: u64,
+    /// How windows are counted.
+    pub algorithm: Algorithm,
+    /// The table of operations.
+    pub operations: Operations,
+    /// What each tenant may do.
+    pub limits: filters::limits::Limits,
+    /// Who the tenants are.
+    pub tenants: Vec<Tenant>,
+    /// For how long answers are kept, and the most bytes of them; none: not at all.
+    pub cache: Option<(Duration, u64)>,
+}
+
+/// Where the graph service is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum GraphUpstream {
+    /// Built in.
+    Sandbox,
+    /// Scheme, host and port.
+    At(Uri),
+}
+
+/// The credentials of a tenant.
+pub struct Tenant {
+    /// Its id.
+    pub id: Arc<str>,
+    /// Its public keys.
+    pub single_keys: Vec<String>,
+    /// Its applications' keys, each with its secret where it is to be verified.
+    pub app_keys: Vec<(String, Option<Secret>)>,
+    /// Who issues its tokens.
+    pub bearer: Vec<Bearer>,
+}
+
+/// Who issues tokens of a tenant.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Bearer {
+    /// The issuer.
+    pub issuer: String,
+    /// For whom; none: for anybody.
+    pub audience: Option<String>,
+    /// Where its keys are published; none: its tokens are believed unseen.
+    pub jwks_url: Option<String>,
 }
 
 /// The public listener.

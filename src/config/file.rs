@@ -50,7 +50,6 @@ pub(super) struct File {
     /// The decision agent; without this section it is off.
     pub decisions: Option<Decisions>,
     /// The graph service behind its limits; without this section it is off.
-    #[schemars(extend("x-not-in-force" = true))]
     pub graph: Option<Graph>,
     /// Allowances of plans, by name.
     #[schemars(extend("x-not-in-force" = true, "x-names" = "name"))]

@@ -38,7 +38,7 @@ impl Rules<'_> {
         self.not_in_force();
         self.plans(file);
         let decisions = decisions::check(self, file);
-        graph::check(self, file);
+        let graph = graph::check(self, file);
         let (providers, off_providers) = providers::check(self, file);
         Config {
             listen: self.listen(&file.listen),
@@ -52,6 +52,7 @@ impl Rules<'_> {
             providers,
             off_providers,
             decisions,
+            graph,
             log: log(&file.log),
         }
     }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::held::Slot;
 use crate::attempt::Call;
+use crate::graph;
 use crate::house::House;
 use crate::metrics::InFlight;
 use crate::routes::Row;
@@ -42,6 +43,8 @@ pub struct Context {
     pub fault: Option<Fault>,
     /// The call of a model, once it is planned.
     pub call: Option<Box<Call>>,
+    /// The request to the graph service, once its row is found.
+    pub graph: Option<Box<graph::Call>>,
     /// Where the real session is, while the held one stands in for it.
     pub slot: Option<Slot>,
     /// Counts the request as in flight until it is dropped, also when nobody logs it.
@@ -64,6 +67,7 @@ impl Context {
             status: 0,
             fault: None,
             call: None,
+            graph: None,
             slot: None,
             guard: InFlight::new(&house.metrics),
         }

@@ -23,6 +23,14 @@ pub fn finish(house: &House, session: &mut Session, error: Option<&Error>, ctx: 
     if let Some(call) = ctx.call.as_deref_mut() {
         outcome = settle(house, call, is_gone && ctx.fault.is_none());
     }
+    if let Some(call) = &ctx.graph {
+        outcome = passed(error, is_gone && ctx.fault.is_none());
+        ctx.request_bytes = session.body_bytes_read();
+        let decision = call.outcome.word();
+        house
+            .metrics
+            .limiter_decision(&call.operation.name, decision);
+    }
     count(house, ctx);
     if house.settings.access_log {
         house.lines.send(line::write(session, ctx, outcome));
@@ -43,6 +51,15 @@ fn settle(house: &House, call: &mut Call, is_gone: bool) -> &'static str {
         (true, _) => "client_gone",
         (false, true) => "broken",
         (false, false) => "failed",
+    }
+}
+
+/// How a request to the graph service ended.
+fn passed(error: Option<&Error>, is_gone: bool) -> &'static str {
+    match error {
+        None => "ok",
+        Some(_) if is_gone => "client_gone",
+        Some(_) => "failed",
     }
 }
 

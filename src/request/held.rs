@@ -212,6 +212,9 @@ impl CustomSession for Held {
         if !no_body_expected && let Some(piece) = self.watch.next_piece() {
             return Ok(Some(piece));
         }
+        if self.watch.is_replay() {
+            return self.inner_mut().read_body_or_idle(true).await;
+        }
         loop {
             let (at, wake) = self.watch.next_wake();
             // The timer is only ever set anew when it has fired or must fire sooner: an event moves the
@@ -254,6 +257,9 @@ impl CustomSession for Held {
     }
 
     async fn response_duplex_vec(&mut self, tasks: Vec<HttpTask>) -> Result<bool> {
+        if self.watch.is_replay() {
+            return self.inner_mut().response_duplex_vec(tasks).await;
+        }
         self.flush().await?;
         let was_sent = self.watch.is_head_sent();
         let (mut out, error) = self.release(tasks);

@@ -27,6 +27,12 @@ pub(super) fn write(session: &Session, ctx: &Context, outcome: &str) -> Vec<u8> 
         line.text("project", &caller.project);
         line.text("key_id", &caller.key_id);
     }
+    if let Some(call) = &ctx.graph {
+        line.some_text("tenant", call.tenant.as_deref());
+        line.text("operation", &call.operation.name);
+        line.number("limit", call.limit);
+        line.text("decision", call.outcome.word());
+    }
     line.number("status", u64::from(ctx.status));
     line.text("outcome", outcome);
     ms(&mut line, "duration_ms", ctx.started.elapsed());

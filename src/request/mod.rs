@@ -6,6 +6,7 @@
 pub mod admit;
 pub mod context;
 pub mod finish;
+pub mod graph;
 pub mod held;
 mod line;
 pub mod plan;
@@ -53,10 +54,10 @@ pub async fn run(house: &Arc<House>, session: &mut Session, ctx: &mut Context) -
         Ok(None) => return Ok(false),
         Err(fault) => {
             let is_of_flags = ctx.row.is_some_and(|row| row.answers.is_of_flags());
-            let answer = if is_of_flags {
-                Answer::plain(&fault)
-            } else {
-                Answer::from(&fault)
+            let answer = match &ctx.graph {
+                Some(call) => Answer::graph(&fault, call.headers()),
+                None if is_of_flags => Answer::plain(&fault),
+                None => Answer::from(&fault),
             };
             if !session.is_body_done() {
                 // What is left of the body is not worth reading.
@@ -85,7 +86,11 @@ async fn go(
 ) -> Result<Option<Answer>, Fault> {
     let head = session.req_header();
     admit::frame(head, house.settings.header_bytes)?;
-    let row = routes::find(&head.method, head.uri.path())?;
+    let (method, path) = (&head.method, head.uri.path());
+    let row = routes::find(method, path, house.graph.is_some()).inspect_err(|_| {
+        let graph = house.graph.as_ref().filter(|_| !routes::is_ours(path));
+        ctx.graph = graph.map(|graph| graph::unreadable(graph, method));
+    })?;
     ctx.row = Some(row);
     ctx.caller = admit::admit(house, row, &head.headers)?;
     ctx.place = admit::place(house, row)?;
@@ -113,6 +118,10 @@ async fn go(
             hold(session, ctx, is_stream);
             Ok(None)
         }
+        Answers::Graph => match &house.graph {
+            Some(graph) => graph::pass(house, graph, session, ctx).await,
+            None => Err(Fault::new(Kind::NotFound, "there is nothing at this path")),
+        },
         Answers::Flags(_) | Answers::Batch | Answers::Token | Answers::Webhook => {
             let (decisions, batch) = house.settings.flags_body_bytes;
             let is_batch = matches!(row.answers, Answers::Batch);
@@ -148,7 +157,7 @@ async fn decide(
         Answers::Webhook => flags::webhook::answer(flags, &call).await,
         // A password hash takes its time: the worker's other requests move on meanwhile.
         Answers::Token => tokio::task::block_in_place(|| flags::token::answer(flags, &call)),
-        Answers::Health | Answers::Models | Answers::Chat => Err(Fault::new(
+        Answers::Health | Answers::Models | Answers::Chat | Answers::Graph => Err(Fault::new(
             Kind::Internal,
             "this endpoint is answered elsewhere",
         )),

@@ -30,10 +30,7 @@ pub async fn json(session: &mut Session, cap: usize) -> Result<Bytes, Fault> {
 /// Errors: 413 over the cap, 408 too slow, 400 broken off.
 pub async fn any(session: &mut Session, cap: usize) -> Result<Bytes, Fault> {
     let head = session.req_header();
-    let length = length(&head.headers)?;
-    if length.is_some_and(|length| length > cap) {
-        return Err(too_large(cap));
-    }
+    let length = fits(&head.headers, cap)?;
     let expects = head
         .headers
         .get(header::EXPECT)
@@ -51,6 +48,17 @@ pub async fn any(session: &mut Session, cap: usize) -> Result<Bytes, Fault> {
         Ok(body) => body,
         Err(_) => Err(too_slow()),
     }
+}
+
+/// The length a body says it has, which is within the cap.
+///
+/// Errors: 413 over the cap, 400 for a length that is none.
+pub fn fits(headers: &http::HeaderMap, cap: usize) -> Result<Option<usize>, Fault> {
+    let length = length(headers)?;
+    if length.is_some_and(|length| length > cap) {
+        return Err(too_large(cap));
+    }
+    Ok(length)
 }
 
 async fn collect(session: &mut Session, length: Option<usize>, cap: usize) -> Result<Bytes, Fault> {
@@ -100,7 +108,8 @@ fn media_type(headers: &http::HeaderMap) -> Result<(), Fault> {
     Ok(())
 }
 
-fn length(headers: &http::HeaderMap) -> Result<Option<usize>, Fault> {
+/// The length a body says it has. Errors: 400 for one that is none.
+pub fn length(headers: &http::HeaderMap) -> Result<Option<usize>, Fault> {
     let Some(value) = headers.get(header::CONTENT_LENGTH) else {
         return Ok(None);
     };

@@ -56,6 +56,8 @@ pub struct Watch {
     state: Mutex<State>,
     patience: Patience,
     is_stream: bool,
+    /// Whether the body is given again and nothing else is held.
+    is_replay: bool,
     request_until: Instant,
 }
 
@@ -89,8 +91,34 @@ impl Watch {
             state: Mutex::new(state),
             patience,
             is_stream,
+            is_replay: false,
             request_until,
         }
+    }
+
+    /// A watch over a request that is passed on as it came: its body is given again, nothing of its answer is held,
+    /// and the peer's own timeouts keep time.
+    pub fn replay(body: Bytes) -> Self {
+        let patience = Patience {
+            first_event: Duration::ZERO,
+            idle: Duration::ZERO,
+            attempt: Duration::ZERO,
+            request: Duration::ZERO,
+            keepalive: Duration::ZERO,
+        };
+        let watch = Self::new(false, patience, Instant::now());
+        let pieces = [body].into_iter().filter(|body| !body.is_empty());
+        watch.begin(pieces.collect(), Instant::now());
+        watch.sent_head();
+        Self {
+            is_replay: true,
+            ..watch
+        }
+    }
+
+    /// Whether it is of [`replay`](Self::replay).
+    pub fn is_replay(&self) -> bool {
+        self.is_replay
     }
 
     /// Begins an attempt with this body.

@@ -43,10 +43,10 @@ pub(crate) struct BodyBytes {
     #[schemars(range(min = 1024, max = 1_073_741_824), extend("x-not-in-force" = true))]
     pub batch: usize,
     /// Graph queries and management.
-    #[schemars(range(min = 1024, max = 1_073_741_824), extend("x-not-in-force" = true))]
+    #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub graph: usize,
     /// Graph data that is indexed.
-    #[schemars(range(min = 1024, max = 1_073_741_824), extend("x-not-in-force" = true))]
+    #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub graph_data: usize,
 }
 

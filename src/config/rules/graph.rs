@@ -1,13 +1,20 @@
 //! How the keys of `[graph]` depend on each other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use filters::limits::level::BadAllocation;
+use filters::limits::operation::{BadRow, Row};
+use filters::limits::tenant::{BadTenant, Tenant};
+use filters::limits::{Category, Ladder, Limits, Operations};
 
 use super::Rules;
 use super::decisions::optional;
+use crate::config::checked::{self, GraphUpstream};
 use crate::config::file::File;
-use crate::config::file::graph::{Graph, Tenant};
-use crate::config::suggest;
+use crate::config::file::graph::{self as file, Algorithm, Graph, UnknownPaths};
 use crate::config::walk::join;
+use crate::config::{secret, suggest};
 
 /// The categories of the built-in table.
 const BUILT_IN: [&str; 6] = [
@@ -19,12 +26,148 @@ const BUILT_IN: [&str; 6] = [
     "other",
 ];
 
-/// Checks the section, where there is one.
-pub(super) fn check(rules: &mut Rules<'_>, file: &File) {
-    let Some(graph) = &file.graph else { return };
+/// Checks the section, where there is one; none where no service is named.
+pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::Graph> {
+    let graph = file.graph.as_ref()?;
     levels(rules, graph);
     categories(rules, graph);
-    tenants(rules, graph);
+    credentials(rules, graph);
+    let operations = operations(rules, graph)?;
+    let limits = limits(rules, graph, &operations);
+    let tenants = graph.tenants.iter().enumerate();
+    let tenants = tenants.map(|(index, tenant)| tenant_of(rules, index, tenant));
+    let tenants = tenants.collect();
+    Some(checked::Graph {
+        upstream: upstream(graph)?,
+        rejects_unknown: graph.unknown_paths == UnknownPaths::Reject,
+        window_s: graph.window_s,
+        algorithm: match graph.algorithm {
+            Algorithm::Fixed => filters::limits::Algorithm::Fixed,
+            Algorithm::Sliding => filters::limits::Algorithm::Sliding,
+        },
+        operations,
+        limits,
+        tenants,
+        cache: (graph.cache.ttl_s > 0 && graph.cache.max_bytes > 0).then(|| {
+            let ttl = Duration::from_secs(graph.cache.ttl_s);
+            (ttl, graph.cache.max_bytes)
+        }),
+    })
+}
+
+/// The walk has checked the text.
+fn upstream(graph: &Graph) -> Option<GraphUpstream> {
+    match graph.upstream.as_str() {
+        "" => None,
+        "sandbox" => Some(GraphUpstream::Sandbox),
+        url => url.parse().ok().map(GraphUpstream::At),
+    }
+}
+
+/// The table of operations; none where a row of the file is wrong.
+fn operations(rules: &mut Rules<'_>, graph: &Graph) -> Option<Operations> {
+    let categories: BTreeMap<String, Category> = graph
+        .categories
+        .iter()
+        .map(|(name, category)| {
+            let (default, maximum) = (category.default, category.maximum);
+            (name.clone(), Category { default, maximum })
+        })
+        .collect();
+    let rows = graph.operations.iter().map(|operation| Row {
+        methods: &operation.methods,
+        path: &operation.path,
+        category: &operation.category,
+    });
+    Operations::parse(rows, &categories)
+        .inspect_err(|bad| refuse_row(rules, graph, bad))
+        .ok()
+}
+
+fn refuse_row(rules: &mut Rules<'_>, graph: &Graph, bad: &BadRow) {
+    let (BadRow::Path(text) | BadRow::Category(text) | BadRow::Collision(text)) = bad;
+    let has_it = |path: &str| path == text || text.ends_with(path);
+    let mut rows = graph.operations.iter();
+    let index = rows.position(|operation| has_it(&operation.path));
+    let key = format!("graph.operations[{}]", index.unwrap_or(0));
+    match bad {
+        // Told already, with what is meant.
+        BadRow::Category(_) => {}
+        BadRow::Path(path) => {
+            let message = format!("no request could have the path {path:?}");
+            let cure = "write plain segments, {name} for any one, and * at the end alone";
+            rules.refuse(&format!("{key}.path"), message, cure);
+        }
+        BadRow::Collision(name) => {
+            let message = format!("{name:?} has the number of another operation");
+            rules.refuse(&format!("{key}.path"), message, "name a segment otherwise");
+        }
+    }
+}
+
+/// What each tenant may do; of those that are wrong nothing is kept.
+fn limits(rules: &mut Rules<'_>, graph: &Graph, operations: &Operations) -> Limits {
+    let ladder = Ladder::parse(&graph.levels).unwrap_or_default();
+    let mut limits = Limits::new(ladder, graph.window_s);
+    for (index, tenant) in graph.tenants.iter().enumerate() {
+        let key = format!("graph.tenants[{index}]");
+        let own: Vec<(String, u64)> = tenant
+            .limits
+            .iter()
+            .map(|(name, limit)| (name.clone(), *limit))
+            .collect();
+        let terms = Tenant {
+            id: &tenant.id,
+            allocation_qps: tenant.allocation_qps,
+            limits: &own,
+        };
+        match limits.add(&terms, operations) {
+            Ok(()) => {}
+            Err(BadTenant::Allocation(BadAllocation)) => rules.refuse(
+                &format!("{key}.allocation_qps"),
+                "must be above 0",
+                "give requests per second, or take the key out for the usual limits",
+            ),
+            Err(BadTenant::Operation(name)) => refuse_limit(rules, &key, &name, operations),
+        }
+    }
+    limits
+}
+
+fn refuse_limit(rules: &mut Rules<'_>, tenant: &str, name: &str, operations: &Operations) {
+    let known: Vec<&str> = operations.all().map(|operation| &*operation.name).collect();
+    let cure = match suggest::nearest(name, &known) {
+        Some(meant) => format!("did you mean {meant:?}?"),
+        None => "name an operation as METHOD and path, such as \"POST /content/v2\"".to_owned(),
+    };
+    let message = format!("there is no operation {name:?}");
+    rules.refuse(&join(&format!("{tenant}.limits"), name), message, cure);
+}
+
+/// Who a tenant is. A key whose secret is not to be found is nobody's: believing it unseen is not what was asked for.
+fn tenant_of(rules: &mut Rules<'_>, index: usize, written: &file::Tenant) -> checked::Tenant {
+    let mut app_keys = Vec::new();
+    for (place, app) in written.app_keys.iter().enumerate() {
+        let key = format!("graph.tenants[{index}].app_keys[{place}].secret");
+        let without = "requests with this key count for the client's address";
+        optional(rules, &key, app.secret.as_ref(), without);
+        match app.secret.as_ref().map(|it| secret::find(it, rules.env)) {
+            None => app_keys.push((app.key.clone(), None)),
+            Some(Ok(found)) => app_keys.push((app.key.clone(), Some(found))),
+            Some(Err(_)) => {}
+        }
+    }
+    let bearer = written.bearer.iter().map(|bearer| checked::Bearer {
+        issuer: bearer.issuer.clone(),
+        audience: bearer.audience.clone(),
+        jwks_url: bearer.jwks_url.clone(),
+    });
+    checked::Tenant {
+        id: written.id.as_str().into(),
+        single_keys: written.single_keys.clone(),
+        app_keys,
+        bearer: bearer.collect(),
+    }
 }
 
 fn levels(rules: &mut Rules<'_>, graph: &Graph) {
@@ -72,7 +215,8 @@ fn categories(rules: &mut Rules<'_>, graph: &Graph) {
     }
 }
 
-fn tenants(rules: &mut Rules<'_>, graph: &Graph) {
+/// A key belongs to one tenant: with two owners nobody could tell whom a request counts for.
+fn credentials(rules: &mut Rules<'_>, graph: &Graph) {
     let mut ids = BTreeSet::new();
     let mut owners = BTreeMap::new();
     for (index, tenant) in graph.tenants.iter().enumerate() {
@@ -81,29 +225,36 @@ fn tenants(rules: &mut Rules<'_>, graph: &Graph) {
             let message = format!("a second tenant has the id {:?}", tenant.id);
             rules.refuse(&format!("{key}.id"), message, "take one of them out");
         }
-        credentials(rules, &key, tenant, &mut owners);
-        for (place, app) in tenant.app_keys.iter().enumerate() {
-            let key = format!("{key}.app_keys[{place}].secret");
-            optional(rules, &key, app.secret.as_ref(), "the key is not verified");
+        for (place, name) in keys_of(&key, tenant) {
+            if let Some(owner) = owners.insert(name, &tenant.id) {
+                let message = format!("this key belongs to the tenant {owner:?} already");
+                rules.refuse(&place, message, "give each tenant keys of its own");
+            }
+        }
+        for (place, bearer) in tenant.bearer.iter().enumerate() {
+            if let Some(owner) = issuers_owner(graph, index, bearer) {
+                let message = format!("these tokens belong to the tenant {owner:?} already");
+                let cure = "give each tenant an audience of its own";
+                rules.refuse(&format!("{key}.bearer[{place}].issuer"), message, cure);
+            }
         }
     }
 }
 
-/// A key belongs to one tenant: with two owners nobody could tell whom a request counts for.
-fn credentials<'a>(
-    rules: &mut Rules<'_>,
-    key: &str,
-    tenant: &'a Tenant,
-    owners: &mut BTreeMap<&'a str, &'a str>,
-) {
+/// The keys of a tenant, each with its place.
+fn keys_of<'a>(key: &str, tenant: &'a file::Tenant) -> Vec<(String, &'a str)> {
     let single = tenant.single_keys.iter().enumerate();
-    let single = single.map(|(index, name)| (format!("{key}.single_keys[{index}]"), name));
+    let single = single.map(|(index, name)| (format!("{key}.single_keys[{index}]"), name.as_str()));
     let app = tenant.app_keys.iter().enumerate();
-    let app = app.map(|(index, app)| (format!("{key}.app_keys[{index}].key"), &app.key));
-    for (place, name) in single.chain(app) {
-        if let Some(owner) = owners.insert(name, &tenant.id) {
-            let message = format!("this key belongs to the tenant {owner:?} already");
-            rules.refuse(&place, message, "give each tenant keys of its own");
-        }
-    }
+    let app = app.map(|(index, app)| (format!("{key}.app_keys[{index}].key"), app.key.as_str()));
+    single.chain(app).collect()
+}
+
+/// The tenant before this one that the same tokens belong to.
+fn issuers_owner<'a>(graph: &'a Graph, index: usize, bearer: &file::Bearer) -> Option<&'a str> {
+    let is_same =
+        |other: &file::Bearer| other.issuer == bearer.issuer && other.audience == bearer.audience;
+    let mut before = graph.tenants.iter().take(index);
+    let owner = before.find(|tenant| tenant.bearer.iter().any(is_same));
+    owner.map(|tenant| tenant.id.as_str())
 }

@@ -109,7 +109,6 @@ fn sections_of_features_to_come_are_warned_of() {
     for section in [
         "cache",
         "decisions.odp",
-        "graph",
         "plans",
         "server.upgrade_socket",
     ] {

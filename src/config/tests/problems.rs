@@ -180,6 +180,14 @@ fn texts_are_checked_by_what_they_mean() {
             "graph.operations[0].category",
         ),
         (
+            "[[graph.operations]]\nmethods = [\"GET\"]\npath = \"/a/*/b\"\ncategory = \"query\"",
+            "graph.operations[0].path",
+        ),
+        (
+            "[[graph.tenants]]\nid = \"a\"\nallocation_qps = 0",
+            "graph.tenants[0].allocation_qps",
+        ),
+        (
             "[graph.categories]\na = { default = 9, maximum = 1 }",
             "graph.categories.a.default",
         ),
@@ -233,6 +241,11 @@ fn keys_that_contradict_each_other_are_refused() {
             "[[graph.tenants]]\nid = \"a\"\nsingle_keys = [\"k\"]\n\
              [[graph.tenants]]\nid = \"b\"\nsingle_keys = [\"k\"]",
             "graph.tenants[1].single_keys[0]",
+        ),
+        (
+            "[[graph.tenants]]\nid = \"a\"\nbearer = [{ issuer = \"i\" }]\n\
+             [[graph.tenants]]\nid = \"b\"\nbearer = [{ issuer = \"i\" }]",
+            "graph.tenants[1].bearer[0].issuer",
         ),
     ] {
         assert_eq!(only(toml).key, key, "{toml}");

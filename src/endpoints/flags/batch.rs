@@ -132,7 +132,7 @@ async fn call(flags: &Flags, operation: &Operation, now_ms: u64) -> Result<Answe
         .url
         .split_once('?')
         .unwrap_or((&operation.url, ""));
-    let Answers::Flags(endpoint) = routes::find(&method, path)?.answers else {
+    let Answers::Flags(endpoint) = routes::find(&method, path, false)?.answers else {
         let message = "`url` names no decision endpoint";
         return Err(Fault::new(Kind::Invalid, message).with_param("url"));
     };

@@ -1,0 +1,141 @@
+//! The graph service as requests meet it: its operations and tenants, its windows, its place, and answers kept of it.
+//!
+//! Built once from the configuration. What is decided is decided in `filters::limits` and `filters::auth::graph`; this
+//! holds what they need from one request to the next. [`Call`] is what one request carries from its admission to the
+//! end of its answer. Not here: Pingora's hooks, which pass requests through, and who counts together with whom.
+
+mod cache;
+mod call;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use filters::auth::graph::{Nonces, Tenants};
+use filters::limits::{Limits, Operation, Operations};
+use http::Uri;
+
+pub use self::cache::{Cache, Collecting, Found, Kept};
+pub use self::call::{Admission, Call, Outcome};
+use crate::config;
+use crate::counters::Counters;
+use crate::origin::{Origin, Patience};
+
+/// See the module.
+pub struct Graph {
+    /// The table of operations.
+    pub operations: Operations,
+    /// What each tenant may do.
+    pub limits: Limits,
+    /// Whose credential is whose.
+    pub tenants: Tenants,
+    /// Signatures seen of late.
+    pub nonces: Nonces,
+    /// The windows.
+    pub counters: Arc<Counters>,
+    /// Where the service is.
+    pub origin: Arc<Origin>,
+    /// Answers that may be given again, where any are kept.
+    pub cache: Option<Arc<Cache>>,
+    /// Whether paths that no operation names are refused.
+    pub rejects_unknown: bool,
+    /// The length of a window in seconds.
+    pub window_s: u64,
+    body_bytes: usize,
+    data_bytes: usize,
+}
+
+impl Graph {
+    /// The service at `url` as configured.
+    ///
+    /// Errors: a URL that is none, which the configuration's checks should have found.
+    pub fn new(
+        graph: &config::Graph,
+        url: &Uri,
+        body_bytes: &config::BodyBytes,
+        routing: &config::Routing,
+    ) -> pingora::Result<Self> {
+        let patience = Patience {
+            connect: routing.connect_timeout,
+            longest: routing.total_timeout,
+        };
+        let window = Duration::from_secs(graph.window_s);
+        let cache = graph.cache.map(|(ttl, bytes)| Cache::new(ttl, bytes));
+        Ok(Self {
+            operations: graph.operations.clone(),
+            limits: graph.limits.clone(),
+            tenants: tenants(&graph.tenants),
+            nonces: Nonces::default(),
+            counters: Arc::new(Counters::new(graph.algorithm, window)),
+            origin: Arc::new(Origin::new("the graph service", url, patience)?),
+            cache: cache.map(Arc::new),
+            rejects_unknown: graph.rejects_unknown,
+            window_s: graph.window_s,
+            body_bytes: body_bytes.graph,
+            data_bytes: body_bytes.graph_data,
+        })
+    }
+
+    /// The most bytes of a body of this operation.
+    pub fn body_bytes(&self, operation: &Operation) -> usize {
+        if operation.takes_data {
+            self.data_bytes
+        } else {
+            self.body_bytes
+        }
+    }
+}
+
+fn tenants(configured: &[config::Tenant]) -> Tenants {
+    let mut tenants = Tenants::default();
+    for tenant in configured {
+        let id = &tenant.id;
+        for key in &tenant.single_keys {
+            tenants.add_single(id, key);
+        }
+        for (key, secret) in &tenant.app_keys {
+            tenants.add_app(id, key, secret.as_ref().map(config::Secret::expose));
+        }
+        for bearer in &tenant.bearer {
+            let audience = bearer.audience.as_deref();
+            tenants.add_issuer(id, &bearer.issuer, audience, bearer.jwks_url.is_some());
+        }
+    }
+    tenants
+}
+
+/// Path and query of a request target that may be absolute, byte for byte.
+pub fn origin_form(target: &[u8]) -> &[u8] {
+    if target.starts_with(b"/") {
+        return target;
+    }
+    let Some(scheme) = memchr::memmem::find(target, b"://") else {
+        return target;
+    };
+    let behind = target.get(scheme + 3..).unwrap_or_default();
+    match behind
+        .iter()
+        .position(|byte| *byte == b'/' || *byte == b'?')
+    {
+        Some(at) if behind.get(at) == Some(&b'/') => behind.get(at..).unwrap_or(b"/"),
+        _ => b"/",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absolute_target_is_cut_to_its_path() {
+        for (target, path) in [
+            ("/content/v2?a=b", "/content/v2?a=b"),
+            ("http://h/content/v2?u=http://x/", "/content/v2?u=http://x/"),
+            ("//h/x", "//h/x"),
+            ("http://h", "/"),
+            ("http://h?a=/b", "/"),
+            ("*", "*"),
+        ] {
+            assert_eq!(origin_form(target.as_bytes()), path.as_bytes(), "{target}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! A request to the graph service until it is sent on: whose it is, on which row it counts, and whether it may pass.
+//!
+//! Nothing of it is changed. What decides is a normalised copy of the path; the service gets the bytes that came.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use filters::auth::graph::{Claims, Class, Identity, Presented, Proof, UNIDENTIFIED};
+use filters::fault::{Fault, Kind};
+use filters::limits::headers::{Header, graph_refusal, graph_refusal_body};
+use filters::limits::{Asked, CacheKey, Key, Verdict, Who, cache_key, normalise};
+use http::{HeaderName, HeaderValue, header};
+use md5::{Digest, Md5};
+use pingora::http::RequestHeader;
+use pingora_proxy::Session;
+
+use super::context::Context;
+use super::held::Held;
+use super::watch::Watch;
+use super::{admit, read};
+use crate::graph::{Admission, Call, Collecting, Found, Graph, Kept, Outcome, origin_form};
+use crate::house::House;
+use crate::reply::Answer;
+
+const CACHE: HeaderName = HeaderName::from_static("x-weirgate-cache");
+/// Bodies up to here are read to their end behind a refusal, so that the connection can go on.
+const DRAINED_BYTES: usize = 64 << 10;
+
+/// A request whose path nobody can read: it is refused, with the limit of unknown paths.
+pub fn unreadable(graph: &Graph, method: &http::Method) -> Box<Call> {
+    let operation = graph.operations.pathless(method.as_str());
+    Box::new(Call::new(operation, graph.window_s))
+}
+
+/// Lets a request pass, or answers it.
+///
+/// Errors: 400 for two credentials, 404 for unknown paths where they are refused, 413, 503 where nobody can count.
+pub async fn pass(
+    house: &House,
+    graph: &Graph,
+    session: &mut Session,
+    ctx: &mut Context,
+) -> Result<Option<Answer>, Fault> {
+    let head = session.req_header();
+    let path = normalise(head.uri.path())?;
+    let found = graph.operations.find(head.method.as_str(), &path);
+    let call = ctx
+        .graph
+        .insert(Box::new(Call::new(found.operation, graph.window_s)));
+    if graph.rejects_unknown && !found.is_known {
+        return Err(Fault::new(Kind::NotFound, "there is nothing at this path"));
+    }
+    let cap = graph.body_bytes(&call.operation);
+    read::fits(&head.headers, cap)?;
+    call.room_bytes = cap;
+    if !found.is_counted {
+        return Ok(None);
+    }
+    let asks = Asks::of(graph, head, call)?;
+    if asks.body {
+        call.body = Some(read::any(session, cap).await?);
+    }
+    let identity = identify(house, graph, session.req_header(), call)?;
+    call.tenant = identity.tenant.clone();
+    call.limit = graph.limits.of(call.tenant.as_deref(), &call.operation);
+    if let Some(key) = cache_key_of(session.req_header(), call, &identity)
+        && let Some(cache) = graph.cache.as_ref().filter(|_| asks.cache)
+    {
+        match cache.find(key).await {
+            Found::Hit(kept) => {
+                call.outcome = Outcome::Hit;
+                return Ok(Some(again(call, &kept)));
+            }
+            Found::Nothing(flight) => call.collecting = Some(Collecting::new(flight)),
+            Found::Alone => {}
+        }
+    }
+    let address = admit::client_ip(house, session);
+    let verdict = count(graph, call, address).await?;
+    if !verdict.is_allowed {
+        let answer = refusal(graph, call, &verdict);
+        call.collecting = None;
+        spare(session);
+        return Ok(Some(answer));
+    }
+    hold(session, ctx);
+    Ok(None)
+}
+
+/// What has to be known of a request beyond its head.
+struct Asks {
+    /// Whether it may be answered with what was kept.
+    cache: bool,
+    /// Whether its body has to be read.
+    body: bool,
+}
+
+impl Asks {
+    fn of(graph: &Graph, head: &RequestHeader, call: &Call) -> Result<Self, Fault> {
+        let presented = Presented::read(&head.headers, head.uri.query())?;
+        let is_public = matches!(presented, Presented::Single(_));
+        let cache = graph.cache.is_some() && is_public && call.operation.takes_single_key;
+        let body = cache || graph.tenants.needs_body(&presented);
+        Ok(Self { cache, body })
+    }
+}
+
+/// Whose request it is. Source: decisions 27.
+fn identify(
+    house: &House,
+    graph: &Graph,
+    head: &RequestHeader,
+    call: &Call,
+) -> Result<Identity, Fault> {
+    let presented = Presented::read(&head.headers, head.uri.query())?;
+    let claims = match presented {
+        Presented::Bearer(token) => Claims::read(token),
+        _ => None,
+    };
+    let target = origin_form(head.raw_path());
+    let is_signed = graph.tenants.needs_body(&presented);
+    let body_md5 = call.body.as_ref().filter(|_| is_signed);
+    let proof = Proof {
+        method: head.method.as_str(),
+        // A signature is over text: what is none was signed by nobody.
+        path_and_query: std::str::from_utf8(target).unwrap_or_default(),
+        body_md5: body_md5.map(|body| Md5::digest(body).into()),
+        now_ms: house.unix_ms(),
+        takes_single_key: call.operation.takes_single_key,
+        claims: claims.as_ref(),
+    };
+    Ok(graph.tenants.identify(&presented, &proof, &graph.nonces))
+}
+
+fn cache_key_of(head: &RequestHeader, call: &Call, identity: &Identity) -> Option<CacheKey> {
+    let body = call.body.as_ref()?;
+    let asked = Asked {
+        tenant: identity.tenant.as_deref(),
+        class: "single",
+        is_public: identity.class == Class::Single && call.operation.takes_single_key,
+        method: &head.method,
+        path: head.uri.path(),
+        query: head.uri.query().unwrap_or_default(),
+        headers: &head.headers,
+        body,
+    };
+    cache_key(&asked).ok()
+}
+
+async fn count(graph: &Graph, call: &mut Call, address: Option<IpAddr>) -> Result<Verdict, Fault> {
+    let address = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+    let key = Key {
+        who: Who::of(call.tenant.as_ref(), address),
+        row: call.operation.id,
+    };
+    let verdict = graph.counters.admit(&key, call.limit).await?;
+    if verdict.is_allowed {
+        call.outcome = Outcome::Admitted;
+        let ticket = verdict.ticket;
+        call.admission = Some(Admission { key, ticket });
+    } else {
+        call.outcome = Outcome::Refused;
+    }
+    Ok(verdict)
+}
+
+/// Source: limits 7.
+fn refusal(graph: &Graph, call: &Call, verdict: &Verdict) -> Answer {
+    let tenant = call.tenant.as_deref().unwrap_or(UNIDENTIFIED);
+    let limits = call.headers().into_iter();
+    Answer {
+        status: 429,
+        headers: limits.chain(graph_refusal(verdict)).collect(),
+        body: graph_refusal_body(call.limit, graph.window_s, tenant).into(),
+    }
+}
+
+/// An answer that was kept.
+fn again(call: &Call, kept: &Kept) -> Answer {
+    let mut headers: Vec<Header> = Vec::with_capacity(kept.headers.len() + 4);
+    headers.extend_from_slice(&kept.headers);
+    headers.extend(call.headers());
+    headers.push((header::AGE, kept.age_s().into()));
+    headers.push((CACHE, HeaderValue::from_static("HIT")));
+    Answer {
+        status: 200,
+        headers,
+        body: Bytes::clone(&kept.body),
+    }
+}
+
+/// Ends the connection behind an answer where reading the rest of the body would take longer than a new one.
+fn spare(session: &mut Session) {
+    let length = read::length(&session.req_header().headers);
+    let is_short = matches!(length, Ok(Some(length)) if length <= DRAINED_BYTES);
+    if !session.is_body_done() && !is_short {
+        session.set_keepalive(None);
+    }
+}
+
+/// Where the body was read, the held session gives it again; nothing else of it is held.
+fn hold(session: &mut Session, ctx: &mut Context) {
+    let body = ctx.graph.as_ref().and_then(|call| call.body.clone());
+    let headers = &session.req_header().headers;
+    // Without either there is no body, and nothing to give again.
+    let is_framed = headers.contains_key(header::CONTENT_LENGTH)
+        || headers.contains_key(header::TRANSFER_ENCODING);
+    if let Some(body) = body.filter(|body| is_framed || !body.is_empty()) {
+        let watch = Arc::new(Watch::replay(body));
+        let id = ctx.request_id_value.clone();
+        ctx.slot = Some(Held::wrap(session, watch, id, ctx.is_http1_1));
+    }
+}
