@@ -4,6 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use filters::auth::graph::{Claims, Class, Identity, Presented, Proof, UNIDENTIFIED};
@@ -26,6 +27,8 @@ use crate::reply::Answer;
 const CACHE: HeaderName = HeaderName::from_static("x-weirgate-cache");
 /// Bodies up to here are read to their end behind a refusal, so that the connection can go on.
 const DRAINED_BYTES: usize = 64 << 10;
+/// How long that may take.
+const DRAINED_WITHIN: Duration = Duration::from_secs(5);
 
 /// A request whose path nobody can read: it is refused, with the limit of unknown paths.
 pub fn unreadable(graph: &Graph, method: &http::Method) -> Box<Call> {
@@ -190,11 +193,18 @@ fn again(call: &Call, kept: &Kept) -> Answer {
     }
 }
 
-/// Ends the connection behind an answer where reading the rest of the body would take longer than a new one.
+/// Keeps the connection behind an answer that is sent before the body was read, where reading the rest takes less than a
+/// new connection would.
 fn spare(session: &mut Session) {
+    if session.is_body_done() {
+        return;
+    }
     let length = read::length(&session.req_header().headers);
-    let is_short = matches!(length, Ok(Some(length)) if length <= DRAINED_BYTES);
-    if !session.is_body_done() && !is_short {
+    if matches!(length, Ok(Some(length)) if length <= DRAINED_BYTES) {
+        let client = &mut session.downstream_session;
+        client.set_close_on_response_before_downstream_finish(false);
+        client.set_total_drain_timeout(Some(DRAINED_WITHIN));
+    } else {
         session.set_keepalive(None);
     }
 }

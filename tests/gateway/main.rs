@@ -25,6 +25,7 @@ mod connections;
 mod datafile;
 mod decide;
 mod fallback;
+mod graph;
 mod health;
 mod keys;
 mod lookup;
