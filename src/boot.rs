@@ -29,7 +29,7 @@ pub use self::running::{Running, Stop};
 use crate::admin::Admin;
 use crate::choice::{self, Choice};
 use crate::config::{Config, GraphUpstream, Kind};
-use crate::counters::{Quotas, Sweeper};
+use crate::counters::Quotas;
 use crate::flags::Flags;
 use crate::flags::events::Dispatcher;
 use crate::front::Front;
@@ -125,12 +125,8 @@ pub fn boot(
     let (stop_organs, stopped) = watch::channel(false);
     organs.spawn(accounts.follow(store, stopped.clone()));
     spawn(&organs, Some(sweeper), &stopped);
-    let graph = house.graph.as_ref();
-    let origins = upstreams.iter().map(|it| &it.origin);
-    let origins = origins.chain(graph.map(|graph| &graph.origin));
-    spawn(&organs, Some(Lookups(origins.cloned().collect())), &stopped);
-    let sweeper = graph.map(|graph| Sweeper(Arc::clone(&graph.counters)));
-    spawn(&organs, sweeper, &stopped);
+    spawn(&organs, Some(lookups(&upstreams, &house)), &stopped);
+    spawn(&organs, house.graph.as_ref().map(Graph::sweeper), &stopped);
     spawn(&organs, model, &stopped);
     spawn(&organs, watch, &stopped);
     spawn(&organs, poll.flatten(), &stopped);
@@ -165,6 +161,13 @@ async fn open(
     let first_run = store::first_run(&opened, has_sandbox, now_ms).await?;
     let accounts = Accounts::load(&opened.store).await?;
     Ok((opened.store, first_run, accounts))
+}
+
+/// All names that have to be looked up.
+fn lookups(upstreams: &[Arc<Upstream>], house: &House) -> Lookups {
+    let graph = house.graph.as_ref().map(|graph| &graph.origin);
+    let origins = upstreams.iter().map(|upstream| &upstream.origin);
+    Lookups(origins.chain(graph).cloned().collect())
 }
 
 /// The graph service's organ.

@@ -17,7 +17,7 @@ use http::Uri;
 pub use self::cache::{Cache, Collecting, Found, Kept};
 pub use self::call::{Admission, Call, Outcome};
 use crate::config;
-use crate::counters::Counters;
+use crate::counters::{Counters, Sweeper};
 use crate::origin::{Origin, Patience};
 
 /// See the module.
@@ -73,6 +73,11 @@ impl Graph {
             body_bytes: body_bytes.graph,
             data_bytes: body_bytes.graph_data,
         })
+    }
+
+    /// Who drops windows that have ended.
+    pub fn sweeper(&self) -> Sweeper {
+        Sweeper(Arc::clone(&self.counters))
     }
 
     /// The most bytes of a body of this operation.
