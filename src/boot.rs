@@ -105,7 +105,6 @@ pub fn boot(
     let (watch, poll) = flags.as_ref().map(Flags::followers).unzip();
     let (redis, heart) = redis(&config, &metrics)?.unzip();
     let quotas = quotas(&config, &metrics)?;
-    let sweeper = quotas.sweeper();
     let graph = graph(&config)?;
     let house = Arc::new(House {
         settings: Settings::new(&config),
@@ -124,9 +123,7 @@ pub fn boot(
     });
     let (stop_organs, stopped) = watch::channel(false);
     organs.spawn(accounts.follow(store, stopped.clone()));
-    spawn(&organs, Some(sweeper), &stopped);
-    spawn(&organs, Some(lookups(&upstreams, &house)), &stopped);
-    spawn(&organs, house.graph.as_ref().map(Graph::sweeper), &stopped);
+    keep(&organs, &upstreams, &house, &stopped);
     spawn(&organs, model, &stopped);
     spawn(&organs, watch, &stopped);
     spawn(&organs, poll.flatten(), &stopped);
@@ -163,11 +160,19 @@ async fn open(
     Ok((opened.store, first_run, accounts))
 }
 
-/// All names that have to be looked up.
-fn lookups(upstreams: &[Arc<Upstream>], house: &House) -> Lookups {
-    let graph = house.graph.as_ref().map(|graph| &graph.origin);
+/// Looks names up and drops windows that have ended, now and then, until `stop`.
+fn keep(
+    organs: &Runtime,
+    upstreams: &[Arc<Upstream>],
+    house: &House,
+    stop: &watch::Receiver<bool>,
+) {
+    let graph = house.graph.as_ref();
     let origins = upstreams.iter().map(|upstream| &upstream.origin);
-    Lookups(origins.chain(graph).cloned().collect())
+    let origins = origins.chain(graph.map(|graph| &graph.origin));
+    spawn(organs, Some(Lookups(origins.cloned().collect())), stop);
+    spawn(organs, Some(house.quotas.sweeper()), stop);
+    spawn(organs, graph.map(Graph::sweeper), stop);
 }
 
 /// The graph service's organ.

@@ -37,8 +37,6 @@ pub struct Metrics {
     pub connections: IntGauge,
     /// Client connections closed at once because there were too many.
     pub connections_refused: IntCounter,
-    /// What limits decided, by operation and outcome.
-    pub limiter_decisions: IntCounterVec,
     /// Requests to the graph service, by outcome.
     pub graph_upstream: IntCounterVec,
     /// Datafiles read, by outcome.
@@ -75,11 +73,10 @@ impl Metrics {
             streams_open: add(&r, IntGauge::new("weirgate_streams_open", "Event streams being served.")?)?,
             connections: add(&r, IntGauge::new("weirgate_connections_open", "Client connections open.")?)?,
             connections_refused: add(&r, IntCounter::new("weirgate_connections_refused_total", "Client connections closed at once because listen.max_connections were open.")?)?,
-            limiter_decisions: counters(&r, "weirgate_limiter_decisions_total", "What limits decided, by operation: admitted, refused, hit (answered from the cache, not counted), refunded (a hit in the service's own cache), uncounted.", &["operation", "outcome"])?,
             graph_upstream: counters(&r, "weirgate_graph_upstream_total", "Requests sent to the graph service: answered, upstream_cpu_exhausted (its 503), connect_failed, timeout, broken.", &["outcome"])?,
             datafiles: counters(&r, "weirgate_datafiles_total", "Datafiles read: loaded or refused.", &["outcome"])?,
             events: counters(&r, "weirgate_decision_events_total", "Events of decisions: queued, full, off (dropped), sent, repeated (tries that failed), spooled (batches).", &["outcome"])?,
-            limiter_decisions: counters(&r, "weirgate_limiter_decisions_total", "Requests that met a limit: admitted, refused, unavailable (nobody could say), by operation or group of model endpoints.", &["operation", "decision"])?,
+            limiter_decisions: counters(&r, "weirgate_limiter_decisions_total", "Requests that met a limit, by operation or group of model endpoints: admitted, refused, unavailable (nobody could say); of the graph service also hit (answered from the cache, not counted), refunded (a hit in its own cache), uncounted.", &["operation", "decision"])?,
             limiter_degraded: add(&r, IntGauge::new("weirgate_limiter_degraded", "1 while shared.redis is set and does not answer, so that limits follow shared.on_outage.")?)?,
             log_dropped: add(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,
             registry: r,

@@ -219,6 +219,6 @@ fn hold(session: &mut Session, ctx: &mut Context) {
     if let Some(body) = body.filter(|body| is_framed || !body.is_empty()) {
         let watch = Arc::new(Watch::replay(body));
         let id = ctx.request_id_value.clone();
-        ctx.slot = Some(Held::wrap(session, watch, id, ctx.is_http1_1));
+        ctx.slot = Some(Held::wrap(session, watch, (id, None), ctx.is_http1_1));
     }
 }
