@@ -282,6 +282,22 @@ impl Fault {
         .into_bytes()
     }
 
+    /// The body of the decision endpoints' agent of old, which says of an unauthorized call why, and of a wrong media
+    /// type nothing.
+    ///
+    /// Source: facts E, decisions 19.
+    pub fn agent_body(&self) -> Vec<u8> {
+        match self.kind {
+            Kind::MediaType => Vec::new(),
+            Kind::Unauthenticated if !self.detail.is_empty() => {
+                serde_json::json!({ "error": self.message, "reason": self.detail })
+                    .to_string()
+                    .into_bytes()
+            }
+            _ => self.plain_body(),
+        }
+    }
+
     /// The body of the alternative style.
     ///
     /// Shape: `{"type":"error","error":{"type","message"}}`. Source: model-gateway 7, facts 9.4.

@@ -30,8 +30,7 @@ use crate::admin::Admin;
 use crate::choice::{self, Choice};
 use crate::config::{Config, GraphUpstream, Kind};
 use crate::counters::Quotas;
-use crate::flags::Flags;
-use crate::flags::events::Dispatcher;
+use crate::flags::{Flags, Tellers};
 use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::graph::Graph;
@@ -101,11 +100,11 @@ pub fn boot(
     let opened = organs.block_on(open(&config, model.is_some()));
     let (store, first_run, accounts) = opened.map_err(|error| store_failed(&error))?;
     let upstreams = upstreams(&config, &store)?;
-    let (flags, dispatcher) = flags(&config, &organs, &metrics)?.unzip();
-    let (watch, poll) = flags.as_ref().map(Flags::followers).unzip();
     let (redis, heart) = redis(&config, &metrics)?.unzip();
     let quotas = quotas(&config, &metrics)?;
     let graph = graph(&config)?;
+    let (flags, tellers) = flags(&config, &organs, &metrics, redis.as_ref())?.unzip();
+    let followers = flags.as_ref().map(Flags::followers).unwrap_or_default();
     let house = Arc::new(House {
         settings: Settings::new(&config),
         metrics,
@@ -125,9 +124,11 @@ pub fn boot(
     organs.spawn(accounts.follow(store, stopped.clone()));
     keep(&organs, &upstreams, &house, &stopped);
     spawn(&organs, model, &stopped);
-    spawn(&organs, watch, &stopped);
-    spawn(&organs, poll.flatten(), &stopped);
-    let dispatching = dispatcher.flatten().map(|it| organs.spawn(it.run(stopped)));
+    for follower in followers {
+        let stop = stopped.clone();
+        organs.spawn(async move { follower.start(stop).await });
+    }
+    let dispatching = tellers.map(|it| organs.spawn(it.run(stopped)));
     let (stop, asked) = watch::channel(Stop::No);
     let server = start(&config, &house, public, admin, asked)?;
     let running = Running {
@@ -193,9 +194,10 @@ fn flags(
     config: &Config,
     organs: &Runtime,
     metrics: &Arc<Metrics>,
-) -> Result<Option<(Flags, Option<Dispatcher>)>, BootError> {
+    redis: Option<&Redis>,
+) -> Result<Option<(Flags, Tellers)>, BootError> {
     let state_dir = &config.store.state_dir;
-    let build = |decisions| Flags::build(decisions, state_dir, organs.handle(), metrics);
+    let build = |decisions| Flags::build(decisions, state_dir, organs.handle(), metrics, redis);
     let built = config.decisions.as_ref().map(build).transpose();
     built.map_err(|error| failed("decisions", error))
 }

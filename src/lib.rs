@@ -16,6 +16,7 @@
 //! | [`graph`] | the graph service: operations, tenants, answers kept |
 //! | [`redis`] | what processes share |
 //! | [`store`], [`refresh`] | accounts at rest, and their snapshot |
+//! | [`jwks`] | keys of foreign tokens |
 //! | [`config`], [`cli`] | what is configured, and what is commanded |
 //! | [`metrics`], [`log`], [`admin`] | what operators see |
 //! | [`sandbox`] | the built-in provider |
@@ -34,6 +35,7 @@ pub mod front;
 pub mod gateway;
 pub mod graph;
 pub mod house;
+pub mod jwks;
 pub mod ledger;
 pub mod log;
 pub mod metrics;

@@ -39,6 +39,8 @@ pub struct Metrics {
     pub connections_refused: IntCounter,
     /// Requests to the graph service, by outcome.
     pub graph_upstream: IntCounterVec,
+    /// Predictions for bandits by outcome.
+    pub predictions: IntCounterVec,
     /// Datafiles read, by outcome.
     pub datafiles: IntCounterVec,
     /// Events of decisions, by what became of them.
@@ -74,6 +76,7 @@ impl Metrics {
             connections: add(&r, IntGauge::new("weirgate_connections_open", "Client connections open.")?)?,
             connections_refused: add(&r, IntCounter::new("weirgate_connections_refused_total", "Client connections closed at once because listen.max_connections were open.")?)?,
             graph_upstream: counters(&r, "weirgate_graph_upstream_total", "Requests sent to the graph service: answered, upstream_cpu_exhausted (its 503), connect_failed, timeout, broken.", &["outcome"])?,
+            predictions: counters(&r, "weirgate_predictions_total", "Predictions asked for bandits: predicted or failed.", &["outcome"])?,
             datafiles: counters(&r, "weirgate_datafiles_total", "Datafiles read: loaded or refused.", &["outcome"])?,
             events: counters(&r, "weirgate_decision_events_total", "Events of decisions: queued, full, off (dropped), sent, repeated (tries that failed), spooled (batches).", &["outcome"])?,
             limiter_decisions: counters(&r, "weirgate_limiter_decisions_total", "Requests that met a limit, by operation or group of model endpoints: admitted, refused, unavailable (nobody could say); of the graph service also hit (answered from the cache, not counted), refunded (a hit in its own cache), uncounted.", &["operation", "decision"])?,
@@ -109,6 +112,11 @@ impl Metrics {
     /// Counts a datafile that was read.
     pub fn datafile(&self, outcome: &str) {
         self.datafiles.with_label_values(&[outcome]).inc();
+    }
+
+    /// Counts predictions for bandits.
+    pub fn prediction(&self, outcome: &str) {
+        self.predictions.with_label_values(&[outcome]).inc();
     }
 
     /// Counts events.

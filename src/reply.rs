@@ -3,6 +3,8 @@
 //! Endpoints answer with an [`Answer`] as a value; faults become one here. Every response carries the request's
 //! id twice, because clients of both conventions look for it under their own name.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use filters::fault::Fault;
 use filters::limits::headers::Quota;
@@ -11,6 +13,8 @@ use pingora::Result;
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::HttpTask;
 use pingora_proxy::Session;
+
+use crate::flags::notices::Listener;
 
 /// A response of our own.
 #[derive(Clone, Debug)]
@@ -30,16 +34,6 @@ impl Answer {
             status: 200,
             headers: Vec::new(),
             body: body.into(),
-        }
-    }
-}
-
-impl Answer {
-    /// A fault in the style of the decision endpoints.
-    pub fn plain(fault: &Fault) -> Self {
-        Self {
-            body: fault.plain_body().into(),
-            ..Self::from(fault)
         }
     }
 }
@@ -81,6 +75,8 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const OTHER_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+/// How often a stream of ours looks whether the process is about to stop.
+const LOOK_UP: Duration = Duration::from_millis(250);
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Writes `answer` whole.
@@ -103,6 +99,35 @@ pub async fn send(session: &mut Session, answer: &Answer, request_id: &HeaderVal
             .await?;
     }
     Ok(())
+}
+
+/// Writes a stream of notices until the client leaves, `is_open` says no, or there are no more.
+pub async fn stream(
+    session: &mut Session,
+    request_id: &HeaderValue,
+    mut listener: Listener,
+    is_open: impl Fn() -> bool,
+) -> Result<()> {
+    let is_chunked = session.req_header().version == http::Version::HTTP_11;
+    let head = stream_head(request_id, None, is_chunked);
+    let is_head = session.req_header().method == http::Method::HEAD;
+    session
+        .write_response_header(Box::new(head), is_head)
+        .await?;
+    if is_head {
+        return Ok(());
+    }
+    while is_open() {
+        let part = tokio::select! {
+            part = listener.next() => part,
+            // Says nothing but that the client has left.
+            left = session.downstream_session.read_body_or_idle(true) => return left.map(|_| ()),
+            () = tokio::time::sleep(LOOK_UP) => continue,
+        };
+        let Some(part) = part else { break };
+        session.write_response_body(Some(part), false).await?;
+    }
+    session.write_response_body(None, true).await
 }
 
 /// The head of an event stream.

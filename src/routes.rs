@@ -28,6 +28,8 @@ pub enum Answers {
     Webhook,
     /// The graph service: every path that is not ours.
     Graph,
+    /// `GET /v1/notifications/event-stream`.
+    Notices,
 }
 
 impl Answers {
@@ -48,7 +50,7 @@ impl Answers {
     pub fn is_of_flags(self) -> bool {
         matches!(
             self,
-            Self::Flags(_) | Self::Batch | Self::Token | Self::Webhook
+            Self::Flags(_) | Self::Batch | Self::Token | Self::Webhook | Self::Notices
         )
     }
 }
@@ -80,7 +82,7 @@ pub struct Row {
 }
 
 /// All endpoints. Those of flags check credentials of their own.
-pub static ROWS: [Row; 16] = [
+pub static ROWS: [Row; 18] = [
     Row {
         name: "health",
         method: Method::GET,
@@ -157,6 +159,20 @@ pub static ROWS: [Row; 16] = [
         path: "/v1/save",
         access: Access::Open,
         answers: Answers::Flags(Endpoint::Save),
+    },
+    Row {
+        name: "send_odp_event",
+        method: Method::POST,
+        path: "/v1/send-odp-event",
+        access: Access::Open,
+        answers: Answers::Flags(Endpoint::SegmentEvent),
+    },
+    Row {
+        name: "event_stream",
+        method: Method::GET,
+        path: "/v1/notifications/event-stream",
+        access: Access::Open,
+        answers: Answers::Notices,
     },
     Row {
         name: "batch",

@@ -3,11 +3,12 @@
 //! [`admit()`] answers from a snapshot in memory: one checksum, one HMAC-SHA256, one map look-up. It never learns
 //! the text of a key that was issued (only its keyed hash), reads no clock and keeps no state. Making keys,
 //! storing accounts and refreshing the snapshot are not its business. The decision endpoints have credentials of their
-//! own, [`sdk`] keys and [`token`]s; [`graph`] tells the tenants of the graph service.
+//! own, [`sdk`] keys and [`token`]s; [`jwks`] are the keys of foreign tokens; [`graph`] tells the tenants of the graph service.
 
 mod admit;
 mod caller;
 pub mod graph;
+pub mod jwks;
 mod key;
 pub mod rules;
 pub mod sdk;

@@ -2,8 +2,10 @@
 
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName};
+use serde::Deserialize;
 
-use super::token::Tokens;
+use super::jwks::{KeySet, key_id};
+use super::token::{BadToken, Tokens};
 use crate::fault::{Fault, Kind};
 
 /// The longest SDK key.
@@ -15,37 +17,67 @@ pub struct SdkRules {
     pub headers: Vec<HeaderName>,
     /// Our tokens, where clients are configured.
     pub tokens: Option<Tokens>,
+    /// Tokens of somebody else count, whose keys are published.
+    pub trusts_foreign: bool,
     /// The agent of old: with clients both are needed, and every failure is 401.
     pub is_agent: bool,
 }
 
 /// The SDK key whose project is asked, with its access token behind a colon where it came with one.
 ///
-/// Errors: 400 for keys that differ or are malformed, 401 for no credentials or a bad token, 403 for a key that the
-/// token does not name.
-pub fn sdk_key(headers: &HeaderMap, rules: &SdkRules, now_s: u64) -> Result<Box<str>, Fault> {
+/// `foreign` holds the keys of foreign tokens, as far as they are known. Errors: 400 for keys that differ or are
+/// malformed, 401 for no credentials or a bad token, 403 for a key that the token does not name.
+pub fn sdk_key(
+    headers: &HeaderMap,
+    rules: &SdkRules,
+    foreign: Option<&KeySet>,
+    now_s: u64,
+) -> Result<Box<str>, Fault> {
     let key = presented(headers, rules)?;
     let token = bearer(headers);
-    let Some(tokens) = &rules.tokens else {
+    if rules.tokens.is_none() && !rules.trusts_foreign {
         return match (key, token) {
             (Some(key), _) => Ok(key.into()),
             (None, Some(_)) if !rules.is_agent => Err(unauthenticated("no tokens are issued here")),
             (None, _) => Err(missing(rules)),
         };
-    };
+    }
     match (key, token) {
         (Some(key), None) if !rules.is_agent => Ok(key.into()),
         (None, None) | (None, Some(_)) if rules.is_agent => Err(missing(rules)),
         (None, None) => Err(missing(rules)),
-        (Some(_), None) => Err(unauthenticated("empty token")),
+        (Some(_), None) => Err(unauthorized(rules, BadToken::Empty)),
         (key, Some(token)) => {
-            let granted = tokens.verify(token, now_s);
-            let granted = granted.map_err(|error| unauthenticated(error.message()))?;
+            let granted = granted(token, rules, foreign, now_s);
+            let granted = granted.map_err(|error| unauthorized(rules, error))?;
             match key {
                 Some(key) if granted.iter().any(|one| one == key) => Ok(key.into()),
                 Some(_) => Err(refused(rules)),
                 None => only(granted, rules),
             }
+        }
+    }
+}
+
+/// The SDK keys of a token: foreign ones name the key that signed them, ours do not.
+fn granted(
+    token: &str,
+    rules: &SdkRules,
+    foreign: Option<&KeySet>,
+    now_s: u64,
+) -> Result<Vec<String>, BadToken> {
+    #[derive(Deserialize)]
+    struct Claims {
+        sdk_keys: Option<Vec<String>>,
+    }
+    let names_key = rules.trusts_foreign && key_id(token).is_ok();
+    match &rules.tokens {
+        Some(ours) if !names_key => ours.verify(token, now_s),
+        _ => {
+            key_id(token)?;
+            let set = foreign.ok_or(BadToken::UnknownKey)?;
+            let claims: Claims = set.verify(token, now_s)?;
+            claims.sdk_keys.ok_or(BadToken::NoKeys)
         }
     }
 }
@@ -94,7 +126,8 @@ fn presented<'h>(headers: &'h HeaderMap, rules: &SdkRules) -> Result<Option<&'h 
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+/// The token that came, if one did.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     const SCHEME: &str = "bearer ";
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
     let scheme = value.get(..SCHEME.len())?;
@@ -132,6 +165,16 @@ fn refused(rules: &SdkRules) -> Fault {
     Fault::new(Kind::Forbidden, message)
 }
 
+/// The agent of old has one word for a token that does not count, and tells the reason beside it.
+fn unauthorized(rules: &SdkRules, error: BadToken) -> Fault {
+    match error {
+        BadToken::Empty | BadToken::Signature if rules.is_agent => {
+            unauthenticated("unauthorized").with_detail(error.message())
+        }
+        _ => unauthenticated(error.message()),
+    }
+}
+
 fn malformed() -> Fault {
     Fault::new(Kind::Invalid, "sdkKey failed validation")
 }
@@ -151,6 +194,7 @@ mod tests {
                 .map(HeaderName::from_static)
                 .into(),
             tokens: has_tokens.then(|| Tokens::new(&[b"key".to_vec()], 60).unwrap()),
+            trusts_foreign: false,
             is_agent,
         }
     }
@@ -160,7 +204,7 @@ mod tests {
         for (name, value) in given {
             headers.append(*name, value.parse().unwrap());
         }
-        sdk_key(&headers, rules, 0)
+        sdk_key(&headers, rules, None, 0)
             .map(|key| key.into())
             .map_err(|fault| fault.status())
     }

@@ -2,8 +2,10 @@
 //!
 //! Source: decisions 22, facts E. The algorithm is bound to the key: a token that names another is refused.
 
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, decode, encode};
 use serde::{Deserialize, Serialize};
+
+use super::jwks::{in_time, unjudged};
 
 /// Keys of tokens. It has no `Debug`: they are secrets.
 pub struct Tokens {
@@ -25,6 +27,10 @@ pub enum BadToken {
     TooEarly,
     /// It names no SDK keys.
     NoKeys,
+    /// It does not say which key signed it.
+    NoKeyId,
+    /// The key that it names is not among those that are published.
+    UnknownKey,
 }
 
 impl BadToken {
@@ -36,6 +42,8 @@ impl BadToken {
             Self::Expired => "token expired",
             Self::TooEarly => "token is not valid yet",
             Self::NoKeys => "invalid claims: sdk_keys not found, or have the wrong type",
+            Self::NoKeyId => "the token names no key: kid is required",
+            Self::UnknownKey => "the token's key is not known here",
         }
     }
 }
@@ -85,22 +93,11 @@ impl Tokens {
         if token.is_empty() {
             return Err(BadToken::Empty);
         }
-        let mut rules = Validation::new(Algorithm::HS256);
-        // Times are checked below, against the time passed in.
-        rules.validate_exp = false;
-        rules.validate_nbf = false;
-        rules.validate_aud = false;
-        rules.required_spec_claims.clear();
+        let rules = unjudged(Algorithm::HS256);
         let mut keys = self.verify.iter();
         let found = keys.find_map(|key| decode::<Claims>(token, key, &rules).ok());
         let claims = found.ok_or(BadToken::Signature)?.claims;
-        let now = now_s as f64;
-        if claims.exp.is_none_or(|exp| exp <= now) {
-            return Err(BadToken::Expired);
-        }
-        if claims.nbf.is_some_and(|nbf| nbf > now) {
-            return Err(BadToken::TooEarly);
-        }
+        in_time(claims.exp, claims.nbf, now_s)?;
         claims.sdk_keys.ok_or(BadToken::NoKeys)
     }
 }

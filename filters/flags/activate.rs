@@ -1,6 +1,6 @@
 //! The older calls: what a user gets in an experiment, or of a feature, by key. Source: decision-agent 2.3.
 
-use super::decide::{self, Impression, Outcome, Source};
+use super::decide::{self, Impression, Outcome, Source, Want};
 use super::inputs::Inputs;
 use super::project::Project;
 use super::reason::Reasons;
@@ -28,7 +28,7 @@ pub struct Activated<'p> {
     /// What the profile has to remember: experiment id, variation id.
     pub remembers: Option<(&'p str, &'p str)>,
     /// Which experiment needs a prediction first.
-    pub wants: Option<&'p str>,
+    pub wants: Option<Want<'p>>,
 }
 
 /// What the user gets in an experiment.
@@ -48,7 +48,7 @@ pub fn experiment<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> A
     };
     match rule::experiment(project, rule, inputs, &mut reasons) {
         Ruling::Pass => {}
-        Ruling::Wanting => item.wants = Some(&rule.id),
+        Ruling::Wanting => item.wants = Want::of(rule),
         Ruling::Failed => item.error = reasons.into_texts().join(" "),
         Ruling::Hit {
             variation,

@@ -17,7 +17,7 @@ pub fn write_decided(
 ) {
     let mut result = Object::open(out);
     let text = |key: &str, value: &str, result: &mut Object<'_>| {
-        result.value(key, |out| encode::write_text(value, compat, out));
+        result.value(key, |out| encode::write_text(value, out));
     };
     text("variationKey", decided.variation_key, &mut result);
     result.truth("enabled", decided.is_enabled);
@@ -25,12 +25,10 @@ pub fn write_decided(
     text("flagKey", &decided.flag_key, &mut result);
     result.object("userContext", |context| {
         text("userId", user_id, context);
-        context.value("attributes", |out| {
-            encode::write_object(attributes, compat, out)
-        });
+        context.value("attributes", |out| encode::write_object(attributes, out));
     });
     result.array("reasons", &decided.reasons, |reason, out| {
-        encode::write_text(reason, compat, out);
+        encode::write_text(reason, out);
     });
     write_variables(&decided.variables, compat, &mut result);
     if compat == Compat::Agent {
@@ -49,7 +47,7 @@ pub fn write_activated(item: &Activated<'_>, user_id: &str, compat: Compat, out:
         ("variationKey", item.variation_key),
         ("type", item.kind),
     ] {
-        result.value(key, |out| encode::write_text(value, compat, out));
+        result.value(key, |out| encode::write_text(value, out));
     }
     write_variables(&item.variables, compat, &mut result);
     result.truth("enabled", item.is_enabled);
@@ -65,20 +63,23 @@ fn write_variables(variables: &[(&str, &str)], compat: Compat, result: &mut Obje
     if variables.is_empty() && compat == Compat::Agent {
         return;
     }
+    result.value("variables", |out| write_map(variables, out));
+}
+
+/// Variables as an object, sorted by key.
+pub(super) fn write_map(variables: &[(&str, &str)], out: &mut Vec<u8>) {
     let mut sorted: Vec<&(&str, &str)> = variables.iter().collect();
     sorted.sort_unstable_by_key(|(key, _)| *key);
-    result.value("variables", |out| {
-        out.push(b'{');
-        for (at, (key, json)) in sorted.into_iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            encode::write_text(key, compat, out);
-            out.push(b':');
-            out.extend_from_slice(json.as_bytes());
+    out.push(b'{');
+    for (at, (key, json)) in sorted.into_iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
         }
-        out.push(b'}');
-    });
+        encode::write_text(key, out);
+        out.push(b':');
+        out.extend_from_slice(json.as_bytes());
+    }
+    out.push(b'}');
 }
 
 /// A profile as lookup answers it.

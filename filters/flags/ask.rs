@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::Compat;
 use super::inputs::{Forced, Profile};
 use super::options::{Options, UnknownOption};
+use super::segment::Event;
 use crate::fault::{Fault, Kind};
 
 /// A body that is a JSON object, or nothing at all.
@@ -27,6 +28,17 @@ pub struct Decide {
     pub forced: Vec<Forced>,
     /// Segments have to be fetched first.
     pub fetch_segments: bool,
+    /// How, beside that.
+    pub segment_options: SegmentOptions,
+}
+
+/// What a caller says of segments that were fetched before.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SegmentOptions {
+    /// They are neither read nor kept.
+    pub ignore_cache: bool,
+    /// They are forgotten first.
+    pub reset_cache: bool,
 }
 
 /// A user and what is known of them.
@@ -96,10 +108,16 @@ impl Body {
                 Fault::new(Kind::Invalid, message).with_param("decideOptions")
             },
         )?;
+        let mut segment_options = SegmentOptions::default();
         for option in self.texts("fetchSegmentsOptions")? {
-            if !matches!(&*option, "IGNORE_CACHE" | "RESET_CACHE") {
-                let message = format!("invalid option: {option}");
-                return Err(Fault::new(Kind::Invalid, message).with_param("fetchSegmentsOptions"));
+            match &*option {
+                "IGNORE_CACHE" => segment_options.ignore_cache = true,
+                "RESET_CACHE" => segment_options.reset_cache = true,
+                _ => {
+                    let message = format!("invalid option: {option}");
+                    let fault = Fault::new(Kind::Invalid, message);
+                    return Err(fault.with_param("fetchSegmentsOptions"));
+                }
             }
         }
         Ok(Decide {
@@ -107,6 +125,7 @@ impl Body {
             options,
             forced: self.forced()?,
             fetch_segments: self.truth("fetchSegments")?,
+            segment_options,
         })
     }
 
@@ -127,6 +146,16 @@ impl Body {
             }
         }
         Ok(asked)
+    }
+
+    /// An event that segments are made of. Errors: 400 and 500 as [`Event`] says.
+    pub fn segment_event(&self) -> Result<Event, Fault> {
+        Event::new(
+            self.text("type")?,
+            self.text("action")?,
+            self.object("identifiers")?,
+            self.object("data")?,
+        )
     }
 
     /// The tags of an event. Errors: 400 for what is no object.

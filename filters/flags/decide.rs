@@ -22,7 +22,7 @@ pub enum Source {
 
 impl Source {
     /// The word of events.
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Self::FeatureTest => "feature-test",
             Self::Rollout => "rollout",
@@ -39,8 +39,12 @@ pub struct Decided<'p> {
     pub flag_key: Box<str>,
     /// The rule that decided; empty: none.
     pub rule_key: &'p str,
+    /// Its id.
+    pub experiment_id: &'p str,
     /// The variation; empty: none.
     pub variation_key: &'p str,
+    /// Its id.
+    pub variation_id: &'p str,
     /// Whether the flag is on.
     pub is_enabled: bool,
     /// Variables: key, value as JSON.
@@ -68,6 +72,15 @@ pub struct Want<'p> {
     pub experiment_id: &'p str,
     /// What the predictor may know: keys and ids of attributes.
     pub attributes: &'p [(Box<str>, Box<str>)],
+}
+
+impl<'p> Want<'p> {
+    pub(super) fn of(rule: &'p Rule) -> Option<Self> {
+        Some(Self {
+            experiment_id: &rule.id,
+            attributes: &rule.cmab.as_ref()?.attributes,
+        })
+    }
 }
 
 /// An impression to be told.
@@ -100,8 +113,8 @@ pub(super) struct Outcome<'p> {
 
 impl<'p> Outcome<'p> {
     /// The experiment that needs a prediction first.
-    pub(super) fn wants(&self) -> Option<&'p str> {
-        self.wants.map(|rule| &*rule.id)
+    pub(super) fn wants(&self) -> Option<Want<'p>> {
+        self.wants.and_then(Want::of)
     }
 
     fn of(rule: Option<&'p Rule>, variation: &'p Variation, source: Source) -> Self {
@@ -123,15 +136,9 @@ pub fn decide<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Decid
     };
     let outcome = outcome(project, flag, inputs, &mut reasons);
     if outcome.has_failed || outcome.wants.is_some() {
-        let want = outcome
-            .wants
-            .and_then(|rule| Some((rule, rule.cmab.as_ref()?)));
         return Decided {
             is_known: true,
-            wants: want.map(|(rule, cmab)| Want {
-                experiment_id: &rule.id,
-                attributes: &cmab.attributes,
-            }),
+            wants: outcome.wants(),
             ..unknown(key, reasons)
         };
     }
@@ -146,7 +153,9 @@ pub fn decide<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Decid
     Decided {
         flag_key: key.into(),
         rule_key,
+        experiment_id: outcome.rule.map_or("", |rule| &rule.id),
         variation_key: variation.map_or("", |variation| &variation.key),
+        variation_id: variation.map_or("", |variation| &variation.id),
         is_enabled,
         variables,
         reasons: reasons.into_texts(),
@@ -167,7 +176,9 @@ fn unknown<'p>(key: &str, reasons: Reasons) -> Decided<'p> {
     Decided {
         flag_key: key.into(),
         rule_key: "",
+        experiment_id: "",
         variation_key: "",
+        variation_id: "",
         is_enabled: false,
         variables: Vec::new(),
         reasons: reasons.into_texts(),

@@ -1,23 +1,22 @@
 //! JSON as the older agents write it: keys sorted, numbers as 64-bit floats in their shortest form.
 //!
-//! Source: facts D. In agent mode `<`, `>`, `&` and the two line separators of Unicode are escaped too.
+//! Source: facts D.
 
 use serde_json::{Map, Value};
 
-use super::Compat;
 use crate::json::write_escaped;
 
 /// A value as JSON.
-pub fn value(value: &Value, compat: Compat) -> String {
+pub fn value(value: &Value) -> String {
     let mut out = Vec::new();
-    write(value, compat, &mut out);
+    write(value, &mut out);
     String::from_utf8(out).unwrap_or_default()
 }
 
 /// A string as JSON.
-pub fn text(text: &str, compat: Compat) -> String {
+pub fn text(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len() + 2);
-    write_text(text, compat, &mut out);
+    write_text(text, &mut out);
     String::from_utf8(out).unwrap_or_default()
 }
 
@@ -31,7 +30,7 @@ pub fn number(number: f64) -> String {
 }
 
 /// Appends an object.
-pub fn write_object(object: &Map<String, Value>, compat: Compat, out: &mut Vec<u8>) {
+pub fn write_object(object: &Map<String, Value>, out: &mut Vec<u8>) {
     let mut members: Vec<(&String, &Value)> = object.iter().collect();
     members.sort_unstable_by_key(|(key, _)| *key);
     out.push(b'{');
@@ -39,14 +38,14 @@ pub fn write_object(object: &Map<String, Value>, compat: Compat, out: &mut Vec<u
         if at > 0 {
             out.push(b',');
         }
-        write_text(key, compat, out);
+        write_text(key, out);
         out.push(b':');
-        write(member, compat, out);
+        write(member, out);
     }
     out.push(b'}');
 }
 
-fn write(value: &Value, compat: Compat, out: &mut Vec<u8>) {
+fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(truth) => out.extend_from_slice(truth.to_string().as_bytes()),
@@ -54,39 +53,50 @@ fn write(value: &Value, compat: Compat, out: &mut Vec<u8>) {
             let found = found.as_f64().unwrap_or_default();
             out.extend_from_slice(number(found).as_bytes());
         }
-        Value::String(found) => write_text(found, compat, out),
+        Value::String(found) => write_text(found, out),
         Value::Array(items) => {
             out.push(b'[');
             for (at, item) in items.iter().enumerate() {
                 if at > 0 {
                     out.push(b',');
                 }
-                write(item, compat, out);
+                write(item, out);
             }
             out.push(b']');
         }
-        Value::Object(members) => write_object(members, compat, out),
+        Value::Object(members) => write_object(members, out),
     }
 }
 
 /// Appends a string.
-pub fn write_text(text: &str, compat: Compat, out: &mut Vec<u8>) {
+pub fn write_text(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
-    let is_special = |c: char| matches!(c, '<' | '>' | '&' | '\u{2028}' | '\u{2029}');
-    let mut rest = text;
-    while compat == Compat::Agent
-        && let Some(at) = rest.find(is_special)
-    {
-        let (clean, tail) = rest.split_at(at);
-        write_escaped(clean, out);
-        let mut tail = tail.chars();
-        if let Some(special) = tail.next() {
-            out.extend_from_slice(format!("\\u{:04x}", u32::from(special)).as_bytes());
+    write_escaped(text, out);
+    out.push(b'"');
+}
+
+/// A JSON text as the agent of old sends it: what could be read as markup is escaped, and a line end follows.
+///
+/// In JSON these characters stand in strings alone, so that they can be told apart without parsing.
+pub fn as_agent(json: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len() + 1);
+    let mut rest = json;
+    while let Some((&first, tail)) = rest.split_first() {
+        rest = tail;
+        match (first, tail) {
+            (b'<' | b'>' | b'&', _) => {
+                out.extend_from_slice(format!("\\u{first:04x}").as_bytes());
+            }
+            (0xe2, [0x80, last @ (0xa8 | 0xa9), after @ ..]) => {
+                let low = if *last == 0xa8 { '8' } else { '9' };
+                out.extend_from_slice(format!("\\u202{low}").as_bytes());
+                rest = after;
+            }
+            _ => out.push(first),
         }
-        rest = tail.as_str();
     }
-    write_escaped(rest, out);
-    out.push(b'"');
+    out.push(b'\n');
+    out
 }
 
 #[cfg(test)]
@@ -111,11 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn agents_escape_what_could_be_read_as_markup() {
-        assert_eq!(text("a<b", Compat::Document), "\"a<b\"");
+    fn agents_escape_what_could_be_read_as_markup_and_end_the_line() {
+        let json = text("a<\u{2028}b\"é&>\u{2027}");
         assert_eq!(
-            text("a<\u{2028}b\"", Compat::Agent),
-            "\"a\\u003c\\u2028b\\\"\""
+            String::from_utf8_lossy(&as_agent(json.as_bytes())),
+            "\"a\\u003c\\u2028b\\\"é\\u0026\\u003e\u{2027}\"\n"
         );
     }
 }

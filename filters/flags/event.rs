@@ -135,9 +135,7 @@ pub fn conversion(
             event.number("timestamp", moment.now_ms);
             event.text("uuid", moment.uuid);
             if !tags.is_empty() {
-                event.value("tags", |out| {
-                    encode::write_object(tags, project.compat, out)
-                });
+                event.value("tags", |out| encode::write_object(tags, out));
             }
             if let Some(revenue) = tags.get("revenue").filter(|tag| tag.is_number()) {
                 event.raw("revenue", &whole(revenue).to_string());
@@ -172,7 +170,7 @@ fn visitor(
     let told = all.filter_map(|(key, value)| Some((key, value, entity(project, key, value)?)));
     visitor.array("attributes", told, |(key, value, entity), out| {
         let mut attribute = Object::open(out);
-        attribute.raw("value", &encode::value(value, project.compat));
+        attribute.raw("value", &encode::value(value));
         attribute.text("key", key);
         attribute.text("type", "custom");
         attribute.text("entity_id", entity);

@@ -254,13 +254,9 @@ fn flags(
                 }
             }
         }
-        let variables: Vec<Variable> = flag
-            .variables
-            .iter()
-            .map(|one| variable(one, compat))
-            .collect();
+        let variables: Vec<Variable> = flag.variables.iter().map(variable).collect();
         let of_experiments = indices.iter().filter_map(|at| experiments.get(*at));
-        let values = typed(&variables, of_experiments.chain(rules), compat);
+        let values = typed(&variables, of_experiments.chain(rules));
         flags.push(Flag {
             id: flag.id.as_str().into(),
             key: flag.key.as_str().into(),
@@ -291,14 +287,14 @@ fn open_to_everyone_else(rule: &mut Rule, variation: &Variation) {
     });
 }
 
-fn variable(written: &written::Variable, compat: Compat) -> Variable {
+fn variable(written: &written::Variable) -> Variable {
     let kind = Kind::parse(&written.kind, &written.sub_type);
     Variable {
         id: written.id.as_str().into(),
         key: written.key.as_str().into(),
         kind,
         default: written.default_value.as_str().into(),
-        typed_default: kind.read(&written.default_value, compat),
+        typed_default: kind.read(&written.default_value),
     }
 }
 
@@ -306,7 +302,6 @@ fn variable(written: &written::Variable, compat: Compat) -> Variable {
 fn typed<'r>(
     variables: &[Variable],
     rules: impl Iterator<Item = &'r Rule>,
-    compat: Compat,
 ) -> HashMap<Box<str>, Vec<Typed>> {
     let mut found = HashMap::new();
     for variation in rules.flat_map(|rule| &rule.variations) {
@@ -321,7 +316,7 @@ fn typed<'r>(
                 .find(|(id, _)| *id == variable.id);
             own.map_or_else(
                 || variable.typed_default.clone(),
-                |(_, text)| variable.kind.read(text, compat),
+                |(_, text)| variable.kind.read(text),
             )
         };
         found

@@ -9,6 +9,8 @@
 //! | [`project`] | the datafile, indexed; what is wrong with one |
 //! | [`decide`] | decisions of flags |
 //! | [`activate`] | the older calls: experiments and features by key |
+//! | [`bandit`], [`segment`] | what is asked of predictors and of segments |
+//! | [`notice`] | what listeners are told |
 //! | [`event`] | impressions and conversions, as the backend expects them |
 //! | [`ask`], [`answer`] | what callers send, and what they get |
 //! | [`overview`] | the configuration as clients may see it |
@@ -17,6 +19,7 @@
 pub mod activate;
 pub mod answer;
 pub mod ask;
+pub mod bandit;
 mod bucket;
 mod condition;
 pub mod decide;
@@ -27,11 +30,13 @@ mod index;
 pub mod inputs;
 mod matcher;
 mod murmur;
+pub mod notice;
 pub mod options;
 pub mod overview;
 pub mod project;
 mod reason;
 mod rule;
+pub mod segment;
 mod semver;
 mod variable;
 mod written;

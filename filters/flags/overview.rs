@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Compat;
 use super::encode;
 use super::project::{Audience, Flag, Project, Rule, Variation};
 use super::variable::Variable;
@@ -111,7 +110,7 @@ impl Project {
         view.text("name", &audience.name);
         match &audience.conditions {
             Value::String(text) => view.text("conditions", text),
-            other => view.text("conditions", &encode::value(other, Compat::Document)),
+            other => view.text("conditions", &encode::value(other)),
         }
         view.close();
     }

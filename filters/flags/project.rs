@@ -202,6 +202,12 @@ impl Project {
         (rule.is_some(), found.is_some())
     }
 
+    /// Whether a flag uses the experiment of this key.
+    pub fn is_of_a_flag(&self, experiment: &str) -> bool {
+        let at = self.experiment_keys.get(experiment);
+        at.is_some_and(|at| self.flags.iter().any(|flag| flag.experiments.contains(at)))
+    }
+
     /// The segments that conditions ask for; without any, nothing has to be fetched.
     pub fn segments(&self) -> &[Box<str>] {
         &self.segments

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::Compat;
 use super::encode;
 
 /// A variable of a flag.
@@ -56,7 +55,7 @@ impl Kind {
     }
 
     /// What a written value is worth.
-    pub(super) fn read(self, text: &str, compat: Compat) -> Typed {
+    pub(super) fn read(self, text: &str) -> Typed {
         let good = |json: String| Typed {
             json: json.into(),
             is_bad: false,
@@ -66,7 +65,7 @@ impl Kind {
             is_bad: true,
         };
         match self {
-            Self::Text => good(encode::text(text, compat)),
+            Self::Text => good(encode::text(text)),
             Self::Boolean => match text {
                 "1" | "t" | "T" | "TRUE" | "true" | "True" => good("true".to_owned()),
                 "0" | "f" | "F" | "FALSE" | "false" | "False" => good("false".to_owned()),
@@ -78,7 +77,7 @@ impl Kind {
                 None => bad("0"),
             },
             Self::Json => match serde_json::from_str::<Value>(text) {
-                Ok(value @ (Value::Object(_) | Value::Null)) => good(encode::value(&value, compat)),
+                Ok(value @ (Value::Object(_) | Value::Null)) => good(encode::value(&value)),
                 _ => bad("{}"),
             },
         }
@@ -139,7 +138,7 @@ mod tests {
             (Kind::Json, "null", "null", false),
             (Kind::Text, "a\"b", r#""a\"b""#, false),
         ] {
-            let typed = kind.read(text, Compat::Document);
+            let typed = kind.read(text);
             assert_eq!(
                 (&*typed.json, typed.is_bad),
                 (json, is_bad),

@@ -76,6 +76,16 @@ pub struct Decisions {
     pub overrides: bool,
     /// Whether user profiles are kept, in memory.
     pub keeps_profiles: bool,
+    /// Whether who listens is told what is decided.
+    pub notifications: bool,
+    /// Where the keys of foreign tokens are published.
+    pub jwks_url: Option<String>,
+    /// Where segments are asked for in place of the datafile's host.
+    pub odp_host: Option<String>,
+    /// Whether they are kept in Redis.
+    pub shares_segments: bool,
+    /// Where predictions are asked for, with `%s` for the experiment's id.
+    pub cmab_endpoint: String,
     /// How long a token is good, in seconds.
     pub token_ttl_s: u64,
     /// Keys of tokens; the first signs.

@@ -21,7 +21,8 @@ use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 
 use super::lock;
-use super::projects::{Found, Loaded};
+use super::notices::Notices;
+use super::projects::{Found, Loaded, tell};
 use crate::config::Decisions;
 use crate::metrics::Metrics;
 
@@ -44,6 +45,7 @@ pub struct Fetched {
     pending: Mutex<HashMap<Box<str>, Arc<Slot>>>,
     refused: Mutex<HashMap<Box<str>, Instant>>,
     metrics: Arc<Metrics>,
+    notices: Option<Notices>,
 }
 
 #[derive(Default)]
@@ -70,6 +72,7 @@ impl Fetched {
         state_dir: &std::path::Path,
         handle: Handle,
         metrics: &Arc<Metrics>,
+        notices: Option<Notices>,
     ) -> reqwest::Result<Option<Self>> {
         let Some(template) = decisions.datafile_url.clone() else {
             return Ok(None);
@@ -87,6 +90,7 @@ impl Fetched {
             pending: Mutex::default(),
             refused: Mutex::default(),
             metrics: Arc::clone(metrics),
+            notices,
         }))
     }
 
@@ -172,6 +176,7 @@ impl Fetched {
             Said::Refused => return true,
             Said::Datafile(text, at) => match self.parse(text.clone()).await {
                 Ok(loaded) => {
+                    tell(self.notices.as_ref(), key, &loaded);
                     slot.current.store(Some(Arc::new(loaded)));
                     *modified = at;
                     self.metrics.datafile("loaded");

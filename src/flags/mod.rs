@@ -5,7 +5,11 @@
 
 pub mod events;
 pub mod fetch;
+pub mod notices;
+pub mod predictor;
 pub mod projects;
+pub mod segment_events;
+pub mod segments;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -15,13 +19,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use filters::auth::sdk::SdkRules;
 use filters::auth::token::Tokens;
 use filters::flags::{Compat, Profile};
+use pingora::server::ShutdownWatch;
+use pingora::services::background::BackgroundService;
 use tokio::runtime::Handle;
 
 use self::events::{Dispatcher, Events};
 use self::fetch::{Fetched, Poll};
+use self::notices::Notices;
+use self::predictor::Predictor;
 use self::projects::{Found, Projects, Watch};
+use self::segment_events::{SegmentEvents, Teller};
+use self::segments::Segments;
 use crate::config::{Client, Decisions, Webhook};
+use crate::jwks::{self, Published};
 use crate::metrics::Metrics;
+use crate::redis::Redis;
 
 /// How many profiles are kept in memory; the oldest goes first. Source: interface.
 const PROFILES: usize = 100_000;
@@ -32,12 +44,22 @@ pub struct Flags {
     pub compat: Compat,
     /// How callers show who they are.
     pub credentials: SdkRules,
+    /// Keys of tokens that somebody else issues.
+    pub foreign: Option<Arc<Published>>,
     /// Projects from files, by SDK key.
     pub projects: Arc<Projects>,
     /// Projects by URL; `None` where there is no source.
     pub fetched: Option<Arc<Fetched>>,
     /// Events on their way to the backend.
     pub events: Events,
+    /// Who listens to what is decided; `None`: nobody may.
+    pub notices: Option<Notices>,
+    /// Who predicts for bandits.
+    pub predictor: Predictor,
+    /// Segments of users.
+    pub segments: Segments,
+    /// Events that segments are made of.
+    pub segment_events: SegmentEvents,
     /// Who may ask for tokens.
     pub clients: Vec<Client>,
     /// Who may announce new datafiles.
@@ -59,37 +81,88 @@ impl Flags {
         state_dir: &Path,
         handle: &Handle,
         metrics: &Arc<Metrics>,
-    ) -> reqwest::Result<(Self, Option<Dispatcher>)> {
-        let projects = Arc::new(Projects::load(decisions, metrics));
-        let fetched = Fetched::new(decisions, state_dir, handle.clone(), metrics)?;
+        redis: Option<&Redis>,
+    ) -> reqwest::Result<(Self, Tellers)> {
+        let notices = decisions.notifications.then(Notices::default);
+        let projects = Arc::new(Projects::load(decisions, metrics, notices.clone()));
+        let fetched = Fetched::new(
+            decisions,
+            state_dir,
+            handle.clone(),
+            metrics,
+            notices.clone(),
+        )?;
         let (events, dispatcher) = Events::new(decisions, state_dir, metrics);
+        let (segment_events, teller) = SegmentEvents::new(metrics)?;
         let keys = decisions.token_keys.iter();
         let keys: Vec<Vec<u8>> = keys.map(|key| key.expose().to_vec()).collect();
-        let has_clients = !decisions.clients.is_empty();
+        let foreign = decisions.jwks_url.clone();
+        let foreign = foreign.map(|url| Published::new(url, handle.clone()));
+        let foreign = foreign.transpose()?.map(Arc::new);
         let flags = Self {
             compat: decisions.compat,
             credentials: SdkRules {
                 headers: decisions.sdk_key_headers.clone(),
-                tokens: Tokens::new(&keys, decisions.token_ttl_s).filter(|_| has_clients),
+                tokens: Tokens::new(&keys, decisions.token_ttl_s),
+                trusts_foreign: foreign.is_some(),
                 is_agent: decisions.compat == Compat::Agent,
             },
+            foreign,
             projects,
             fetched: fetched.map(Arc::new),
             events,
+            notices,
+            predictor: Predictor::new(decisions, handle.clone(), metrics)?,
+            segments: Segments::new(decisions, handle.clone(), redis.cloned())?,
+            segment_events,
             clients: decisions.clients.clone(),
             webhooks: decisions.webhooks.clone(),
             batch: (decisions.batch_max_operations, decisions.batch_concurrency),
             overrides: decisions.overrides.then(Overrides::default),
             profiles: decisions.keeps_profiles.then(Profiles::default),
         };
-        Ok((flags, dispatcher))
+        Ok((flags, Tellers { dispatcher, teller }))
     }
 
-    /// Who follows the datafiles' changes.
-    pub fn followers(&self) -> (Watch, Option<Poll>) {
-        let watch = Watch(Arc::clone(&self.projects));
-        (watch, self.fetched.clone().map(Poll))
+    /// Who follows what changes elsewhere: datafiles, and the keys of foreign tokens.
+    pub fn followers(&self) -> Vec<Box<dyn BackgroundService + Send + Sync>> {
+        let mut followers: Vec<Box<dyn BackgroundService + Send + Sync>> =
+            vec![Box::new(Watch(Arc::clone(&self.projects)))];
+        if let Some(fetched) = self.fetched.clone() {
+            followers.push(Box::new(Poll(fetched)));
+        }
+        if let Some(foreign) = self.foreign.clone() {
+            followers.push(Box::new(jwks::Refresh(vec![foreign])));
+        }
+        followers
     }
+}
+
+/// Who tells others what was decided, until the process stops.
+pub struct Tellers {
+    dispatcher: Option<Dispatcher>,
+    teller: Teller,
+}
+
+impl Tellers {
+    /// Tells until it is asked to stop, and then what waits.
+    pub async fn run(self, stop: ShutdownWatch) {
+        let dispatched = async {
+            if let Some(dispatcher) = self.dispatcher {
+                dispatcher.run(stop.clone()).await;
+            }
+        };
+        tokio::join!(dispatched, self.teller.run(stop.clone()));
+    }
+}
+
+/// An event's id. It is a name and no secret.
+pub fn new_uuid() -> String {
+    let mut random = [0; 16];
+    fastrand::fill(&mut random);
+    uuid::Builder::from_random_bytes(random)
+        .into_uuid()
+        .to_string()
 }
 
 impl Flags {

@@ -11,10 +11,12 @@ use std::time::{Duration, SystemTime};
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use bytes::Bytes;
+use filters::flags::notice::{self, Topic};
 use filters::flags::{Compat, Project};
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 
+use super::notices::Notices;
 use crate::config::{Datafile, Decisions};
 use crate::metrics::Metrics;
 
@@ -37,6 +39,7 @@ pub struct Projects {
     compat: Compat,
     max_bytes: u64,
     metrics: Arc<Metrics>,
+    notices: Option<Notices>,
 }
 
 struct Slot {
@@ -56,7 +59,7 @@ pub enum Found {
 
 impl Projects {
     /// Reads all datafiles; one that cannot be read is looked at again later.
-    pub fn load(decisions: &Decisions, metrics: &Arc<Metrics>) -> Self {
+    pub fn load(decisions: &Decisions, metrics: &Arc<Metrics>, notices: Option<Notices>) -> Self {
         let slots = decisions.projects.iter().map(|(key, datafile)| {
             let slot = Slot {
                 datafile: datafile.clone(),
@@ -69,6 +72,7 @@ impl Projects {
             compat: decisions.compat,
             max_bytes: decisions.datafile_max_bytes,
             metrics: Arc::clone(metrics),
+            notices,
         };
         for (key, slot) in &projects.slots {
             projects.refresh(key, slot);
@@ -99,6 +103,7 @@ impl Projects {
         match self.read(&slot.datafile) {
             Ok(loaded) => {
                 self.metrics.datafile("loaded");
+                tell(self.notices.as_ref(), key, &loaded);
                 slot.current.swap(Some(Arc::new(loaded)))
             }
             Err(why) => {
@@ -134,6 +139,13 @@ impl Projects {
             ));
         }
         std::fs::read(path).map_err(told)
+    }
+}
+
+/// Tells who listens that a datafile is in force.
+pub(super) fn tell(notices: Option<&Notices>, sdk_key: &str, loaded: &Loaded) {
+    if let Some(notices) = notices {
+        notices.tell(sdk_key, Topic::Project, || notice::project(&loaded.project));
     }
 }
 

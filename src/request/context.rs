@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::held::Slot;
 use crate::attempt::Call;
+use crate::flags::notices::Listener;
 use crate::graph;
 use crate::house::House;
 use crate::metrics::InFlight;
@@ -45,6 +46,8 @@ pub struct Context {
     pub call: Option<Box<Call>>,
     /// The request to the graph service, once its row is found.
     pub graph: Option<Box<graph::Call>>,
+    /// Who listens, where the answer is a stream of notices.
+    pub listener: Option<Listener>,
     /// Where the real session is, while the held one stands in for it.
     pub slot: Option<Slot>,
     /// Counts the request as in flight until it is dropped, also when nobody logs it.
@@ -68,6 +71,7 @@ impl Context {
             fault: None,
             call: None,
             graph: None,
+            listener: None,
             slot: None,
             guard: InFlight::new(&house.metrics),
         }

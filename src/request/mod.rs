@@ -16,6 +16,7 @@ pub mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use filters::fault::{Fault, Kind};
 use pingora::Result;
 use pingora::http::RequestHeader;
@@ -54,10 +55,10 @@ pub async fn run(house: &Arc<House>, session: &mut Session, ctx: &mut Context) -
         Ok(None) => return Ok(false),
         Err(fault) => {
             let is_of_flags = ctx.row.is_some_and(|row| row.answers.is_of_flags());
-            let answer = match &ctx.graph {
-                Some(call) => Answer::graph(&fault, call.headers()),
-                None if is_of_flags => Answer::plain(&fault),
-                None => Answer::from(&fault),
+            let answer = match (&ctx.graph, &house.flags) {
+                (Some(call), _) => Answer::graph(&fault, call.headers()),
+                (None, Some(organ)) if is_of_flags => flags::refusal(organ.compat, &fault),
+                _ => Answer::from(&fault),
             };
             if !session.is_body_done() {
                 // What is left of the body is not worth reading.
@@ -74,6 +75,12 @@ pub async fn run(house: &Arc<House>, session: &mut Session, ctx: &mut Context) -
         }
     }
     ctx.status = answer.status;
+    if let Some(listener) = ctx.listener.take() {
+        let id = &ctx.request_id_value;
+        return reply::stream(session, id, listener, || house.is_ready())
+            .await
+            .map(|()| true);
+    }
     reply::send(session, &answer, &ctx.request_id_value).await?;
     Ok(true)
 }
@@ -122,6 +129,7 @@ async fn go(
             Some(graph) => graph::pass(house, graph, session, ctx).await,
             None => Err(Fault::new(Kind::NotFound, "there is nothing at this path")),
         },
+        Answers::Notices => listen(house, session, ctx).await.map(Some),
         Answers::Flags(_) | Answers::Batch | Answers::Token | Answers::Webhook => {
             let (decisions, batch) = house.settings.flags_body_bytes;
             let is_batch = matches!(row.answers, Answers::Batch);
@@ -134,6 +142,31 @@ async fn go(
     }
 }
 
+/// A stream of notices: the answer is its head, and the context holds who listens.
+async fn listen(
+    house: &Arc<House>,
+    session: &mut Session,
+    ctx: &mut Context,
+) -> Result<Answer, Fault> {
+    let Some(organ) = &house.flags else {
+        return Err(Fault::new(Kind::NotFound, "there is nothing at this path"));
+    };
+    let call = call_of(house, session.req_header(), &[]);
+    ctx.listener = Some(flags::notices::listen(organ, &call).await?);
+    ctx.guard.is_stream();
+    Ok(Answer::json(Bytes::new()))
+}
+
+fn call_of<'a>(house: &House, head: &'a RequestHeader, body: &'a [u8]) -> Call<'a> {
+    Call {
+        headers: &head.headers,
+        path: head.uri.path(),
+        query: head.uri.query().unwrap_or_default(),
+        body,
+        now_ms: u64::try_from(house.unix_ms()).unwrap_or_default(),
+    }
+}
+
 /// Answers a call of the decision endpoints in-process.
 async fn decide(
     house: &Arc<House>,
@@ -141,27 +174,24 @@ async fn decide(
     row: &Row,
     body: &[u8],
 ) -> Result<Answer, Fault> {
-    let Some(flags) = &house.flags else {
+    let Some(organ) = &house.flags else {
         return Err(Fault::new(Kind::NotFound, "there is nothing at this path"));
     };
-    let call = Call {
-        headers: &head.headers,
-        path: head.uri.path(),
-        query: head.uri.query().unwrap_or_default(),
-        body,
-        now_ms: u64::try_from(house.unix_ms()).unwrap_or_default(),
-    };
-    match row.answers {
-        Answers::Flags(endpoint) => flags::answer(flags, endpoint, &call).await,
-        Answers::Batch => flags::batch::run(flags, &call).await,
-        Answers::Webhook => flags::webhook::answer(flags, &call).await,
+    let call = call_of(house, head, body);
+    let answer = match row.answers {
+        Answers::Flags(endpoint) => flags::answer(organ, endpoint, &call).await,
+        Answers::Batch => flags::batch::run(organ, &call).await,
+        Answers::Webhook => flags::webhook::answer(organ, &call).await,
         // A password hash takes its time: the worker's other requests move on meanwhile.
-        Answers::Token => tokio::task::block_in_place(|| flags::token::answer(flags, &call)),
-        Answers::Health | Answers::Models | Answers::Chat | Answers::Graph => Err(Fault::new(
-            Kind::Internal,
-            "this endpoint is answered elsewhere",
-        )),
-    }
+        Answers::Token => tokio::task::block_in_place(|| flags::token::answer(organ, &call)),
+        Answers::Health | Answers::Models | Answers::Chat | Answers::Graph | Answers::Notices => {
+            Err(Fault::new(
+                Kind::Internal,
+                "this endpoint is answered elsewhere",
+            ))
+        }
+    };
+    answer.map(|answer| flags::spoken(organ.compat, answer))
 }
 
 /// Puts the held session in the place of the real one: from here on Pingora's loop runs the attempts.

@@ -152,7 +152,8 @@ fn the_agent_of_old_is_answered_in_its_bytes() {
     let answer = post(&gateway, "/v1/decide?keys=dark_mode", &ada());
     assert_eq!(
         answer.text(),
-        r#"{"variationKey":"on","enabled":true,"ruleKey":"new_versions","flagKey":"dark_mode","userContext":{"userId":"ada","attributes":{"country":"FR","version":"2.1"}},"reasons":[],"isEveryoneElseVariation":false}"#
+        r#"{"variationKey":"on","enabled":true,"ruleKey":"new_versions","flagKey":"dark_mode","userContext":{"userId":"ada","attributes":{"country":"FR","version":"2.1"}},"reasons":[],"isEveryoneElseVariation":false}
+"#
     );
     let (status, error) = refused(&post(&gateway, "/v1/decide", &json!([])));
     assert_eq!((status, &*error), (400, "error parsing request body"));

@@ -9,6 +9,9 @@ use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
 use crate::support::flags::gateway_with_env;
+use crate::support::issuer;
+use crate::support::script::Reply;
+use crate::support::upstream::{ClosedPort, Upstream};
 
 fn gateway() -> Gateway {
     let salt = SaltString::from_b64("c2FsdHNhbHQ").unwrap();
@@ -95,4 +98,90 @@ fn what_is_wrong_with_a_token_request_is_told() {
         .header("Content-Type", "text/plain")
         .body("x");
     assert_eq!(ask(gateway.address(), &text).status(), 415);
+}
+
+#[test]
+fn a_foreign_token_counts_once_its_issuer_publishes_the_key() {
+    let published = Upstream::sequence([
+        Reply::json(200, issuer::key_set("other")),
+        Reply::json(200, issuer::key_set(issuer::KEY_ID)),
+    ]);
+    let foreign = format!("jwks_url = \"{}/keys\"", published.url());
+    let gateway = gateway_with_env(&foreign, &[]);
+    published.wait_requests(1);
+    let good = json!({"sdk_keys": ["sandbox"], "exp": issuer::NEVER});
+    let status = |id: &str, claims: &Value| {
+        ask(gateway.address(), &decide(&issuer::token(id, claims))).status()
+    };
+    assert_eq!(status("other", &good), 200);
+    assert_eq!(
+        status("other", &json!({"sdk_keys": ["sandbox"], "exp": 1})),
+        401
+    );
+    assert_eq!(
+        status(
+            "other",
+            &json!({"sdk_keys": ["elsewhere"], "exp": issuer::NEVER})
+        ),
+        403
+    );
+    assert_eq!(status("other", &json!({"exp": issuer::NEVER})), 401);
+    // Just looked: nobody makes us ask again at once.
+    assert_eq!(status(issuer::KEY_ID, &good), 401);
+    assert_eq!(published.requests().len(), 1);
+    let key = Ask::post("/v1/decide?keys=dark_mode", "{\"userId\":\"u\"}");
+    let key = key.header("X-Platform-SDK-Key", "sandbox");
+    assert_eq!(ask(gateway.address(), &key).status(), 200);
+}
+
+#[test]
+fn without_its_issuer_a_gateway_starts_and_foreign_tokens_do_not_count() {
+    let closed = ClosedPort::take();
+    let foreign = format!("jwks_url = \"{}/keys\"", closed.url());
+    let gateway = gateway_with_env(&foreign, &[]);
+    let good = json!({"sdk_keys": ["sandbox"], "exp": issuer::NEVER});
+    let asked = decide(&issuer::token(issuer::KEY_ID, &good));
+    assert_eq!(ask(gateway.address(), &asked).status(), 401);
+}
+
+#[test]
+fn the_agent_of_old_tells_why_a_token_does_not_count() {
+    let published = Upstream::always(Reply::json(200, issuer::key_set(issuer::KEY_ID)));
+    let agent = format!(
+        "compat = \"agent\"\njwks_url = \"{}/keys\"",
+        published.url()
+    );
+    let gateway = gateway_with_env(&agent, &[]);
+    let asked = |token: &str| {
+        let asked = decide(token).header("X-Platform-SDK-Key", "sandbox");
+        ask(gateway.address(), &asked)
+    };
+    let changed = asked("a.b.c");
+    assert_eq!(
+        (changed.status(), changed.text()),
+        (
+            401,
+            "{\"error\":\"unauthorized\",\"reason\":\"signature is invalid\"}\n"
+        )
+    );
+    let ended = asked(&issuer::token(
+        issuer::KEY_ID,
+        &json!({"sdk_keys": ["sandbox"]}),
+    ));
+    assert_eq!(ended.text(), "{\"error\":\"token expired\"}\n");
+    let other = asked(&issuer::token(
+        issuer::KEY_ID,
+        &json!({"sdk_keys": ["x"], "exp": issuer::NEVER}),
+    ));
+    assert_eq!(other.status(), 401);
+    let text = Ask::new("POST", "/v1/decide")
+        .header("Content-Type", "text/plain")
+        .body("{}");
+    let good = issuer::token(
+        issuer::KEY_ID,
+        &json!({"sdk_keys": ["sandbox"], "exp": issuer::NEVER}),
+    );
+    let text = text.key(&good).header("X-Platform-SDK-Key", "sandbox");
+    let refused = ask(gateway.address(), &text);
+    assert_eq!((refused.status(), refused.text()), (415, ""));
 }

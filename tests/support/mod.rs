@@ -8,6 +8,7 @@
 //! | [`ask`] | a request, exactly as it goes out |
 //! | [`client`] | a client that sends exact bytes and keeps exact bytes, with times |
 //! | [`redis`] | a Redis server that can be killed |
+//! | [`issuer`] | an issuer of tokens |
 //! | [`sdk`] | the acceptance scripts of real client libraries |
 //! | [`sse`] | the events of an event-stream text |
 //!
@@ -19,6 +20,7 @@ pub mod ask;
 pub mod boot;
 pub mod client;
 pub mod flags;
+pub mod issuer;
 pub mod redis;
 pub mod script;
 pub mod sdk;

@@ -72,6 +72,7 @@ const ORGANS: &[&str] = &[
     "events",
     "flags",
     "graph",
+    "jwks",
     "ledger",
     "log",
     "metrics",

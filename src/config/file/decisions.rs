@@ -42,7 +42,6 @@ pub(crate) struct Decisions {
     /// Where user profiles are kept.
     pub user_profiles: UserProfiles,
     /// Whether notifications are streamed.
-    #[schemars(extend("x-not-in-force" = true))]
     pub notifications: bool,
     /// Seconds for which an unknown SDK key is remembered as unknown.
     #[schemars(range(max = 86_400))]
@@ -51,7 +50,7 @@ pub(crate) struct Decisions {
     #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub datafile_max_bytes: u64,
     /// Where the keys of foreign tokens are published; empty: only our own tokens.
-    #[schemars(extend("format" = "url-or-empty", "x-not-in-force" = true))]
+    #[schemars(extend("format" = "url-or-empty"))]
     pub jwks_url: String,
     /// Seconds for which a token is good.
     #[schemars(range(min = 1, max = 31_536_000))]
@@ -59,10 +58,8 @@ pub(crate) struct Decisions {
     /// Keys of our tokens, base64; the first signs, all verify.
     pub token_keys: Vec<SecretRef>,
     /// Audience segments.
-    #[schemars(extend("x-not-in-force" = true))]
     pub odp: Odp,
     /// Contextual bandits.
-    #[schemars(extend("x-not-in-force" = true))]
     pub cmab: Cmab,
     /// Projects from files.
     pub projects: Vec<Project>,

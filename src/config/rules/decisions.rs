@@ -16,6 +16,9 @@ use crate::config::file::decisions::{
 use crate::config::file::{File, SecretRef};
 use crate::config::secret::{self, SecretBytes};
 
+/// Where predictions are asked for, unless something else is configured. Source: facts F.
+const USUAL_PREDICTOR: &str = "https://prediction.cmab.optimizely.com/predict/%s";
+
 /// Checks the section, where there is one.
 pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::Decisions> {
     let decisions = file.decisions.as_ref()?;
@@ -89,6 +92,14 @@ fn as_used(decisions: &Decisions, token_keys: Vec<SecretBytes>) -> checked::Deci
         batch_concurrency: count(decisions.batch_concurrency),
         overrides: decisions.overrides,
         keeps_profiles: decisions.user_profiles != UserProfiles::None,
+        notifications: decisions.notifications,
+        jwks_url: Some(decisions.jwks_url.clone()).filter(|url| !url.is_empty()),
+        odp_host: Some(decisions.odp.host.clone()).filter(|host| !host.is_empty()),
+        shares_segments: decisions.odp.segments_cache == SegmentsCache::Redis,
+        cmab_endpoint: match decisions.cmab.endpoint.as_str() {
+            "" => USUAL_PREDICTOR.to_owned(),
+            endpoint => endpoint.to_owned(),
+        },
         token_ttl_s: decisions.token_ttl_s,
         token_keys,
         clients: decisions.clients.iter().map(client).collect(),
@@ -146,6 +157,7 @@ fn looks_hashed(client: &Client) -> bool {
 fn token_keys(rules: &mut Rules<'_>, decisions: &Decisions) -> Vec<SecretBytes> {
     let mut keys = Vec::new();
     let has_clients = !decisions.clients.is_empty();
+    let are_used = has_clients || !decisions.jwks_url.is_empty();
     if has_clients && decisions.token_keys.is_empty() {
         let message = "is missing: clients are configured, and their tokens must be signed";
         let cure = "add token_keys = [{ env = \"NAME\" }]";
@@ -153,7 +165,7 @@ fn token_keys(rules: &mut Rules<'_>, decisions: &Decisions) -> Vec<SecretBytes> 
     }
     for (index, reference) in decisions.token_keys.iter().enumerate() {
         let key = format!("decisions.token_keys[{index}]");
-        if !has_clients {
+        if !are_used {
             optional(rules, &key, Some(reference), "no client needs it");
             continue;
         }

@@ -1,77 +1,44 @@
 //! `POST /v1/activate`: features and experiments by key or by type.
 
-use std::collections::HashMap;
-
 use filters::fault::{Fault, Kind};
 use filters::flags::activate::{self, Activated};
-use filters::flags::inputs::Inputs;
+use filters::flags::notice::{self, Topic};
 use filters::flags::{Compat, Options, answer as written};
 
 use super::Asked;
+use super::known::Known;
 use crate::reply::Answer;
 
 /// A list, in the order of the query; by type in the datafile's.
-pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
+pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let user = asked.body()?.user()?;
     let wanted = wanted(asked)?;
-    let overrides = asked.flags.overrides.as_ref();
-    let overrides = overrides
-        .map(|all| all.of(&asked.sdk_key, &user.id))
-        .unwrap_or_default();
-    let profile = asked
-        .flags
-        .profiles
-        .as_ref()
-        .map(|all| all.of(&asked.sdk_key, &user.id));
-    let none = HashMap::new();
-    let inputs = Inputs {
-        user_id: &user.id,
-        attributes: &user.attributes,
-        segments: &[],
-        forced: &[],
-        overrides: &overrides,
-        profile: profile.as_ref(),
-        predictions: &none,
-        options: Options::default(),
-    };
-    let items: Vec<Activated<'_>> = wanted
-        .iter()
-        .map(|(kind, key)| activated(asked, *kind, key, &inputs))
-        .collect();
+    let project = &asked.loaded.project;
+    let mut known = Known::new(asked, &user, &[], Options::default());
+    let items: Vec<Activated<'_>> = known
+        .decide(
+            &wanted,
+            |(kind, key), inputs| match kind {
+                Kindred::Feature => activate::feature(project, key, inputs),
+                Kindred::Experiment => activate::experiment(project, key, inputs),
+            },
+            |item: &Activated<'_>| item.wants.clone(),
+        )
+        .await;
     if !asked.call.is_true("disableTracking") {
         asked.tell(
             &user,
             items.iter().filter_map(|item| item.impression.as_ref()),
         );
     }
-    if let Some(profiles) = asked.flags.profiles.as_ref() {
-        let found: Vec<(&str, &str)> = items.iter().filter_map(|item| item.remembers).collect();
-        profiles.remember(&asked.sdk_key, &user.id, &found);
+    let found: Vec<(&str, &str)> = items.iter().filter_map(|item| item.remembers).collect();
+    known.remember(&found);
+    for item in &items {
+        if let Some(notice) = notice::activated(project, item, &user) {
+            asked.notify(Topic::Decision, || notice);
+        }
     }
     Ok(Answer::json(listed(asked, &items, &user.id)))
-}
-
-/// What the user gets of one feature or experiment.
-fn activated<'a>(
-    asked: &'a Asked<'_>,
-    kind: Kindred,
-    key: &str,
-    inputs: &Inputs<'_>,
-) -> Activated<'a> {
-    let project = &asked.loaded.project;
-    let activate = |inputs: &Inputs<'_>| match kind {
-        Kindred::Feature => activate::feature(project, key, inputs),
-        Kindred::Experiment => activate::experiment(project, key, inputs),
-    };
-    let item = activate(inputs);
-    let Some(experiment) = item.wants else {
-        return item;
-    };
-    let predictions = super::no_prediction(experiment);
-    activate(&Inputs {
-        predictions: &predictions,
-        ..*inputs
-    })
 }
 
 /// The items that the query wants to see, as a JSON list.

@@ -1,8 +1,10 @@
 //! `POST /v1/batch`: several calls in one, answered in the request's order. Source: decision-agent 2.4, 4 rule 5.
 
 use filters::fault::{Fault, Kind};
-use filters::flags::Compat;
+use filters::flags::{Compat, encode};
 use filters::json::{Object, write_number};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -51,7 +53,7 @@ impl Default for Operation {
 /// Errors: 400 for what is no batch, 422 for too many operations; in document mode 401 and 403 for the call itself.
 pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
     if flags.compat == Compat::Document {
-        filters::auth::sdk::sdk_key(call.headers, &flags.credentials, call.now_ms / 1000)?;
+        super::sdk_key(flags, call).await?;
     }
     let batch: Batch = serde_json::from_slice(call.body).map_err(|error| {
         let message = match flags.compat {
@@ -67,23 +69,21 @@ pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
         return Err(Fault::new(Kind::TooMany, message));
     }
     let started = now();
-    let mut items = Vec::new();
-    let mut errors = 0;
-    for (at, operation) in operations.iter().enumerate() {
-        // Each takes microseconds; others on this worker are served in between.
-        if at > 0 && at % at_once == 0 {
-            tokio::task::yield_now().await;
-        }
-        let (item, is_error) = item(flags, operation, call.now_ms).await;
-        errors += u64::from(is_error);
-        items.push(item);
+    let mut running: Vec<BoxFuture<'_, _>> = Vec::with_capacity(operations.len());
+    for operation in &operations {
+        running.push(item(flags, operation, call.now_ms).boxed());
     }
+    let done = stream::iter(running).buffered(at_once);
+    let done: Vec<(Vec<u8>, bool)> = done.collect().await;
+    let errors = done.iter().filter(|(_, is_error)| *is_error).count() as u64;
     let mut out = Vec::new();
     let mut body = Object::open(&mut out);
     body.text("startedAt", &started);
     body.text("endedAt", &now());
     body.number("errorCount", errors);
-    body.array("response", items, |item, out| out.extend_from_slice(&item));
+    body.array("response", done, |(item, _), out| {
+        out.extend_from_slice(&item);
+    });
     body.close();
     Ok(Answer::json(out))
 }
@@ -93,7 +93,7 @@ async fn item(flags: &Flags, operation: &Operation, now_ms: u64) -> (Vec<u8>, bo
     let started = now();
     let answered = match call(flags, operation, now_ms).await {
         Ok(answer) => answer,
-        Err(fault) => Answer::plain(&fault),
+        Err(fault) => super::refusal(flags.compat, &fault),
     };
     let is_error = answered.status != 200;
     let status = match flags.compat {
@@ -103,19 +103,29 @@ async fn item(flags: &Flags, operation: &Operation, now_ms: u64) -> (Vec<u8>, bo
     let mut out = Vec::new();
     let mut item = Object::open(&mut out);
     item.value("status", |out| write_number(u64::from(status), out));
-    item.text("requestID", &super::new_uuid());
+    let body = body(flags.compat, &answered.body);
+    let id = body.as_ref().map(|_| crate::flags::new_uuid());
+    item.text("requestID", id.as_deref().unwrap_or_default());
     item.text("operationID", &operation.operation_id);
     item.text("method", &operation.method);
     item.text("url", &operation.url);
-    match std::str::from_utf8(&answered.body) {
-        Ok(body) if !body.is_empty() => item.raw("body", body),
-        _ if flags.compat == Compat::Document => item.raw("body", "{}"),
-        _ => item.raw("body", "null"),
-    }
+    item.raw("body", body.as_deref().unwrap_or("null"));
     item.text("startedAt", &started);
     item.text("endedAt", &now());
     item.close();
     (out, is_error)
+}
+
+/// The body of an item; the agent of old reads and writes it anew, and has none for an empty one.
+fn body(compat: Compat, answered: &[u8]) -> Option<String> {
+    match compat {
+        Compat::Agent => {
+            let value: Value = serde_json::from_slice(answered).ok()?;
+            Some(encode::value(&value))
+        }
+        Compat::Document if answered.is_empty() => Some("{}".to_owned()),
+        Compat::Document => Some(String::from_utf8_lossy(answered).into_owned()),
+    }
 }
 
 /// Runs the call that an operation names; only decision endpoints can be, and no batch.

@@ -5,27 +5,29 @@
 mod activate;
 pub mod batch;
 mod decide;
+mod known;
+pub mod notices;
 mod ofrep;
 mod overrides;
 mod profiles;
+mod segment_event;
 pub mod token;
 mod track;
 pub mod webhook;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use filters::auth::sdk;
 use filters::fault::{Fault, Kind};
 use filters::flags::ask::Body;
 use filters::flags::event::{self, Head, Moment};
-use filters::flags::inputs::Predicted;
+use filters::flags::notice::Topic;
 use filters::flags::{Compat, encode};
 use filters::form;
 use http::HeaderMap;
 
-use crate::flags::Flags;
 use crate::flags::projects::{Found, Loaded};
+use crate::flags::{Flags, new_uuid};
 use crate::reply::Answer;
 
 /// Seconds after which a project without a datafile may have one.
@@ -50,6 +52,8 @@ pub enum Endpoint {
     Lookup,
     /// `POST /v1/save`.
     Save,
+    /// `POST /v1/send-odp-event`.
+    SegmentEvent,
     /// `POST /ofrep/v1/evaluate/flags/{key}`.
     OfrepFlag,
     /// `POST /ofrep/v1/evaluate/flags`.
@@ -99,7 +103,7 @@ struct Asked<'a> {
 ///
 /// Errors: 400, 401, 403, 404, 415, 503 as the specification and the decisions say.
 pub async fn answer(flags: &Flags, endpoint: Endpoint, call: &Call<'_>) -> Result<Answer, Fault> {
-    let sdk_key = sdk::sdk_key(call.headers, &flags.credentials, call.now_ms / 1000)?;
+    let sdk_key = sdk_key(flags, call).await?;
     let loaded = project(flags, &sdk_key).await?;
     media_type(call)?;
     let asked = Asked {
@@ -111,14 +115,15 @@ pub async fn answer(flags: &Flags, endpoint: Endpoint, call: &Call<'_>) -> Resul
     match endpoint {
         Endpoint::Config => Ok(Answer::json(asked.loaded.project.overview())),
         Endpoint::Datafile => Ok(asked.datafile()),
-        Endpoint::Decide => decide::answer(&asked),
-        Endpoint::Activate => activate::answer(&asked),
+        Endpoint::Decide => decide::answer(&asked).await,
+        Endpoint::Activate => activate::answer(&asked).await,
         Endpoint::Track => track::answer(&asked),
         Endpoint::Override => overrides::answer(&asked),
         Endpoint::Lookup => profiles::lookup(&asked),
         Endpoint::Save => profiles::save(&asked),
-        Endpoint::OfrepFlag => Ok(ofrep::flag(&asked)),
-        Endpoint::OfrepFlags => Ok(ofrep::flags(&asked)),
+        Endpoint::SegmentEvent => segment_event::answer(&asked),
+        Endpoint::OfrepFlag => ofrep::flag(&asked).await,
+        Endpoint::OfrepFlags => Ok(ofrep::flags(&asked).await),
     }
 }
 
@@ -137,6 +142,42 @@ async fn project(flags: &Flags, sdk_key: &str) -> Result<Arc<Loaded>, Fault> {
             Err(Fault::new(Kind::Unavailable, message).with_retry_after_s(RETRY_AFTER_S))
         }
     }
+}
+
+/// A fault in the words of the decision endpoints.
+pub fn refusal(compat: Compat, fault: &Fault) -> Answer {
+    let body = match compat {
+        Compat::Document => fault.plain_body(),
+        Compat::Agent => fault.agent_body(),
+    };
+    let answer = Answer {
+        body: body.into(),
+        ..Answer::from(fault)
+    };
+    spoken(compat, answer)
+}
+
+/// An answer as `compat` sends it.
+pub fn spoken(compat: Compat, answer: Answer) -> Answer {
+    if compat == Compat::Document || answer.body.is_empty() {
+        return answer;
+    }
+    Answer {
+        body: encode::as_agent(&answer.body).into(),
+        ..answer
+    }
+}
+
+/// The SDK key that a call is made with.
+///
+/// Errors: 400, 401, 403 as the decisions say.
+async fn sdk_key(flags: &Flags, call: &Call<'_>) -> Result<Box<str>, Fault> {
+    let foreign = match (&flags.foreign, sdk::bearer(call.headers)) {
+        (Some(published), Some(token)) => published.for_token(token).await,
+        _ => None,
+    };
+    let now_s = call.now_ms / 1000;
+    sdk::sdk_key(call.headers, &flags.credentials, foreign.as_deref(), now_s)
 }
 
 /// A body has to be JSON; where there is none, nothing has to be said of it.
@@ -164,8 +205,15 @@ impl Asked<'_> {
     fn datafile(&self) -> Answer {
         let text = &self.loaded.text;
         match (self.compat(), serde_json::from_slice(text)) {
-            (Compat::Agent, Ok(value)) => Answer::json(encode::value(&value, Compat::Agent)),
+            (Compat::Agent, Ok(value)) => Answer::json(encode::value(&value)),
             _ => Answer::json(text.clone()),
+        }
+    }
+
+    /// Tells who listens.
+    fn notify(&self, topic: Topic, json: impl FnOnce() -> Vec<u8>) {
+        if let Some(notices) = &self.flags.notices {
+            notices.tell(&self.sdk_key, topic, json);
         }
     }
 
@@ -195,18 +243,4 @@ impl Asked<'_> {
             uuid,
         }
     }
-}
-
-/// An event's id. It is a name and no secret.
-fn new_uuid() -> String {
-    let mut random = [0; 16];
-    fastrand::fill(&mut random);
-    uuid::Builder::from_random_bytes(random)
-        .into_uuid()
-        .to_string()
-}
-
-/// No predictor is asked yet: a bandit's decision ends as one that could not be predicted.
-fn no_prediction(experiment_id: &str) -> HashMap<Box<str>, Predicted> {
-    [(experiment_id.into(), Predicted::Failed)].into()
 }

@@ -1,9 +1,9 @@
 //! The remote evaluation protocol of OpenFeature, on the same engine. Source: decisions 24.
 
 use bytes::Bytes;
-use filters::flags::Compat;
+use filters::fault::Fault;
 use filters::flags::ask::{Decide, User};
-use filters::flags::decide::{Decided, Source};
+use filters::flags::decide::{Decided, Source, decide};
 use filters::flags::encode;
 use filters::form;
 use filters::json::Object;
@@ -11,7 +11,8 @@ use http::{HeaderValue, header};
 use serde_json::{Map, Value};
 
 use super::Asked;
-use super::decide::Decider;
+use super::decide::decided;
+use super::known::Known;
 use crate::reply::Answer;
 
 /// What an evaluation is asked with.
@@ -22,37 +23,43 @@ struct Context {
 }
 
 /// One flag.
-pub(super) fn flag(asked: &Asked<'_>) -> Answer {
+pub(super) async fn flag(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let last = asked.call.path.rsplit('/').next().unwrap_or_default();
     // A `+` in a path is itself.
     let key = form::decode(&last.replace('+', "%2B")).into_owned();
     let context = match context(asked) {
         Ok(context) => context,
-        Err(code) => return refused(400, Some(&key), code),
+        Err(code) => return Ok(refused(400, Some(&key), code)),
     };
     if !asked.loaded.project.has_flag(&key) {
-        return refused(404, Some(&key), "FLAG_NOT_FOUND");
+        return Ok(refused(404, Some(&key), "FLAG_NOT_FOUND"));
     }
-    let decider = Decider::new(asked, &context.ask);
-    let decided = decider.decide(&key);
-    decider.finish(std::slice::from_ref(&decided));
     let mut out = Vec::new();
-    write(&decided, &context, &mut out);
-    Answer::json(out)
+    for one in decided(asked, &context.ask, &[&key]).await? {
+        write(&one, &context, &mut out);
+    }
+    Ok(Answer::json(out))
 }
 
 /// All flags, in the datafile's order; impressions are for single flags alone.
-pub(super) fn flags(asked: &Asked<'_>) -> Answer {
+pub(super) async fn flags(asked: &Asked<'_>) -> Answer {
     let context = match context(asked) {
         Ok(context) => context,
         Err(code) => return refused(400, None, code),
     };
-    let decider = Decider::new(asked, &context.ask);
+    let project = &asked.loaded.project;
+    let keys: Vec<&str> = project.flag_keys().collect();
+    let mut known = Known::new(asked, &context.ask.user, &[], context.ask.options);
+    let all = known
+        .decide(
+            &keys,
+            |key, inputs| decide(project, key, inputs),
+            |decided: &Decided<'_>| decided.wants.clone(),
+        )
+        .await;
     let mut out = Vec::new();
     let mut body = Object::open(&mut out);
-    body.array("flags", asked.loaded.project.flag_keys(), |key, out| {
-        write(&decider.decide(key), &context, out);
-    });
+    body.array("flags", &all, |decided, out| write(decided, &context, out));
     body.close();
     let tag = format!("\"{:016x}\"", fold(&out));
     let known = asked.call.headers.get(header::IF_NONE_MATCH);
@@ -126,7 +133,7 @@ fn write(decided: &Decided<'_>, context: &Context, out: &mut Vec<u8>) {
     }
     result.object("metadata", |metadata| {
         metadata.value("ruleKey", |out| {
-            encode::write_text(decided.rule_key, Compat::Document, out);
+            encode::write_text(decided.rule_key, out);
         });
     });
     result.close();

@@ -3,6 +3,7 @@
 use filters::fault::{Fault, Kind};
 use filters::flags::Compat;
 use filters::flags::event::{self, Head};
+use filters::flags::notice::{self, Topic};
 use filters::json::Object;
 
 use super::Asked;
@@ -27,7 +28,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
         return Err(Fault::new(Kind::Invalid, message).with_param("eventKey"));
     }
     let project = &asked.loaded.project;
-    let uuid = super::new_uuid();
+    let uuid = crate::flags::new_uuid();
     let visitor = event::conversion(project, &key, &tags, &asked.moment(&user, &uuid));
     let mut out = Vec::new();
     let mut answer = Object::open(&mut out);
@@ -36,7 +37,11 @@ pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
         answer.text("eventKey", &key);
     }
     match visitor {
-        Some(visitor) => asked.flags.events.send(Head::of(project), visitor),
+        Some(visitor) => {
+            let told = || notice::track(&key, &user, &tags, &visitor);
+            asked.notify(Topic::Track, told);
+            asked.flags.events.send(Head::of(project), visitor);
+        }
         None => answer.text("error", &format!("event with key \"{key}\" not found")),
     }
     answer.close();

@@ -1,0 +1,135 @@
+//! What the predictor of bandits is asked, and what it answers. Source: facts B.
+
+use serde_json::{Map, Value};
+
+use super::decide::Want;
+use super::{Compat, encode, murmur};
+use crate::json::Object;
+
+/// What the predictor may know of a user for one experiment.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The experiment's id.
+    pub experiment_id: Box<str>,
+    known: Map<String, Value>,
+}
+
+impl Question {
+    /// The attributes that the experiment lets it know, by id; the agent of old names them by key.
+    pub fn new(want: &Want<'_>, attributes: &Map<String, Value>, compat: Compat) -> Self {
+        let listed = want.attributes.iter();
+        let known = listed.filter_map(|(key, id)| {
+            let name = match compat {
+                Compat::Document => id,
+                Compat::Agent => key,
+            };
+            Some((name.to_string(), attributes.get(&**key)?.clone()))
+        });
+        Self {
+            experiment_id: want.experiment_id.into(),
+            known: known.collect(),
+        }
+    }
+
+    /// Changes with what is known of the user: a prediction made for something else is none.
+    pub fn fingerprint(&self) -> u32 {
+        let mut text = Vec::new();
+        encode::write_object(&self.known, &mut text);
+        murmur::hash(1, [&text, &[]])
+    }
+
+    /// The body of the request, under a prediction id.
+    pub fn body(&self, user_id: &str, uuid: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut body = Object::open(&mut out);
+        body.array("instances", [self], |asked, out| {
+            let mut instance = Object::open(out);
+            instance.text("visitorId", user_id);
+            instance.text("experimentId", &asked.experiment_id);
+            instance.array("attributes", &asked.known, |(id, value), out| {
+                let mut attribute = Object::open(out);
+                attribute.text("id", id);
+                attribute.raw("value", &encode::value(value));
+                attribute.text("type", "custom_attribute");
+                attribute.close();
+            });
+            instance.text("cmabUUID", uuid);
+            instance.close();
+        });
+        body.close();
+        out
+    }
+}
+
+/// The id of the variation that was predicted.
+///
+/// Shape: `{"predictions":[{"variation_id"}]}`. `None` for anything else.
+pub fn predicted(body: &[u8]) -> Option<Box<str>> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    match body.pointer("/predictions/0/variation_id")? {
+        Value::String(id) => Some(id.as_str().into()),
+        Value::Number(id) => Some(id.to_string().into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn question(attributes: &Value, compat: Compat) -> Question {
+        let listed = [("age".into(), "10".into()), ("city".into(), "20".into())];
+        let want = Want {
+            experiment_id: "e1",
+            attributes: &listed,
+        };
+        Question::new(&want, attributes.as_object().unwrap(), compat)
+    }
+
+    #[test]
+    fn the_predictor_learns_what_the_experiment_lists_and_nothing_else() {
+        let user = json!({"name": "Ada", "age": 36.0});
+        for (compat, id) in [(Compat::Document, "10"), (Compat::Agent, "age")] {
+            let body = question(&user, compat).body("u", "x-y");
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(
+                body,
+                json!({"instances": [{"visitorId": "u", "experimentId": "e1", "cmabUUID": "x-y",
+                    "attributes": [{"id": id, "value": 36, "type": "custom_attribute"}]}]})
+            );
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_changes_with_what_is_listed_alone() {
+        let of = |user: &Value| question(user, Compat::Document).fingerprint();
+        let first = of(&json!({"age": 36, "name": "Ada"}));
+        assert_eq!(first, of(&json!({"name": "Eve", "age": 36.0})));
+        assert_ne!(first, of(&json!({"age": 37})));
+        assert_ne!(first, of(&json!({"age": 36, "city": "Rome"})));
+    }
+
+    #[test]
+    fn only_a_prediction_is_one() {
+        assert_eq!(
+            predicted(br#"{"predictions":[{"variation_id":"v"}]}"#).as_deref(),
+            Some("v")
+        );
+        assert_eq!(
+            predicted(br#"{"predictions":[{"variation_id":7}]}"#).as_deref(),
+            Some("7")
+        );
+        for other in [
+            "",
+            "[]",
+            "{}",
+            r#"{"predictions":[]}"#,
+            r#"{"predictions":[{"variation_id":null}]}"#,
+        ] {
+            assert_eq!(predicted(other.as_bytes()), None, "{other}");
+        }
+    }
+}

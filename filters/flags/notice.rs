@@ -1,0 +1,189 @@
+//! What listeners are told: decisions, conversions, new datafiles. Source: facts E.
+//!
+//! Names and order are the older agents', whose members are Go's and whose maps are sorted.
+
+use serde_json::{Map, Value};
+
+use super::activate::Activated;
+use super::answer::write_map;
+use super::ask::User;
+use super::decide::{Decided, Source};
+use super::project::Project;
+use super::{Compat, encode};
+use crate::json::{Object, Str};
+
+/// What a notice is about, by the names of the `filter` parameter.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Topic {
+    /// A decision.
+    Decision,
+    /// A conversion.
+    Track,
+    /// A new datafile.
+    Project,
+}
+
+impl Topic {
+    /// The topic of a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "decision" => Some(Self::Decision),
+            "track" => Some(Self::Track),
+            "project_config_update" => Some(Self::Project),
+            _ => None,
+        }
+    }
+}
+
+/// A decision of a flag; `is_told`: the analytics backend learns of it.
+pub fn flag(decided: &Decided<'_>, user: &User, segments: &[String], is_told: bool) -> Vec<u8> {
+    written(|notice| {
+        notice.text("Type", "flag");
+        write_user(notice, user, segments);
+        notice.object("DecisionInfo", |info| {
+            info.truth("decisionEventDispatched", is_told);
+            info.truth("enabled", decided.is_enabled);
+            info.text("experimentId", decided.experiment_id);
+            info.text("flagKey", &decided.flag_key);
+            info.array("reasons", &decided.reasons, |reason, out| {
+                Str::Plain(reason).write(out);
+            });
+            info.text("ruleKey", decided.rule_key);
+            info.value("variables", |out| write_map(&decided.variables, out));
+            info.text("variationId", decided.variation_id);
+            info.text("variationKey", decided.variation_key);
+        });
+    })
+}
+
+/// An item of what activate answers; none where nothing was decided.
+pub fn activated(project: &Project, item: &Activated<'_>, user: &User) -> Option<Vec<u8>> {
+    let kind = match item.kind {
+        "feature" => "all-feature-variables",
+        "experiment" if project.is_of_a_flag(&item.experiment_key) => "feature-test",
+        "experiment" => "ab-test",
+        _ => return None,
+    };
+    Some(written(|notice| {
+        notice.text("Type", kind);
+        write_user(notice, user, &[]);
+        notice.object("DecisionInfo", |info| match item.kind {
+            "feature" => info.object("feature", |feature| write_feature(feature, item)),
+            _ => write_experiment(info, item),
+        });
+    }))
+}
+
+fn write_feature(feature: &mut Object<'_>, item: &Activated<'_>) {
+    let is_tested = !item.experiment_key.is_empty();
+    let source = if is_tested {
+        Source::FeatureTest
+    } else {
+        Source::Rollout
+    };
+    feature.truth("featureEnabled", item.is_enabled);
+    feature.text("featureKey", &item.feature_key);
+    feature.text("source", source.word());
+    feature.object("sourceInfo", |info| {
+        if is_tested {
+            write_experiment(info, item);
+        }
+    });
+    feature.value("variableValues", |out| write_map(&item.variables, out));
+}
+
+fn write_experiment(info: &mut Object<'_>, item: &Activated<'_>) {
+    info.text("experimentKey", &item.experiment_key);
+    info.text("variationKey", item.variation_key);
+}
+
+/// A conversion; `event` is what the backend is sent.
+pub fn track(key: &str, user: &User, tags: &Map<String, Value>, event: &[u8]) -> Vec<u8> {
+    written(|notice| {
+        notice.text("EventKey", key);
+        write_user(notice, user, &[]);
+        notice.value("EventTags", |out| encode::write_object(tags, out));
+        notice.value("ConversionEvent", |out| out.extend_from_slice(event));
+    })
+}
+
+/// A new datafile is in force.
+pub fn project(project: &Project) -> Vec<u8> {
+    written(|notice| {
+        notice.text("Type", "project_config_update");
+        notice.text("Revision", &project.revision);
+    })
+}
+
+/// A notice as a line of the stream, by number where the stream has numbers; `is_raw`: its JSON alone.
+pub fn framed(notice: &[u8], number: Option<u64>, is_raw: bool, compat: Compat) -> Vec<u8> {
+    let agent;
+    let json = match compat {
+        Compat::Document => notice,
+        Compat::Agent => {
+            agent = encode::as_agent(notice);
+            agent.trim_ascii_end()
+        }
+    };
+    if is_raw {
+        return [json, b"\n"].concat();
+    }
+    let id = number
+        .map(|number| format!("id: {number}\n"))
+        .unwrap_or_default();
+    [id.as_bytes(), b"data: ", json, b"\n\n"].concat()
+}
+
+fn written(members: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+    let mut out = Vec::with_capacity(512);
+    let mut notice = Object::open(&mut out);
+    members(&mut notice);
+    notice.close();
+    out
+}
+
+fn write_user(notice: &mut Object<'_>, user: &User, segments: &[String]) {
+    notice.object("UserContext", |context| {
+        context.text("ID", &user.id);
+        context.value("Attributes", |out| {
+            encode::write_object(&user.attributes, out)
+        });
+        context.array("QualifiedSegments", segments, |segment, out| {
+            Str::Plain(segment).write(out);
+        });
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_notice_is_one_event_and_numbered_where_clients_may_lose_some() {
+        let json = b"{\"a\":\"<\"}";
+        let text =
+            |raw, number, compat| String::from_utf8(framed(json, number, raw, compat)).unwrap();
+        assert_eq!(
+            text(false, Some(7), Compat::Document),
+            "id: 7\ndata: {\"a\":\"<\"}\n\n"
+        );
+        assert_eq!(
+            text(false, None, Compat::Agent),
+            "data: {\"a\":\"\\u003c\"}\n\n"
+        );
+        assert_eq!(text(true, Some(7), Compat::Document), "{\"a\":\"<\"}\n");
+    }
+
+    #[test]
+    fn a_topic_has_the_name_of_the_filter() {
+        for (name, topic) in [
+            ("decision", Some(Topic::Decision)),
+            ("track", Some(Topic::Track)),
+            ("project_config_update", Some(Topic::Project)),
+            ("Decision", None),
+        ] {
+            assert_eq!(Topic::parse(name), topic, "{name}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Segments of a user: how they are asked for, and what is answered; events that segments are made of. Source: facts E.
+
+use serde_json::{Map, Value, json};
+
+use super::Compat;
+use crate::fault::{Fault, Kind};
+
+/// The body of the request for a user's segments.
+pub fn question(user_id: &str, segments: &[Box<str>]) -> Vec<u8> {
+    const QUERY: &str = "query($userId: String, $audiences: [String]) {customer(fs_user_id: $userId) {audiences(subset: \
+        $audiences) {edges {node {name state}}}}}";
+    json!({"query": QUERY, "variables": {"userId": user_id, "audiences": segments}})
+        .to_string()
+        .into_bytes()
+}
+
+/// The segments that the user is in; `None`: the answer does not tell.
+pub fn qualified(body: &[u8]) -> Option<Vec<String>> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    if body.get("errors").is_some_and(|errors| !errors.is_null()) {
+        return None;
+    }
+    let edges = body.pointer("/data/customer/audiences/edges")?.as_array()?;
+    let node = |edge: &Value| {
+        let node = edge.get("node")?;
+        let (name, state) = (node.get("name")?.as_str()?, node.get("state")?.as_str()?);
+        Some((name.to_owned(), state == "qualified"))
+    };
+    let nodes: Option<Vec<_>> = edges.iter().map(node).collect();
+    let qualified = nodes?.into_iter().filter(|(_, is_in)| *is_in);
+    Some(qualified.map(|(name, _)| name).collect())
+}
+
+/// An event that a caller wants to be told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    kind: String,
+    action: String,
+    identifiers: Map<String, Value>,
+    data: Map<String, Value>,
+}
+
+impl Event {
+    /// Checks what came.
+    ///
+    /// Errors: 400 for no action or no identifiers, 500 for data that cannot be told, in the agent's words.
+    pub(super) fn new(
+        kind: String,
+        action: String,
+        identifiers: Map<String, Value>,
+        data: Map<String, Value>,
+    ) -> Result<Self, Fault> {
+        let missing = |message: &'static str, param: &str| {
+            Err(Fault::new(Kind::Invalid, message).with_param(param))
+        };
+        if action.is_empty() {
+            return missing("missing \"action\" in request payload", "action");
+        }
+        if identifiers.is_empty() {
+            let message = "missing or empty \"identifiers\" in request payload";
+            return missing(message, "identifiers");
+        }
+        if !identifiers.values().all(Value::is_string) {
+            let message = "error parsing request body: `identifiers` are texts";
+            return missing(message, "identifiers");
+        }
+        if data
+            .values()
+            .any(|value| value.is_array() || value.is_object())
+        {
+            return Err(Fault::new(Kind::Internal, "ODP data is not valid").with_param("data"));
+        }
+        let kind = if kind.is_empty() {
+            "fullstack".to_owned()
+        } else {
+            kind
+        };
+        let identifiers = identifiers.into_iter();
+        Ok(Self {
+            kind,
+            action,
+            identifiers: identifiers.map(|(key, id)| (user_key(key), id)).collect(),
+            data,
+        })
+    }
+
+    /// The event as the backend expects it; `uuid` names it, so that it counts once however often it is sent.
+    pub fn written(&self, uuid: &str, compat: Compat) -> Value {
+        let source = match compat {
+            Compat::Document => "weirgate",
+            Compat::Agent => "go-sdk",
+        };
+        let mut data = json!({
+            "idempotence_id": uuid,
+            "data_source_type": "sdk",
+            "data_source": source,
+            "data_source_version": env!("CARGO_PKG_VERSION"),
+        });
+        if let Some(data) = data.as_object_mut() {
+            data.extend(self.data.clone());
+        }
+        json!({"type": self.kind, "action": self.action, "identifiers": self.identifiers, "data": data})
+    }
+}
+
+/// The user's id has one name, however it is written.
+fn user_key(key: String) -> String {
+    if key.eq_ignore_ascii_case("fs-user-id") || key.eq_ignore_ascii_case("fs_user_id") {
+        return "fs_user_id".to_owned();
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn object(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn only_what_is_qualified_counts() {
+        let body = r#"{"data":{"customer":{"audiences":{"edges":[
+            {"node":{"name":"a","state":"qualified"}},{"node":{"name":"b","state":"not_qualified"}}]}}}}"#;
+        assert_eq!(qualified(body.as_bytes()), Some(vec!["a".to_owned()]));
+        let none = r#"{"data":{"customer":{"audiences":{"edges":[]}}}}"#;
+        assert_eq!(qualified(none.as_bytes()), Some(Vec::new()));
+        for bad in [
+            "",
+            "{}",
+            r#"{"errors":[{"message":"x"}],"data":{"customer":null}}"#,
+            r#"{"data":{"customer":{"audiences":{"edges":[{"node":{}}]}}}}"#,
+        ] {
+            assert_eq!(qualified(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_event_is_told_with_an_id_of_its_own_and_the_users_key_in_one_spelling() {
+        let identifiers = object(json!({"FS-USER-ID": "u", "vuid": "v"}));
+        let data = object(json!({"x": 1, "idempotence_id": "mine"}));
+        let event = Event::new(String::new(), "bought".to_owned(), identifiers, data).unwrap();
+        let written = event.written("id", Compat::Agent);
+        assert_eq!(written["type"], "fullstack");
+        assert_eq!(
+            written["identifiers"],
+            json!({"fs_user_id": "u", "vuid": "v"})
+        );
+        assert_eq!(
+            (&written["data"]["data_source"], &written["data"]["x"]),
+            (&"go-sdk".into(), &1.into())
+        );
+        assert_eq!(written["data"]["idempotence_id"], "mine");
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_refused() {
+        let ids = || object(json!({"vuid": "v"}));
+        let event = |action: &str, ids, data| {
+            Event::new(String::new(), action.to_owned(), ids, object(data)).unwrap_err()
+        };
+        let (action, empty) = (
+            event("", ids(), json!({})),
+            event("a", Map::new(), json!({})),
+        );
+        assert_eq!(action.message, "missing \"action\" in request payload");
+        assert_eq!(
+            empty.message,
+            "missing or empty \"identifiers\" in request payload"
+        );
+        let data = event("a", ids(), json!({"x": []}));
+        assert_eq!(
+            (data.status(), &*data.message),
+            (500, "ODP data is not valid")
+        );
+        let odd = event("a", object(json!({"vuid": 1})), json!({}));
+        assert_eq!(odd.status(), 400);
+    }
+}

@@ -1,0 +1,138 @@
+//! What is known of a user beside the project: read once, and used for all decisions of a call.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use filters::fault::{Fault, Kind};
+use filters::flags::ask::{SegmentOptions, User};
+use filters::flags::bandit::Question;
+use filters::flags::decide::Want;
+use filters::flags::inputs::{Forced, Inputs, Predicted};
+use filters::flags::{Options, Profile};
+
+use super::Asked;
+
+/// See the module.
+pub(super) struct Known<'a> {
+    asked: &'a Asked<'a>,
+    user: &'a User,
+    forced: &'a [Forced],
+    options: Options,
+    overrides: Vec<(Box<str>, Box<str>)>,
+    profile: Option<Profile>,
+    segments: Arc<[String]>,
+    predictions: HashMap<Box<str>, Predicted>,
+}
+
+impl<'a> Known<'a> {
+    /// What is kept here.
+    pub(super) fn new(
+        asked: &'a Asked<'a>,
+        user: &'a User,
+        forced: &'a [Forced],
+        options: Options,
+    ) -> Self {
+        let key = &asked.sdk_key;
+        let overrides = asked.flags.overrides.as_ref();
+        let profiles = asked.flags.profiles.as_ref();
+        Self {
+            asked,
+            user,
+            forced,
+            options,
+            overrides: overrides
+                .map(|all| all.of(key, &user.id))
+                .unwrap_or_default(),
+            profile: profiles
+                .filter(|_| !options.ignore_user_profile)
+                .map(|all| all.of(key, &user.id)),
+            segments: [].into(),
+            predictions: HashMap::new(),
+        }
+    }
+
+    /// Asks for the user's segments.
+    ///
+    /// Errors: 500 where the source does not tell them.
+    pub(super) async fn fetch_segments(&mut self, options: SegmentOptions) -> Result<(), Fault> {
+        let project = &self.asked.loaded.project;
+        let segments = &self.asked.flags.segments;
+        let (odp, wanted) = (project.odp.as_ref(), project.segments());
+        let found = segments.of(self.whose(), odp, wanted, options).await;
+        self.segments =
+            found.map_err(|_| Fault::new(Kind::Internal, "failed to fetch qualified segments"))?;
+        Ok(())
+    }
+
+    /// Decides for every key; what has to be predicted first is asked for all of them at once.
+    pub(super) async fn decide<K, T>(
+        &mut self,
+        keys: &[K],
+        decide: impl Fn(&K, &Inputs<'_>) -> T,
+        wants: impl Fn(&T) -> Option<Want<'a>>,
+    ) -> Vec<T> {
+        let mut items: Vec<T> = keys.iter().map(|key| decide(key, &self.inputs())).collect();
+        loop {
+            let mut questions: Vec<Question> = Vec::new();
+            for want in items.iter().filter_map(&wants) {
+                if !questions
+                    .iter()
+                    .any(|one| *one.experiment_id == *want.experiment_id)
+                {
+                    questions.push(self.question(&want));
+                }
+            }
+            if questions.is_empty() {
+                return items;
+            }
+            self.predict(questions).await;
+            for (key, item) in keys.iter().zip(&mut items) {
+                if wants(item).is_some() {
+                    *item = decide(key, &self.inputs());
+                }
+            }
+        }
+    }
+
+    /// The segments that were fetched.
+    pub(super) fn segments(&self) -> &[String] {
+        &self.segments
+    }
+
+    fn question(&self, want: &Want<'_>) -> Question {
+        Question::new(want, &self.user.attributes, self.asked.compat())
+    }
+
+    async fn predict(&mut self, questions: Vec<Question>) {
+        let (predictor, whose) = (&self.asked.flags.predictor, self.whose());
+        if self.options.reset_cmab_cache && self.predictions.is_empty() {
+            predictor.reset(&self.asked.sdk_key);
+        }
+        let predicted = predictor.predict(&whose, questions, self.options).await;
+        self.predictions.extend(predicted);
+    }
+
+    fn whose(&self) -> (Box<str>, Box<str>) {
+        (self.asked.sdk_key.clone(), self.user.id.as_str().into())
+    }
+
+    fn inputs(&self) -> Inputs<'_> {
+        Inputs {
+            user_id: &self.user.id,
+            attributes: &self.user.attributes,
+            segments: &self.segments,
+            forced: self.forced,
+            overrides: &self.overrides,
+            profile: self.profile.as_ref(),
+            predictions: &self.predictions,
+            options: self.options,
+        }
+    }
+
+    /// Adds what decisions found to the user's profile.
+    pub(super) fn remember(&self, found: &[(&str, &str)]) {
+        if let Some(profiles) = self.asked.flags.profiles.as_ref() {
+            profiles.remember(&self.asked.sdk_key, &self.user.id, found);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `GET /v1/notifications/event-stream`: who listens is told what is decided. Source: facts E.
+
+use filters::fault::{Fault, Kind};
+use filters::flags::Compat;
+use filters::flags::notice::Topic;
+
+use super::{Call, project, sdk_key};
+use crate::flags::Flags;
+use crate::flags::notices::Listener;
+
+/// A listener to the notices of the caller's project.
+///
+/// Errors: as other calls; 403 where nobody may listen; in document mode 400 for a filter that names no topic.
+pub async fn listen(flags: &Flags, call: &Call<'_>) -> Result<Listener, Fault> {
+    let sdk_key = sdk_key(flags, call).await?;
+    project(flags, &sdk_key).await?;
+    let Some(notices) = &flags.notices else {
+        return Err(Fault::new(
+            Kind::Forbidden,
+            "Notification stream not enabled",
+        ));
+    };
+    let is_raw = !call.values("raw").is_empty();
+    Ok(notices.listen(&sdk_key, topics(flags.compat, call)?, is_raw, flags.compat))
+}
+
+/// The topics of `filter`, one or several behind commas; the agent of old passes over names it does not know.
+fn topics(compat: Compat, call: &Call<'_>) -> Result<Vec<Topic>, Fault> {
+    let mut topics = Vec::new();
+    for filter in call.values("filter") {
+        for name in filter.split(',').filter(|name| !name.is_empty()) {
+            match (Topic::parse(name), compat) {
+                (Some(topic), _) => topics.push(topic),
+                (None, Compat::Agent) => {}
+                (None, Compat::Document) => {
+                    let message = format!(
+                        "`filter` is {name:?}; decision, track and project_config_update are accepted"
+                    );
+                    return Err(Fault::new(Kind::Invalid, message).with_param("filter"));
+                }
+            }
+        }
+    }
+    Ok(topics)
+}

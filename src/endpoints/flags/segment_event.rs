@@ -1,0 +1,28 @@
+//! `POST /v1/send-odp-event`: what a user did, for the segments they are in.
+
+use filters::fault::{Fault, Kind};
+use filters::json::Object;
+
+use super::Asked;
+use crate::flags::new_uuid;
+use crate::reply::Answer;
+
+/// Queues the event: `{"success":true}`.
+///
+/// Errors: 400 and 500 in the agent's words; 500 where the project names no platform.
+pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
+    let event = asked.body()?.segment_event()?;
+    let (flags, project) = (asked.flags, &asked.loaded.project);
+    let Some((host, key)) = flags.segments.place(project.odp.as_ref()) else {
+        return Err(Fault::new(Kind::Internal, "ODP is not integrated"));
+    };
+    let written = event.written(&new_uuid(), asked.compat());
+    flags
+        .segment_events
+        .send((host.into(), key.into()), written);
+    let mut out = Vec::new();
+    let mut answer = Object::open(&mut out);
+    answer.truth("success", true);
+    answer.close();
+    Ok(Answer::json(out))
+}

@@ -1,0 +1,128 @@
+//! The stream of notices: who listens is told what is decided, and nobody who decides ever waits for them.
+//!
+//! A listener that reads too slowly loses the oldest notices, which the numbers of the rest show.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use filters::flags::Compat;
+use filters::flags::notice::{Topic, framed};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{self, Receiver, Sender};
+use tokio::time::Instant;
+
+/// How many notices a listener may be behind.
+const BEHIND: usize = 1024;
+/// After how long without a notice a comment shows that the stream lives.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// The source of all notices: a channel per SDK key that somebody listens to.
+#[derive(Clone, Default)]
+pub struct Notices(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    channels: ArcSwap<Channels>,
+    /// Held while listeners are added.
+    changing: Mutex<()>,
+}
+
+type Channels = HashMap<Box<str>, Sender<Arc<Notice>>>;
+
+#[derive(Debug)]
+struct Notice {
+    topic: Topic,
+    json: Vec<u8>,
+}
+
+impl Notices {
+    /// Tells all who listen. `json` is only called where somebody does. Cost: no lock where nobody does.
+    pub fn tell(&self, sdk_key: &str, topic: Topic, json: impl FnOnce() -> Vec<u8>) {
+        let channels = self.0.channels.load();
+        let channel = channels.get(sdk_key);
+        if let Some(channel) = channel.filter(|channel| channel.receiver_count() > 0) {
+            // Who has left meanwhile need not be told.
+            _ = channel.send(Arc::new(Notice {
+                topic,
+                json: json(),
+            }));
+        }
+    }
+
+    /// Listens to an SDK key's notices of these topics; none: all.
+    pub fn listen(
+        &self,
+        sdk_key: &str,
+        topics: Vec<Topic>,
+        is_raw: bool,
+        compat: Compat,
+    ) -> Listener {
+        let notices = self.subscribe(sdk_key);
+        Listener {
+            notices,
+            topics,
+            is_raw,
+            compat,
+            number: 0,
+            quiet_until: Instant::now() + HEARTBEAT,
+        }
+    }
+
+    fn subscribe(&self, sdk_key: &str) -> Receiver<Arc<Notice>> {
+        let _one_at_a_time = super::lock(&self.0.changing);
+        let mut channels = Channels::clone(&self.0.channels.load());
+        channels.retain(|_, channel| channel.receiver_count() > 0);
+        let channel = channels.entry(sdk_key.into());
+        let notices = channel
+            .or_insert_with(|| broadcast::channel(BEHIND).0)
+            .subscribe();
+        self.0.channels.store(Arc::new(channels));
+        notices
+    }
+}
+
+/// Who listens.
+pub struct Listener {
+    notices: Receiver<Arc<Notice>>,
+    topics: Vec<Topic>,
+    is_raw: bool,
+    compat: Compat,
+    number: u64,
+    quiet_until: Instant,
+}
+
+impl Listener {
+    /// The next bytes of the stream; none: there will be no more. May be dropped while it waits: nothing is lost.
+    pub async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            // The agent of old sends no heartbeats, and raw streams have no comments.
+            let is_still = self.compat == Compat::Agent || self.is_raw;
+            let notice = tokio::select! {
+                notice = self.notices.recv() => notice,
+                () = tokio::time::sleep_until(self.quiet_until), if !is_still => {
+                    self.quiet_until = Instant::now() + HEARTBEAT;
+                    return Some(Bytes::from_static(b": alive\n\n"));
+                }
+            };
+            match notice {
+                Ok(notice) => {
+                    self.number += 1;
+                    if self.topics.is_empty() || self.topics.contains(&notice.topic) {
+                        self.quiet_until = Instant::now() + HEARTBEAT;
+                        return Some(self.framed(&notice));
+                    }
+                }
+                Err(RecvError::Lagged(missed)) => self.number += missed,
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    fn framed(&self, notice: &Notice) -> Bytes {
+        let number = (self.compat == Compat::Document).then_some(self.number);
+        framed(&notice.json, number, self.is_raw, self.compat).into()
+    }
+}
