@@ -51,8 +51,9 @@ const READ_BUFFER: usize = 16 << 10;
 const WRITE_BUFFER: usize = 8 << 10;
 /// Connections to providers that are kept, at least.
 const KEPT_CONNECTIONS: usize = 1024;
-/// Tries of one attempt: other keys and one repetition on a fresh connection.
-const TRIES_PER_ATTEMPT: usize = 4;
+/// Tries of one attempt: other keys and one repetition on a fresh connection, with the caller's own keys and then with
+/// the platform's.
+const TRIES_PER_ATTEMPT: usize = 8;
 
 /// Why the gateway did not start.
 #[derive(Debug)]

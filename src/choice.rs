@@ -4,16 +4,18 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use filters::auth::rules::{Forbidden, Offer};
+use filters::auth::{Caller, Mode, Plan as Tariff};
 use filters::chat::request::Request;
 use filters::fault::Fault;
-use filters::routing::Written;
 use filters::routing::capable::WireLimits;
 use filters::routing::catalog::Catalog;
 use filters::routing::health::{Health, Outcome};
 use filters::routing::plan::{Plan, Situation, plan};
-use filters::routing::resolve::resolve;
+use filters::routing::resolve::{Candidate, Resolved, resolve};
 use filters::routing::score::Weights;
 use filters::routing::sticky::Sticky;
+use filters::routing::{Written, allowed};
 
 use crate::config::{Config, Routing};
 use crate::upstreams::Upstream;
@@ -31,8 +33,10 @@ pub struct Choice {
 /// What of the client and the moment counts in a choice.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// Whose request it is.
-    pub organization: &'a str,
+    /// Whose request it is; none: nobody's in particular.
+    pub caller: Option<&'a Caller>,
+    /// Providers that the caller's organization has keys of its own for.
+    pub keyed: &'a [&'a str],
     /// Its session.
     pub session: Option<&'a str>,
     /// It wants no fallback.
@@ -86,20 +90,25 @@ impl Choice {
 
     /// The attempts of a request.
     ///
-    /// Errors: as `filters::routing` says: 400, 404, 410.
+    /// Errors: as `filters::routing` says: 400, 403, 404, 410.
     pub fn choose(&self, request: &Request, asked: &Asked<'_>) -> Result<Chosen, Fault> {
         let providers: Vec<&str> = self.names.iter().map(|name| &**name).collect();
-        let resolved = resolve(
+        let mut resolved = resolve(
             &request.model,
             &self.catalog,
             &providers,
             &self.routing.auto,
             asked.now_s,
         )?;
+        let keyed = match asked.caller {
+            Some(caller) => allow(request, &mut resolved, caller, asked.keyed)?,
+            None => &[],
+        };
         let provider = resolved.provider.clone();
+        let organization = asked.caller.map_or("", |caller| &caller.organization_id);
         let seat = asked
             .session
-            .map(|session| self.sticky.key(asked.organization, &request.model, session));
+            .map(|session| self.sticky.key(organization, &request.model, session));
         let weights = self.routing.weights;
         let situation = Situation {
             attempts: self.routing.attempts as usize,
@@ -116,6 +125,7 @@ impl Choice {
             preferred: seat.and_then(|seat| self.sticky.prefers(seat, asked.now_ms)),
             has_session: seat.is_some(),
             no_fallback: asked.no_fallback,
+            keyed,
         };
         let wire = |name: &str| {
             self.upstream(name)
@@ -141,6 +151,39 @@ impl Choice {
     /// Remembers which mapping answered a session.
     pub fn seat(&self, seat: u64, mapping: usize, now_ms: u64) {
         self.sticky.answered(seat, mapping, now_ms);
+    }
+}
+
+/// Takes out what the caller may not have; answers the providers whose own keys go first.
+fn allow<'k>(
+    request: &Request,
+    resolved: &mut Resolved,
+    caller: &Caller,
+    keyed: &'k [&'k str],
+) -> Result<&'k [&'k str], Fault> {
+    if caller.plan != Tariff::None {
+        allowed::by_plan(request)?;
+    }
+    if let Some(terms) = &caller.terms {
+        let forbids = |candidate: &Candidate| {
+            let offer = Offer {
+                model: &candidate.model.id,
+                aliases: &candidate.model.aliases,
+                provider: &candidate.mapping.provider,
+                upstream_name: &candidate.mapping.name,
+                prices: candidate.mapping.prices.as_ref(),
+            };
+            terms.rules.check(&offer).err().map(Forbidden::what)
+        };
+        allowed::by_rules(resolved, forbids)?;
+    }
+    match caller.mode {
+        Mode::Platform => Ok(&[]),
+        Mode::Hybrid => Ok(keyed),
+        Mode::Byok => {
+            allowed::by_own_keys(resolved, |provider| keyed.contains(&provider))?;
+            Ok(keyed)
+        }
     }
 }
 

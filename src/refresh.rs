@@ -1,4 +1,4 @@
-//! Snapshots swapped in while requests are served: the accounts.
+//! Snapshots swapped in while requests are served: the accounts, and the callers' own provider keys.
 //!
 //! The request path loads the current snapshot without a lock and never waits for the store. A store that does
 //! not answer leaves the last snapshot in force.
@@ -12,6 +12,7 @@ use filters::auth;
 use tokio::sync::watch;
 
 use crate::store::{Error, Store};
+use crate::upstreams::OwnKeys;
 
 /// Between two looks at the store's revision. Its revision, the rows and the swap follow well within a second.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -26,6 +27,7 @@ pub struct Accounts {
 
 struct Shared {
     current: ArcSwap<auth::Accounts>,
+    own_keys: ArcSwap<OwnKeys>,
     failures: AtomicU64,
     begun: Instant,
     confirmed_ms: AtomicU64,
@@ -34,14 +36,16 @@ struct Shared {
 impl Accounts {
     /// Reads the first snapshot. Errors: what the store said.
     pub async fn load(store: &Store) -> Result<Self, Error> {
-        let first = store.accounts().await?;
-        Ok(Self::fixed(first))
+        let first = Self::fixed(store.accounts().await?);
+        first.take_own_keys(store).await?;
+        Ok(first)
     }
 
     /// A snapshot that nothing refreshes, for tests and benches.
     pub fn fixed(accounts: auth::Accounts) -> Self {
         let shared = Shared {
             current: ArcSwap::from_pointee(accounts),
+            own_keys: ArcSwap::default(),
             failures: AtomicU64::new(0),
             begun: Instant::now(),
             confirmed_ms: AtomicU64::new(0),
@@ -54,6 +58,11 @@ impl Accounts {
     /// The snapshot in force. Cost: no lock, no allocation.
     pub fn current(&self) -> arc_swap::Guard<Arc<auth::Accounts>> {
         self.shared.current.load()
+    }
+
+    /// The callers' own keys in force. Cost: no lock, no allocation.
+    pub fn own_keys(&self) -> arc_swap::Guard<Arc<OwnKeys>> {
+        self.shared.own_keys.load()
     }
 
     /// How often the store did not answer so far.
@@ -76,6 +85,8 @@ impl Accounts {
         let has_changed = revision != self.current().revision();
         if has_changed {
             let accounts = store.accounts().await?;
+            // First of all: the revision that the accounts carry says that everything is of it.
+            self.take_own_keys(store).await?;
             self.shared.current.store(Arc::new(accounts));
         }
         self.confirm();
@@ -105,6 +116,13 @@ impl Accounts {
                 }
             }
         }
+    }
+
+    async fn take_own_keys(&self, store: &Store) -> Result<(), Error> {
+        let rows = store.own_keys().await?;
+        let keys = OwnKeys::new(rows, &self.own_keys(), &store.pepper().mark());
+        self.shared.own_keys.store(Arc::new(keys));
+        Ok(())
     }
 
     fn confirm(&self) {

@@ -3,9 +3,9 @@
 //! Allowing rules of one kind are united, kinds are joined by "and", and a denying rule wins over all.
 
 use core::net::IpAddr;
-use std::fmt;
 
 use crate::cidr::Cidr;
+use crate::fault::{Fault, Kind};
 use crate::money::{Price, PriceSet};
 
 /// What is allowed and what is denied; without an allowing rule everything is allowed that is not denied.
@@ -60,14 +60,26 @@ pub enum Forbidden {
     Address,
 }
 
-impl fmt::Display for Forbidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Forbidden {
+    /// What is forbidden, in words.
+    pub fn what(self) -> &'static str {
+        match self {
             Self::Model => "the model",
             Self::Provider => "the provider",
             Self::Price => "the price",
             Self::Address => "the address that the request came from",
-        })
+        }
+    }
+}
+
+/// Source: decisions 6.
+impl From<Forbidden> for Fault {
+    fn from(forbidden: Forbidden) -> Self {
+        let what = forbidden.what();
+        Self::new(
+            Kind::Forbidden,
+            format!("the rules of this API key forbid {what}"),
+        )
     }
 }
 

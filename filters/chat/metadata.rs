@@ -47,6 +47,8 @@ pub struct Attempted {
     pub api_key_hash: Option<Box<str>>,
     /// `platform` or `byok`.
     pub credential_source: &'static str,
+    /// Id and label of the caller's own key; `None`: the platform's was used.
+    pub provider_key: Option<(Box<str>, Box<str>)>,
 }
 
 impl Metadata<'_> {
@@ -83,6 +85,10 @@ impl Attempted {
         object.some_text("region", self.region.as_deref());
         object.some_text("apiKeyHash", self.api_key_hash.as_deref());
         object.text("credentialSource", self.credential_source);
+        if let Some((id, label)) = &self.provider_key {
+            object.text("providerKeyId", id);
+            object.text("providerKeyLabel", label);
+        }
         object.close();
     }
 }

@@ -1,9 +1,10 @@
 //! Which providers are tried for a request, in which order.
 //!
-//! [`catalog`] knows the models, [`resolve`] reads a model string, [`capable`] drops who cannot serve the
-//! request, [`score`] orders the rest, [`plan`] puts it together; [`health`] and [`sticky`] remember what
+//! [`catalog`] knows the models, [`resolve`] reads a model string, [`allowed`] drops what the caller may not have and
+//! [`capable`] who cannot serve the request, [`score`] orders the rest, [`plan`] puts it together; [`health`] and [`sticky`] remember what
 //! happened. Random numbers and time are passed in. No provider's name stands in here.
 
+pub mod allowed;
 pub mod capable;
 pub mod catalog;
 pub mod health;
@@ -13,6 +14,8 @@ pub mod score;
 pub mod sticky;
 mod written;
 
+#[cfg(test)]
+mod allowed_tests;
 #[cfg(test)]
 mod tests;
 

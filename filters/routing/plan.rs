@@ -28,6 +28,8 @@ pub struct Situation<'a> {
     pub has_session: bool,
     /// The client wants no fallback.
     pub no_fallback: bool,
+    /// Providers that the caller has keys of its own for: they go first. Source: facts 4.1.
+    pub keyed: &'a [&'a str],
 }
 
 /// The attempts of one request.
@@ -61,6 +63,8 @@ pub fn plan(
     let mut candidates = able(request, resolved, &wire)?;
     let lower_tool_choice = force(request, &mut candidates, is_auto, &wire);
     order(request, &mut candidates, situation, is_auto, &priority);
+    // The sort is stable: within both groups the order stays.
+    candidates.sort_by_key(|c| !situation.keyed.contains(&&*c.mapping.provider));
     let most = if is_pinned || situation.no_fallback {
         1
     } else {

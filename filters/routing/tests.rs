@@ -85,6 +85,7 @@ fn situation(health: &Health) -> Situation<'_> {
         preferred: None,
         has_session: false,
         no_fallback: false,
+        keyed: &[],
     }
 }
 

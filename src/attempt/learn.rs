@@ -16,12 +16,13 @@ const RATE_AFTER: Duration = Duration::from_millis(50);
 pub fn failure(house: &House, call: &Call, failure: &Failure) {
     let Some(step) = call.step() else { return };
     let now_ms = house.now_ms();
-    if let Some(key) = step.upstream.keys.get(call.key)
-        && let FailureKind::Status(status @ (401 | 402 | 403 | 429)) = failure.kind
-    {
-        key.cool_down(status, now_ms);
+    if let Some(key) = step.keys.get(call.key) {
+        key.failed(failure, now_ms);
     }
-    let outcome = if failure.is_retryable {
+    // What a caller's own key is refused for says nothing about the provider to anybody else.
+    let is_of_own_key =
+        step.is_own() && matches!(failure.kind, FailureKind::Status(401 | 402 | 403 | 429));
+    let outcome = if failure.is_retryable && !is_of_own_key {
         Outcome::Failed
     } else {
         Outcome::CallersFault
@@ -32,6 +33,9 @@ pub fn failure(house: &House, call: &Call, failure: &Failure) {
 /// The running attempt answered: remembers how fast, and the session's provider.
 pub fn success(house: &House, call: &Call) {
     let Some(step) = call.step() else { return };
+    if let Some(key) = step.keys.get(call.key) {
+        key.answered();
+    }
     let first = call.first_content.unwrap_or_else(Instant::now);
     let streamed = first.elapsed();
     let tokens = call

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use self::receive::Receiving;
 use crate::request::watch::Watch;
-use crate::upstreams::Upstream;
+use crate::upstreams::{Keys, Upstream};
 
 /// How many other keys of one provider are tried inside an attempt. Source: decisions 13.
 const OTHER_KEYS: u8 = 2;
@@ -38,6 +38,15 @@ pub struct Step {
     pub mapping: Arc<Mapping>,
     /// Which region.
     pub region: Option<Box<str>>,
+    /// With whose keys: the platform's, or the caller's own.
+    pub keys: Arc<Keys>,
+}
+
+impl Step {
+    /// Whether the provider bills the caller itself: the keys are the caller's own.
+    pub fn is_own(&self) -> bool {
+        self.keys.are_own()
+    }
 }
 
 /// The call of a model on its way through its attempts.
@@ -125,11 +134,8 @@ impl Call {
 
     /// The text of the key in use.
     fn secret(&self) -> Option<&str> {
-        let credential = self.step()?.upstream.keys.get(self.key)?;
-        credential
-            .secret
-            .as_ref()
-            .map(crate::config::Secret::expose)
+        let secret = self.step()?.keys.get(self.key)?.secret.as_ref();
+        secret.map(crate::config::Secret::expose)
     }
 
     /// What the running attempt goes to, as its wire needs to know.
@@ -171,6 +177,8 @@ impl Call {
     /// The entry of `metadata.routing` for the running attempt.
     fn record(&self, failure: Option<&Failure>) -> Option<Attempted> {
         let step = self.step()?;
+        let key = step.keys.get(self.key);
+        let own = key.and_then(|key| key.own.as_ref());
         Some(Attempted {
             provider: (*step.upstream.name).into(),
             model: step.mapping.name.clone(),
@@ -178,12 +186,9 @@ impl Call {
             error_type: failure.map_or("none", Failure::error_type),
             succeeded: failure.is_none(),
             region: step.region.clone(),
-            api_key_hash: step
-                .upstream
-                .keys
-                .get(self.key)
-                .and_then(|key| key.fingerprint.clone()),
-            credential_source: "platform",
+            api_key_hash: key.and_then(|key| key.fingerprint.clone()),
+            credential_source: if own.is_some() { "byok" } else { "platform" },
+            provider_key: own.map(|own| (own.id.clone(), own.label.clone())),
         })
     }
 }

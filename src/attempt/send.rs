@@ -53,7 +53,7 @@ pub async fn peer(house: &House, ctx: &mut Context) -> Result<Box<HttpPeer>> {
 fn prepare(house: &House, call: &mut Call, request_id: &str) -> Result<(), Fault> {
     let step = call.step().cloned();
     let step = step.ok_or_else(|| Fault::new(Kind::Internal, "no attempt is planned"))?;
-    call.key = step.upstream.pick_key(call.tried_keys, house.now_ms());
+    call.key = step.keys.pick(call.tried_keys, house.now_ms());
     call.tried_keys |= 1 << (call.key % 64);
     let target = call
         .target()

@@ -67,6 +67,16 @@ pub fn admit(house: &House, row: &Row, headers: &HeaderMap) -> Result<Option<Arc
     )?))
 }
 
+/// Whether the caller's key may be used from where the request came.
+///
+/// Errors: 403.
+pub fn from_where(house: &House, session: &Session, caller: Option<&Caller>) -> Result<(), Fault> {
+    let Some(terms) = caller.and_then(|caller| caller.terms.as_ref()) else {
+        return Ok(());
+    };
+    Ok(terms.rules.check_address(client_ip(house, session))?)
+}
+
 /// A place among the model requests that run at once, where the row needs one.
 ///
 /// Source: model-gateway 7; promises. Errors: 529.

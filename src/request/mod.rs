@@ -100,6 +100,7 @@ async fn go(
     })?;
     ctx.row = Some(row);
     ctx.caller = admit::admit(house, row, &head.headers)?;
+    admit::from_where(house, session, ctx.caller.as_deref())?;
     ctx.place = admit::place(house, row)?;
     ctx.quota = admit::count(house, row, ctx.caller.as_deref()).await?;
     if let Some(quota) = ctx.quota.filter(|quota| !quota.verdict.is_allowed) {

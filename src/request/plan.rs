@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use filters::auth::Mode;
+use filters::auth::{Caller, Mode};
 use filters::chat::check::check;
 use filters::chat::request::Request;
 use filters::fault::{Fault, Kind};
+use filters::routing::resolve::Candidate;
 use http::HeaderName;
 use pingora_proxy::Session;
 use tokio::time::Instant;
@@ -16,6 +17,7 @@ use super::watch::Watch;
 use crate::attempt::{Call, Step};
 use crate::choice::Asked;
 use crate::house::House;
+use crate::upstreams::{Keys, OwnKeys};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("x-session-id");
 const NO_FALLBACK: HeaderName = HeaderName::from_static("x-no-fallback");
@@ -39,17 +41,18 @@ pub fn chat(
         check(body)?
     };
     let caller = ctx.caller.as_deref();
-    if caller.is_some_and(|caller| caller.mode == Mode::Byok) {
-        let message = "this project uses its own provider keys alone, and none can be stored yet";
-        return Err(Fault::new(Kind::Invalid, message).with_code("not_supported_yet"));
-    }
+    let own_keys = house.accounts.own_keys();
+    let keyed = caller.map_or(Vec::new(), |caller| {
+        own_keys.providers(&caller.organization_id)
+    });
     let headers = &session.req_header().headers;
     let named = headers
         .get(SESSION_ID)
         .and_then(|value| value.to_str().ok());
     let named = named.filter(|id| !id.is_empty() && id.len() <= SESSION_BYTES);
     let asked = Asked {
-        organization: caller.map_or("", |caller| &caller.organization_id),
+        caller,
+        keyed: &keyed,
         session: named.or(request.session.as_deref()),
         no_fallback: headers
             .get(NO_FALLBACK)
@@ -59,31 +62,54 @@ pub fn chat(
     };
     let chosen = house.routes.choose(&request, &asked)?;
     let is_stream = request.stream;
-    let mut call = call(house, request, chosen.provider, &chosen.plan.attempts)?;
+    let steps = steps(house, caller, &own_keys, &chosen.plan.attempts);
+    let mut call = call(house, request, chosen.provider, steps)?;
     call.lower_tool_choice = chosen.plan.lower_tool_choice;
     call.seat = chosen.seat;
     ctx.call = Some(Box::new(call));
     Ok(is_stream)
 }
 
+/// The attempts: with the caller's own keys, with the platform's, or first with those and then with these.
+fn steps(
+    house: &House,
+    caller: Option<&Caller>,
+    own_keys: &OwnKeys,
+    candidates: &[Candidate],
+) -> Vec<Step> {
+    let (mode, organization) = caller.map_or((Mode::Platform, ""), |caller| {
+        (caller.mode, &*caller.organization_id)
+    });
+    let step = |candidate: &Candidate, keys: Option<&Arc<Keys>>| {
+        let upstream = house.routes.upstream(&candidate.mapping.provider)?;
+        Some(Step {
+            upstream: Arc::clone(upstream),
+            model: Arc::clone(&candidate.model),
+            mapping: Arc::clone(&candidate.mapping),
+            region: candidate.region.clone(),
+            keys: Arc::clone(keys.unwrap_or(&upstream.keys)),
+        })
+    };
+    let own = candidates.iter().filter_map(|candidate| {
+        let keys = own_keys.find(organization, &candidate.mapping.provider)?;
+        step(candidate, Some(keys))
+    });
+    let platform = candidates
+        .iter()
+        .filter_map(|candidate| step(candidate, None));
+    match mode {
+        Mode::Platform => platform.collect(),
+        Mode::Byok => own.collect(),
+        Mode::Hybrid => own.chain(platform).collect(),
+    }
+}
+
 fn call(
     house: &House,
     request: Request,
     provider: Option<Box<str>>,
-    attempts: &[filters::routing::resolve::Candidate],
+    steps: Vec<Step>,
 ) -> Result<Call, Fault> {
-    let steps: Vec<Step> = attempts
-        .iter()
-        .filter_map(|candidate| {
-            let upstream = house.routes.upstream(&candidate.mapping.provider)?;
-            Some(Step {
-                upstream: Arc::clone(upstream),
-                model: Arc::clone(&candidate.model),
-                mapping: Arc::clone(&candidate.mapping),
-                region: candidate.region.clone(),
-            })
-        })
-        .collect();
     if steps.is_empty() {
         return Err(Fault::new(
             Kind::Internal,

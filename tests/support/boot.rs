@@ -1,6 +1,7 @@
 //! The gateway as every test starts it: in this process, on free ports, with a store of its own.
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use weirgate::boot::{Running, boot};
@@ -145,6 +146,25 @@ impl Gateway {
         client::ask(self.running.admin, &Ask::get("/metrics"))
             .text()
             .to_owned()
+    }
+
+    /// Runs something on the gateway's store, and waits until the running server has seen what it changed.
+    ///
+    /// Fails the test where that takes longer than a second.
+    pub fn change<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
+        let (done, revision) = self.beside(async |store| {
+            let done = work(&store).await;
+            (done, store.revision().await.unwrap())
+        });
+        let until = Instant::now() + Duration::from_secs(1);
+        while self.running.house.accounts.current().revision() < revision {
+            assert!(
+                Instant::now() < until,
+                "the change was not seen within a second"
+            );
+            std::thread::yield_now();
+        }
+        done
     }
 
     /// Runs something on the gateway's store, as the command line would beside it.

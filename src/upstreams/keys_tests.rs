@@ -1,0 +1,109 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+use super::super::own::OwnKeys;
+use super::*;
+use crate::store::OwnKey;
+
+fn row(id: &str, text: Option<&str>) -> OwnKey {
+    OwnKey {
+        id: id.to_owned(),
+        organization_id: "org_1".to_owned(),
+        provider: "first".to_owned(),
+        label: format!("label of {id}"),
+        secret: text.map(|text| Secret::new(text.to_owned())),
+    }
+}
+
+fn keys(rows: Vec<OwnKey>, before: &OwnKeys) -> OwnKeys {
+    OwnKeys::new(rows, before, b"fingerprints")
+}
+
+fn status(status: u16) -> Failure {
+    Failure {
+        is_retryable: !(400..401).contains(&status),
+        ..Failure::new(FailureKind::Status(status))
+    }
+}
+
+fn three() -> Arc<Keys> {
+    let rows = ["a", "b", "c"].map(|id| row(id, Some(id))).into();
+    let all = keys(rows, &OwnKeys::default());
+    Arc::clone(all.find("org_1", "first").unwrap())
+}
+
+#[test]
+fn keys_take_turns_and_resting_ones_come_last() {
+    let keys = three();
+    let picks: Vec<usize> = (0..4).map(|_| keys.pick(0, 1000)).collect();
+    assert_eq!(picks, [0, 1, 2, 0]);
+    keys.get(1).unwrap().failed(&status(429), 1000);
+    let picks: Vec<usize> = (0..3).map(|_| keys.pick(0, 1000)).collect();
+    assert!(!picks.contains(&1), "{picks:?}");
+    assert_eq!(keys.pick(0b101, 1000), 1);
+}
+
+#[test]
+fn a_refused_key_rests_longer_than_a_throttled_one() {
+    let keys = three();
+    keys.get(0).unwrap().failed(&status(401), 0);
+    keys.get(1).unwrap().failed(&status(429), 0);
+    assert_eq!(keys.pick(0b100, 1), 1);
+    keys.get(1).unwrap().answered();
+    assert_eq!((0..6).filter(|_| keys.pick(0b100, 20_000) == 0).count(), 0);
+    assert!((0..6).any(|_| keys.pick(0b100, 400_000) == 0));
+}
+
+#[test]
+fn a_key_rests_after_three_failures_in_a_row_and_not_after_two() {
+    let rests = |failures: usize| {
+        let keys = three();
+        for _ in 0..failures {
+            keys.get(0).unwrap().failed(&status(500), 0);
+        }
+        (0..6).all(|_| keys.pick(0, 1) != 0)
+    };
+    assert_eq!([rests(2), rests(3)], [false, true]);
+}
+
+#[test]
+fn a_caller_s_wrong_request_says_nothing_about_the_key() {
+    let keys = three();
+    for _ in 0..5 {
+        keys.get(0).unwrap().failed(&status(400), 0);
+    }
+    assert!((0..3).any(|_| keys.pick(0, 1) == 0));
+}
+
+#[test]
+fn what_is_known_of_a_key_outlives_the_snapshot_and_ends_with_the_key() {
+    let before = keys(
+        vec![row("a", Some("x")), row("b", Some("y"))],
+        &OwnKeys::default(),
+    );
+    let of = |all: &OwnKeys| Arc::clone(all.find("org_1", "first").unwrap());
+    of(&before).get(0).unwrap().failed(&status(401), 0);
+    let after = keys(vec![row("a", Some("x")), row("c", Some("z"))], &before);
+    assert!((0..4).all(|_| of(&after).pick(0, 1) == 1));
+    assert!(of(&after).find_own("b").is_none());
+    assert!(of(&after).are_own());
+}
+
+#[test]
+fn a_key_that_cannot_be_opened_is_left_out_and_others_stay_apart() {
+    let all = keys(vec![row("a", None)], &OwnKeys::default());
+    assert!(all.find("org_1", "first").is_none());
+    let all = keys(vec![row("a", Some("x"))], &OwnKeys::default());
+    assert!(all.find("org_2", "first").is_none() && all.find("org_1", "second").is_none());
+}
+
+#[test]
+fn a_fingerprint_stands_for_the_text_and_does_not_tell_it() {
+    let print = |text: &str| {
+        let secret = Secret::new(text.to_owned());
+        Credential::new(secret, b"fingerprints", None)
+            .fingerprint
+            .unwrap()
+    };
+    assert_eq!(print("sk-1"), print("sk-1"));
+    assert_ne!(print("sk-1"), print("sk-2"));
+    assert!(print("sk-1").len() == 16 && print("sk-1").bytes().all(|b| b.is_ascii_hexdigit()));
+}

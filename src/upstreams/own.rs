@@ -1,0 +1,56 @@
+//! The callers' own keys, as the request path finds them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::keys::{Credential, Keys, Own};
+use crate::store::OwnKey;
+
+/// All own keys, by organization and provider. Memory is bounded by the store's rows.
+#[derive(Default)]
+pub struct OwnKeys(HashMap<Box<str>, HashMap<Box<str>, Arc<Keys>>>);
+
+impl OwnKeys {
+    /// The keys of the store. What `before` knows of a key's health stays known: a key's text never changes.
+    ///
+    /// Keys that could not be opened are left out, and said to the log by their ids.
+    pub fn new(rows: Vec<OwnKey>, before: &Self, fingerprint_key: &[u8]) -> Self {
+        let mut sets: HashMap<(String, String), Vec<Arc<Credential>>> = HashMap::new();
+        for row in rows {
+            let Some(secret) = row.secret else {
+                log::warn!("the provider key {} cannot be opened", row.id);
+                continue;
+            };
+            let known = before
+                .find(&row.organization_id, &row.provider)
+                .and_then(|keys| keys.find_own(&row.id).cloned());
+            let key = known.unwrap_or_else(|| {
+                let own = Own {
+                    id: row.id.into(),
+                    label: row.label.into(),
+                };
+                Arc::new(Credential::new(secret, fingerprint_key, Some(own)))
+            });
+            let set = sets.entry((row.organization_id, row.provider));
+            set.or_default().push(key);
+        }
+        let mut all = Self::default();
+        for ((organization, provider), list) in sets {
+            let keys = Arc::new(Keys::new(list));
+            let of = all.0.entry(organization.into()).or_default();
+            of.insert(provider.into(), keys);
+        }
+        all
+    }
+
+    /// The providers that an organization has keys for.
+    pub fn providers(&self, organization_id: &str) -> Vec<&str> {
+        let of = self.0.get(organization_id).into_iter().flatten();
+        of.map(|(provider, _)| &**provider).collect()
+    }
+
+    /// The keys of an organization for a provider; never an empty set.
+    pub fn find(&self, organization_id: &str, provider: &str) -> Option<&Arc<Keys>> {
+        self.0.get(organization_id)?.get(provider)
+    }
+}
