@@ -21,7 +21,7 @@ pub fn failure(house: &House, call: &Call, failure: &Failure) {
     }
     // What a caller's own key is refused for says nothing about the provider to anybody else.
     let is_of_own_key =
-        step.is_own() && matches!(failure.kind, FailureKind::Status(401 | 402 | 403 | 429));
+        step.is_own() && matches!(failure.kind, FailureKind::Status(401..=403 | 429));
     let outcome = if failure.is_retryable && !is_of_own_key {
         Outcome::Failed
     } else {
