@@ -113,7 +113,7 @@ fn user_key(key: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
     use super::*;
 
     fn object(value: Value) -> Map<String, Value> {
