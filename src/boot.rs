@@ -102,12 +102,12 @@ pub fn boot(
     let (store, first_run, accounts) = opened.map_err(|error| store_failed(&error))?;
     let upstreams = upstreams(&config, &store)?;
     let (redis, heart) = redis(&config, &metrics)?.unzip();
-    let quotas = quotas(&config, &metrics)?;
-    let graph = graph(&config)?;
     let (flags, tellers) = flags(&config, &organs, &metrics, redis.as_ref())?.unzip();
     let followers = flags.as_ref().map(Flags::followers).unwrap_or_default();
     let house = Arc::new(House {
         settings: Settings::new(&config),
+        quotas: quotas(&config, &metrics)?,
+        graph: graph(&config)?,
         metrics,
         lines,
         accounts: accounts.clone(),
@@ -115,9 +115,7 @@ pub fn boot(
         routes: Choice::new(&config, &upstreams, catalog),
         flags,
         redis,
-        quotas,
         room: Arc::new(Semaphore::new(config.limits.in_flight)),
-        graph,
         begun: Instant::now(),
         is_serving: AtomicBool::new(false),
     });
