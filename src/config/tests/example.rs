@@ -106,7 +106,7 @@ fn sections_of_features_to_come_are_warned_of() {
         .filter(|(_, text)| *text == "not in force yet")
         .map(|(key, _)| key)
         .collect();
-    for section in ["cache", "decisions.odp", "plans", "server.upgrade_socket"] {
+    for section in ["cache", "server.upgrade_socket"] {
         assert!(idle.contains(&section), "{section} in {idle:?}");
     }
     assert!(
