@@ -98,6 +98,7 @@ pub fn boot(
     let metrics = Arc::new(Metrics::new().map_err(|error| failed("metrics", error))?);
     let lines = Arc::new(lines(&metrics).map_err(|error| failed("starting the log", error))?);
     let model = bind_sandbox(&mut config)?;
+    let queries = bind_graph_sandbox(&mut config)?;
     let opened = organs.block_on(open(&config, model.is_some()));
     let (store, first_run, accounts) = opened.map_err(|error| store_failed(&error))?;
     let upstreams = upstreams(&config, &store)?;
@@ -123,6 +124,7 @@ pub fn boot(
     organs.spawn(accounts.follow(store, stopped.clone()));
     keep(&organs, &upstreams, &house, &stopped);
     spawn(&organs, model, &stopped);
+    spawn(&organs, queries, &stopped);
     for follower in followers {
         let stop = stopped.clone();
         organs.spawn(async move { follower.start(stop).await });
@@ -181,7 +183,7 @@ fn graph(config: &Config) -> Result<Option<Graph>, BootError> {
         return Ok(None);
     };
     let GraphUpstream::At(url) = &graph.upstream else {
-        return Err(misconfigured("graph.upstream: no sandbox".to_owned()));
+        return Err(failed("graph", "the sandbox has no port"));
     };
     Graph::new(graph, url, &config.limits.body_bytes, &config.routing)
         .map(Some)
@@ -263,6 +265,21 @@ fn bind_sandbox(config: &mut Config) -> Result<Option<sandbox::Model>, BootError
         other.base_url = model.base_url();
     }
     Ok(Some(model))
+}
+
+/// The same for the graph sandbox.
+fn bind_graph_sandbox(config: &mut Config) -> Result<Option<sandbox::Graph>, BootError> {
+    let graph = config.graph.as_mut();
+    let Some(graph) = graph.filter(|graph| graph.upstream == GraphUpstream::Sandbox) else {
+        return Ok(None);
+    };
+    let sandbox = sandbox::Graph::bind().map_err(|error| failed("the graph sandbox", error))?;
+    let url = format!("http://{}", sandbox.address());
+    let url = url
+        .parse()
+        .map_err(|error| failed("the graph sandbox", error))?;
+    graph.upstream = GraphUpstream::At(url);
+    Ok(Some(sandbox))
 }
 
 fn upstreams(config: &Config, store: &Store) -> Result<Arc<[Arc<Upstream>]>, BootError> {

@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::boot::{self, BootError, Running, Stop};
-use crate::config::Loaded;
+use crate::config::{Config, GraphUpstream, Loaded};
 use crate::log::{self, Lines};
 
 /// How often a stopping process looks whether the last request has ended.
@@ -27,6 +27,7 @@ pub fn serve(loaded: Loaded) -> ExitCode {
         .iter()
         .map(|provider| provider.name.clone())
         .collect();
+    let query_key = query_key(&loaded.config);
     let grace = loaded.config.server.grace_period;
     let level = loaded.config.log.level;
     // Signals are taken from here on: one that comes while starting stops the process once it has started.
@@ -50,7 +51,7 @@ pub fn serve(loaded: Loaded) -> ExitCode {
         }
     };
     // A closed stderr is no reason not to serve.
-    _ = err.write_all(banner(&running, &store, &providers, off).as_bytes());
+    _ = err.write_all(banner(&running, &store, &providers, off, query_key.as_deref()).as_bytes());
     notify(&[sd_notify::NotifyState::Ready]);
     wait(running, signals, grace)
 }
@@ -95,8 +96,22 @@ fn shown_store(url: &str) -> String {
     crate::store::Place::parse(url).map_or_else(|_| "?".to_owned(), |place| place.shown())
 }
 
+/// A public key for queries to the graph sandbox, where it is in use.
+fn query_key(config: &Config) -> Option<String> {
+    let graph = config.graph.as_ref();
+    let graph = graph.filter(|graph| graph.upstream == GraphUpstream::Sandbox)?;
+    let mut keys = graph.tenants.iter().flat_map(|tenant| &tenant.single_keys);
+    keys.next().cloned()
+}
+
 /// What a start says on stderr: at most 12 lines. The key only where this start made it.
-fn banner(running: &Running, store: &str, providers: &[String], off: usize) -> String {
+fn banner(
+    running: &Running,
+    store: &str,
+    providers: &[String],
+    off: usize,
+    query_key: Option<&str>,
+) -> String {
     let mut out = format!(
         "weirgate {} listens on http://{} (admin http://{})\n",
         env!("CARGO_PKG_VERSION"),
@@ -130,6 +145,13 @@ fn banner(running: &Running, store: &str, providers: &[String], off: usize) -> S
                 "curl 'http://{}/v1/decide?keys=dark_mode' -H 'X-Platform-SDK-Key: {key}' \
                  -H 'Content-Type: application/json' \
                  -d '{{\"userId\":\"ada\",\"userAttributes\":{{\"version\":\"2.1\"}}}}'\n",
+                running.public,
+            ));
+        }
+        if let Some(key) = query_key {
+            out.push_str(&format!(
+                "curl 'http://{}/content/v2?auth={key}' -H 'Content-Type: application/json' \
+                 -d '{{\"query\":\"{{ hello(name: \\\"Ada\\\") }}\"}}'\n",
                 running.public,
             ));
         }

@@ -1,7 +1,8 @@
-//! The model sandbox: a model provider inside the process that answers, streams and fails on demand.
+//! The sandboxes: services inside the process, each on a loopback port of its own. [`Graph`] is the one for queries.
 //!
-//! It speaks the OpenAI chat-completions convention on a loopback port of its own, so the gateway reaches
-//! it as it reaches any provider. No key is asked for. The same request gets the same answer, byte for byte:
+//! The model sandbox is a model provider that answers, streams and fails on demand.
+//!
+//! It speaks the OpenAI chat-completions convention, so the gateway reaches it as it reaches any provider. No key is asked for. The same request gets the same answer, byte for byte:
 //! no clock, no randomness.
 //!
 //! | model | does |
@@ -21,6 +22,9 @@
 
 mod answer;
 mod ask;
+mod echo;
+mod graph;
+mod port;
 mod schema;
 mod serve;
 
@@ -28,73 +32,41 @@ mod serve;
 mod tests;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pingora::apps::ServerApp;
-use pingora::protocols::l4::stream::Stream;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 
+pub use self::graph::Graph;
+use self::port::Port;
+
 /// The sandbox's model provider, bound to a loopback port; it serves once it runs as a background service.
-///
-/// `background_service("model sandbox", model)` makes the service to add to the Pingora server. Connections
-/// made before it runs wait in the listener's backlog.
 #[derive(Debug)]
-pub struct Model {
-    listener: TcpListener,
-    address: SocketAddr,
-}
+pub struct Model(Port);
 
 impl Model {
-    /// Takes a free loopback port, so that the address is known before anything serves.
-    ///
-    /// Errors: the operating system's, when no port can be had.
+    /// Takes a free loopback port. Errors: the operating system's, when no port can be had.
     pub fn bind() -> io::Result<Model> {
-        let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        Ok(Model { listener, address })
+        Port::bind().map(Model)
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.0.address()
     }
 
     /// The base URL a client of the convention takes: `http://127.0.0.1:PORT/v1`.
     pub fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("http://{}/v1", self.address())
     }
 
     /// Serves until `shutdown` says true or its sender is gone.
     ///
-    /// Errors: the operating system's, when the listener cannot be used at all. A failed accept is
-    /// logged and the next one tried.
-    pub async fn serve(&self, mut shutdown: ShutdownWatch) -> io::Result<()> {
-        let listener = tokio::net::TcpListener::from_std(self.listener.try_clone()?)?;
-        let app = Arc::new(serve::Chat);
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                stopped = shutdown.wait_for(|stop| *stop) => {
-                    drop(stopped);
-                    return Ok(());
-                }
-            };
-            let Ok((stream, _)) = accepted.inspect_err(|e| log::warn!("sandbox accept: {e}"))
-            else {
-                // Out of file descriptors is the usual reason: without the pause this loop would spin.
-                tokio::time::sleep(serve::ACCEPT_PAUSE).await;
-                continue;
-            };
-            let mut stream = Stream::from(stream);
-            if stream.set_nodelay().is_ok() {
-                let (app, shutdown) = (app.clone(), shutdown.clone());
-                tokio::spawn(async move { app.process_new(Box::new(stream), &shutdown).await });
-            }
-        }
+    /// Errors: the operating system's, when the listener cannot be used at all.
+    pub async fn serve(&self, shutdown: ShutdownWatch) -> io::Result<()> {
+        self.0.serve(Arc::new(serve::Chat), shutdown).await
     }
 }
 
@@ -102,7 +74,7 @@ impl Model {
 impl BackgroundService for Model {
     async fn start(&self, shutdown: ShutdownWatch) {
         if let Err(e) = self.serve(shutdown).await {
-            log::error!("the model sandbox at {} stopped: {e}", self.address);
+            log::error!("the model sandbox at {} stopped: {e}", self.address());
         }
     }
 }

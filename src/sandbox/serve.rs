@@ -82,7 +82,7 @@ fn path(session: &ServerSession) -> &str {
 }
 
 /// The whole body; `None` when it is larger than [`BODY_BYTES`].
-async fn read_body(session: &mut ServerSession) -> Result<Option<Vec<u8>>> {
+pub(super) async fn read_body(session: &mut ServerSession) -> Result<Option<Vec<u8>>> {
     let mut body = Vec::new();
     while let Some(bytes) = session.read_request_body().await? {
         if body.len() + bytes.len() > BODY_BYTES {

@@ -1,9 +1,14 @@
 //! The graph service behind its limits: what passes, what it says, and what nobody gets past.
 
 mod answers;
+mod cache;
 mod credentials;
+mod sandbox;
 mod tricks;
 
+use std::time::Instant;
+
+use crate::support::PATIENCE;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
@@ -47,6 +52,15 @@ fn limit(answer: &Answer) -> (&str, &str) {
 }
 
 impl Gateway {
+    /// Blocks until the metrics say so: a request is counted behind its answer.
+    fn wait_metric(&self, line: &str) {
+        let give_up = Instant::now() + PATIENCE;
+        while !self.metrics().contains(line) {
+            assert!(Instant::now() < give_up, "{line} not in {}", self.metrics());
+            std::thread::yield_now();
+        }
+    }
+
     fn graph(&self, request: &Ask) -> Answer {
         ask(self.address(), request)
     }

@@ -21,6 +21,11 @@ struct Process {
 
 impl Process {
     fn start(provider: &str) -> Process {
+        Self::start_until(provider, 1)
+    }
+
+    /// Starts one that prints so many lines to try it with.
+    fn start_until(provider: &str, curls: usize) -> Process {
         let folder = tempfile::tempdir().unwrap();
         let models = "[[models]]\nid = \"sandbox-chat\"\n[[models.providers]]\nprovider = \"sandbox\"\nname = \"sandbox-chat\"\ninput_price = \"1\"\noutput_price = \"1\"\n";
         std::fs::write(folder.path().join("models.toml"), models).unwrap();
@@ -37,7 +42,8 @@ impl Process {
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut banner: Vec<String> = Vec::new();
-        while !banner.iter().any(|line| line.starts_with("curl ")) {
+        let is_curl = |line: &&String| line.starts_with("curl ");
+        while banner.iter().filter(is_curl).count() < curls {
             banner.push(lines.next().expect("a banner with a curl line").unwrap());
         }
         let address = |before: &str| {
@@ -90,6 +96,35 @@ impl Drop for Process {
         _ = self.child.kill();
         _ = self.child.wait();
     }
+}
+
+#[test]
+fn every_printed_curl_line_answers() {
+    let others = "[decisions]\n[[decisions.projects]]\nsdk_key = \"s\"\ndatafile = \"sandbox\"\n\
+                  [graph]\nupstream = \"sandbox\"\n[[graph.tenants]]\nid = \"a\"\nsingle_keys = [\"k\"]\n";
+    let process = Process::start_until(others, 3);
+    assert!(process.banner.len() <= 12, "{:?}", process.banner);
+    let curls = process
+        .banner
+        .iter()
+        .filter(|line| line.starts_with("curl "));
+    let answers: Vec<String> = curls
+        .map(|curl| {
+            let curl = format!("{curl} -s -w '\\n%{{http_code}}'");
+            let output = Command::new("sh").args(["-c", &curl]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        })
+        .collect();
+    for (answer, part) in answers
+        .iter()
+        .zip(["sandbox-chat", "dark_mode", r#"{"hello":"Ada"}"#])
+    {
+        assert!(
+            answer.ends_with("\n200") && answer.contains(part),
+            "{answer}"
+        );
+    }
+    assert_eq!(answers.len(), 3);
 }
 
 #[test]

@@ -111,9 +111,7 @@ fn a_503_of_the_service_passes_as_itself() {
     assert_eq!(answer.header("retry-after"), Some("7"));
     assert_eq!(limit(&answer), ("1500", "10"));
     assert_eq!(service.requests().len(), 1);
-    let metrics = gateway.metrics();
-    let counted = "weirgate_graph_upstream_total{outcome=\"upstream_cpu_exhausted\"} 1";
-    assert!(metrics.contains(counted), "{metrics}");
+    gateway.wait_metric("weirgate_graph_upstream_total{outcome=\"upstream_cpu_exhausted\"} 1");
 }
 
 #[test]

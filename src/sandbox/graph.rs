@@ -1,0 +1,157 @@
+//! The graph sandbox: a service for queries that echoes them, see [`echo`](super::echo).
+//!
+//! `POST` and `GET` on `/content/v2`, and nothing else. No key is asked for; nothing is kept. Deliberately absent: a
+//! schema, validation, introspection, mutations that do anything.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use filters::form;
+use pingora::Result;
+use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
+use pingora::http::ResponseHeader;
+use pingora::protocols::http::ServerSession;
+use pingora::server::ShutdownWatch;
+use pingora::services::background::BackgroundService;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::echo::echo;
+use super::port::Port;
+use super::serve::read_body;
+
+/// The sandbox's graph service, bound to a loopback port; it serves once it runs as a background service.
+#[derive(Debug)]
+pub struct Graph(Port);
+
+impl Graph {
+    /// Takes a free loopback port. Errors: the operating system's, when no port can be had.
+    pub fn bind() -> io::Result<Graph> {
+        Port::bind().map(Graph)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.0.address()
+    }
+}
+
+#[async_trait]
+impl BackgroundService for Graph {
+    async fn start(&self, shutdown: ShutdownWatch) {
+        if let Err(e) = self.0.serve(Arc::new(Queries), shutdown).await {
+            log::error!("the graph sandbox at {} stopped: {e}", self.address());
+        }
+    }
+}
+
+/// The application Pingora runs on each connection.
+struct Queries;
+
+#[async_trait]
+impl HttpServerApp for Queries {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        mut session: ServerSession,
+        shutdown: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        // Every early end means the same: the connection is of no more use and is dropped.
+        if !session.read_request().await.ok()? {
+            return None;
+        }
+        session.set_keepalive(if *shutdown.borrow() { None } else { Some(60) });
+        let body = read_body(&mut session).await.ok()??;
+        let head = session.req_header();
+        let (status, body) = answer(
+            head.method.as_str(),
+            head.uri.path(),
+            head.uri.query().unwrap_or_default(),
+            &body,
+        );
+        write(&mut session, status, &body).await.ok()?;
+        let settings = HttpPersistentSettings::for_session(&session);
+        let stream = session.finish().await.ok()??;
+        Some(ReusedHttpStream::from_reusable_stream(stream, settings))
+    }
+}
+
+/// What is asked, from a body or a query.
+#[derive(Default, Deserialize)]
+struct Asked {
+    query: String,
+    #[serde(default, rename = "operationName")]
+    operation: Option<String>,
+    #[serde(default)]
+    variables: Option<Map<String, Value>>,
+}
+
+fn answer(method: &str, path: &str, query: &str, body: &[u8]) -> (u16, Value) {
+    let asked = match (method, path) {
+        ("POST", "/content/v2") => serde_json::from_slice(body).ok(),
+        ("GET", "/content/v2") => in_query(query),
+        _ => return (404, failed("The sandbox serves /content/v2 alone.")),
+    };
+    let Some(asked) = asked else {
+        return (400, failed("There is no query, or it is not JSON."));
+    };
+    let variables = asked.variables.unwrap_or_default();
+    match echo(&asked.query, asked.operation.as_deref(), &variables) {
+        Ok(data) => (200, json!({ "data": data })),
+        Err(message) => (400, failed(&message)),
+    }
+}
+
+fn in_query(query: &str) -> Option<Asked> {
+    let value = |name: &str| {
+        let mut pairs = form::pairs(query);
+        let pair = pairs.find(|pair| pair.plain_name() == name)?;
+        Some(pair.plain_value().into_owned())
+    };
+    let variables = value("variables").map(|text| serde_json::from_str(&text));
+    Some(Asked {
+        query: value("query")?,
+        operation: value("operationName"),
+        variables: variables.transpose().ok()?,
+    })
+}
+
+fn failed(message: &str) -> Value {
+    json!({"errors": [{ "message": message }]})
+}
+
+async fn write(session: &mut ServerSession, status: u16, body: &Value) -> Result<()> {
+    let body = Bytes::from(body.to_string());
+    let mut head = ResponseHeader::build(status, Some(2))?;
+    head.insert_header("content-type", "application/json")?;
+    head.insert_header("content-length", body.len())?;
+    session.write_response_header(Box::new(head)).await?;
+    session.write_response_body(body, true).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_answered_from_body_and_url() {
+        let body = br#"{"query":"query A { a } query B($x: Int) { b(x: $x) }","operationName":"B","variables":{"x":7}}"#;
+        let expected = (200, json!({"data": {"b": 7}}));
+        assert_eq!(answer("POST", "/content/v2", "", body), expected);
+        let query = "query=%7Bb(x:$x)%7D&variables=%7B%22x%22:7%7D&auth=k";
+        assert_eq!(answer("GET", "/content/v2", query, b""), expected);
+    }
+
+    #[test]
+    fn what_is_no_query_is_refused() {
+        assert_eq!(answer("POST", "/content/v2", "", b"{").0, 400);
+        assert_eq!(
+            answer("POST", "/content/v2", "", br#"{"query":"{"}"#).0,
+            400
+        );
+        assert_eq!(answer("GET", "/content/v2", "variables=1", b"").0, 400);
+        assert_eq!(answer("POST", "/other", "", b"{}").0, 404);
+    }
+}
