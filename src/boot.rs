@@ -104,11 +104,10 @@ pub fn boot(
     let upstreams = upstreams(&config, &store)?;
     let (redis, heart) = redis(&config, &metrics)?.unzip();
     let (flags, tellers) = flags(&config, &organs, &metrics, redis.as_ref())?.unzip();
-    let followers = flags.as_ref().map(Flags::followers).unwrap_or_default();
     let house = Arc::new(House {
         settings: Settings::new(&config),
         quotas: quotas(&config, &metrics)?,
-        graph: graph(&config)?,
+        graph: graph(&config, &organs)?,
         metrics,
         lines,
         accounts: accounts.clone(),
@@ -125,10 +124,6 @@ pub fn boot(
     keep(&organs, &upstreams, &house, &stopped);
     spawn(&organs, model, &stopped);
     spawn(&organs, queries, &stopped);
-    for follower in followers {
-        let stop = stopped.clone();
-        organs.spawn(async move { follower.start(stop).await });
-    }
     let dispatching = tellers.map(|it| organs.spawn(it.run(stopped)));
     let (stop, asked) = watch::channel(Stop::No);
     let server = start(&config, &house, public, admin, asked)?;
@@ -162,7 +157,7 @@ async fn open(
     Ok((opened.store, first_run, accounts))
 }
 
-/// Looks names up and drops windows that have ended, now and then, until `stop`.
+/// Looks names, keys and datafiles up and drops windows that have ended, now and then, until `stop`.
 fn keep(
     organs: &Runtime,
     upstreams: &[Arc<Upstream>],
@@ -175,17 +170,23 @@ fn keep(
     spawn(organs, Some(Lookups(origins.cloned().collect())), stop);
     spawn(organs, Some(house.quotas.sweeper()), stop);
     spawn(organs, graph.map(Graph::sweeper), stop);
+    spawn(organs, graph.map(Graph::keys), stop);
+    let followers = house.flags.as_ref().map(Flags::followers);
+    for follower in followers.unwrap_or_default() {
+        let stop = stop.clone();
+        organs.spawn(async move { follower.start(stop).await });
+    }
 }
 
 /// The graph service's organ.
-fn graph(config: &Config) -> Result<Option<Graph>, BootError> {
+fn graph(config: &Config, organs: &Runtime) -> Result<Option<Graph>, BootError> {
     let Some(graph) = &config.graph else {
         return Ok(None);
     };
     let GraphUpstream::At(url) = &graph.upstream else {
         return Err(failed("graph", "the sandbox has no port"));
     };
-    Graph::new(graph, url, &config.limits.body_bytes, &config.routing)
+    Graph::new(graph, url, config, organs.handle())
         .map(Some)
         .map_err(|error| failed("graph", error))
 }

@@ -13,11 +13,14 @@ use std::time::Duration;
 use filters::auth::graph::{Nonces, Tenants};
 use filters::limits::{Limits, Operation, Operations};
 use http::Uri;
+use pingora::{ErrorType, OrErr};
+use tokio::runtime::Handle;
 
 pub use self::cache::{Cache, Collecting, Found, Kept};
 pub use self::call::{Admission, Call, Outcome};
 use crate::config;
 use crate::counters::{Counters, Sweeper};
+use crate::jwks::{Published, Refresh};
 use crate::origin::{Origin, Patience};
 
 /// See the module.
@@ -28,6 +31,8 @@ pub struct Graph {
     pub limits: Limits,
     /// Whose credential is whose.
     pub tenants: Tenants,
+    /// What verifies tokens, by the numbers that the tenants have for it.
+    pub key_sets: Vec<Arc<Published>>,
     /// Signatures seen of late.
     pub nonces: Nonces,
     /// The windows.
@@ -51,19 +56,22 @@ impl Graph {
     pub fn new(
         graph: &config::Graph,
         url: &Uri,
-        body_bytes: &config::BodyBytes,
-        routing: &config::Routing,
+        config: &config::Config,
+        handle: &Handle,
     ) -> pingora::Result<Self> {
         let patience = Patience {
-            connect: routing.connect_timeout,
-            longest: routing.total_timeout,
+            connect: config.routing.connect_timeout,
+            longest: config.routing.total_timeout,
         };
+        let (tenants, key_sets) = tenants(&graph.tenants, handle)?;
+        let body_bytes = &config.limits.body_bytes;
         let window = Duration::from_secs(graph.window_s);
         let cache = graph.cache.map(|(ttl, bytes)| Cache::new(ttl, bytes));
         Ok(Self {
             operations: graph.operations.clone(),
             limits: graph.limits.clone(),
-            tenants: tenants(&graph.tenants),
+            tenants,
+            key_sets,
             nonces: Nonces::default(),
             counters: Arc::new(Counters::new(graph.algorithm, window)),
             origin: Arc::new(Origin::new("the graph service", url, patience)?),
@@ -80,6 +88,11 @@ impl Graph {
         Sweeper(Arc::clone(&self.counters))
     }
 
+    /// Who looks at published keys now and then.
+    pub fn keys(&self) -> Refresh {
+        Refresh(self.key_sets.clone())
+    }
+
     /// The most bytes of a body of this operation.
     pub fn body_bytes(&self, operation: &Operation) -> usize {
         if operation.takes_data {
@@ -90,8 +103,12 @@ impl Graph {
     }
 }
 
-fn tenants(configured: &[config::Tenant]) -> Tenants {
-    let mut tenants = Tenants::default();
+/// Whose credential is whose, and the key sets that some of them need, each once.
+fn tenants(
+    configured: &[config::Tenant],
+    handle: &Handle,
+) -> pingora::Result<(Tenants, Vec<Arc<Published>>)> {
+    let (mut tenants, mut urls) = (Tenants::default(), Vec::new());
     for tenant in configured {
         let id = &tenant.id;
         for key in &tenant.single_keys {
@@ -101,11 +118,22 @@ fn tenants(configured: &[config::Tenant]) -> Tenants {
             tenants.add_app(id, key, secret.as_ref().map(config::Secret::expose));
         }
         for bearer in &tenant.bearer {
-            let audience = bearer.audience.as_deref();
-            tenants.add_issuer(id, &bearer.issuer, audience, bearer.jwks_url.is_some());
+            let key_set = bearer.jwks_url.as_ref().map(|url| {
+                let known = urls.iter().position(|known| *known == url);
+                known.unwrap_or_else(|| {
+                    urls.push(url);
+                    urls.len() - 1
+                })
+            });
+            tenants.add_issuer(id, &bearer.issuer, bearer.audience.as_deref(), key_set);
         }
     }
-    tenants
+    let key_sets = urls.into_iter().map(|url| {
+        let published = Published::new(url.clone(), handle.clone());
+        published.or_err(ErrorType::InternalError, "asking for published keys")
+    });
+    let key_sets: pingora::Result<Vec<_>> = key_sets.map(|it| it.map(Arc::new)).collect();
+    Ok((tenants, key_sets?))
 }
 
 /// Path and query of a request target that may be absolute, byte for byte.

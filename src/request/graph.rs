@@ -15,6 +15,7 @@ use http::{HeaderName, HeaderValue, header};
 use md5::{Digest, Md5};
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
+use serde::de::IgnoredAny;
 
 use super::context::Context;
 use super::held::Held;
@@ -64,7 +65,7 @@ pub async fn pass(
     if asks.body {
         call.body = Some(read::any(session, cap).await?);
     }
-    let identity = identify(house, graph, session.req_header(), call)?;
+    let identity = identify(house, graph, session.req_header(), call).await?;
     call.tenant = identity.tenant.clone();
     call.limit = graph.limits.of(call.tenant.as_deref(), &call.operation);
     if let Some(key) = cache_key_of(session.req_header(), call, &identity)
@@ -110,7 +111,7 @@ impl Asks {
 }
 
 /// Whose request it is. Source: decisions 27.
-fn identify(
+async fn identify(
     house: &House,
     graph: &Graph,
     head: &RequestHeader,
@@ -118,7 +119,7 @@ fn identify(
 ) -> Result<Identity, Fault> {
     let presented = Presented::read(&head.headers, head.uri.query())?;
     let claims = match presented {
-        Presented::Bearer(token) => Claims::read(token),
+        Presented::Bearer(token) => claims(house, graph, token).await,
         _ => None,
     };
     let target = origin_form(head.raw_path());
@@ -134,6 +135,20 @@ fn identify(
         claims: claims.as_ref(),
     };
     Ok(graph.tenants.identify(&presented, &proof, &graph.nonces))
+}
+
+/// What a token says, verified where a key set has to.
+async fn claims(house: &House, graph: &Graph, token: &str) -> Option<Claims> {
+    let claims = Claims::read(token)?;
+    let Some(number) = graph.tenants.needs_key_set(&claims) else {
+        return Some(claims);
+    };
+    let set = graph.key_sets.get(number)?.for_token(token).await;
+    let verified = set?.verify::<IgnoredAny>(token, house.unix_s());
+    Some(Claims {
+        is_verified: verified.is_ok(),
+        ..claims
+    })
 }
 
 fn cache_key_of(head: &RequestHeader, call: &Call, identity: &Identity) -> Option<CacheKey> {

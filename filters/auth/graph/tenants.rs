@@ -80,7 +80,7 @@ struct Issuer {
     tenant: Arc<str>,
     issuer: Box<str>,
     audience: Option<Box<str>>,
-    has_key_set: bool,
+    key_set: Option<usize>,
 }
 
 impl Tenants {
@@ -98,19 +98,20 @@ impl Tenants {
         self.app.insert(key.into(), app);
     }
 
-    /// Adds an issuer of tokens, for one audience or any; without a key set its tokens are believed unseen.
+    /// Adds an issuer of tokens, for one audience or any. `key_set` numbers what verifies them; without one they are
+    /// believed unseen.
     pub fn add_issuer(
         &mut self,
         tenant: &Arc<str>,
         issuer: &str,
         audience: Option<&str>,
-        has_key_set: bool,
+        key_set: Option<usize>,
     ) {
         self.issuers.push(Issuer {
             tenant: Arc::clone(tenant),
             issuer: issuer.into(),
             audience: audience.map(Into::into),
-            has_key_set,
+            key_set,
         });
     }
 
@@ -123,10 +124,9 @@ impl Tenants {
         app.is_some_and(|app| app.secret.is_some())
     }
 
-    /// The issuer whose key set has to verify a token that says this, if any has to.
-    pub fn needs_key_set(&self, claims: &Claims) -> Option<&str> {
-        let issuer = self.issuer(claims)?;
-        issuer.has_key_set.then_some(&*issuer.issuer)
+    /// The number of the key set that has to verify a token that says this, if any has to.
+    pub fn needs_key_set(&self, claims: &Claims) -> Option<usize> {
+        self.issuer(claims)?.key_set
     }
 
     /// Whose request it is.
@@ -184,7 +184,7 @@ impl Tenants {
     fn bearer(&self, proof: &Proof<'_>) -> Option<&Arc<str>> {
         let claims = proof.claims?;
         let issuer = self.issuer(claims)?;
-        let is_believed = claims.is_verified || !issuer.has_key_set;
+        let is_believed = claims.is_verified || issuer.key_set.is_none();
         is_believed.then_some(&issuer.tenant)
     }
 

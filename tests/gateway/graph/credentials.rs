@@ -6,9 +6,12 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
 use md5::{Digest, Md5};
+use serde_json::json;
 use sha2::Sha256;
 
 use super::*;
+use crate::support::issuer;
+use crate::support::upstream::ClosedPort;
 
 /// Base64 of `secret`, as secrets of applications are written.
 const SECRET: &str = "c2VjcmV0";
@@ -238,4 +241,55 @@ fn two_credentials_are_refused_with_the_limit_and_go_nowhere() {
     assert_eq!(service.requests().len(), 0);
     let same = plain().header("authorization", "epi-single k1");
     assert_eq!(gateway.graph(&same).status(), 200);
+}
+
+/// A gateway whose tenants share an issuer with a key set, told apart by audience.
+fn with_key_set(service: &Upstream, keys: &str) -> Gateway {
+    let bearer = |audience: &str| {
+        format!(
+            "bearer = [{{ issuer = \"https://id\", audience = \"{audience}\", jwks_url = \"{keys}/keys\" }}]\n"
+        )
+    };
+    let toml = format!(
+        "[graph]\nupstream = \"{}\"\n{TIGHT}\n[[graph.tenants]]\nid = \"t1\"\n{}[[graph.tenants]]\nid = \"t2\"\n{}",
+        service.url(),
+        bearer("one"),
+        bearer("two"),
+    );
+    Gateway::start(&toml, "")
+}
+
+fn token(audience: &str, exp: u64) -> String {
+    let claims = json!({"iss": "https://id", "aud": audience, "exp": exp});
+    issuer::token(issuer::KEY_ID, &claims)
+}
+
+#[test]
+fn a_token_counts_for_the_tenant_of_its_audience_once_it_is_verified() {
+    let service = service();
+    let published = Upstream::always(Reply::json(200, issuer::key_set(issuer::KEY_ID)));
+    let never = issuer::NEVER;
+    let good = token("two", never);
+    let (head, signature) = good.rsplit_once('.').unwrap();
+    let forged = format!("{head}.{}", signature.chars().rev().collect::<String>());
+    for (token, tenant) in [
+        (token("one", never), "t1"),
+        (good.clone(), "t2"),
+        (token("two", 1), "unidentified"),
+        (token("three", never), "unidentified"),
+        (forged, "unidentified"),
+    ] {
+        let gateway = with_key_set(&service, &published.url());
+        let request = |_| Ask::post("/content/v2", QUERY).key(&token);
+        assert_eq!(tenant_of(&gateway, request), tenant);
+    }
+}
+
+#[test]
+fn without_its_issuer_a_token_counts_for_the_address() {
+    let service = service();
+    let gateway = with_key_set(&service, &ClosedPort::take().url());
+    let token = token("one", issuer::NEVER);
+    let request = |_| Ask::post("/content/v2", QUERY).key(&token);
+    assert_eq!(tenant_of(&gateway, request), "unidentified");
 }
