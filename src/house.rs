@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::choice::Choice;
-use crate::config::{Cidr, Config};
+use crate::config::{Cidr, Config, Plans};
 use crate::counters::Quotas;
 use crate::endpoints::health::{self, Part, Skip};
 use crate::endpoints::models;
@@ -66,6 +66,8 @@ pub struct Settings {
     pub flags_body_bytes: (usize, usize),
     /// Whether `/v1/models` needs a key.
     pub models_require_key: bool,
+    /// What plans allow.
+    pub plans: Plans,
     /// Whether each request writes a line.
     pub access_log: bool,
     /// Where the client's address comes from.
@@ -101,6 +103,7 @@ impl Settings {
                 config.limits.body_bytes.batch,
             ),
             models_require_key: config.models.require_key,
+            plans: config.plans,
             access_log: config.log.access,
             client_ip: ClientIp {
                 header: config.listen.client_ip_header.clone(),

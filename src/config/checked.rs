@@ -1,5 +1,7 @@
 //! The configuration as used: every value typed, in range and resolved.
 
+mod plans;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,6 +13,7 @@ use filters::limits::{Algorithm, Operations};
 use filters::providers::{Family, Quirks};
 use http::{HeaderName, HeaderValue, Uri};
 
+pub use self::plans::Plans;
 use super::secret::{Secret, SecretBytes};
 use filters::cidr::Cidr;
 
@@ -32,6 +35,8 @@ pub struct Config {
     pub routing: Routing,
     /// The catalogue.
     pub models: Models,
+    /// What plans allow.
+    pub plans: Plans,
     /// Providers that are on, in order of their names.
     pub providers: Vec<Provider>,
     /// Providers that are configured but off, by name, with the reason.

@@ -52,7 +52,7 @@ pub(super) struct File {
     /// The graph service behind its limits; without this section it is off.
     pub graph: Option<Graph>,
     /// Allowances of plans, by name.
-    #[schemars(extend("x-not-in-force" = true, "x-names" = "name"))]
+    #[schemars(extend("x-names" = "name"))]
     pub plans: BTreeMap<String, Plan>,
     /// Managed prompts.
     #[schemars(extend("x-not-in-force" = true))]
@@ -226,14 +226,14 @@ impl Default for Cache {
 #[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Plan {
-    /// Credit of one cycle, a month from creation, in USD.
-    pub cycle_usd: Usd,
+    /// Credit of one cycle, a month from creation, in USD; without it what is built in.
+    pub cycle_usd: Option<Usd>,
     /// The share of the cycle's credit that premium models may take in a week.
     #[schemars(range(min = 0, max = 100))]
-    pub weekly_premium_pct: f64,
+    pub weekly_premium_pct: Option<f64>,
     /// The share of the cycle's credit that one day may take.
     #[schemars(range(min = 0, max = 100))]
-    pub daily_pct: f64,
+    pub daily_pct: Option<f64>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]

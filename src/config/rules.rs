@@ -19,6 +19,7 @@ use super::walk::{Finding, Walk};
 
 mod decisions;
 mod graph;
+mod plans;
 mod providers;
 mod shared;
 
@@ -36,7 +37,6 @@ impl Rules<'_> {
     /// Checks `file` and makes the configuration as used; it counts only if nothing was refused.
     pub(super) fn apply(&mut self, file: &File) -> Config {
         self.not_in_force();
-        self.plans(file);
         let decisions = decisions::check(self, file);
         let graph = graph::check(self, file);
         let (providers, off_providers) = providers::check(self, file);
@@ -49,6 +49,7 @@ impl Rules<'_> {
             limits: limits(&file.limits),
             routing: self.routing(&file.routing),
             models: self.models(&file.models),
+            plans: plans::check(self, file),
             providers,
             off_providers,
             decisions,
@@ -301,15 +302,6 @@ impl Rules<'_> {
         Models {
             file: exists.then_some(path),
             require_key: models.require_key,
-        }
-    }
-
-    fn plans(&mut self, file: &File) {
-        for name in file.plans.keys() {
-            if !["none", "lite", "pro", "max"].contains(&name.as_str()) {
-                let key = super::walk::join("plans", name);
-                self.refuse(&key, "is not a plan", "use one of: none, lite, pro, max");
-            }
         }
     }
 }

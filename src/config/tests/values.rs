@@ -1,5 +1,9 @@
 //! The values as used.
 
+use filters::auth::Plan;
+use filters::money::Usd;
+use filters::money::allowance::Allowance;
+
 use super::*;
 
 /// 32 bytes.
@@ -118,6 +122,23 @@ fn an_amount_of_money_keeps_the_digits_that_were_written() {
         "20.10"
     );
     assert_eq!(loaded.origins.value("plans.max.cycle_usd").unwrap(), "200");
+}
+
+#[test]
+fn a_plan_has_what_is_configured_and_for_the_rest_what_is_built_in() {
+    let usd = |text| Usd::parse(text).unwrap();
+    let plans = good("").config.plans;
+    let shares = |of: Allowance| [of.cycle, of.weekly_premium, of.daily];
+    assert_eq!(shares(plans.lite), ["87", "8.7", "6.96"].map(usd));
+    assert_eq!(shares(plans.pro), ["237", "28.44", "21.33"].map(usd));
+    assert_eq!(shares(plans.max), ["537", "80.55", "53.7"].map(usd));
+    let toml = "[plans.pro]\ncycle_usd = \"20.10\"\ndaily_pct = 12.5\n[plans.max]\ndaily_pct = 0\n";
+    let plans = good(toml).config.plans;
+    assert_eq!(shares(plans.pro), ["20.10", "2.412", "2.5125"].map(usd));
+    assert_eq!(shares(plans.max), ["537", "80.55", "0"].map(usd));
+    assert_eq!(plans.of(Plan::None), None);
+    let loaded = good("[plans.none]\ndaily_pct = 1\n");
+    assert!(warned(&loaded).iter().any(|(key, _)| *key == "plans.none"));
 }
 
 #[test]
