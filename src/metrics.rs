@@ -5,8 +5,8 @@ use std::sync::Arc;
 use filters::chat::metadata::Attempted;
 use prometheus::core::Collector;
 use prometheus::{
-    CounterVec, Encoder, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry, TextEncoder,
+    Counter, CounterVec, Encoder, Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
+    IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
 /// Answers of models take from milliseconds to minutes.
@@ -49,6 +49,18 @@ pub struct Metrics {
     pub limiter_decisions: IntCounterVec,
     /// 1 while Redis is configured and does not answer.
     pub limiter_degraded: IntGauge,
+    /// What running calls may cost at most, in USD.
+    pub ledger_reserved: Gauge,
+    /// What was taken from balances, in USD.
+    pub ledger_settled: Counter,
+    /// What calls cost beyond balances, in USD.
+    pub ledger_shortfall: Counter,
+    /// Tries of the store to take calls that failed.
+    pub ledger_failures: IntCounter,
+    /// How long the oldest ended call has waited for the store.
+    pub journal_lag: Gauge,
+    /// Bytes of the journal.
+    pub journal_bytes: IntGauge,
     /// Access lines dropped because nobody read them fast enough.
     pub log_dropped: IntCounter,
 }
@@ -81,6 +93,12 @@ impl Metrics {
             events: counters(&r, "weirgate_decision_events_total", "Events of decisions: queued, full, off (dropped), sent, repeated (tries that failed), spooled (batches).", &["outcome"])?,
             limiter_decisions: counters(&r, "weirgate_limiter_decisions_total", "Requests that met a limit, by operation or group of model endpoints: admitted, refused, unavailable (nobody could say); of the graph service also hit (answered from the cache, not counted), refunded (a hit in its own cache), uncounted.", &["operation", "decision"])?,
             limiter_degraded: add(&r, IntGauge::new("weirgate_limiter_degraded", "1 while shared.redis is set and does not answer, so that limits follow shared.on_outage.")?)?,
+            ledger_reserved: add(&r, Gauge::new("weirgate_ledger_reserved_usd", "What running calls may cost at most, in US dollars.")?)?,
+            ledger_settled: add(&r, Counter::new("weirgate_ledger_settled_usd_total", "What calls have taken from balances, in US dollars.")?)?,
+            ledger_shortfall: add(&r, Counter::new("weirgate_ledger_shortfall_usd_total", "What calls cost beyond what there was, in US dollars.")?)?,
+            ledger_failures: add(&r, IntCounter::new("weirgate_ledger_store_failures_total", "Tries of bringing calls to the store that failed.")?)?,
+            journal_lag: add(&r, Gauge::new("weirgate_ledger_journal_lag_seconds", "How long the oldest ended call has waited for the store.")?)?,
+            journal_bytes: add(&r, IntGauge::new("weirgate_ledger_journal_bytes", "Bytes of the journal on disk.")?)?,
             log_dropped: add(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,
             registry: r,
         })

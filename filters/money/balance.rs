@@ -11,6 +11,8 @@ use super::usd::Usd;
 pub struct Balance {
     free: Usd,
     reserved: Usd,
+    /// What of the reserved does not stand behind it any more.
+    unbacked: Usd,
     /// What was settled since the start; only for looking at.
     settled: Usd,
 }
@@ -80,6 +82,15 @@ impl Balance {
     pub fn release(&mut self, reserved: Usd) {
         let reserved = reserved.max(Usd::ZERO).min(self.reserved);
         self.reserved = self.reserved.minus(reserved);
-        self.free = self.free.plus(reserved);
+        let lost = reserved.min(self.unbacked);
+        self.unbacked = self.unbacked.minus(lost);
+        self.free = self.free.plus(reserved.minus(lost));
+    }
+
+    /// The lease was lost: nothing is free, and what is reserved has nothing behind it. Calls that run may end, but
+    /// what they do not need comes back to nobody.
+    pub fn lose(&mut self) {
+        self.free = Usd::ZERO;
+        self.unbacked = self.reserved;
     }
 }

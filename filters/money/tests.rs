@@ -191,6 +191,18 @@ fn what_a_call_costs_beyond_the_balance_is_a_shortfall() {
     assert_eq!(balance.free(), Usd::ZERO);
 }
 
+#[test]
+fn a_lost_lease_comes_back_to_nobody() {
+    let mut balance = Balance::default();
+    balance.add(Usd::from_units(100));
+    assert!(balance.reserve(Usd::from_units(60)));
+    balance.lose();
+    assert!(!balance.reserve(Usd::from_units(1)));
+    let charge = balance.settle(Usd::from_units(60), Usd::from_units(10));
+    assert_eq!(charge.shortfall, Usd::from_units(10));
+    assert_eq!((balance.free(), balance.reserved()), (Usd::ZERO, Usd::ZERO));
+}
+
 proptest! {
     #[test]
     fn a_balance_loses_nothing_and_is_never_negative(

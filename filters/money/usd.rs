@@ -147,7 +147,7 @@ impl Usd {
     }
 
     /// From an integer. Units: 1e-18 USD.
-    pub fn from_units(units: i128) -> Self {
+    pub const fn from_units(units: i128) -> Self {
         Self(units)
     }
 

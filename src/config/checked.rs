@@ -226,6 +226,10 @@ pub struct Store {
     pub state_dir: PathBuf,
     /// The pepper of stored keys, where it does not come from `secret.key`; at least 32 bytes.
     pub secret: Option<SecretBytes>,
+    /// The most bytes of the journal of money.
+    pub journal_bytes: u64,
+    /// How long calls stay in the ledger; none: for ever.
+    pub usage_retention: Option<Duration>,
 }
 
 /// What several processes share.

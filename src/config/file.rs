@@ -176,6 +176,12 @@ pub(super) struct Store {
     pub state_dir: Option<String>,
     /// Replaces secret.key; required with PostgreSQL.
     pub secret: Option<SecretRef>,
+    /// The most bytes of the journal of money; beyond it calls on credit wait for the store with 503.
+    #[schemars(range(min = 4_194_304))]
+    pub journal_bytes: u64,
+    /// Days that calls stay in the ledger; 0: for ever. Balances and limits keep what they cost.
+    #[schemars(range(max = 36_500))]
+    pub usage_retention_days: u64,
 }
 
 impl Default for Store {
@@ -184,6 +190,8 @@ impl Default for Store {
             url: "sqlite:var/weirgate.db".to_owned(),
             state_dir: None,
             secret: None,
+            journal_bytes: 256 << 20,
+            usage_retention_days: 0,
         }
     }
 }

@@ -204,6 +204,9 @@ impl Rules<'_> {
         Store {
             url: store.url.clone(),
             state_dir: self.state_dir(store),
+            journal_bytes: store.journal_bytes,
+            usage_retention: (store.usage_retention_days > 0)
+                .then(|| Duration::from_secs(store.usage_retention_days * 86_400)),
             secret: self.pepper(store.secret.as_ref()),
         }
     }

@@ -168,13 +168,24 @@ impl Journal {
     }
 
     /// Takes what has to go to the store. Whoever takes it says [`Self::stored`] or [`Self::put_back`].
-    pub fn take(&self) -> Option<Batch> {
+    pub fn take(&self, most: usize) -> Option<Batch> {
         let mut state = self.shared.lock();
-        let entries = std::mem::take(&mut state.entries);
-        (!entries.is_empty()).then_some(Batch {
-            entries,
-            sequence: state.sequence,
-        })
+        let count = state.entries.len().min(most);
+        let rest = state.entries.split_off(count);
+        let entries = std::mem::replace(&mut state.entries, rest);
+        // Every ended call has the next number.
+        let sequence = state.sequence - state.entries.len() as u64;
+        (!entries.is_empty()).then_some(Batch { entries, sequence })
+    }
+
+    /// Shows the ended calls that are not in the store yet, but for those taken.
+    pub fn look(&self, mut look: impl FnMut(&Entry)) {
+        self.shared.lock().entries.iter().for_each(&mut look);
+    }
+
+    /// How many ended calls wait for the store.
+    pub fn waiting(&self) -> usize {
+        self.shared.lock().entries.len()
     }
 
     /// The store did not take it.

@@ -1,15 +1,308 @@
 //! Money at work: what is reserved before a call, what it costs in the end, and how none of it is lost.
 //!
-//! [`journal`] keeps on disk what has happened until the store has it, [`adopt`] finds what a process left behind that
-//! is gone. Rules and arithmetic are in `filters::money`, SQL is in [`crate::store`].
+//! [`reserve`] stands for a call, [`account`] holds what an organization may spend here, [`lend`] asks the store for
+//! more of its balance. [`journal`] keeps on disk what has happened until [`storing`] has brought it to the store, and
+//! [`adopt`] finds what a process left behind that is gone. Rules and arithmetic are in `filters::money`, SQL is in
+//! [`crate::store`]. A request that its lease covers meets no file and no SQL before its end.
 
+pub mod account;
 pub mod adopt;
 mod error;
 pub mod files;
 pub mod journal;
+mod lend;
 pub mod open;
-
-pub use error::Error;
+pub mod reserve;
+mod storing;
 
 #[cfg(test)]
 mod tests;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use filters::auth::Caller;
+use filters::money::allowance::SpentSoFar;
+use filters::money::{Charge, EntryId, Funding, Usd};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+pub use error::Error;
+pub use journal::Ticket;
+pub use reserve::{Ended, NewCall, Refusal, Reservation};
+
+use self::account::{Account, Short, Want};
+use self::journal::Journal;
+use self::open::Open;
+use self::reserve::is_ours;
+use crate::config;
+use crate::metrics::Metrics;
+use crate::store::{Place, Store};
+
+/// After so long without a successful write no more credit is spent. Source: promises.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How long the last batch may take.
+const LAST_WORD: Duration = Duration::from_secs(3);
+/// How often a request looks again whether its turn has come. A bound: each look but the last follows a lease.
+const LOOKS: usize = 100;
+
+/// See the module.
+pub struct Ledger {
+    accounts: RwLock<HashMap<Arc<str>, Arc<Account>>>,
+    journal: Arc<Journal>,
+    open: Arc<Open>,
+    store: Store,
+    metrics: Arc<Metrics>,
+    /// The runtime on which the store is used.
+    organs: Handle,
+    /// This process, as leases name it.
+    owner: String,
+    /// Whether other processes may use the store too.
+    is_shared: bool,
+    journal_bytes: u64,
+    retention: Option<Duration>,
+    begun: Instant,
+    /// When the store last took a write, in milliseconds since the beginning.
+    written_ms: AtomicU64,
+    stop: watch::Sender<bool>,
+    /// Hears that the background has ended.
+    ended: Mutex<Option<mpsc::Receiver<()>>>,
+}
+
+impl Ledger {
+    /// Adopts what processes left behind that are gone, and begins. Runs on the runtime of the store.
+    ///
+    /// Errors: a journal that does not add up, files, the store.
+    pub async fn start(
+        configured: &config::Store,
+        store: Store,
+        metrics: Arc<Metrics>,
+    ) -> Result<Arc<Self>, Error> {
+        for left in adopt::adopt(&configured.state_dir)? {
+            let count = left.entries.len();
+            let now_ms = unix_ms();
+            store
+                .post(&left.owner, left.entries.clone(), true, now_ms)
+                .await?;
+            store.end_process(&left.owner).await?;
+            if count > 0 {
+                log::info!("brought {count} calls of a process that is gone to the store");
+            }
+            left.forget();
+        }
+        let owner = *uuid::Uuid::now_v7().as_bytes();
+        let open = Arc::new(Open::default());
+        let journal = Journal::start(&configured.state_dir, owner, Arc::clone(&open))?;
+        let owner: String = owner.iter().map(|byte| format!("{byte:02x}")).collect();
+        store.begin_process(&owner, unix_ms()).await?;
+        let is_shared = matches!(Place::parse(&configured.url), Ok(Place::Postgres(_)));
+        let (stop, stopped) = watch::channel(false);
+        let (end, ended) = mpsc::channel();
+        let ledger = Arc::new(Self {
+            accounts: RwLock::default(),
+            journal: Arc::new(journal),
+            open,
+            store,
+            metrics,
+            organs: Handle::current(),
+            owner,
+            is_shared,
+            journal_bytes: configured.journal_bytes,
+            retention: configured.usage_retention,
+            begun: Instant::now(),
+            written_ms: AtomicU64::new(0),
+            stop,
+            ended: Mutex::new(Some(ended)),
+        });
+        if is_shared {
+            let url = configured.url.clone();
+            tokio::spawn(Arc::clone(&ledger).listen(url));
+        }
+        let working = Arc::clone(&ledger);
+        tokio::spawn(async move {
+            working.work(stopped).await;
+            _ = end.send(());
+        });
+        Ok(ledger)
+    }
+
+    /// Brings what is left to the store and gives leases back; what does not get there the next start finds.
+    ///
+    /// Blocks: to be called from a thread of its own, after the last request.
+    pub fn close(&self) {
+        self.stop.send_replace(true);
+        let ended = self
+            .ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(ended) = ended {
+            _ = ended.recv_timeout(LAST_WORD);
+        }
+    }
+
+    /// Reserves the most that a call may cost.
+    ///
+    /// Before it refuses for want of credit it asks the store once, where other processes may hold some. Errors: as
+    /// [`Refusal`] says. Cost: one short lock where the lease covers it.
+    pub async fn reserve(self: &Arc<Self>, call: &NewCall<'_>) -> Result<Reservation, Refusal> {
+        if is_ours(call.funding) && !self.is_available() {
+            return Err(Refusal::Unavailable);
+        }
+        let account = self.of(&call.caller.organization_id);
+        for _ in 0..LOOKS {
+            let seen = account.asks();
+            match self.try_reserve(&account, call) {
+                Ok(reservation) => return Ok(reservation),
+                Err(Short::Reached(reached)) => return Err(Refusal::Reached(reached)),
+                Err(Short::NotLoaded) => {
+                    let loaded = self.load(&account).await;
+                    loaded.map_err(|()| Refusal::Unavailable)?;
+                }
+                Err(Short::Lease(_)) => {
+                    if let Some(reservation) = self.wait(&account, call, seen).await? {
+                        return Ok(reservation);
+                    }
+                }
+            }
+        }
+        Err(Refusal::NoCredit)
+    }
+
+    /// Asks the store for more, or waits for what another request's ask brings.
+    async fn wait(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        call: &NewCall<'_>,
+        seen: u64,
+    ) -> Result<Option<Reservation>, Refusal> {
+        let _turn = account.asking.lock().await;
+        match self.try_reserve(account, call) {
+            Ok(reservation) => return Ok(Some(reservation)),
+            Err(Short::Lease(_)) => {}
+            Err(_) => return Ok(None),
+        }
+        if account.was_refused(seen, call.worst) {
+            return Err(Refusal::NoCredit);
+        }
+        account.begin_ask();
+        match self.borrow(account, call.worst).await {
+            Ok(true) => {}
+            Ok(false) => account.refuse(call.worst),
+            Err(()) => return Err(Refusal::Unavailable),
+        }
+        Ok(None)
+    }
+
+    fn try_reserve(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        call: &NewCall<'_>,
+    ) -> Result<Reservation, Short> {
+        let member: Option<Arc<str>> = call.caller.member.as_deref().map(|it| (*it.id).into());
+        let want = Want {
+            key_id: &call.caller.key_id,
+            member_id: member.as_ref(),
+            funding: call.funding,
+            amount: call.worst,
+            is_premium: call.is_premium,
+        };
+        account.reserve(
+            &want,
+            &call.bounds,
+            call.caller.plan_since_ms,
+            self.now_ms(),
+        )?;
+        if call.funding == Funding::Credit {
+            self.top_up(account, call.worst);
+        }
+        Ok(Reservation::begin(self, account, call))
+    }
+
+    /// What a key, its member and its plan have spent, open reservations included.
+    ///
+    /// Errors: it has not been read yet, and the store does not answer.
+    pub async fn spent(self: &Arc<Self>, caller: &Caller) -> Result<SpentSoFar, Refusal> {
+        let account = self.of(&caller.organization_id);
+        let member = caller.member.as_deref().map(|member| &*member.id);
+        let look = || {
+            let (key, since_ms) = (&caller.key_id, caller.plan_since_ms);
+            account.spent(key, member, since_ms, self.now_ms())
+        };
+        if let Some(spent) = look() {
+            return Ok(spent);
+        }
+        self.load(&account)
+            .await
+            .map_err(|()| Refusal::Unavailable)?;
+        look().ok_or(Refusal::Unavailable)
+    }
+
+    /// Whether credit can be spent: the store takes writes, and the journal has room.
+    pub fn is_available(&self) -> bool {
+        let written = Duration::from_millis(self.written_ms.load(Ordering::Relaxed));
+        self.begun.elapsed().saturating_sub(written) < SILENCE
+            && !self.journal.is_stuck()
+            && self.journal.bytes() <= self.journal_bytes
+    }
+
+    /// The organization's account in this process.
+    fn of(&self, organization_id: &Arc<str>) -> Arc<Account> {
+        if let Some(account) = self.find(organization_id) {
+            return account;
+        }
+        let mut accounts = self
+            .accounts
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(Account::new(organization_id));
+        let account = accounts
+            .entry(Arc::clone(organization_id))
+            .or_insert_with(new);
+        Arc::clone(account)
+    }
+
+    fn find(&self, organization_id: &str) -> Option<Arc<Account>> {
+        let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
+        accounts.get(organization_id).cloned()
+    }
+
+    fn accounts(&self) -> Vec<Arc<Account>> {
+        let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
+        accounts.values().cloned().collect()
+    }
+
+    fn count(&self, charge: &Charge) {
+        let metrics = &self.metrics;
+        metrics
+            .ledger_settled
+            .inc_by(charge.charged.to_f64_for_metrics());
+        if charge.shortfall > Usd::ZERO {
+            let shortfall = charge.shortfall.to_f64_for_metrics();
+            metrics.ledger_shortfall.inc_by(shortfall);
+        }
+    }
+
+    /// Unix milliseconds.
+    fn now_ms(&self) -> i64 {
+        unix_ms()
+    }
+
+    /// The name of a new call: it sorts by time, and its end is random.
+    fn new_id(&self) -> EntryId {
+        let mut random = [0; 10];
+        fastrand::fill(&mut random);
+        let ms = u64::try_from(unix_ms()).unwrap_or_default();
+        let id = uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid();
+        EntryId(*id.as_bytes())
+    }
+}
+
+fn unix_ms() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

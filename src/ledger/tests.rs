@@ -93,7 +93,7 @@ async fn a_journal_of_which_the_store_has_everything_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let journal = start(folder.path(), &Arc::default());
     settle(&journal, 1).await;
-    let batch = journal.take().unwrap();
+    let batch = journal.take(usize::MAX).unwrap();
     assert_eq!(batch.entries, vec![*entry(1)]);
     journal.stored(batch.sequence);
     drop(journal);
@@ -120,7 +120,7 @@ async fn a_call_that_runs_is_carried_from_segment_to_segment() {
         let ticket = journal.settle(entry(n), n % 100 == 0);
         assert!(ticket.is_safe().await);
         if n % 100 == 0 {
-            let batch = journal.take().unwrap();
+            let batch = journal.take(usize::MAX).unwrap();
             journal.stored(batch.sequence);
         }
     }

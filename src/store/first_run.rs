@@ -1,11 +1,15 @@
 //! What the very first start makes, so that one can try it at once.
 
 use filters::auth::{KeyText, Plan};
+use filters::money::Usd;
 
 use super::{DEFAULT_PROJECT, Error, NewKey, Opened};
 
 /// The organization that the first start makes.
 const ORGANIZATION: &str = "default";
+
+/// What it may spend, in units of 1e-18 USD: ten dollars.
+const CREDIT: Usd = Usd::from_units(10 * 10_i128.pow(18));
 
 /// What the first start made. It has no `Debug`: it holds a key.
 pub struct FirstRun {
@@ -15,7 +19,7 @@ pub struct FirstRun {
     pub key: KeyText,
 }
 
-/// Makes the organization `default` and one key, where this start created the SQLite file and a sandbox is there
+/// Makes the organization `default` with credit and one key, where this start created the SQLite file and a sandbox is there
 /// to answer; else nothing.
 ///
 /// Source: interface, first run.
@@ -31,6 +35,7 @@ pub async fn first_run(
     store
         .create_organization(ORGANIZATION, Plan::None, now_ms)
         .await?;
+    store.add_credit(ORGANIZATION, CREDIT, now_ms).await?;
     let new = NewKey {
         organization: ORGANIZATION,
         project: DEFAULT_PROJECT,

@@ -8,6 +8,8 @@ use super::{hold, read, usd};
 
 /// After so long without a word a process counts as gone, and its leases with it.
 pub const LEASE_TTL_MS: i64 = 30_000;
+/// The channel on which processes ask each other. What is said: who asks, a space, the organization's id.
+pub const CHANNEL: &str = "weirgate_leases";
 /// Beside others a process takes this part of what is free at a time.
 const SHARE: i128 = 4;
 
@@ -63,7 +65,7 @@ impl Store {
     ) -> Result<Taken, Error> {
         let mut change = self.pool.begin().await?;
         hold(&mut change, organization_id).await?;
-        expire(&mut change, organization_id, now_ms).await?;
+        expire(&mut change, now_ms).await?;
         let account = read(&mut change, organization_id).await?;
         let own = own(&mut change, organization_id, owner).await?;
         let others = account.leased.minus(own);
@@ -99,10 +101,10 @@ impl Store {
         Ok(())
     }
 
-    /// Asks the other processes to give back what they do not need of an organization's balance.
-    pub async fn ask_back(&self, organization_id: &str) -> Result<(), Error> {
+    /// Asks the other processes on a PostgreSQL store to give back what they do not need of a balance.
+    pub async fn ask_back(&self, organization_id: &str, owner: &str) -> Result<(), Error> {
         let sql = "SELECT CAST(pg_notify('weirgate_leases', $1) AS TEXT)";
-        let query = sqlx::query(sql).bind(organization_id);
+        let query = sqlx::query(sql).bind(format!("{owner} {organization_id}"));
         query.execute(&self.pool).await?;
         Ok(())
     }
@@ -142,14 +144,19 @@ pub(super) async fn write(
 }
 
 /// Lets go what processes hold that have not been heard of.
-async fn expire(change: &mut Change, organization_id: &str, now_ms: i64) -> Result<(), Error> {
-    let sql = "DELETE FROM leases WHERE organization_id = $1 AND owner IN \
-               (SELECT owner FROM ledger_processes WHERE seen_at < $2)";
-    sqlx::query(sql)
-        .bind(organization_id)
+///
+/// Their row goes first: one that lives after all waits for it, and then learns that it has lost its leases.
+async fn expire(change: &mut Change, now_ms: i64) -> Result<(), Error> {
+    let sql = "DELETE FROM ledger_processes WHERE seen_at < $1 RETURNING owner";
+    let gone = sqlx::query(sql)
         .bind(now_ms - LEASE_TTL_MS)
-        .execute(&mut **change)
+        .fetch_all(&mut **change)
         .await?;
+    for row in gone {
+        let owner: String = row.try_get("owner")?;
+        let sql = "DELETE FROM leases WHERE owner = $1";
+        sqlx::query(sql).bind(owner).execute(&mut **change).await?;
+    }
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use filters::money::Usd;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-pub use leases::{LEASE_TTL_MS, Taken};
+pub use leases::{CHANNEL, LEASE_TTL_MS, Taken};
 pub use spent::SpentRow;
 
 use super::{Change, Error, Store};
@@ -43,6 +43,13 @@ impl Store {
     pub async fn account(&self, organization_id: &str) -> Result<Account, Error> {
         let mut connection = self.pool.acquire().await?;
         read(&mut connection, organization_id).await
+    }
+
+    /// Deletes rows of calls that ended before. Balances and what keys have spent keep what they cost.
+    pub async fn forget_calls(&self, before_ms: i64) -> Result<(), Error> {
+        let query = sqlx::query("DELETE FROM ledger WHERE at < $1").bind(before_ms);
+        query.execute(&self.pool).await?;
+        Ok(())
     }
 }
 

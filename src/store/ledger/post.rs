@@ -13,7 +13,7 @@ const AT_ONCE: usize = 64;
 
 impl Store {
     /// Writes ended calls of a process, all or none. `may_be_known`: some of them may be there already, which are
-    /// then left as they are.
+    /// then left as they are. Answers whether the process was known: one that was not has lost its leases.
     ///
     /// Errors: what the database said; whether the calls were written is not known then.
     pub async fn post(
@@ -22,12 +22,12 @@ impl Store {
         mut entries: Vec<Entry>,
         may_be_known: bool,
         now_ms: i64,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let mut change = self.pool.begin().await?;
         // First of all a write: SQLite could not turn a reading change into a writing one.
         let sql = "UPDATE ledger_processes SET seen_at = $2 WHERE owner = $1";
         let seen = sqlx::query(sql).bind(owner).bind(now_ms);
-        seen.execute(&mut *change).await?;
+        let was_known = seen.execute(&mut *change).await?.rows_affected() == 1;
         let organizations: BTreeSet<String> = entries
             .iter()
             .filter(|entry| entry.funding == Funding::Credit)
@@ -46,7 +46,7 @@ impl Store {
         rows::insert(&mut change, &entries).await?;
         spent::add(&mut change, &entries).await?;
         change.commit().await?;
-        Ok(())
+        Ok(was_known)
     }
 }
 

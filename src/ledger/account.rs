@@ -1,0 +1,340 @@
+//! An organization's money in this process: what it may spend, what its keys have spent.
+//!
+//! One short lock per organization, never held across an await.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use filters::money::allowance::{self, Bounds, Reached, SpentSoFar};
+use filters::money::tally::{PlanTally, Tally};
+use filters::money::{Balance, Charge, Entry, Funding, Usd};
+
+use crate::store::ledger::SpentRow;
+
+/// See the module.
+pub struct Account {
+    /// Whose.
+    pub organization_id: Arc<str>,
+    /// Whoever holds it asks the store; the others wait for what comes of it.
+    pub asking: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+}
+
+struct State {
+    balance: Balance,
+    keys: HashMap<Arc<str>, Spender>,
+    members: HashMap<Arc<str>, Spender>,
+    plan: PlanTally,
+    plan_reserved: Usd,
+    premium_reserved: Usd,
+    plan_since_ms: i64,
+    is_loaded: bool,
+    has_bounds: bool,
+    /// Asks begun, the last of them that brought nothing, and for how much.
+    asks: u64,
+    refused: (u64, Usd),
+    /// What the last lease brought, and whether it was all there was.
+    lent: Usd,
+    touched: Instant,
+}
+
+#[derive(Default)]
+struct Spender {
+    tally: Tally,
+    reserved: Usd,
+}
+
+/// What a reservation is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Want<'a> {
+    /// Which key.
+    pub key_id: &'a Arc<str>,
+    /// Who owns it.
+    pub member_id: Option<&'a Arc<str>>,
+    /// What pays.
+    pub funding: Funding,
+    /// The most that the call may cost.
+    pub amount: Usd,
+    /// Whether the model is premium.
+    pub is_premium: bool,
+}
+
+/// Why nothing was reserved.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Short {
+    /// A limit is reached.
+    Reached(Reached),
+    /// The lease does not cover it: so much is missing.
+    Lease(Usd),
+    /// What the keys have spent is not known yet.
+    NotLoaded,
+}
+
+impl Account {
+    /// An organization of which nothing is known yet.
+    pub fn new(organization_id: &str) -> Self {
+        Self {
+            organization_id: organization_id.into(),
+            asking: tokio::sync::Mutex::default(),
+            state: Mutex::new(State {
+                balance: Balance::default(),
+                keys: HashMap::new(),
+                members: HashMap::new(),
+                plan: PlanTally::default(),
+                plan_reserved: Usd::ZERO,
+                premium_reserved: Usd::ZERO,
+                plan_since_ms: 0,
+                is_loaded: false,
+                has_bounds: false,
+                asks: 0,
+                refused: (0, Usd::ZERO),
+                lent: Usd::ZERO,
+                touched: Instant::now(),
+            }),
+        }
+    }
+
+    /// Reserves, where limits and lease allow it.
+    pub fn reserve(
+        &self,
+        want: &Want<'_>,
+        bounds: &Bounds,
+        plan_since_ms: i64,
+        now_ms: i64,
+    ) -> Result<(), Short> {
+        let mut state = self.lock();
+        state.touched = Instant::now();
+        state.plan_since_ms = plan_since_ms;
+        if *bounds != Bounds::default() {
+            state.has_bounds = true;
+            if !state.is_loaded {
+                return Err(Short::NotLoaded);
+            }
+            let member = want.member_id.map(|member| &**member);
+            let spent = state.spent(want.key_id, member, now_ms);
+            allowance::check(bounds, &spent, want.is_premium).map_err(Short::Reached)?;
+        }
+        if want.funding == Funding::Credit && !state.balance.reserve(want.amount) {
+            return Err(Short::Lease(want.amount.minus(state.balance.free())));
+        }
+        state.hold(want, want.amount);
+        Ok(())
+    }
+
+    /// Ends a reservation at what the call cost. `is_own`: the caller's own provider key paid.
+    pub fn settle(&self, want: &Want<'_>, cost: Usd, is_own: bool, at_ms: i64) -> Charge {
+        let mut state = self.lock();
+        state.hold(want, Usd::ZERO.minus(want.amount));
+        let charge = match (want.funding, is_own) {
+            (Funding::Credit, false) => state.balance.settle(want.amount, cost),
+            (Funding::Credit, true) => {
+                state.balance.release(want.amount);
+                Charge::default()
+            }
+            _ => Charge::default(),
+        };
+        let is_of_plan = want.funding == Funding::Plan && !is_own;
+        let (key, member) = (want.key_id, want.member_id);
+        state.charge(key, member, is_of_plan, want.is_premium, cost, at_ms);
+        charge
+    }
+
+    /// Ends a reservation of a call that costs nothing.
+    pub fn release(&self, want: &Want<'_>) {
+        let mut state = self.lock();
+        state.hold(want, Usd::ZERO.minus(want.amount));
+        if want.funding == Funding::Credit {
+            state.balance.release(want.amount);
+        }
+    }
+
+    /// What was spent so far, open reservations included; `None`: it has not been loaded.
+    pub fn spent(
+        &self,
+        key_id: &str,
+        member_id: Option<&str>,
+        plan_since_ms: i64,
+        now_ms: i64,
+    ) -> Option<SpentSoFar> {
+        let mut state = self.lock();
+        state.plan_since_ms = plan_since_ms;
+        state
+            .is_loaded
+            .then(|| state.spent(key_id, member_id, now_ms))
+    }
+
+    /// Takes what the store says the keys have spent, and what it does not know yet.
+    pub fn load(&self, rows: &[SpentRow], pending: &[Entry]) {
+        let mut state = self.lock();
+        let spenders = state.keys.values_mut();
+        spenders.for_each(|spender| spender.tally = Tally::default());
+        let spenders = state.members.values_mut();
+        spenders.for_each(|spender| spender.tally = Tally::default());
+        state.plan = PlanTally::default();
+        for row in rows {
+            let (plan, at_ms) = (row.is_of_plan, row.first_at_ms);
+            let (key, member) = (row.key_id.as_str().into(), arc(row.member_id.as_deref()));
+            state.charge(&key, member.as_ref(), plan, row.is_premium, row.cost, at_ms);
+        }
+        for entry in pending {
+            let (who, taken) = (&entry.who, &entry.taken);
+            let (key, member) = ((*who.key_id).into(), arc(who.member_id.as_deref()));
+            let (plan, premium) = (entry.funding == Funding::Plan, taken.is_premium);
+            let cost = taken.total();
+            state.charge(&key, member.as_ref(), plan, premium, cost, entry.at_ms);
+        }
+        state.is_loaded = true;
+    }
+
+    /// Whether what was spent by others has to be looked at again and again.
+    pub fn has_bounds(&self) -> bool {
+        let state = self.lock();
+        state.has_bounds && state.is_loaded
+    }
+
+    /// Whether anything was done within this time.
+    pub fn is_active(&self, within: Duration) -> bool {
+        self.lock().touched.elapsed() < within
+    }
+
+    /// What may be spent, and what is reserved of it.
+    pub fn balance(&self) -> Balance {
+        self.lock().balance
+    }
+
+    /// Reservations of every kind that are open.
+    pub fn reserved(&self) -> Usd {
+        let state = self.lock();
+        state.balance.reserved().plus(state.plan_reserved)
+    }
+
+    /// More was lent by the store.
+    pub fn lend(&self, amount: Usd) {
+        let mut state = self.lock();
+        state.balance.add(amount);
+        state.lent = amount;
+    }
+
+    /// A lease that was taken out to be given back has to stay.
+    pub fn restore(&self, amount: Usd) {
+        self.lock().balance.add(amount);
+    }
+
+    /// Takes out what is free, to give it back.
+    pub fn take_free(&self) -> Usd {
+        self.lock().balance.take_free()
+    }
+
+    /// The store has given this process's leases to others.
+    pub fn lose(&self) {
+        self.lock().balance.lose();
+    }
+
+    /// Whether so little is left of the last lease that the next one should be on its way.
+    pub fn is_low(&self) -> bool {
+        let state = self.lock();
+        state.lent > Usd::ZERO && state.balance.free().units() < state.lent.units() / 4
+    }
+
+    /// How many asks have begun.
+    pub fn asks(&self) -> u64 {
+        self.lock().asks
+    }
+
+    /// An ask begins.
+    pub fn begin_ask(&self) {
+        self.lock().asks += 1;
+    }
+
+    /// It brought nothing.
+    pub fn refuse(&self, need: Usd) {
+        let mut state = self.lock();
+        state.refused = (state.asks, need);
+        state.lent = Usd::ZERO;
+    }
+
+    /// Whether an ask that began after `seen` others brought nothing for as little as this.
+    pub fn was_refused(&self, seen: u64, need: Usd) -> bool {
+        let (ask, refused) = self.lock().refused;
+        ask > seen && need >= refused
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The longest that a plan looks back, and a month of the calendar.
+pub const LOOK_BACK_MS: i64 = 32 * 24 * 3_600_000;
+
+impl State {
+    fn spent(&self, key_id: &str, member_id: Option<&str>, now_ms: i64) -> SpentSoFar {
+        let mut spent = SpentSoFar::default();
+        if let Some(key) = self.keys.get(key_id) {
+            spent.key = key.tally.spent(now_ms);
+            spent.key.total = spent.key.total.plus(key.reserved);
+            for period in &mut spent.key.periods {
+                *period = period.plus(key.reserved);
+            }
+        }
+        let member = member_id.and_then(|member| self.members.get(member));
+        spent.member = member.map_or(Usd::ZERO, |member| {
+            member.tally.spent(now_ms).total.plus(member.reserved)
+        });
+        spent.plan = self.plan.spent(now_ms, self.plan_since_ms);
+        spent.plan.cycle = spent.plan.cycle.plus(self.plan_reserved);
+        spent.plan.daily = spent.plan.daily.plus(self.plan_reserved);
+        spent.plan.premium = spent.plan.premium.plus(self.premium_reserved);
+        spent
+    }
+
+    /// Adds to what is reserved by key, member and plan; takes away where the amount is negative.
+    fn hold(&mut self, want: &Want<'_>, amount: Usd) {
+        if amount == Usd::ZERO {
+            return;
+        }
+        let key = spender(&mut self.keys, want.key_id);
+        key.reserved = key.reserved.plus(amount);
+        if let Some(member) = want.member_id {
+            let member = spender(&mut self.members, member);
+            member.reserved = member.reserved.plus(amount);
+        }
+        if want.funding == Funding::Plan {
+            self.plan_reserved = self.plan_reserved.plus(amount);
+            if want.is_premium {
+                self.premium_reserved = self.premium_reserved.plus(amount);
+            }
+        }
+    }
+
+    fn charge(
+        &mut self,
+        key: &Arc<str>,
+        member: Option<&Arc<str>>,
+        is_of_plan: bool,
+        is_premium: bool,
+        cost: Usd,
+        at_ms: i64,
+    ) {
+        if cost == Usd::ZERO {
+            return;
+        }
+        spender(&mut self.keys, key).tally.charge(cost, at_ms);
+        if let Some(member) = member {
+            spender(&mut self.members, member).tally.charge(cost, at_ms);
+        }
+        if is_of_plan {
+            let since_ms = self.plan_since_ms;
+            self.plan.charge(cost, is_premium, at_ms, since_ms);
+        }
+    }
+}
+
+fn spender<'a>(spenders: &'a mut HashMap<Arc<str>, Spender>, id: &Arc<str>) -> &'a mut Spender {
+    spenders.entry(Arc::clone(id)).or_default()
+}
+
+fn arc(text: Option<&str>) -> Option<Arc<str>> {
+    text.map(Arc::from)
+}

@@ -1,0 +1,168 @@
+//! Leases at work: asking the store for more of a balance, and giving back what others need.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use filters::money::Usd;
+use sqlx::postgres::PgListener;
+
+use super::Ledger;
+use super::account::{Account, LOOK_BACK_MS};
+use crate::store;
+
+/// Others have so long to give back what they do not need.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Between two looks whether they have.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long the store may take for one answer.
+const STORE: Duration = Duration::from_secs(4);
+/// Between two tries to listen.
+const LISTEN_AGAIN: Duration = Duration::from_millis(500);
+
+impl Ledger {
+    /// Asks the store for as much of a balance as is missing; answers whether it lent that.
+    ///
+    /// Runs on the runtime of the store. Errors: the store does not answer.
+    pub(super) async fn borrow(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        need: Usd,
+    ) -> Result<bool, ()> {
+        let (ledger, account) = (Arc::clone(self), Arc::clone(account));
+        let asking = self.organs.spawn(async move {
+            let asked = ledger.ask(&account, need);
+            tokio::time::timeout(STORE, asked).await
+        });
+        match asking.await {
+            Ok(Ok(Ok(lent))) => Ok(lent),
+            Ok(Ok(Err(error))) => {
+                log::warn!("credit could not be asked for: {error}");
+                Err(())
+            }
+            _ => Err(()),
+        }
+    }
+
+    async fn ask(&self, account: &Account, need: Usd) -> Result<bool, store::Error> {
+        let organization = &account.organization_id;
+        let began = tokio::time::Instant::now();
+        let mut has_asked = false;
+        loop {
+            // What others gave back may cover it meanwhile, together with what has become free here.
+            let missing = need.minus(account.balance().free());
+            if missing <= Usd::ZERO {
+                return Ok(true);
+            }
+            let now_ms = self.now_ms();
+            let lease = self
+                .store
+                .take_lease(organization, &self.owner, missing, now_ms);
+            let taken = lease.await?;
+            if taken.amount > Usd::ZERO {
+                account.lend(taken.amount);
+                return Ok(true);
+            }
+            let may_come = self.is_shared && taken.others > Usd::ZERO;
+            if !may_come || began.elapsed() >= PATIENCE {
+                return Ok(false);
+            }
+            if !has_asked {
+                self.store.ask_back(organization, &self.owner).await?;
+                has_asked = true;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Reads what an organization's keys have spent. Runs on the runtime of the store.
+    pub(super) async fn load(self: &Arc<Self>, account: &Arc<Account>) -> Result<(), ()> {
+        let (ledger, account) = (Arc::clone(self), Arc::clone(account));
+        let loading = self.organs.spawn(async move {
+            let loaded = ledger.read_spent(&account);
+            tokio::time::timeout(STORE, loaded).await
+        });
+        match loading.await {
+            Ok(Ok(Ok(()))) => Ok(()),
+            _ => Err(()),
+        }
+    }
+
+    /// Reads what all processes have stored, and adds what this one has not.
+    pub(super) async fn read_spent(&self, account: &Account) -> Result<(), store::Error> {
+        let organization = &*account.organization_id;
+        let since_ms = self.now_ms() - LOOK_BACK_MS;
+        let rows = self.store.spent(organization, since_ms).await?;
+        let mut pending = Vec::new();
+        self.journal.look(|entry| {
+            if &*entry.who.organization_id == organization {
+                pending.push(entry.clone());
+            }
+        });
+        account.load(&rows, &pending);
+        Ok(())
+    }
+
+    /// Takes the next lease while there is still something left of this one.
+    pub(super) fn top_up(self: &Arc<Self>, account: &Arc<Account>, need: Usd) {
+        if !self.is_shared || !account.is_low() {
+            return;
+        }
+        let (ledger, account) = (Arc::clone(self), Arc::clone(account));
+        self.organs.spawn(async move {
+            let Ok(_turn) = account.asking.try_lock() else {
+                return;
+            };
+            if !account.is_low() {
+                return;
+            }
+            let (organization, now_ms) = (&account.organization_id, ledger.now_ms());
+            let lease = ledger
+                .store
+                .take_lease(organization, &ledger.owner, need, now_ms);
+            if let Ok(Ok(taken)) = tokio::time::timeout(STORE, lease).await {
+                // Nothing more to have: it is not tried again before the next ask.
+                account.lend(taken.amount);
+            }
+        });
+    }
+
+    /// Gives back what is free of a lease.
+    pub(super) async fn give_back(&self, account: &Account) {
+        let amount = account.take_free();
+        if amount == Usd::ZERO {
+            return;
+        }
+        let organization = &account.organization_id;
+        let given = self.store.give_back(organization, &self.owner, amount);
+        if let Err(error) = given.await {
+            account.restore(amount);
+            log::warn!("a lease could not be given back: {error}");
+        }
+    }
+
+    /// Listens for other processes that are short, as long as it is polled.
+    pub(super) async fn listen(self: Arc<Self>, url: String) {
+        loop {
+            if let Err(error) = self.hear(&url).await {
+                log::debug!("the other processes cannot be heard: {error}");
+            }
+            tokio::time::sleep(LISTEN_AGAIN).await;
+        }
+    }
+
+    async fn hear(&self, url: &str) -> Result<(), sqlx::Error> {
+        let mut listener = PgListener::connect(url).await?;
+        listener.listen(store::ledger::CHANNEL).await?;
+        loop {
+            let said = listener.recv().await?;
+            let Some((owner, organization)) = said.payload().split_once(' ') else {
+                continue;
+            };
+            if owner != self.owner
+                && let Some(account) = self.find(organization)
+            {
+                self.give_back(&account).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! In the background: ended calls go to the store, leases that nobody needs go back, figures are kept.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use filters::money::Usd;
+use tokio::sync::watch;
+
+use super::Ledger;
+use super::journal::Batch;
+
+/// Between two batches.
+const TICK: Duration = Duration::from_millis(200);
+/// The most calls of one batch.
+const BATCH: usize = 4096;
+/// How long the store may take for one batch.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// How often a process says that it lives, where it has nothing else to say.
+const CONFIRM: Duration = Duration::from_secs(2);
+/// After so long without a call what is free of a lease goes back.
+const IDLE: Duration = Duration::from_secs(5);
+/// How often it is read anew what others have spent.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often rows that are too old are deleted.
+const CLEAN: Duration = Duration::from_secs(600);
+
+/// What the background remembers from tick to tick.
+struct Rhythm {
+    /// A batch failed: whether the store has it is not known.
+    may_be_known: bool,
+    is_failing: bool,
+    confirmed: Instant,
+    looked: Instant,
+    cleaned: Option<Instant>,
+}
+
+impl Ledger {
+    /// Works until `stop`, and then stores what is left.
+    pub(super) async fn work(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut rhythm = Rhythm {
+            may_be_known: false,
+            is_failing: false,
+            confirmed: Instant::now(),
+            looked: Instant::now(),
+            cleaned: None,
+        };
+        loop {
+            tokio::select! {
+                changed = stop.changed() => {
+                    if changed.is_err() || *stop.borrow() {
+                        break;
+                    }
+                }
+                _ = ticks.tick() => self.tick(&mut rhythm).await,
+            }
+        }
+        self.finish().await;
+    }
+
+    async fn tick(&self, rhythm: &mut Rhythm) {
+        while let Some(batch) = self.journal.take(BATCH) {
+            let count = batch.entries.len();
+            if !self.post(batch, rhythm).await {
+                break;
+            }
+            if count < BATCH {
+                break;
+            }
+        }
+        if rhythm.confirmed.elapsed() >= CONFIRM {
+            self.confirm(rhythm).await;
+        }
+        for account in self.accounts() {
+            if !account.is_active(IDLE) {
+                self.give_back(&account).await;
+            }
+        }
+        if self.is_shared && rhythm.looked.elapsed() >= LOOK {
+            rhythm.looked = Instant::now();
+            self.look().await;
+        }
+        if rhythm
+            .cleaned
+            .is_none_or(|cleaned| cleaned.elapsed() >= CLEAN)
+        {
+            rhythm.cleaned = Some(Instant::now());
+            self.clean().await;
+        }
+        self.measure();
+    }
+
+    /// Sends a batch; answers whether the store has it.
+    async fn post(&self, batch: Batch, rhythm: &mut Rhythm) -> bool {
+        let entries = batch.entries.clone();
+        let posted = self
+            .store
+            .post(&self.owner, entries, rhythm.may_be_known, self.now_ms());
+        let failure = match tokio::time::timeout(PATIENCE, posted).await {
+            Ok(Ok(was_known)) => {
+                self.journal.stored(batch.sequence);
+                rhythm.may_be_known = false;
+                self.wrote(was_known, rhythm).await;
+                return true;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it does not answer".to_owned(),
+        };
+        rhythm.may_be_known = true;
+        self.journal.put_back(batch);
+        self.failed(&failure, rhythm);
+        false
+    }
+
+    async fn confirm(&self, rhythm: &mut Rhythm) {
+        let confirmed = self.store.confirm_process(&self.owner, self.now_ms());
+        match tokio::time::timeout(PATIENCE, confirmed).await {
+            Ok(Ok(was_known)) => self.wrote(was_known, rhythm).await,
+            Ok(Err(error)) => self.failed(&error.to_string(), rhythm),
+            Err(_) => self.failed("it does not answer", rhythm),
+        }
+    }
+
+    /// The store took a write.
+    async fn wrote(&self, was_known: bool, rhythm: &mut Rhythm) {
+        rhythm.confirmed = Instant::now();
+        if std::mem::take(&mut rhythm.is_failing) {
+            log::info!("the store takes calls again");
+        }
+        if !was_known {
+            log::warn!("this process was silent for so long that its leases were given to others");
+            self.accounts().iter().for_each(|account| account.lose());
+            if let Err(error) = self.store.begin_process(&self.owner, self.now_ms()).await {
+                log::warn!("the store does not know this process: {error}");
+                return;
+            }
+        }
+        let written_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.written_ms.store(written_ms, Ordering::Relaxed);
+    }
+
+    fn failed(&self, why: &str, rhythm: &mut Rhythm) {
+        // Counted once per try, logged once per outage.
+        self.metrics.ledger_failures.inc();
+        rhythm.confirmed = Instant::now();
+        if !std::mem::replace(&mut rhythm.is_failing, true) {
+            log::warn!("the store takes no calls, the journal keeps them: {why}");
+        }
+    }
+
+    /// Reads anew what keys with limits have spent through other processes.
+    async fn look(&self) {
+        for account in self.accounts() {
+            if account.has_bounds() && account.is_active(IDLE) {
+                // What fails here fails louder elsewhere; the next look comes soon.
+                _ = tokio::time::timeout(PATIENCE, self.read_spent(&account)).await;
+            }
+        }
+    }
+
+    /// Deletes rows that are older than they are to be kept.
+    async fn clean(&self) {
+        let Some(keep) = self.retention else { return };
+        let before_ms = self.now_ms() - i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+        if let Err(error) = self.store.forget_calls(before_ms).await {
+            log::warn!("old rows of the ledger stay: {error}");
+        }
+    }
+
+    fn measure(&self) {
+        let accounts = self.accounts();
+        let reserved = accounts
+            .iter()
+            .fold(Usd::ZERO, |sum, account| sum.plus(account.reserved()));
+        let metrics = &self.metrics;
+        metrics.ledger_reserved.set(reserved.to_f64_for_metrics());
+        metrics.journal_lag.set(self.journal.lag().as_secs_f64());
+        let bytes = i64::try_from(self.journal.bytes()).unwrap_or(i64::MAX);
+        metrics.journal_bytes.set(bytes);
+    }
+
+    /// The last word: what is left goes to the store, and leases go back. What does not, the next start finds.
+    async fn finish(&self) {
+        let mut rhythm = Rhythm {
+            may_be_known: true,
+            is_failing: true,
+            confirmed: Instant::now(),
+            looked: Instant::now(),
+            cleaned: None,
+        };
+        while let Some(batch) = self.journal.take(BATCH) {
+            if !self.post(batch, &mut rhythm).await {
+                return;
+            }
+        }
+        if let Err(error) = self.store.end_process(&self.owner).await {
+            log::warn!("leases stay until they expire: {error}");
+        }
+        let journal = Arc::clone(&self.journal);
+        _ = tokio::task::spawn_blocking(move || journal.close()).await;
+    }
+}
