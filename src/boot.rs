@@ -35,6 +35,7 @@ use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::graph::Graph;
 use crate::house::{House, Settings};
+use crate::ledger::{self, Ledger};
 use crate::log::Lines;
 use crate::metrics::Metrics;
 use crate::origin::Lookups;
@@ -99,8 +100,8 @@ pub fn boot(
     let lines = Arc::new(lines(&metrics).map_err(|error| failed("starting the log", error))?);
     let model = bind_sandbox(&mut config)?;
     let queries = bind_graph_sandbox(&mut config)?;
-    let opened = organs.block_on(open(&config, model.is_some()));
-    let (store, first_run, accounts) = opened.map_err(|error| store_failed(&error))?;
+    let opened = organs.block_on(open(&config, model.is_some(), &metrics));
+    let (store, first_run, accounts, ledger) = opened.map_err(|error| store_failed(&error))?;
     let upstreams = upstreams(&config, &store)?;
     let (redis, heart) = redis(&config, &metrics)?.unzip();
     let (flags, tellers) = flags(&config, &organs, &metrics, redis.as_ref())?.unzip();
@@ -114,6 +115,7 @@ pub fn boot(
         pepper: store.pepper().clone(),
         routes: Choice::new(&config, &upstreams, catalog),
         flags,
+        ledger,
         redis,
         room: Arc::new(Semaphore::new(config.limits.in_flight)),
         begun: Instant::now(),
@@ -145,16 +147,19 @@ pub fn boot(
     Ok(running)
 }
 
-/// The store, what its first start made, and the snapshot of its accounts.
+/// The store, what its first start made, the snapshot of its accounts, and their money.
 async fn open(
     config: &Config,
     has_sandbox: bool,
-) -> Result<(Store, Option<FirstRun>, Accounts), store::Error> {
+    metrics: &Arc<Metrics>,
+) -> Result<(Store, Option<FirstRun>, Accounts, Arc<Ledger>), ledger::Error> {
     let opened = Store::open(&store::Settings::of(&config.store)?).await?;
     let now_ms = jiff::Timestamp::now().as_millisecond();
     let first_run = store::first_run(&opened, has_sandbox, now_ms).await?;
     let accounts = Accounts::load(&opened.store).await?;
-    Ok((opened.store, first_run, accounts))
+    let store = opened.store;
+    let ledger = Ledger::start(&config.store, store.clone(), Arc::clone(metrics)).await?;
+    Ok((store, first_run, accounts, ledger))
 }
 
 /// Looks names, keys and datafiles up and drops windows that have ended, now and then, until `stop`.
@@ -244,10 +249,13 @@ where
     }
 }
 
-fn store_failed(error: &store::Error) -> BootError {
-    BootError {
-        message: format!("store: {error}"),
-        is_configuration: error.is_configuration(),
+fn store_failed(error: &ledger::Error) -> BootError {
+    match error {
+        ledger::Error::Store(error) => BootError {
+            message: format!("store: {error}"),
+            is_configuration: error.is_configuration(),
+        },
+        other => failed("the journal of calls", other),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::endpoints::health::{self, Part, Skip};
 use crate::endpoints::models;
 use crate::flags::Flags;
 use crate::graph::Graph;
+use crate::ledger::Ledger;
 use crate::log::Lines;
 use crate::metrics::Metrics;
 use crate::redis::Redis;
@@ -42,6 +43,8 @@ pub struct House {
     pub routes: Choice,
     /// The decision endpoints; none: they are off.
     pub flags: Option<Flags>,
+    /// What calls cost, and who pays.
+    pub ledger: Arc<Ledger>,
     /// What is shared with other processes; none: nothing is.
     pub redis: Option<Redis>,
     /// Requests per minute of organizations.

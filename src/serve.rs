@@ -86,6 +86,7 @@ fn wait(running: Running, mut signals: Signals, grace: Duration) -> ExitCode {
             }
         }
     }
+    running.house.ledger.close();
     running.house.lines.flush();
     // Pingora would sleep through the whole grace period even with nothing in flight.
     std::process::exit(0)

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use filters::fault::{Fault, Kind};
 use filters::limits::headers::Quota;
+use filters::money::Outcome;
 use filters::providers::{Failure, FailureKind};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 use pingora_proxy::{FailToProxy, Session};
 use tokio::time::Instant;
 
-use super::{Call, OTHER_KEYS, learn, pass, receive};
+use super::{Call, OTHER_KEYS, charge, learn, pass, receive};
 use crate::house::House;
+use crate::ledger::Ticket;
 use crate::reply::{self, Answer};
 use crate::request::context::Context;
-use crate::request::held::{GIVEN_UP, Held};
+use crate::request::held::{GIVEN_UP, Held, UNACCOUNTED};
 use crate::request::watch::Stage;
 
 /// No connection to the provider.
@@ -92,7 +94,9 @@ fn next(house: &House, ctx: &mut Context, failure: Failure) -> bool {
         call.attempted.push(record);
     }
     learn::failure(house, call, &failure);
-    let is_over = call.watch.stage() != Stage::Held || call.watch.is_over(Instant::now());
+    let is_over = call.watch.stage() != Stage::Held
+        || call.watch.is_over(Instant::now())
+        || call.watch.has_left();
     let goes_on = failure.is_retryable && !is_over && advance(call, &failure);
     call.failures.push(failure);
     goes_on
@@ -130,6 +134,10 @@ pub async fn report(
     if ctx.graph.is_some() && ctx.fault.is_none() {
         ctx.fault = pass::fault(house, session, error);
     }
+    if *error.etype() == UNACCOUNTED {
+        let message = "the answer cannot be accounted for at the moment";
+        ctx.fault = Some(Fault::new(Kind::Unavailable, message));
+    }
     let is_clients = *error.esource() == ErrorSource::Downstream && *error.etype() != GIVEN_UP;
     if is_clients && ctx.fault.is_none() {
         ctx.status = if session.response_written().is_some() {
@@ -146,6 +154,7 @@ pub async fn report(
         .call
         .as_deref()
         .map(|call| call.receiving.is_complete() && call.watch.is_head_sent())
+        .map(|is_complete| is_complete && *error.etype() != UNACCOUNTED)
     {
         Some(true) => finish(session).await,
         _ => explain(session, ctx).await,
@@ -173,11 +182,15 @@ async fn explain(session: &mut Session, ctx: &mut Context) -> Result<()> {
         // The answer is cut off where it is: no end is made up for it.
         Ok(())
     } else if is_head_sent {
-        let event = ctx
-            .call
-            .as_deref_mut()
-            .map(|call| broken(call, &fault))
-            .unwrap_or_default();
+        let event = match ctx.call.as_deref_mut() {
+            Some(call) => {
+                let (event, ticket) = broken(call, &fault, ctx.started);
+                // The last byte waits for it; that the answer broke off is told in any case.
+                _ = ticket.is_safe().await;
+                event
+            }
+            None => Bytes::new(),
+        };
         session.write_response_body(Some(event), true).await
     } else {
         ctx.status = fault.status();
@@ -195,15 +208,16 @@ async fn explain(session: &mut Session, ctx: &mut Context) -> Result<()> {
     sent
 }
 
-/// The error event that ends a broken stream, behind what was ready to go out before it.
-fn broken(call: &mut Call, fault: &Fault) -> Bytes {
+/// The error event that ends a broken stream, behind what was ready to go out before it; and what tells when its
+/// cost is safe.
+fn broken(call: &mut Call, fault: &Fault, started: Instant) -> (Bytes, Ticket) {
     let has_begun = call.watch.stage() != Stage::Held;
+    let mut ticket = Ticket::ready();
     let usage = has_begun.then(|| {
-        let usage = call.receiving.usage(call.request.text_bytes);
-        receive::settle(call, usage);
+        ticket = charge::settle(call, Outcome::Broken, started);
         receive::usage(call)
     });
-    match call.receiving.stream_mut() {
+    let event = match call.receiving.stream_mut() {
         Some(stream) => {
             if !has_begun {
                 stream.take();
@@ -212,7 +226,8 @@ fn broken(call: &mut Call, fault: &Fault) -> Bytes {
             stream.take().into()
         }
         None => Bytes::new(),
-    }
+    };
+    (event, ticket)
 }
 
 /// What the client is told when no attempt is left. Source: promises.md, decisions 5.

@@ -4,6 +4,7 @@
 //! makes the client's, [`fail`] decides whether the next attempt runs and what the client is told if none does.
 //! Which providers are tried in which order was decided before, in `filters::routing`.
 
+pub mod charge;
 pub mod fail;
 pub mod learn;
 pub mod pass;
@@ -21,6 +22,7 @@ use filters::routing::catalog::{Mapping, Model};
 use tokio::time::Instant;
 
 use self::receive::Receiving;
+use crate::ledger::Reservation;
 use crate::request::watch::Watch;
 use crate::upstreams::{Keys, Upstream};
 
@@ -86,6 +88,8 @@ pub struct Call {
     pub first_content: Option<Instant>,
     /// What it took in the end.
     pub settled: Option<Settled>,
+    /// Stands for it in the ledger until it has ended, whatever the end is.
+    pub reservation: Option<Reservation>,
 }
 
 /// What a call took.
@@ -124,6 +128,7 @@ impl Call {
             head: None,
             first_content: None,
             settled: None,
+            reservation: None,
         }
     }
 

@@ -7,6 +7,7 @@ use filters::chat::fold::Fold;
 use filters::chat::metadata::{Metadata, write_usage};
 use filters::chat::stream::Stream;
 use filters::chat::usage::Usage;
+use filters::money::Outcome;
 use filters::providers::{Decoder, Failure, FailureKind, Progress};
 use filters::sse;
 use http::header;
@@ -14,7 +15,7 @@ use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
 use tokio::time::Instant;
 
-use super::{Call, Settled, pass};
+use super::{Call, Settled, charge, pass};
 use crate::house::House;
 use crate::reply;
 use crate::request::context::Context;
@@ -204,6 +205,7 @@ pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result
     let Context {
         request_id,
         caller,
+        started,
         call: Some(call),
         ..
     } = ctx
@@ -224,7 +226,7 @@ pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result
     let mut finished = None;
     if progress == Progress::Complete {
         call.receiving.is_complete = true;
-        finished = complete(call, request_id, caller.as_deref());
+        finished = complete(call, request_id, caller.as_deref(), *started);
     }
     let out = match &mut call.receiving.answer {
         Some(Answer::Stream(stream)) if stream.has_content() => stream.take(),
@@ -235,6 +237,8 @@ pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result
         *body = Some(out.into());
         if progress == Progress::Complete {
             call.watch.advance(Stage::Complete);
+        } else {
+            charge::delivered(call);
         }
     }
     Ok(())
@@ -323,11 +327,17 @@ fn complete(
     call: &mut Call,
     request_id: &str,
     caller: Option<&filters::auth::Caller>,
+    started: Instant,
 ) -> Option<Vec<u8>> {
-    let usage = call.receiving.usage(call.request.text_bytes);
-    settle(call, usage);
     let record = call.record(None)?;
     call.attempted.push(record);
+    let outcome = if call.watch.has_left() {
+        Outcome::ClientGone
+    } else {
+        Outcome::Answered
+    };
+    let ticket = charge::settle(call, outcome, started);
+    call.watch.hold(ticket);
     let used_model = call.used_model();
     let step = call.step()?;
     let metadata = Metadata {
@@ -343,7 +353,7 @@ fn complete(
         routing: &call.attempted,
     };
     let metadata = metadata.write();
-    let usage = self::usage(call);
+    let usage = usage(call);
     match call.receiving.answer.as_mut()? {
         Answer::Stream(stream) => {
             stream.complete(&usage, &metadata, call.request.include_usage);
@@ -354,12 +364,6 @@ fn complete(
             _ => None,
         },
     }
-}
-
-/// Keeps what the call took so far, with its cost where the price is known.
-pub fn settle(call: &mut Call, usage: Usage) {
-    let cost = call.step().and_then(|step| step.mapping.cost(&usage));
-    call.settled = Some(Settled { usage, cost });
 }
 
 /// What the call took, as `usage` of its answer.

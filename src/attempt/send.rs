@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::fault::{Fault, Kind};
+use filters::routing::catalog::Capability;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 use pingora::http::RequestHeader;
 use pingora::upstreams::peer::HttpPeer;
@@ -64,6 +65,8 @@ fn prepare(house: &House, call: &mut Call, request_id: &str) -> Result<(), Fault
     call.head = Some((encoded.path, encoded.headers));
     call.attempt_started = Instant::now();
     call.watch.begin(encoded.body, call.attempt_started);
+    let is_cancelled = step.mapping.can(Capability::Cancellation);
+    call.watch.bills_anyway(!is_cancelled);
     Ok(())
 }
 

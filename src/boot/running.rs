@@ -128,12 +128,14 @@ impl Drop for Running {
         if let Some(organs) = &organs {
             organs.stop.send_replace(true);
         }
+        let ledger = Arc::clone(&self.house.ledger);
         let (ended, wait) = mpsc::channel();
         // Pingora's end may not be waited for without a limit: a test that fails must not hang.
         std::thread::spawn(move || {
             if let Some(server) = server {
                 _ = server.join();
             }
+            ledger.close();
             if let Some(organs) = organs {
                 organs.end();
             }

@@ -1,13 +1,15 @@
 //! The end of a request: what the providers are known for now, what is counted, and its one line.
 
 use filters::chat::usage::Usage;
+use filters::money::Outcome;
 use pingora::{Error, ErrorSource};
 use pingora_proxy::Session;
+use tokio::time::Instant;
 
 use super::context::Context;
 use super::held::Held;
 use super::line;
-use crate::attempt::{Call, Settled, learn};
+use crate::attempt::{Call, Settled, charge, learn};
 use crate::house::House;
 
 /// Puts the real session back and tells what happened. Called once for every request that was answered or left.
@@ -21,7 +23,7 @@ pub fn finish(house: &House, session: &mut Session, error: Option<&Error>, ctx: 
     let is_gone = error.is_some_and(|error| *error.esource() == ErrorSource::Downstream);
     let mut outcome = "ok";
     if let Some(call) = ctx.call.as_deref_mut() {
-        outcome = settle(house, call, is_gone && ctx.fault.is_none());
+        outcome = settle(house, call, is_gone && ctx.fault.is_none(), ctx.started);
     }
     if let Some(call) = &ctx.graph {
         outcome = passed(error, is_gone && ctx.fault.is_none());
@@ -38,14 +40,20 @@ pub fn finish(house: &House, session: &mut Session, error: Option<&Error>, ctx: 
 }
 
 /// Remembers how the provider did, and what the call took. Answers how it ended.
-fn settle(house: &House, call: &mut Call, is_gone: bool) -> &'static str {
+fn settle(house: &House, call: &mut Call, is_gone: bool, started: Instant) -> &'static str {
+    let is_gone = is_gone || call.watch.has_left();
     if call.receiving.is_complete() {
         learn::success(house, call);
-        return "ok";
+        return if is_gone { "client_gone" } else { "ok" };
     }
-    if is_gone && call.first_content.is_some() && call.settled.is_none() {
-        let usage = call.receiving.usage(call.request.text_bytes);
-        crate::attempt::receive::settle(call, usage);
+    if call.first_content.is_some() && call.settled.is_none() {
+        let outcome = if is_gone {
+            Outcome::ClientGone
+        } else {
+            Outcome::Broken
+        };
+        // Nobody waits for it any more.
+        drop(charge::settle(call, outcome, started));
     }
     match (is_gone, call.first_content.is_some()) {
         (true, _) => "client_gone",

@@ -5,6 +5,7 @@
 //! the provider is silent. [`Held`] decorates the real session at exactly these points: it replays the body of
 //! the current attempt from slices, keeps the head back until there is content, and keeps time. Everything else
 //! is passed on. Whoever drops it finds the real session in the [`Slot`] again, so that connections are reused.
+mod tasks;
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,11 +24,15 @@ use pingora::protocols::l4::socket::SocketAddr;
 use pingora::{Error, ErrorType, Result};
 use tokio::time::{Instant, Sleep};
 
+use self::tasks::{empty, unheard};
 use super::watch::{Stage, Wake, Watch};
 use crate::reply;
 
 /// What an error of ours inside the session is called; the reason lies in the [`Watch`].
 pub const GIVEN_UP: ErrorType = ErrorType::Custom("attempt given up");
+
+/// An answer that is made, but of which nobody would know what it cost.
+pub const UNACCOUNTED: ErrorType = ErrorType::Custom("answer not accounted for");
 
 /// Where the real session is found again.
 pub type Slot = Arc<Mutex<Option<Box<ServerSession>>>>;
@@ -159,19 +164,22 @@ impl Held {
         (out, None)
     }
 
+    /// Waits until nothing can lose any more what a complete answer costs.
+    async fn account(&self) -> Result<()> {
+        if let Some(ticket) = self.watch.take_ticket()
+            && !ticket.is_safe().await
+        {
+            return Error::e_explain(UNACCOUNTED, "neither journal nor store took it");
+        }
+        Ok(())
+    }
+
     fn release_head(&mut self, out: &mut Vec<HttpTask>) {
         if let Some(head) = self.head.take().filter(|_| !self.watch.is_head_sent()) {
             self.watch.sent_head();
             out.push(HttpTask::Header(head, false));
         }
     }
-}
-
-/// An answer that ended before it began.
-fn empty() -> Box<Error> {
-    let mut error = Error::explain(GIVEN_UP, "the answer is empty").into_up();
-    error.set_retry(true);
-    error
 }
 
 fn placeholder() -> Box<ServerSession> {
@@ -225,14 +233,21 @@ impl CustomSession for Held {
             let Self {
                 inner: Some(inner),
                 sleep,
+                watch,
                 ..
             } = self
             else {
                 return Ok(None);
             };
+            let has_left = watch.has_left();
             tokio::select! {
                 biased;
-                gone = inner.read_body_or_idle(true) => return gone,
+                gone = inner.read_body_or_idle(true), if !has_left => {
+                    if watch.leave(Instant::now()) {
+                        continue;
+                    }
+                    return gone;
+                }
                 () = sleep.as_mut() => {}
             }
             if Instant::now() < at {
@@ -260,6 +275,9 @@ impl CustomSession for Held {
         if self.watch.is_replay() {
             return self.inner_mut().response_duplex_vec(tasks).await;
         }
+        if self.watch.has_left() {
+            return unheard(tasks);
+        }
         self.flush().await?;
         let was_sent = self.watch.is_head_sent();
         let (mut out, error) = self.release(tasks);
@@ -271,8 +289,13 @@ impl CustomSession for Held {
             if !was_sent && error.is_none() {
                 reply::give_length(&mut out);
             }
+            self.account().await?;
             self.watch.wrote(Instant::now());
-            is_done = self.inner_mut().response_duplex_vec(out).await?;
+            let is_end = out.iter().any(HttpTask::is_end);
+            is_done = match self.inner_mut().response_duplex_vec(out).await {
+                Err(_) if self.watch.leave(Instant::now()) => is_end,
+                sent => sent?,
+            };
         }
         error.map_or(Ok(is_done), Err)
     }
@@ -322,7 +345,7 @@ impl CustomSession for Held {
         self.inner_mut().shutdown().await;
     }
     async fn finish(&mut self) -> Result<()> {
-        if self.watch.is_head_sent() {
+        if self.watch.is_head_sent() && !self.watch.has_left() {
             self.inner_mut().finish_body().await
         } else {
             Ok(())

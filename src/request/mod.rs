@@ -123,6 +123,7 @@ async fn go(
             let body = read::json(session, house.settings.chat_body_bytes).await?;
             ctx.request_bytes = body.len();
             let is_stream = plan::chat(house, session, ctx, body)?;
+            plan::pay(house, ctx).await?;
             hold(session, ctx, is_stream);
             Ok(None)
         }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::watch::Watch;
-use crate::attempt::{Call, Step};
+use crate::attempt::{Call, Step, charge};
 use crate::choice::Asked;
 use crate::house::House;
 use crate::upstreams::{Keys, OwnKeys};
@@ -102,6 +102,13 @@ fn steps(
         Mode::Byok => own.collect(),
         Mode::Hybrid => own.chain(platform).collect(),
     }
+}
+
+/// Reserves what the planned attempts may cost at most.
+///
+/// Errors: 402, 503.
+pub async fn pay(house: &Arc<House>, ctx: &mut Context) -> Result<(), Fault> {
+    charge::reserve(house, ctx).await
 }
 
 fn call(

@@ -10,6 +10,8 @@ use bytes::Bytes;
 use filters::providers::{Failure, FailureKind};
 use tokio::time::Instant;
 
+use crate::ledger::Ticket;
+
 /// How long each stage of an answer may take. Source: promises.md, decisions 12.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
@@ -24,6 +26,9 @@ pub struct Patience {
     /// Streams: how long the client hears nothing.
     pub keepalive: Duration,
 }
+
+/// How long an answer is read on that nobody waits for any more, to learn what it costs. Source: promises.
+const READ_ON: Duration = Duration::from_secs(30);
 
 /// How long a provider may keep its stream open behind the terminal event.
 const LINGER: Duration = Duration::from_secs(1);
@@ -71,6 +76,10 @@ struct State {
     pieces: Vec<Bytes>,
     next_piece: usize,
     failure: Option<Failure>,
+    /// The provider bills the whole answer whoever leaves.
+    bills_anyway: bool,
+    client_left: Option<Instant>,
+    ticket: Option<Ticket>,
 }
 
 impl Watch {
@@ -85,6 +94,9 @@ impl Watch {
             pieces: Vec::new(),
             next_piece: 0,
             failure: None,
+            bills_anyway: false,
+            client_left: None,
+            ticket: None,
         };
         let request_until = now + patience.request;
         Self {
@@ -155,6 +167,36 @@ impl Watch {
         piece
     }
 
+    /// Whether the running attempt's provider bills the whole answer whoever leaves.
+    pub fn bills_anyway(&self, is_so: bool) {
+        self.lock().bills_anyway = is_so;
+    }
+
+    /// The client has left; answers whether the answer is read on all the same.
+    pub fn leave(&self, now: Instant) -> bool {
+        let mut state = self.lock();
+        let reads_on = state.bills_anyway && state.stage != Stage::Complete;
+        if reads_on {
+            state.client_left.get_or_insert(now);
+        }
+        reads_on
+    }
+
+    /// Whether the client has left, and the answer is read on.
+    pub fn has_left(&self) -> bool {
+        self.lock().client_left.is_some()
+    }
+
+    /// The last byte of the answer waits for this.
+    pub fn hold(&self, ticket: Ticket) {
+        self.lock().ticket = Some(ticket);
+    }
+
+    /// What the last byte waits for.
+    pub fn take_ticket(&self) -> Option<Ticket> {
+        self.lock().ticket.take()
+    }
+
     /// The provider sent something.
     pub fn saw_event(&self, now: Instant) {
         self.lock().last_event = Some(now);
@@ -208,6 +250,9 @@ impl Watch {
         }
         let attempt_until = state.attempt_started + self.patience.attempt;
         let mut until = attempt_until.min(self.request_until);
+        if let Some(left) = state.client_left {
+            return (until.min(left + READ_ON), Wake::GiveUp);
+        }
         if self.is_stream {
             until = until.min(match state.last_event {
                 None => state.attempt_started + self.patience.first_event,

@@ -196,6 +196,8 @@ fn a_caller_s_refused_key_does_not_rest_the_provider_for_others() {
     let other = gateway.change(async |store| {
         let plan = filters::auth::Plan::None;
         store.create_organization("other", plan, 0).await.unwrap();
+        let credit = filters::money::Usd::parse("1000").unwrap();
+        store.add_credit("other", credit, 0).await.unwrap();
         let new = NewKey {
             organization: "other",
             ..NewKey::default()

@@ -31,6 +31,7 @@ mod fallback;
 mod graph;
 mod health;
 mod keys;
+mod ledger;
 mod lookup;
 mod models;
 mod ofrep_flag;

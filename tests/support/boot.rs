@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use filters::money::Usd;
 use tempfile::TempDir;
 use weirgate::boot::{Running, boot};
 use weirgate::config;
@@ -37,7 +38,7 @@ input_price = "2.5"
 cached_input_price = "1.25"
 output_price = "10"
 max_output = 4096
-capabilities = ["streaming", "tools", "parallel_tools", "forced_tools", "vision", "json_object", "json_schema", "reasoning", "n"]
+capabilities = ["streaming", "tools", "parallel_tools", "forced_tools", "vision", "json_object", "json_schema", "reasoning", "n", "cancellation"]
 [[models.providers]]
 provider = "second"
 name = "chat-at-second"
@@ -51,7 +52,7 @@ provider = "first"
 name = "only"
 input_price = "1"
 output_price = "1"
-capabilities = ["streaming"]
+capabilities = ["streaming", "cancellation"]
 "#;
 
 impl Gateway {
@@ -76,6 +77,16 @@ impl Gateway {
 
     /// The same with more variables in its environment.
     pub fn start_with_env(toml: &str, models: &str, more: &[(&str, &str)]) -> Gateway {
+        Self::start_with_credit(toml, models, more, "1000000")
+    }
+
+    /// The same with so much credit, in USD; "0": none.
+    pub fn start_with_credit(
+        toml: &str,
+        models: &str,
+        more: &[(&str, &str)],
+        credit: &str,
+    ) -> Gateway {
         let folder = tempfile::tempdir().unwrap();
         let catalogue = folder.path().join("models.toml");
         std::fs::write(&catalogue, models).unwrap();
@@ -112,6 +123,10 @@ impl Gateway {
                 .create_organization("acme", filters::auth::Plan::None, 0)
                 .await
                 .unwrap();
+            let credit = Usd::parse(credit).unwrap();
+            if !credit.is_zero() {
+                store.add_credit("acme", credit, 0).await.unwrap();
+            }
             create_key(&store).await
         });
         let running = boot(loaded.config, |metrics| {
@@ -174,6 +189,23 @@ impl Gateway {
             self.store_url,
             self.folder.path().display()
         );
+        let Ok(loaded) = config::from_str(&toml, []) else {
+            panic!("the store's own configuration")
+        };
+        with_store(&loaded.config, work)
+    }
+
+    /// Stops the gateway, and runs something on its store.
+    pub fn stop_and_ask<T>(self, work: impl AsyncFnOnce(Store) -> T) -> T {
+        let Gateway {
+            running,
+            folder,
+            store_url,
+            ..
+        } = self;
+        drop(running);
+        let state_dir = folder.path().display();
+        let toml = format!("[store]\nurl = \"{store_url}\"\nstate_dir = \"{state_dir}\"\n");
         let Ok(loaded) = config::from_str(&toml, []) else {
             panic!("the store's own configuration")
         };

@@ -1,0 +1,143 @@
+//! What a call may cost, what has gone out of it, what it took: the calls of the journey to the ledger.
+
+use std::sync::Arc;
+
+use filters::auth::{Caller, Plan};
+use filters::fault::Fault;
+use filters::money::allowance::Bounds;
+use filters::money::{Funding, Outcome, Parts, Taken, Usd};
+use tokio::time::Instant;
+
+use super::{Call, Settled, Step};
+use crate::house::House;
+use crate::ledger::{Ended, NewCall, Refusal, Ticket};
+use crate::request::context::Context;
+
+/// Reserves the most that the planned attempts may cost.
+///
+/// Where credit does not reach, attempts with the caller's own keys remain. Errors: 402, 503.
+pub async fn reserve(house: &Arc<House>, ctx: &mut Context) -> Result<(), Fault> {
+    let (Some(call), Some(caller)) = (ctx.call.as_deref_mut(), ctx.caller.as_deref()) else {
+        return Ok(());
+    };
+    let mut asked = NewCall {
+        caller,
+        request_id: &ctx.request_id,
+        is_stream: call.request.stream,
+        funding: Funding::OwnKey,
+        worst: Usd::ZERO,
+        is_premium: false,
+        bounds: bounds(house, caller),
+    };
+    price(call, &mut asked);
+    let reserved = match house.ledger.reserve(&asked).await {
+        Err(Refusal::NoCredit | Refusal::Unavailable) if call.steps.iter().any(Step::is_own) => {
+            call.steps.retain(Step::is_own);
+            price(call, &mut asked);
+            house.ledger.reserve(&asked).await
+        }
+        reserved => reserved,
+    };
+    call.reservation = Some(reserved?);
+    Ok(())
+}
+
+/// What pays for the planned attempts, and the most that they may cost.
+fn price(call: &Call, asked: &mut NewCall<'_>) {
+    let has_ours = call.steps.iter().any(|step| !step.is_own());
+    let steps = call.steps.iter().filter(|step| has_ours != step.is_own());
+    asked.worst = steps
+        .clone()
+        .filter_map(|step| step.mapping.worst(&call.request))
+        .fold(Usd::ZERO, Usd::max);
+    asked.is_premium = steps.clone().any(is_premium);
+    asked.funding = match (has_ours, asked.caller.plan) {
+        (false, _) => Funding::OwnKey,
+        _ if asked.worst == Usd::ZERO => Funding::Nobody,
+        (_, Plan::None) => Funding::Credit,
+        _ => Funding::Plan,
+    };
+    if asked.funding != Funding::Plan {
+        asked.bounds.plan = None;
+    }
+}
+
+/// What bounds the spending of the caller.
+fn bounds(_house: &House, caller: &Caller) -> Bounds {
+    Bounds {
+        key: caller
+            .terms
+            .as_ref()
+            .map_or_else(Default::default, |terms| terms.limits),
+        member: caller.member.as_ref().and_then(|member| member.budget),
+        plan: None,
+    }
+}
+
+fn is_premium(step: &Step) -> bool {
+    step.mapping
+        .prices
+        .is_some_and(|prices| prices.is_premium())
+}
+
+/// A piece of the answer goes out.
+pub fn delivered(call: &mut Call) {
+    let Some(mut reservation) = call.reservation.take() else {
+        return;
+    };
+    let is_own = call.step().is_some_and(Step::is_own);
+    reservation.delivered(is_own, || {
+        let usage = call.receiving.usage(call.request.text_bytes);
+        let cost = call.step().and_then(|step| step.mapping.cost(&usage));
+        taken(call, &Settled { usage, cost })
+    });
+    call.reservation = Some(reservation);
+}
+
+/// Keeps what the call took, with its cost where the price is known, and charges it; the last byte of the answer
+/// waits for the ticket.
+pub fn settle(call: &mut Call, outcome: Outcome, started: Instant) -> Ticket {
+    let usage = call.receiving.usage(call.request.text_bytes);
+    let cost = call.step().and_then(|step| step.mapping.cost(&usage));
+    let settled = Settled { usage, cost };
+    let ended = Ended {
+        taken: taken(call, &settled),
+        outcome,
+        is_own_key: call.step().is_some_and(Step::is_own),
+        duration: started.elapsed(),
+        first_event: call
+            .first_content
+            .map(|first| first.duration_since(started)),
+    };
+    call.settled = Some(settled);
+    match &mut call.reservation {
+        Some(reservation) => reservation.settle(ended),
+        None => Ticket::ready(),
+    }
+}
+
+fn taken(call: &Call, settled: &Settled) -> Taken {
+    let usage = &settled.usage;
+    let Some(step) = call.step() else {
+        return Taken::default();
+    };
+    // The running attempt is listed only once it has ended.
+    let has_ended = call.attempted.last().is_some_and(|last| last.succeeded);
+    let attempts = call.attempted.len() + usize::from(!has_ended);
+    Taken {
+        model: step.model.id.clone(),
+        provider: (*step.upstream.name).into(),
+        upstream_model: step.mapping.name.clone(),
+        region: step.region.clone(),
+        prompt_tokens: usage.prompt,
+        cached_tokens: usage.cached,
+        cache_write_tokens: usage.cache_write,
+        completion_tokens: usage.completion,
+        reasoning_tokens: usage.reasoning.unwrap_or(0),
+        web_searches: usage.web_searches,
+        cost: settled.cost.as_ref().map(Parts::from),
+        is_estimated: usage.estimated,
+        is_premium: is_premium(step),
+        attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
+    }
+}

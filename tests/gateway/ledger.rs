@@ -1,0 +1,237 @@
+//! What calls cost, and that nothing of it is lost: reserved before, settled behind, never below zero.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use weirgate::store::Credit;
+
+use super::chat_completions::{PLAIN, STREAM, chunk, reply, stream};
+use crate::support::boot::{Gateway, MODELS};
+use crate::support::client::{self, Client};
+use crate::support::script::{Cut, Gate, Reply};
+use crate::support::upstream::Upstream;
+
+/// A model that costs a cent a call, whatever is said.
+const CENT: &str = r#"
+[[models]]
+id = "chat"
+[[models.providers]]
+provider = "first"
+name = "chat-at-first"
+input_price = "0"
+output_price = "0"
+request_price = "0.01"
+capabilities = ["streaming", "cancellation"]
+"#;
+
+/// A gateway in front of one provider, with this catalogue and credit.
+fn gateway(upstream: &Upstream, models: &str, credit: &str) -> Gateway {
+    let toml = format!(
+        "[providers.first]\nkind = \"openai-compatible\"\nbase_url = \"{0}/v1\"\nkeys = []\n\
+         [providers.second]\nkind = \"openai-compatible\"\nbase_url = \"{0}/v1\"\nkeys = []\n",
+        upstream.url()
+    );
+    Gateway::start_with_credit(&toml, models, &[], credit)
+}
+
+/// The organization's credit once so much of it is used; it is there within a second.
+fn used(gateway: &Gateway, amount: &str) -> Credit {
+    let until = Instant::now() + Duration::from_secs(3);
+    loop {
+        let credit = gateway.beside(async |store| store.credit("acme").await.unwrap());
+        if credit.used.to_string() == amount {
+            return credit;
+        }
+        assert!(
+            Instant::now() < until,
+            "{amount} is not used, but {credit:?}"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Asks so often at once; answers how many were served, and how many had no credit.
+fn ask_at_once(gateway: &Gateway, count: usize) -> (usize, usize) {
+    let (address, ask) = (gateway.address(), gateway.chat_ask(PLAIN));
+    let threads: Vec<_> = (0..count)
+        .map(|_| {
+            let ask = ask.clone();
+            let small = std::thread::Builder::new().stack_size(256 << 10);
+            small
+                .spawn(move || client::ask(address, &ask).status())
+                .unwrap()
+        })
+        .collect();
+    let statuses: Vec<u16> = threads.into_iter().map(|it| it.join().unwrap()).collect();
+    let of = |status| statuses.iter().filter(|it| **it == status).count();
+    (of(200), of(402))
+}
+
+#[test]
+fn a_credit_of_one_serves_exactly_a_hundred_calls_of_a_cent() {
+    let upstream = Upstream::always(reply());
+    let gateway = gateway(&upstream, CENT, "1.00");
+    assert_eq!(ask_at_once(&gateway, 1000), (100, 900));
+    assert_eq!(upstream.requests().len(), 100);
+    let credit = used(&gateway, "1");
+    assert_eq!(credit.balance().to_string(), "0");
+}
+
+#[test]
+fn a_call_without_credit_is_a_402_that_reaches_nobody() {
+    let upstream = Upstream::always(reply());
+    let gateway = gateway(&upstream, MODELS, "0");
+    let answer = gateway.chat(PLAIN);
+    assert_eq!(answer.status(), 402);
+    let error = &answer.json()["error"];
+    assert_eq!(error["type"], "billing_error");
+    assert_eq!(error["code"], "insufficient_credits");
+    assert_eq!(answer.header("x-should-retry"), Some("false"));
+    assert_eq!(upstream.requests().len(), 0);
+}
+
+#[test]
+fn credit_that_is_added_counts_at_once() {
+    let upstream = Upstream::always(reply());
+    let gateway = gateway(&upstream, CENT, "0.01");
+    assert_eq!(gateway.chat(PLAIN).status(), 200);
+    assert_eq!(gateway.chat(PLAIN).status(), 402);
+    gateway.beside(async |store| {
+        let cent = filters::money::Usd::parse("0.01").unwrap();
+        store.add_credit("acme", cent, 0).await.unwrap();
+    });
+    assert_eq!(gateway.chat(PLAIN).status(), 200);
+    used(&gateway, "0.02");
+}
+
+#[test]
+fn an_answer_costs_what_it_says() {
+    let upstream = Upstream::always(reply());
+    let gateway = gateway(&upstream, MODELS, "1");
+    let answer = gateway.chat(PLAIN);
+    assert_eq!(answer.json()["usage"]["cost"].to_string(), "0.003");
+    let credit = used(&gateway, "0.003");
+    assert_eq!(credit.balance().to_string(), "0.997");
+}
+
+#[test]
+fn failed_attempts_cost_nothing() {
+    let upstream = Upstream::always(Reply::json(500, "{}"));
+    let gateway = gateway(&upstream, CENT, "0.01");
+    for _ in 0..3 {
+        // Each finds the credit that the one before did not use.
+        assert_eq!(gateway.chat(PLAIN).status(), 502);
+    }
+    used(&gateway, "0");
+}
+
+#[test]
+fn a_request_that_the_provider_refuses_costs_nothing() {
+    let refusal = Reply::json(400, r#"{"error":{"message":"no"}}"#);
+    let upstream = Upstream::always(refusal);
+    let gateway = gateway(&upstream, CENT, "0.01");
+    assert_eq!(gateway.chat(PLAIN).status(), 400);
+    assert_eq!(gateway.chat(PLAIN).status(), 400);
+    used(&gateway, "0");
+}
+
+fn begun() -> Reply {
+    Reply::stream()
+        .event(&chunk(json!({"role": "assistant", "content": ""}), None))
+        .event(&chunk(json!({"content": "hello wo"}), None))
+}
+
+#[test]
+fn a_stream_that_breaks_costs_prompt_and_delivered_output() {
+    let upstream = Upstream::always(begun().cut(usize::MAX, Cut::Close));
+    let gateway = gateway(&upstream, MODELS, "1");
+    let answer = gateway.chat(STREAM);
+    let events = answer.events().json();
+    let usage = &events.last().unwrap()["error"]["usage"];
+    assert_eq!(usage["info"], "estimated");
+    // One token of prompt, two of eight delivered characters.
+    let cost = usage["cost"].to_string();
+    assert_eq!(cost, "0.0000225");
+    used(&gateway, &cost);
+}
+
+#[test]
+fn a_client_that_leaves_pays_for_what_was_delivered() {
+    let gate = Gate::default();
+    let upstream = Upstream::always(begun().wait(&gate));
+    let gateway = gateway(&upstream, MODELS, "1");
+    let mut client = Client::connect(gateway.address());
+    client.send(&gateway.chat_ask(STREAM));
+    client.head();
+    client.chunk().unwrap();
+    drop(client);
+    used(&gateway, "0.0000225");
+}
+
+#[test]
+fn a_provider_that_bills_anyway_is_read_on_when_the_client_leaves() {
+    let gate = Gate::default();
+    let rest = begun()
+        .wait(&gate)
+        .event(&chunk(json!({"content": "rld"}), Some("stop")))
+        .event(
+            &json!({"id": "c", "object": "chat.completion.chunk", "created": 5, "model": "m",
+                    "choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 100,
+                    "total_tokens": 1100}})
+            .to_string(),
+        )
+        .event("[DONE]")
+        .end();
+    let upstream = Upstream::always(rest);
+    let models = MODELS.replace(", \"cancellation\"", "");
+    let gateway = gateway(&upstream, &models, "1");
+    let mut client = Client::connect(gateway.address());
+    client.send(&gateway.chat_ask(STREAM));
+    client.head();
+    client.chunk().unwrap();
+    drop(client);
+    // Long enough for an answer that is not read on to be charged as it was delivered.
+    std::thread::sleep(Duration::from_millis(300));
+    used(&gateway, "0");
+    gate.open();
+    used(&gateway, "0.0035");
+}
+
+#[test]
+fn what_was_reserved_is_free_again_behind_the_answer() {
+    let upstream = Upstream::always(stream());
+    // A little more than what one call may cost at most: 78 bytes and 16384 tokens at the dearer provider.
+    let gateway = gateway(&upstream, MODELS, "0.3285");
+    for _ in 0..5 {
+        assert_eq!(gateway.chat(STREAM).status(), 200);
+    }
+    // 3 tokens of prompt, 2 of completion.
+    used(&gateway, "0.0001375");
+}
+
+#[test]
+fn what_is_not_stored_when_the_server_stops_is_there_behind_the_next_start() {
+    let upstream = Upstream::always(reply());
+    let gateway = gateway(&upstream, MODELS, "1");
+    assert_eq!(gateway.chat(PLAIN).status(), 200);
+    let credit = gateway.stop_and_ask(async |store| store.credit("acme").await.unwrap());
+    assert_eq!(credit.used.to_string(), "0.003");
+    assert_eq!(credit.reserved.to_string(), "0", "leases are given back");
+}
+
+#[test]
+fn metrics_tell_what_was_settled() {
+    let upstream = Upstream::always(reply());
+    let gateway = gateway(&upstream, MODELS, "1");
+    gateway.chat(PLAIN);
+    used(&gateway, "0.003");
+    let metrics = gateway.metrics();
+    assert!(
+        metrics.contains("weirgate_ledger_settled_usd_total 0.003\n"),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("weirgate_ledger_shortfall_usd_total 0\n"),
+        "{metrics}"
+    );
+}
