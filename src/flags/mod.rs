@@ -125,9 +125,8 @@ impl Flags {
     }
 
     /// Who follows what changes elsewhere: datafiles, and the keys of foreign tokens.
-    pub fn followers(&self) -> Vec<Box<dyn BackgroundService + Send + Sync>> {
-        let mut followers: Vec<Box<dyn BackgroundService + Send + Sync>> =
-            vec![Box::new(Watch(Arc::clone(&self.projects)))];
+    pub fn followers(&self) -> Vec<Follower> {
+        let mut followers: Vec<Follower> = vec![Box::new(Watch(Arc::clone(&self.projects)))];
         if let Some(fetched) = self.fetched.clone() {
             followers.push(Box::new(Poll(fetched)));
         }
@@ -137,6 +136,9 @@ impl Flags {
         followers
     }
 }
+
+/// Who follows something that changes elsewhere.
+pub type Follower = Box<dyn BackgroundService + Send + Sync>;
 
 /// Who tells others what was decided, until the process stops.
 pub struct Tellers {
