@@ -37,10 +37,10 @@ pub(crate) struct BodyBytes {
     #[schemars(range(min = 1024, max = 1_073_741_824), extend("x-not-in-force" = true))]
     pub images: usize,
     /// Decisions.
-    #[schemars(range(min = 1024, max = 1_073_741_824), extend("x-not-in-force" = true))]
+    #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub decisions: usize,
     /// Batches of decisions.
-    #[schemars(range(min = 1024, max = 1_073_741_824), extend("x-not-in-force" = true))]
+    #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub batch: usize,
     /// Graph queries and management.
     #[schemars(range(min = 1024, max = 1_073_741_824))]
