@@ -294,14 +294,14 @@ fn a_catalogue_that_was_named_must_exist() {
 #[test]
 fn keys_without_effect_yet_are_warned_of_once() {
     let loaded = good(
-        "[cache]\nmax_bytes = 1\n[limits]\nin_flight = 5\nbody_bytes = { chat = 2048, batch = 2048 }\n",
+        "[cache]\nmax_bytes = 1\n[limits]\nin_flight = 5\nbody_bytes = { chat = 2048, images = 2048 }\n",
     );
     let keys: Vec<_> = warned(&loaded)
         .into_iter()
         .filter(|(_, message)| *message == "not in force yet")
         .map(|(key, _)| key)
         .collect();
-    assert_eq!(keys, ["cache", "limits.body_bytes.batch"]);
+    assert_eq!(keys, ["cache", "limits.body_bytes.images"]);
 }
 
 #[test]
