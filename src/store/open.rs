@@ -21,8 +21,6 @@ static POSTGRES: Migrator = sqlx::migrate!("src/store/migrations/postgres");
 const CONNECTIONS: u32 = 4;
 /// How long one waits for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often an opening is tried that met another process opening the same new store.
-const ATTEMPTS: u32 = 3;
 
 /// What a store is opened from. It has no `Debug`: it holds secrets.
 #[derive(Clone)]
@@ -125,16 +123,28 @@ async fn connect(url: &str) -> Result<AnyPool, Error> {
 
 /// Brings the tables up to date.
 ///
-/// Two processes may do so at once: PostgreSQL makes them wait, SQLite makes one fail, and that one finds the
-/// other's work when it looks again.
+/// Two processes may do so at once: PostgreSQL makes them wait for each other, and of SQLite's each waits here until
+/// the folder of the file is its own.
 async fn prepare(pool: &AnyPool, place: &Place) -> Result<(), Error> {
-    let mut attempt = 1;
-    loop {
-        match migrate(pool, place).await {
-            Err(_) if attempt < ATTEMPTS && matches!(place, Place::Sqlite(_)) => attempt += 1,
-            done => return done,
-        }
-    }
+    let _until_done = match place {
+        Place::Sqlite(path) => Some(claim(folder_of(path)).await?),
+        Place::Postgres(_) => None,
+    };
+    migrate(pool, place).await
+}
+
+/// The lock of a folder. That of the file itself would be in the way of SQLite's own.
+async fn claim(folder: &Path) -> Result<fs::File, Error> {
+    let path = folder.to_owned();
+    let lock = move || {
+        let folder = fs::File::open(&path)?;
+        folder.lock().map(|()| folder)
+    };
+    let locked = tokio::task::spawn_blocking(lock).await;
+    locked
+        .map_err(std::io::Error::other)
+        .flatten()
+        .map_err(|error| file(folder, error))
 }
 
 async fn migrate(pool: &AnyPool, place: &Place) -> Result<(), Error> {
@@ -155,10 +165,7 @@ async fn migrate(pool: &AnyPool, place: &Place) -> Result<(), Error> {
 ///
 /// Answers its absolute path, and whether this call made it.
 fn touch(path: &Path) -> Result<(PathBuf, bool), Error> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(path);
     fs::create_dir_all(folder).map_err(|error| file(folder, error))?;
     let mut options = fs::OpenOptions::new();
     let is_new = match options.write(true).create_new(true).mode(0o600).open(path) {
@@ -168,4 +175,11 @@ fn touch(path: &Path) -> Result<(PathBuf, bool), Error> {
     };
     let path = path.canonicalize().map_err(|error| file(path, error))?;
     Ok((path, is_new))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent();
+    folder
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
