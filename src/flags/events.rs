@@ -1,29 +1,33 @@
-//! Events on their way to the analytics backend: a bounded queue, batches by size and time, repetitions.
+//! Events on their way to the analytics backend: a bounded queue, batches by size and time, repeated until taken.
 //!
-//! Deciding never waits for it: an event that finds the queue full is dropped and counted. On stop what waits is
-//! sent first, for five seconds at most; the rest is spooled and sent after the next start.
+//! Deciding never waits for it: a full queue drops and counts. What waits is on disk within [`SPOOL_EVERY`], so that a
+//! kill loses what was queued since; a batch that is sent again carries the same ids. Source: decisions 23, facts G.
 
-use std::path::{Path, PathBuf};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use filters::flags::event::Head;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::watch;
-use tokio::time::Instant;
+use futures::future::{BoxFuture, FutureExt, OptionFuture};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::spool::{self, Left, Spool};
 use crate::config::Decisions;
 use crate::metrics::Metrics;
 
-/// How long a dispatch may take.
+/// How long the backend may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two tries: doubled each time.
+/// The first pause after a failure; each one is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How long a stopping process goes on sending.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Where the rest waits for the next start: a body per line.
-const SPOOL: &str = "events.spool";
+/// How often what waits is put on disk.
+const SPOOL_EVERY: Duration = Duration::from_millis(500);
 
 /// One event.
 struct Item {
@@ -31,40 +35,55 @@ struct Item {
     visitor: Vec<u8>,
 }
 
+#[derive(Clone)]
+struct Queue {
+    items: UnboundedSender<Item>,
+    /// A permit for each event that may still wait.
+    room: Arc<Semaphore>,
+}
+
 /// The queue.
 #[derive(Clone)]
 pub struct Events {
-    queue: Option<Sender<Item>>,
+    queue: Option<Queue>,
     metrics: Arc<Metrics>,
 }
 
 impl Events {
     /// The queue of a configuration, and who empties it; nobody where events go nowhere.
+    ///
+    /// Errors: no HTTP client can be made.
     pub fn new(
         decisions: &Decisions,
         state_dir: &Path,
         metrics: &Arc<Metrics>,
-    ) -> (Self, Option<Dispatcher>) {
-        let (queue, dispatcher) = match &decisions.event_url {
-            None => (None, None),
-            Some(url) => {
-                let (queue, items) = channel(decisions.event_queue);
-                let dispatcher = Dispatcher {
-                    items,
+    ) -> reqwest::Result<(Self, Option<Dispatcher>)> {
+        let (mut queue, mut dispatcher) = (None, None);
+        if let Some(url) = &decisions.event_url {
+            let (sender, items) = unbounded_channel();
+            let room = Arc::new(Semaphore::new(decisions.event_queue));
+            let (spool, left) = Spool::open(state_dir);
+            queue = Some(Queue {
+                items: sender,
+                room: Arc::clone(&room),
+            });
+            dispatcher = Some(Dispatcher {
+                items,
+                backend: Backend {
                     url: url.clone(),
-                    most: decisions.event_batch,
-                    flush: decisions.event_flush,
-                    spool: state_dir.join(SPOOL),
+                    client: reqwest::Client::builder().timeout(PATIENCE).build()?,
                     metrics: Arc::clone(metrics),
-                };
-                (Some(queue), Some(dispatcher))
-            }
-        };
-        let events = Self {
-            queue,
-            metrics: Arc::clone(metrics),
-        };
-        (events, dispatcher)
+                },
+                most: decisions.event_batch,
+                flush: decisions.event_flush,
+                waiting: Waiting::default(),
+                room,
+                left: left.into(),
+                spool,
+            });
+        }
+        let metrics = Arc::clone(metrics);
+        Ok((Self { queue, metrics }, dispatcher))
     }
 
     /// Whether events go anywhere. Where they do not, they need not be made: [`Self::off`] counts them.
@@ -82,206 +101,232 @@ impl Events {
         let Some(queue) = &self.queue else {
             return self.off(1);
         };
-        match queue.try_send(Item { head, visitor }) {
-            Ok(()) => self.metrics.event("queued", 1),
-            Err(_) => self.metrics.event("full", 1),
-        }
+        let Ok(permit) = queue.room.try_acquire() else {
+            return self.metrics.event("full", 1);
+        };
+        // Given back when the backend has taken the event.
+        permit.forget();
+        let outcome = match queue.items.send(Item { head, visitor }) {
+            Ok(()) => "queued",
+            Err(_) => "full",
+        };
+        self.metrics.event(outcome, 1);
     }
 }
 
-/// Empties the queue.
-pub struct Dispatcher {
-    items: Receiver<Item>,
+/// The backend.
+#[derive(Clone)]
+struct Backend {
     url: String,
-    most: usize,
-    flush: Duration,
-    spool: PathBuf,
+    client: reqwest::Client,
     metrics: Arc<Metrics>,
 }
 
-/// Events of one head that wait for each other.
-#[derive(Default)]
-struct Batch {
-    head: Option<Head>,
-    visitors: Vec<Vec<u8>>,
-}
-
-impl Batch {
-    fn body(&mut self) -> Option<(Vec<u8>, usize)> {
-        let head = self.head.take()?;
-        let visitors = std::mem::take(&mut self.visitors);
-        let body = head.batch(visitors.iter().map(Vec::as_slice));
-        Some((body, visitors.len()))
-    }
-}
-
-impl Dispatcher {
-    /// Sends until it is asked to stop, and what waits then.
-    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        let Ok(client) = reqwest::Client::builder().timeout(PATIENCE).build() else {
-            return log::error!("events: no HTTP client could be made; nothing is sent");
-        };
-        let mut unsent = self.unspool();
-        for body in std::mem::take(&mut unsent) {
-            if !self.deliver(&client, &body, 1, &mut stop).await {
-                unsent.push(body);
-            }
-        }
-        if unsent.is_empty() {
-            self.clear_spool();
-        }
-        let mut batch = Batch::default();
-        let mut due = Instant::now() + self.flush;
-        while !*stop.borrow() {
-            let item = tokio::select! {
-                item = self.items.recv() => item,
-                () = tokio::time::sleep_until(due) => None,
-                _ = stop.changed() => None,
-            };
-            let is_full = self
-                .take(item, &mut batch, &mut due, &mut unsent, &client, &mut stop)
-                .await;
-            if is_full || Instant::now() >= due {
-                self.dispatch(&mut batch, &mut unsent, &client, &mut stop)
-                    .await;
-                due = Instant::now() + self.flush;
-            }
-        }
-        self.last_words(batch, unsent, &client).await;
-    }
-
-    /// Adds an event; a batch of another head goes out before it. Answers whether the batch is full.
-    async fn take(
-        &mut self,
-        item: Option<Item>,
-        batch: &mut Batch,
-        due: &mut Instant,
-        unsent: &mut Vec<Vec<u8>>,
-        client: &reqwest::Client,
-        stop: &mut watch::Receiver<bool>,
-    ) -> bool {
-        let Some(item) = item else { return false };
-        if batch.head.as_ref().is_some_and(|head| *head != item.head) {
-            self.dispatch(batch, unsent, client, stop).await;
-        }
-        if batch.head.is_none() {
-            *due = Instant::now() + self.flush;
-        }
-        batch.head = Some(item.head);
-        batch.visitors.push(item.visitor);
-        batch.visitors.len() >= self.most
-    }
-
-    async fn dispatch(
-        &self,
-        batch: &mut Batch,
-        unsent: &mut Vec<Vec<u8>>,
-        client: &reqwest::Client,
-        stop: &mut watch::Receiver<bool>,
-    ) {
-        let Some((body, count)) = batch.body() else {
-            return;
-        };
-        if !self.deliver(client, &body, count, stop).await {
-            unsent.push(body);
-        }
-    }
-
-    /// Sends a body until the backend has it; `false`: the process was asked to stop first.
-    async fn deliver(
-        &self,
-        client: &reqwest::Client,
-        body: &[u8],
-        count: usize,
-        stop: &mut watch::Receiver<bool>,
-    ) -> bool {
+impl Backend {
+    /// Sends a body until the backend has it.
+    async fn deliver(self, body: Vec<u8>, count: u64) {
         let mut pause = FIRST_PAUSE;
-        while !*stop.borrow() {
-            if self.post(client, body, count).await {
-                return true;
-            }
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                _ = stop.changed() => {}
-            }
+        while !self.post(&body, count).await {
+            tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
-        false
     }
 
-    async fn post(&self, client: &reqwest::Client, body: &[u8], count: usize) -> bool {
-        let request = client
-            .post(&self.url)
-            .header("content-type", "application/json")
-            .body(body.to_vec());
-        let is_taken = match request.send().await {
+    async fn post(&self, body: &[u8], count: u64) -> bool {
+        let request = self.client.post(&self.url);
+        let request = request.header("content-type", "application/json");
+        let is_taken = match request.body(body.to_vec()).send().await {
             Ok(answer) => answer.status().is_success(),
             Err(error) => {
                 log::warn!("events: {}", error.without_url());
                 false
             }
         };
-        self.metrics
-            .event(if is_taken { "sent" } else { "repeated" }, count as u64);
+        let outcome = if is_taken { "sent" } else { "repeated" };
+        self.metrics.event(outcome, count);
         is_taken
     }
+}
 
-    /// What waits is sent, and what cannot be is spooled.
-    async fn last_words(
-        mut self,
-        mut batch: Batch,
-        mut unsent: Vec<Vec<u8>>,
-        client: &reqwest::Client,
-    ) {
+/// Events in the order in which they were queued, numbered from 1.
+#[derive(Default)]
+struct Waiting {
+    items: VecDeque<Item>,
+    /// How many have been taken by the backend: the number of the last one.
+    taken: u64,
+    /// The number of the last one on disk.
+    spooled: u64,
+    /// When the oldest came.
+    since: Option<Instant>,
+}
+
+impl Waiting {
+    fn push(&mut self, item: Item) {
+        self.since.get_or_insert_with(Instant::now);
+        self.items.push_back(item);
+    }
+
+    fn last(&self) -> u64 {
+        self.taken + self.items.len() as u64
+    }
+
+    /// How many of the oldest go into one batch: of one head, and `most` at the most.
+    fn batch(&self, most: usize) -> usize {
+        let Some(first) = self.items.front() else {
+            return 0;
+        };
+        let alike = self.items.iter().take(most);
+        alike.take_while(|item| item.head == first.head).count()
+    }
+
+    /// Whether the batch need not wait for more.
+    fn is_ready(&self, most: usize, flush: Duration) -> bool {
+        let batch = self.batch(most);
+        let is_due = self.since.is_some_and(|since| since.elapsed() >= flush);
+        batch > 0 && (batch == most || batch < self.items.len() || is_due)
+    }
+
+    /// The bodies of `items` from the `skip`th on.
+    fn bodies(&self, skip: usize, most: usize) -> Vec<Vec<u8>> {
+        let mut bodies = Vec::new();
+        let mut rest: Vec<&Item> = self.items.iter().skip(skip).collect();
+        while let Some(first) = rest.first() {
+            let alike = rest.iter().take(most);
+            let count = alike.take_while(|item| item.head == first.head).count();
+            let visitors = rest.iter().take(count);
+            bodies.push(
+                first
+                    .head
+                    .batch(visitors.map(|item| item.visitor.as_slice())),
+            );
+            rest.drain(..count);
+        }
+        bodies
+    }
+
+    /// The first `count` have been taken.
+    fn took(&mut self, count: usize) {
+        self.items.drain(..count);
+        self.taken += count as u64;
+        // What comes behind them may already have waited for as long.
+        if self.items.is_empty() {
+            self.since = None;
+        }
+    }
+}
+
+/// What is on its way, and how many of those that wait are in it; none: what an earlier process left.
+struct Flying {
+    count: usize,
+    delivery: BoxFuture<'static, ()>,
+}
+
+/// Empties the queue.
+pub struct Dispatcher {
+    items: UnboundedReceiver<Item>,
+    backend: Backend,
+    most: usize,
+    flush: Duration,
+    waiting: Waiting,
+    room: Arc<Semaphore>,
+    left: VecDeque<Left>,
+    spool: Spool,
+}
+
+impl Dispatcher {
+    /// Sends until it is asked to stop, and what waits then.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut spooling = interval(SPOOL_EVERY);
+        spooling.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut flying: Option<Flying> = None;
+        while !*stop.borrow() {
+            if flying.is_none() {
+                flying = self.launch();
+            }
+            let due = self.waiting.since.map(|since| since + self.flush);
+            let is_idle = flying.is_none();
+            let delivery = flying.as_mut().map(|flying| Pin::new(&mut flying.delivery));
+            tokio::select! {
+                Some(item) = self.items.recv() => self.waiting.push(item),
+                Some(()) = OptionFuture::from(delivery) => self.landed(flying.take()),
+                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if is_idle && due.is_some() => {}
+                _ = spooling.tick() => self.spool(),
+                _ = stop.changed() => {}
+            }
+        }
+        drop(flying);
+        self.last_words().await;
+    }
+
+    /// Sends the next body: what an earlier process left first.
+    fn launch(&mut self) -> Option<Flying> {
+        while let Some(left) = self.left.front_mut() {
+            if let Some(body) = left.bodies.first().cloned() {
+                let delivery = self.backend.clone().deliver(body, 1).boxed();
+                return Some(Flying { count: 0, delivery });
+            }
+            spool::remove(&left.path);
+            self.left.pop_front();
+        }
+        if !self.waiting.is_ready(self.most, self.flush) {
+            return None;
+        }
+        let count = self.waiting.batch(self.most);
+        let body = self.waiting.bodies(0, self.most).into_iter().next()?;
+        let delivery = self.backend.clone().deliver(body, count as u64).boxed();
+        Some(Flying { count, delivery })
+    }
+
+    fn landed(&mut self, flying: Option<Flying>) {
+        match flying {
+            Some(Flying { count: 0, .. }) => {
+                if let Some(left) = self.left.front_mut() {
+                    left.bodies.remove(0);
+                }
+            }
+            Some(Flying { count, .. }) => {
+                self.waiting.took(count);
+                self.room.add_permits(count);
+                self.spool.taken(self.waiting.taken);
+            }
+            None => {}
+        }
+    }
+
+    /// Puts what waits on disk, as far as it is not there.
+    fn spool(&mut self) {
+        let waiting = &mut self.waiting;
+        let last = waiting.last();
+        let known = waiting.spooled.saturating_sub(waiting.taken);
+        let bodies = waiting.bodies(usize::try_from(known).unwrap_or(usize::MAX), self.most);
+        if bodies.is_empty() {
+            return;
+        }
+        let spool = &mut self.spool;
+        match tokio::task::block_in_place(|| spool.append(&bodies, last)) {
+            Ok(()) => {
+                waiting.spooled = last;
+                self.backend.metrics.event("spooled", bodies.len() as u64);
+            }
+            Err(error) => log::error!("events cannot be put on disk: {error}"),
+        }
+    }
+
+    /// What waits is sent as far as there is time; the rest is on disk.
+    async fn last_words(mut self) {
         self.items.close();
         while let Ok(item) = self.items.try_recv() {
-            let is_other = batch.head.as_ref().is_some_and(|head| *head != item.head);
-            if is_other || batch.visitors.len() >= self.most {
-                unsent.extend(batch.body().map(|(body, _)| body));
-            }
-            batch.head = Some(item.head);
-            batch.visitors.push(item.visitor);
+            self.waiting.push(item);
         }
-        unsent.extend(batch.body().map(|(body, _)| body));
+        self.spool();
         let until = Instant::now() + LAST_WORDS;
-        let mut left = Vec::new();
-        for body in unsent {
-            let sent = tokio::time::timeout_at(until, self.post(client, &body, 1)).await;
-            if !sent.unwrap_or(false) {
-                left.push(body);
+        self.flush = Duration::ZERO;
+        while let Some(mut flying) = self.launch() {
+            let sent = tokio::time::timeout_at(until, &mut flying.delivery).await;
+            if sent.is_err() {
+                return;
             }
+            self.landed(Some(flying));
         }
-        self.spool(&left);
-    }
-
-    fn spool(&self, bodies: &[Vec<u8>]) {
-        if bodies.is_empty() {
-            return self.clear_spool();
-        }
-        let mut text = bodies.join(&b'\n');
-        text.push(b'\n');
-        match std::fs::write(&self.spool, text) {
-            Ok(()) => self.metrics.event("spooled", bodies.len() as u64),
-            Err(error) => log::error!("events: {}: {error}", self.spool.display()),
-        }
-    }
-
-    /// Everything spooled has been taken. It stays until then: a kill sends it twice, under the same ids.
-    fn clear_spool(&self) {
-        match std::fs::remove_file(&self.spool) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                log::error!("events: {}: {error}", self.spool.display());
-            }
-            _ => {}
-        }
-    }
-
-    /// What the last process left, in its order.
-    fn unspool(&self) -> Vec<Vec<u8>> {
-        let Ok(text) = std::fs::read(&self.spool) else {
-            return Vec::new();
-        };
-        let lines = text.split(|&b| b == b'\n').filter(|line| !line.is_empty());
-        lines.map(<[u8]>::to_vec).collect()
     }
 }

@@ -10,6 +10,7 @@ pub mod predictor;
 pub mod projects;
 pub mod segment_events;
 pub mod segments;
+mod spool;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -92,7 +93,7 @@ impl Flags {
             metrics,
             notices.clone(),
         )?;
-        let (events, dispatcher) = Events::new(decisions, state_dir, metrics);
+        let (events, dispatcher) = Events::new(decisions, state_dir, metrics)?;
         let (segment_events, teller) = SegmentEvents::new(metrics)?;
         let keys = decisions.token_keys.iter();
         let keys: Vec<Vec<u8>> = keys.map(|key| key.expose().to_vec()).collect();

@@ -1,7 +1,10 @@
 //! `POST /v1/decide`.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
+use crate::support::PATIENCE;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::ask;
@@ -225,11 +228,51 @@ fn what_could_not_be_sent_is_spooled_and_sent_by_the_next_start() {
     post(&first, "/v1/decide?keys=dark_mode", &ada());
     let tried = broken.wait_requests(1)[0].json();
     drop(first);
-    let spool = folder.path().join("events.spool");
-    assert!(spool.exists());
+    let spooled = || {
+        std::fs::read_dir(folder.path().join("events"))
+            .unwrap()
+            .count()
+    };
+    assert_eq!(spooled(), 1);
     let taking = Upstream::always(Reply::whole(204, &[], ""));
     let second = start(taking.url());
     assert_eq!(taking.wait_requests(1)[0].json(), tried);
     drop(second);
-    assert!(!spool.exists());
+    assert_eq!(spooled(), 0);
+}
+
+#[test]
+fn what_waits_is_on_disk_within_a_second_and_no_more_waits_than_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().display().to_string();
+    let broken = Upstream::always(Reply::whole(503, &[], ""));
+    let events = format!(
+        "event_url = \"{}/e\"\nevent_batch = 2\nevent_queue = 3",
+        broken.url()
+    );
+    let gateway = gateway_with_env(&events, &[("WEIRGATE_STORE__STATE_DIR", &state)]);
+    for _ in 0..5 {
+        post(&gateway, "/v1/decide?keys=dark_mode", &ada());
+    }
+    let begun = Instant::now();
+    let on_disk = || {
+        let files = std::fs::read_dir(folder.path().join("events"));
+        let texts = files
+            .into_iter()
+            .flatten()
+            .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+        texts
+            .map(|text| text.matches("\"visitor_id\":\"ada\"").count())
+            .sum::<usize>()
+    };
+    // As a kill would leave it: nobody was asked to stop.
+    while on_disk() < 3 {
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::yield_now();
+    }
+    let metrics = gateway.metrics();
+    assert!(
+        metrics.contains("weirgate_decision_events_total{outcome=\"full\"} 2"),
+        "{metrics}"
+    );
 }
