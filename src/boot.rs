@@ -30,7 +30,7 @@ use crate::admin::Admin;
 use crate::choice::{self, Choice};
 use crate::config::{Config, GraphUpstream, Kind};
 use crate::counters::Quotas;
-use crate::flags::{Flags, Follower, Tellers};
+use crate::flags::{Flags, Tellers};
 use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::graph::Graph;
@@ -126,7 +126,6 @@ pub fn boot(
     keep(&organs, &upstreams, &house, &stopped);
     spawn(&organs, model, &stopped);
     spawn(&organs, queries, &stopped);
-    follow(&organs, followers, &stopped);
     let dispatching = tellers.map(|it| organs.spawn(it.run(stopped)));
     let (stop, asked) = watch::channel(Stop::No);
     let server = start(&config, &house, public, admin, asked)?;
@@ -237,14 +236,6 @@ fn organs() -> Result<Runtime, BootError> {
         .enable_all()
         .build()
         .map_err(|error| failed("starting threads", error))
-}
-
-/// Runs those who follow what changes elsewhere, until `stop`.
-fn follow(organs: &Runtime, followers: Vec<Follower>, stop: &watch::Receiver<bool>) {
-    for follower in followers {
-        let stop = stop.clone();
-        organs.spawn(async move { follower.start(stop).await });
-    }
 }
 
 /// Runs an organ, where there is one, until `stop`.

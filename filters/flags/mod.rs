@@ -42,6 +42,8 @@ mod variable;
 mod written;
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod tests;
 
 pub use bucket::bucket;

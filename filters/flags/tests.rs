@@ -30,7 +30,7 @@ fn rule(id: &str, key: &str, end: u32, more: Value) -> Value {
     rule
 }
 
-fn datafile() -> Value {
+pub(super) fn datafile() -> Value {
     let country =
         json!({"type": "custom_attribute", "name": "country", "match": "exact", "value": "DE"});
     json!({
