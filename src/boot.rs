@@ -107,8 +107,8 @@ pub fn boot(
     let (flags, tellers) = flags(&config, &organs, &metrics, redis.as_ref())?.unzip();
     let house = Arc::new(House {
         settings: Settings::new(&config),
-        quotas: quotas(&config, &metrics)?,
-        graph: graph(&config, &organs)?,
+        quotas: quotas(&config, redis.as_ref(), &metrics)?,
+        graph: graph(&config, &organs, redis.as_ref())?,
         metrics,
         lines,
         accounts: accounts.clone(),
@@ -184,14 +184,18 @@ fn keep(
 }
 
 /// The graph service's organ.
-fn graph(config: &Config, organs: &Runtime) -> Result<Option<Graph>, BootError> {
+fn graph(
+    config: &Config,
+    organs: &Runtime,
+    redis: Option<&Redis>,
+) -> Result<Option<Graph>, BootError> {
     let Some(graph) = &config.graph else {
         return Ok(None);
     };
     let GraphUpstream::At(url) = &graph.upstream else {
         return Err(failed("graph", "the sandbox has no port"));
     };
-    Graph::new(graph, url, config, organs.handle())
+    Graph::new(graph, url, config, organs.handle(), redis)
         .map(Some)
         .map_err(|error| failed("graph", error))
 }
@@ -210,8 +214,8 @@ fn flags(
 }
 
 /// The quotas of organizations.
-fn quotas(config: &Config, metrics: &Metrics) -> Result<Quotas, BootError> {
-    Quotas::new(&config.limits, &metrics.limiter_decisions)
+fn quotas(config: &Config, redis: Option<&Redis>, metrics: &Metrics) -> Result<Quotas, BootError> {
+    Quotas::new(config, redis, &metrics.limiter_decisions)
         .map_err(|group| misconfigured(format!("limits.requests_per_minute: {group:?}")))
 }
 

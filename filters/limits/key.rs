@@ -73,6 +73,30 @@ pub struct Key {
     pub row: RowId,
 }
 
+impl Key {
+    /// Its name, the same in every process. Shape: 16 hex digits of the row, then `:name:ID` or `:address:` and 16
+    /// hex digits.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        hex(self.row.0, out);
+        match &self.who {
+            Who::Named(id) => {
+                out.extend_from_slice(b":name:");
+                out.extend_from_slice(id.as_bytes());
+            }
+            Who::Address(Address(bits)) => {
+                out.extend_from_slice(b":address:");
+                hex(*bits, out);
+            }
+        }
+    }
+}
+
+fn hex(number: u64, out: &mut Vec<u8>) {
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    let digits = (0..16).rev().map(|place| number >> (place * 4) & 15);
+    out.extend(digits.filter_map(|digit| DIGITS.get(digit as usize)));
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -108,6 +132,19 @@ mod tests {
             Who::of(Some(&"t1".into()), address),
             Who::Named("t1".into())
         );
+    }
+
+    #[test]
+    fn the_names_of_keys_tell_tenants_from_addresses() {
+        let name = |who| {
+            let (row, mut name) = (RowId::of("POST /content/v2"), Vec::new());
+            Key { who, row }.write(&mut name);
+            String::from_utf8(name).unwrap()
+        };
+        let named = name(Who::Named("a:b".into()));
+        assert_eq!(named, "0b2593db4165dac7:name:a:b");
+        let address = name(who("2001:db8::1"));
+        assert_eq!(address, "0b2593db4165dac7:address:20010db800000000");
     }
 
     #[test]

@@ -54,6 +54,21 @@ pub struct Verdict {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Ticket(pub(super) u64);
 
+/// Marks tickets of windows that processes share: no clock gets there in milliseconds.
+const SHARED: u64 = 1 << 63;
+
+impl Ticket {
+    /// A unit that was counted at this moment in a window that processes share.
+    pub fn shared(at_ms: u64) -> Self {
+        Self(at_ms | SHARED)
+    }
+
+    /// The moment of a unit of a window that processes share; of one of this process nothing.
+    pub fn shared_ms(self) -> Option<u64> {
+        (self.0 & SHARED != 0).then_some(self.0 & !SHARED)
+    }
+}
+
 /// All windows of one length.
 #[derive(Debug)]
 pub struct Windows {

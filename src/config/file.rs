@@ -203,7 +203,6 @@ pub(super) struct Shared {
     #[schemars(extend("format" = "redis-url-or-empty"))]
     pub redis: String,
     /// What limits do while Redis is away: each process alone, its part of the limit, or 503.
-    #[schemars(extend("x-not-in-force" = true))]
     pub on_outage: OnOutage,
 }
 

@@ -1,9 +1,13 @@
 //! Windows as requests meet them: one question to ask, and an organ that drops what has ended.
 //!
-//! Who asks says whose request it is, of which kind, and what the limit is; nobody else knows where it is counted.
-//! Today that is this process alone, so nothing here waits.
+//! Who asks says whose request it is, of which kind, and what the limit is; nobody else knows where it is counted:
+//! in this process, where nothing waits, or in the Redis of `shared.redis` for all processes together. While that is
+//! gone each process counts alone as `shared.on_outage` says. What was counted alone is not told to Redis later, and
+//! what Redis counted too late is taken back, so nothing counts twice. In a span of one window around the moment
+//! where Redis goes or returns the two may add up: the limit once in Redis, and once over all processes.
 
 mod quotas;
+mod shared;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +20,9 @@ use pingora::services::background::BackgroundService;
 use tokio::time::Instant;
 
 pub use self::quotas::Quotas;
+use self::shared::Shared;
+use crate::config::OnOutage;
+use crate::redis::Redis;
 
 /// How often ended windows are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -23,6 +30,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// The windows of one length.
 pub struct Counters {
     windows: Windows,
+    shared: Option<Shared>,
     begun: Instant,
 }
 
@@ -31,20 +39,49 @@ impl Counters {
     pub fn new(algorithm: Algorithm, window: Duration) -> Self {
         Self {
             windows: Windows::new(algorithm, milliseconds(window)),
+            shared: None,
             begun: Instant::now(),
+        }
+    }
+
+    /// The same for all processes of a Redis, where there is one.
+    pub fn shared(
+        algorithm: Algorithm,
+        window: Duration,
+        redis: Option<&Redis>,
+        on_outage: OnOutage,
+    ) -> Self {
+        let shared = redis.map(|redis| Shared::new(redis.clone(), on_outage, algorithm, window));
+        Self {
+            shared,
+            ..Self::new(algorithm, window)
         }
     }
 
     /// Counts one request if its limit has room for it.
     ///
-    /// Errors: 503, where nobody can say whether there is room. Cost: one lock of one shard.
+    /// Errors: 503, where nobody can say whether there is room. Cost: one lock of one shard, or one question to Redis.
     pub async fn admit(&self, key: &Key, limit: u64) -> Result<Verdict, Fault> {
-        Ok(self.windows.admit(key, limit, self.now_ms()))
+        let Some(shared) = &self.shared else {
+            return Ok(self.windows.admit(key, limit, self.now_ms()));
+        };
+        if let Ok(verdict) = shared.admit(key, limit).await {
+            return Ok(verdict);
+        }
+        let part = shared.alone(limit)?;
+        // The policy has not changed: callers are told the whole limit, and what this process has left for them.
+        Ok(Verdict {
+            limit,
+            ..self.windows.admit(key, part, self.now_ms())
+        })
     }
 
     /// Gives one unit back, and answers whether it did: only while its window runs, and at most once a ticket.
     pub async fn refund(&self, key: &Key, ticket: Ticket) -> bool {
-        self.windows.refund(key, ticket, self.now_ms())
+        match (ticket.shared_ms(), &self.shared) {
+            (Some(at_ms), Some(shared)) => shared.refund(key, at_ms).await,
+            _ => self.windows.refund(key, ticket, self.now_ms()),
+        }
     }
 
     /// How many windows are held.

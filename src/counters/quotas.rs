@@ -10,7 +10,8 @@ use filters::limits::{Algorithm, Group, Quotas as Limits};
 use prometheus::IntCounterVec;
 
 use super::{Counters, Sweeper};
-use crate::config;
+use crate::config::Config;
+use crate::redis::Redis;
 
 /// Their limits, and where they are counted.
 pub struct Quotas {
@@ -21,12 +22,17 @@ pub struct Quotas {
 
 impl Quotas {
     /// The quotas of a configuration. Errors: a group that is none.
-    pub fn new(limits: &config::Limits, decisions: &IntCounterVec) -> Result<Self, UnknownGroup> {
-        let groups = limits.requests_per_minute.iter();
+    pub fn new(
+        config: &Config,
+        redis: Option<&Redis>,
+        decisions: &IntCounterVec,
+    ) -> Result<Self, UnknownGroup> {
+        let groups = config.limits.requests_per_minute.iter();
+        let on_outage = config.shared.on_outage;
         let window = Duration::from_millis(MINUTE_MS);
         Ok(Self {
             limits: Limits::parse(groups.map(|(group, limit)| (group.as_str(), *limit)))?,
-            counters: Arc::new(Counters::new(Algorithm::Fixed, window)),
+            counters: Arc::new(Counters::shared(Algorithm::Fixed, window, redis, on_outage)),
             decisions: decisions.clone(),
         })
     }

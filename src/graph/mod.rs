@@ -22,6 +22,7 @@ use crate::config;
 use crate::counters::{Counters, Sweeper};
 use crate::jwks::{Published, Refresh};
 use crate::origin::{Origin, Patience};
+use crate::redis::Redis;
 
 /// See the module.
 pub struct Graph {
@@ -50,7 +51,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The service at `url` as configured.
+    /// The service at `url` as configured, with its windows.
     ///
     /// Errors: a URL that is none, which the configuration's checks should have found.
     pub fn new(
@@ -58,6 +59,7 @@ impl Graph {
         url: &Uri,
         config: &config::Config,
         handle: &Handle,
+        redis: Option<&Redis>,
     ) -> pingora::Result<Self> {
         let patience = Patience {
             connect: config.routing.connect_timeout,
@@ -65,7 +67,8 @@ impl Graph {
         };
         let (tenants, key_sets) = tenants(&graph.tenants, handle)?;
         let body_bytes = &config.limits.body_bytes;
-        let window = Duration::from_secs(graph.window_s);
+        let (window, on_outage) = (Duration::from_secs(graph.window_s), config.shared.on_outage);
+        let counters = Counters::shared(graph.algorithm, window, redis, on_outage);
         let cache = graph.cache.map(|(ttl, bytes)| Cache::new(ttl, bytes));
         Ok(Self {
             operations: graph.operations.clone(),
@@ -73,7 +76,7 @@ impl Graph {
             tenants,
             key_sets,
             nonces: Nonces::default(),
-            counters: Arc::new(Counters::new(graph.algorithm, window)),
+            counters: Arc::new(counters),
             origin: Arc::new(Origin::new("the graph service", url, patience)?),
             cache: cache.map(Arc::new),
             rejects_unknown: graph.rejects_unknown,

@@ -24,8 +24,8 @@ const CONNECT: Duration = Duration::from_secs(1);
 /// How long a goodbye may take.
 const GOODBYE: Duration = Duration::from_millis(200);
 
-/// Where beats are kept: a sorted set of processes by the moment of their last one.
-const KEY: &[u8] = b"weirgate:processes";
+/// The key under which processes are kept: a sorted set by the moment of their last beat.
+pub const PROCESSES: &[u8] = b"weirgate:processes";
 
 /// Counts this process as alive and answers how many are, by the clock of Redis.
 const ALIVE: &str = "
@@ -119,7 +119,7 @@ impl Life {
         }
         let goodbye = Call {
             script: Script::new(GONE_FOR_GOOD),
-            key: KEY.to_vec(),
+            keys: vec![PROCESSES.to_vec()],
             args: vec![self.me],
         };
         _ = self.redis.eval::<u64>(goodbye).await;
@@ -165,7 +165,7 @@ impl Life {
         let ttl = BEAT * u32::try_from(BEATS_REMEMBERED).unwrap_or(u32::MAX);
         Call {
             script: self.alive.clone(),
-            key: KEY.to_vec(),
+            keys: vec![PROCESSES.to_vec()],
             args: vec![self.me.clone(), ttl.as_millis().to_string()],
         }
     }

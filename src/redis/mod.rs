@@ -20,13 +20,15 @@ use redis::{ErrorKind, FromRedisValue, RedisResult};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-pub use self::heart::Heart;
+pub use self::heart::{Heart, PROCESSES};
 
 /// How long one request waits. Source: interface, `shared.redis`.
 pub const PATIENCE: Duration = Duration::from_millis(50);
-/// The last part of it. A process that was not scheduled finds timer and answer both due when it wakes up: it gives
-/// the connection's task this much of its own time to read the answer.
-const LAST_PART: Duration = Duration::from_millis(5);
+/// Parts in which it is waited. A process that was not scheduled for a while finds timer and answer both due when it
+/// wakes up; only one part is lost to that, and the connection's task has the others to read the answer.
+const PARTS: u32 = 4;
+/// What a timer takes longer than it is told.
+const TIMER: Duration = Duration::from_millis(1);
 /// How long an answer is waited for that nobody needs any more, to undo what it did.
 const LATE: Duration = Duration::from_secs(10);
 
@@ -50,8 +52,8 @@ impl Script {
 pub struct Call {
     /// What is run.
     pub script: Script,
-    /// The one key it may touch: `KEYS[1]`.
-    pub key: Vec<u8>,
+    /// What it may touch: `KEYS`.
+    pub keys: Vec<Vec<u8>>,
     /// `ARGV`.
     pub args: Vec<String>,
 }
@@ -92,6 +94,11 @@ impl Redis {
     /// How many processes share this Redis, as last seen; at least 1.
     pub fn processes(&self) -> u64 {
         self.0.processes.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Takes note of how many processes a script saw: one that has just come is heard of before the next beat.
+    pub fn saw(&self, processes: u64) {
+        self.0.processes.fetch_max(processes, Ordering::Relaxed);
     }
 
     /// The value of a key. Errors: [`Gone`].
@@ -187,7 +194,7 @@ async fn run<T: FromRedisValue>(
     call: Call,
 ) -> RedisResult<T> {
     let mut invocation = call.script.0.prepare_invoke();
-    invocation.key(call.key).arg(call.args);
+    invocation.key(call.keys).arg(call.args);
     invocation.invoke_async(&mut connection).await
 }
 
@@ -196,7 +203,8 @@ async fn within<T>(
     patience: Duration,
     asked: &mut BoxFuture<'static, RedisResult<T>>,
 ) -> Option<RedisResult<T>> {
-    for part in [patience.saturating_sub(LAST_PART), LAST_PART] {
+    let part = (patience / PARTS).saturating_sub(TIMER);
+    for _ in 0..PARTS {
         tokio::select! {
             biased;
             answer = &mut *asked => return Some(answer),

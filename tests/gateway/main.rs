@@ -46,6 +46,8 @@ mod sandbox;
 mod save;
 mod send_odp_event;
 mod shared;
+mod shared_quotas;
+mod shared_windows;
 mod streams;
 mod support_selftest;
 mod token;

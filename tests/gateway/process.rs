@@ -1,102 +1,16 @@
 //! The process as a new user starts it: its first words, its first answer, its end.
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::chat_completions::chunk;
 use crate::support::ask::Ask;
 use crate::support::client::{Client, ask};
+use crate::support::process::Process;
 use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
-
-struct Process {
-    child: Child,
-    address: SocketAddr,
-    admin: SocketAddr,
-    banner: Vec<String>,
-    folder: tempfile::TempDir,
-}
-
-impl Process {
-    fn start(provider: &str) -> Process {
-        Self::start_until(provider, 1)
-    }
-
-    /// Starts one that prints so many lines to try it with.
-    fn start_until(provider: &str, curls: usize) -> Process {
-        let folder = tempfile::tempdir().unwrap();
-        let models = "[[models]]\nid = \"sandbox-chat\"\n[[models.providers]]\nprovider = \"sandbox\"\nname = \"sandbox-chat\"\ninput_price = \"1\"\noutput_price = \"1\"\n";
-        std::fs::write(folder.path().join("models.toml"), models).unwrap();
-        let toml = format!(
-            "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[models]\nfile = \"models.toml\"\n[providers.sandbox]\nkind = \"sandbox\"\n{provider}\n"
-        );
-        std::fs::write(folder.path().join("weirgate.toml"), toml).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_weirgate"))
-            .args(["serve", "-c", "weirgate.toml"])
-            .current_dir(folder.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut banner: Vec<String> = Vec::new();
-        let is_curl = |line: &&String| line.starts_with("curl ");
-        while banner.iter().filter(is_curl).count() < curls {
-            banner.push(lines.next().expect("a banner with a curl line").unwrap());
-        }
-        let address = |before: &str| {
-            let from = banner[0].find(before).unwrap() + before.len();
-            banner[0][from..]
-                .split([' ', ')'])
-                .next()
-                .unwrap()
-                .parse()
-                .unwrap()
-        };
-        let (address, admin) = (address("on http://"), address("admin http://"));
-        Process {
-            child,
-            address,
-            admin,
-            banner,
-            folder,
-        }
-    }
-
-    fn key(&self) -> &str {
-        self.banner
-            .iter()
-            .find(|line| line.starts_with("wg_"))
-            .unwrap()
-    }
-
-    fn terminate(&self) {
-        Command::new("kill")
-            .args(["-TERM", &self.child.id().to_string()])
-            .status()
-            .unwrap();
-    }
-
-    fn wait(&mut self, patience: Duration) -> Option<Duration> {
-        let started = Instant::now();
-        while started.elapsed() < patience {
-            if self.child.try_wait().unwrap().is_some() {
-                return Some(started.elapsed());
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        None
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
-    }
-}
 
 #[test]
 fn every_printed_curl_line_answers() {

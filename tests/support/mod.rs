@@ -7,6 +7,7 @@
 //! | [`boot`] | the gateway, in this process, with a store and a key |
 //! | [`ask`] | a request, exactly as it goes out |
 //! | [`client`] | a client that sends exact bytes and keeps exact bytes, with times |
+//! | [`process`] | the program itself, one or several on one store |
 //! | [`redis`] | a Redis server that can be killed |
 //! | [`issuer`] | an issuer of tokens |
 //! | [`sdk`] | the acceptance scripts of real client libraries |
@@ -21,6 +22,7 @@ pub mod boot;
 pub mod client;
 pub mod flags;
 pub mod issuer;
+pub mod process;
 pub mod redis;
 pub mod script;
 pub mod sdk;

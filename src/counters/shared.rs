@@ -1,0 +1,117 @@
+//! Windows that processes share: each question is one step in Redis, by the clock of Redis.
+
+use std::time::Duration;
+
+use filters::fault::{Fault, Kind};
+use filters::limits::{Algorithm, Key, Ticket, Verdict};
+
+use crate::config::OnOutage;
+use crate::redis::{Call, Gone, PROCESSES, Redis, Script};
+
+/// What a script answers: whether the request was counted, how many are, milliseconds until there is more room, the
+/// moment for a ticket, how many processes there are.
+type Answer = (u64, u64, u64, u64, u64);
+
+/// The windows of one length.
+pub(super) struct Shared {
+    redis: Redis,
+    on_outage: OnOutage,
+    /// What the names of windows begin with: two lengths or two ways of counting have windows apart.
+    prefix: String,
+    length_ms: u64,
+    admit: Script,
+    refund: Script,
+}
+
+impl Shared {
+    pub(super) fn new(
+        redis: Redis,
+        on_outage: OnOutage,
+        algorithm: Algorithm,
+        window: Duration,
+    ) -> Self {
+        let length_ms = super::milliseconds(window).max(1);
+        let (word, admit, refund) = match algorithm {
+            Algorithm::Fixed => (
+                "fixed",
+                include_str!("admit_fixed.lua"),
+                include_str!("refund_fixed.lua"),
+            ),
+            Algorithm::Sliding => (
+                "sliding",
+                include_str!("admit_sliding.lua"),
+                include_str!("refund_sliding.lua"),
+            ),
+        };
+        Self {
+            redis,
+            on_outage,
+            prefix: format!("weirgate:{word}:{length_ms}:"),
+            length_ms,
+            admit: Script::new(admit),
+            refund: Script::new(refund),
+        }
+    }
+
+    /// Counts one request if its limit has room for it, over all processes.
+    pub(super) async fn admit(&self, key: &Key, limit: u64) -> Result<Verdict, Gone> {
+        let name = self.name(key);
+        let call = Call {
+            script: self.admit.clone(),
+            keys: vec![name.clone(), PROCESSES.to_vec()],
+            args: vec![limit.to_string(), self.length_ms.to_string()],
+        };
+        // Who waits no longer asks elsewhere: what was counted here meanwhile must not count twice.
+        let (refund, length_ms) = (self.refund.clone(), self.length_ms);
+        let undo = move |(is_admitted, _, _, at_ms, _): Answer| {
+            (is_admitted == 1).then(|| refund_of(&refund, name, at_ms, length_ms))
+        };
+        let answer: Answer = self.redis.eval_or_undo(call, undo).await?;
+        let (is_admitted, count, reset_ms, at_ms, processes) = answer;
+        self.redis.saw(processes);
+        Ok(Verdict {
+            is_allowed: is_admitted == 1,
+            limit,
+            remaining: limit.saturating_sub(count),
+            reset_ms,
+            ticket: Ticket::shared(at_ms),
+        })
+    }
+
+    /// Gives back what was counted at a moment, and answers whether it did. While Redis is gone nothing is.
+    pub(super) async fn refund(&self, key: &Key, at_ms: u64) -> bool {
+        let call = refund_of(&self.refund, self.name(key), at_ms, self.length_ms);
+        self.redis.eval::<u64>(call).await == Ok(1)
+    }
+
+    /// The limit that this process holds requests to while Redis is gone.
+    ///
+    /// Errors: 503. Source: interface, `shared.on_outage`.
+    pub(super) fn alone(&self, limit: u64) -> Result<u64, Fault> {
+        match self.on_outage {
+            OnOutage::Open => Ok(limit),
+            OnOutage::Local => Ok(limit.div_ceil(self.redis.processes())),
+            OnOutage::Closed => {
+                let message = "limits cannot be checked right now: try again in a second";
+                Err(Fault::new(Kind::Unavailable, message)
+                    .with_retry_after_s(1)
+                    .with_detail("shared.redis does not answer"))
+            }
+        }
+    }
+
+    fn name(&self, key: &Key) -> Vec<u8> {
+        let mut name = Vec::with_capacity(self.prefix.len() + 64);
+        name.extend_from_slice(self.prefix.as_bytes());
+        key.write(&mut name);
+        name
+    }
+}
+
+fn refund_of(script: &Script, name: Vec<u8>, at_ms: u64, length_ms: u64) -> Call {
+    Call {
+        script: script.clone(),
+        keys: vec![name],
+        args: vec![at_ms.to_string(), length_ms.to_string()],
+    }
+}

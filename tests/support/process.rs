@@ -1,0 +1,132 @@
+//! The program itself, as a new user starts it: in a folder of its own, with the built-in provider.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// A running program. Killed when dropped.
+pub struct Process {
+    /// The program.
+    pub child: Child,
+    /// The public listener.
+    pub address: SocketAddr,
+    /// The operator's listener.
+    pub admin: SocketAddr,
+    /// What it said on stderr.
+    pub banner: Vec<String>,
+    /// Where it was started, and where its store is.
+    pub folder: Arc<TempDir>,
+}
+
+const MODELS: &str = r#"
+[[models]]
+id = "sandbox-chat"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-chat"
+input_price = "1"
+output_price = "1"
+"#;
+
+impl Process {
+    /// The first of its folder, with more TOML in its configuration.
+    pub fn start(more: &str) -> Process {
+        Self::start_until(more, 1)
+    }
+
+    /// The same, which prints so many lines to try it with.
+    pub fn start_until(more: &str, curls: usize) -> Process {
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        std::fs::write(folder.path().join("models.toml"), MODELS).unwrap();
+        let toml = format!(
+            "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[models]\nfile = \"models.toml\"\n[providers.sandbox]\nkind = \"sandbox\"\n{more}\n"
+        );
+        std::fs::write(folder.path().join("weirgate.toml"), toml).unwrap();
+        let is_curl = |line: &&String| line.starts_with("curl ");
+        let is_all = |said: &[String]| said.iter().filter(is_curl).count() == curls;
+        Self::spawn(folder, Stdio::piped(), is_all)
+    }
+
+    /// One more on the same configuration and store. It prints no key.
+    pub fn another(&self) -> Process {
+        let folder = Arc::clone(&self.folder);
+        let is_all = |said: &[String]| said.iter().any(|line| line.contains("admin http://"));
+        Self::spawn(folder, Stdio::null(), is_all)
+    }
+
+    fn spawn(folder: Arc<TempDir>, stdout: Stdio, is_all: impl Fn(&[String]) -> bool) -> Process {
+        let mut child = serve(folder.path(), stdout);
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut banner: Vec<String> = Vec::new();
+        while !is_all(&banner) {
+            banner.push(lines.next().expect("a banner").unwrap());
+        }
+        keep_reading(lines);
+        let said = banner.iter().find(|line| line.contains("admin http://"));
+        let said = said.expect("the listeners");
+        let address = |before: &str| {
+            let from = said.find(before).unwrap() + before.len();
+            let text = said[from..].split([' ', ')']).next().unwrap();
+            text.parse().unwrap()
+        };
+        Process {
+            address: address("on http://"),
+            admin: address("admin http://"),
+            child,
+            banner,
+            folder,
+        }
+    }
+
+    /// The key it printed.
+    pub fn key(&self) -> &str {
+        let key = self.banner.iter().find(|line| line.starts_with("wg_"));
+        key.expect("a key")
+    }
+
+    /// Asks it to end.
+    pub fn terminate(&self) {
+        let mut kill = Command::new("kill");
+        let status = kill.args(["-TERM", &self.child.id().to_string()]).status();
+        assert!(status.unwrap().success());
+    }
+
+    /// How long it took to end, if it did.
+    pub fn wait(&mut self, patience: Duration) -> Option<Duration> {
+        let started = Instant::now();
+        while started.elapsed() < patience {
+            if self.child.try_wait().unwrap().is_some() {
+                return Some(started.elapsed());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        None
+    }
+}
+
+fn serve(folder: &Path, stdout: Stdio) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_weirgate"))
+        .args(["serve", "-c", "weirgate.toml"])
+        .current_dir(folder)
+        .stdout(stdout)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// A full pipe would stop the program.
+fn keep_reading(lines: std::io::Lines<BufReader<ChildStderr>>) {
+    std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
