@@ -48,8 +48,13 @@ fn drive() {
     let upstream = Part::start("upstream", &[]);
     let given = [("WEIRGATE_BENCH_UPSTREAM", upstream.address.as_str())];
     let gateway = Part::start("gateway", &given);
-    let decision = load::decision(&gateway);
-    let given = [given[0], ("WEIRGATE_BENCH_DECISION", decision.as_str())];
+    let decision = load::body(&gateway, Kind::Decide);
+    let hit = load::body(&gateway, Kind::Hit);
+    let given = [
+        given[0],
+        ("WEIRGATE_BENCH_DECISION", decision.as_str()),
+        ("WEIRGATE_BENCH_HIT", hit.as_str()),
+    ];
     let bare = Part::start("bare", &given);
     if let Ok(seconds) = std::env::var("WEIRGATE_BENCH_PROFILE") {
         // For a profiler: load on one part alone, `gateway` or `bare`.
@@ -59,6 +64,9 @@ fn drive() {
         let kind = match std::env::var("WEIRGATE_BENCH_KIND").as_deref() {
             Ok("stream") => Kind::Stream,
             Ok("decide") => Kind::Decide,
+            Ok("pass") => Kind::Pass,
+            Ok("hit") => Kind::Hit,
+            Ok("refused") => Kind::Refused,
             _ => Kind::Json,
         };
         match std::env::var("WEIRGATE_BENCH_RATE") {
@@ -81,6 +89,9 @@ fn drive() {
         (Kind::Stream, EVENTS, "events/s", 0.75),
         // Bare Pingora answers a constant of the same size after reading the body, and writes a line too.
         (Kind::Decide, 1.0, "decisions/s", 0.8),
+        (Kind::Pass, 1.0, "queries/s", 0.85),
+        // The same.
+        (Kind::Hit, 1.0, "hits/s", 0.8),
     ] {
         let mut results: [Vec<Round>; 2] = [Vec::new(), Vec::new()];
         for round in 0..rounds * 2 {
@@ -102,8 +113,31 @@ fn drive() {
             latency(&bare, &gateway, gateway_median.per_second / 2.0, seconds);
         }
     }
+    refusals(&gateway, rounds, Duration::from_secs_f64(seconds));
     large(&gateway);
     streams(&bare, &gateway);
+}
+
+/// What a hit and a refusal cost beside a query that is passed on.
+fn refusals(gateway: &Part, rounds: usize, time: Duration) {
+    let kinds = [Kind::Pass, Kind::Hit, Kind::Refused];
+    let mut results: [Vec<Round>; 3] = Default::default();
+    for round in 0..rounds * kinds.len() {
+        let at = round % kinds.len();
+        results[at].push(load::closed(gateway, kinds[at], CONNECTIONS, time));
+    }
+    let [pass, hit, refused] = results.map(median);
+    println!(
+        "passed on {:.0}/s at {:.1} us CPU; hit {:.0}/s at {:.1} us: {:.2} x (target: at least 2); refused {:.0}/s at {:.1} us: {:.2} x (target: above 1)",
+        pass.per_second,
+        pass.cpu_us,
+        hit.per_second,
+        hit.cpu_us,
+        hit.per_second / pass.per_second,
+        refused.per_second,
+        refused.cpu_us,
+        refused.per_second / pass.per_second,
+    );
 }
 
 /// Latencies and CPU time at half of what the gateway can do: at one rate, so that waking idle peers costs both

@@ -18,6 +18,19 @@ pub enum Kind {
     Stream,
     /// A decision of a flag.
     Decide,
+    /// A query that is counted and passed on: 1 KB up, 1 KB down.
+    Pass,
+    /// The same, answered from the cache.
+    Hit,
+    /// The same, over its limit.
+    Refused,
+}
+
+impl Kind {
+    /// The status of its answers.
+    fn status(self) -> u16 {
+        if self == Self::Refused { 429 } else { 200 }
+    }
 }
 
 /// What one round came to.
@@ -48,6 +61,23 @@ fn request(part: &Part, kind: Kind) -> Vec<u8> {
         .into_bytes();
     }
     let text = "b".repeat(900);
+    // An application's key is counted and passed on; the answer to a public one may be kept.
+    let credential = match kind {
+        Kind::Pass => Some(("", "authorization: Basic cGFzczp4\r\n")),
+        Kind::Refused => Some(("", "authorization: Basic cmVmdXNlZDp4\r\n")),
+        Kind::Hit => Some(("?auth=public", "")),
+        Kind::Json | Kind::Stream | Kind::Decide => None,
+    };
+    if let Some((query, header)) = credential {
+        let body = format!(
+            r#"{{"query":"query A($b: String) {{ a(b: $b) {{ c d }} }}","variables":{{"b":"{text}"}}}}"#
+        );
+        return format!(
+            "POST /content/v2{query} HTTP/1.1\r\nHost: bench\r\n{header}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len(),
+        )
+        .into_bytes();
+    }
     let stream = if kind == Kind::Stream {
         "\"stream\":true,"
     } else {
@@ -84,7 +114,7 @@ pub fn closed(part: &Part, kind: Kind, connections: usize, time: Duration) -> Ro
                 let mut buffer = Vec::with_capacity(128 << 10);
                 while !stop.load(Ordering::Relaxed) {
                     stream.write_all(&wire).await.unwrap();
-                    read(&mut stream, &mut buffer).await;
+                    read(&mut stream, &mut buffer, kind.status()).await;
                     done.fetch_add(1, Ordering::Relaxed);
                 }
             }));
@@ -134,7 +164,7 @@ pub fn paced(part: &Part, connections: usize, rate: f64, time: Duration) -> Pace
                 while due < started + time {
                     tokio::time::sleep_until(due).await;
                     stream.write_all(&wire).await.unwrap();
-                    read(&mut stream, &mut buffer).await;
+                    read(&mut stream, &mut buffer, 200).await;
                     took.push(due.elapsed().as_secs_f64() * 1e3);
                     due += pause;
                 }
@@ -177,14 +207,14 @@ pub fn hold(part: &Part, count: usize) -> (tokio::runtime::Runtime, Vec<TcpStrea
     (runtime, streams)
 }
 
-/// The gateway's answer to a decision.
-pub fn decision(part: &Part) -> String {
-    let wire = request(part, Kind::Decide);
+/// The body of the gateway's answer.
+pub fn body(part: &Part, kind: Kind) -> String {
+    let wire = request(part, kind);
     block_on(async {
         let mut stream = TcpStream::connect(&part.address).await.unwrap();
         stream.write_all(&wire).await.unwrap();
         let mut buffer = Vec::with_capacity(8192);
-        read(&mut stream, &mut buffer).await;
+        read(&mut stream, &mut buffer, 200).await;
         let text = String::from_utf8(buffer).unwrap();
         text.split_once("\r\n\r\n").unwrap().1.to_owned()
     })
@@ -200,7 +230,7 @@ pub fn large(part: &Part, model: &str) -> usize {
         let mut stream = TcpStream::connect(&part.address).await.unwrap();
         stream.write_all(&wire).await.unwrap();
         let mut buffer = Vec::with_capacity(8192);
-        read(&mut stream, &mut buffer).await;
+        read(&mut stream, &mut buffer, 200).await;
         assert!(
             buffer.starts_with(b"HTTP/1.1 200"),
             "{}",
@@ -210,8 +240,8 @@ pub fn large(part: &Part, model: &str) -> usize {
     body.len()
 }
 
-/// Reads one answer.
-async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>) {
+/// Reads one answer of this status.
+async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>, status: u16) {
     buffer.clear();
     let mut whole = None;
     loop {
@@ -226,7 +256,8 @@ async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>) {
                     continue;
                 };
                 let head = String::from_utf8_lossy(&buffer[..at]).to_ascii_lowercase();
-                assert!(head.starts_with("http/1.1 200"), "{head}");
+                let begins = format!("http/1.1 {status}");
+                assert!(head.starts_with(&begins), "{head}");
                 let length = head
                     .lines()
                     .find_map(|line| line.strip_prefix("content-length:"));

@@ -129,11 +129,25 @@ async fn answer(mut stream: TcpStream, replies: Arc<Replies>) -> Option<()> {
     }
 }
 
-/// Forwards everything as it is; answers decisions with a constant, and writes an access line of its own for them.
+/// Forwards everything as it is; answers decisions and queries with a public key with a constant, and writes an access
+/// line of its own for them.
 struct Bare {
     upstream: std::net::SocketAddr,
     decision: Bytes,
+    hit: Bytes,
     lines: weirgate::log::Lines,
+}
+
+impl Bare {
+    /// What is answered with a constant.
+    fn constant(&self, session: &Session) -> Option<&Bytes> {
+        let uri = &session.req_header().uri;
+        match uri.path() {
+            "/v1/decide" => Some(&self.decision),
+            "/content/v2" if uri.query().is_some() => Some(&self.hit),
+            _ => None,
+        }
+    }
 }
 
 #[async_trait]
@@ -142,23 +156,21 @@ impl ProxyHttp for Bare {
     fn new_ctx(&self) {}
 
     async fn request_filter(&self, session: &mut Session, _: &mut ()) -> pingora::Result<bool> {
-        if session.req_header().uri.path() != "/v1/decide" {
+        let Some(constant) = self.constant(session).cloned() else {
             return Ok(false);
-        }
+        };
         while session.read_request_body().await?.is_some() {}
         let mut head = ResponseHeader::build(200, Some(3))?;
         head.insert_header("content-type", "application/json")?;
-        head.insert_header("content-length", self.decision.len())?;
+        head.insert_header("content-length", constant.len())?;
         session.write_response_header(Box::new(head), false).await?;
-        session
-            .write_response_body(Some(self.decision.clone()), true)
-            .await?;
+        session.write_response_body(Some(constant), true).await?;
         Ok(true)
     }
 
     async fn logging(&self, session: &mut Session, _: Option<&pingora::Error>, _: &mut ()) {
         let head = session.req_header();
-        if head.uri.path() == "/v1/decide" {
+        if self.constant(session).is_some() {
             let sent = session.body_bytes_sent();
             let line = format!(
                 r#"{{"method":"{}","path":"{}","status":200,"response_bytes":{sent}}}"#,
@@ -191,6 +203,7 @@ pub fn bare() {
     let bare = Bare {
         upstream,
         decision: std::env::var("WEIRGATE_BENCH_DECISION").unwrap().into(),
+        hit: std::env::var("WEIRGATE_BENCH_HIT").unwrap().into(),
         lines: weirgate::log::Lines::to(std::io::sink(), dropped).unwrap(),
     };
     let mut service = http_proxy_service(&server.configuration, bare);
@@ -236,6 +249,11 @@ pub fn gateway() {
         "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[server]\nthreads = 1\n\
          [store]\nurl = \"sqlite:{path}/bench.db\"\nstate_dir = \"{path}\"\n[limits]\nbody_bytes = {{ chat = 33554432 }}\n\
          [decisions]\n[[decisions.projects]]\nsdk_key = \"bench\"\ndatafile = \"sandbox\"\n\
+         [graph]\nupstream = \"http://{upstream}\"\ncache = {{ ttl_s = 3600 }}\n\
+         [[graph.tenants]]\nid = \"pass\"\nsingle_keys = [\"public\"]\napp_keys = [{{ key = \"pass\" }}]\n\
+         limits = {{ \"POST /content/v2\" = 1000000000 }}\n\
+         [[graph.tenants]]\nid = \"refused\"\napp_keys = [{{ key = \"refused\" }}]\n\
+         limits = {{ \"POST /content/v2\" = 0 }}\n\
          [models]\nfile = \"{path}/models.toml\"\n\
          [providers.own]\nkind = \"openai-compatible\"\nbase_url = \"http://{upstream}/v1\"\nkeys = []\n\
          [providers.translated]\nkind = \"anthropic\"\nbase_url = \"http://{upstream}\"\nkeys = [{{ file = \"{path}/key\" }}]\n"

@@ -62,21 +62,29 @@ pub struct CacheKey([u8; 32]);
 pub fn cache_key(asked: &Asked<'_>) -> Result<CacheKey, Bypass> {
     let tenant = asked.tenant.filter(|_| asked.is_public);
     let tenant = tenant.ok_or(Bypass::Private)?;
-    if is_special(asked.headers) {
-        return Err(Bypass::Special);
-    }
-    if wants_fresh(asked) {
-        return Err(Bypass::Wish);
-    }
+    goes_past(asked.method, asked.query, asked.headers)?;
     let reads = match *asked.method {
         Method::GET => query_reads(asked.query) && asked.body.is_empty(),
-        Method::POST => body_reads(asked),
-        _ => return Err(Bypass::Method),
+        _ => body_reads(asked),
     };
     if !reads {
         return Err(Bypass::Document);
     }
     Ok(key(asked, tenant))
+}
+
+/// Why a request goes past the cache, as far as its head tells: for those the body need not be read.
+pub fn goes_past(method: &Method, query: &str, headers: &HeaderMap) -> Result<(), Bypass> {
+    if !matches!(*method, Method::GET | Method::POST) {
+        return Err(Bypass::Method);
+    }
+    if is_special(headers) {
+        return Err(Bypass::Special);
+    }
+    if wants_fresh(query, headers) {
+        return Err(Bypass::Wish);
+    }
+    Ok(())
 }
 
 /// Whether an answer that varies by this request header is told apart by the key.
@@ -97,12 +105,12 @@ fn is_special(headers: &HeaderMap) -> bool {
     is_conditional || is_of_two_kinds || names.iter().any(|name| headers.contains_key(name))
 }
 
-fn wants_fresh(asked: &Asked<'_>) -> bool {
-    let mut lines = asked.headers.get_all(CACHE_CONTROL).iter();
+fn wants_fresh(query: &str, headers: &HeaderMap) -> bool {
+    let mut lines = headers.get_all(CACHE_CONTROL).iter();
     let by_header = lines.any(|line| has_word(line.as_bytes(), &["no-store", "no-cache"]));
-    let mut pragma = asked.headers.get_all(PRAGMA).iter();
+    let mut pragma = headers.get_all(PRAGMA).iter();
     let by_pragma = pragma.any(|line| has_word(line.as_bytes(), &["no-cache"]));
-    let by_query = pairs(asked.query)
+    let by_query = pairs(query)
         .any(|pair| is_named(pair, "cache") && pair.plain_value().eq_ignore_ascii_case("false"));
     by_header || by_pragma || by_query
 }

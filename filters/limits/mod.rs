@@ -21,7 +21,7 @@ mod table;
 pub mod tenant;
 mod window;
 
-pub use cache_key::{Asked, Bypass, CacheKey, cache_key};
+pub use cache_key::{Asked, Bypass, CacheKey, cache_key, goes_past};
 pub use headers::is_replaced;
 pub use kept::{age_s, fresh_for_s, is_upstream_hit, may_keep};
 pub use key::{Address, Key, RowId, Who};

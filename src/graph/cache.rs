@@ -245,7 +245,8 @@ impl Collecting {
         let now = Instant::now();
         let kept = Kept {
             headers: answer.headers,
-            body: answer.body.freeze(),
+            // Of an answer without a length more was taken than it needs.
+            body: Bytes::copy_from_slice(&answer.body),
             since: now.checked_sub(answer.age).unwrap_or(now),
             until: now + answer.fresh_for,
         };

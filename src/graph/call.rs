@@ -53,6 +53,8 @@ pub enum Outcome {
     Hit,
     /// It was counted, and the unit was given back.
     Refunded,
+    /// Nobody could say whether there was room.
+    Unavailable,
 }
 
 impl Outcome {
@@ -64,6 +66,7 @@ impl Outcome {
             Self::Refused => "refused",
             Self::Hit => "hit",
             Self::Refunded => "refunded",
+            Self::Unavailable => "unavailable",
         }
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use filters::auth::graph::{Claims, Class, Identity, Presented, Proof, UNIDENTIFIED};
 use filters::fault::{Fault, Kind};
 use filters::limits::headers::{Header, graph_refusal, graph_refusal_body};
-use filters::limits::{Asked, CacheKey, Key, Verdict, Who, cache_key, normalise};
+use filters::limits::{Asked, CacheKey, Key, Verdict, Who, cache_key, goes_past, normalise};
 use http::{HeaderName, HeaderValue, header};
 use md5::{Digest, Md5};
 use pingora::http::RequestHeader;
@@ -104,7 +104,11 @@ impl Asks {
     fn of(graph: &Graph, head: &RequestHeader, call: &Call) -> Result<Self, Fault> {
         let presented = Presented::read(&head.headers, head.uri.query())?;
         let is_public = matches!(presented, Presented::Single(_));
-        let cache = graph.cache.is_some() && is_public && call.operation.takes_single_key;
+        let query = head.uri.query().unwrap_or_default();
+        let cache = graph.cache.is_some()
+            && is_public
+            && call.operation.takes_single_key
+            && goes_past(&head.method, query, &head.headers).is_ok();
         let body = cache || graph.tenants.needs_body(&presented);
         Ok(Self { cache, body })
     }
@@ -172,6 +176,7 @@ async fn count(graph: &Graph, call: &mut Call, address: Option<IpAddr>) -> Resul
         who: Who::of(call.tenant.as_ref(), address),
         row: call.operation.id,
     };
+    call.outcome = Outcome::Unavailable;
     let verdict = graph.counters.admit(&key, call.limit).await?;
     if verdict.is_allowed {
         call.outcome = Outcome::Admitted;

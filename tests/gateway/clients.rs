@@ -44,7 +44,7 @@ fn accept(script: Script) {
         cut_model: "sandbox/sandbox-cut",
         flaky_model: "flaky",
     };
-    sdk::run(script, settings, &[]);
+    sdk::run(script, &settings.variables(), &[]);
 }
 
 #[test]
@@ -55,4 +55,15 @@ fn the_openai_python_client_sees_no_difference() {
 #[test]
 fn the_openai_node_client_sees_no_difference() {
     accept(Script::OpenaiNode);
+}
+
+#[test]
+fn the_urql_client_sees_no_difference() {
+    let toml = "[graph]\nupstream = \"sandbox\"\nwindow_s = 2\n\
+                [[graph.tenants]]\nid = \"wide\"\nsingle_keys = [\"wide\"]\n\
+                [[graph.tenants]]\nid = \"narrow\"\nsingle_keys = [\"narrow\"]\n\
+                limits = { \"POST /content/v2\" = 1 }\n";
+    let gateway = Gateway::start(toml, "");
+    let url = format!("http://{}/content/v2", gateway.address());
+    sdk::run(Script::UrqlNode, &[("GRAPH_URL", &url)], &[]);
 }

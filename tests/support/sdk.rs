@@ -12,6 +12,8 @@ pub enum Script {
     OpenaiPython,
     /// `openai_node.mjs` beside node_modules.
     OpenaiNode,
+    /// `urql_node.mjs` beside node_modules.
+    UrqlNode,
 }
 
 /// What a script is told through its environment; the scripts say what each model must do.
@@ -24,21 +26,31 @@ pub struct Settings<'a> {
     pub flaky_model: &'a str,
 }
 
+impl<'a> Settings<'a> {
+    /// The variables of the environment.
+    pub fn variables(self) -> [(&'static str, &'a str); 5] {
+        [
+            ("BASE_URL", self.base_url),
+            ("API_KEY", self.api_key),
+            ("MODEL", self.model),
+            ("CUT_MODEL", self.cut_model),
+            ("FLAKY_MODEL", self.flaky_model),
+        ]
+    }
+}
+
 /// Runs these checks of a script, all when none is named; fails the test with its output when one fails.
-pub fn run(script: Script, settings: Settings<'_>, checks: &[&str]) {
+pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
     let (program, name) = match script {
         Script::OpenaiPython => (installed("venv/bin/python"), "openai_python.py"),
         Script::OpenaiNode => (PathBuf::from("node"), "openai_node.mjs"),
+        Script::UrqlNode => (PathBuf::from("node"), "urql_node.mjs"),
     };
     let output = Command::new(program)
         .current_dir(installed("node_modules").parent().unwrap())
         .arg(root().join("tests/clients").join(name))
         .args(checks)
-        .env("BASE_URL", settings.base_url)
-        .env("API_KEY", settings.api_key)
-        .env("MODEL", settings.model)
-        .env("CUT_MODEL", settings.cut_model)
-        .env("FLAKY_MODEL", settings.flaky_model)
+        .envs(variables.iter().copied())
         .output()
         .unwrap_or_else(|e| panic!("running {name}: {e}"));
     let [out, err] =

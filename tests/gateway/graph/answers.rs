@@ -299,3 +299,42 @@ fn base64(text: &str) -> String {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD.encode(text)
 }
+
+/// Both ways: passed on as it comes, and given again after it was read.
+#[test]
+fn clients_of_http_2_are_served_alike() {
+    let service = service();
+    let graph = "cache = { ttl_s = 60 }";
+    let gateway = before(&service, graph, "app_keys = [{ key = \"app\" }]");
+    let url = format!("http://{}/content/v2", gateway.address());
+    for more in [
+        &["-u", "app:x"][..],
+        &["-H", "authorization: epi-single k1"],
+    ] {
+        let output = std::process::Command::new("curl")
+            .args([
+                "-s",
+                "--http2-prior-knowledge",
+                "-d",
+                QUERY,
+                "-w",
+                "\n%{http_version} %{http_code}",
+            ])
+            .args(["-H", "content-type: application/json"])
+            .args(more)
+            .arg(&url)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text, format!("{DATA}\n2 200"), "{more:?}");
+    }
+    for received in service.requests() {
+        assert_eq!(received.body, QUERY.as_bytes());
+        assert_eq!(received.path, "/content/v2");
+        assert_eq!(
+            received.header("host"),
+            Some(&*service.address().to_string())
+        );
+    }
+    assert_eq!(service.requests().len(), 2);
+}

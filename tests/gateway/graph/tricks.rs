@@ -1,6 +1,7 @@
 //! Nobody gets past a limit: whatever the service is sent was counted on its row.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::*;
 use crate::support::client::Client;
@@ -188,4 +189,49 @@ fn many_connections_are_admitted_exactly_the_limit() {
             .sum()
     });
     assert_eq!((admitted, service.requests().len()), (50, 50));
+}
+
+/// In real time: what the service saw comes in bursts of exactly the limit, a window apart.
+#[test]
+fn each_window_admits_exactly_its_limit() {
+    const LIMIT: usize = 20;
+    const WINDOWS: usize = 4;
+    let service = service();
+    let gateway = before(
+        &service,
+        "window_s = 1",
+        "limits = { \"POST /content/v2\" = 20 }",
+    );
+    let address = gateway.address();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut client = Client::connect(address);
+                while service.requests().len() < LIMIT * WINDOWS {
+                    client.ask(&query());
+                }
+            });
+        }
+    });
+    let mut times: Vec<_> = service
+        .requests()
+        .iter()
+        .map(|request| request.at)
+        .collect();
+    times.sort();
+    let bursts: Vec<_> = times.chunks(LIMIT).take(WINDOWS).collect();
+    for burst in &bursts {
+        let took = burst[LIMIT - 1] - burst[0];
+        assert!(
+            took < Duration::from_millis(800),
+            "too few in one window: {took:?}"
+        );
+    }
+    for pair in bursts.windows(2) {
+        let apart = pair[1][0] - pair[0][0];
+        assert!(
+            apart > Duration::from_millis(500),
+            "too many in one window: {apart:?}"
+        );
+    }
 }
