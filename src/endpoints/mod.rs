@@ -3,4 +3,5 @@
 
 pub mod flags;
 pub mod health;
+pub mod key;
 pub mod models;

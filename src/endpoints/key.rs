@@ -1,0 +1,155 @@
+//! `GET /v1/key`: what the calling key has spent and may spend. Source: model-gateway 2.8, facts 1.17.
+//!
+//! Limits are shown and not enforced here: who is held back by one must be able to see it. Nothing is rounded.
+
+use filters::auth::Caller;
+use filters::json::Object;
+use filters::money::Usd;
+use filters::money::allowance::{Allowance, SpentSoFar};
+use jiff::Timestamp;
+
+/// The body: `{data}`, with every field of the contract.
+///
+/// `plan` is what the organization's plan allows; without one every number of the plan is `0` and no window is open.
+pub fn answer(caller: &Caller, plan: Option<&Allowance>, spent: &SpentSoFar) -> Vec<u8> {
+    let mut out = Vec::with_capacity(640);
+    let mut body = Object::open(&mut out);
+    body.object("data", |data| {
+        data.text("label", &caller.key_label);
+        amount(data, "usage", spent.key.total);
+        let limit = caller
+            .terms
+            .as_ref()
+            .and_then(|terms| terms.limits.lifetime);
+        let limit = limit.map(|usd| usd.to_string());
+        data.text_or_null("limit", limit.as_deref());
+        data.text("devPlan", caller.plan.word());
+        of_plan(data, plan, spent);
+    });
+    body.close();
+    out
+}
+
+fn of_plan(data: &mut Object<'_>, plan: Option<&Allowance>, spent: &SpentSoFar) {
+    let allows = |of: fn(&Allowance) -> Usd| plan.map_or(Usd::ZERO, of);
+    // What was spent on a plan that has ended since is not of any plan.
+    let spent = plan.map(|_| spent.plan).unwrap_or_default();
+    let limit = allows(|plan| plan.cycle);
+    amount(data, "devPlanCreditsUsed", spent.cycle);
+    amount(data, "devPlanCreditsLimit", limit);
+    let remaining = limit.minus(spent.cycle).max(Usd::ZERO);
+    amount(data, "devPlanCreditsRemaining", remaining);
+    let weekly = allows(|plan| plan.weekly_premium);
+    amount(data, "devPlanPremiumWeeklyLimit", weekly);
+    amount(data, "devPlanPremiumCreditsUsed", spent.premium);
+    time(data, "devPlanPremiumWeekResetsAt", spent.premium_resets_ms);
+    amount(data, "devPlanDailyLimit", allows(|plan| plan.daily));
+    amount(data, "devPlanDailyCreditsUsed", spent.daily);
+    time(data, "devPlanDayResetsAt", spent.daily_resets_ms);
+}
+
+fn amount(data: &mut Object<'_>, name: &str, usd: Usd) {
+    data.text(name, &usd.to_string());
+}
+
+/// ISO 8601, in UTC.
+fn time(data: &mut Object<'_>, name: &str, unix_ms: Option<i64>) {
+    let time = unix_ms.and_then(|unix_ms| Timestamp::from_millisecond(unix_ms).ok());
+    let text = time.map(|time| time.to_string());
+    data.text_or_null(name, text.as_deref());
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::sync::Arc;
+
+    use filters::auth::{Mode, Plan, WrittenTerms};
+    use filters::money::tally::{PlanSpent, Spent};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn usd(text: &str) -> Usd {
+        Usd::parse(text).unwrap()
+    }
+
+    fn caller(plan: Plan, terms: &str) -> Caller {
+        let written: WrittenTerms = serde_json::from_str(terms).unwrap();
+        Caller {
+            organization_id: "org_1".into(),
+            organization: "acme".into(),
+            project_id: "proj_1".into(),
+            project: "default".into(),
+            key_id: "key_1".into(),
+            key_label: "laptop \"one\"".into(),
+            mode: Mode::Platform,
+            plan,
+            plan_since_ms: 0,
+            member: None,
+            terms: Some(Arc::new(written.check().unwrap())),
+            cache_ttl_s: None,
+            expires_at_ms: None,
+        }
+    }
+
+    fn spent() -> SpentSoFar {
+        SpentSoFar {
+            key: Spent {
+                total: usd("1.000000000000000001"),
+                ..Spent::default()
+            },
+            member: Usd::ZERO,
+            plan: PlanSpent {
+                cycle: usd("90"),
+                premium: usd("2.5"),
+                premium_resets_ms: Some(1_800_000_000_000),
+                daily: usd("0.5"),
+                daily_resets_ms: None,
+            },
+        }
+    }
+
+    fn data(caller: &Caller, plan: Option<&Allowance>) -> Value {
+        let body: Value = serde_json::from_slice(&answer(caller, plan, &spent())).unwrap();
+        body["data"].clone()
+    }
+
+    #[test]
+    fn a_plan_shows_what_it_allows_and_what_is_left_which_is_never_negative() {
+        let plan = Allowance {
+            cycle: usd("87"),
+            weekly_premium: usd("8.7"),
+            daily: usd("6.96"),
+        };
+        let shown = data(&caller(Plan::Lite, r#"{"limit":"5.50"}"#), Some(&plan));
+        let expected = json!({
+            "label": "laptop \"one\"", "usage": "1.000000000000000001", "limit": "5.5",
+            "devPlan": "lite", "devPlanCreditsUsed": "90", "devPlanCreditsLimit": "87",
+            "devPlanCreditsRemaining": "0", "devPlanPremiumWeeklyLimit": "8.7",
+            "devPlanPremiumCreditsUsed": "2.5",
+            "devPlanPremiumWeekResetsAt": "2027-01-15T08:00:00Z",
+            "devPlanDailyLimit": "6.96", "devPlanDailyCreditsUsed": "0.5",
+            "devPlanDayResetsAt": null,
+        });
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn who_pays_as_he_goes_has_a_plan_of_zeros_and_no_windows() {
+        let shown = data(&caller(Plan::None, "{}"), None);
+        assert_eq!(
+            (&shown["devPlan"], &shown["limit"]),
+            (&json!("none"), &Value::Null)
+        );
+        let fields = shown.as_object().unwrap().iter();
+        for (name, value) in fields.filter(|(name, _)| name.starts_with("devPlan")) {
+            let expected = match name.as_str() {
+                "devPlan" => json!("none"),
+                name if name.ends_with("ResetsAt") => Value::Null,
+                _ => json!("0"),
+            };
+            assert_eq!(*value, expected, "{name}");
+        }
+    }
+}
