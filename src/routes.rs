@@ -16,6 +16,8 @@ pub enum Answers {
     Health,
     /// `GET /v1/models`.
     Models,
+    /// `GET /v1/key`.
+    Key,
     /// A provider: chat completions.
     Chat,
     /// The decisions of flags.
@@ -43,7 +45,7 @@ impl Answers {
 
     /// Whether it belongs to the model gateway, which takes so many requests at once and no more.
     pub fn is_of_models(self) -> bool {
-        matches!(self, Self::Models | Self::Chat)
+        matches!(self, Self::Models | Self::Key | Self::Chat)
     }
 
     /// Whether a fault is told in the words of the decision endpoints.
@@ -82,7 +84,7 @@ pub struct Row {
 }
 
 /// All endpoints. Those of flags check credentials of their own.
-pub static ROWS: [Row; 18] = [
+pub static ROWS: [Row; 19] = [
     Row {
         name: "health",
         method: Method::GET,
@@ -96,6 +98,13 @@ pub static ROWS: [Row; 18] = [
         path: "/v1/models",
         access: Access::KeyIfRequired,
         answers: Answers::Models,
+    },
+    Row {
+        name: "key",
+        method: Method::GET,
+        path: "/v1/key",
+        access: Access::Key,
+        answers: Answers::Key,
     },
     Row {
         name: "chat_completions",

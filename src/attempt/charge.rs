@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use filters::auth::{Caller, Plan};
 use filters::fault::Fault;
-use filters::money::allowance::Bounds;
+use filters::money::allowance::{Bounds, Reached};
 use filters::money::{Funding, Outcome, Parts, Taken, Usd};
 use tokio::time::Instant;
 
@@ -31,6 +31,12 @@ pub async fn reserve(house: &Arc<House>, ctx: &mut Context) -> Result<(), Fault>
     };
     price(call, &mut asked);
     let reserved = match house.ledger.reserve(&asked).await {
+        // Others may still be had of a plan, where the week's share for premium models is used.
+        Err(Refusal::Reached(Reached::Premium(_))) if !call.steps.iter().all(takes_premium) => {
+            call.steps.retain(|step| !takes_premium(step));
+            price(call, &mut asked);
+            house.ledger.reserve(&asked).await
+        }
         Err(Refusal::NoCredit | Refusal::Unavailable) if call.steps.iter().any(Step::is_own) => {
             call.steps.retain(Step::is_own);
             price(call, &mut asked);
@@ -63,15 +69,20 @@ fn price(call: &Call, asked: &mut NewCall<'_>) {
 }
 
 /// What bounds the spending of the caller.
-fn bounds(_house: &House, caller: &Caller) -> Bounds {
+fn bounds(house: &House, caller: &Caller) -> Bounds {
     Bounds {
         key: caller
             .terms
             .as_ref()
             .map_or_else(Default::default, |terms| terms.limits),
         member: caller.member.as_ref().and_then(|member| member.budget),
-        plan: None,
+        plan: house.settings.plans.of(caller.plan),
     }
+}
+
+/// Whether an attempt takes of what plans allow for premium models.
+fn takes_premium(step: &Step) -> bool {
+    !step.is_own() && is_premium(step)
 }
 
 fn is_premium(step: &Step) -> bool {

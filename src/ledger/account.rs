@@ -60,6 +60,19 @@ pub struct Want<'a> {
     pub is_premium: bool,
 }
 
+/// What a call took in the end.
+#[derive(Clone, Copy, Debug)]
+pub struct Spent {
+    /// What it cost.
+    pub cost: Usd,
+    /// Whether the caller's own provider key paid.
+    pub is_own: bool,
+    /// Whether the model that answered is premium; others may have been planned beside it.
+    pub is_premium: bool,
+    /// When, in unix milliseconds.
+    pub at_ms: i64,
+}
+
 /// Why nothing was reserved.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Short {
@@ -122,8 +135,9 @@ impl Account {
         Ok(())
     }
 
-    /// Ends a reservation at what the call cost. `is_own`: the caller's own provider key paid.
-    pub fn settle(&self, want: &Want<'_>, cost: Usd, is_own: bool, at_ms: i64) -> Charge {
+    /// Ends a reservation at what the call cost.
+    pub fn settle(&self, want: &Want<'_>, spent: &Spent) -> Charge {
+        let Spent { cost, is_own, .. } = *spent;
         let mut state = self.lock();
         state.hold(want, Usd::ZERO.minus(want.amount));
         let charge = match (want.funding, is_own) {
@@ -136,7 +150,7 @@ impl Account {
         };
         let is_of_plan = want.funding == Funding::Plan && !is_own;
         let (key, member) = (want.key_id, want.member_id);
-        state.charge(key, member, is_of_plan, want.is_premium, cost, at_ms);
+        state.charge(key, member, is_of_plan, spent.is_premium, cost, spent.at_ms);
         charge
     }
 
@@ -149,7 +163,7 @@ impl Account {
         }
     }
 
-    /// What was spent so far, open reservations included; `None`: it has not been loaded.
+    /// What was spent so far, without what is only reserved; `None`: it has not been loaded.
     pub fn spent(
         &self,
         key_id: &str,
@@ -161,7 +175,7 @@ impl Account {
         state.plan_since_ms = plan_since_ms;
         state
             .is_loaded
-            .then(|| state.spent(key_id, member_id, now_ms))
+            .then(|| state.settled(key_id, member_id, now_ms))
     }
 
     /// Takes what the store says the keys have spent, and what it does not know yet.
@@ -269,24 +283,32 @@ impl Account {
 pub const LOOK_BACK_MS: i64 = 32 * 24 * 3_600_000;
 
 impl State {
+    /// What was spent, and what is reserved, which may come to be spent.
     fn spent(&self, key_id: &str, member_id: Option<&str>, now_ms: i64) -> SpentSoFar {
-        let mut spent = SpentSoFar::default();
+        let mut spent = self.settled(key_id, member_id, now_ms);
         if let Some(key) = self.keys.get(key_id) {
-            spent.key = key.tally.spent(now_ms);
             spent.key.total = spent.key.total.plus(key.reserved);
             for period in &mut spent.key.periods {
                 *period = period.plus(key.reserved);
             }
         }
         let member = member_id.and_then(|member| self.members.get(member));
-        spent.member = member.map_or(Usd::ZERO, |member| {
-            member.tally.spent(now_ms).total.plus(member.reserved)
-        });
-        spent.plan = self.plan.spent(now_ms, self.plan_since_ms);
+        let reserved = member.map_or(Usd::ZERO, |member| member.reserved);
+        spent.member = spent.member.plus(reserved);
         spent.plan.cycle = spent.plan.cycle.plus(self.plan_reserved);
         spent.plan.daily = spent.plan.daily.plus(self.plan_reserved);
         spent.plan.premium = spent.plan.premium.plus(self.premium_reserved);
         spent
+    }
+
+    fn settled(&self, key_id: &str, member_id: Option<&str>, now_ms: i64) -> SpentSoFar {
+        let key = self.keys.get(key_id);
+        let member = member_id.and_then(|member| self.members.get(member));
+        SpentSoFar {
+            key: key.map_or_else(Default::default, |key| key.tally.spent(now_ms)),
+            member: member.map_or(Usd::ZERO, |member| member.tally.spent(now_ms).total),
+            plan: self.plan.spent(now_ms, self.plan_since_ms),
+        }
     }
 
     /// Adds to what is reserved by key, member and plan; takes away where the amount is negative.

@@ -221,7 +221,7 @@ impl Ledger {
         Ok(Reservation::begin(self, account, call))
     }
 
-    /// What a key, its member and its plan have spent, open reservations included.
+    /// What a key, its member and its plan have spent, without what is only reserved.
     ///
     /// Errors: it has not been read yet, and the store does not answer.
     pub async fn spent(self: &Arc<Self>, caller: &Caller) -> Result<SpentSoFar, Refusal> {

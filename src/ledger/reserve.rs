@@ -10,7 +10,7 @@ use filters::money::journal::{Delivered, Record, Reserve};
 use filters::money::{Entry, EntryId, Funding, Outcome, Taken, Usd, Who};
 
 use super::Ledger;
-use super::account::{Account, Want};
+use super::account::{self, Account, Want};
 use super::journal::Ticket;
 use super::open::Running;
 
@@ -168,9 +168,13 @@ impl Reservation {
         let reserve = &self.running.reserve;
         let at_ms = self.ledger.now_ms();
         let cost = ended.taken.total();
-        let charge = self
-            .account
-            .settle(&self.want(), cost, ended.is_own_key, at_ms);
+        let spent = account::Spent {
+            cost,
+            is_own: ended.is_own_key,
+            is_premium: ended.taken.is_premium,
+            at_ms,
+        };
+        let charge = self.account.settle(&self.want(), &spent);
         self.ledger.count(&charge);
         let funding = match reserve.funding {
             _ if ended.is_own_key => Funding::OwnKey,

@@ -25,7 +25,7 @@ use pingora_proxy::Session;
 use self::context::Context;
 use self::held::Held;
 use crate::endpoints::flags::{self, Call};
-use crate::endpoints::{health, models};
+use crate::endpoints::{health, key, models};
 use crate::house::House;
 use crate::reply::{self, Answer};
 use crate::routes::{self, Answers, Row};
@@ -119,6 +119,7 @@ async fn go(
             let query = models::Query::parse(head.uri.query().unwrap_or_default());
             Ok(Some(Answer::json(house.listing(query))))
         }
+        Answers::Key => spent(house, ctx).await.map(Some),
         Answers::Chat => {
             let body = read::json(session, house.settings.chat_body_bytes).await?;
             ctx.request_bytes = body.len();
@@ -142,6 +143,18 @@ async fn go(
                 .map(Some)
         }
     }
+}
+
+/// What the calling key has spent.
+///
+/// Errors: 503 where nobody can say.
+async fn spent(house: &Arc<House>, ctx: &Context) -> Result<Answer, Fault> {
+    let Some(caller) = ctx.caller.as_deref() else {
+        return Err(Fault::new(Kind::Internal, "nobody calls"));
+    };
+    let spent = house.ledger.spent(caller).await?;
+    let plan = house.settings.plans.of(caller.plan);
+    Ok(Answer::json(key::answer(caller, plan.as_ref(), &spent)))
 }
 
 /// A stream of notices: the answer is its head, and the context holds who listens.
@@ -186,12 +199,15 @@ async fn decide(
         Answers::Webhook => flags::webhook::answer(organ, &call).await,
         // A password hash takes its time: the worker's other requests move on meanwhile.
         Answers::Token => tokio::task::block_in_place(|| flags::token::answer(organ, &call)),
-        Answers::Health | Answers::Models | Answers::Chat | Answers::Graph | Answers::Notices => {
-            Err(Fault::new(
-                Kind::Internal,
-                "this endpoint is answered elsewhere",
-            ))
-        }
+        Answers::Health
+        | Answers::Models
+        | Answers::Key
+        | Answers::Chat
+        | Answers::Graph
+        | Answers::Notices => Err(Fault::new(
+            Kind::Internal,
+            "this endpoint is answered elsewhere",
+        )),
     };
     answer.map(|answer| flags::spoken(organ.compat, answer))
 }

@@ -22,6 +22,8 @@ pub struct Gateway {
     /// Where its store is.
     pub folder: TempDir,
     store_url: String,
+    toml: String,
+    env: Vec<(String, String)>,
 }
 
 /// A catalogue of two models, `chat` at both providers and `other` at the first.
@@ -104,20 +106,12 @@ impl Gateway {
         let more = more
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let env = env
+        let env: Vec<(String, String)> = env
             .map(|(name, value)| (name.to_owned(), value))
             .into_iter()
-            .chain(more);
-        let loaded = config::from_str(toml, env).unwrap_or_else(|problems| {
-            panic!(
-                "{}",
-                problems
-                    .iter()
-                    .map(|p| p.to_string())
-                    .collect::<Vec<_>>()
-                    .join("\n")
-            )
-        });
+            .chain(more)
+            .collect();
+        let loaded = read(toml, &env);
         let key = with_store(&loaded.config, async |store| {
             store
                 .create_organization("acme", filters::auth::Plan::None, 0)
@@ -129,15 +123,29 @@ impl Gateway {
             }
             create_key(&store).await
         });
-        let running = boot(loaded.config, |metrics| {
-            Lines::to(std::io::sink(), metrics.log_dropped.clone())
-        })
-        .unwrap();
         Gateway {
-            running,
+            running: start(loaded),
             key,
             folder,
             store_url,
+            toml: toml.to_owned(),
+            env,
+        }
+    }
+
+    /// The same gateway in a new process's place: stopped, and started on what it left behind.
+    pub fn restart(self) -> Gateway {
+        let Gateway {
+            running, toml, env, ..
+        } = self;
+        drop(running);
+        Gateway {
+            running: start(read(&toml, &env)),
+            key: self.key,
+            folder: self.folder,
+            store_url: self.store_url,
+            toml,
+            env,
         }
     }
 
@@ -211,6 +219,20 @@ impl Gateway {
         };
         with_store(&loaded.config, work)
     }
+}
+
+fn read(toml: &str, env: &[(String, String)]) -> config::Loaded {
+    config::from_str(toml, env.iter().cloned()).unwrap_or_else(|problems| {
+        let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        panic!("{}", lines.join("\n"))
+    })
+}
+
+fn start(loaded: config::Loaded) -> Running {
+    let lines = |metrics: &weirgate::metrics::Metrics| {
+        Lines::to(std::io::sink(), metrics.log_dropped.clone())
+    };
+    boot(loaded.config, lines).unwrap()
 }
 
 /// Makes a key of the organization.
