@@ -61,7 +61,7 @@ fn time(data: &mut Object<'_>, name: &str, unix_ms: Option<i64>) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
     use std::sync::Arc;
 
     use filters::auth::{Mode, Plan, WrittenTerms};
