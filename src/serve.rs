@@ -2,9 +2,11 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::boot::{self, BootError, Running, Stop};
@@ -35,6 +37,11 @@ pub fn serve(loaded: Loaded) -> ExitCode {
         Ok(signals) => signals,
         Err(error) => return tell(&mut err, &format!("signals: {error}")),
     };
+    // Beyond a limit of its size a file cannot be written, which is dealt with there: no reason to end.
+    let is_over = Arc::new(AtomicBool::new(false));
+    if let Err(error) = signal_hook::flag::register(SIGXFSZ, is_over) {
+        return tell(&mut err, &format!("signals: {error}"));
+    }
     let lines = |metrics: &crate::metrics::Metrics| {
         let lines = Lines::to(std::io::stdout(), metrics.log_dropped.clone())?;
         log::install(&lines, level);

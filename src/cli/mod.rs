@@ -26,6 +26,7 @@ mod pages;
 mod project;
 mod provider_key;
 mod terms;
+mod usage;
 
 pub use output::{Exit, Format, Output, Record};
 
@@ -84,6 +85,9 @@ enum Command {
     /// Platform credit
     #[command(subcommand, after_help = credit::EXAMPLES)]
     Credit(credit::CreditCommand),
+    /// What calls took and cost
+    #[command(after_help = usage::EXAMPLES)]
+    Usage(usage::UsageArgs),
     /// The callers' own upstream keys, encrypted at rest
     #[command(subcommand, after_help = provider_key::EXAMPLES)]
     ProviderKey(provider_key::ProviderKeyCommand),
@@ -198,6 +202,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Some(Command::Key(command)) => key::run(&command, &source, out),
         Some(Command::Member(command)) => member::run(&command, &source, out),
         Some(Command::Credit(command)) => credit::run(&command, &source, out),
+        Some(Command::Usage(args)) => usage::run(&args, &source, out),
         Some(Command::ProviderKey(command)) => provider_key::run(&command, &source, out),
         Some(Command::Models(command)) => match load(&source, out) {
             Ok(loaded) => models::run(command, &loaded.config, out),

@@ -29,11 +29,11 @@ impl Ledger {
         need: Usd,
     ) -> Result<bool, ()> {
         let (ledger, account) = (Arc::clone(self), Arc::clone(account));
-        let asking = self.organs.spawn(async move {
-            let asked = ledger.ask(&account, need);
-            tokio::time::timeout(STORE, asked).await
-        });
-        match asking.await {
+        // A lease that comes too late for this request is there for the next: the task goes on.
+        let asking = self
+            .organs
+            .spawn(async move { ledger.ask(&account, need).await });
+        match tokio::time::timeout(STORE, asking).await {
             Ok(Ok(Ok(lent))) => Ok(lent),
             Ok(Ok(Err(error))) => {
                 log::warn!("credit could not be asked for: {error}");
@@ -119,7 +119,7 @@ impl Ledger {
             let lease = ledger
                 .store
                 .take_lease(organization, &ledger.owner, need, now_ms);
-            if let Ok(Ok(taken)) = tokio::time::timeout(STORE, lease).await {
+            if let Ok(taken) = lease.await {
                 // Nothing more to have: it is not tried again before the next ask.
                 account.lend(taken.amount);
             }

@@ -95,23 +95,24 @@ impl Ledger {
     /// Sends a batch; answers whether the store has it.
     async fn post(&self, batch: Batch, rhythm: &mut Rhythm) -> bool {
         let entries = batch.entries.clone();
+        let may_be_known = rhythm.may_be_known;
         let posted = self
             .store
-            .post(&self.owner, entries, rhythm.may_be_known, self.now_ms());
-        let failure = match tokio::time::timeout(PATIENCE, posted).await {
-            Ok(Ok(was_known)) => {
+            .post(&self.owner, entries, may_be_known, self.now_ms());
+        match posted.await {
+            Ok(was_known) => {
                 self.journal.stored(batch.sequence);
                 rhythm.may_be_known = false;
                 self.wrote(was_known, rhythm).await;
-                return true;
+                true
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "it does not answer".to_owned(),
-        };
-        rhythm.may_be_known = true;
-        self.journal.put_back(batch);
-        self.failed(&failure, rhythm);
-        false
+            Err(error) => {
+                rhythm.may_be_known = true;
+                self.journal.put_back(batch);
+                self.failed(&error.to_string(), rhythm);
+                false
+            }
+        }
     }
 
     async fn confirm(&self, rhythm: &mut Rhythm) {

@@ -235,3 +235,42 @@ fn metrics_tell_what_was_settled() {
         "{metrics}"
     );
 }
+
+#[test]
+fn usage_and_metrics_agree_with_the_answers() {
+    let broken = begun().cut(usize::MAX, Cut::Close);
+    let failed = Reply::json(500, "{}");
+    let upstream = Upstream::sequence([reply(), failed.clone(), failed, reply(), broken, stream()]);
+    let models = MODELS.replace("provider = \"second\"", "provider = \"absent\"");
+    let gateway = gateway(&upstream, &models, "1");
+    let costs = [PLAIN, PLAIN, PLAIN, PLAIN, STREAM, STREAM].map(|body| {
+        let answer = gateway.chat(body);
+        let text = answer.text().to_owned();
+        let cost = text
+            .rsplit_once("\"cost\":")
+            .map(|(_, rest)| rest.to_owned());
+        cost.map(|rest| rest.split([',', '}']).next().unwrap().to_owned())
+    });
+    let usd = |text: &String| filters::money::Usd::restore(text).unwrap();
+    let zero = filters::money::Usd::default();
+    let sum = costs
+        .iter()
+        .flatten()
+        .map(usd)
+        .fold(zero, filters::money::Usd::plus);
+    // Two whole answers, what went out of the broken stream, a whole stream.
+    assert_eq!(sum.to_string(), "0.00605", "{costs:?}");
+    used(&gateway, "0.00605");
+    let usage = gateway.beside(async |store| store.usage("acme", 0, None).await.unwrap());
+    assert_eq!((usage[0].cost, usage[0].requests), (sum, 4));
+    let metrics = gateway.metrics();
+    let counted: f64 = metrics
+        .lines()
+        .filter(|line| line.starts_with("weirgate_cost_usd_total{"))
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
+        .sum();
+    assert!((counted - 0.00605).abs() < 1e-9, "{counted}");
+    let prompt = "weirgate_tokens_total{kind=\"prompt\",model=\"chat\",provider=\"first\"} ";
+    let tokens = metrics.lines().find_map(|line| line.strip_prefix(prompt));
+    assert_eq!(tokens, Some(&*usage[0].prompt_tokens.to_string()));
+}

@@ -36,6 +36,7 @@ mod ledger;
 mod limits;
 mod lookup;
 mod models;
+mod money;
 mod ofrep_flag;
 mod ofrep_flags;
 mod overload;

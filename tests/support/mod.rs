@@ -9,6 +9,8 @@
 //! | [`client`] | a client that sends exact bytes and keeps exact bytes, with times |
 //! | [`process`] | the program itself, one or several on one store |
 //! | [`redis`] | a Redis server that can be killed |
+//! | [`own_postgres`] | a PostgreSQL server that can be killed |
+//! | [`server`] | the gateway as a process that can be killed |
 //! | [`issuer`] | an issuer of tokens |
 //! | [`sdk`] | the acceptance scripts of real client libraries |
 //! | [`sse`] | the events of an event-stream text |
@@ -22,10 +24,12 @@ pub mod boot;
 pub mod client;
 pub mod flags;
 pub mod issuer;
+pub mod own_postgres;
 pub mod process;
 pub mod redis;
 pub mod script;
 pub mod sdk;
+pub mod server;
 pub mod sse;
 pub mod upstream;
 

@@ -1,10 +1,11 @@
 //! Leases: what a process holds back of a balance, to spend it without asking.
 
 use filters::money::Usd;
-use sqlx::Row;
+use sqlx::{AnyConnection, Connection, Row};
+use tokio::time::timeout;
 
-use super::super::{Change, Error, Store};
-use super::{hold, read, usd};
+use super::super::{Error, Store};
+use super::{PATIENCE, hold, kept, read, usd};
 
 /// After so long without a word a process counts as gone, and its leases with it.
 pub const LEASE_TTL_MS: i64 = 30_000;
@@ -42,15 +43,9 @@ impl Store {
 
     /// Ends a process: its leases go back, and it is known no more.
     pub async fn end_process(&self, owner: &str) -> Result<(), Error> {
-        let mut change = self.pool.begin().await?;
-        for table in [
-            "DELETE FROM ledger_processes WHERE owner = $1",
-            "DELETE FROM leases WHERE owner = $1",
-        ] {
-            sqlx::query(table).bind(owner).execute(&mut *change).await?;
-        }
-        change.commit().await?;
-        Ok(())
+        let mut connection = self.pool.acquire().await?;
+        let done = timeout(PATIENCE, end(&mut connection, owner)).await;
+        kept(connection, done)
     }
 
     /// Takes more of a balance for a process: at least `need`, or nothing where there is not so much.
@@ -63,26 +58,10 @@ impl Store {
         need: Usd,
         now_ms: i64,
     ) -> Result<Taken, Error> {
-        let mut change = self.pool.begin().await?;
-        hold(&mut change, organization_id).await?;
-        expire(&mut change, now_ms).await?;
-        let account = read(&mut change, organization_id).await?;
-        let own = own(&mut change, organization_id, owner).await?;
-        let others = account.leased.minus(own);
-        let free = account.free();
-        let mut taken = Taken {
-            amount: Usd::ZERO,
-            others,
-        };
-        if free >= need && free > Usd::ZERO {
-            let is_alone = is_alone(&mut change, owner, now_ms).await?;
-            let share = Usd::from_units(free.units() / SHARE);
-            taken.amount = if is_alone { free } else { share.max(need) };
-            let amount = own.plus(taken.amount);
-            write(&mut change, organization_id, owner, amount).await?;
-        }
-        change.commit().await?;
-        Ok(taken)
+        let mut connection = self.pool.acquire().await?;
+        let taking = take(&mut connection, organization_id, owner, need, now_ms);
+        let done = timeout(PATIENCE, taking).await;
+        kept(connection, done)
     }
 
     /// Gives a part of a lease back.
@@ -92,13 +71,10 @@ impl Store {
         owner: &str,
         amount: Usd,
     ) -> Result<(), Error> {
-        let mut change = self.pool.begin().await?;
-        hold(&mut change, organization_id).await?;
-        let own = own(&mut change, organization_id, owner).await?;
-        let rest = own.minus(amount).max(Usd::ZERO);
-        write(&mut change, organization_id, owner, rest).await?;
-        change.commit().await?;
-        Ok(())
+        let mut connection = self.pool.acquire().await?;
+        let giving = give(&mut connection, organization_id, owner, amount);
+        let done = timeout(PATIENCE, giving).await;
+        kept(connection, done)
     }
 
     /// Asks the other processes on a PostgreSQL store to give back what they do not need of a balance.
@@ -110,9 +86,65 @@ impl Store {
     }
 }
 
+async fn end(connection: &mut AnyConnection, owner: &str) -> Result<(), Error> {
+    let mut change = connection.begin().await?;
+    for table in [
+        "DELETE FROM ledger_processes WHERE owner = $1",
+        "DELETE FROM leases WHERE owner = $1",
+    ] {
+        sqlx::query(table).bind(owner).execute(&mut *change).await?;
+    }
+    change.commit().await?;
+    Ok(())
+}
+
+async fn take(
+    connection: &mut AnyConnection,
+    organization_id: &str,
+    owner: &str,
+    need: Usd,
+    now_ms: i64,
+) -> Result<Taken, Error> {
+    let mut change = connection.begin().await?;
+    hold(&mut change, organization_id).await?;
+    expire(&mut change, now_ms).await?;
+    let account = read(&mut change, organization_id).await?;
+    let own = own(&mut change, organization_id, owner).await?;
+    let others = account.leased.minus(own);
+    let free = account.free();
+    let mut taken = Taken {
+        amount: Usd::ZERO,
+        others,
+    };
+    if free >= need && free > Usd::ZERO {
+        let is_alone = is_alone(&mut change, owner, now_ms).await?;
+        let share = Usd::from_units(free.units() / SHARE);
+        taken.amount = if is_alone { free } else { share.max(need) };
+        let amount = own.plus(taken.amount);
+        write(&mut change, organization_id, owner, amount).await?;
+    }
+    change.commit().await?;
+    Ok(taken)
+}
+
+async fn give(
+    connection: &mut AnyConnection,
+    organization_id: &str,
+    owner: &str,
+    amount: Usd,
+) -> Result<(), Error> {
+    let mut change = connection.begin().await?;
+    hold(&mut change, organization_id).await?;
+    let own = own(&mut change, organization_id, owner).await?;
+    let rest = own.minus(amount).max(Usd::ZERO);
+    write(&mut change, organization_id, owner, rest).await?;
+    change.commit().await?;
+    Ok(())
+}
+
 /// What a process holds of a balance that is held.
 pub(super) async fn own(
-    change: &mut Change,
+    change: &mut AnyConnection,
     organization_id: &str,
     owner: &str,
 ) -> Result<Usd, Error> {
@@ -120,14 +152,14 @@ pub(super) async fn own(
     let row = sqlx::query(sql)
         .bind(organization_id)
         .bind(owner)
-        .fetch_optional(&mut **change)
+        .fetch_optional(&mut *change)
         .await?;
     row.map_or(Ok(Usd::ZERO), |row| usd(&row, "amount"))
 }
 
 /// Sets what a process holds.
 pub(super) async fn write(
-    change: &mut Change,
+    change: &mut AnyConnection,
     organization_id: &str,
     owner: &str,
     amount: Usd,
@@ -138,7 +170,7 @@ pub(super) async fn write(
         .bind(organization_id)
         .bind(owner)
         .bind(amount.to_string())
-        .execute(&mut **change)
+        .execute(&mut *change)
         .await?;
     Ok(())
 }
@@ -146,26 +178,26 @@ pub(super) async fn write(
 /// Lets go what processes hold that have not been heard of.
 ///
 /// Their row goes first: one that lives after all waits for it, and then learns that it has lost its leases.
-async fn expire(change: &mut Change, now_ms: i64) -> Result<(), Error> {
+async fn expire(change: &mut AnyConnection, now_ms: i64) -> Result<(), Error> {
     let sql = "DELETE FROM ledger_processes WHERE seen_at < $1 RETURNING owner";
     let gone = sqlx::query(sql)
         .bind(now_ms - LEASE_TTL_MS)
-        .fetch_all(&mut **change)
+        .fetch_all(&mut *change)
         .await?;
     for row in gone {
         let owner: String = row.try_get("owner")?;
         let sql = "DELETE FROM leases WHERE owner = $1";
-        sqlx::query(sql).bind(owner).execute(&mut **change).await?;
+        sqlx::query(sql).bind(owner).execute(&mut *change).await?;
     }
     Ok(())
 }
 
-async fn is_alone(change: &mut Change, owner: &str, now_ms: i64) -> Result<bool, Error> {
+async fn is_alone(change: &mut AnyConnection, owner: &str, now_ms: i64) -> Result<bool, Error> {
     let sql = "SELECT COUNT(*) AS others FROM ledger_processes WHERE owner <> $1 AND seen_at >= $2";
     let row = sqlx::query(sql)
         .bind(owner)
         .bind(now_ms - LEASE_TTL_MS)
-        .fetch_one(&mut **change)
+        .fetch_one(&mut *change)
         .await?;
     Ok(row.try_get::<i64, _>("others")? == 0)
 }

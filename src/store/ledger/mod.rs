@@ -7,15 +7,24 @@ mod leases;
 mod post;
 mod rows;
 mod spent;
+mod usage;
+
+use std::time::Duration;
 
 use filters::money::Usd;
-use sqlx::Row;
 use sqlx::any::AnyRow;
+use sqlx::pool::PoolConnection;
+use sqlx::{Any, AnyConnection, Row};
+use tokio::time::error::Elapsed;
 
 pub use leases::{CHANNEL, LEASE_TTL_MS, Taken};
 pub use spent::SpentRow;
+pub use usage::{By, Usage};
 
-use super::{Change, Error, Store};
+use super::{Error, Store};
+
+/// How long one change may take.
+const PATIENCE: Duration = Duration::from_secs(8);
 
 /// What the store says of an organization's credit.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -54,10 +63,7 @@ impl Store {
 }
 
 /// Reads the credit of an organization. Inside a change that holds it, nothing moves meanwhile.
-async fn read(
-    connection: &mut sqlx::AnyConnection,
-    organization_id: &str,
-) -> Result<Account, Error> {
+async fn read(connection: &mut AnyConnection, organization_id: &str) -> Result<Account, Error> {
     let sql = "SELECT amount FROM credit_grants WHERE organization_id = $1";
     let granted = sum(&mut *connection, sql, organization_id).await?;
     let sql = "SELECT amount FROM leases WHERE organization_id = $1";
@@ -80,7 +86,7 @@ async fn read(
 }
 
 async fn sum(
-    connection: &mut sqlx::AnyConnection,
+    connection: &mut AnyConnection,
     sql: &'static str,
     organization_id: &str,
 ) -> Result<Usd, Error> {
@@ -91,15 +97,30 @@ async fn sum(
 }
 
 /// Makes others wait who would change this balance or a lease of it.
-async fn hold(change: &mut Change, organization_id: &str) -> Result<(), Error> {
+async fn hold(change: &mut AnyConnection, organization_id: &str) -> Result<(), Error> {
     let sql = "INSERT INTO balances (organization_id, version, settled, shortfall) \
                VALUES ($1, 1, '0', '0') \
                ON CONFLICT (organization_id) DO UPDATE SET version = balances.version + 1";
     sqlx::query(sql)
         .bind(organization_id)
-        .execute(&mut **change)
+        .execute(&mut *change)
         .await?;
     Ok(())
+}
+
+/// Gives a connection back whose change was made; one whose change was not is closed.
+///
+/// A commit that fails can leave its transaction open, and the next one on that connection would be a part of it: it
+/// would be confirmed, and lost with the process. Seen on a full disk with SQLite.
+fn kept<T>(
+    connection: PoolConnection<Any>,
+    done: Result<Result<T, Error>, Elapsed>,
+) -> Result<T, Error> {
+    let done = done.unwrap_or(Err(Error::Silent));
+    if done.is_err() {
+        drop(connection.detach());
+    }
+    done
 }
 
 /// An amount as it was written.

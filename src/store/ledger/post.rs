@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use filters::money::{Entry, Funding};
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
+use tokio::time::timeout;
 
-use super::super::{Change, Error, Store};
-use super::{hold, leases, read, rows, spent};
+use super::super::{Error, Store};
+use super::{PATIENCE, hold, kept, leases, read, rows, spent};
 
 /// Ids that one look-up names.
 const AT_ONCE: usize = 64;
@@ -19,39 +20,52 @@ impl Store {
     pub async fn post(
         &self,
         owner: &str,
-        mut entries: Vec<Entry>,
+        entries: Vec<Entry>,
         may_be_known: bool,
         now_ms: i64,
     ) -> Result<bool, Error> {
-        let mut change = self.pool.begin().await?;
-        // First of all a write: SQLite could not turn a reading change into a writing one.
-        let sql = "UPDATE ledger_processes SET seen_at = $2 WHERE owner = $1";
-        let seen = sqlx::query(sql).bind(owner).bind(now_ms);
-        let was_known = seen.execute(&mut *change).await?.rows_affected() == 1;
-        let organizations: BTreeSet<String> = entries
-            .iter()
-            .filter(|entry| entry.funding == Funding::Credit)
-            .map(|entry| entry.who.organization_id.to_string())
-            .collect();
-        for organization in &organizations {
-            hold(&mut change, organization).await?;
-        }
-        if may_be_known {
-            let known = known(&mut change, &entries).await?;
-            entries.retain(|entry| !known.contains(&entry.id.to_string()));
-        }
-        for organization in &organizations {
-            charge(&mut change, organization, owner, &mut entries).await?;
-        }
-        rows::insert(&mut change, &entries).await?;
-        spent::add(&mut change, &entries).await?;
-        change.commit().await?;
-        Ok(was_known)
+        let mut connection = self.pool.acquire().await?;
+        let posting = post(&mut connection, owner, entries, may_be_known, now_ms);
+        let done = timeout(PATIENCE, posting).await;
+        kept(connection, done)
     }
 }
 
+async fn post(
+    connection: &mut AnyConnection,
+    owner: &str,
+    mut entries: Vec<Entry>,
+    may_be_known: bool,
+    now_ms: i64,
+) -> Result<bool, Error> {
+    let mut change = connection.begin().await?;
+    // First of all a write: SQLite could not turn a reading change into a writing one.
+    let sql = "UPDATE ledger_processes SET seen_at = $2 WHERE owner = $1";
+    let seen = sqlx::query(sql).bind(owner).bind(now_ms);
+    let was_known = seen.execute(&mut *change).await?.rows_affected() == 1;
+    let organizations: BTreeSet<String> = entries
+        .iter()
+        .filter(|entry| entry.funding == Funding::Credit)
+        .map(|entry| entry.who.organization_id.to_string())
+        .collect();
+    for organization in &organizations {
+        hold(&mut change, organization).await?;
+    }
+    if may_be_known {
+        let known = known(&mut change, &entries).await?;
+        entries.retain(|entry| !known.contains(&entry.id.to_string()));
+    }
+    for organization in &organizations {
+        charge(&mut change, organization, owner, &mut entries).await?;
+    }
+    rows::insert(&mut change, &entries).await?;
+    spent::add(&mut change, &entries).await?;
+    change.commit().await?;
+    Ok(was_known)
+}
+
 /// Which of these calls have rows.
-async fn known(change: &mut Change, entries: &[Entry]) -> Result<BTreeSet<String>, Error> {
+async fn known(change: &mut AnyConnection, entries: &[Entry]) -> Result<BTreeSet<String>, Error> {
     let mut found = BTreeSet::new();
     for some in entries.chunks(AT_ONCE) {
         let places: Vec<String> = (1..=some.len()).map(|place| format!("${place}")).collect();
@@ -60,7 +74,7 @@ async fn known(change: &mut Change, entries: &[Entry]) -> Result<BTreeSet<String
         for entry in some {
             query = query.bind(entry.id.to_string());
         }
-        for row in query.fetch_all(&mut **change).await? {
+        for row in query.fetch_all(&mut *change).await? {
             found.insert(row.try_get("id")?);
         }
     }
@@ -69,7 +83,7 @@ async fn known(change: &mut Change, entries: &[Entry]) -> Result<BTreeSet<String
 
 /// Takes what an organization's calls cost out of its balance and out of the process's lease of it.
 async fn charge(
-    change: &mut Change,
+    change: &mut AnyConnection,
     organization: &str,
     owner: &str,
     entries: &mut [Entry],
@@ -100,7 +114,7 @@ async fn charge(
         .bind(organization)
         .bind(settled.to_string())
         .bind(shortfall.to_string())
-        .execute(&mut **change)
+        .execute(&mut *change)
         .await?;
     if lease != own {
         leases::write(change, organization, owner, lease).await?;

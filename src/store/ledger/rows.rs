@@ -4,9 +4,9 @@ use filters::json::Object;
 use filters::money::{Entry, Parts, Usd};
 use sqlx::any::AnyArguments;
 use sqlx::query::Query;
-use sqlx::{Any, AssertSqlSafe};
+use sqlx::{Any, AnyConnection, AssertSqlSafe};
 
-use super::super::{Change, Error};
+use super::super::Error;
 use super::split;
 
 const COLUMNS: [&str; 32] = [
@@ -47,7 +47,7 @@ const COLUMNS: [&str; 32] = [
 const LENGTHS: [usize; 3] = [64, 8, 1];
 
 /// Writes rows, none of which may be there already.
-pub(super) async fn insert(change: &mut Change, entries: &[Entry]) -> Result<(), Error> {
+pub(super) async fn insert(change: &mut AnyConnection, entries: &[Entry]) -> Result<(), Error> {
     let mut rest = entries;
     for length in LENGTHS {
         let sql = statement(length);
@@ -56,7 +56,7 @@ pub(super) async fn insert(change: &mut Change, entries: &[Entry]) -> Result<(),
             for entry in some {
                 query = bind(query, entry);
             }
-            query.execute(&mut **change).await?;
+            query.execute(&mut *change).await?;
             rest = others;
         }
     }

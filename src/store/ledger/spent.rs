@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use filters::money::{Entry, Usd};
-use sqlx::Row;
+use sqlx::{AnyConnection, Row};
 
-use super::super::{Change, Error, Store};
+use super::super::{Error, Store};
 use super::{joined, split};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -63,7 +63,7 @@ impl Store {
 }
 
 /// Adds what calls cost to the hours in which they ended.
-pub(super) async fn add(change: &mut Change, entries: &[Entry]) -> Result<(), Error> {
+pub(super) async fn add(change: &mut AnyConnection, entries: &[Entry]) -> Result<(), Error> {
     let mut hours: BTreeMap<_, (Option<&str>, i64, Usd)> = BTreeMap::new();
     for entry in entries {
         let cost = entry.taken.total();
@@ -96,7 +96,7 @@ pub(super) async fn add(change: &mut Change, entries: &[Entry]) -> Result<(), Er
             .bind(first_at)
             .bind(nano)
             .bind(rest)
-            .execute(&mut **change)
+            .execute(&mut *change)
             .await?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 use filters::money::{Entry, EntryId, Funding, Parts, Taken as Took, Usd, Who};
 
-use super::super::ledger::{Account, LEASE_TTL_MS};
+use super::super::ledger::{Account, By, LEASE_TTL_MS};
 use super::*;
 
 const ORG: &str = "org_1";
@@ -192,7 +192,48 @@ async fn a_process_that_ends_gives_its_leases_back(house: House) {
     assert!(!is_known);
 }
 
+async fn usage_is_summed_to_the_last_digit(house: House) {
+    house.grant("1").await;
+    let mut other = entry(2, "0.000000000000000007");
+    other.taken.model = "other".into();
+    other.at_ms = NOW_MS + 1;
+    house
+        .post("a", vec![entry(1, "0.1"), other, entry(3, "0.2")])
+        .await;
+    let usage = house.store.usage("acme", 0, None).await.unwrap();
+    assert_eq!(usage.len(), 1);
+    assert_eq!((usage[0].requests, usage[0].prompt_tokens), (3, 9));
+    assert_eq!(usage[0].cost, usd("0.300000000000000007"));
+    let by_model = house.store.usage("acme", 0, Some(By::Model)).await.unwrap();
+    let costs: Vec<_> = by_model
+        .iter()
+        .map(|row| (&*row.name, row.requests))
+        .collect();
+    assert_eq!(costs, [("", 2), ("other", 1)]);
+    let since = house
+        .store
+        .usage("acme", NOW_MS + 1, Some(By::Key))
+        .await
+        .unwrap();
+    assert_eq!((since[0].requests, &*since[0].name), (1, "key_1"));
+    let nothing = house.store.usage("acme", NOW_MS + 2, None).await.unwrap();
+    assert_eq!((nothing[0].requests, nothing[0].cost), (0, Usd::ZERO));
+}
+
+async fn rows_that_are_forgotten_leave_balance_and_spending(house: House) {
+    house.grant("1").await;
+    house.post("a", vec![entry(1, "0.1")]).await;
+    house.store.forget_calls(NOW_MS + 1).await.unwrap();
+    let usage = house.store.usage("acme", 0, None).await.unwrap();
+    assert_eq!(usage[0].requests, 0);
+    assert_eq!(house.account().await.settled, usd("0.1"));
+    let spent = house.store.spent(ORG, NOW_MS).await.unwrap();
+    assert_eq!(spent[0].cost, usd("0.1"));
+}
+
 on_both!(
+    usage_is_summed_to_the_last_digit,
+    rows_that_are_forgotten_leave_balance_and_spending,
     a_process_alone_takes_all_there_is,
     processes_never_hold_more_than_there_is,
     the_leases_of_a_process_that_is_gone_are_free,

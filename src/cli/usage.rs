@@ -1,0 +1,139 @@
+//! `weirgate usage`: what the ledger says.
+
+use clap::{Args, ValueEnum};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::accounts::{now_ms, on_store};
+use super::{Exit, Format, Output, Record, Source};
+use crate::store::ledger::{By, Usage};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  weirgate usage --org acme
+  weirgate usage --org acme --since 24h --by model
+  weirgate usage --org acme --since 2026-11-01T00:00:00Z --by key --format json";
+
+/// The columns behind what the sums are by.
+const COLUMNS: [&str; 5] = [
+    "requests",
+    "prompt_tokens",
+    "cached_tokens",
+    "completion_tokens",
+    "cost",
+];
+
+/// What `usage` takes.
+#[derive(Args)]
+pub(super) struct UsageArgs {
+    /// The organization's name
+    #[arg(long)]
+    org: String,
+    /// Since when: a time (RFC 3339) or so long ago (30m, 24h, 7d) [default: all that is kept]
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// One row for each of these [default: one row]
+    #[arg(long, value_enum)]
+    by: Option<ByArg>,
+    /// For people or for programs
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What rows are by.
+#[derive(Clone, Copy, ValueEnum)]
+enum ByArg {
+    Key,
+    Model,
+    Provider,
+}
+
+impl From<ByArg> for By {
+    fn from(by: ByArg) -> Self {
+        match by {
+            ByArg::Key => Self::Key,
+            ByArg::Model => Self::Model,
+            ByArg::Provider => Self::Provider,
+        }
+    }
+}
+
+pub(super) fn run(args: &UsageArgs, source: &Source, out: &mut Output) -> Exit {
+    show(args, source, out).map_or_else(|exit| exit, |()| Exit::Done)
+}
+
+fn show(args: &UsageArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let since_ms = match &args.since {
+        None => 0,
+        Some(text) => since(text, now_ms()).ok_or_else(|| {
+            out.fail(&format!(
+                "--since: {text:?} is neither a time such as 2026-11-01T00:00:00Z nor so long ago as 24h"
+            ));
+            Exit::Usage
+        })?,
+    };
+    let by = args.by.map(By::from);
+    let rows = on_store(source, out, async |store| {
+        store.usage(&args.org, since_ms, by).await
+    })?;
+    let columns: Vec<&str> = by.map(By::word).into_iter().chain(COLUMNS).collect();
+    let records: Vec<Record> = rows.iter().map(|row| record(by, row)).collect();
+    out.records(args.format, &columns, &records);
+    Ok(())
+}
+
+fn record(by: Option<By>, row: &Usage) -> Record {
+    let name = by.map(|by| (by.word().to_owned(), json!(row.name)));
+    let values: [Value; 5] = [
+        json!(row.requests),
+        json!(row.prompt_tokens),
+        json!(row.cached_tokens),
+        json!(row.completion_tokens),
+        json!(row.cost.to_string()),
+    ];
+    let columns = COLUMNS.map(str::to_owned).into_iter().zip(values);
+    name.into_iter().chain(columns).collect()
+}
+
+/// A time in unix milliseconds, or so long before now.
+fn since(text: &str, now_ms: i64) -> Option<i64> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Some(time.as_millisecond());
+    }
+    let (count, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let count: i64 = count.parse().ok().filter(|count| *count >= 0)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        "w" => 604_800,
+        _ => return None,
+    };
+    let ago = SignedDuration::from_secs(count.checked_mul(seconds)?);
+    now_ms.checked_sub(i64::try_from(ago.as_millis()).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_so_long_ago_are_understood_and_nothing_else() {
+        let now = 1_800_000_000_000;
+        assert_eq!(since("1970-01-01T00:00:01Z", now), Some(1_000));
+        assert_eq!(since("2h", now), Some(now - 7_200_000));
+        assert_eq!(since("7d", now), Some(now - 604_800_000));
+        for bad in [
+            "",
+            "h",
+            "-1h",
+            "1.5h",
+            "1y",
+            "yesterday",
+            "9223372036854775807w",
+        ] {
+            assert_eq!(since(bad, now), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,457 @@
+//! Money when processes are many, are killed, lose their store or their disk: real processes, real signals.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tempfile::TempDir;
+use weirgate::config;
+use weirgate::store::{Credit, NewKey, Settings, Store};
+
+use super::chat_completions::{PLAIN, STREAM, chunk, reply};
+use crate::support::ask::Ask;
+use crate::support::client;
+use crate::support::own_postgres::Postgres;
+use crate::support::script::Reply;
+use crate::support::server::Server;
+use crate::support::upstream::Upstream;
+
+/// A model that costs a cent a call, whatever is said.
+const CENT: &str = r#"
+[[models]]
+id = "chat"
+[[models.providers]]
+provider = "first"
+name = "chat-at-first"
+input_price = "0"
+output_price = "0"
+request_price = "0.01"
+capabilities = ["streaming", "cancellation"]
+"#;
+
+/// A model of one provider; an answer of 1000 tokens of prompt and 100 of completion costs 0.0035.
+const TOKENS: &str = r#"
+[[models]]
+id = "chat"
+[[models.providers]]
+provider = "first"
+name = "chat-at-first"
+input_price = "2.5"
+output_price = "10"
+max_output = 4096
+capabilities = ["streaming", "cancellation"]
+"#;
+
+/// A folder in which a server can be started.
+struct Place {
+    folder: TempDir,
+    toml: String,
+}
+
+impl Place {
+    fn new(store_url: &str, upstream: &Upstream, models: &str) -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let url = match store_url {
+            "" => format!("sqlite:{}", folder.path().join("weirgate.db").display()),
+            url => url.to_owned(),
+        };
+        let toml = format!(
+            "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+             [models]\nfile = \"models.toml\"\n[server]\nthreads = 2\n\
+             [store]\nurl = \"{url}\"\nstate_dir = \"{0}\"\nsecret = {{ file = \"{0}/secret\" }}\n\
+             [providers.first]\nkind = \"openai-compatible\"\nbase_url = \"{1}/v1\"\nkeys = []\n\
+             [providers.second]\nkind = \"openai-compatible\"\nbase_url = \"{1}/v1\"\nkeys = []\n",
+            folder.path().display(),
+            upstream.url(),
+        );
+        std::fs::write(folder.path().join("weirgate.toml"), &toml).unwrap();
+        std::fs::write(folder.path().join("models.toml"), models).unwrap();
+        std::fs::write(folder.path().join("secret"), [7; 32]).unwrap();
+        Place { folder, toml }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs something on the store, as the command line would.
+    fn store<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
+        let toml = self.toml.replace(
+            "\"models.toml\"",
+            &format!("\"{}/models.toml\"", self.path().display()),
+        );
+        let loaded = config::from_str(&toml, []).unwrap_or_else(|bad| panic!("{}", bad[0]));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(async {
+            let settings = Settings::of(&loaded.config.store).unwrap();
+            let store = Store::open(&settings).await.unwrap().store;
+            let done = work(&store).await;
+            store.close().await;
+            done
+        })
+    }
+
+    /// Makes the organization with so much credit; answers its key.
+    fn fund(&self, credit: &str) -> String {
+        let credit = filters::money::Usd::parse(credit).unwrap();
+        self.store(async |store| {
+            let plan = filters::auth::Plan::None;
+            store.create_organization("acme", plan, 0).await.unwrap();
+            store.add_credit("acme", credit, 0).await.unwrap();
+            let new = NewKey {
+                organization: "acme",
+                project: "default",
+                ..NewKey::default()
+            };
+            let (key, _) = store.create_key(&new, 0).await.unwrap();
+            key.reveal().to_owned()
+        })
+    }
+
+    fn credit(&self) -> Credit {
+        self.store(async |store| store.credit("acme").await.unwrap())
+    }
+
+    /// The credit once so much of it is used.
+    fn used(&self, amount: &str) -> Credit {
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            let credit = self.credit();
+            if credit.used.to_string() == amount {
+                return credit;
+            }
+            assert!(
+                Instant::now() < until,
+                "{amount} is not used, but {credit:?}"
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// Asks so often at once, of one server after the other; answers how many were served, and how many had no credit.
+fn ask_at_once(servers: &[SocketAddr], ask: &Ask, count: usize) -> (usize, usize) {
+    let threads: Vec<_> = (0..count)
+        .map(|n| {
+            let (address, ask) = (servers[n % servers.len()], ask.clone());
+            let small = std::thread::Builder::new().stack_size(256 << 10);
+            small
+                .spawn(move || client::ask(address, &ask).status())
+                .unwrap()
+        })
+        .collect();
+    let statuses: Vec<u16> = threads.into_iter().map(|it| it.join().unwrap()).collect();
+    let of = |status| statuses.iter().filter(|it| **it == status).count();
+    (of(200), of(402))
+}
+
+#[test]
+fn three_processes_on_one_credit_serve_exactly_a_hundred_calls_of_a_cent() {
+    let postgres = Postgres::start();
+    let upstream = Upstream::always(reply());
+    let places: Vec<Place> = (0..3)
+        .map(|_| Place::new(&postgres.url(), &upstream, CENT))
+        .collect();
+    let key = places[0].fund("1.00");
+    let servers: Vec<Server> = places
+        .iter()
+        .map(|place| Server::start(place.path()))
+        .collect();
+    let addresses: Vec<SocketAddr> = servers.iter().map(|server| server.address).collect();
+    let ask = Ask::post("/v1/chat/completions", PLAIN).key(&key);
+    assert_eq!(ask_at_once(&addresses, &ask, 1000), (100, 900));
+    assert_eq!(upstream.requests().len(), 100);
+    assert_eq!(places[0].used("1").balance().to_string(), "0");
+}
+
+#[test]
+fn what_one_process_does_not_need_another_gets_before_it_refuses() {
+    let postgres = Postgres::start();
+    let upstream = Upstream::always(reply());
+    let places = [0, 1].map(|_| Place::new(&postgres.url(), &upstream, CENT));
+    let key = places[0].fund("0.02");
+    // Alone, the first takes all there is.
+    let first = Server::start(places[0].path());
+    let ask = Ask::post("/v1/chat/completions", PLAIN).key(&key);
+    assert_eq!(client::ask(first.address, &ask).status(), 200);
+    let second = Server::start(places[1].path());
+    let began = Instant::now();
+    assert_eq!(client::ask(second.address, &ask).status(), 200);
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!(client::ask(second.address, &ask).status(), 402);
+    places[0].used("0.02");
+}
+
+#[test]
+fn a_store_that_goes_and_returns_loses_nothing() {
+    let mut postgres = Postgres::start();
+    let upstream = Upstream::always(reply());
+    let place = Place::new(&postgres.url(), &upstream, CENT);
+    let key = place.fund("1");
+    let server = Server::start(place.path());
+    let ask = Ask::post("/v1/chat/completions", PLAIN).key(&key);
+    assert_eq!(client::ask(server.address, &ask).status(), 200);
+    postgres.kill();
+    let gone = Instant::now();
+    // The journal absorbs, and nobody notices.
+    for _ in 0..5 {
+        assert_eq!(client::ask(server.address, &ask).status(), 200);
+    }
+    let refused = loop {
+        let answer = client::ask(server.address, &ask);
+        if answer.status() != 200 {
+            break answer;
+        }
+        assert!(
+            gone.elapsed() < Duration::from_secs(16),
+            "credit is spent on and on"
+        );
+        std::thread::sleep(Duration::from_millis(250));
+    };
+    assert_eq!(refused.status(), 503);
+    assert!(refused.header("retry-after").is_some());
+    assert!(
+        gone.elapsed() > Duration::from_secs(8),
+        "{:?}",
+        gone.elapsed()
+    );
+    let health = client::ask(server.address, &Ask::get("/?skip=redis"));
+    assert_eq!(health.status(), 503);
+    assert_eq!(health.json()["health"]["database"]["connected"], false);
+    let skipped = client::ask(server.address, &Ask::get("/?skip=redis,database"));
+    assert_eq!(skipped.status(), 200);
+    postgres.start_again();
+    let back = Instant::now();
+    while client::ask(server.address, &ask).status() != 200 {
+        assert!(
+            back.elapsed() < Duration::from_secs(20),
+            "credit is not spent again"
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let served = upstream.requests().len();
+    let used = format!("0.{served:02}");
+    place.used(used.trim_end_matches('0'));
+}
+
+/// A stream of a fifth of a second that costs 0.0035.
+fn slow() -> Reply {
+    let mut reply =
+        Reply::stream().event(&chunk(json!({"role": "assistant", "content": ""}), None));
+    for _ in 0..10 {
+        let piece = chunk(json!({"content": "hello "}), None);
+        reply = reply.event(&piece).pause(Duration::from_millis(20));
+    }
+    reply
+        .event(&chunk(json!({}), Some("stop")))
+        .event(
+            &json!({"id": "c", "object": "chat.completion.chunk", "created": 5, "model": "m",
+                    "choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 100,
+                    "total_tokens": 1100}})
+            .to_string(),
+        )
+        .event("[DONE]")
+        .end()
+}
+
+/// Asks one stream after the other until the server is gone; answers the ids of those that were answered, and how
+/// many were cut off.
+fn ask_until_gone(address: SocketAddr, key: &str, name: &str) -> (Vec<String>, usize) {
+    let mut answered = Vec::new();
+    for n in 0.. {
+        let id = format!("{name}-{n}");
+        let ask = Ask::post("/v1/chat/completions", STREAM)
+            .key(key)
+            .header("x-request-id", &id);
+        let ask = ask.header("Connection", "close");
+        let Ok(mut stream) = TcpStream::connect(address) else {
+            return (answered, 0);
+        };
+        let mut text = Vec::new();
+        let sent = stream.write_all(&ask.wire());
+        _ = stream.read_to_end(&mut text);
+        if String::from_utf8_lossy(&text).contains("data: [DONE]") {
+            answered.push(id);
+        } else {
+            return (answered, usize::from(sent.is_ok()));
+        }
+    }
+    (answered, 0)
+}
+
+/// The ids and costs (1e-9 USD) of the ledger's rows.
+fn rows(place: &Place) -> Vec<(String, i64)> {
+    let url = format!("sqlite://{}", place.path().join("weirgate.db").display());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(async {
+        sqlx::any::install_default_drivers();
+        let pool = sqlx::AnyPool::connect(&url).await.unwrap();
+        let sql = "SELECT request_id, cost_nano FROM ledger";
+        let rows = sqlx::query_as(sql).fetch_all(&pool).await.unwrap();
+        pool.close().await;
+        rows
+    })
+}
+
+/// How many moments; more of them where the environment says so.
+fn moments() -> u64 {
+    let more = std::env::var("WEIRGATE_KILLS").ok();
+    more.map_or(5, |count| count.parse().unwrap())
+}
+
+#[test]
+fn a_process_killed_at_any_moment_loses_nothing_and_charges_nothing_twice() {
+    const STREAMS: usize = 200;
+    let upstream = Upstream::always(slow());
+    let place = Place::new("", &upstream, TOKENS);
+    let key = place.fund("100000");
+    let (mut answered, mut cut) = (Vec::new(), 0);
+    for moment in 0..moments() {
+        let server = Server::start(place.path());
+        let (address, begun) = (server.address, AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            let asking: Vec<_> = (0..STREAMS)
+                .map(|n| {
+                    let (key, begun) = (&key, &begun);
+                    let name = format!("{moment}-{n}");
+                    let small = std::thread::Builder::new().stack_size(256 << 10);
+                    let ask = move || {
+                        begun.fetch_add(1, Ordering::Relaxed);
+                        ask_until_gone(address, key, &name)
+                    };
+                    small.spawn_scoped(scope, ask).unwrap()
+                })
+                .collect();
+            while begun.load(Ordering::Relaxed) < STREAMS {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(fastrand::u64(50..1500)));
+            server.kill();
+            for thread in asking {
+                let (more, ended) = thread.join().unwrap();
+                answered.extend(more);
+                cut += ended;
+            }
+        });
+    }
+    // What the last one left is brought in by the next start.
+    Server::start(place.path()).stop();
+    let rows = rows(&place);
+    let credit = place.credit();
+    let ids: std::collections::HashSet<&str> = rows.iter().map(|(id, _)| &**id).collect();
+    assert_eq!(ids.len(), rows.len(), "nothing twice");
+    let missing: Vec<_> = answered.iter().filter(|id| !ids.contains(&***id)).collect();
+    assert!(
+        missing.is_empty(),
+        "answered, but not in the ledger: {missing:?}"
+    );
+    let cost = |of: &String| rows.iter().find(|(id, _)| id == of).map(|(_, cost)| *cost);
+    let wrong: Vec<_> = answered
+        .iter()
+        .map(|id| (id, cost(id)))
+        .filter(|(_, cost)| *cost != Some(3_500_000))
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "charged otherwise than answered: {wrong:?} of {}",
+        answered.len()
+    );
+    assert!(
+        rows.len() <= answered.len() + cut,
+        "{} {} {cut}",
+        rows.len(),
+        answered.len()
+    );
+    let ledger: i64 = rows.iter().map(|(_, cost)| cost).sum();
+    let (least, most) = (answered.len() as i64, (answered.len() + cut) as i64);
+    assert!(least * 3_500_000 <= ledger && ledger <= most * 3_500_000);
+    let spent = credit.granted.minus(credit.balance());
+    assert_eq!(
+        spent.units(),
+        i128::from(ledger) * 1_000_000_000,
+        "balance + ledger = credit"
+    );
+    assert_eq!(credit.reserved.to_string(), "0");
+    assert!(cut > 0 && !answered.is_empty(), "{} {cut}", answered.len());
+}
+
+#[test]
+fn a_journal_with_a_flipped_bit_is_named_at_the_start() {
+    let upstream = Upstream::always(slow());
+    let place = Place::new("", &upstream, TOKENS);
+    let key = place.fund("1");
+    let server = Server::start(place.path());
+    let ask = Ask::post("/v1/chat/completions", STREAM).key(&key);
+    assert_eq!(client::ask(server.address, &ask).status(), 200);
+    server.kill();
+    let journal = place.path().join("journal");
+    let process = std::fs::read_dir(&journal)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let file = process.join("00000001.wal");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[50] ^= 4;
+    std::fs::write(&file, &bytes).unwrap();
+    let said = Server::launch(place.path())
+        .err()
+        .expect("it does not start");
+    assert!(
+        said.contains("00000001.wal") && said.contains("offset 28"),
+        "{said}"
+    );
+    // Put right, it starts, and the call is charged.
+    bytes[50] ^= 4;
+    std::fs::write(&file, &bytes).unwrap();
+    let _server = Server::start(place.path());
+    place.used("0.0035");
+}
+
+#[test]
+fn a_full_disk_refuses_calls_on_credit_and_loses_nothing() {
+    let upstream = Upstream::always(reply());
+    let place = Place::new("", &upstream, CENT);
+    let key = place.fund("100");
+    let server = Server::start(place.path());
+    // Some calls still fit into the journal; then neither that nor the store can be written.
+    server.limit_files(32 << 10);
+    let ask = Ask::post("/v1/chat/completions", PLAIN).key(&key);
+    let mut served = Vec::new();
+    let refused = loop {
+        let id = format!("call-{}", served.len());
+        let named = ask.clone().header("x-request-id", &id);
+        let answer = client::ask(server.address, &named);
+        if answer.status() != 200 {
+            break answer;
+        }
+        served.push(id);
+        assert!(served.len() < 1000, "the limit is met");
+    };
+    assert_eq!(refused.status(), 503);
+    // From then on it is known before anybody is asked.
+    let known = client::ask(server.address, &ask);
+    assert_eq!(known.status(), 503);
+    assert!(known.header("retry-after").is_some());
+    server.kill();
+    Server::start(place.path()).stop();
+    let rows = rows(&place);
+    let is_there = |of: &&String| rows.iter().any(|(id, _)| id == *of);
+    let missing: Vec<_> = served.iter().filter(|id| !is_there(id)).collect();
+    assert!(missing.is_empty(), "{missing:?} of {}", served.len());
+    assert!(rows.len() <= served.len() + 1);
+    let spent = place.credit().used.units();
+    assert_eq!(spent, rows.len() as i128 * 10_i128.pow(16));
+}

@@ -1,0 +1,114 @@
+//! A PostgreSQL server of a test's own: it can be killed and started again where it was, with what it had.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+/// `$1`: folder of the programs, `$2`: port, `$3`: folder of the data, made where it is empty.
+const SCRIPT: &str = r#"
+set -e
+cd /
+dir=${3:-$(mktemp -d /tmp/weirgate-postgres-XXXXXX)}
+echo "folder $dir"
+[ -d "$dir/data" ] || "$1/initdb" -D "$dir/data" -U weirgate -A trust -E UTF8 --locale=C --no-sync >/dev/null
+"$1/postgres" -D "$dir/data" -h 127.0.0.1 -p "$2" -c unix_socket_directories= -c lc_messages=C 2>&1 &
+server=$!
+read -r _ || true
+kill -QUIT "$server"
+wait "$server" || true
+"#;
+
+/// A server. Killed when dropped.
+pub struct Postgres {
+    port: u16,
+    folder: String,
+    running: Option<(Child, ChildStdin)>,
+}
+
+impl Postgres {
+    /// A server with an empty database `weirgate`.
+    pub fn start() -> Postgres {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let mut server = Postgres {
+            port,
+            folder: String::new(),
+            running: None,
+        };
+        server.start_again();
+        server
+    }
+
+    /// Its own database.
+    pub fn url(&self) -> String {
+        format!("postgres://weirgate@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Ends it at once, in the middle of whatever it does.
+    pub fn kill(&mut self) {
+        let (mut shell, leash) = self.running.take().expect("a running server");
+        drop(leash);
+        shell.wait().unwrap();
+    }
+
+    /// Starts it where it was, with what it had.
+    #[expect(
+        clippy::zombie_processes,
+        reason = "`kill` and the end of the value wait for it"
+    )]
+    pub fn start_again(&mut self) {
+        let mut shell = shell();
+        shell.args(["-c", SCRIPT, "sh"]).arg(programs());
+        shell.args([&self.port.to_string(), &self.folder]);
+        shell.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut shell = shell.spawn().expect("a shell");
+        let leash = shell.stdin.take().expect("piped");
+        let mut lines = BufReader::new(shell.stdout.take().expect("piped")).lines();
+        let mut said = Vec::new();
+        for line in lines.by_ref().map_while(Result::ok) {
+            if let Some(folder) = line.strip_prefix("folder ") {
+                self.folder = folder.to_owned();
+            }
+            if line.contains("ready to accept connections") {
+                // Somebody has to read on, or a full pipe would stop the server.
+                std::thread::spawn(move || lines.for_each(drop));
+                self.running = Some((shell, leash));
+                return;
+            }
+            said.push(line);
+        }
+        panic!("PostgreSQL did not start: {}", said.join("\n"));
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        if let Some((mut shell, leash)) = self.running.take() {
+            drop(leash);
+            _ = shell.wait();
+        }
+        _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn programs() -> PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter();
+    let folders = versions.flatten().flatten().map(|it| it.path().join("bin"));
+    folders
+        .filter(|folder| folder.join("postgres").exists())
+        .max()
+        .expect("PostgreSQL is missing: install Debian's package `postgresql`")
+}
+
+/// A shell of a user other than root, because the server refuses to run as root.
+fn shell() -> Command {
+    if std::fs::metadata("/proc/self").expect("Linux").uid() != 0 {
+        return Command::new("sh");
+    }
+    let mut command = Command::new("runuser");
+    command.args(["-u", "postgres", "--", "sh"]);
+    command
+}

@@ -1,0 +1,91 @@
+//! The gateway as a process of its own, which can be killed and started again where it was.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A process. Killed when dropped.
+pub struct Server {
+    child: Child,
+    /// The public listener.
+    pub address: SocketAddr,
+    /// The operator's listener.
+    pub admin: SocketAddr,
+}
+
+impl Server {
+    /// Starts it in a folder with a `weirgate.toml`; fails the test where it does not come up.
+    pub fn start(folder: &Path) -> Server {
+        Self::launch(folder).unwrap_or_else(|said| panic!("the server did not start: {said}"))
+    }
+
+    /// Starts it, or tells what it said instead.
+    pub fn launch(folder: &Path) -> Result<Server, String> {
+        Self::run(folder)
+    }
+
+    /// From now on nothing can be written behind so many bytes of any file: its disk is full.
+    pub fn limit_files(&self, bytes: u32) {
+        let id = self.child.id().to_string();
+        let limit = format!("--fsize={bytes}:{bytes}");
+        let done = Command::new("prlimit")
+            .args(["--pid", &id, &limit])
+            .status();
+        assert!(done.unwrap().success());
+    }
+
+    fn run(folder: &Path) -> Result<Server, String> {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_weirgate"))
+            .args(["serve", "-c", "weirgate.toml"])
+            .current_dir(folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut said = Vec::new();
+        let banner = loop {
+            match lines.next() {
+                Some(Ok(line)) if line.contains("listens on http://") => break line,
+                Some(Ok(line)) => said.push(line),
+                _ => {
+                    child.wait().unwrap();
+                    return Err(said.join("\n"));
+                }
+            }
+        };
+        // Somebody has to read on, or a full pipe would stop the server.
+        std::thread::spawn(move || lines.for_each(drop));
+        let address = |before: &str| {
+            let from = banner.find(before).unwrap() + before.len();
+            let address = banner[from..].split([' ', ')']).next().unwrap();
+            address.parse().unwrap()
+        };
+        Ok(Server {
+            address: address("on http://"),
+            admin: address("admin http://"),
+            child,
+        })
+    }
+
+    /// Ends it at once (SIGKILL).
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to end (SIGTERM), and waits until it has.
+    pub fn stop(mut self) {
+        let id = self.child.id().to_string();
+        Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
