@@ -121,6 +121,7 @@ fn create(args: &CreateArgs, source: &Source, out: &mut Output) -> Result<(), Ex
         member: args.member.as_deref(),
         terms: &terms,
     };
+    args.terms.warn_unknown(source, out)?;
     let (text, issued) = on_store(source, out, async |store| {
         store.create_key(&new, now_ms).await
     })?;
@@ -149,6 +150,7 @@ fn update(args: &UpdateArgs, source: &Source, out: &mut Output) -> Result<(), Ex
         // Wrong values are refused before the store is opened.
         args.terms.terms(out)?;
     }
+    args.terms.warn_unknown(source, out)?;
     on_store(source, out, async |store| {
         if changes_terms {
             let mut terms = store.key_terms(&args.id).await?;

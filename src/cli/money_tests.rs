@@ -47,6 +47,28 @@ fn a_key_shows_the_bounds_it_was_made_with() {
 }
 
 #[test]
+fn a_rule_about_what_nobody_knows_is_made_and_warned_of() {
+    let desk = Desk::with_acme();
+    let words = [
+        "key",
+        "create",
+        "--org",
+        "acme",
+        "--deny-model",
+        "gpt-5-mimi",
+    ];
+    let more = ["--allow-provider", "frist"];
+    let answer = desk.run(&[&words[..], &more[..]].concat());
+    assert_eq!(answer.code, Exit::Done.into());
+    assert!(
+        answer.err.contains("`gpt-5-mimi`") && answer.err.contains("`frist`"),
+        "{}",
+        answer.err
+    );
+    assert_eq!(desk.keys().len(), 1);
+}
+
+#[test]
 fn an_update_changes_what_it_names_and_clears_what_it_is_told_to() {
     let desk = Desk::with_acme();
     let key = desk.key(&["--limit", "5", "--limit-per", "day=1", "--deny-model", "a"]);

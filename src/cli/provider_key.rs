@@ -109,9 +109,15 @@ pub(super) fn add(
 /// A key for a provider that nobody has configured would never be used.
 fn check_provider(name: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let config = load(source, out)?.config;
-    let on = config.providers.iter().map(|provider| &provider.name);
+    if let Some((_, why)) = config.off_providers.iter().find(|(off, _)| off == name) {
+        out.warn(&format!(
+            "the provider `{name}` is off, {why}: the key is not used until it is on"
+        ));
+        return Ok(());
+    }
+    let known = config.providers.iter().map(|provider| &provider.name);
     let off = config.off_providers.iter().map(|(name, _)| name);
-    let known: Vec<&str> = on.chain(off).map(String::as_str).collect();
+    let known: Vec<&str> = known.chain(off).map(String::as_str).collect();
     if known.contains(&name) {
         return Ok(());
     }

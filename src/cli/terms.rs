@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 use filters::auth::{BadTerm, WrittenTerms};
 use serde_json::{Value, json};
 
-use super::{Exit, Output};
+use super::{Exit, Output, Source, load};
+use crate::choice;
 
 /// The bounds of a key. A list that is given replaces the one before.
 #[derive(Args)]
@@ -121,6 +122,42 @@ impl TermArgs {
                 Err(Exit::Usage)
             }
         }
+    }
+
+    /// Warns of models and providers that the configuration does not know: a rule with a typing error denies nothing.
+    ///
+    /// Errors: a configuration that cannot be used.
+    pub(super) fn warn_unknown(&self, source: &Source, out: &mut Output) -> Result<(), Exit> {
+        let models = [&self.allow_model, &self.deny_model];
+        let providers = [&self.allow_provider, &self.deny_provider];
+        if models
+            .iter()
+            .chain(&providers)
+            .all(|names| names.is_empty())
+        {
+            return Ok(());
+        }
+        let config = load(source, out)?.config;
+        let on = config.providers.iter().map(|provider| &*provider.name);
+        let off = config.off_providers.iter().map(|(name, _)| name.as_str());
+        let known: Vec<&str> = on.chain(off).collect();
+        let unknown = providers.into_iter().flatten();
+        for name in unknown.filter(|name| !known.contains(&name.as_str())) {
+            out.warn(&format!("the configuration has no provider `{name}`"));
+        }
+        // A catalogue that cannot be read is the server's problem, and `check` names it.
+        let catalog = choice::catalog(&config).unwrap_or_default();
+        let is_known = |name: &str| catalog.find(name).is_some() || catalog.is_unserved(name);
+        for name in models.into_iter().flatten() {
+            let behind_provider = name.split_once('/').is_some_and(|(provider, model)| {
+                known.contains(&provider)
+                    && (is_known(model) || catalog.find_upstream(provider, model).is_some())
+            });
+            if !is_known(name) && !behind_provider {
+                out.warn(&format!("the catalogue has no model `{name}`"));
+            }
+        }
+        Ok(())
     }
 
     /// Writes what was given over `terms`.
