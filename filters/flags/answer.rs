@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::activate::Activated;
 use super::decide::Decided;
-use super::{Compat, Profile, encode};
-use crate::json::{Object, Str};
+use super::{Compat, Profile, encode, kept};
+use crate::json::Object;
 
 /// Writes a decide result.
 pub fn write_decided(
@@ -87,20 +87,7 @@ pub fn profile(user_id: &str, profile: &Profile) -> Vec<u8> {
     let mut out = Vec::new();
     let mut result = Object::open(&mut out);
     result.text("userId", user_id);
-    result.value("experimentBucketMap", |out| {
-        out.push(b'{');
-        for (at, (experiment, variation)) in profile.iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            Str::Plain(experiment).write(out);
-            out.push(b':');
-            let mut decision = Object::open(out);
-            decision.text("variation_id", variation);
-            decision.close();
-        }
-        out.push(b'}');
-    });
+    result.value("experimentBucketMap", |out| kept::write(profile, out));
     result.close();
     out
 }

@@ -28,6 +28,7 @@ pub mod event;
 mod holdout;
 mod index;
 pub mod inputs;
+pub mod kept;
 mod matcher;
 mod murmur;
 pub mod notice;

@@ -79,8 +79,8 @@ pub struct Decisions {
     pub batch_concurrency: usize,
     /// Whether overrides may be set.
     pub overrides: bool,
-    /// Whether user profiles are kept, in memory.
-    pub keeps_profiles: bool,
+    /// Where user profiles are kept; none: nowhere.
+    pub profiles: Option<ProfilesIn>,
     /// Whether who listens is told what is decided.
     pub notifications: bool,
     /// Where the keys of foreign tokens are published.
@@ -99,6 +99,15 @@ pub struct Decisions {
     pub clients: Vec<Client>,
     /// Who may announce new datafiles.
     pub webhooks: Vec<Webhook>,
+}
+
+/// Where user profiles are kept.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ProfilesIn {
+    /// In this process, the newest of them.
+    Memory,
+    /// In the Redis that is shared.
+    Redis,
 }
 
 /// Who may announce new datafiles.

@@ -7,19 +7,20 @@ pub mod events;
 pub mod fetch;
 pub mod notices;
 pub mod predictor;
+pub mod profiles;
 pub mod projects;
 pub mod segment_events;
 pub mod segments;
 mod spool;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use filters::auth::sdk::SdkRules;
 use filters::auth::token::Tokens;
-use filters::flags::{Compat, Profile};
+use filters::flags::Compat;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::runtime::Handle;
@@ -28,6 +29,7 @@ use self::events::{Dispatcher, Events};
 use self::fetch::{Fetched, Poll};
 use self::notices::Notices;
 use self::predictor::Predictor;
+use self::profiles::Profiles;
 use self::projects::{Found, Projects, Watch};
 use self::segment_events::{SegmentEvents, Teller};
 use self::segments::Segments;
@@ -35,9 +37,6 @@ use crate::config::{Client, Decisions, Webhook};
 use crate::jwks::{self, Published};
 use crate::metrics::Metrics;
 use crate::redis::Redis;
-
-/// How many profiles are kept in memory; the oldest goes first. Source: interface.
-const PROFILES: usize = 100_000;
 
 /// See the module.
 pub struct Flags {
@@ -120,7 +119,7 @@ impl Flags {
             webhooks: decisions.webhooks.clone(),
             batch: (decisions.batch_max_operations, decisions.batch_concurrency),
             overrides: decisions.overrides.then(Overrides::default),
-            profiles: decisions.keeps_profiles.then(Profiles::default),
+            profiles: Profiles::new(decisions, redis),
         };
         Ok((flags, Tellers { dispatcher, teller }))
     }
@@ -223,55 +222,6 @@ impl Overrides {
         by_user.retain(|_, chosen| !chosen.is_empty());
         self.count.store(by_user.len(), Ordering::Release);
         before
-    }
-}
-
-/// Profiles by SDK key and user.
-#[derive(Default)]
-pub struct Profiles(Mutex<Kept>);
-
-#[derive(Default)]
-struct Kept {
-    profiles: HashMap<Whose, Profile>,
-    order: VecDeque<Whose>,
-}
-
-impl Profiles {
-    /// The profile of a user.
-    pub fn of(&self, sdk_key: &str, user: &str) -> Profile {
-        let kept = lock(&self.0);
-        kept.profiles
-            .get(&(sdk_key.into(), user.into()))
-            .cloned()
-            .unwrap_or_default()
-    }
-
-    /// Puts a profile in the place of the one before.
-    pub fn replace(&self, sdk_key: &str, user: &str, profile: Profile) {
-        let key: Whose = (sdk_key.into(), user.into());
-        let mut kept = lock(&self.0);
-        if kept.profiles.insert(key.clone(), profile).is_none() {
-            kept.order.push_back(key);
-        }
-        if kept.order.len() > PROFILES
-            && let Some(oldest) = kept.order.pop_front()
-        {
-            kept.profiles.remove(&oldest);
-        }
-    }
-
-    /// Adds what decisions found: experiment ids and variation ids.
-    pub fn remember(&self, sdk_key: &str, user: &str, found: &[(&str, &str)]) {
-        if found.is_empty() {
-            return;
-        }
-        let mut profile = self.of(sdk_key, user);
-        profile.extend(
-            found
-                .iter()
-                .map(|(experiment, variation)| ((*experiment).into(), (*variation).into())),
-        );
-        self.replace(sdk_key, user, profile);
     }
 }
 

@@ -49,6 +49,8 @@ mod sandbox;
 mod save;
 mod send_odp_event;
 mod shared;
+mod shared_graph;
+mod shared_profiles;
 mod shared_quotas;
 mod shared_windows;
 mod streams;

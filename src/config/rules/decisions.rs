@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD as BASE64;
 use http::HeaderName;
 
 use super::Rules;
-use crate::config::checked::{self, Datafile};
+use crate::config::checked::{self, Datafile, ProfilesIn};
 use crate::config::file::decisions::{
     Client, Compat, Decisions, ProjectId, SegmentsCache, UserProfiles, Webhook,
 };
@@ -91,7 +91,11 @@ fn as_used(decisions: &Decisions, token_keys: Vec<SecretBytes>) -> checked::Deci
         batch_max_operations: count(decisions.batch_max_operations),
         batch_concurrency: count(decisions.batch_concurrency),
         overrides: decisions.overrides,
-        keeps_profiles: decisions.user_profiles != UserProfiles::None,
+        profiles: match decisions.user_profiles {
+            UserProfiles::None => None,
+            UserProfiles::Memory => Some(ProfilesIn::Memory),
+            UserProfiles::Redis => Some(ProfilesIn::Redis),
+        },
         notifications: decisions.notifications,
         jwks_url: Some(decisions.jwks_url.clone()).filter(|url| !url.is_empty()),
         odp_host: Some(decisions.odp.host.clone()).filter(|host| !host.is_empty()),
@@ -182,10 +186,6 @@ fn token_keys(rules: &mut Rules<'_>, decisions: &Decisions) -> Vec<SecretBytes> 
 
 fn shared(rules: &mut Rules<'_>, decisions: &Decisions, file: &File) {
     let cure = "set shared.redis, or use \"memory\"";
-    if decisions.user_profiles == UserProfiles::Redis {
-        let message = "Redis is not in force yet: profiles are kept in memory";
-        rules.warn("decisions.user_profiles", message, "nothing to do");
-    }
     if !file.shared.redis.is_empty() {
         return;
     }

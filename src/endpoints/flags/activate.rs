@@ -14,7 +14,7 @@ pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let user = asked.body()?.user()?;
     let wanted = wanted(asked)?;
     let project = &asked.loaded.project;
-    let mut known = Known::new(asked, &user, &[], Options::default());
+    let mut known = Known::new(asked, &user, &[], Options::default()).await;
     let items: Vec<Activated<'_>> = known
         .decide(
             &wanted,
@@ -32,7 +32,7 @@ pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
         );
     }
     let found: Vec<(&str, &str)> = items.iter().filter_map(|item| item.remembers).collect();
-    known.remember(&found);
+    known.remember(&found).await;
     for item in &items {
         if let Some(notice) = notice::activated(project, item, &user) {
             asked.notify(Topic::Decision, || notice);

@@ -53,7 +53,7 @@ pub(super) async fn decided<'a>(
     keys: &[&str],
 ) -> Result<Vec<Decided<'a>>, Fault> {
     let project = &asked.loaded.project;
-    let mut known = Known::new(asked, &body.user, &body.forced, body.options);
+    let mut known = Known::new(asked, &body.user, &body.forced, body.options).await;
     if body.fetch_segments {
         known.fetch_segments(body.segment_options).await?;
     }
@@ -65,7 +65,7 @@ pub(super) async fn decided<'a>(
         )
         .await;
     let found: Vec<(&str, &str)> = all.iter().filter_map(|one| one.remembers).collect();
-    known.remember(&found);
+    known.remember(&found).await;
     let impressions = all.iter().flat_map(|decided| &decided.impressions);
     asked.tell(&body.user, impressions);
     for one in &all {

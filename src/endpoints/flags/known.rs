@@ -25,8 +25,8 @@ pub(super) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// What is kept here.
-    pub(super) fn new(
+    /// What is kept of the user. Where their profile cannot be read, the decisions do without.
+    pub(super) async fn new(
         asked: &'a Asked<'a>,
         user: &'a User,
         forced: &'a [Forced],
@@ -35,6 +35,10 @@ impl<'a> Known<'a> {
         let key = &asked.sdk_key;
         let overrides = asked.flags.overrides.as_ref();
         let profiles = asked.flags.profiles.as_ref();
+        let profile = match profiles.filter(|_| !options.ignore_user_profile) {
+            Some(all) => all.of(key, &user.id).await.ok(),
+            None => None,
+        };
         Self {
             asked,
             user,
@@ -43,9 +47,7 @@ impl<'a> Known<'a> {
             overrides: overrides
                 .map(|all| all.of(key, &user.id))
                 .unwrap_or_default(),
-            profile: profiles
-                .filter(|_| !options.ignore_user_profile)
-                .map(|all| all.of(key, &user.id)),
+            profile,
             segments: [].into(),
             predictions: HashMap::new(),
         }
@@ -130,9 +132,10 @@ impl<'a> Known<'a> {
     }
 
     /// Adds what decisions found to the user's profile.
-    pub(super) fn remember(&self, found: &[(&str, &str)]) {
+    pub(super) async fn remember(&self, found: &[(&str, &str)]) {
         if let Some(profiles) = self.asked.flags.profiles.as_ref() {
-            profiles.remember(&self.asked.sdk_key, &self.user.id, found);
+            let (key, user) = (&self.asked.sdk_key, &self.user.id);
+            profiles.remember(key, user, found).await;
         }
     }
 }

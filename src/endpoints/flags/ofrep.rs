@@ -49,7 +49,7 @@ pub(super) async fn flags(asked: &Asked<'_>) -> Answer {
     };
     let project = &asked.loaded.project;
     let keys: Vec<&str> = project.flag_keys().collect();
-    let mut known = Known::new(asked, &context.ask.user, &[], context.ask.options);
+    let mut known = Known::new(asked, &context.ask.user, &[], context.ask.options).await;
     let all = known
         .decide(
             &keys,

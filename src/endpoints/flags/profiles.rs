@@ -2,25 +2,43 @@
 
 use bytes::Bytes;
 use filters::fault::{Fault, Kind};
-use filters::flags::answer as written;
+use filters::flags::{Compat, answer as written};
 
 use super::Asked;
-use crate::flags::Profiles;
+use crate::flags::profiles::Profiles;
+use crate::redis::Gone;
 use crate::reply::Answer;
 
 /// The profile of a user.
-pub(super) fn lookup(asked: &Asked<'_>) -> Result<Answer, Fault> {
+///
+/// Errors: 500 where none are kept, 503 where Redis keeps them and does not answer.
+pub(super) async fn lookup(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let user = asked.body()?.user()?;
-    let profile = profiles(asked)?.of(&asked.sdk_key, &user.id);
+    let found = profiles(asked)?.of(&asked.sdk_key, &user.id).await;
+    let profile = found.or_else(|Gone| unreachable(asked))?;
     Ok(Answer::json(written::profile(&user.id, &profile)))
 }
 
 /// Puts a profile in the place of the user's; an empty answer.
-pub(super) fn save(asked: &Asked<'_>) -> Result<Answer, Fault> {
+///
+/// Errors: as [`lookup`].
+pub(super) async fn save(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let body = asked.body()?;
     let (user, profile) = (body.user()?, body.profile()?);
-    profiles(asked)?.replace(&asked.sdk_key, &user.id, profile);
+    let profiles = profiles(asked)?;
+    let kept = profiles.replace(&asked.sdk_key, &user.id, profile).await;
+    kept.or_else(|Gone| unreachable(asked))?;
     Ok(Answer::json(Bytes::new()))
+}
+
+/// The agent of old answers as if there were no profile, and loses what it cannot keep.
+fn unreachable<T: Default>(asked: &Asked<'_>) -> Result<T, Fault> {
+    if asked.compat() == Compat::Agent {
+        return Ok(T::default());
+    }
+    let message = "profiles cannot be reached right now: try again in a second";
+    let fault = Fault::new(Kind::Unavailable, message).with_retry_after_s(1);
+    Err(fault.with_detail("shared.redis does not answer"))
 }
 
 fn profiles<'a>(asked: &'a Asked<'_>) -> Result<&'a Profiles, Fault> {

@@ -1,0 +1,100 @@
+//! Limits of the graph service over several processes with one Redis.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::shared_windows::undisturbed;
+use crate::support::ask::Ask;
+use crate::support::boot::Gateway;
+use crate::support::client::{Answer, Client, ask};
+use crate::support::redis::Redis;
+use crate::support::script::Reply;
+use crate::support::upstream::Upstream;
+
+const LIMIT: usize = 30;
+
+fn gateway(service: &Upstream, redis: &Redis, algorithm: &str) -> Gateway {
+    let toml = format!(
+        "[shared]\nredis = \"{}\"\non_outage = \"closed\"\n[graph]\nupstream = \"{}\"\nalgorithm = \"{algorithm}\"\nwindow_s = 60\n\
+         [[graph.tenants]]\nid = \"t1\"\nsingle_keys = [\"k1\"]\nlimits = {{ \"POST /content/v2\" = {LIMIT} }}\n",
+        redis.url(),
+        service.url()
+    );
+    Gateway::start(&toml, "")
+}
+
+fn query() -> Ask {
+    Ask::post("/content/v2?auth=k1", r#"{"query":"{ a }"}"#)
+}
+
+fn answer(status: u16, headers: &[(&str, &str)]) -> Reply {
+    let mut all = vec![("Content-Type", "application/json")];
+    all.extend_from_slice(headers);
+    Reply::whole(status, &all, r#"{"data":{"a":1}}"#)
+}
+
+/// How many of ten times the limit the service saw, and how many were refused.
+fn burst(algorithm: &str) -> Option<(usize, usize)> {
+    let (redis, service) = (Redis::start(), Upstream::always(answer(200, &[])));
+    let gateways = [(); 3].map(|()| gateway(&service, &redis, algorithm));
+    let (refused, unanswered) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for gateway in gateways.iter().flat_map(|gateway| [gateway; 4]) {
+            scope.spawn(|| {
+                let mut client = Client::connect(gateway.address());
+                for _ in 0..LIMIT * 10 / 12 {
+                    let count = match client.ask(&query()).status() {
+                        200 => continue,
+                        429 => &refused,
+                        503 => &unanswered,
+                        status => panic!("{status}"),
+                    };
+                    count.fetch_add(1, Ordering::Relaxed);
+                    client = Client::connect(gateway.address());
+                }
+            });
+        }
+    });
+    let seen = (service.requests().len(), refused.into_inner());
+    (unanswered.into_inner() == 0).then_some(seen)
+}
+
+/// Source: threats 49.
+#[test]
+fn of_ten_times_the_limit_the_service_sees_exactly_the_limit() {
+    for algorithm in ["fixed", "sliding"] {
+        let (passed, refused) = undisturbed(|| burst(algorithm));
+        assert_eq!((passed, refused), (LIMIT, LIMIT * 9), "{algorithm}");
+    }
+}
+
+/// A hit of the service's own cache is given back in the window of all processes. Source: limits 8.1.3.
+#[test]
+fn what_the_services_cache_answers_counts_nowhere() {
+    let redis = Redis::start();
+    let service = Upstream::always(answer(200, &[("X-Cache", "HIT")]));
+    for algorithm in ["fixed", "sliding"] {
+        let [one, other] = [(); 2].map(|()| gateway(&service, &redis, algorithm));
+        for gateway in [&one, &other].into_iter().cycle().take(LIMIT * 2) {
+            let passed = ask(gateway.address(), &query());
+            assert_eq!(passed.status(), 200, "{algorithm}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_tells_the_rest_of_the_window_of_all() {
+    let (redis, service) = (Redis::start(), Upstream::always(answer(200, &[])));
+    let [one, other] = [(); 2].map(|()| gateway(&service, &redis, "fixed"));
+    for _ in 0..LIMIT {
+        assert_eq!(ask(one.address(), &query()).status(), 200);
+    }
+    let refused = ask(other.address(), &query());
+    assert_eq!(refused.status(), 429);
+    let header = |name| Answer::header(&refused, name).unwrap();
+    assert_eq!(
+        (header("x-ratelimit-limit"), header("x-ratelimit-window")),
+        ("30", "60")
+    );
+    let after: u64 = header("retry-after").parse().unwrap();
+    assert!((1..=60).contains(&after), "{after}");
+}

@@ -1,0 +1,94 @@
+//! Profiles in Redis: one for all processes, in the agent's words where they are asked for.
+
+use serde_json::{Value, json};
+
+use super::shared::{is_degraded, until};
+use crate::support::boot::Gateway;
+use crate::support::flags::{gateway_with_env, post, refused};
+use crate::support::redis::Redis;
+
+fn gateway(redis: &Redis, compat: &str) -> Gateway {
+    let more = format!("user_profiles = \"redis\"\ncompat = \"{compat}\"");
+    gateway_with_env(&more, &[("WEIRGATE_SHARED__REDIS", &redis.url())])
+}
+
+fn decide(gateway: &Gateway, user: &str, country: &str) -> Value {
+    let body = json!({"userId": user, "userAttributes": {"country": country}});
+    let answer = post(gateway, "/v1/decide?keys=checkout", &body);
+    assert_eq!(answer.status(), 200);
+    answer.json()["ruleKey"].clone()
+}
+
+fn kept(redis: &Redis, key: &str) -> Value {
+    let mut get = redis::cmd("GET");
+    let text: Option<String> = get.arg(key).query(&mut redis.connect()).unwrap();
+    text.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
+}
+
+/// SHA-256 of the SDK key `sandbox`.
+const KEY: &str =
+    "weirgate:ups:b7ad567477c83756aab9a542b2be04f77dbae25115d85f22070d74d8cc4779dc:ada";
+
+#[test]
+fn what_one_process_decided_holds_in_all() {
+    let redis = Redis::start();
+    let (one, other) = (gateway(&redis, "document"), gateway(&redis, "document"));
+    assert_eq!(decide(&other, "ada", "FR"), "default-901");
+    assert_eq!(decide(&one, "ada", "DE"), "checkout_test");
+    assert_eq!(decide(&other, "ada", "FR"), "checkout_test");
+    let profile = post(&other, "/v1/lookup", &json!({"userId": "ada"})).json();
+    let map = &profile["experimentBucketMap"];
+    assert!(map["401"]["variation_id"].is_string(), "{profile}");
+    assert_eq!(&kept(&redis, KEY), map);
+}
+
+#[test]
+fn what_is_found_is_added_and_what_is_saved_replaces() {
+    let redis = Redis::start();
+    let gateway = gateway(&redis, "document");
+    let save = |map: Value| {
+        let body = json!({"userId": "ada", "experimentBucketMap": map});
+        assert_eq!(post(&gateway, "/v1/save", &body).status(), 200);
+    };
+    save(json!({"777": {"variation_id": "8"}}));
+    assert_eq!(decide(&gateway, "ada", "DE"), "checkout_test");
+    let map = kept(&redis, KEY);
+    assert_eq!(map["777"], json!({"variation_id": "8"}));
+    assert!(map["401"]["variation_id"].is_string(), "{map}");
+    save(json!({}));
+    assert_eq!(kept(&redis, KEY), json!({}));
+}
+
+/// An agent of old wrote the profile, and reads it afterwards.
+#[test]
+fn in_agent_mode_the_key_is_the_users_id_alone() {
+    let redis = Redis::start();
+    let mut set = redis::cmd("SET");
+    set.arg("ada").arg(r#"{"401":{"variation_id":"602"}}"#);
+    set.exec(&mut redis.connect()).unwrap();
+    let gateway = gateway(&redis, "agent");
+    assert_eq!(decide(&gateway, "ada", "FR"), "checkout_test");
+    decide(&gateway, "bob", "DE");
+    assert!(kept(&redis, "bob")["401"]["variation_id"].is_string());
+}
+
+#[test]
+fn without_redis_decisions_go_on_and_profiles_say_why_not() {
+    let mut redis = Redis::start();
+    let (document, agent) = (gateway(&redis, "document"), gateway(&redis, "agent"));
+    redis.kill();
+    until("degraded", || is_degraded(&document) && is_degraded(&agent));
+    for gateway in [&document, &agent] {
+        assert_eq!(decide(gateway, "ada", "DE"), "checkout_test");
+    }
+    let (user, save) = (
+        json!({"userId": "ada"}),
+        json!({"userId": "ada", "experimentBucketMap": {}}),
+    );
+    for (path, body) in [("/v1/lookup", &user), ("/v1/save", &save)] {
+        let answer = post(&document, path, body);
+        assert_eq!(refused(&answer).0, 503, "{path}");
+        assert_eq!(answer.header("retry-after"), Some("1"));
+        assert_eq!(post(&agent, path, body).status(), 200, "{path}");
+    }
+}
