@@ -39,6 +39,8 @@ pub struct Metrics {
     pub connections_refused: IntCounter,
     /// Requests to the graph service, by outcome.
     pub graph_upstream: IntCounterVec,
+    /// Requests answered with what was kept, by route.
+    pub cache_hits: IntCounterVec,
     /// Predictions for bandits by outcome.
     pub predictions: IntCounterVec,
     /// Datafiles read, by outcome.
@@ -87,6 +89,7 @@ impl Metrics {
             streams_open: add(&r, IntGauge::new("weirgate_streams_open", "Event streams being served.")?)?,
             connections: add(&r, IntGauge::new("weirgate_connections_open", "Client connections open.")?)?,
             connections_refused: add(&r, IntCounter::new("weirgate_connections_refused_total", "Client connections closed at once because listen.max_connections were open.")?)?,
+            cache_hits: counters(&r, "weirgate_cache_hits_total", "Requests answered with what was kept of an earlier answer.", &["route"])?,
             graph_upstream: counters(&r, "weirgate_graph_upstream_total", "Requests sent to the graph service: answered, upstream_cpu_exhausted (its 503), connect_failed, timeout, broken.", &["outcome"])?,
             predictions: counters(&r, "weirgate_predictions_total", "Predictions asked for bandits: predicted or failed.", &["outcome"])?,
             datafiles: counters(&r, "weirgate_datafiles_total", "Datafiles read: loaded or refused.", &["outcome"])?,
@@ -120,6 +123,11 @@ impl Metrics {
     pub fn limiter_decision(&self, operation: &str, outcome: &str) {
         let labels = [operation, outcome];
         self.limiter_decisions.with_label_values(&labels).inc();
+    }
+
+    /// Counts an answer given again.
+    pub fn cache_hit(&self, route: &str) {
+        self.cache_hits.with_label_values(&[route]).inc();
     }
 
     /// Counts a request to the graph service.

@@ -229,14 +229,19 @@ pub static GRAPH: Row = Row {
     answers: Answers::Graph,
 };
 
-/// What our own paths begin with, beside `/`. Source: decisions 18.
-const OURS: [&str; 6] = ["v1", "oauth", "ofrep", ".well-known", "webhooks", "mcp"];
+/// The first segments of our own paths, beside `/`. Source: decisions 18.
+const OURS: [&str; 5] = ["v1", "oauth", "ofrep", ".well-known", "webhooks"];
+/// What others of our paths begin with.
+const MCP: &str = "mcp";
 
 /// Whether a path is ours, normalised or not: known or not, it is never sent on.
 pub fn is_ours(path: &str) -> bool {
-    let path = path.trim_start_matches('/').to_ascii_lowercase();
-    let first = path.split('/').next().unwrap_or_default();
-    first.is_empty() || first.starts_with("mcp") || OURS.contains(&first)
+    let first = path.trim_start_matches('/').split('/').next();
+    let first = first.unwrap_or_default();
+    let begins = first.get(..MCP.len());
+    first.is_empty()
+        || begins.is_some_and(|begins| begins.eq_ignore_ascii_case(MCP))
+        || OURS.iter().any(|own| first.eq_ignore_ascii_case(own))
 }
 
 impl Row {

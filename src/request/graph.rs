@@ -74,6 +74,7 @@ pub async fn pass(
         match cache.find(key).await {
             Found::Hit(kept) => {
                 call.outcome = Outcome::Hit;
+                house.metrics.cache_hit("graph");
                 return Ok(Some(again(call, &kept)));
             }
             Found::Nothing(flight) => call.collecting = Some(Collecting::new(flight)),

@@ -338,3 +338,24 @@ fn clients_of_http_2_are_served_alike() {
     }
     assert_eq!(service.requests().len(), 2);
 }
+
+#[test]
+fn a_sliding_window_refuses_what_is_over_too() {
+    let service = service();
+    let sliding = "algorithm = \"sliding\"\nwindow_s = 3600";
+    let gateway = before(&service, sliding, "limits = { \"POST /content/v2\" = 2 }");
+    let statuses = [0; 3].map(|_| gateway.graph(&query()).status());
+    assert_eq!(statuses, [200, 200, 429]);
+}
+
+#[test]
+fn an_operation_of_the_configuration_is_one_row_for_all_its_paths() {
+    let service = service();
+    let operation = "[[graph.operations]]\nmethods = [\"GET\"]\npath = \"/custom/{id}\"\ncategory = \"tight\"\n\
+                     [graph.categories]\ntight = { default = 1, maximum = 1 }\n";
+    let gateway = before(&service, "window_s = 3600", operation);
+    assert_eq!(gateway.graph(&Ask::get("/custom/a")).status(), 200);
+    let refused = gateway.graph(&Ask::get("/custom/b"));
+    assert_eq!((refused.status(), limit(&refused).0), (429, "1"));
+    assert_eq!(gateway.graph(&Ask::get("/custom/a/b")).status(), 200);
+}

@@ -50,6 +50,7 @@ fn an_answer_given_again_is_the_same_and_not_counted() {
     gateway.wait_metric(
         "weirgate_limiter_decisions_total{decision=\"hit\",operation=\"POST /content/v2\"} 5",
     );
+    gateway.wait_metric("weirgate_cache_hits_total{route=\"graph\"} 5");
 }
 
 #[test]
