@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use filters::auth::Caller;
-use filters::money::allowance::SpentSoFar;
+use filters::money::allowance::{Bounds, SpentSoFar};
 use filters::money::{Charge, EntryId, Funding, Usd};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -152,17 +152,20 @@ impl Ledger {
             return Err(Refusal::Unavailable);
         }
         let account = self.of(&call.caller.organization_id);
+        let mut call = *call;
         for _ in 0..LOOKS {
             let seen = account.asks();
-            match self.try_reserve(&account, call) {
+            match self.try_reserve(&account, &call) {
                 Ok(reservation) => return Ok(reservation),
                 Err(Short::Reached(reached)) => return Err(Refusal::Reached(reached)),
-                Err(Short::NotLoaded) => {
-                    let loaded = self.load(&account).await;
-                    loaded.map_err(|()| Refusal::Unavailable)?;
-                }
+                Err(Short::NotLoaded) => match self.load(&account).await {
+                    Ok(()) => {}
+                    Err(()) if is_ours(call.funding) => return Err(Refusal::Unavailable),
+                    // The provider bills the caller: limits that nobody can read hold no such call back.
+                    Err(()) => call.bounds = Bounds::default(),
+                },
                 Err(Short::Lease(_)) => {
-                    if let Some(reservation) = self.wait(&account, call, seen).await? {
+                    if let Some(reservation) = self.wait(&account, &call, seen).await? {
                         return Ok(reservation);
                     }
                 }

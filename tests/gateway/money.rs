@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use filters::auth::{Mode, WrittenTerms};
 use serde_json::json;
 use tempfile::TempDir;
 use weirgate::config;
-use weirgate::store::{Credit, NewKey, Settings, Store};
+use weirgate::store::{Credit, KeyChange, NewKey, NewProject, Settings, Store};
 
 use super::chat_completions::{PLAIN, STREAM, chunk, reply};
 use crate::support::ask::Ask;
@@ -17,7 +18,7 @@ use crate::support::client;
 use crate::support::own_postgres::Postgres;
 use crate::support::script::Reply;
 use crate::support::server::Server;
-use crate::support::upstream::Upstream;
+use crate::support::upstream::{Received, Upstream};
 
 /// A model that costs a cent a call, whatever is said.
 const CENT: &str = r#"
@@ -113,6 +114,32 @@ impl Place {
         })
     }
 
+    /// A key, with a limit, of a project that uses its organization's own provider keys alone.
+    fn own_key(&self) -> String {
+        let terms = WrittenTerms {
+            limit: Some("5".to_owned()),
+            ..WrittenTerms::default()
+        };
+        self.store(async |store| {
+            let project = NewProject {
+                name: "own",
+                mode: Mode::Byok,
+                cache_ttl_s: None,
+            };
+            store.create_project("acme", &project, 0).await.unwrap();
+            let added = store.add_provider_key("acme", "first", "team", "sk-own", 0);
+            added.await.unwrap();
+            let new = NewKey {
+                organization: "acme",
+                project: "own",
+                terms: &terms,
+                ..NewKey::default()
+            };
+            let (key, _) = store.create_key(&new, 0).await.unwrap();
+            key.reveal().to_owned()
+        })
+    }
+
     fn credit(&self) -> Credit {
         self.store(async |store| store.credit("acme").await.unwrap())
     }
@@ -192,11 +219,42 @@ fn what_one_process_does_not_need_another_gets_before_it_refuses() {
 }
 
 #[test]
+fn a_limit_spent_in_one_process_holds_in_another() {
+    let postgres = Postgres::start();
+    let upstream = Upstream::always(reply());
+    let places = [0, 1].map(|_| Place::new(&postgres.url(), &upstream, CENT));
+    let key = places[0].fund("1");
+    places[0].store(async |store| {
+        let terms = WrittenTerms {
+            limit_per: [("month".to_owned(), "0.02".to_owned())].into(),
+            ..WrittenTerms::default()
+        };
+        let id = store.keys("acme").await.unwrap().remove(0).id;
+        let wanted = KeyChange {
+            terms: Some(terms),
+            ..KeyChange::default()
+        };
+        store.update_key(&id, &wanted).await.unwrap();
+    });
+    let [first, second] = places.each_ref().map(|place| Server::start(place.path()));
+    let ask = Ask::post("/v1/chat/completions", PLAIN).key(&key);
+    assert_eq!(client::ask(first.address, &ask).status(), 200);
+    assert_eq!(client::ask(first.address, &ask).status(), 200);
+    places[0].used("0.02");
+    let refused = client::ask(second.address, &ask);
+    assert_eq!(refused.status(), 402, "{}", refused.text());
+    assert_eq!(refused.json()["error"]["code"], "key_limit_reached");
+    let shown = client::ask(second.address, &Ask::get("/v1/key").key(&key));
+    assert_eq!(shown.json()["data"]["usage"], "0.02");
+}
+
+#[test]
 fn a_store_that_goes_and_returns_loses_nothing() {
     let mut postgres = Postgres::start();
     let upstream = Upstream::always(reply());
     let place = Place::new(&postgres.url(), &upstream, CENT);
     let key = place.fund("1");
+    let own = Ask::post("/v1/chat/completions", PLAIN).key(&place.own_key());
     let server = Server::start(place.path());
     let ask = Ask::post("/v1/chat/completions", PLAIN).key(&key);
     assert_eq!(client::ask(server.address, &ask).status(), 200);
@@ -219,6 +277,8 @@ fn a_store_that_goes_and_returns_loses_nothing() {
     };
     assert_eq!(refused.status(), 503);
     assert!(refused.header("retry-after").is_some());
+    // What the caller's own provider bills goes on.
+    assert_eq!(client::ask(server.address, &own).status(), 200);
     assert!(
         gone.elapsed() > Duration::from_secs(8),
         "{:?}",
@@ -238,7 +298,8 @@ fn a_store_that_goes_and_returns_loses_nothing() {
         );
         std::thread::sleep(Duration::from_millis(100));
     }
-    let served = upstream.requests().len();
+    let is_ours = |it: &&Received| it.header("authorization").is_none();
+    let served = upstream.requests().iter().filter(is_ours).count();
     let used = format!("0.{served:02}");
     place.used(used.trim_end_matches('0'));
 }
