@@ -36,11 +36,11 @@ check: cmake
 	$(CARGO) test --locked --test tidy
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
-bench: cmake
+ORACLE = target/oracle
+bench: cmake test-tools $(ORACLE)/.done
 	$(CARGO) bench --locked
 
 # Decisions beside those of the public SDKs: 160,000 each, on datafiles made at random.
-ORACLE = target/oracle
 SEED ?= 4
 oracle: test-tools $(ORACLE)/.done
 	rm -rf $(ORACLE)/python $(ORACLE)/npm

@@ -114,6 +114,7 @@ fn drive() {
         }
     }
     refusals(&gateway, rounds, Duration::from_secs_f64(seconds));
+    sdk(&gateway, rounds, seconds);
     large(&gateway);
     streams(&bare, &gateway);
 }
@@ -137,6 +138,27 @@ fn refusals(gateway: &Part, rounds: usize, time: Duration) {
         refused.per_second,
         refused.cpu_us,
         refused.per_second / pass.per_second,
+    );
+}
+
+/// The same decisions by the public npm SDK.
+fn sdk(gateway: &Part, rounds: usize, seconds: f64) {
+    let Some(sdk) = Part::sdk() else {
+        return println!("the npm SDK is not installed: `make bench` does");
+    };
+    let of = |part| {
+        let time = Duration::from_secs_f64(seconds);
+        load::closed(part, Kind::Decide, CONNECTIONS, time)
+    };
+    let (theirs, ours) = (0..rounds).map(|_| (of(&sdk), of(gateway))).unzip();
+    let (theirs, ours) = (median(theirs), median(ours));
+    println!(
+        "Decide: npm SDK behind node:http {:.0}/s at {:.1} us CPU, gateway {:.0}/s at {:.1} us CPU: ratio {:.1} (target 5)",
+        theirs.per_second,
+        theirs.cpu_us,
+        ours.per_second,
+        ours.cpu_us,
+        ours.per_second / theirs.per_second,
     );
 }
 

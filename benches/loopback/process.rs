@@ -15,12 +15,29 @@ pub struct Part {
 impl Part {
     /// Starts this program in a role; it says its address, and its key, on its first line.
     pub fn start(role: &str, given: &[(&str, &str)]) -> Part {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
             .env("WEIRGATE_BENCH_ROLE", role)
-            .envs(given.iter().copied())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .envs(given.iter().copied());
+        Self::run(command, role)
+    }
+
+    /// Starts the public npm SDK behind `node:http` on the same flags, where `make bench` has installed it.
+    pub fn sdk() -> Option<Part> {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folder = root.join("target/oracle");
+        if !folder.join("node_modules").is_dir() {
+            return None;
+        }
+        let script = folder.join("sdk.mjs");
+        std::fs::copy(root.join("benches/loopback/sdk.mjs"), &script).unwrap();
+        let mut command = Command::new("node");
+        command.arg(script).arg(root.join("conf/flags.json"));
+        Some(Self::run(command, "sdk"))
+    }
+
+    fn run(mut command: Command, role: &str) -> Part {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
