@@ -1,12 +1,12 @@
 //! Every metric: name, help and labels, in one list. Labels are bounded; nothing a caller writes becomes one.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use filters::chat::metadata::Attempted;
 use prometheus::core::Collector;
 use prometheus::{
-    Counter, CounterVec, Encoder, Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
-    IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+    Counter, CounterVec, Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter,
+    IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
 /// Answers of models take from milliseconds to minutes.
@@ -16,6 +16,7 @@ const SECONDS: [f64; 14] = [
 
 /// All metrics of the process.
 pub struct Metrics {
+    by_route: [OfRoute; ROUTES],
     registry: Registry,
     /// Requests that ended, by route and status class.
     pub requests: IntCounterVec,
@@ -67,6 +68,19 @@ pub struct Metrics {
     pub log_dropped: IntCounter,
 }
 
+/// The classes of statuses, as labels; a request that was not answered has none.
+const CLASSES: [&str; 5] = ["none", "2xx", "3xx", "4xx", "5xx"];
+/// How many routes have their counters at hand.
+const ROUTES: usize = 64;
+
+/// What is counted of the requests of one route. Looking labels up costs a hash and a lock, which is more than a small
+/// decision costs: it is done once.
+#[derive(Default)]
+struct OfRoute {
+    classes: [OnceLock<IntCounter>; CLASSES.len()],
+    seconds: OnceLock<Histogram>,
+}
+
 impl Metrics {
     /// A registry with all of them.
     ///
@@ -103,8 +117,30 @@ impl Metrics {
             journal_lag: add(&r, Gauge::new("weirgate_ledger_journal_lag_seconds", "How long the oldest ended call has waited for the store.")?)?,
             journal_bytes: add(&r, IntGauge::new("weirgate_ledger_journal_bytes", "Bytes of the journal on disk.")?)?,
             log_dropped: add(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,
+            by_route: std::array::from_fn(|_| OfRoute::default()),
             registry: r,
         })
+    }
+
+    /// Counts a request that has ended; `at` is the place of its route among all.
+    pub fn ended(&self, at: usize, route: &str, status: u16, seconds: f64) {
+        let class = match status {
+            200..=599 => usize::from(status / 100) - 1,
+            _ => 0,
+        };
+        let counter = || {
+            let label = CLASSES.get(class).copied().unwrap_or_default();
+            self.requests.with_label_values(&[route, label])
+        };
+        let timer = || self.request_seconds.with_label_values(&[route]);
+        let Some(known) = self.by_route.get(at) else {
+            counter().inc();
+            return timer().observe(seconds);
+        };
+        if let Some(known) = known.classes.get(class) {
+            known.get_or_init(counter).inc();
+        }
+        known.seconds.get_or_init(timer).observe(seconds);
     }
 
     /// Counts one attempt.

@@ -255,6 +255,15 @@ impl Row {
     }
 }
 
+/// The place of a row among all: the graph service's and none are the last two.
+pub fn place(row: Option<&'static Row>) -> usize {
+    let Some(row) = row else {
+        return ROWS.len() + 1;
+    };
+    let found = ROWS.iter().position(|one| std::ptr::eq(one, row));
+    found.unwrap_or(ROWS.len())
+}
+
 /// The row that answers; with `has_graph` that is [`GRAPH`] for what is not ours.
 ///
 /// Errors: 400 for a path that cannot be normalised, 404, 405.

@@ -11,6 +11,7 @@ use super::held::Held;
 use super::line;
 use crate::attempt::{Call, Settled, charge, learn};
 use crate::house::House;
+use crate::routes;
 
 /// Puts the real session back and tells what happened. Called once for every request that was answered or left.
 pub fn finish(house: &House, session: &mut Session, error: Option<&Error>, ctx: &mut Context) {
@@ -72,21 +73,10 @@ fn passed(error: Option<&Error>, is_gone: bool) -> &'static str {
 }
 
 fn count(house: &House, ctx: &Context) {
-    let route = ctx.row.map_or("none", |row| row.name);
-    let class = match ctx.status {
-        200..=299 => "2xx",
-        300..=399 => "3xx",
-        400..=499 => "4xx",
-        500..=599 => "5xx",
-        _ => "none",
-    };
     let metrics = &house.metrics;
-    metrics.requests.with_label_values(&[route, class]).inc();
+    let route = ctx.row.map_or("none", |row| row.name);
     let seconds = ctx.started.elapsed().as_secs_f64();
-    metrics
-        .request_seconds
-        .with_label_values(&[route])
-        .observe(seconds);
+    metrics.ended(routes::place(ctx.row), route, ctx.status, seconds);
     let Some((call, step)) = ctx
         .call
         .as_deref()
