@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use prometheus::IntGauge;
-use redis::{AsyncConnectionConfig, Client, RedisResult};
+use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -67,8 +67,8 @@ impl Redis {
             seen: Seen::default(),
         };
         // The first requests are to be counted with the other processes' already.
-        if runtime.block_on(life.connect()).is_err() {
-            log::warn!("shared.redis does not answer: each process goes on alone");
+        if let Err(why) = runtime.block_on(life.connect()) {
+            log::warn!("shared.redis ({why}): each process goes on alone");
         }
         let (stop, stopped) = watch::channel(false);
         let beating = runtime.spawn(life.run(stopped));
@@ -126,12 +126,18 @@ impl Life {
     }
 
     /// A connection counts once a beat has been heard on it: one that refuses to write is of no use.
-    async fn connect(&mut self) -> Result<(), Gone> {
+    ///
+    /// Errors: why, in the words of the system or of Redis, which hold neither address nor password.
+    async fn connect(&mut self) -> Result<(), String> {
+        let silent = || "no answer in time".to_owned();
+        let said = |error: RedisError| error.to_string();
         let link = tokio::time::timeout(CONNECT, self.open()).await;
-        let link = link.map_err(|_| Gone)?.map_err(|_| Gone)?;
+        let link = link.map_err(|_| silent())?.map_err(said)?;
         let mut beat: BoxFuture<'static, _> = Box::pin(super::run(link.0.clone(), self.alive()));
-        let count = super::within(PATIENCE, &mut beat).await.ok_or(Gone)?;
-        self.hear(count.map_err(|_| Gone)?);
+        let count = super::within(PATIENCE, &mut beat)
+            .await
+            .ok_or_else(silent)?;
+        self.hear(count.map_err(said)?);
         self.redis.0.link.store(Some(Arc::new(link)));
         self.redis.0.is_degraded.set(0);
         Ok(())

@@ -21,7 +21,7 @@ fn begun() -> Reply {
 
 fn narrow(first: &Upstream, in_flight: u32) -> Gateway {
     let more = format!(
-        "[limits]\nin_flight = {in_flight}\n[decisions]\n[[decisions.projects]]\nsdk_key = \"sandbox\"\ndatafile = \"sandbox\""
+        "[limits]\nin_flight = {in_flight}\n[decisions]\n[[decisions.projects]]\nsdk_key = \"sandbox\"\ndatafile = \"sandbox\"\n[graph]\nupstream = \"sandbox\""
     );
     Gateway::with(&first.url(), &first.url(), &more)
 }
@@ -68,7 +68,8 @@ fn what_is_no_model_request_is_answered_all_the_same() {
     assert_eq!(gateway.chat(PLAIN).status(), 529);
     let decide =
         Ask::post("/v1/decide", r#"{"userId":"u"}"#).header("X-Platform-SDK-Key", "sandbox");
-    for request in [Ask::get("/"), decide] {
+    let query = Ask::post("/content/v2", r#"{"query":"{ hello }"}"#);
+    for request in [Ask::get("/"), decide, query] {
         assert_eq!(
             ask(gateway.address(), &request).status(),
             200,
