@@ -113,10 +113,30 @@ fn drive() {
             latency(&bare, &gateway, gateway_median.per_second / 2.0, seconds);
         }
     }
+    money(&gateway, rounds, Duration::from_secs_f64(seconds));
     refusals(&gateway, rounds, Duration::from_secs_f64(seconds));
     sdk(&gateway, rounds, seconds);
     large(&gateway);
     streams(&bare, &gateway);
+}
+
+/// What accounting costs: calls that are reserved, settled and forced to the disk beside calls without a price.
+fn money(gateway: &Part, rounds: usize, time: Duration) {
+    let kinds = [Kind::Free, Kind::Json];
+    let mut results: [Vec<Round>; 2] = Default::default();
+    for round in 0..rounds * kinds.len() {
+        let at = round % kinds.len();
+        results[at].push(load::closed(gateway, kinds[at], CONNECTIONS, time));
+    }
+    let [free, paid] = results.map(median);
+    println!(
+        "without a price {:.0}/s at {:.1} us CPU, journalled {:.0}/s at {:.1} us: ratio {:.2} (target: at least 0.95)",
+        free.per_second,
+        free.cpu_us,
+        paid.per_second,
+        paid.cpu_us,
+        paid.per_second / free.per_second,
+    );
 }
 
 /// What a hit and a refusal cost beside a query that is passed on.

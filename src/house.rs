@@ -157,6 +157,7 @@ impl House {
     pub fn health(&self, client: Option<IpAddr>, query: Option<&str>) -> (u16, Vec<u8>) {
         let skip = Skip::parse(query.unwrap_or_default());
         let is_silent = !skip.database && self.accounts.age() > STORE_SILENCE;
+        let is_full = !skip.database && self.ledger.is_silent();
         let client = client.map(|client| client.to_string());
         let header = self
             .settings
@@ -173,7 +174,11 @@ impl House {
             client.as_deref(),
             header,
             part(is_gone.then_some("Redis does not answer")),
-            part(is_silent.then_some("the store does not answer")),
+            part(match (is_silent, is_full) {
+                (true, _) => Some("the store does not answer"),
+                (false, true) => Some("the store takes no writes"),
+                (false, false) => None,
+            }),
         )
     }
 

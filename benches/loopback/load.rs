@@ -14,6 +14,8 @@ use crate::process::Part;
 pub enum Kind {
     /// 1 KB up, 1 KB of JSON down.
     Json,
+    /// The same from a model without a price: nothing is reserved, and nothing waits for the disk.
+    Free,
     /// A stream of 200 events.
     Stream,
     /// A decision of a flag.
@@ -66,7 +68,7 @@ fn request(part: &Part, kind: Kind) -> Vec<u8> {
         Kind::Pass => Some(("", "authorization: Basic cGFzczp4\r\n")),
         Kind::Refused => Some(("", "authorization: Basic cmVmdXNlZDp4\r\n")),
         Kind::Hit => Some(("?auth=public", "")),
-        Kind::Json | Kind::Stream | Kind::Decide => None,
+        Kind::Json | Kind::Free | Kind::Stream | Kind::Decide => None,
     };
     if let Some((query, header)) = credential {
         let body = format!(
@@ -83,9 +85,12 @@ fn request(part: &Part, kind: Kind) -> Vec<u8> {
     } else {
         ""
     };
+    let model = if kind == Kind::Free { "free" } else { "own" };
     wire(
         part,
-        &format!(r#"{{"model":"own",{stream}"messages":[{{"role":"user","content":"{text}"}}]}}"#),
+        &format!(
+            r#"{{"model":"{model}",{stream}"messages":[{{"role":"user","content":"{text}"}}]}}"#
+        ),
     )
 }
 

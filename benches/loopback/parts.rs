@@ -231,6 +231,11 @@ name = "own-up"
 input_price = "1"
 output_price = "2"
 [[models]]
+id = "free"
+[[models.providers]]
+provider = "own"
+name = "own-up"
+[[models]]
 id = "translated"
 [[models.providers]]
 provider = "translated"
@@ -240,7 +245,9 @@ name = "translated-up"
 /// The gateway with one organization, one key and one thread.
 pub fn gateway() {
     let upstream = std::env::var("WEIRGATE_BENCH_UPSTREAM").unwrap();
-    let folder = std::env::temp_dir().join(format!("weirgate-bench-{}", std::process::id()));
+    // The journal goes on in it as long as the process runs: what an earlier one left goes with the next.
+    let folder = std::env::temp_dir().join("weirgate-bench");
+    _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.display();
     std::fs::write(folder.join("models.toml"), MODELS).unwrap();
@@ -272,6 +279,8 @@ pub fn gateway() {
             .create_organization("bench", filters::auth::Plan::None, 0)
             .await
             .unwrap();
+        let credit = filters::money::Usd::parse("1000000").unwrap();
+        opened.store.add_credit("bench", credit, 0).await.unwrap();
         let new = NewKey {
             organization: "bench",
             project: "default",
@@ -287,7 +296,6 @@ pub fn gateway() {
         weirgate::log::Lines::to(std::io::sink(), metrics.log_dropped.clone())
     })
     .unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
     say(&format!("{} {key}", running.public));
     loop {
         std::thread::park();

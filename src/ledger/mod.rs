@@ -245,10 +245,13 @@ impl Ledger {
 
     /// Whether credit can be spent: the store takes writes, and the journal has room.
     pub fn is_available(&self) -> bool {
+        !self.is_silent() && !self.journal.is_stuck() && self.journal.bytes() <= self.journal_bytes
+    }
+
+    /// Whether the store has taken no write for ten seconds.
+    pub fn is_silent(&self) -> bool {
         let written = Duration::from_millis(self.written_ms.load(Ordering::Relaxed));
-        self.begun.elapsed().saturating_sub(written) < SILENCE
-            && !self.journal.is_stuck()
-            && self.journal.bytes() <= self.journal_bytes
+        self.begun.elapsed().saturating_sub(written) >= SILENCE
     }
 
     /// The organization's account in this process.
