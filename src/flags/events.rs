@@ -170,36 +170,38 @@ impl Waiting {
         self.taken + self.items.len() as u64
     }
 
-    /// How many of the oldest go into one batch: of one head, and `most` at the most.
-    fn batch(&self, most: usize) -> usize {
-        let Some(first) = self.items.front() else {
+    /// How many of the oldest but `skip` go into one batch: of one head, and `most` at the most.
+    fn batch(&self, skip: usize, most: usize) -> usize {
+        let mut items = self.items.iter().skip(skip).take(most);
+        let Some(first) = items.next() else {
             return 0;
         };
-        let alike = self.items.iter().take(most);
-        alike.take_while(|item| item.head == first.head).count()
+        1 + items.take_while(|item| item.head == first.head).count()
     }
 
-    /// Whether the batch need not wait for more.
+    /// The body of `count` events behind the first `skip`, which are of one head.
+    fn body(&self, skip: usize, count: usize) -> Option<Vec<u8>> {
+        let items = self.items.iter().skip(skip).take(count);
+        let head = &self.items.get(skip)?.head;
+        Some(head.batch(items.map(|item| item.visitor.as_slice())))
+    }
+
+    /// Whether the next batch need not wait for more: it is full, it has waited long enough, or something else came.
+    /// Cost: does not depend on how many wait.
     fn is_ready(&self, most: usize, flush: Duration) -> bool {
-        let batch = self.batch(most);
+        let (Some(first), Some(last)) = (self.items.front(), self.items.back()) else {
+            return false;
+        };
         let is_due = self.since.is_some_and(|since| since.elapsed() >= flush);
-        batch > 0 && (batch == most || batch < self.items.len() || is_due)
+        is_due || self.items.len() >= most || last.head != first.head
     }
 
-    /// The bodies of `items` from the `skip`th on.
-    fn bodies(&self, skip: usize, most: usize) -> Vec<Vec<u8>> {
+    /// The bodies of all events behind the first `skip`.
+    fn bodies(&self, mut skip: usize, most: usize) -> Vec<Vec<u8>> {
         let mut bodies = Vec::new();
-        let mut rest: Vec<&Item> = self.items.iter().skip(skip).collect();
-        while let Some(first) = rest.first() {
-            let alike = rest.iter().take(most);
-            let count = alike.take_while(|item| item.head == first.head).count();
-            let visitors = rest.iter().take(count);
-            bodies.push(
-                first
-                    .head
-                    .batch(visitors.map(|item| item.visitor.as_slice())),
-            );
-            rest.drain(..count);
+        while let Some(body) = self.body(skip, self.batch(skip, most)) {
+            bodies.push(body);
+            skip += self.batch(skip, most);
         }
         bodies
     }
@@ -271,8 +273,8 @@ impl Dispatcher {
         if !self.waiting.is_ready(self.most, self.flush) {
             return None;
         }
-        let count = self.waiting.batch(self.most);
-        let body = self.waiting.bodies(0, self.most).into_iter().next()?;
+        let count = self.waiting.batch(0, self.most);
+        let body = self.waiting.body(0, count)?;
         let delivery = self.backend.clone().deliver(body, count as u64).boxed();
         Some(Flying { count, delivery })
     }
