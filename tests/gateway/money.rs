@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use filters::auth::{Mode, WrittenTerms};
 use serde_json::json;
+use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
 use weirgate::config;
 use weirgate::store::{Credit, KeyChange, NewKey, NewProject, Settings, Store};
@@ -302,6 +303,60 @@ fn a_store_that_goes_and_returns_loses_nothing() {
     let served = upstream.requests().iter().filter(is_ours).count();
     let used = format!("0.{served:02}");
     place.used(used.trim_end_matches('0'));
+}
+
+/// Times of calls one after the other, for so long; the slowest in a hundred, in milliseconds.
+fn slowest_in_a_hundred(server: SocketAddr, ask: &Ask, time: Duration) -> u128 {
+    let until = Instant::now() + time;
+    let mut times = Vec::new();
+    let mut client = client::Client::connect(server);
+    while Instant::now() < until {
+        let begun = Instant::now();
+        assert_eq!(client.ask(ask).status(), 200);
+        times.push(begun.elapsed().as_millis());
+    }
+    times.sort_unstable();
+    times[times.len() * 99 / 100]
+}
+
+#[test]
+fn a_store_that_stalls_for_five_seconds_delays_nobody() {
+    const STALL: Duration = Duration::from_secs(5);
+    let postgres = Postgres::start();
+    let upstream = Upstream::always(reply());
+    let place = Place::new(&postgres.url(), &upstream, CENT);
+    let key = place.fund("1000");
+    let server = Server::start(place.path());
+    let ask = Ask::post("/v1/chat/completions", PLAIN).key(&key);
+    let before = slowest_in_a_hundred(server.address, &ask, Duration::from_secs(2));
+    let (url, (locked, is_locked)) = (postgres.url(), std::sync::mpsc::channel());
+    let stalling = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(async {
+            let mut connection = PgConnection::connect(&url).await.unwrap();
+            let mut change = connection.begin().await.unwrap();
+            let tables = "LOCK TABLE ledger, balances, leases, spent, api_keys, organizations IN ACCESS EXCLUSIVE MODE";
+            sqlx::raw_sql(tables).execute(&mut *change).await.unwrap();
+            locked.send(()).unwrap();
+            tokio::time::sleep(STALL).await;
+            change.rollback().await.unwrap();
+        });
+    });
+    is_locked.recv().unwrap();
+    let stalled = slowest_in_a_hundred(server.address, &ask, STALL - Duration::from_millis(500));
+    stalling.join().unwrap();
+    assert!(
+        stalled <= before * 3 + 25,
+        "{stalled} ms, and {before} ms before"
+    );
+    let used = upstream.requests().len();
+    place.used(
+        format!("{}.{:02}", used / 100, used % 100)
+            .trim_end_matches('0')
+            .trim_end_matches('.'),
+    );
 }
 
 /// A stream of a fifth of a second that costs 0.0035.

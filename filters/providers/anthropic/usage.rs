@@ -91,3 +91,27 @@ impl Report {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_prompt_holds_what_was_cached_and_written_each_once(
+            input in 0..1_u64 << 60, cached in 0..1_u64 << 60, written in 0..1_u64 << 60,
+        ) {
+            let report = Report {
+                input_tokens: Some(input),
+                cache_read_input_tokens: Some(cached),
+                cache_creation_input_tokens: Some(written),
+                ..Report::default()
+            };
+            let usage = report.usage();
+            prop_assert_eq!(usage.prompt, input + cached + written);
+            prop_assert_eq!((usage.cached, usage.cache_write), (cached, written));
+        }
+    }
+}

@@ -91,3 +91,32 @@ fn count(walk: &mut Walker<'_>) -> Result<Option<u64>, Error> {
         .filter(|(_, rest)| rest.bytes().all(|b| b == b'0'));
     Ok(whole.map_or(number, |(whole, _)| whole).parse().ok())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn whatever_is_reported_the_prompt_holds_what_was_cached_and_written(
+            counts in prop::collection::vec(prop_oneof![0..5000_u64, any::<u64>()], 6), is_extra: bool,
+        ) {
+            let [prompt, completion, cached, hit, written, reasoning] = counts.try_into().unwrap();
+            let report = json!({
+                "prompt_tokens": prompt, "completion_tokens": completion, "prompt_cache_hit_tokens": hit,
+                "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},
+                "completion_tokens_details": {"reasoning_tokens": reasoning},
+            });
+            let text = report.to_string();
+            let mut walk = Walker::new(text.as_bytes()).unwrap();
+            let usage = read(&mut walk, is_extra).unwrap().unwrap();
+            prop_assert_eq!(usage.prompt, prompt);
+            prop_assert!(usage.cached.checked_add(usage.cache_write).is_some_and(|sum| sum <= prompt));
+            prop_assert!(usage.reasoning.unwrap() <= usage.completion);
+        }
+    }
+}
