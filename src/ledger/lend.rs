@@ -91,6 +91,8 @@ impl Ledger {
     pub(super) async fn read_spent(&self, account: &Account) -> Result<(), store::Error> {
         let organization = &*account.organization_id;
         let since_ms = self.now_ms() - LOOK_BACK_MS;
+        // What is on its way to the store would be found in neither, and not count.
+        let _none_on_its_way = self.storing.lock().await;
         let rows = self.store.spent(organization, since_ms).await?;
         let mut pending = Vec::new();
         self.journal.look(|entry| {

@@ -64,6 +64,8 @@ pub struct Ledger {
     journal_bytes: u64,
     retention: Option<Duration>,
     begun: Instant,
+    /// Held while ended calls are on their way to the store.
+    storing: tokio::sync::Mutex<()>,
     /// When the store last took a write, in milliseconds since the beginning.
     written_ms: AtomicU64,
     stop: watch::Sender<bool>,
@@ -112,6 +114,7 @@ impl Ledger {
             journal_bytes: configured.journal_bytes,
             retention: configured.usage_retention,
             begun: Instant::now(),
+            storing: tokio::sync::Mutex::default(),
             written_ms: AtomicU64::new(0),
             stop,
             ended: Mutex::new(Some(ended)),

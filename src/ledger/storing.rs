@@ -61,15 +61,7 @@ impl Ledger {
     }
 
     async fn tick(&self, rhythm: &mut Rhythm) {
-        while let Some(batch) = self.journal.take(BATCH) {
-            let count = batch.entries.len();
-            if !self.post(batch, rhythm).await {
-                break;
-            }
-            if count < BATCH {
-                break;
-            }
-        }
+        self.store_ended(rhythm).await;
         if rhythm.confirmed.elapsed() >= CONFIRM {
             self.confirm(rhythm).await;
         }
@@ -90,6 +82,17 @@ impl Ledger {
             self.clean().await;
         }
         self.measure();
+    }
+
+    /// Brings what has ended to the store.
+    async fn store_ended(&self, rhythm: &mut Rhythm) {
+        let _on_their_way = self.storing.lock().await;
+        while let Some(batch) = self.journal.take(BATCH) {
+            let count = batch.entries.len();
+            if !self.post(batch, rhythm).await || count < BATCH {
+                break;
+            }
+        }
     }
 
     /// Sends a batch; answers whether the store has it.

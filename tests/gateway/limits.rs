@@ -76,7 +76,8 @@ fn the_keys_of_a_member_share_its_budget() {
         [one, two].map(|key| key.reveal().to_owned())
     });
     for key in &keys {
-        assert_eq!(gateway.asked(key, "chat", json!({})).status(), 200);
+        let answer = gateway.asked(key, "chat", json!({}));
+        assert_eq!(answer.status(), 200, "{}", answer.text());
     }
     for key in &keys {
         assert_reached(

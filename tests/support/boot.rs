@@ -102,6 +102,8 @@ impl Gateway {
                 folder.path().display().to_string(),
             ),
             ("WEIRGATE_MODELS__FILE", catalogue.display().to_string()),
+            // One call in a hundred would try the dearer provider first.
+            ("WEIRGATE_ROUTING__EXPLORATION", "0".to_owned()),
         ];
         let more = more
             .iter()
