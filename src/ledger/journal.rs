@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use filters::money::Entry;
-use filters::money::journal::{Record, put};
+use filters::money::journal::{Read, Reader, Record, Written, put};
 use tokio::sync::oneshot;
 
 use super::error::{Error, file};
@@ -48,6 +48,10 @@ struct State {
     waiting: Vec<Waiting>,
     /// Ended calls that are not in the store yet, oldest first.
     entries: Vec<Entry>,
+    /// Younger ones, as records: a worker that gave away what it allocates would always work on cold memory.
+    fresh: Vec<u8>,
+    /// How many they are.
+    fresh_count: usize,
     /// Since when the oldest of them waits.
     oldest: Option<Instant>,
     /// The number of the last ended call.
@@ -84,6 +88,11 @@ impl Ticket {
 }
 
 impl State {
+    /// How many ended calls are not in the store, but for those on their way.
+    fn waiting_entries(&self) -> usize {
+        self.entries.len() + self.fresh_count
+    }
+
     /// Lets those go whose record is safe: all up to this number.
     fn release(&mut self, sequence: u64) {
         let waiting = std::mem::take(&mut self.waiting);
@@ -131,7 +140,7 @@ impl Journal {
     }
 
     /// Hands in a record that nobody waits for. Cost: one encoding, one short lock.
-    pub fn note(&self, record: &Record) {
+    pub fn note<'a>(&self, record: impl Into<Written<'a>>) {
         let mut bytes = Vec::with_capacity(512);
         put(record, &mut bytes);
         let mut state = self.shared.lock();
@@ -144,17 +153,14 @@ impl Journal {
     }
 
     /// Hands in the end of a call; `is_urgent`: somebody waits for it to be safe.
-    pub fn settle(&self, entry: Box<Entry>, is_urgent: bool) -> Ticket {
+    pub fn settle(&self, entry: &Entry, is_urgent: bool) -> Ticket {
         let mut bytes = Vec::with_capacity(512);
-        let record = Record::Settle(entry);
-        put(&record, &mut bytes);
-        let Record::Settle(entry) = record else {
-            return Ticket::ready();
-        };
+        put(Written::Settle(entry), &mut bytes);
         let mut state = self.shared.lock();
         state.sequence += 1;
         state.bytes.extend_from_slice(&bytes);
-        state.entries.push(*entry);
+        state.fresh.extend_from_slice(&bytes);
+        state.fresh_count += 1;
         state.oldest.get_or_insert_with(Instant::now);
         if !is_urgent {
             return Ticket::ready();
@@ -169,23 +175,43 @@ impl Journal {
 
     /// Takes what has to go to the store. Whoever takes it says [`Self::stored`] or [`Self::put_back`].
     pub fn take(&self, most: usize) -> Option<Batch> {
+        self.read_fresh();
         let mut state = self.shared.lock();
         let count = state.entries.len().min(most);
         let rest = state.entries.split_off(count);
         let entries = std::mem::replace(&mut state.entries, rest);
         // Every ended call has the next number.
-        let sequence = state.sequence - state.entries.len() as u64;
+        let sequence = state.sequence - state.waiting_entries() as u64;
         (!entries.is_empty()).then_some(Batch { entries, sequence })
     }
 
     /// Shows the ended calls that are not in the store yet, but for those taken.
     pub fn look(&self, mut look: impl FnMut(&Entry)) {
+        self.read_fresh();
         self.shared.lock().entries.iter().for_each(&mut look);
+    }
+
+    /// Makes entries out of the records of ended calls. Only the background calls this, one at a time.
+    fn read_fresh(&self) {
+        let mut state = self.shared.lock();
+        let room = state.fresh.len();
+        let records = std::mem::replace(&mut state.fresh, Vec::with_capacity(room));
+        drop(state);
+        let mut reader = Reader::of_records(&records);
+        let mut entries = Vec::new();
+        while let Ok(Read::Record(record)) = reader.read() {
+            if let Record::Settle(entry) = *record {
+                entries.push(*entry);
+            }
+        }
+        let mut state = self.shared.lock();
+        state.fresh_count -= entries.len();
+        state.entries.append(&mut entries);
     }
 
     /// How many ended calls wait for the store.
     pub fn waiting(&self) -> usize {
-        self.shared.lock().entries.len()
+        self.shared.lock().waiting_entries()
     }
 
     /// The store did not take it.
@@ -199,7 +225,7 @@ impl Journal {
     pub fn stored(&self, sequence: u64) {
         let mut state = self.shared.lock();
         state.stored = sequence;
-        if state.entries.is_empty() {
+        if state.waiting_entries() == 0 {
             state.oldest = None;
         } else {
             state.oldest = Some(Instant::now());

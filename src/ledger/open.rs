@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use filters::money::journal::{Delivered, Record, Reserve, put};
+use filters::money::journal::{Delivered, Reserve, Written, put};
 use filters::money::{EntryId, Taken};
 
 /// So many locks, so that requests rarely meet.
@@ -61,11 +61,11 @@ impl Open {
         for shard in &self.shards {
             let running: Vec<_> = lock(shard).values().cloned().collect();
             for call in running {
-                put(&Record::Reserve(call.reserve.clone()), out);
+                put(Written::Reserve(&call.reserve), out);
                 let taken = call.taken.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(taken) = taken.clone() {
                     let id = call.reserve.id;
-                    put(&Record::Delivered(Delivered { id, taken }), out);
+                    put(Written::Delivered(&Delivered { id, taken }), out);
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use filters::auth::Caller;
 use filters::fault::{Fault, Kind};
 use filters::money::allowance::{Bounds, Reached};
-use filters::money::journal::{Delivered, Record, Reserve};
+use filters::money::journal::{Delivered, Reserve, Written};
 use filters::money::{Entry, EntryId, Funding, Outcome, Taken, Usd, Who};
 
 use super::Ledger;
@@ -116,8 +116,7 @@ impl Reservation {
         };
         let running = ledger.open.begin(reserve);
         if is_ours(call.funding) {
-            let record = Record::Reserve(running.reserve.clone());
-            ledger.journal.note(&record);
+            ledger.journal.note(Written::Reserve(&running.reserve));
         }
         Self {
             ledger: Arc::clone(ledger),
@@ -155,7 +154,7 @@ impl Reservation {
                 id,
                 taken: taken.clone(),
             };
-            self.ledger.journal.note(&Record::Delivered(delivered));
+            self.ledger.journal.note(Written::Delivered(&delivered));
         }
         self.delivered = Some(taken);
     }
@@ -195,7 +194,7 @@ impl Reservation {
             first_event_ms: ended.first_event.map(millis),
             is_stream: reserve.is_stream,
         };
-        let ticket = self.ledger.journal.settle(Box::new(entry), is_urgent);
+        let ticket = self.ledger.journal.settle(&entry, is_urgent);
         self.ledger.open.end(&reserve.id);
         ticket
     }
@@ -209,7 +208,7 @@ impl Reservation {
         // A segment that begins meanwhile must not say again that it runs.
         self.ledger.open.end(&reserve.id);
         if is_ours(reserve.funding) {
-            self.ledger.journal.note(&Record::Release(reserve.id));
+            self.ledger.journal.note(Written::Release(&reserve.id));
         }
     }
 

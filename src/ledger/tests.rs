@@ -59,7 +59,7 @@ fn start(folder: &Path, open: &Arc<Open>) -> Journal {
 }
 
 async fn settle(journal: &Journal, n: u32) {
-    assert!(journal.settle(entry(n), true).is_safe().await);
+    assert!(journal.settle(&entry(n), true).is_safe().await);
 }
 
 /// What a start finds.
@@ -117,7 +117,7 @@ async fn a_call_that_runs_is_carried_from_segment_to_segment() {
     let count = u32::try_from(3 * SEGMENT / 250).unwrap();
     let until = Instant::now() + Duration::from_secs(60);
     for n in 1..=count {
-        let ticket = journal.settle(entry(n), n % 100 == 0);
+        let ticket = journal.settle(&entry(n), n % 100 == 0);
         assert!(ticket.is_safe().await);
         if n % 100 == 0 {
             let batch = journal.take(usize::MAX).unwrap();

@@ -6,7 +6,7 @@
 //! leaves one whose end is missing or zero: that record was never confirmed to anybody and counts as not written.
 //! Everything else that does not add up is damage, and is named with its place.
 
-use super::Record;
+use super::{Record, Written};
 
 /// Bytes in front of the first record.
 pub const HEADER: usize = 8 + 16 + 4;
@@ -74,12 +74,12 @@ pub fn owner(file: &[u8]) -> Result<Option<[u8; 16]>, Damage> {
 }
 
 /// Appends a record. Cost: one encoding into `out`.
-pub fn put(record: &Record, out: &mut Vec<u8>) {
+pub fn put<'a>(record: impl Into<Written<'a>>, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; LEAD]);
     let fallback = out.len();
     // Encoding into memory cannot fail for these types; if it did, no half record may stay.
-    if postcard::to_io(record, &mut *out).is_err() {
+    if postcard::to_io(&record.into(), &mut *out).is_err() {
         out.truncate(fallback - LEAD);
         return;
     }
@@ -109,6 +109,14 @@ impl<'a> Reader<'a> {
     /// Begins behind the file's head.
     pub fn new(file: &'a [u8]) -> Self {
         Self { file, at: HEADER }
+    }
+
+    /// Begins at once: these are records without a head.
+    pub fn of_records(records: &'a [u8]) -> Self {
+        Self {
+            file: records,
+            at: 0,
+        }
     }
 
     /// What comes next.

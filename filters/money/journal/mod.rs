@@ -11,5 +11,5 @@ mod replay;
 mod tests;
 
 pub use frame::{Damage, HEADER, Read, Reader, header, owner, put};
-pub use record::{Delivered, Record, Reserve};
+pub use record::{Delivered, Record, Reserve, Written};
 pub use replay::Replay;

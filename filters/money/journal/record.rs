@@ -18,6 +18,30 @@ pub enum Record {
     Release(EntryId),
 }
 
+/// One record on its way into a file: the same bytes as [`Record`], of which nothing has to be owned.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub enum Written<'a> {
+    /// A call is about to be made.
+    Reserve(&'a Reserve),
+    /// So much of its answer has gone out.
+    Delivered(&'a Delivered),
+    /// It has ended, and costs this.
+    Settle(&'a Entry),
+    /// It has ended, and costs nothing.
+    Release(&'a EntryId),
+}
+
+impl<'a> From<&'a Record> for Written<'a> {
+    fn from(record: &'a Record) -> Self {
+        match record {
+            Record::Reserve(reserve) => Self::Reserve(reserve),
+            Record::Delivered(delivered) => Self::Delivered(delivered),
+            Record::Settle(entry) => Self::Settle(entry),
+            Record::Release(id) => Self::Release(id),
+        }
+    }
+}
+
 /// A call that is about to be made.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Reserve {

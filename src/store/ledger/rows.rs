@@ -1,5 +1,7 @@
 //! Rows of the ledger on their way in.
 
+use std::sync::LazyLock;
+
 use filters::json::Object;
 use filters::money::{Entry, Parts, Usd};
 use sqlx::any::AnyArguments;
@@ -43,19 +45,29 @@ const COLUMNS: [&str; 32] = [
     "duration_ms",
     "first_event_ms",
 ];
-/// Rows of one statement: few lengths, so that the statements are prepared once.
+/// Rows of one statement: few lengths, so that the statements are made and prepared once.
 const LENGTHS: [usize; 3] = [64, 8, 1];
+
+static NUMBERED: LazyLock<[String; 3]> = LazyLock::new(|| {
+    let place = |at: usize| format!("${}", at + 1);
+    LENGTHS.map(|rows| statement(rows, place))
+});
+/// For SQLite, which looks for the name of each place from the first on: with two thousand that costs more than all
+/// else. Places without a name it does not look for.
+static UNNAMED: LazyLock<[String; 3]> =
+    LazyLock::new(|| LENGTHS.map(|rows| statement(rows, |_| "?".to_owned())));
 
 /// Writes rows, none of which may be there already.
 pub(super) async fn insert(change: &mut AnyConnection, entries: &[Entry]) -> Result<(), Error> {
+    let statements = match change.backend_name() {
+        "SQLite" => &*UNNAMED,
+        _ => &*NUMBERED,
+    };
     let mut rest = entries;
-    for length in LENGTHS {
-        let sql = statement(length);
+    for (length, sql) in LENGTHS.into_iter().zip(statements) {
         while let Some((some, others)) = rest.split_at_checked(length) {
-            let mut query = sqlx::query(AssertSqlSafe(sql.as_str()));
-            for entry in some {
-                query = bind(query, entry);
-            }
+            let query = sqlx::query(AssertSqlSafe(sql.as_str()));
+            let query = some.iter().fold(query, bind);
             query.execute(&mut *change).await?;
             rest = others;
         }
@@ -63,17 +75,15 @@ pub(super) async fn insert(change: &mut AnyConnection, entries: &[Entry]) -> Res
     Ok(())
 }
 
-fn statement(rows: usize) -> String {
-    let mut sql = format!("INSERT INTO ledger ({}) VALUES ", COLUMNS.join(", "));
-    for row in 0..rows {
-        let first = row * COLUMNS.len() + 1;
-        let places: Vec<String> = (first..first + COLUMNS.len())
-            .map(|place| format!("${place}"))
-            .collect();
-        let comma = if row > 0 { ", " } else { "" };
-        sql.push_str(&format!("{comma}({})", places.join(", ")));
-    }
-    sql
+fn statement(rows: usize, place: impl Fn(usize) -> String) -> String {
+    let row = |row: usize| {
+        let first = row * COLUMNS.len();
+        let places: Vec<String> = (first..first + COLUMNS.len()).map(&place).collect();
+        format!("({})", places.join(", "))
+    };
+    let rows: Vec<String> = (0..rows).map(row).collect();
+    let (columns, rows) = (COLUMNS.join(", "), rows.join(", "));
+    format!("INSERT INTO ledger ({columns}) VALUES {rows}")
 }
 
 /// Binds a row in the order of [`COLUMNS`].
