@@ -75,13 +75,16 @@ fn notify(states: &[sd_notify::NotifyState<'_>]) {
     }
 }
 
-fn wait(running: Running, mut signals: Signals, grace: Duration) -> ExitCode {
+fn wait(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode {
     for signal in signals.forever() {
         match signal {
             SIGHUP => {
                 ::log::warn!("SIGHUP: reloading is not built yet; the configuration stays as it is")
             }
-            SIGINT => break,
+            SIGINT => {
+                running.stop(Stop::Now);
+                break;
+            }
             _ => {
                 notify(&[sd_notify::NotifyState::Stopping]);
                 running.stop(Stop::Gracefully);
@@ -93,9 +96,9 @@ fn wait(running: Running, mut signals: Signals, grace: Duration) -> ExitCode {
             }
         }
     }
-    running.house.ledger.close();
+    running.end();
     running.house.lines.flush();
-    // Pingora would sleep through the whole grace period even with nothing in flight.
+    // `running` is not dropped: Pingora would sleep through the whole grace period even with nothing in flight.
     std::process::exit(0)
 }
 

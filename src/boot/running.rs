@@ -12,9 +12,14 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::{BootError, failed};
+use crate::flags::events;
 use crate::house::House;
 use crate::redis::Heart;
 use crate::store::FirstRun;
+
+/// The most that an end may take: Pingora's, the ledger's and the one of what no request waits for have limits of their
+/// own, which add up to less.
+const PATIENCE: Duration = events::LAST_WORDS.saturating_add(Duration::from_secs(5));
 
 /// A gateway that listens.
 pub struct Running {
@@ -91,6 +96,34 @@ impl Running {
         self.stop.send_replace(stop);
     }
 
+    /// Ends what no request waits for: what calls cost is written down, what decisions have to tell is sent for some
+    /// seconds and the rest is on disk, and other processes are told goodbye. Nothing that requests which still run have
+    /// to tell is taken any more.
+    pub fn end(&mut self) {
+        self.end_after(None);
+    }
+
+    fn end_after(&mut self, server: Option<JoinHandle<()>>) {
+        let organs = self.organs.take();
+        if let Some(organs) = &organs {
+            organs.stop.send_replace(true);
+        }
+        let ledger = Arc::clone(&self.house.ledger);
+        let (ended, wait) = mpsc::channel();
+        // Pingora's end may not be waited for without a limit: a test that fails must not hang.
+        std::thread::spawn(move || {
+            if let Some(server) = server {
+                _ = server.join();
+            }
+            ledger.close();
+            if let Some(organs) = organs {
+                organs.end();
+            }
+            _ = ended.send(());
+        });
+        _ = wait.recv_timeout(PATIENCE);
+    }
+
     /// Waits until both listeners take connections.
     pub(super) fn wait_until_open(&self) -> Result<(), BootError> {
         for address in [self.public, self.admin] {
@@ -124,23 +157,7 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop(Stop::Now);
-        let (server, organs) = (self.server.take(), self.organs.take());
-        if let Some(organs) = &organs {
-            organs.stop.send_replace(true);
-        }
-        let ledger = Arc::clone(&self.house.ledger);
-        let (ended, wait) = mpsc::channel();
-        // Pingora's end may not be waited for without a limit: a test that fails must not hang.
-        std::thread::spawn(move || {
-            if let Some(server) = server {
-                _ = server.join();
-            }
-            ledger.close();
-            if let Some(organs) = organs {
-                organs.end();
-            }
-            _ = ended.send(());
-        });
-        _ = wait.recv_timeout(Duration::from_secs(5));
+        let server = self.server.take();
+        self.end_after(server);
     }
 }

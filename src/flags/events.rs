@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How long a stopping process goes on sending.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+pub const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How often what waits is put on disk.
 const SPOOL_EVERY: Duration = Duration::from_millis(500);
 

@@ -147,14 +147,26 @@ pub struct Tellers {
 }
 
 impl Tellers {
-    /// Tells until it is asked to stop, and then what waits.
+    /// Tells until it is asked to stop, and then what waits as far as there is time.
     pub async fn run(self, stop: ShutdownWatch) {
         let dispatched = async {
             if let Some(dispatcher) = self.dispatcher {
                 dispatcher.run(stop.clone()).await;
             }
         };
-        tokio::join!(dispatched, self.teller.run(stop.clone()));
+        let told = self.teller.run(stop.clone());
+        let mut stopped = stop.clone();
+        let limit = async {
+            _ = stopped.wait_for(|is_asked| *is_asked).await;
+            tokio::time::sleep(events::LAST_WORDS).await;
+        };
+        let told = async {
+            tokio::select! {
+                () = told => {}
+                () = limit => log::warn!("events for segments: the process ends before all are sent"),
+            }
+        };
+        tokio::join!(dispatched, told);
     }
 }
 

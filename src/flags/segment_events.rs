@@ -66,34 +66,37 @@ pub struct Teller {
 impl Teller {
     /// Sends until it is asked to stop, and then what waits.
     pub async fn run(mut self, mut stop: ShutdownWatch) {
-        let mut next = None;
+        let mut held = None;
         loop {
-            let first = match next.take() {
+            let first = match held.take() {
                 Some(item) => Some(item),
-                None => tokio::select! {
-                    item = self.items.recv() => item,
-                    _ = stop.changed() => {
-                        self.items.close();
-                        self.items.try_recv().ok()
-                    }
-                },
+                None => self.next(&mut stop).await,
             };
             let Some((place, event)) = first else { return };
             let mut batch = vec![event];
             let due = Instant::now() + FLUSH;
-            while batch.len() < MOST && next.is_none() {
-                let more = tokio::select! {
-                    more = tokio::time::timeout_at(due, self.items.recv()) => more.ok().flatten(),
-                    _ = stop.changed() => self.items.try_recv().ok(),
-                };
-                match more {
+            while batch.len() < MOST && held.is_none() {
+                let more = tokio::time::timeout_at(due, self.next(&mut stop)).await;
+                match more.ok().flatten() {
                     Some((other, event)) if other == place => batch.push(event),
-                    Some(item) => next = Some(item),
+                    Some(item) => held = Some(item),
                     None => break,
                 }
             }
             self.tell(&place, &batch).await;
         }
+    }
+
+    /// The next one; none once it is asked to stop and nothing waits any more.
+    async fn next(&mut self, stop: &mut ShutdownWatch) -> Option<Item> {
+        if !self.items.is_closed() {
+            tokio::select! {
+                item = self.items.recv() => return item,
+                // Not `changed`, which tells of a stop once.
+                _ = stop.wait_for(|is_asked| *is_asked) => self.items.close(),
+            }
+        }
+        self.items.recv().await
     }
 
     async fn tell(&self, (host, key): &Place, batch: &[Value]) {
@@ -121,5 +124,36 @@ impl Teller {
             pause *= 2;
         }
         self.metrics.event("segments_dropped", batch.len() as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use tokio::sync::watch;
+
+    use super::*;
+
+    /// A queue with one event for a platform that is not there, and its teller while it gathers more.
+    async fn gathering(stop: ShutdownWatch) -> (SegmentEvents, tokio::task::JoinHandle<()>) {
+        _ = rustls::crypto::ring::default_provider().install_default();
+        let (queue, teller) = SegmentEvents::new(&Arc::new(Metrics::new().unwrap())).unwrap();
+        queue.send(
+            ("http://127.0.0.1:1".into(), "key".into()),
+            Value::from("event"),
+        );
+        let telling = tokio::spawn(teller.run(stop));
+        tokio::task::yield_now().await;
+        (queue, telling)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_while_a_batch_is_gathered_is_not_missed() {
+        let (stop, asked) = watch::channel(false);
+        let (queue, telling) = gathering(asked).await;
+        stop.send_replace(true);
+        let ended = tokio::time::timeout(Duration::from_secs(3600), telling).await;
+        assert!(matches!(ended, Ok(Ok(()))), "{ended:?}");
+        drop(queue);
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::chat_completions::chunk;
 use crate::support::ask::Ask;
 use crate::support::client::{Client, ask};
+use crate::support::flags::call;
 use crate::support::process::Process;
 use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
@@ -158,6 +159,24 @@ fn a_stream_ends_normally_after_sigterm_and_then_the_process() {
     gate.open();
     assert!(crate::support::sse::parse(client.rest().0).is_done());
     assert!(process.wait(Duration::from_secs(1)).is_some());
+}
+
+#[test]
+fn what_decisions_have_to_tell_is_sent_before_the_process_ends() {
+    for signal in ["-TERM", "-INT"] {
+        let backend = Upstream::always(Reply::whole(204, &[], ""));
+        let decisions = format!(
+            "[decisions]\nevent_url = \"{}/e\"\nevent_flush_interval_s = 3600\n\
+             [[decisions.projects]]\nsdk_key = \"sandbox\"\ndatafile = \"sandbox\"",
+            backend.url()
+        );
+        let mut process = Process::start_until(&decisions, 2);
+        let decide = call("/v1/decide", &serde_json::json!({"userId": "ada"}));
+        assert_eq!(ask(process.address, &decide).status(), 200);
+        process.signal(signal);
+        assert!(process.wait(Duration::from_secs(4)).is_some(), "{signal}");
+        assert_eq!(backend.requests().len(), 1, "{signal}");
+    }
 }
 
 #[test]

@@ -91,8 +91,13 @@ impl Process {
 
     /// Asks it to end.
     pub fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    /// Sends it a signal, as `kill` names it.
+    pub fn signal(&self, name: &str) {
         let mut kill = Command::new("kill");
-        let status = kill.args(["-TERM", &self.child.id().to_string()]).status();
+        let status = kill.args([name, &self.child.id().to_string()]).status();
         assert!(status.unwrap().success());
     }
 
