@@ -1,4 +1,4 @@
-//! Events on their way to the analytics backend: a bounded queue, batches by size and time, repeated until taken.
+//! Events on their way to the analytics backend: a bounded queue, batches by size and time, repeated until taken or refused.
 //!
 //! Deciding never waits for it: a full queue drops and counts. What waits is on disk within [`SPOOL_EVERY`], so that a
 //! kill loses what was queued since; a batch that is sent again carries the same ids. Source: decisions 23, facts G.
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use filters::flags::event::Head;
 use futures::future::{BoxFuture, FutureExt, OptionFuture};
+use reqwest::StatusCode;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -123,7 +124,7 @@ struct Backend {
 }
 
 impl Backend {
-    /// Sends a body until the backend has it.
+    /// Sends a body until the backend has it, or says that it never will.
     async fn deliver(self, body: Vec<u8>, count: u64) {
         let mut pause = FIRST_PAUSE;
         while !self.post(&body, count).await {
@@ -132,20 +133,38 @@ impl Backend {
         }
     }
 
+    /// Answers whether there is no more to do.
     async fn post(&self, body: &[u8], count: u64) -> bool {
         let request = self.client.post(&self.url);
         let request = request.header("content-type", "application/json");
-        let is_taken = match request.body(body.to_vec()).send().await {
-            Ok(answer) => answer.status().is_success(),
+        let outcome = match request.body(body.to_vec()).send().await {
+            Ok(answer) if answer.status().is_success() => "sent",
+            // What is wrong with it stays wrong, and others wait behind it.
+            Ok(answer) if is_final(answer.status()) => {
+                log::error!("events: the backend refuses a batch: {}", answer.status());
+                "refused"
+            }
+            Ok(answer) => {
+                log::warn!("events: {}", answer.status());
+                "repeated"
+            }
             Err(error) => {
                 log::warn!("events: {}", error.without_url());
-                false
+                "repeated"
             }
         };
-        let outcome = if is_taken { "sent" } else { "repeated" };
         self.metrics.event(outcome, count);
-        is_taken
+        outcome != "repeated"
     }
+}
+
+/// Whether the same body would be refused again.
+fn is_final(status: StatusCode) -> bool {
+    let is_for_now = matches!(
+        status,
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
+    );
+    status.is_client_error() && !is_for_now
 }
 
 /// Events in the order in which they were queued, numbered from 1.

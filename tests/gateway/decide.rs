@@ -216,6 +216,33 @@ fn what_waits_is_sent_when_the_gateway_stops_and_repeated_until_it_is_taken() {
 }
 
 #[test]
+fn what_the_backend_refuses_is_dropped_and_counted_and_what_comes_behind_it_is_sent() {
+    let replies = [429, 400, 204].map(|status| Reply::whole(status, &[], ""));
+    let backend = Upstream::sequence(replies);
+    let events = format!("event_url = \"{}/e\"\nevent_batch = 1", backend.url());
+    let gateway = gateway(&events);
+    let eve = json!({"userId": "eve"});
+    post(&gateway, "/v1/decide?keys=dark_mode", &ada());
+    post(&gateway, "/v1/decide?keys=dark_mode", &eve);
+    let told = backend.wait_requests(3);
+    let whose: Vec<String> = told
+        .iter()
+        .map(|told| {
+            told.json()["visitors"][0]["visitor_id"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(whose, ["ada", "ada", "eve"]);
+    let metrics = gateway.metrics();
+    assert!(
+        metrics.contains("weirgate_decision_events_total{outcome=\"refused\"} 1"),
+        "{metrics}"
+    );
+}
+
+#[test]
 fn what_could_not_be_sent_is_spooled_and_sent_by_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().display().to_string();
