@@ -9,6 +9,7 @@ pub mod notices;
 pub mod predictor;
 pub mod profiles;
 pub mod projects;
+mod retired;
 pub mod segment_events;
 pub mod segments;
 mod spool;

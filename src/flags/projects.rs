@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
@@ -16,7 +16,9 @@ use filters::flags::{Compat, Project};
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 
+use super::lock;
 use super::notices::Notices;
+use super::retired::retire;
 use crate::config::{Datafile, Decisions};
 use crate::metrics::Metrics;
 
@@ -45,7 +47,20 @@ pub struct Projects {
 struct Slot {
     datafile: Datafile,
     current: ArcSwapOption<Loaded>,
+    last: Mutex<Last>,
 }
+
+/// The last try to read a file.
+#[derive(Default)]
+struct Last {
+    /// How it looked; none where it could not be read, which is tried again.
+    seen: Option<Look>,
+    /// Why it could not be used, as it was told.
+    why: Option<String>,
+}
+
+/// When a file was written, and how long it is.
+type Look = (SystemTime, u64);
 
 /// What an SDK key stands for.
 pub enum Found {
@@ -64,6 +79,7 @@ impl Projects {
             let slot = Slot {
                 datafile: datafile.clone(),
                 current: ArcSwapOption::empty(),
+                last: Mutex::default(),
             };
             (key.clone(), slot)
         });
@@ -74,10 +90,14 @@ impl Projects {
             metrics: Arc::clone(metrics),
             notices,
         };
-        for (key, slot) in &projects.slots {
-            projects.refresh(key, slot);
-        }
+        projects.load_all();
         projects
+    }
+
+    fn load_all(&self) {
+        for (key, slot) in &self.slots {
+            self.refresh(key, slot);
+        }
     }
 
     /// What an SDK key stands for. Cost: no lock.
@@ -98,32 +118,61 @@ impl Projects {
             .map(|(key, _)| &**key)
     }
 
-    /// Reads a datafile; answers the one that was in force, whose end takes time.
+    /// Reads the files that have changed; answers what was in force, whose end takes time.
+    fn look_again(&self) -> Vec<Arc<Loaded>> {
+        let changed = self.slots.iter().filter(|(_, slot)| {
+            let now = look(&slot.datafile);
+            now.is_some() && lock(&slot.last).seen != now
+        });
+        changed
+            .filter_map(|(key, slot)| self.refresh(key, slot))
+            .collect()
+    }
+
+    /// Reads a datafile; answers the one that was in force.
     fn refresh(&self, key: &str, slot: &Slot) -> Option<Arc<Loaded>> {
-        match self.read(&slot.datafile) {
+        let mut last = lock(&slot.last);
+        // Before it is read: what is written meanwhile looks different afterwards.
+        let now = look(&slot.datafile);
+        let text = self.text(&slot.datafile);
+        let is_read = text.is_ok();
+        last.seen = now.filter(|_| is_read);
+        match text.and_then(|text| self.parse(text)) {
             Ok(loaded) => {
+                last.why = None;
                 self.metrics.datafile("loaded");
                 tell(self.notices.as_ref(), key, &loaded);
                 slot.current.swap(Some(Arc::new(loaded)))
             }
             Err(why) => {
-                self.metrics.datafile("refused");
-                let stays = if slot.current.load().is_some() {
-                    ": the one before stays"
-                } else {
-                    ""
-                };
-                log::warn!("datafile of {}: {why}{stays}", shown(key));
+                // What cannot be read is tried with every look, and told once.
+                if is_read || last.why.as_ref() != Some(&why) {
+                    self.refused(key, slot, &why);
+                }
+                last.why = Some(why);
                 None
             }
         }
     }
 
-    fn read(&self, datafile: &Datafile) -> Result<Loaded, String> {
-        let text = match datafile {
-            Datafile::Sandbox => Bytes::from_static(SANDBOX),
-            Datafile::File(path) => self.read_file(path)?.into(),
+    fn refused(&self, key: &str, slot: &Slot, why: &str) {
+        self.metrics.datafile("refused");
+        let stays = if slot.current.load().is_some() {
+            ": the one before stays"
+        } else {
+            ""
         };
+        log::warn!("datafile of {}: {why}{stays}", shown(key));
+    }
+
+    fn text(&self, datafile: &Datafile) -> Result<Bytes, String> {
+        match datafile {
+            Datafile::Sandbox => Ok(Bytes::from_static(SANDBOX)),
+            Datafile::File(path) => self.read_file(path).map(Bytes::from),
+        }
+    }
+
+    fn parse(&self, text: Bytes) -> Result<Loaded, String> {
         let project = Project::parse(&text, self.compat).map_err(|error| error.to_string())?;
         Ok(Loaded { project, text })
     }
@@ -155,8 +204,8 @@ pub(super) fn shown(sdk_key: &str) -> String {
     format!("SDK key {head}…")
 }
 
-/// How a file looks from outside: when it was written, and how long it is.
-fn look(datafile: &Datafile) -> Option<(SystemTime, u64)> {
+/// How a file looks from outside.
+fn look(datafile: &Datafile) -> Option<Look> {
     let Datafile::File(path) = datafile else {
         return None;
     };
@@ -170,25 +219,123 @@ pub struct Watch(pub Arc<Projects>);
 #[async_trait]
 impl BackgroundService for Watch {
     async fn start(&self, mut shutdown: ShutdownWatch) {
-        let slots = self.0.slots.iter();
-        let mut seen: HashMap<&str, _> = slots
-            .map(|(key, slot)| (&**key, look(&slot.datafile)))
-            .collect();
-        // Whoever decides may still hold the one before; it is freed here, a look later.
-        let mut retired: Vec<Arc<Loaded>> = Vec::new();
         loop {
             tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
                 _ = shutdown.changed() => return,
             }
-            retired.retain(|one| Arc::strong_count(one) > 1);
-            for (key, slot) in &self.0.slots {
-                let now = look(&slot.datafile);
-                if now.is_some() && seen.get(&**key) != Some(&now) {
-                    seen.insert(key, now);
-                    retired.extend(self.0.refresh(key, slot));
-                }
-            }
+            let projects = Arc::clone(&self.0);
+            let looked = tokio::task::spawn_blocking(move || projects.look_again());
+            looked
+                .await
+                .unwrap_or_default()
+                .into_iter()
+                .for_each(retire);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::fs::File;
+    use std::io::Write;
+    use std::path::PathBuf;
+    use std::process::Command;
+    use std::sync::mpsc;
+
+    use tokio::sync::{oneshot, watch};
+
+    use super::*;
+
+    fn datafile(revision: &str) -> String {
+        format!(r#"{{"version":"4","revision":"{revision}"}}"#)
+    }
+
+    fn project(path: PathBuf) -> Projects {
+        let slot = Slot {
+            datafile: Datafile::File(path),
+            current: ArcSwapOption::empty(),
+            last: Mutex::default(),
+        };
+        let projects = Projects {
+            slots: HashMap::from([("key".into(), slot)]),
+            compat: Compat::Document,
+            max_bytes: 1 << 20,
+            metrics: Arc::new(Metrics::new().unwrap()),
+            notices: None,
+        };
+        projects.load_all();
+        projects
+    }
+
+    fn revision(projects: &Projects) -> Option<Box<str>> {
+        match projects.find("key") {
+            Found::Project(loaded) => Some(loaded.project.revision.clone()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn what_changes_between_the_start_and_the_first_look_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flags.json");
+        std::fs::write(&path, datafile("1")).unwrap();
+        let projects = project(path.clone());
+        std::fs::write(&path, datafile("later")).unwrap();
+        assert_eq!(projects.look_again().len(), 1);
+        assert_eq!(revision(&projects).as_deref(), Some("later"));
+        assert!(projects.look_again().is_empty());
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_tried_again_though_it_looks_the_same_and_told_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flags.json");
+        // To its owner a folder looks like a file, and cannot be read.
+        std::fs::create_dir(&path).unwrap();
+        let projects = project(path.clone());
+        projects.look_again();
+        let (at, length) = look(&Datafile::File(path.clone())).unwrap();
+        std::fs::remove_dir(&path).unwrap();
+        let width = usize::try_from(length).unwrap();
+        std::fs::write(&path, format!("{:width$}", datafile("1"))).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(at).unwrap();
+        assert_eq!(look(&Datafile::File(path)), Some((at, length)));
+        projects.look_again();
+        assert_eq!(revision(&projects).as_deref(), Some("1"));
+        let refused = projects.metrics.datafiles.with_label_values(&["refused"]);
+        assert_eq!(refused.get(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_takes_long_to_read_holds_up_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flags.json");
+        let projects = Arc::new(project(path.clone()));
+        // Whoever reads a pipe waits for what is written into it.
+        assert!(
+            Command::new("mkfifo")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let (_stop, asked) = watch::channel(false);
+        let watched = Arc::clone(&projects);
+        tokio::spawn(async move { Watch(watched).start(asked).await });
+        let (opened, is_open) = oneshot::channel();
+        let (go, wait) = mpsc::channel();
+        let writing = std::thread::spawn(move || {
+            let mut pipe = File::options().write(true).open(path).unwrap();
+            opened.send(()).unwrap();
+            let is_in_time = wait.recv_timeout(Duration::from_secs(5)).is_ok();
+            pipe.write_all(datafile("1").as_bytes()).unwrap();
+            is_in_time
+        });
+        is_open.await.unwrap();
+        _ = go.send(());
+        assert!(writing.join().unwrap(), "the runtime stood still");
     }
 }

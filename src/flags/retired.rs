@@ -1,0 +1,49 @@
+//! What is no longer in force, and where it is freed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often it is looked whether somebody still holds it.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Frees it once nobody else holds it, on a thread on which nobody waits: the end of a large datafile takes time, and
+/// whoever decides with it may be the last to let go.
+///
+/// Only for what nobody can get hold of any more. Panics: outside of a runtime.
+pub(super) fn retire<T: Send + Sync + 'static>(one: Arc<T>) {
+    tokio::spawn(async move {
+        while Arc::strong_count(&one) > 1 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        tokio::task::spawn_blocking(move || drop(one));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread::ThreadId;
+
+    use super::*;
+
+    struct Large(mpsc::Sender<ThreadId>);
+
+    impl Drop for Large {
+        fn drop(&mut self) {
+            _ = self.0.send(std::thread::current().id());
+        }
+    }
+
+    #[tokio::test]
+    async fn who_lets_go_last_does_not_free_it() {
+        let (freed, by) = mpsc::channel();
+        let large = Arc::new(Large(freed));
+        let held = Arc::clone(&large);
+        retire(large);
+        tokio::task::yield_now().await;
+        let me = std::thread::current().id();
+        drop(held);
+        let by = tokio::task::spawn_blocking(move || by.recv()).await;
+        assert!(matches!(by, Ok(Ok(thread)) if thread != me));
+    }
+}
