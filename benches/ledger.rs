@@ -23,7 +23,7 @@ const MOST: Duration = Duration::from_micros(2);
 fn main() {
     let account = Account::new("org_0190c3a2-0000-7000-8000-000000000000");
     account.lend(Usd::parse("1000000").unwrap());
-    account.load(&[], &[]);
+    account.load(&[], |_| {});
     let key: Arc<str> = "key_0190c3a2-0000-7000-8000-000000000000".into();
     let want = Want {
         key_id: &key,
@@ -50,7 +50,7 @@ fn main() {
     for (name, bounds) in [("unlimited", Bounds::default()), ("limited", bounded)] {
         let took = time(|| {
             account.reserve(&want, &bounds, 0, now_ms).unwrap();
-            black_box(account.settle(&want, &cost));
+            black_box(account.settle(&want, &cost, |charge| charge));
         });
         println!("reserve and settle, a key {name}: {took:?}");
         assert!(took < MOST, "more than {MOST:?}");
@@ -59,7 +59,7 @@ fn main() {
     let mut bytes = Vec::with_capacity(4096);
     let took = time(|| {
         account.reserve(&want, &bounded, 0, now_ms).unwrap();
-        black_box(account.settle(&want, &cost));
+        black_box(account.settle(&want, &cost, |charge| charge));
         bytes.clear();
         put(&reserve, &mut bytes);
         put(&settle, &mut bytes);

@@ -135,8 +135,15 @@ impl Account {
         Ok(())
     }
 
-    /// Ends a reservation at what the call cost.
-    pub fn settle(&self, want: &Want<'_>, spent: &Spent) -> Charge {
+    /// Ends a reservation at what the call cost; answers what `hand_in` makes of what that takes from the balance.
+    ///
+    /// Cost: the lock is held until it is handed in, or a [`Self::load`] in between would count the call nowhere.
+    pub fn settle<T>(
+        &self,
+        want: &Want<'_>,
+        spent: &Spent,
+        hand_in: impl FnOnce(Charge) -> T,
+    ) -> T {
         let Spent { cost, is_own, .. } = *spent;
         let mut state = self.lock();
         state.hold(want, Usd::ZERO.minus(want.amount));
@@ -151,7 +158,7 @@ impl Account {
         let is_of_plan = want.funding == Funding::Plan && !is_own;
         let (key, member) = (want.key_id, want.member_id);
         state.charge(key, member, is_of_plan, spent.is_premium, cost, spent.at_ms);
-        charge
+        hand_in(charge)
     }
 
     /// Ends a reservation of a call that costs nothing.
@@ -178,8 +185,11 @@ impl Account {
             .then(|| state.settled(key_id, member_id, now_ms))
     }
 
-    /// Takes what the store says the keys have spent, and what it does not know yet.
-    pub fn load(&self, rows: &[SpentRow], pending: &[Entry]) {
+    /// Takes what the store says the keys have spent, and what it does not know yet: `pending` shows the calls that
+    /// were handed in and not stored. No call is handed in meanwhile, so that each counts in one of the two, once.
+    ///
+    /// Calls of other organizations are passed over.
+    pub fn load(&self, rows: &[SpentRow], pending: impl FnOnce(&mut dyn FnMut(&Entry))) {
         let mut state = self.lock();
         let spenders = state.keys.values_mut();
         spenders.for_each(|spender| spender.tally = Tally::default());
@@ -191,13 +201,16 @@ impl Account {
             let (key, member) = (row.key_id.as_str().into(), arc(row.member_id.as_deref()));
             state.charge(&key, member.as_ref(), plan, row.is_premium, row.cost, at_ms);
         }
-        for entry in pending {
+        pending(&mut |entry| {
             let (who, taken) = (&entry.who, &entry.taken);
+            if *who.organization_id != *self.organization_id {
+                return;
+            }
             let (key, member) = ((*who.key_id).into(), arc(who.member_id.as_deref()));
             let (plan, premium) = (entry.funding == Funding::Plan, taken.is_premium);
             let cost = taken.total();
             state.charge(&key, member.as_ref(), plan, premium, cost, entry.at_ms);
-        }
+        });
         state.is_loaded = true;
     }
 

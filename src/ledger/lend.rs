@@ -94,13 +94,9 @@ impl Ledger {
         // What is on its way to the store would be found in neither, and not count.
         let _none_on_its_way = self.storing.lock().await;
         let rows = self.store.spent(organization, since_ms).await?;
-        let mut pending = Vec::new();
-        self.journal.look(|entry| {
-            if &*entry.who.organization_id == organization {
-                pending.push(entry.clone());
-            }
-        });
-        account.load(&rows, &pending);
+        // What takes long of looking is done before the account has to wait for it.
+        self.journal.look(|_| {});
+        account.load(&rows, |see| self.journal.look(see));
         Ok(())
     }
 

@@ -173,14 +173,12 @@ impl Reservation {
             is_premium: ended.taken.is_premium,
             at_ms,
         };
-        let charge = self.account.settle(&self.want(), &spent);
-        self.ledger.count(&charge);
         let funding = match reserve.funding {
             _ if ended.is_own_key => Funding::OwnKey,
             funding => funding,
         };
         let is_urgent = is_ours(funding) && cost > Usd::ZERO;
-        let entry = Entry {
+        let mut entry = Entry {
             id: reserve.id,
             at_ms,
             who: reserve.who.clone(),
@@ -188,13 +186,17 @@ impl Reservation {
             taken: ended.taken,
             outcome: ended.outcome,
             reserved: reserve.amount,
-            charged: charge.charged,
-            shortfall: charge.shortfall,
+            charged: Usd::ZERO,
+            shortfall: Usd::ZERO,
             duration_ms: millis(ended.duration),
             first_event_ms: ended.first_event.map(millis),
             is_stream: reserve.is_stream,
         };
-        let ticket = self.ledger.journal.settle(&entry, is_urgent);
+        let (charge, ticket) = self.account.settle(&self.want(), &spent, |charge| {
+            (entry.charged, entry.shortfall) = (charge.charged, charge.shortfall);
+            (charge, self.ledger.journal.settle(&entry, is_urgent))
+        });
+        self.ledger.count(&charge);
         self.ledger.open.end(&reserve.id);
         ticket
     }

@@ -6,12 +6,14 @@
 )]
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use filters::money::journal::{Delivered, Record, Reserve};
-use filters::money::{Entry, EntryId, Outcome, Parts, Taken, Usd, Who};
+use filters::money::{Entry, EntryId, Funding, Outcome, Parts, Taken, Usd, Who};
 
 use super::Error;
+use super::account::{Account, Spent, Want};
 use super::adopt::adopt;
 use super::files::{FOLDER, SEGMENT};
 use super::journal::Journal;
@@ -176,4 +178,49 @@ async fn a_flipped_bit_is_named_with_file_and_offset_and_nothing_is_changed() {
         "{said}"
     );
     assert_eq!(std::fs::read(path).unwrap(), bytes);
+}
+
+#[test]
+fn what_keys_have_spent_is_exact_however_loads_meet_ends_of_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = start(folder.path(), &Arc::default());
+    let account = Account::new(&"o".repeat(200));
+    let key_id: Arc<str> = "key".into();
+    let want = Want {
+        key_id: &key_id,
+        member_id: None,
+        funding: Funding::OwnKey,
+        amount: Usd::ZERO,
+        is_premium: false,
+    };
+    let cost = Spent {
+        cost: Usd::from_units(5),
+        is_own: true,
+        is_premium: false,
+        at_ms: 0,
+    };
+    account.load(&[], |_| {});
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let loading = scope.spawn(|| {
+            let mut loads = 0_u32;
+            while !is_over.load(Ordering::Relaxed) || loads == 0 {
+                account.load(&[], |see| journal.look(see));
+                loads += 1;
+            }
+            loads
+        });
+        let mut settled = Vec::new();
+        while settled.len() < 2_000 {
+            let mut entry = entry(u32::try_from(settled.len()).unwrap());
+            entry.who.key_id = "key".into();
+            _ = account.settle(&want, &cost, |_| journal.settle(&entry, false));
+            let spent = account.spent(&key_id, None, 0, 0).unwrap();
+            settled.push(spent.key.total);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(loading.join().unwrap() > 0);
+        let exact: Vec<Usd> = (1..=2_000).map(|n| Usd::from_units(5 * n)).collect();
+        assert_eq!(settled, exact);
+    });
 }
