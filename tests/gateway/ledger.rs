@@ -7,7 +7,7 @@ use weirgate::store::Credit;
 
 use super::chat_completions::{PLAIN, STREAM, chunk, reply, stream};
 use crate::support::boot::{Gateway, MODELS};
-use crate::support::client::{self, Client};
+use crate::support::client::{Client, ask_at_once};
 use crate::support::script::{Cut, Gate, Reply};
 use crate::support::upstream::Upstream;
 
@@ -50,28 +50,12 @@ fn used(gateway: &Gateway, amount: &str) -> Credit {
     }
 }
 
-/// Asks so often at once; answers how many were served, and how many had no credit.
-fn ask_at_once(gateway: &Gateway, count: usize) -> (usize, usize) {
-    let (address, ask) = (gateway.address(), gateway.chat_ask(PLAIN));
-    let threads: Vec<_> = (0..count)
-        .map(|_| {
-            let ask = ask.clone();
-            let small = std::thread::Builder::new().stack_size(256 << 10);
-            small
-                .spawn(move || client::ask(address, &ask).status())
-                .unwrap()
-        })
-        .collect();
-    let statuses: Vec<u16> = threads.into_iter().map(|it| it.join().unwrap()).collect();
-    let of = |status| statuses.iter().filter(|it| **it == status).count();
-    (of(200), of(402))
-}
-
 #[test]
 fn a_credit_of_one_serves_exactly_a_hundred_calls_of_a_cent() {
     let upstream = Upstream::always(reply());
     let gateway = gateway(&upstream, CENT, "1.00");
-    assert_eq!(ask_at_once(&gateway, 1000), (100, 900));
+    let ask = gateway.chat_ask(PLAIN);
+    assert_eq!(ask_at_once(&[gateway.address()], &ask, 1000), (100, 900));
     assert_eq!(upstream.requests().len(), 100);
     let credit = used(&gateway, "1");
     assert_eq!(credit.balance().to_string(), "0");

@@ -15,7 +15,7 @@ use weirgate::store::{Credit, KeyChange, NewKey, NewProject, Settings, Store};
 
 use super::chat_completions::{PLAIN, STREAM, chunk, reply};
 use crate::support::ask::Ask;
-use crate::support::client;
+use crate::support::client::{self, ask_at_once};
 use crate::support::own_postgres::Postgres;
 use crate::support::script::Reply;
 use crate::support::server::Server;
@@ -160,22 +160,6 @@ impl Place {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
-}
-
-/// Asks so often at once, of one server after the other; answers how many were served, and how many had no credit.
-fn ask_at_once(servers: &[SocketAddr], ask: &Ask, count: usize) -> (usize, usize) {
-    let threads: Vec<_> = (0..count)
-        .map(|n| {
-            let (address, ask) = (servers[n % servers.len()], ask.clone());
-            let small = std::thread::Builder::new().stack_size(256 << 10);
-            small
-                .spawn(move || client::ask(address, &ask).status())
-                .unwrap()
-        })
-        .collect();
-    let statuses: Vec<u16> = threads.into_iter().map(|it| it.join().unwrap()).collect();
-    let of = |status| statuses.iter().filter(|it| **it == status).count();
-    (of(200), of(402))
 }
 
 #[test]

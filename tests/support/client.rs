@@ -127,6 +127,22 @@ pub fn ask(address: SocketAddr, ask: &Ask) -> Answer {
     Client::connect(address).ask(ask)
 }
 
+/// Asks so often at once, of one server after the other; answers how many were served, and how many had no credit.
+pub fn ask_at_once(servers: &[SocketAddr], request: &Ask, count: usize) -> (usize, usize) {
+    let threads: Vec<_> = (0..count)
+        .map(|n| {
+            let (address, request) = (servers[n % servers.len()], request.clone());
+            let small = std::thread::Builder::new().stack_size(256 << 10);
+            small
+                .spawn(move || ask(address, &request).status())
+                .unwrap()
+        })
+        .collect();
+    let statuses: Vec<u16> = threads.into_iter().map(|it| it.join().unwrap()).collect();
+    let of = |status| statuses.iter().filter(|it| **it == status).count();
+    (of(200), of(402))
+}
+
 impl Client {
     /// Connects; every read fails the test after [`PATIENCE`].
     pub fn connect(address: SocketAddr) -> Client {
