@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use crate::support::ask::Ask;
 use crate::support::client::ask;
 use crate::support::flags::{gateway, post, refused};
+use crate::support::script::Reply;
+use crate::support::upstream::Upstream;
 
 fn operation(id: &str, url: &str, more: Value) -> Value {
     let mut operation = json!({"method": "POST", "url": url, "operationID": id, "body": {"userId": "u"},
@@ -72,4 +74,48 @@ fn a_batch_is_bounded_and_needs_credentials_of_its_own() {
     );
     let bare = Ask::post("/v1/batch", "{\"operations\":[]}");
     assert_eq!(ask(gateway.address(), &bare).status(), 401);
+}
+
+#[test]
+fn what_is_not_done_in_time_has_failed_and_the_rest_is_answered() {
+    // Whoever asks for its datafiles waits for five seconds.
+    let silent = Upstream::always(Reply::hang());
+    let more = format!(
+        "batch_concurrency = 1\ndatafile_url = \"{}/%s.json\"",
+        silent.url()
+    );
+    let gateway = gateway(&more);
+    let with_key = |key: &str| json!({"headers": {"X-Platform-SDK-Key": key, "Content-Type": "application/json"}});
+    let operations = json!({"operations": [
+        operation("done", "/v1/decide?keys=dark_mode", json!({})),
+        operation("failed", "/v1/decide", with_key("first")),
+        operation("late", "/v1/decide", with_key("second")),
+        operation("not begun", "/v1/decide?keys=dark_mode", json!({})),
+    ]});
+    let answer = post(&gateway, "/v1/batch", &operations);
+    let body = answer.json();
+    assert_eq!(
+        (answer.status(), &body["errorCount"]),
+        (200, &3.into()),
+        "{body}"
+    );
+    let items = body["response"].as_array().unwrap();
+    let of = |item: &Value| (item["operationID"].clone(), item["status"].clone());
+    let statuses: Vec<_> = items.iter().map(of).collect();
+    let expected = [
+        ("done", 200),
+        ("failed", 400),
+        ("late", 400),
+        ("not begun", 400),
+    ];
+    assert_eq!(
+        statuses,
+        expected.map(|(id, status)| (id.into(), status.into()))
+    );
+    let late = "the time of the batch was over before this operation was done";
+    assert_eq!(
+        [&items[2]["body"]["error"], &items[3]["body"]["error"]],
+        [late, late]
+    );
+    assert_ne!(items[1]["body"]["error"], late);
 }

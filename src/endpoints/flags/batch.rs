@@ -1,5 +1,7 @@
 //! `POST /v1/batch`: several calls in one, answered in the request's order. Source: decision-agent 2.4, 4 rule 5.
 
+use std::time::Duration;
+
 use filters::fault::{Fault, Kind};
 use filters::flags::{Compat, encode};
 use filters::json::{Object, write_number};
@@ -8,11 +10,16 @@ use futures::{FutureExt, StreamExt, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tokio::time::{Instant, timeout_at};
 
 use super::{Call, answer};
 use crate::flags::Flags;
 use crate::reply::Answer;
 use crate::routes::{self, Answers};
+
+/// How long all operations of a batch may take. Our choice: the agent of old breaks off after 10 s, so that its
+/// clients wait no longer, and what is done by then has to reach them.
+const PATIENCE: Duration = Duration::from_secs(9);
 
 #[derive(Deserialize)]
 struct Batch {
@@ -48,10 +55,11 @@ impl Default for Operation {
     }
 }
 
-/// Answers a batch.
+/// Answers a batch, after [`PATIENCE`] at the latest; what is not done by then has failed.
 ///
 /// Errors: 400 for what is no batch, 422 for too many operations; in document mode 401 and 403 for the call itself.
 pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
+    let until = Instant::now() + PATIENCE;
     if flags.compat == Compat::Document {
         super::sdk_key(flags, call).await?;
     }
@@ -71,7 +79,7 @@ pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
     let started = now();
     let mut running: Vec<BoxFuture<'_, _>> = Vec::with_capacity(operations.len());
     for operation in &operations {
-        running.push(item(flags, operation, call.now_ms).boxed());
+        running.push(item(flags, operation, call.now_ms, until).boxed());
     }
     let done = stream::iter(running).buffered(at_once);
     let done: Vec<(Vec<u8>, bool)> = done.collect().await;
@@ -89,9 +97,14 @@ pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
 }
 
 /// The item of an operation, and whether it failed.
-async fn item(flags: &Flags, operation: &Operation, now_ms: u64) -> (Vec<u8>, bool) {
+async fn item(
+    flags: &Flags,
+    operation: &Operation,
+    now_ms: u64,
+    until: Instant,
+) -> (Vec<u8>, bool) {
     let started = now();
-    let answered = match call(flags, operation, now_ms).await {
+    let answered = match in_time(until, call(flags, operation, now_ms)).await {
         Ok(answer) => answer,
         Err(fault) => super::refusal(flags.compat, &fault),
     };
@@ -114,6 +127,23 @@ async fn item(flags: &Flags, operation: &Operation, now_ms: u64) -> (Vec<u8>, bo
     item.text("endedAt", &now());
     item.close();
     (out, is_error)
+}
+
+/// What a call answers in time. One whose time is over before it begins is not begun.
+///
+/// Errors: 504, and what the call says.
+async fn in_time(
+    until: Instant,
+    call: impl Future<Output = Result<Answer, Fault>>,
+) -> Result<Answer, Fault> {
+    let late = || {
+        let message = "the time of the batch was over before this operation was done";
+        Err(Fault::new(Kind::UpstreamTimeout, message))
+    };
+    if Instant::now() >= until {
+        return late();
+    }
+    timeout_at(until, call).await.unwrap_or_else(|_| late())
 }
 
 /// The body of an item; the agent of old reads and writes it anew, and has none for an empty one.
