@@ -170,9 +170,15 @@ fn keep(
     stop: &watch::Receiver<bool>,
 ) {
     let graph = house.graph.as_ref();
-    let origins = upstreams.iter().map(|upstream| &upstream.origin);
+    let (keyless, on): (Vec<_>, Vec<_>) = upstreams.iter().partition(|it| it.keys.is_empty());
+    let origins = on.iter().map(|upstream| &upstream.origin);
     let origins = origins.chain(graph.map(|graph| &graph.origin));
-    spawn(organs, Some(Lookups(origins.cloned().collect())), stop);
+    let lookups = Lookups {
+        always: origins.cloned().collect(),
+        // Nobody may ever have a key for them: the first request that has one looks.
+        once_known: keyless.iter().map(|it| Arc::clone(&it.origin)).collect(),
+    };
+    spawn(organs, Some(lookups), stop);
     spawn(organs, Some(house.quotas.sweeper()), stop);
     spawn(organs, graph.map(Graph::sweeper), stop);
     spawn(organs, graph.map(Graph::keys), stop);
@@ -297,7 +303,7 @@ fn bind_graph_sandbox(config: &mut Config) -> Result<Option<sandbox::Graph>, Boo
 
 fn upstreams(config: &Config, store: &Store) -> Result<Arc<[Arc<Upstream>]>, BootError> {
     let key = store.pepper().mark();
-    let providers = config.providers.iter();
+    let providers = config.providers.iter().chain(&config.keyless_providers);
     let upstreams: pingora::Result<Vec<_>> = providers
         .map(|provider| Upstream::new(provider, &config.routing, &key).map(Arc::new))
         .collect();

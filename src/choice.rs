@@ -24,7 +24,9 @@ use crate::upstreams::Upstream;
 pub struct Choice {
     catalog: Catalog,
     upstreams: HashMap<Arc<str>, Arc<Upstream>>,
+    /// The providers that are on for everybody, and those that serve callers with keys of their own alone.
     names: Vec<Arc<str>>,
+    keyless: Vec<Arc<str>>,
     health: Health,
     sticky: Sticky,
     routing: Routing,
@@ -64,14 +66,19 @@ impl Choice {
             .iter()
             .map(|upstream| (Arc::clone(&upstream.name), Arc::clone(upstream)))
             .collect();
+        let named = |is_keyless: bool| {
+            let names = upstreams.iter().map(|upstream| {
+                let name = Arc::clone(&upstream.name);
+                (upstream.keys.is_empty() == is_keyless).then_some(name)
+            });
+            names.flatten().collect()
+        };
         let ttl_ms = u64::try_from(config.routing.sticky_ttl.as_millis()).unwrap_or(u64::MAX);
         Self {
             health: Health::new(catalog.mappings()),
             sticky: Sticky::new(ttl_ms),
-            names: upstreams
-                .iter()
-                .map(|upstream| Arc::clone(&upstream.name))
-                .collect(),
+            names: named(false),
+            keyless: named(true),
             upstreams: by_name,
             catalog,
             routing: config.routing.clone(),
@@ -83,7 +90,12 @@ impl Choice {
         self.upstreams.get(name)
     }
 
-    /// The catalogue.
+    /// Whether a provider is on for everybody.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.names.iter().any(|on| **on == *name)
+    }
+
+    /// The catalogue, with the mappings of all providers that are on for anybody.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
@@ -92,7 +104,7 @@ impl Choice {
     ///
     /// Errors: as `filters::routing` says: 400, 403, 404, 410.
     pub fn choose(&self, request: &Request, asked: &Asked<'_>) -> Result<Chosen, Fault> {
-        let providers: Vec<&str> = self.names.iter().map(|name| &**name).collect();
+        let providers = self.providers(asked);
         let mut resolved = resolve(
             &request.model,
             &self.catalog,
@@ -141,6 +153,20 @@ impl Choice {
             provider,
             seat,
         })
+    }
+
+    /// The providers that are on for whoever asks. In a project that uses own keys alone those count that there is no
+    /// key for yet, too: the answer then says what is missing.
+    fn providers(&self, asked: &Asked<'_>) -> Vec<&str> {
+        let mode = asked.caller.map_or(Mode::Platform, |caller| caller.mode);
+        let serves = |name: &&str| match mode {
+            Mode::Platform => false,
+            Mode::Hybrid => asked.keyed.contains(name),
+            Mode::Byok => true,
+        };
+        let keyless = self.keyless.iter().map(|name| &**name).filter(serves);
+        let on = self.names.iter().map(|name| &**name);
+        on.chain(keyless).collect()
     }
 
     /// Remembers how an attempt ended.
@@ -196,7 +222,7 @@ const WIDEST: WireLimits = WireLimits {
     reasoning_budget: true,
 };
 
-/// The catalogue of a configuration, with the mappings of its providers that are on.
+/// The catalogue of a configuration, with the mappings of its providers that are on for anybody.
 ///
 /// Errors: the file cannot be read, or holds problems: all of them.
 pub fn catalog(config: &Config) -> Result<Catalog, String> {
@@ -208,6 +234,7 @@ pub fn catalog(config: &Config) -> Result<Catalog, String> {
         config
             .providers
             .iter()
+            .chain(&config.keyless_providers)
             .any(|provider| provider.name == name)
     };
     Catalog::check(written, is_on).map_err(|problems| problems.join("\n"))

@@ -184,6 +184,7 @@ impl House {
 
     /// The body of `GET /v1/models`.
     pub fn listing(&self, query: models::Query) -> Vec<u8> {
-        models::answer(self.routes.catalog(), query, self.unix_s())
+        let (routes, now_s) = (&self.routes, self.unix_s());
+        models::answer(routes.catalog(), |name| routes.is_on(name), query, now_s)
     }
 }

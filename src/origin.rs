@@ -77,6 +77,11 @@ impl Origin {
         self.pool.update().await
     }
 
+    /// Whether its name was ever looked up with success.
+    fn is_known(&self) -> bool {
+        !self.pool.backends().get_backend().is_empty()
+    }
+
     /// An address to connect to.
     ///
     /// Errors: the name cannot be looked up.
@@ -132,14 +137,20 @@ impl ServiceDiscovery for Names {
     }
 }
 
-/// Looks all names up, now and then again.
-pub struct Lookups(pub Vec<Arc<Origin>>);
+/// Looks names up, now and then again.
+pub struct Lookups {
+    /// Whose names are looked up from the start.
+    pub always: Vec<Arc<Origin>>,
+    /// Whose names are, once a request has.
+    pub once_known: Vec<Arc<Origin>>,
+}
 
 #[async_trait]
 impl BackgroundService for Lookups {
     async fn start(&self, mut shutdown: ShutdownWatch) {
         loop {
-            for origin in &self.0 {
+            let known = self.once_known.iter().filter(|origin| origin.is_known());
+            for origin in self.always.iter().chain(known) {
                 if let Err(error) = origin.look_up().await {
                     log::warn!("{}: {error}", origin.name);
                 }

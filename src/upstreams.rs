@@ -23,7 +23,7 @@ pub struct Upstream {
     pub wire: &'static dyn Provider,
     /// What is special about it.
     pub quirks: Quirks,
-    /// The platform's credentials; one without text where it needs none.
+    /// The platform's credentials; one without text where it needs none, none where only callers have some.
     pub keys: Arc<Keys>,
     /// Its preference among equals; 1 is neutral.
     pub priority: f64,
@@ -56,11 +56,10 @@ impl Upstream {
             longest: routing.total_timeout.max(routing.stream_total_timeout),
         };
         let of = |key: &Secret| Credential::new(key.clone(), fingerprint_key, None).into();
-        let keys = if provider.keys.is_empty() {
-            vec![Credential::none().into()]
-        } else {
-            provider.keys.iter().map(of).collect()
-        };
+        let mut keys: Vec<_> = provider.keys.iter().map(of).collect();
+        if keys.is_empty() && !provider.needs_own_key {
+            keys.push(Credential::none().into());
+        }
         Ok(Self {
             name: provider.name.as_str().into(),
             wire: provider.kind.family().provider(),

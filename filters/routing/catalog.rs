@@ -51,7 +51,7 @@ pub struct Model {
     pub description: Option<Box<str>>,
     /// Unix seconds of its release.
     pub created: Option<u64>,
-    /// Who serves it, of the providers that are on.
+    /// Who serves it, of the providers that are on for anybody.
     pub mappings: Vec<Arc<Mapping>>,
 }
 
@@ -213,11 +213,15 @@ impl Catalog {
         })
     }
 
-    /// Which provider's own id this is.
-    pub fn provider_of_upstream_id(&self, name: &str) -> Option<&str> {
+    /// Which provider's own id this is, of those that are wanted.
+    pub fn provider_of_upstream_id(
+        &self,
+        name: &str,
+        is_wanted: impl Fn(&Mapping) -> bool,
+    ) -> Option<&str> {
         let mut mappings = self.models.iter().flat_map(|model| &model.mappings);
         mappings
-            .find(|mapping| &*mapping.name == name)
+            .find(|mapping| &*mapping.name == name && is_wanted(mapping))
             .map(|mapping| &*mapping.provider)
     }
 

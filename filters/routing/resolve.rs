@@ -36,7 +36,7 @@ pub struct Candidate {
 /// Our choice: behind the prefix of a provider none of whose models are in the catalogue (a server of the
 /// operator's own) any id is accepted, at an unknown price.
 ///
-/// `providers` are those that are on; `auto` are the models of `routing.auto`. Errors: 404 `model_not_found`,
+/// `providers` are those that are on for whoever asks; `auto` are the models of `routing.auto`. Errors: 404 `model_not_found`,
 /// 400 for another type of model or a bare upstream id, 410 retired.
 pub fn resolve(
     string: &str,
@@ -46,17 +46,19 @@ pub fn resolve(
     now_s: u64,
 ) -> Result<Resolved, Fault> {
     if string == AUTO {
-        return resolve_auto(catalog, auto, now_s);
+        return resolve_auto(catalog, providers, auto, now_s);
     }
+    let is_on = |mapping: &Mapping| providers.contains(&&*mapping.provider);
     if let Some((prefix, name)) = string.split_once('/')
         && providers.contains(&prefix)
     {
-        return pinned(string, prefix, name, catalog, now_s);
+        let found = pinned(prefix, name, catalog, now_s)?;
+        return found.ok_or_else(|| unknown(string, catalog, is_on));
     }
     let Some(model) = catalog.find(string) else {
-        return Err(unknown(string, catalog));
+        return Err(unknown(string, catalog, is_on));
     };
-    let candidates = served(model, now_s, |_| true)?;
+    let candidates = served(model, now_s, is_on)?;
     Ok(Resolved {
         candidates,
         provider: None,
@@ -64,7 +66,15 @@ pub fn resolve(
     })
 }
 
-fn resolve_auto(catalog: &Catalog, auto: &[String], now_s: u64) -> Result<Resolved, Fault> {
+fn resolve_auto(
+    catalog: &Catalog,
+    providers: &[&str],
+    auto: &[String],
+    now_s: u64,
+) -> Result<Resolved, Fault> {
+    let is_wanted = |mapping: &Mapping| {
+        providers.contains(&&*mapping.provider) && !mapping.is_deprecated(now_s)
+    };
     let models: Vec<&Arc<Model>> = if auto.is_empty() {
         catalog
             .models()
@@ -76,7 +86,7 @@ fn resolve_auto(catalog: &Catalog, auto: &[String], now_s: u64) -> Result<Resolv
     };
     let candidates: Vec<Candidate> = models
         .into_iter()
-        .filter_map(|model| served(model, now_s, |mapping| !mapping.is_deprecated(now_s)).ok())
+        .filter_map(|model| served(model, now_s, is_wanted).ok())
         .flatten()
         .collect();
     if candidates.is_empty() {
@@ -91,17 +101,19 @@ fn resolve_auto(catalog: &Catalog, auto: &[String], now_s: u64) -> Result<Resolv
     })
 }
 
+/// What this provider serves under a name; `None`: nobody knows it.
 fn pinned(
-    string: &str,
     provider: &str,
     name: &str,
     catalog: &Catalog,
     now_s: u64,
-) -> Result<Resolved, Fault> {
-    let done = |candidates| Resolved {
-        candidates,
-        provider: Some(provider.into()),
-        is_auto: false,
+) -> Result<Option<Resolved>, Fault> {
+    let done = |candidates| {
+        Some(Resolved {
+            candidates,
+            provider: Some(provider.into()),
+            is_auto: false,
+        })
     };
     let of = |name: &str| -> Option<Result<Vec<Candidate>, Fault>> {
         let at_provider = |mapping: &Mapping| &*mapping.provider == provider;
@@ -142,11 +154,10 @@ fn pinned(
     if !catalog.has_provider(provider) && !name.is_empty() {
         return Ok(done(vec![uncatalogued(provider, name)]));
     }
-    Err(if catalog.find(name).is_some() {
-        not_found(format!("{provider} does not serve `{name}`"))
-    } else {
-        unknown(string, catalog)
-    })
+    if catalog.find(name).is_some() {
+        return Err(not_found(format!("{provider} does not serve `{name}`")));
+    }
+    Ok(None)
 }
 
 /// A model that only the operator's own server knows.
@@ -179,6 +190,10 @@ fn served(
     now_s: u64,
     is_wanted: impl Fn(&Mapping) -> bool,
 ) -> Result<Vec<Candidate>, Fault> {
+    let wanted: Vec<&Arc<Mapping>> = model.mappings.iter().filter(|m| is_wanted(m)).collect();
+    if wanted.is_empty() {
+        return Err(unserved(&model.id));
+    }
     if &*model.model_type != "chat" {
         return Err(Fault::invalid(
             "model",
@@ -188,7 +203,6 @@ fn served(
             ),
         ));
     }
-    let wanted: Vec<&Arc<Mapping>> = model.mappings.iter().filter(|m| is_wanted(m)).collect();
     let active = wanted.iter().filter(|mapping| !mapping.is_retired(now_s));
     let candidates: Vec<Candidate> = active
         .map(|mapping| Candidate {
@@ -205,8 +219,8 @@ fn served(
     Ok(candidates)
 }
 
-fn unknown(string: &str, catalog: &Catalog) -> Fault {
-    if let Some(provider) = catalog.provider_of_upstream_id(string) {
+fn unknown(string: &str, catalog: &Catalog, is_on: impl Fn(&Mapping) -> bool) -> Fault {
+    if let Some(provider) = catalog.provider_of_upstream_id(string, is_on) {
         return Fault::invalid(
             "model",
             format!("`{string}` is a provider's own id; `{provider}/{string}` is accepted"),
@@ -217,11 +231,18 @@ fn unknown(string: &str, catalog: &Catalog) -> Fault {
         .filter(|c| !c.is_control())
         .take(100)
         .collect();
-    not_found(if catalog.is_unserved(string) {
-        format!("the model `{shown}` is known, but no provider that serves it is switched on")
-    } else {
-        format!("the model `{shown}` does not exist; `GET /v1/models` lists those that do")
-    })
+    if catalog.is_unserved(string) {
+        return unserved(&shown);
+    }
+    not_found(format!(
+        "the model `{shown}` does not exist; `GET /v1/models` lists those that do"
+    ))
+}
+
+fn unserved(model: &str) -> Fault {
+    not_found(format!(
+        "the model `{model}` is known, but no provider that serves it is switched on"
+    ))
 }
 
 fn not_found(message: impl Into<std::borrow::Cow<'static, str>>) -> Fault {

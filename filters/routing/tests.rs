@@ -379,6 +379,24 @@ fn a_date_is_its_first_moment() {
     assert_eq!(Date("2026-13-01".into()).unix_s(), None);
 }
 
+#[test]
+fn a_provider_that_is_off_for_whoever_asks_is_as_good_as_absent() {
+    let at_a = |string| resolve(string, &usual(), &["a"], &[], 0);
+    let said = |string| at_a(string).unwrap_err().message.into_owned();
+    assert_eq!(at_a("m").unwrap().candidates.len(), 1);
+    assert_eq!(at_a("auto").unwrap().candidates.len(), 3);
+    for string in ["free", "away"] {
+        let nobody = "is known, but no provider that serves it is switched on";
+        assert!(said(string).ends_with(nobody), "{string}");
+    }
+    for string in ["b-up", "b/m"] {
+        assert!(said(string).contains("does not exist"), "{string}");
+    }
+}
+
+/// The providers of the catalogues made at random.
+const NAMES: [&str; 8] = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"];
+
 proptest! {
     #[test]
     fn a_plan_has_attempts_in_bounds_and_each_provider_once(prices in proptest::collection::vec(0..50_u32, 1..8), failures in proptest::collection::vec(0..8_usize, 0..40), attempts in 1..5_usize, random in (0.0..1.0, 0.0..1.0)) {
@@ -387,7 +405,7 @@ proptest! {
         let health = Health::new(catalog.mappings());
         for failed in failures { health.record(failed, Outcome::Failed, 500); }
         let situation = Situation { attempts, exploration: 0.5, random, ..situation(&health) };
-        let resolved = resolve("m", &catalog, &[], &[], 0).unwrap();
+        let resolved = resolve("m", &catalog, &NAMES[..prices.len()], &[], 0).unwrap();
         let one = plan(&request(json!({})), resolved.clone(), &situation, |_| WIDE, |_| 1.0).unwrap();
         let two = plan(&request(json!({})), resolved, &situation, |_| WIDE, |_| 1.0).unwrap();
         let names = |plan: &super::plan::Plan| plan.attempts.iter().map(|c| c.mapping.provider.clone()).collect::<Vec<_>>();

@@ -57,7 +57,11 @@ fn look_through(args: &CheckArgs, loaded: &Loaded) -> (Vec<Finding>, Exit) {
     let config = &loaded.config;
     let mut findings = all("warning", loaded.warnings.iter().cloned());
     let off = config.off_providers.iter();
-    findings.extend(all("note", off.map(|(name, why)| off_provider(name, why))));
+    let off = off.map(|(name, why)| {
+        let mut keyless = config.keyless_providers.iter();
+        off_provider(name, why, keyless.any(|keyless| keyless.name == *name))
+    });
+    findings.extend(all("note", off));
     if let Err(problems) = choice::catalog(config) {
         findings.extend(all("error", problems.lines().map(in_catalog)));
         return (findings, Exit::Configuration);
@@ -148,11 +152,16 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-fn off_provider(name: &str, why: &str) -> Problem {
+fn off_provider(name: &str, why: &str, is_keyless: bool) -> Problem {
+    let but = if is_keyless {
+        " (callers with a key of their own are served)"
+    } else {
+        ""
+    };
     Problem {
         key: format!("providers.{name}"),
         place: config::Place::Nowhere {},
-        message: format!("is off: {why}"),
+        message: format!("is off: {why}{but}"),
         cure: String::new(),
     }
 }
@@ -251,7 +260,7 @@ mod tests {
         let (exit, shown) = check(toml, CheckFormat::Human, false);
         assert_eq!(exit, Exit::Done);
         assert!(
-            shown.contains("note: providers.groq: is off: GROQ_API_KEY is not set"),
+            shown.contains("note: providers.groq: is off: GROQ_API_KEY is not set (callers with a key of their own are served)"),
             "{shown}"
         );
     }

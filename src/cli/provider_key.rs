@@ -109,6 +109,10 @@ pub(super) fn add(
 /// A key for a provider that nobody has configured would never be used.
 fn check_provider(name: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let config = load(source, out)?.config;
+    let mut keyless = config.keyless_providers.iter();
+    if keyless.any(|provider| provider.name == name) {
+        return Ok(());
+    }
     if let Some((_, why)) = config.off_providers.iter().find(|(off, _)| off == name) {
         out.warn(&format!(
             "the provider `{name}` is off, {why}: the key is not used until it is on"

@@ -41,6 +41,8 @@ pub struct Config {
     pub providers: Vec<Provider>,
     /// Providers that are configured but off, by name, with the reason.
     pub off_providers: Vec<(String, String)>,
+    /// Those of them that only lack a key: whoever has one of their own is served there.
+    pub keyless_providers: Vec<Provider>,
     /// The decision endpoints; none: they are off.
     pub decisions: Option<Decisions>,
     /// The graph service; none: it is off.
@@ -348,8 +350,10 @@ pub struct Provider {
     pub kind: Kind,
     /// `http` or `https`, without a slash at the end.
     pub base_url: String,
-    /// Its keys, in the order they are tried; empty only where none is needed.
+    /// Its keys, in the order they are tried; empty where none is needed, or only callers have some.
     pub keys: Vec<Secret>,
+    /// Whether it serves callers with a key of their own alone.
+    pub needs_own_key: bool,
     /// Its region.
     pub region: Option<String>,
     /// Headers added to each request to it.

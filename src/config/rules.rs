@@ -39,7 +39,7 @@ impl Rules<'_> {
         self.not_in_force();
         let decisions = decisions::check(self, file);
         let graph = graph::check(self, file);
-        let (providers, off_providers) = providers::check(self, file);
+        let found = providers::check(self, file);
         Config {
             listen: self.listen(&file.listen),
             admin: self.admin(file),
@@ -50,8 +50,9 @@ impl Rules<'_> {
             routing: self.routing(&file.routing),
             models: self.models(&file.models),
             plans: plans::check(self, file),
-            providers,
-            off_providers,
+            providers: found.on,
+            off_providers: found.off,
+            keyless_providers: found.keyless,
             decisions,
             graph,
             log: log(&file.log),

@@ -31,14 +31,20 @@ impl Query {
     }
 }
 
-/// The body: `{"object":"list","data":[…]}`.
-pub fn answer(catalog: &Catalog, query: Query, now_s: u64) -> Vec<u8> {
+/// The body: `{"object":"list","data":[…]}`, with the providers that are on.
+pub fn answer(
+    catalog: &Catalog,
+    is_on: impl Fn(&str) -> bool,
+    query: Query,
+    now_s: u64,
+) -> Vec<u8> {
     let mut data = Vec::new();
     for model in catalog.models() {
         let listed: Vec<&Mapping> = model
             .mappings
             .iter()
             .map(|mapping| &**mapping)
+            .filter(|mapping| is_on(&mapping.provider))
             .filter(|mapping| query.include_deactivated || !mapping.is_retired(now_s))
             .filter(|mapping| !query.exclude_deprecated || !mapping.is_deprecated(now_s))
             .collect();

@@ -96,7 +96,8 @@ fn steps(
     });
     let platform = candidates
         .iter()
-        .filter_map(|candidate| step(candidate, None));
+        .filter_map(|candidate| step(candidate, None))
+        .filter(|step| !step.keys.is_empty());
     match mode {
         Mode::Platform => platform.collect(),
         Mode::Byok => own.collect(),

@@ -19,13 +19,23 @@ const REFUSED: &str =
 
 /// A gateway whose providers have a platform key each; the project `default` has this mode.
 fn gateway(first: &Upstream, second: &Upstream, mode: Mode) -> Gateway {
+    gateway_with(&PLATFORM, first, second, mode)
+}
+
+/// The same with these platform keys alone.
+fn gateway_with(
+    platform: &[(&str, &str)],
+    first: &Upstream,
+    second: &Upstream,
+    mode: Mode,
+) -> Gateway {
     let toml = format!(
         "[providers.first]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
          [providers.second]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = [{{ env = \"SECOND_KEY\" }}]\n",
         first.url(),
         second.url()
     );
-    let gateway = Gateway::start_with_env(&toml, MODELS, &PLATFORM);
+    let gateway = Gateway::start_with_env(&toml, MODELS, platform);
     gateway.change(async |store| {
         let wanted = ProjectChange {
             mode: Some(mode),
@@ -236,4 +246,60 @@ fn another_organization_s_keys_are_out_of_reach_and_a_removed_one_is_gone() {
     gateway.change(async |store| store.remove_provider_key(&id).await.unwrap());
     assert_eq!(gateway.chat(PLAIN).status(), 400);
     assert_eq!(bearers(&first), ["sk-own"]);
+}
+
+#[test]
+fn a_provider_without_a_platform_key_serves_own_keys_in_byok_and_hybrid_projects() {
+    for mode in [Mode::Byok, Mode::Hybrid] {
+        let (first, second) = (picky(), picky());
+        let gateway = gateway_with(&PLATFORM[..1], &first, &second, mode);
+        gateway.own("second", "sk-own");
+        let pinned = PLAIN.replace("\"chat\"", "\"second/chat\"");
+        for body in [PLAIN, &pinned] {
+            let answer = gateway.chat(body);
+            assert_eq!(answer.status(), 200, "{}", answer.text());
+            assert_eq!(attempts(&answer), [attempt("second", Some("sk-own"))]);
+        }
+        assert_eq!(bearers(&second), ["sk-own", "sk-own"]);
+        assert!(first.requests().is_empty());
+    }
+}
+
+#[test]
+fn a_hybrid_project_falls_back_past_a_provider_without_a_platform_key() {
+    let (first, second) = (picky(), picky());
+    let gateway = gateway_with(&PLATFORM[..1], &first, &second, Mode::Hybrid);
+    gateway.own("second", "sk-own-bad");
+    let answer = gateway.chat(PLAIN);
+    assert_eq!(answer.status(), 200, "{}", answer.text());
+    let own = attempt("second", Some("sk-own-bad"));
+    assert_eq!(attempts(&answer), [own, attempt("first", None)]);
+    // It is never asked without a key, nor with the platform's of another.
+    assert_eq!(bearers(&second), ["sk-own-bad"]);
+}
+
+#[test]
+fn a_provider_without_a_platform_key_stays_off_for_all_others() {
+    let (first, second) = (picky(), picky());
+    let gateway = gateway_with(&PLATFORM[..1], &first, &second, Mode::Platform);
+    gateway.own("second", "sk-own");
+    assert_eq!(attempts(&gateway.chat(PLAIN)), [attempt("first", None)]);
+    let pinned = PLAIN.replace("\"chat\"", "\"second/chat\"");
+    assert_eq!(gateway.chat(pinned).status(), 404);
+    let models = Ask::get("/v1/models").key(&gateway.key);
+    let models = ask(gateway.address(), &models).text().to_owned();
+    assert!(
+        models.contains("first") && !models.contains("second"),
+        "{models}"
+    );
+    assert!(second.requests().is_empty());
+}
+
+#[test]
+fn a_byok_project_is_told_that_a_key_is_missing_where_nobody_has_one() {
+    let (first, second) = (picky(), picky());
+    let gateway = gateway_with(&[], &first, &second, Mode::Byok);
+    let answer = gateway.chat(PLAIN);
+    assert_eq!(answer.status(), 400, "{}", answer.text());
+    assert_eq!(answer.json()["error"]["code"], "no_provider_key");
 }

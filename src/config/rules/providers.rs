@@ -30,20 +30,39 @@ const RESERVED: [&str; 14] = [
     "upgrade",
 ];
 
-/// The providers that are on, and those that are off with the reason.
-pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> (Vec<Provider>, Vec<(String, String)>) {
-    let (mut on, mut off) = (Vec::new(), Vec::new());
-    for (name, provider) in &file.providers {
-        match one(rules, name, provider) {
-            Ok(provider) => on.push(provider),
-            Err(why) => off.push((name.clone(), why)),
-        }
-    }
-    (on, off)
+/// The configured providers.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Those that are on.
+    pub on: Vec<Provider>,
+    /// The others, with the reason.
+    pub off: Vec<(String, String)>,
+    /// Those of the others that only lack a key.
+    pub keyless: Vec<Provider>,
 }
 
-/// One provider. Errors: why it is off.
-fn one(rules: &mut Rules<'_>, name: &str, provider: &file::Provider) -> Result<Provider, String> {
+/// Which providers are on, and which are not.
+pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Found {
+    let mut found = Found::default();
+    for (name, written) in &file.providers {
+        match one(rules, name, written) {
+            Ok((provider, None)) => found.on.push(provider),
+            Ok((provider, Some(why))) => {
+                found.off.push((name.clone(), why));
+                found.keyless.push(provider);
+            }
+            Err(why) => found.off.push((name.clone(), why)),
+        }
+    }
+    found
+}
+
+/// One provider, and why it has no key though it needs one. Errors: why it is off for everybody.
+fn one(
+    rules: &mut Rules<'_>,
+    name: &str,
+    provider: &file::Provider,
+) -> Result<(Provider, Option<String>), String> {
     let key = join("providers", name);
     let headers = headers(rules, &key, provider);
     let keys = keys(rules, &key, provider);
@@ -60,21 +79,27 @@ fn one(rules: &mut Rules<'_>, name: &str, provider: &file::Provider) -> Result<P
     if matches!(kind, Kind::Anthropic | Kind::Google | Kind::Sandbox) {
         idle_quirks(rules, &key);
     }
-    let keys = keys?;
-    if is_plain_and_remote(&base_url) && !keys.is_empty() {
+    let (keys, lack) = match keys {
+        Ok(keys) => (keys, None),
+        Err(why) => (Vec::new(), Some(why)),
+    };
+    let carries_keys = !keys.is_empty() || lack.is_some();
+    if is_plain_and_remote(&base_url) && carries_keys {
         let message = "keys and prompts would travel unencrypted to another machine";
         rules.warn(&format!("{key}.base_url"), message, "use https");
     }
-    Ok(Provider {
+    let provider = Provider {
         name: name.to_owned(),
         kind,
         base_url,
         keys,
+        needs_own_key: lack.is_some(),
         region: provider.region.clone(),
         headers,
         priority: provider.priority,
         quirks: quirks(provider),
-    })
+    };
+    Ok((provider, lack))
 }
 
 fn kind(kind: written::Kind) -> Option<Kind> {
