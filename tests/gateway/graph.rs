@@ -4,6 +4,7 @@ mod answers;
 mod cache;
 mod credentials;
 mod sandbox;
+mod tls;
 mod tricks;
 
 use std::time::Instant;

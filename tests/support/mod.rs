@@ -11,6 +11,7 @@
 //! | [`redis`] | a Redis server that can be killed |
 //! | [`own_postgres`] | a PostgreSQL server that can be killed |
 //! | [`server`] | the gateway as a process that can be killed |
+//! | [`tls`] | TLS in front of a scripted server, and who signs its certificates |
 //! | [`issuer`] | an issuer of tokens |
 //! | [`sdk`] | the acceptance scripts of real client libraries |
 //! | [`sse`] | the events of an event-stream text |
@@ -31,6 +32,7 @@ pub mod script;
 pub mod sdk;
 pub mod server;
 pub mod sse;
+pub mod tls;
 pub mod upstream;
 
 use std::time::Duration;

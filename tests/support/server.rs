@@ -20,9 +20,14 @@ impl Server {
         Self::launch(folder).unwrap_or_else(|said| panic!("the server did not start: {said}"))
     }
 
+    /// The same with more variables in its environment.
+    pub fn start_with_env(folder: &Path, env: &[(&str, &str)]) -> Server {
+        Self::run(folder, env).unwrap_or_else(|said| panic!("the server did not start: {said}"))
+    }
+
     /// Starts it, or tells what it said instead.
     pub fn launch(folder: &Path) -> Result<Server, String> {
-        Self::run(folder)
+        Self::run(folder, &[])
     }
 
     /// From now on nothing can be written behind so many bytes of any file: its disk is full.
@@ -35,10 +40,11 @@ impl Server {
         assert!(done.unwrap().success());
     }
 
-    fn run(folder: &Path) -> Result<Server, String> {
+    fn run(folder: &Path, env: &[(&str, &str)]) -> Result<Server, String> {
         let mut child = Command::new(env!("CARGO_BIN_EXE_weirgate"))
             .args(["serve", "-c", "weirgate.toml"])
             .current_dir(folder)
+            .envs(env.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
