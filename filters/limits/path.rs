@@ -17,6 +17,8 @@ pub enum BadPath {
     BeyondAscii,
     /// A fragment, which no request has.
     Fragment,
+    /// `..` behind `;` or an empty segment: some readers count these as a segment that `..` takes away, some do not.
+    DoubtfulParent,
 }
 
 impl BadPath {
@@ -32,6 +34,9 @@ impl BadPath {
             Self::Control => "the path has a control character: send printable ASCII",
             Self::BeyondAscii => "the path has a byte beyond ASCII: send printable ASCII",
             Self::Fragment => "the path has a `#`: a request has no fragment",
+            Self::DoubtfulParent => {
+                "the path has a `..` behind a `;` or an empty segment: send the path that is meant"
+            }
         }
     }
 }
@@ -53,9 +58,13 @@ pub fn normalise(path: &str) -> Result<Cow<'_, str>, BadPath> {
     }
     let decoded = decode(path)?;
     let mut kept: Vec<&str> = Vec::new();
-    for segment in decoded.split('/') {
+    let mut is_doubtful = false;
+    // What stands in front of the first slash is no segment.
+    for segment in decoded.strip_prefix('/').unwrap_or(&decoded).split('/') {
+        is_doubtful |= segment.is_empty() || segment.contains(';');
         match segment.split(';').next().unwrap_or_default() {
             "" | "." => {}
+            ".." if is_doubtful => return Err(BadPath::DoubtfulParent),
             ".." => drop(kept.pop()),
             segment => kept.push(segment),
         }
@@ -160,6 +169,16 @@ mod tests {
             ("/content/v2%c3%a9", BadPath::BeyondAscii),
             ("/é", BadPath::BeyondAscii),
             ("/content/v2#x", BadPath::Fragment),
+            ("/content/v2//..", BadPath::DoubtfulParent),
+            ("/x//../content/v2", BadPath::DoubtfulParent),
+            ("//../content/v2", BadPath::DoubtfulParent),
+            ("/content/v2/\\..", BadPath::DoubtfulParent),
+            ("/content//v2/x/%2e%2e", BadPath::DoubtfulParent),
+            ("/content/v2/x/;/../..", BadPath::DoubtfulParent),
+            ("/content/v2/x;a/..", BadPath::DoubtfulParent),
+            ("/content/v2/.;/..", BadPath::DoubtfulParent),
+            ("/content/v2/x/..;", BadPath::DoubtfulParent),
+            ("/content/v2/x/%2e.%3bb", BadPath::DoubtfulParent),
         ] {
             assert_eq!(normalise(path), Err(bad), "{path}");
         }
