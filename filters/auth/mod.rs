@@ -4,7 +4,9 @@
 //! the text of a key that was issued (only its keyed hash), reads no clock and keeps no state. Making keys,
 //! storing accounts and refreshing the snapshot are not its business. The decision endpoints have credentials of their
 //! own, [`sdk`] keys and [`token`]s; [`jwks`] are the keys of foreign tokens; [`graph`] tells the tenants of the graph service.
+//! [`client_address`] tells where a call came from.
 
+mod address;
 mod admit;
 mod caller;
 pub mod graph;
@@ -15,6 +17,7 @@ pub mod sdk;
 mod terms;
 pub mod token;
 
+pub use address::client_address;
 pub use admit::{AuthError, admit};
 pub use caller::{Accounts, Caller, KeyRow, Member, Mode, Plan, UnknownWord};
 pub use key::{Key, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper};

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use filters::auth::{self, Caller};
+use filters::auth::{self, Caller, client_address};
 use filters::fault::{Fault, Kind};
 use filters::limits::headers::Quota;
 use http::{HeaderMap, header};
@@ -11,7 +11,7 @@ use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::house::House;
+use crate::house::{ClientIp, House};
 use crate::routes::{Access, Row};
 
 /// What stands around a name and its value in a head: `: ` and the line end.
@@ -106,32 +106,15 @@ pub async fn count(
 }
 
 /// The client's address: the socket's, or what `listen.client_ip_header` says where a trusted proxy sent it.
-///
-/// Of a list the last address that no trusted proxy has is the client's.
 pub fn client_ip(house: &House, session: &Session) -> Option<IpAddr> {
     let socket = session.client_addr()?.as_inet()?.ip();
-    let listen = &house.settings.client_ip;
-    let is_trusted = |ip: IpAddr| {
-        listen
-            .trusted_proxies
-            .iter()
-            .any(|block| block.contains(ip))
-    };
-    let Some(name) = listen.header.as_ref().filter(|_| is_trusted(socket)) else {
+    let ClientIp {
+        header,
+        trusted_proxies,
+    } = &house.settings.client_ip;
+    let Some(name) = header else {
         return Some(socket);
     };
     let values = session.req_header().headers.get_all(name);
-    let listed: Vec<IpAddr> = values
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|ip| ip.trim().parse().ok())
-        .collect();
-    listed
-        .iter()
-        .rev()
-        .find(|ip| !is_trusted(**ip))
-        .or(listed.first())
-        .copied()
-        .or(Some(socket))
+    Some(client_address(socket, values, trusted_proxies))
 }

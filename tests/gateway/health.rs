@@ -35,12 +35,18 @@ fn health_needs_no_key_and_tells_the_clients_address() {
 #[test]
 fn the_clients_address_is_believed_from_trusted_proxies_alone() {
     let first = Upstream::always(reply());
-    for (trusted, expected) in [("127.0.0.0/8", "203.0.113.7"), ("10.0.0.0/8", "127.0.0.1")] {
+    for (trusted, listed, expected) in [
+        ("127.0.0.0/8", "203.0.113.7", "203.0.113.7"),
+        ("127.0.0.0/8", "203.0.113.7:4711", "203.0.113.7"),
+        ("127.0.0.0/8", "unknown", "127.0.0.1"),
+        ("10.0.0.0/8", "203.0.113.7", "127.0.0.1"),
+    ] {
         let more = format!(
             "[listen]\nclient_ip_header = \"x-forwarded-for\"\ntrusted_proxies = [\"{trusted}\"]"
         );
         let gateway = Gateway::with(&first.url(), &first.url(), &more);
-        let request = Ask::get("/").header("X-Forwarded-For", "198.51.100.1, 203.0.113.7");
+        let listed = format!("198.51.100.1, {listed}");
+        let request = Ask::get("/").header("X-Forwarded-For", &listed);
         let body = ask(gateway.address(), &request).json();
         assert_eq!(
             (&body["clientIp"], &body["clientIpHeader"]),
