@@ -11,6 +11,9 @@ if not start or now >= start + length then
 elseif now < start then
   -- The clock of the server was set back: the window must not last until it has caught up.
   start = now
+  -- Also where nothing is admitted: the next question would find the old start again.
+  redis.call('HSET', KEYS[1], 'start', start)
+  redis.call('PEXPIRE', KEYS[1], length + 1000)
 end
 local admitted = 0
 if count < limit then

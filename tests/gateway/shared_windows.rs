@@ -106,6 +106,54 @@ fn of_ten_times_the_limit_three_processes_admit_exactly_the_limit() {
     }
 }
 
+/// Whoever is refused meanwhile must not keep it so.
+#[test]
+fn a_full_window_does_not_last_until_a_clock_that_was_set_back_has_caught_up() {
+    const AHEAD_MS: i64 = 3_600_000;
+    let (runtime, redis) = (runtime(), Redis::start());
+    let (minute, key) = (Duration::from_secs(60), key("tenant"));
+    let process = process(&redis, Algorithm::Fixed, minute, OnOutage::Closed);
+    let admit = || {
+        let mut verdict = None;
+        until("an answer", || {
+            verdict = runtime.block_on(process.counters.admit(&key, 1)).ok();
+            verdict.is_some()
+        });
+        verdict.unwrap().is_allowed
+    };
+    assert!(admit());
+    let mut connection = redis.connect();
+    let windows: Vec<String> = redis::cmd("KEYS")
+        .arg("weirgate:fixed:*")
+        .query(&mut connection)
+        .unwrap();
+    let [window] = &windows[..] else {
+        panic!("{windows:?}")
+    };
+    let mut start = |by_ms: i64| -> i64 {
+        let mut command = redis::cmd("HINCRBY");
+        command
+            .arg(window)
+            .arg("start")
+            .arg(by_ms)
+            .query(&mut connection)
+            .unwrap()
+    };
+    let ahead = start(AHEAD_MS);
+    redis::cmd("PEXPIRE")
+        .arg(window)
+        .arg(AHEAD_MS)
+        .exec(&mut redis.connect())
+        .unwrap();
+    assert!(!admit());
+    assert!(start(0) < ahead, "the window still starts in an hour");
+    let left: i64 = redis::cmd("PTTL")
+        .arg(window)
+        .query(&mut redis.connect())
+        .unwrap();
+    assert!(left <= 61_000, "{left}");
+}
+
 /// What is admitted under steady load from three processes for as long as 100 windows take.
 fn tickets(algorithm: Algorithm, window: Duration, limit: u64) -> Option<Vec<u64>> {
     let (redis, runtime) = (Redis::start(), runtime());
