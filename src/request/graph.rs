@@ -31,9 +31,13 @@ const DRAINED_BYTES: usize = 64 << 10;
 /// How long that may take.
 const DRAINED_WITHIN: Duration = Duration::from_secs(5);
 
-/// A request whose path nobody can read: it is refused, with the limit of unknown paths.
-pub fn unreadable(graph: &Graph, method: &http::Method) -> Box<Call> {
-    let operation = graph.operations.pathless(method.as_str());
+/// A request that is refused for its head, with the limit of its row; where nobody can read the path, of unknown paths.
+pub fn refused(graph: &Graph, method: &http::Method, path: &str) -> Box<Call> {
+    let (operations, method) = (&graph.operations, method.as_str());
+    let operation = match normalise(path) {
+        Ok(path) => operations.find(method, &path).operation,
+        Err(_) => operations.pathless(method),
+    };
     Box::new(Call::new(operation, graph.window_s))
 }
 

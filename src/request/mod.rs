@@ -92,13 +92,15 @@ async fn go(
     ctx: &mut Context,
 ) -> Result<Option<Answer>, Fault> {
     let head = session.req_header();
-    admit::frame(head, house.settings.header_bytes)?;
     let (method, path) = (&head.method, head.uri.path());
-    let row = routes::find(method, path, house.graph.is_some()).inspect_err(|_| {
+    let framed = admit::frame(head, house.settings.header_bytes);
+    let found = routes::find(method, path, house.graph.is_some());
+    // Whatever is refused from here on is refused in the words of its row.
+    ctx.row = found.as_ref().ok().copied();
+    let row = framed.and(found).inspect_err(|_| {
         let graph = house.graph.as_ref().filter(|_| !routes::is_ours(path));
-        ctx.graph = graph.map(|graph| graph::unreadable(graph, method));
+        ctx.graph = graph.map(|graph| graph::refused(graph, method, path));
     })?;
-    ctx.row = Some(row);
     ctx.caller = admit::admit(house, row, &head.headers)?;
     admit::from_where(house, session, ctx.caller.as_deref())?;
     ctx.place = admit::place(house, row)?;

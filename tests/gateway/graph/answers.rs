@@ -359,3 +359,27 @@ fn an_operation_of_the_configuration_is_one_row_for_all_its_paths() {
     assert_eq!((refused.status(), limit(&refused).0), (429, "1"));
     assert_eq!(gateway.graph(&Ask::get("/custom/a/b")).status(), 200);
 }
+
+/// Source: limits 8.1.4.
+#[test]
+fn a_head_that_may_not_pass_is_refused_with_the_limit_of_its_row() {
+    let service = service();
+    let gateway = before(&service, "", "");
+    let long = "x".repeat(33_000);
+    for (request, status) in [
+        (query().header("Transfer-Encoding", "identity"), 400),
+        (query().without("Host"), 400),
+        (query().header("X-Long", &long), 431),
+    ] {
+        let answer = gateway.graph(&request);
+        assert_eq!(
+            (answer.status(), limit(&answer)),
+            (status, ("1500", "10")),
+            "{}",
+            answer.text()
+        );
+        let body = answer.json();
+        assert!(body["error"]["type"].is_null(), "{body}");
+    }
+    assert_eq!(service.requests().len(), 0);
+}
