@@ -1,11 +1,12 @@
 //! The decision endpoints' organ: projects by SDK key, overrides, profiles, tokens, events.
 //!
 //! What is decided is decided in `filters::flags`; here stands what has to be kept between requests. The request
-//! path takes no lock for a decision: projects are snapshots, overrides are only looked at where there are any.
+//! path takes no lock for a decision: projects are snapshots, overrides are only looked at where any were set.
 
 pub mod events;
 pub mod fetch;
 pub mod notices;
+pub mod overrides;
 pub mod predictor;
 pub mod profiles;
 pub mod projects;
@@ -14,9 +15,7 @@ pub mod segment_events;
 pub mod segments;
 mod spool;
 
-use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use filters::auth::sdk::SdkRules;
@@ -29,6 +28,7 @@ use tokio::runtime::Handle;
 use self::events::{Dispatcher, Events};
 use self::fetch::{Fetched, Poll};
 use self::notices::Notices;
+use self::overrides::Overrides;
 use self::predictor::Predictor;
 use self::profiles::Profiles;
 use self::projects::{Found, Projects, Watch};
@@ -193,50 +193,6 @@ impl Flags {
 
 /// An SDK key and a user of its project.
 type Whose = (Box<str>, Box<str>);
-
-/// What a user gets in an experiment whatever the datafile says: experiment key, variation key.
-type Chosen = Vec<(Box<str>, Box<str>)>;
-
-/// Overrides by SDK key and user. In memory alone: they are for debugging. Source: decision-agent 4, rule 3.
-#[derive(Default)]
-pub struct Overrides {
-    count: AtomicUsize,
-    by_user: Mutex<HashMap<Whose, Chosen>>,
-}
-
-impl Overrides {
-    /// Those of a user. Cost: no lock while nobody has any.
-    pub fn of(&self, sdk_key: &str, user: &str) -> Chosen {
-        if self.count.load(Ordering::Acquire) == 0 {
-            return Chosen::new();
-        }
-        let found = lock(&self.by_user)
-            .get(&(sdk_key.into(), user.into()))
-            .cloned();
-        found.unwrap_or_default()
-    }
-
-    /// Sets one; an empty variation removes it. Answers the one before.
-    pub fn set(
-        &self,
-        sdk_key: &str,
-        user: &str,
-        experiment: &str,
-        variation: &str,
-    ) -> Option<Box<str>> {
-        let mut by_user = lock(&self.by_user);
-        let key = (sdk_key.into(), user.into());
-        let chosen = by_user.entry(key).or_default();
-        let at = chosen.iter().position(|(one, _)| **one == *experiment);
-        let before = at.map(|at| chosen.remove(at).1);
-        if !variation.is_empty() {
-            chosen.push((experiment.into(), variation.into()));
-        }
-        by_user.retain(|_, chosen| !chosen.is_empty());
-        self.count.store(by_user.len(), Ordering::Release);
-        before
-    }
-}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

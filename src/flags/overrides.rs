@@ -1,0 +1,145 @@
+//! Overrides: what a user gets in an experiment whatever the datafile says.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use moka::ops::compute::Op;
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
+
+use super::Whose;
+
+/// How many bytes of overrides are kept; users whose overrides nobody asked for longest go first.
+const MOST_BYTES: u64 = 32 << 20;
+/// How long a user's overrides are kept behind the last one that was set.
+const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// How many overrides a user has; the oldest goes first.
+const MOST_EACH: usize = 100;
+/// What an entry takes beside its texts, about.
+const ENTRY_BYTES: usize = 128;
+
+/// Experiment key, variation key.
+type Chosen = Vec<(Box<str>, Box<str>)>;
+
+/// Overrides by SDK key and user. In memory alone: they are for debugging. Source: decision-agent 4, rule 3; threats 62.
+pub struct Overrides {
+    is_used: AtomicBool,
+    by_user: Cache<Whose, Arc<Chosen>>,
+}
+
+impl Default for Overrides {
+    fn default() -> Self {
+        Self::new(MOST_BYTES, KEPT)
+    }
+}
+
+impl Overrides {
+    fn new(most_bytes: u64, kept: Duration) -> Self {
+        let by_user = Cache::builder()
+            .max_capacity(most_bytes)
+            .weigher(weight)
+            .eviction_policy(EvictionPolicy::lru())
+            .time_to_live(kept);
+        Self {
+            is_used: AtomicBool::new(false),
+            by_user: by_user.build(),
+        }
+    }
+
+    /// Those of a user. Cost: no look-up until somebody has set one.
+    pub fn of(&self, sdk_key: &str, user: &str) -> Chosen {
+        if !self.is_used.load(Ordering::Acquire) {
+            return Chosen::new();
+        }
+        let found = self.by_user.get(&(sdk_key.into(), user.into()));
+        found.map(Arc::unwrap_or_clone).unwrap_or_default()
+    }
+
+    /// Sets one; an empty variation removes it. Answers the one before.
+    pub fn set(
+        &self,
+        sdk_key: &str,
+        user: &str,
+        experiment: &str,
+        variation: &str,
+    ) -> Option<Box<str>> {
+        let mut before = None;
+        let entry = self.by_user.entry((sdk_key.into(), user.into()));
+        _ = entry.and_compute_with(|entry| {
+            let chosen = entry.map(|entry| Arc::unwrap_or_clone(entry.into_value()));
+            let mut chosen = chosen.unwrap_or_default();
+            let at = chosen.iter().position(|(one, _)| **one == *experiment);
+            before = at.map(|at| chosen.remove(at).1);
+            if !variation.is_empty() {
+                chosen.push((experiment.into(), variation.into()));
+            }
+            if chosen.len() > MOST_EACH {
+                chosen.remove(0);
+            }
+            if chosen.is_empty() {
+                return Op::Remove;
+            }
+            Op::Put(Arc::new(chosen))
+        });
+        self.is_used.store(true, Ordering::Release);
+        before
+    }
+}
+
+fn weight((sdk_key, user): &Whose, chosen: &Arc<Chosen>) -> u32 {
+    let texts: usize = chosen
+        .iter()
+        .map(|(experiment, variation)| experiment.len() + variation.len() + ENTRY_BYTES)
+        .sum();
+    u32::try_from(sdk_key.len() + user.len() + texts + ENTRY_BYTES).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::indexing_slicing, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn an_override_is_of_one_key_and_user_until_it_is_removed() {
+        let overrides = Overrides::default();
+        assert_eq!(overrides.set("k", "u", "e", "a"), None);
+        assert_eq!(overrides.set("k", "u", "f", "x"), None);
+        assert_eq!(overrides.set("k", "u", "e", "b").as_deref(), Some("a"));
+        let expected: Chosen = vec![("f".into(), "x".into()), ("e".into(), "b".into())];
+        assert_eq!(overrides.of("k", "u"), expected);
+        assert_eq!(overrides.of("k", "v"), []);
+        assert_eq!(overrides.of("other", "u"), []);
+        assert_eq!(overrides.set("k", "u", "e", "").as_deref(), Some("b"));
+        assert_eq!(overrides.of("k", "u"), expected[..1]);
+    }
+
+    #[test]
+    fn no_more_are_kept_than_there_is_room_for_and_the_newest_is() {
+        let overrides = Overrides::new(10_000, KEPT);
+        for user in 0..1_000 {
+            overrides.set("k", &user.to_string(), "e", "a");
+        }
+        overrides.by_user.run_pending_tasks();
+        assert!(overrides.by_user.weighted_size() <= 10_000);
+        assert_eq!(overrides.of("k", "0"), []);
+        assert_eq!(overrides.of("k", "999").len(), 1);
+    }
+
+    #[test]
+    fn a_user_has_so_many_overrides_and_the_oldest_goes() {
+        let overrides = Overrides::default();
+        for experiment in 0..=MOST_EACH {
+            overrides.set("k", "u", &experiment.to_string(), "a");
+        }
+        let chosen = overrides.of("k", "u");
+        assert_eq!((chosen.len(), &*chosen[0].0), (MOST_EACH, "1"));
+    }
+
+    #[test]
+    fn overrides_do_not_stay_for_ever() {
+        let overrides = Overrides::new(10_000, Duration::ZERO);
+        overrides.set("k", "u", "e", "a");
+        assert_eq!(overrides.of("k", "u"), []);
+    }
+}
