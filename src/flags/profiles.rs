@@ -86,25 +86,33 @@ impl Memory {
     }
 
     fn replace(&self, sdk_key: &str, user: &str, profile: Profile) {
+        self.change(sdk_key, user, |kept| *kept = profile);
+    }
+
+    fn remember(&self, sdk_key: &str, user: &str, found: &[(&str, &str)]) {
+        self.change(sdk_key, user, |kept| {
+            for (experiment, variation) in found {
+                kept.insert((*experiment).into(), (*variation).into());
+            }
+        });
+    }
+
+    /// One step under one lock, so that two decisions do not undo each other.
+    fn change(&self, sdk_key: &str, user: &str, change: impl FnOnce(&mut Profile)) {
         let key: Whose = (sdk_key.into(), user.into());
         let mut kept = lock(&self.0);
-        if kept.profiles.insert(key.clone(), profile).is_none() {
-            kept.order.push_back(key);
+        if let Some(profile) = kept.profiles.get_mut(&key) {
+            return change(profile);
         }
+        let mut profile = Profile::default();
+        change(&mut profile);
+        kept.profiles.insert(key.clone(), profile);
+        kept.order.push_back(key);
         if kept.order.len() > MOST
             && let Some(oldest) = kept.order.pop_front()
         {
             kept.profiles.remove(&oldest);
         }
-    }
-
-    fn remember(&self, sdk_key: &str, user: &str, found: &[(&str, &str)]) {
-        let mut profile = self.of(sdk_key, user);
-        let found = found.iter();
-        profile.extend(
-            found.map(|(experiment, variation)| ((*experiment).into(), (*variation).into())),
-        );
-        self.replace(sdk_key, user, profile);
     }
 }
 
@@ -148,5 +156,28 @@ impl Shelf {
         let hash = Sha256::digest(sdk_key.as_bytes());
         let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("weirgate:ups:{hex}:{user}").into_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_of_one_user_at_once_are_all_remembered() {
+        const EACH: usize = 300;
+        let memory = Memory::default();
+        let remember = &|thread: usize| {
+            for number in 0..EACH {
+                let experiment = format!("{thread}-{number}");
+                memory.remember("k", "u", &[(&experiment, "v")]);
+            }
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                scope.spawn(move || remember(thread));
+            }
+        });
+        assert_eq!(memory.of("k", "u").len(), 8 * EACH);
     }
 }
