@@ -5,6 +5,7 @@
 
 pub mod events;
 pub mod fetch;
+pub mod hashing;
 pub mod notices;
 pub mod overrides;
 pub mod predictor;
@@ -27,6 +28,7 @@ use tokio::runtime::Handle;
 
 use self::events::{Dispatcher, Events};
 use self::fetch::{Fetched, Poll};
+use self::hashing::Hashing;
 use self::notices::Notices;
 use self::overrides::Overrides;
 use self::predictor::Predictor;
@@ -63,6 +65,8 @@ pub struct Flags {
     pub segment_events: SegmentEvents,
     /// Who may ask for tokens.
     pub clients: Vec<Client>,
+    /// How many of their secrets are checked at once.
+    pub hashing: Hashing,
     /// Who may announce new datafiles.
     pub webhooks: Vec<Webhook>,
     /// The most operations of a batch, and how many run at once.
@@ -117,6 +121,7 @@ impl Flags {
             segments: Segments::new(decisions, handle.clone(), redis.cloned())?,
             segment_events,
             clients: decisions.clients.clone(),
+            hashing: Hashing::default(),
             webhooks: decisions.webhooks.clone(),
             batch: (decisions.batch_max_operations, decisions.batch_concurrency),
             overrides: decisions.overrides.then(Overrides::default),

@@ -199,8 +199,7 @@ async fn decide(
         Answers::Flags(endpoint) => flags::answer(organ, endpoint, &call).await,
         Answers::Batch => flags::batch::run(organ, &call).await,
         Answers::Webhook => flags::webhook::answer(organ, &call).await,
-        // A password hash takes its time: the worker's other requests move on meanwhile.
-        Answers::Token => tokio::task::block_in_place(|| flags::token::answer(organ, &call)),
+        Answers::Token => flags::token::answer(organ, &call).await,
         Answers::Health
         | Answers::Models
         | Answers::Key

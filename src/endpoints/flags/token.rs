@@ -21,10 +21,10 @@ struct Asked {
     client_secret: String,
 }
 
-/// A token, or why none. Cost: a slow hash on purpose; not for a worker.
+/// A token, or why none. Cost: a slow hash on purpose, while the worker's other requests move on.
 ///
-/// Errors: 415 for a body that is neither a form nor JSON.
-pub fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
+/// Errors: 415 for a body that is neither a form nor JSON; 503 where too many ask at once.
+pub async fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
     let asked = read(call)?;
     let said = |status, error, description| Ok(refused(status, error, description));
     if asked.grant_type.is_empty() {
@@ -49,11 +49,9 @@ pub fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
             );
         }
     }
-    let known = flags
-        .clients
-        .iter()
-        .find(|client| *client.id == *asked.client_id);
-    let client = known.filter(|client| is_secret_of(client, &asked.client_secret));
+    let turn = flags.hashing.turn().await?;
+    let client = tokio::task::block_in_place(|| proven(&flags.clients, &asked, is_secret_of));
+    drop(turn);
     let tokens = flags.credentials.tokens.as_ref();
     let Some((client, tokens)) = client.zip(tokens) else {
         return said(401, "invalid_client", "invalid client_id or client_secret");
@@ -120,6 +118,19 @@ fn read(call: &Call<'_>) -> Result<Asked, Fault> {
     Ok(asked)
 }
 
+/// The client that proves who it is. An unknown id costs a hash too: how long the answer takes tells nobody which ids
+/// there are.
+fn proven<'c>(
+    clients: &'c [Client],
+    asked: &Asked,
+    is_secret_of: impl FnOnce(&Client, &str) -> bool,
+) -> Option<&'c Client> {
+    let known = clients.iter().find(|client| *client.id == *asked.client_id);
+    let against = known.or(clients.first());
+    let is_right = against.is_some_and(|client| is_secret_of(client, &asked.client_secret));
+    known.filter(|_| is_right)
+}
+
 /// An argon2id hash of the secret's text, or the agent's bcrypt of its base64-decoded bytes.
 fn is_secret_of(client: &Client, secret: &str) -> bool {
     if let Ok(hash) = PasswordHash::new(&client.secret_hash) {
@@ -132,4 +143,34 @@ fn is_secret_of(client: &Client, secret: &str) -> bool {
         .zip(hash)
         .and_then(|(secret, hash)| bcrypt::verify(secret, &hash).ok());
     matches.unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_id_costs_a_hash_and_is_nobody_whatever_that_says() {
+        let clients = [Client {
+            id: "shop".into(),
+            secret_hash: "any".into(),
+            sdk_keys: Vec::new(),
+        }];
+        let ask = |id: &str, is_right: bool| {
+            let asked = Asked {
+                client_id: id.to_owned(),
+                client_secret: "secret".to_owned(),
+                ..Asked::default()
+            };
+            let mut hashes = 0;
+            let proven = proven(&clients, &asked, |client, secret| {
+                hashes += 1;
+                (&*client.secret_hash, secret) == ("any", "secret") && is_right
+            });
+            (proven.is_some(), hashes)
+        };
+        assert_eq!(ask("shop", true), (true, 1));
+        assert_eq!(ask("shop", false), (false, 1));
+        assert_eq!(ask("nobody", true), (false, 1));
+    }
 }

@@ -1,0 +1,81 @@
+//! How many password hashes run at once: each takes a core for a quarter of a second, for whoever asks.
+
+use std::thread::available_parallelism;
+
+use filters::fault::{Fault, Kind};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// How many wait for each that runs.
+const WAITING_EACH: usize = 8;
+/// When it is worth asking again, in seconds.
+const RETRY_AFTER_S: u32 = 2;
+
+/// See the module.
+pub struct Hashing {
+    admitted: Semaphore,
+    running: Semaphore,
+}
+
+/// Leave to hash, until it is dropped.
+pub struct Turn<'a> {
+    _running: SemaphorePermit<'a>,
+    _admitted: SemaphorePermit<'a>,
+}
+
+impl Default for Hashing {
+    /// On half of the cores: the others answer requests meanwhile.
+    fn default() -> Self {
+        let cores = available_parallelism().map_or(1, usize::from);
+        Self::new((cores / 2).max(1))
+    }
+}
+
+impl Hashing {
+    fn new(at_once: usize) -> Self {
+        Self {
+            admitted: Semaphore::new(at_once * (1 + WAITING_EACH)),
+            running: Semaphore::new(at_once),
+        }
+    }
+
+    /// Waits for one's turn.
+    ///
+    /// Errors: 503 where too many wait already.
+    pub async fn turn(&self) -> Result<Turn<'_>, Fault> {
+        let busy = || {
+            let message = "more tokens are asked for than can be issued: try again in two seconds";
+            Fault::new(Kind::Unavailable, message).with_retry_after_s(RETRY_AFTER_S)
+        };
+        let admitted = self.admitted.try_acquire().map_err(|_| busy())?;
+        let running = self.running.acquire().await.map_err(|_| busy())?;
+        Ok(Turn {
+            _running: running,
+            _admitted: admitted,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn one_hashes_some_wait_and_the_others_are_sent_away() {
+        let hashing = Hashing::new(1);
+        let turn = hashing.turn().now_or_never().unwrap().ok().unwrap();
+        let mut waiting: Vec<_> = (0..WAITING_EACH)
+            .map(|_| Box::pin(hashing.turn()))
+            .collect();
+        for one in &mut waiting {
+            assert!(one.now_or_never().is_none());
+        }
+        let refused = hashing.turn().now_or_never().unwrap().err().unwrap();
+        assert_eq!((refused.status(), refused.retry_after_s), (503, Some(2)));
+        drop(turn);
+        let mut next = waiting.remove(0);
+        assert!((&mut next).now_or_never().unwrap().is_ok());
+    }
+}
