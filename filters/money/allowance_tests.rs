@@ -102,6 +102,18 @@ fn a_late_charge_of_a_past_period_counts_in_the_total_alone() {
 }
 
 #[test]
+fn what_an_earlier_plan_paid_is_in_no_cycle_of_the_next() {
+    let upgraded = ms("2026-03-10T12:00:00Z");
+    let mut tally = PlanTally::default();
+    // As after a restart: everything is read anew, and the plan is the new one.
+    tally.charge(usd("800"), true, ms("2025-04-01T00:00:00Z"), upgraded);
+    tally.charge(usd("7"), false, upgraded - 1, upgraded);
+    tally.charge(usd("2"), false, upgraded, upgraded);
+    let spent = tally.spent(upgraded + 1000, upgraded);
+    assert_eq!((spent.cycle, spent.daily), (usd("2"), usd("9")));
+}
+
+#[test]
 fn a_plans_windows_begin_with_the_first_call_and_end_by_themselves() {
     let since = ms("2026-01-10T00:00:00Z");
     let first = ms("2026-01-11T12:00:00Z");

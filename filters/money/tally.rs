@@ -82,9 +82,12 @@ impl Tally {
 }
 
 impl PlanTally {
-    /// Adds what was spent at `at_ms` of a plan that began at `since_ms`.
+    /// Adds what was spent at `at_ms` of a plan that began at `since_ms`. What an earlier plan paid is in no cycle
+    /// of this one; the windows run on from plan to plan.
     pub fn charge(&mut self, usd: Usd, is_premium: bool, at_ms: i64, since_ms: i64) {
-        self.cycle.charge(usd, cycle(since_ms, at_ms).0);
+        if at_ms >= since_ms {
+            self.cycle.charge(usd, cycle(since_ms, at_ms).0);
+        }
         self.daily.extend(usd, at_ms, DAILY_WINDOW_MS);
         if is_premium {
             self.premium.extend(usd, at_ms, PREMIUM_WINDOW_MS);
