@@ -26,7 +26,7 @@ pub struct Asked {
     pub sounds: u64,
     /// Parts that are files.
     pub files: u64,
-    /// What the request allows each answer.
+    /// What is said to the provider that each answer may have.
     pub max_tokens: Option<u64>,
     /// How many answers it wants, at least 1.
     pub choices: u64,

@@ -70,6 +70,10 @@ pub trait Provider: Send + Sync {
     /// Errors: a 400 that names the field where the request cannot be said on this wire.
     fn encode(&self, request: &Request, target: &Target<'_>) -> Result<Encoded, Fault>;
 
+    /// The most tokens that each answer may have, as [`Provider::encode`] says it to this provider; `None`: it says
+    /// nothing.
+    fn output_bound(&self, request: &Request, target: &Target<'_>) -> Option<u64>;
+
     /// Reads a whole reply of status 200 into `sink`.
     ///
     /// Errors: an error inside the 200, or a body that is not a reply.

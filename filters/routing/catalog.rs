@@ -117,15 +117,16 @@ impl Mapping {
         self.prices.as_ref().map(|prices| cost(prices, &tokens))
     }
 
-    /// The most that a request may cost here; `None` where the price is not known.
-    pub fn worst(&self, request: &Request) -> Option<Usd> {
+    /// The most that a request may cost here, where each answer may have so many tokens; `None` where the price is
+    /// not known.
+    pub fn worst(&self, request: &Request, max_tokens: Option<u64>) -> Option<Usd> {
         let bytes = request.body.len() as u64;
         let asked = Asked {
             bytes: bytes.saturating_sub(request.media.bytes),
             images: request.media.images,
             sounds: request.media.sounds,
             files: request.media.files,
-            max_tokens: request.max_tokens,
+            max_tokens,
             choices: u64::from(request.choices),
         };
         self.prices

@@ -54,7 +54,7 @@ fn price(call: &Call, asked: &mut NewCall<'_>) {
     let steps = call.steps.iter().filter(|step| has_ours != step.is_own());
     asked.worst = steps
         .clone()
-        .filter_map(|step| step.mapping.worst(&call.request))
+        .filter_map(|step| step.worst(&call.request))
         .fold(Usd::ZERO, Usd::max);
     asked.is_premium = steps.clone().any(is_premium);
     asked.funding = match (has_ours, asked.caller.plan) {

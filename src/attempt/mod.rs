@@ -17,6 +17,7 @@ use filters::chat::envelope::Envelope;
 use filters::chat::metadata::Attempted;
 use filters::chat::request::Request;
 use filters::chat::usage::Usage;
+use filters::money::Usd;
 use filters::providers::{Failure, Target};
 use filters::routing::catalog::{Mapping, Model};
 use tokio::time::Instant;
@@ -48,6 +49,28 @@ impl Step {
     /// Whether the provider bills the caller itself: the keys are the caller's own.
     pub fn is_own(&self) -> bool {
         self.keys.are_own()
+    }
+
+    /// The most that a request may cost here; `None` where the price is not known.
+    fn worst(&self, request: &Request) -> Option<Usd> {
+        let wire = self.upstream.wire;
+        let bound = wire.output_bound(request, &self.target(false, None));
+        self.mapping.worst(request, bound)
+    }
+
+    /// What it goes to, as its wire needs to know.
+    fn target<'a>(&'a self, lower_tool_choice: bool, secret: Option<&'a str>) -> Target<'a> {
+        Target {
+            provider: &self.upstream.name,
+            model: &self.mapping.name,
+            region: self.region.as_deref(),
+            max_output: self.mapping.max_output,
+            reasoning_efforts: &self.mapping.reasoning_efforts,
+            reasons: self.mapping.reasons(),
+            lower_tool_choice,
+            quirks: &self.upstream.quirks,
+            secret,
+        }
     }
 }
 
@@ -146,17 +169,7 @@ impl Call {
     /// What the running attempt goes to, as its wire needs to know.
     fn target(&self) -> Option<Target<'_>> {
         let step = self.step()?;
-        Some(Target {
-            provider: &step.upstream.name,
-            model: &step.mapping.name,
-            region: step.region.as_deref(),
-            max_output: step.mapping.max_output,
-            reasoning_efforts: &step.mapping.reasoning_efforts,
-            reasons: step.mapping.reasons(),
-            lower_tool_choice: self.lower_tool_choice,
-            quirks: &step.upstream.quirks,
-            secret: self.secret(),
-        })
+        Some(step.target(self.lower_tool_choice, self.secret()))
     }
 
     /// Identity of the answer of the running attempt.

@@ -32,6 +32,10 @@ impl Provider for Anthropic {
         request::encode(request, target)
     }
 
+    fn output_bound(&self, request: &Request, target: &Target<'_>) -> Option<u64> {
+        Some(request::max_tokens(request, target))
+    }
+
     fn decode(&self, body: &[u8], target: &Target<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
         reply::decode(body, target.provider, sink)
     }

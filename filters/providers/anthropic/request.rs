@@ -82,7 +82,7 @@ pub(super) fn encode(request: &Request, target: &Target<'_>) -> Result<Encoded, 
         .and_then(|raw| raw.get().parse::<f64>().ok());
     let body = Body {
         model: target.model,
-        max_tokens: max_tokens(request, target, &thinking),
+        max_tokens: max_tokens(request, target),
         messages: conversation.turns,
         system: conversation.system,
         tool_choice: tool_choice(&call, target, &thinking),
@@ -198,8 +198,8 @@ impl Thinking {
 }
 
 /// The wire wants a limit, and one above the budget of thinking.
-fn max_tokens(request: &Request, target: &Target<'_>, thinking: &Thinking) -> u64 {
-    let budget = thinking.budget();
+pub(super) fn max_tokens(request: &Request, target: &Target<'_>) -> u64 {
+    let budget = Thinking::of(request, target).budget();
     let asked = request
         .max_tokens
         .or(target.max_output)

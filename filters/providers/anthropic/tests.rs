@@ -306,6 +306,26 @@ fn effort_becomes_a_budget_or_is_taken_as_it_is() {
 }
 
 #[test]
+fn the_bound_of_the_answer_is_the_one_that_is_sent() {
+    let quirks = Quirks::default();
+    for more in [
+        json!({}),
+        json!({"max_tokens": 1}),
+        json!({"max_tokens": 1, "reasoning": {"max_tokens": 60_000}}),
+        json!({"max_tokens": 50_000, "reasoning_effort": "max"}),
+        json!({"reasoning_effort": "max"}),
+    ] {
+        let mut ask = json!({"model": "m", "messages": [{"role": "user", "content": "a"}]});
+        let members = more.as_object().unwrap().clone();
+        ask.as_object_mut().unwrap().extend(members);
+        let request = check(ask.to_string().into()).unwrap();
+        let bound = Anthropic.output_bound(&request, &target(&quirks, &[]));
+        let body = sent(ask, &[]).unwrap();
+        assert_eq!(body["max_tokens"].as_u64(), bound, "{more}");
+    }
+}
+
+#[test]
 fn a_schema_is_closed_and_cleaned_but_its_properties_keep_their_names() {
     let schema = json!({"type": "object", "properties": {"pattern": {"type": "string", "pattern": "x"}, "list": {"type": "array", "minItems": 1, "items": {"type": "object", "properties": {}}}}});
     let body = sent(json!({"model": "m", "messages": [{"role": "user", "content": "a"}], "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}}), &[]).unwrap();

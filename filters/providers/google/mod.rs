@@ -28,6 +28,10 @@ impl Provider for Google {
         request::encode(request, target)
     }
 
+    fn output_bound(&self, request: &Request, _target: &Target<'_>) -> Option<u64> {
+        request.max_tokens
+    }
+
     fn decode(&self, body: &[u8], _: &Target<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
         reply::decode(body, sink)
     }
