@@ -157,12 +157,17 @@ impl Journal {
         let mut bytes = Vec::with_capacity(512);
         put(Written::Settle(entry), &mut bytes);
         let mut state = self.shared.lock();
+        let is_first = state.bytes.is_empty();
         state.sequence += 1;
         state.bytes.extend_from_slice(&bytes);
         state.fresh.extend_from_slice(&bytes);
         state.fresh_count += 1;
         state.oldest.get_or_insert_with(Instant::now);
         if !is_urgent {
+            drop(state);
+            if is_first {
+                self.shared.wake.notify_one();
+            }
             return Ticket::ready();
         }
         let (done, ticket) = oneshot::channel();

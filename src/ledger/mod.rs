@@ -144,6 +144,7 @@ impl Ledger {
         if let Some(ended) = ended {
             _ = ended.recv_timeout(LAST_WORD);
         }
+        self.journal.close();
     }
 
     /// Reserves the most that a call may cost.

@@ -202,7 +202,5 @@ impl Ledger {
         if let Err(error) = self.store.end_process(&self.owner).await {
             log::warn!("leases stay until they expire: {error}");
         }
-        let journal = Arc::clone(&self.journal);
-        _ = tokio::task::spawn_blocking(move || journal.close()).await;
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use filters::money::journal::{Delivered, Record, Reserve};
+use filters::money::journal::{Delivered, HEADER, Record, Reserve};
 use filters::money::{Entry, EntryId, Funding, Outcome, Parts, Taken, Usd, Who};
 
 use super::Error;
@@ -88,6 +88,21 @@ async fn what_was_confirmed_is_found_after_the_end() {
     assert!(found(folder.path()).is_empty(), "its process lives");
     drop(journal);
     assert_eq!(found(folder.path()), vec![*entry(1)]);
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_is_written_soon_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = start(folder.path(), &Arc::default());
+    assert!(journal.settle(&entry(1), false).is_safe().await);
+    journal.note(&Record::Reserve(reserve(2)));
+    let segment = &segments(folder.path())[0];
+    let began = Instant::now();
+    while std::fs::read(segment).unwrap()[HEADER..HEADER + 8] == [0; 8] {
+        let soon = Duration::from_secs(2);
+        assert!(began.elapsed() < soon, "a kill would lose it");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]
