@@ -10,6 +10,7 @@ use filters::money::allowance::{self, Bounds, Reached, SpentSoFar};
 use filters::money::tally::{PlanTally, Tally};
 use filters::money::{Balance, Charge, Entry, Funding, Usd};
 
+use super::lend::Turns;
 use crate::store::ledger::SpentRow;
 
 /// See the module.
@@ -18,6 +19,8 @@ pub struct Account {
     pub organization_id: Arc<str>,
     /// Whoever holds it asks the store; the others wait for what comes of it.
     pub asking: tokio::sync::Mutex<()>,
+    /// Held while the lease is changed: one change after the other.
+    pub turns: tokio::sync::Mutex<Turns>,
     state: Mutex<State>,
 }
 
@@ -90,6 +93,7 @@ impl Account {
         Self {
             organization_id: organization_id.into(),
             asking: tokio::sync::Mutex::default(),
+            turns: tokio::sync::Mutex::default(),
             state: Mutex::new(State {
                 balance: Balance::default(),
                 keys: HashMap::new(),
@@ -241,11 +245,6 @@ impl Account {
         let mut state = self.lock();
         state.balance.add(amount);
         state.lent = amount;
-    }
-
-    /// A lease that was taken out to be given back has to stay.
-    pub fn restore(&self, amount: Usd) {
-        self.lock().balance.add(amount);
     }
 
     /// Takes out what is free, to give it back.

@@ -1,6 +1,7 @@
 //! Leases at work: asking the store for more of a balance, and giving back what others need.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use filters::money::Usd;
@@ -9,6 +10,7 @@ use sqlx::postgres::PgListener;
 use super::Ledger;
 use super::account::{Account, LOOK_BACK_MS};
 use crate::store;
+use crate::store::ledger::{Change, Taken};
 
 /// Others have so long to give back what they do not need.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -18,6 +20,22 @@ const LOOK: Duration = Duration::from_millis(10);
 const STORE: Duration = Duration::from_secs(4);
 /// Between two tries to listen.
 const LISTEN_AGAIN: Duration = Duration::from_millis(500);
+
+/// The changes of one lease, one after the other.
+#[derive(Default)]
+pub struct Turns {
+    /// The number of the last.
+    number: i64,
+    /// That one, as long as it is not known to have happened.
+    open: Option<Change>,
+}
+
+impl Turns {
+    fn next(&mut self, wanted: Change) {
+        self.number += 1;
+        self.open = Some(wanted);
+    }
+}
 
 impl Ledger {
     /// Asks the store for as much of a balance as is missing; answers whether it lent that.
@@ -53,13 +71,15 @@ impl Ledger {
             if missing <= Usd::ZERO {
                 return Ok(true);
             }
-            let now_ms = self.now_ms();
-            let lease = self
-                .store
-                .take_lease(organization, &self.owner, missing, now_ms);
-            let taken = lease.await?;
+            let Some(taken) = self.change(account, Change::Take(missing)).await? else {
+                if began.elapsed() >= STORE {
+                    return Err(store::Error::Silent);
+                }
+                // The background makes this process known again.
+                tokio::time::sleep(LOOK).await;
+                continue;
+            };
             if taken.amount > Usd::ZERO {
-                account.lend(taken.amount);
                 return Ok(true);
             }
             let may_come = self.is_shared && taken.others > Usd::ZERO;
@@ -113,29 +133,80 @@ impl Ledger {
             if !account.is_low() {
                 return;
             }
-            let (organization, now_ms) = (&account.organization_id, ledger.now_ms());
-            let lease = ledger
-                .store
-                .take_lease(organization, &ledger.owner, need, now_ms);
-            if let Ok(taken) = lease.await {
+            if let Ok(Some(taken)) = ledger.change(&account, Change::Take(need)).await
+                && taken.amount == Usd::ZERO
+            {
                 // Nothing more to have: it is not tried again before the next ask.
-                account.lend(taken.amount);
+                account.lend(Usd::ZERO);
             }
         });
     }
 
     /// Gives back what is free of a lease.
     pub(super) async fn give_back(&self, account: &Account) {
-        let amount = account.take_free();
-        if amount == Usd::ZERO {
+        // Where its lease is being changed, the organization is short here too.
+        let Ok(mut turns) = account.turns.try_lock() else {
             return;
+        };
+        if turns.open.is_none() {
+            let amount = account.take_free();
+            if amount == Usd::ZERO {
+                return;
+            }
+            turns.next(Change::Give(amount));
         }
-        let organization = &account.organization_id;
-        let given = self.store.give_back(organization, &self.owner, amount);
-        if let Err(error) = given.await {
-            account.restore(amount);
+        if let Err(error) = self.catch_up(account, &mut turns).await {
             log::warn!("a lease could not be given back: {error}");
         }
+    }
+
+    /// Changes a lease, in the store and here; answers nothing where the store does not know this process any more.
+    async fn change(
+        &self,
+        account: &Account,
+        wanted: Change,
+    ) -> Result<Option<Taken>, store::Error> {
+        let mut turns = account.turns.lock().await;
+        if turns.open.is_some() {
+            self.catch_up(account, &mut turns).await?;
+        }
+        turns.next(wanted);
+        self.catch_up(account, &mut turns).await
+    }
+
+    /// Makes the open change. One whose answer is lost stays open, and is made again before any other.
+    async fn catch_up(
+        &self,
+        account: &Account,
+        turns: &mut Turns,
+    ) -> Result<Option<Taken>, store::Error> {
+        let Some(wanted) = turns.open else {
+            return Ok(None);
+        };
+        let organization = &account.organization_id;
+        let changing = self
+            .store
+            .change_lease(organization, &self.owner, turns.number, wanted);
+        let taken = changing.await?;
+        turns.open = None;
+        match taken {
+            Some(taken) if taken.amount > Usd::ZERO => account.lend(taken.amount),
+            Some(_) => {}
+            None => self.is_unknown.store(true, Ordering::Relaxed),
+        }
+        Ok(taken)
+    }
+
+    /// Forgets all leases, here and in the store, and makes this process known again.
+    pub(super) async fn begin_anew(&self) -> Result<(), store::Error> {
+        log::warn!("this process was silent for so long that its leases were given to others");
+        for account in self.accounts() {
+            account.turns.lock().await.open = None;
+            account.lose();
+        }
+        self.store.begin_process(&self.owner).await?;
+        self.is_unknown.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Listens for other processes that are short, as long as it is polled.

@@ -19,7 +19,7 @@ mod storing;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -68,6 +68,8 @@ pub struct Ledger {
     storing: tokio::sync::Mutex<()>,
     /// When the store last took a write, in milliseconds since the beginning.
     written_ms: AtomicU64,
+    /// The store has lost sight of this process: it holds no lease.
+    is_unknown: AtomicBool,
     stop: watch::Sender<bool>,
     /// Hears that the background has ended.
     ended: Mutex<Option<mpsc::Receiver<()>>>,
@@ -84,10 +86,7 @@ impl Ledger {
     ) -> Result<Arc<Self>, Error> {
         for left in adopt::adopt(&configured.state_dir)? {
             let count = left.entries.len();
-            let now_ms = unix_ms();
-            store
-                .post(&left.owner, left.entries.clone(), true, now_ms)
-                .await?;
+            store.post(&left.owner, left.entries.clone(), true).await?;
             store.end_process(&left.owner).await?;
             if count > 0 {
                 log::info!("brought {count} calls of a process that is gone to the store");
@@ -98,7 +97,7 @@ impl Ledger {
         let open = Arc::new(Open::default());
         let journal = Journal::start(&configured.state_dir, owner, Arc::clone(&open))?;
         let owner: String = owner.iter().map(|byte| format!("{byte:02x}")).collect();
-        store.begin_process(&owner, unix_ms()).await?;
+        store.begin_process(&owner).await?;
         let is_shared = matches!(Place::parse(&configured.url), Ok(Place::Postgres(_)));
         let (stop, stopped) = watch::channel(false);
         let (end, ended) = mpsc::channel();
@@ -116,6 +115,7 @@ impl Ledger {
             begun: Instant::now(),
             storing: tokio::sync::Mutex::default(),
             written_ms: AtomicU64::new(0),
+            is_unknown: AtomicBool::new(false),
             stop,
             ended: Mutex::new(Some(ended)),
         });

@@ -62,7 +62,7 @@ impl Ledger {
 
     async fn tick(&self, rhythm: &mut Rhythm) {
         self.store_ended(rhythm).await;
-        if rhythm.confirmed.elapsed() >= CONFIRM {
+        if self.is_unknown.load(Ordering::Relaxed) || rhythm.confirmed.elapsed() >= CONFIRM {
             self.confirm(rhythm).await;
         }
         for account in self.accounts() {
@@ -99,9 +99,7 @@ impl Ledger {
     async fn post(&self, batch: Batch, rhythm: &mut Rhythm) -> bool {
         let entries = batch.entries.clone();
         let may_be_known = rhythm.may_be_known;
-        let posted = self
-            .store
-            .post(&self.owner, entries, may_be_known, self.now_ms());
+        let posted = self.store.post(&self.owner, entries, may_be_known);
         match posted.await {
             Ok(was_known) => {
                 self.journal.stored(batch.sequence);
@@ -119,7 +117,7 @@ impl Ledger {
     }
 
     async fn confirm(&self, rhythm: &mut Rhythm) {
-        let confirmed = self.store.confirm_process(&self.owner, self.now_ms());
+        let confirmed = self.store.confirm_process(&self.owner);
         match tokio::time::timeout(PATIENCE, confirmed).await {
             Ok(Ok(was_known)) => self.wrote(was_known, rhythm).await,
             Ok(Err(error)) => self.failed(&error.to_string(), rhythm),
@@ -133,13 +131,9 @@ impl Ledger {
         if std::mem::take(&mut rhythm.is_failing) {
             log::info!("the store takes calls again");
         }
-        if !was_known {
-            log::warn!("this process was silent for so long that its leases were given to others");
-            self.accounts().iter().for_each(|account| account.lose());
-            if let Err(error) = self.store.begin_process(&self.owner, self.now_ms()).await {
-                log::warn!("the store does not know this process: {error}");
-                return;
-            }
+        if !was_known && let Err(error) = self.begin_anew().await {
+            log::warn!("the store does not know this process: {error}");
+            return;
         }
         let written_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.written_ms.store(written_ms, Ordering::Relaxed);

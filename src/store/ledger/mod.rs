@@ -17,7 +17,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, Row};
 use tokio::time::error::Elapsed;
 
-pub use leases::{CHANNEL, LEASE_TTL_MS, Taken};
+pub use leases::{CHANNEL, Change, Taken};
 pub use spent::SpentRow;
 pub use usage::{By, Usage};
 

@@ -22,10 +22,9 @@ impl Store {
         owner: &str,
         entries: Vec<Entry>,
         may_be_known: bool,
-        now_ms: i64,
     ) -> Result<bool, Error> {
         let mut connection = self.pool.acquire().await?;
-        let posting = post(&mut connection, owner, entries, may_be_known, now_ms);
+        let posting = post(&mut connection, owner, entries, may_be_known);
         let done = timeout(PATIENCE, posting).await;
         kept(connection, done)
     }
@@ -36,13 +35,10 @@ async fn post(
     owner: &str,
     mut entries: Vec<Entry>,
     may_be_known: bool,
-    now_ms: i64,
 ) -> Result<bool, Error> {
     let mut change = connection.begin().await?;
     // First of all a write: SQLite could not turn a reading change into a writing one.
-    let sql = "UPDATE ledger_processes SET seen_at = $2 WHERE owner = $1";
-    let seen = sqlx::query(sql).bind(owner).bind(now_ms);
-    let was_known = seen.execute(&mut *change).await?.rows_affected() == 1;
+    let was_known = leases::is_known(&mut change, owner).await?;
     let organizations: BTreeSet<String> = entries
         .iter()
         .filter(|entry| entry.funding == Funding::Credit)
@@ -89,7 +85,7 @@ async fn charge(
     entries: &mut [Entry],
 ) -> Result<(), Error> {
     let account = read(change, organization).await?;
-    let own = leases::own(change, organization, owner).await?;
+    let own = leases::own(change, organization, owner).await?.amount;
     let (mut lease, mut free) = (own, account.free());
     let (mut settled, mut shortfall) = (account.settled, account.shortfall);
     let calls = entries

@@ -1,6 +1,6 @@
 use filters::money::{Entry, EntryId, Funding, Parts, Taken as Took, Usd, Who};
 
-use super::super::ledger::{Account, By, LEASE_TTL_MS};
+use super::super::ledger::{Account, By, Change};
 use super::*;
 
 const ORG: &str = "org_1";
@@ -49,19 +49,30 @@ impl House {
         self.store.account(ORG).await.unwrap()
     }
 
-    async fn take(&self, owner: &str, need: &str, now_ms: i64) -> (String, String) {
-        let taken = self.store.take_lease(ORG, owner, usd(need), now_ms).await;
-        let taken = taken.unwrap();
-        (taken.amount.to_string(), taken.others.to_string())
+    async fn change(&self, owner: &str, turn: i64, wanted: Change) -> Option<(String, String)> {
+        let changed = self.store.change_lease(ORG, owner, turn, wanted).await;
+        let taken = changed.unwrap()?;
+        Some((taken.amount.to_string(), taken.others.to_string()))
+    }
+
+    async fn take(&self, owner: &str, turn: i64, need: &str) -> (String, String) {
+        let taken = self.change(owner, turn, Change::Take(usd(need))).await;
+        taken.expect("the process is known")
     }
 
     async fn begin(&self, owner: &str) {
-        self.store.begin_process(owner, NOW_MS).await.unwrap();
+        self.store.begin_process(owner).await.unwrap();
+    }
+
+    /// Nothing has been heard of a process for a minute.
+    async fn silence(&self, owner: &str) {
+        let sql = "UPDATE ledger_processes SET seen_at = seen_at - 60000 WHERE owner = $1";
+        let query = sqlx::query(sql).bind(owner.to_owned());
+        query.execute(&self.store.pool).await.unwrap();
     }
 
     async fn post(&self, owner: &str, entries: Vec<Entry>) {
-        let posted = self.store.post(owner, entries, true, NOW_MS).await;
-        posted.unwrap();
+        self.store.post(owner, entries, true).await.unwrap();
     }
 }
 
@@ -70,13 +81,10 @@ async fn a_process_alone_takes_all_there_is(house: House) {
     house.grant("0.25").await;
     house.begin("a").await;
     assert_eq!(
-        house.take("a", "0.01", NOW_MS).await,
+        house.take("a", 1, "0.01").await,
         ("1.75".into(), "0".into())
     );
-    assert_eq!(
-        house.take("a", "0.01", NOW_MS).await,
-        ("0".into(), "0".into())
-    );
+    assert_eq!(house.take("a", 2, "0.01").await, ("0".into(), "0".into()));
     assert_eq!(house.account().await.leased, usd("1.75"));
 }
 
@@ -86,20 +94,17 @@ async fn processes_never_hold_more_than_there_is(house: House) {
         house.begin(owner).await;
     }
     assert_eq!(
-        house.take("a", "0.01", NOW_MS).await,
+        house.take("a", 1, "0.01").await,
         ("0.25".into(), "0".into())
     );
     assert_eq!(
-        house.take("b", "0.7", NOW_MS).await,
+        house.take("b", 1, "0.7").await,
         ("0.7".into(), "0.25".into())
     );
+    assert_eq!(house.take("a", 2, "0.1").await, ("0".into(), "0.7".into()));
+    house.change("b", 2, Change::Give(usd("0.6"))).await;
     assert_eq!(
-        house.take("a", "0.1", NOW_MS).await,
-        ("0".into(), "0.7".into())
-    );
-    house.store.give_back(ORG, "b", usd("0.6")).await.unwrap();
-    assert_eq!(
-        house.take("a", "0.1", NOW_MS).await,
+        house.take("a", 3, "0.1").await,
         ("0.1625".into(), "0.1".into())
     );
 }
@@ -107,16 +112,57 @@ async fn processes_never_hold_more_than_there_is(house: House) {
 async fn the_leases_of_a_process_that_is_gone_are_free(house: House) {
     house.grant("1").await;
     house.begin("a").await;
-    house.take("a", "1", NOW_MS).await;
-    let later = NOW_MS + LEASE_TTL_MS + 1;
-    house.store.begin_process("b", later).await.unwrap();
-    assert_eq!(house.take("b", "1", later).await, ("1".into(), "0".into()));
+    house.take("a", 1, "1").await;
+    house.silence("a").await;
+    house.begin("b").await;
+    assert_eq!(house.take("b", 1, "1").await, ("1".into(), "0".into()));
+    let of_a = house.change("a", 2, Change::Take(usd("0.1"))).await;
+    assert_eq!(of_a, None, "it learns of it");
+    assert_eq!(house.change("a", 3, Change::Give(usd("1"))).await, None);
+    assert_eq!(house.account().await.leased, usd("1"));
+}
+
+async fn a_process_that_was_silent_keeps_its_leases_while_nobody_needs_them(house: House) {
+    house.grant("1").await;
+    house.begin("a").await;
+    house.take("a", 1, "1").await;
+    house.silence("a").await;
+    house.grant("0.5").await;
+    assert_eq!(house.take("a", 2, "0.5").await, ("0.5".into(), "0".into()));
+    assert_eq!(house.account().await.leased, usd("1.5"));
+    assert!(house.store.confirm_process("a").await.unwrap());
+}
+
+async fn a_change_of_a_lease_that_is_made_again_happens_once(house: House) {
+    house.grant("1").await;
+    house.begin("a").await;
+    for _ in 0..2 {
+        assert_eq!(house.take("a", 1, "0.5").await, ("1".into(), "0".into()));
+    }
+    for _ in 0..2 {
+        let given = house.change("a", 2, Change::Give(usd("0.4"))).await;
+        assert_eq!(given, Some(("0".into(), "0".into())));
+        assert_eq!(house.account().await.leased, usd("0.6"));
+    }
+    // Calls take of it meanwhile, which is no change of its own.
+    house.take("a", 3, "0.4").await;
+    house.post("a", vec![entry(1, "0.25")]).await;
+    assert_eq!(house.take("a", 3, "0.4").await, ("0.4".into(), "0".into()));
+    assert_eq!(house.account().await.leased, usd("0.75"));
+}
+
+async fn a_process_that_begins_holds_nothing(house: House) {
+    house.grant("1").await;
+    house.begin("a").await;
+    house.take("a", 1, "1").await;
+    house.begin("a").await;
+    assert_eq!(house.account().await.leased, Usd::ZERO);
 }
 
 async fn what_calls_cost_leaves_the_balance_and_the_lease(house: House) {
     house.grant("1").await;
     house.begin("a").await;
-    house.take("a", "1", NOW_MS).await;
+    house.take("a", 1, "1").await;
     house
         .post("a", vec![entry(1, "0.1"), entry(2, "0.000000000000000001")])
         .await;
@@ -129,7 +175,7 @@ async fn what_calls_cost_leaves_the_balance_and_the_lease(house: House) {
 async fn a_call_that_is_posted_again_is_charged_once(house: House) {
     house.grant("1").await;
     house.begin("a").await;
-    house.take("a", "1", NOW_MS).await;
+    house.take("a", 1, "1").await;
     house.post("a", vec![entry(1, "0.1")]).await;
     house
         .post("a", vec![entry(1, "0.1"), entry(2, "0.2")])
@@ -144,7 +190,7 @@ async fn a_call_that_is_posted_again_is_charged_once(house: House) {
 async fn a_balance_never_passes_zero_and_the_rest_is_a_shortfall(house: House) {
     house.grant("0.25").await;
     house.begin("a").await;
-    house.take("a", "0.25", NOW_MS).await;
+    house.take("a", 1, "0.25").await;
     // Without a lease, as after it has expired: the lease of `a` is not touched.
     house.post("gone", vec![entry(1, "0.1")]).await;
     house
@@ -171,7 +217,7 @@ async fn what_the_balance_does_not_pay_leaves_it_alone(house: House) {
 async fn a_batch_of_any_length_is_written_as_a_whole(house: House) {
     house.grant("100").await;
     house.begin("a").await;
-    house.take("a", "100", NOW_MS).await;
+    house.take("a", 1, "100").await;
     let entries = (1..=77).map(|n| entry(n, "0.01")).collect();
     house.post("a", entries).await;
     assert_eq!(house.account().await.settled, usd("0.77"));
@@ -185,10 +231,10 @@ async fn a_batch_of_any_length_is_written_as_a_whole(house: House) {
 async fn a_process_that_ends_gives_its_leases_back(house: House) {
     house.grant("1").await;
     house.begin("a").await;
-    house.take("a", "1", NOW_MS).await;
+    house.take("a", 1, "1").await;
     house.store.end_process("a").await.unwrap();
     assert_eq!(house.account().await.free(), usd("1"));
-    let is_known = house.store.confirm_process("a", NOW_MS).await.unwrap();
+    let is_known = house.store.confirm_process("a").await.unwrap();
     assert!(!is_known);
 }
 
@@ -237,6 +283,9 @@ on_both!(
     a_process_alone_takes_all_there_is,
     processes_never_hold_more_than_there_is,
     the_leases_of_a_process_that_is_gone_are_free,
+    a_process_that_was_silent_keeps_its_leases_while_nobody_needs_them,
+    a_change_of_a_lease_that_is_made_again_happens_once,
+    a_process_that_begins_holds_nothing,
     what_calls_cost_leaves_the_balance_and_the_lease,
     a_call_that_is_posted_again_is_charged_once,
     a_balance_never_passes_zero_and_the_rest_is_a_shortfall,
