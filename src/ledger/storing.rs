@@ -18,8 +18,11 @@ const BATCH: usize = 4096;
 const PATIENCE: Duration = Duration::from_secs(8);
 /// How often a process says that it lives, where it has nothing else to say.
 const CONFIRM: Duration = Duration::from_secs(2);
-/// After so long without a call what is free of a lease goes back.
-const IDLE: Duration = Duration::from_secs(5);
+/// After so long without a call what is free of a lease goes back, where others could use it. They get it before if
+/// they ask for it.
+const IDLE: Duration = Duration::from_secs(300);
+/// Whose limits are read anew: organizations that were active within this time.
+const ACTIVE: Duration = Duration::from_secs(5);
 /// How often it is read anew what others have spent.
 const LOOK: Duration = Duration::from_secs(1);
 /// How often rows that are too old are deleted.
@@ -65,9 +68,12 @@ impl Ledger {
         if self.is_unknown.load(Ordering::Relaxed) || rhythm.confirmed.elapsed() >= CONFIRM {
             self.confirm(rhythm).await;
         }
-        for account in self.accounts() {
-            if !account.is_active(IDLE) {
-                self.give_back(&account).await;
+        // While the store fails nothing goes back: what is here serves calls without it.
+        if self.is_shared && !rhythm.is_failing {
+            for account in self.accounts() {
+                if !account.is_active(IDLE) {
+                    self.give_back(&account).await;
+                }
             }
         }
         if self.is_shared && rhythm.looked.elapsed() >= LOOK {
@@ -151,7 +157,7 @@ impl Ledger {
     /// Reads anew what keys with limits have spent through other processes.
     async fn look(&self) {
         for account in self.accounts() {
-            if account.has_bounds() && account.is_active(IDLE) {
+            if account.has_bounds() && account.is_active(ACTIVE) {
                 // What fails here fails louder elsewhere; the next look comes soon.
                 _ = tokio::time::timeout(PATIENCE, self.read_spent(&account)).await;
             }

@@ -204,6 +204,16 @@ fn what_is_not_stored_when_the_server_stops_is_there_behind_the_next_start() {
 }
 
 #[test]
+fn a_lease_stays_where_nobody_else_could_use_it() {
+    let upstream = Upstream::always(reply());
+    let gateway = gateway(&upstream, CENT, "1");
+    assert_eq!(gateway.chat(PLAIN).status(), 200);
+    // Idle: the next call is served though the store may be away by then.
+    std::thread::sleep(Duration::from_secs(6));
+    assert_eq!(used(&gateway, "0.01").reserved.to_string(), "0.99");
+}
+
+#[test]
 fn metrics_tell_what_was_settled() {
     let upstream = Upstream::always(reply());
     let gateway = gateway(&upstream, MODELS, "1");
