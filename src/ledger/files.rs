@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
+use std::time::{Duration, SystemTime};
 
 use filters::money::journal::{HEADER, header};
 
@@ -29,7 +30,7 @@ pub struct Files {
     owner: [u8; 16],
     current: Segment,
     /// Full segments with something that is not in the store yet, and the last sequence number in each.
-    full: VecDeque<(PathBuf, u64)>,
+    full: VecDeque<(Segment, u64)>,
     spares: mpsc::Receiver<io::Result<Segment>>,
     wanted: mpsc::Sender<u64>,
     maker: std::thread::JoinHandle<()>,
@@ -42,6 +43,7 @@ struct Segment {
     file: File,
     path: PathBuf,
     offset: u64,
+    begun: SystemTime,
 }
 
 impl Files {
@@ -96,6 +98,23 @@ impl Files {
         self.current.offset as f64 / SEGMENT as f64
     }
 
+    /// Whether something is in the current segment that was begun so long ago.
+    pub fn is_old(&self, age: Duration) -> bool {
+        let current = &self.current;
+        // A clock that was set back says nothing.
+        let is_old = current.begun.elapsed().is_ok_and(|elapsed| elapsed >= age);
+        is_old && current.offset > HEADER as u64
+    }
+
+    /// When the oldest segment was begun.
+    pub fn since(&self) -> SystemTime {
+        let oldest = self
+            .full
+            .front()
+            .map_or(&self.current, |(oldest, _)| oldest);
+        oldest.begun
+    }
+
     /// Bytes on disk.
     pub fn bytes(&self) -> u64 {
         (self.full.len() as u64 + 1) * SEGMENT
@@ -132,14 +151,14 @@ impl Files {
         _ = self.wanted.send(self.next);
         self.next += 1;
         let ended = std::mem::replace(&mut self.current, next);
-        self.full.push_back((ended.path, sequence));
+        self.full.push_back((ended, sequence));
         Ok(())
     }
 
     /// Deletes the full segments of which everything is in the store.
     pub fn forget(&mut self, stored: u64) {
         while self.full.front().is_some_and(|(_, last)| *last <= stored) {
-            if let Some((path, _)) = self.full.pop_front()
+            if let Some((Segment { path, .. }, _)) = self.full.pop_front()
                 && let Err(error) = fs::remove_file(&path)
             {
                 log::warn!("{}: {error}", path.display());
@@ -185,6 +204,7 @@ fn segment(folder: &Path, number: u64) -> io::Result<Segment> {
         file,
         path,
         offset: 0,
+        begun: SystemTime::now(),
     })
 }
 
@@ -203,5 +223,6 @@ fn fill(path: &Path) -> io::Result<File> {
 fn begin(segment: &mut Segment, owner: &[u8; 16]) -> io::Result<()> {
     segment.file.write_all_at(&header(owner), 0)?;
     segment.offset = HEADER as u64;
+    segment.begun = SystemTime::now();
     Ok(())
 }

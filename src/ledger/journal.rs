@@ -5,7 +5,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::error::{Error, file};
 use super::files::Files;
 use super::open::Open;
+use super::unix_ms_of as ms;
 
 /// How long a record may wait for company that nobody waits for.
 const LINGER: Duration = Duration::from_millis(20);
@@ -23,6 +24,9 @@ const LINGER: Duration = Duration::from_millis(20);
 const RETRY: Duration = Duration::from_millis(100);
 /// How full a segment is when the next one is begun.
 const ROTATE_AT: f64 = 0.75;
+/// After so long a segment of which the store has everything is ended: what it says is not needed, and the store must
+/// keep the rows of its calls until it is gone.
+pub const RENEW: Duration = Duration::from_secs(3600);
 /// How long an answer waits for its record before it is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -37,6 +41,9 @@ struct Shared {
     wake: Condvar,
     /// Bytes on disk.
     bytes: AtomicU64,
+    /// Since when, in unix milliseconds.
+    since_ms: AtomicI64,
+    renew: Duration,
     /// The last write failed, or there is no room for a next segment.
     is_stuck: AtomicBool,
     open: Arc<Open>,
@@ -119,12 +126,19 @@ impl Journal {
     /// Makes the files and starts the writer.
     ///
     /// Errors: what the file system said.
-    pub fn start(state_dir: &Path, owner: [u8; 16], open: Arc<Open>) -> Result<Self, Error> {
+    pub fn start(
+        state_dir: &Path,
+        owner: [u8; 16],
+        open: Arc<Open>,
+        renew: Duration,
+    ) -> Result<Self, Error> {
         let files = Files::create(state_dir, owner)?;
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             wake: Condvar::new(),
             bytes: AtomicU64::new(files.bytes()),
+            since_ms: AtomicI64::new(ms(files.since())),
+            renew,
             is_stuck: AtomicBool::new(false),
             open,
         });
@@ -250,6 +264,11 @@ impl Journal {
         self.shared.bytes.load(Ordering::Relaxed)
     }
 
+    /// When the oldest of its files was begun, in unix milliseconds.
+    pub fn since_ms(&self) -> i64 {
+        self.shared.since_ms.load(Ordering::Relaxed)
+    }
+
     /// Whether it cannot be written, or soon will not be.
     pub fn is_stuck(&self) -> bool {
         self.shared.is_stuck.load(Ordering::Relaxed)
@@ -301,12 +320,13 @@ impl Shared {
         let mut group = Group::default();
         let mut tried = Instant::now();
         loop {
-            self.gather(&mut group);
+            self.gather(&mut group, &files);
             let written = self.commit(&mut files, &mut group, &mut tried);
             let is_written = written.is_ok();
             self.report(written);
             files.forget(group.stored);
             self.bytes.store(files.bytes(), Ordering::Relaxed);
+            self.since_ms.store(ms(files.since()), Ordering::Relaxed);
             if group.is_stopping {
                 break;
             }
@@ -321,7 +341,7 @@ impl Shared {
     }
 
     /// Waits until there is something to write, and takes it.
-    fn gather(&self, group: &mut Group) {
+    fn gather(&self, group: &mut Group, files: &Files) {
         let mut state = self.lock();
         let mut first = None;
         loop {
@@ -336,7 +356,8 @@ impl Shared {
             let patience = if first.is_some() { LINGER } else { PATIENCE };
             let woken = self.wake.wait_timeout(state, patience);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
-            if state.bytes.is_empty() && (state.stored > group.stored || self.is_stuck()) {
+            let has_news = state.stored > group.stored || files.is_old(self.renew);
+            if state.bytes.is_empty() && (has_news || self.is_stuck()) {
                 break;
             }
         }
@@ -350,7 +371,8 @@ impl Shared {
     /// Writes the group, forces it where somebody waits, and lets those go.
     fn commit(&self, files: &mut Files, group: &mut Group, tried: &mut Instant) -> io::Result<()> {
         let is_full = !files.has_room(group.bytes.len());
-        let is_due = is_full || files.fullness() > ROTATE_AT;
+        let is_old = files.is_old(self.renew) && group.stored >= group.written;
+        let is_due = is_full || is_old || files.fullness() > ROTATE_AT;
         let mut room = Ok(());
         if is_due && (!self.is_stuck() || tried.elapsed() >= RETRY) {
             *tried = Instant::now();

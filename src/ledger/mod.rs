@@ -34,7 +34,7 @@ pub use journal::Ticket;
 pub use reserve::{Ended, NewCall, Refusal, Reservation};
 
 use self::account::{Account, Short, Want};
-use self::journal::Journal;
+use self::journal::{Journal, RENEW};
 use self::open::Open;
 use self::reserve::is_ours;
 use crate::config;
@@ -62,7 +62,6 @@ pub struct Ledger {
     /// Whether other processes may use the store too.
     is_shared: bool,
     journal_bytes: u64,
-    retention: Option<Duration>,
     begun: Instant,
     /// Held while ended calls are on their way to the store.
     storing: tokio::sync::Mutex<()>,
@@ -95,7 +94,7 @@ impl Ledger {
         }
         let owner = *uuid::Uuid::now_v7().as_bytes();
         let open = Arc::new(Open::default());
-        let journal = Journal::start(&configured.state_dir, owner, Arc::clone(&open))?;
+        let journal = Journal::start(&configured.state_dir, owner, Arc::clone(&open), RENEW)?;
         let owner: String = owner.iter().map(|byte| format!("{byte:02x}")).collect();
         store.begin_process(&owner).await?;
         let is_shared = matches!(Place::parse(&configured.url), Ok(Place::Postgres(_)));
@@ -111,7 +110,6 @@ impl Ledger {
             owner,
             is_shared,
             journal_bytes: configured.journal_bytes,
-            retention: configured.usage_retention,
             begun: Instant::now(),
             storing: tokio::sync::Mutex::default(),
             written_ms: AtomicU64::new(0),
@@ -122,6 +120,9 @@ impl Ledger {
         if is_shared {
             let url = configured.url.clone();
             tokio::spawn(Arc::clone(&ledger).listen(url));
+        }
+        if let Some(keep) = configured.usage_retention {
+            tokio::spawn(Arc::clone(&ledger).clean(keep));
         }
         let working = Arc::clone(&ledger);
         tokio::spawn(async move {
@@ -311,8 +312,10 @@ impl Ledger {
 }
 
 fn unix_ms() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    unix_ms_of(SystemTime::now())
+}
+
+fn unix_ms_of(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -27,6 +27,10 @@ const ACTIVE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_secs(1);
 /// How often rows that are too old are deleted.
 const CLEAN: Duration = Duration::from_secs(600);
+/// Between two pieces of that: others write meanwhile.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How much younger than its row the journal's word of a call may be, in another process too.
+const MARGIN_MS: i64 = 24 * 3_600_000;
 
 /// What the background remembers from tick to tick.
 struct Rhythm {
@@ -35,7 +39,6 @@ struct Rhythm {
     is_failing: bool,
     confirmed: Instant,
     looked: Instant,
-    cleaned: Option<Instant>,
 }
 
 impl Ledger {
@@ -48,7 +51,6 @@ impl Ledger {
             is_failing: false,
             confirmed: Instant::now(),
             looked: Instant::now(),
-            cleaned: None,
         };
         loop {
             tokio::select! {
@@ -79,13 +81,6 @@ impl Ledger {
         if self.is_shared && rhythm.looked.elapsed() >= LOOK {
             rhythm.looked = Instant::now();
             self.look().await;
-        }
-        if rhythm
-            .cleaned
-            .is_none_or(|cleaned| cleaned.elapsed() >= CLEAN)
-        {
-            rhythm.cleaned = Some(Instant::now());
-            self.clean().await;
         }
         self.measure();
     }
@@ -164,12 +159,21 @@ impl Ledger {
         }
     }
 
-    /// Deletes rows that are older than they are to be kept.
-    async fn clean(&self) {
-        let Some(keep) = self.retention else { return };
-        let before_ms = self.now_ms() - i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
-        if let Err(error) = self.store.forget_calls(before_ms).await {
-            log::warn!("old rows of the ledger stay: {error}");
+    /// Deletes rows that are older than they are to be kept, again and again, as long as it is polled.
+    pub(super) async fn clean(self: Arc<Self>, keep: Duration) {
+        loop {
+            let before_ms = forgotten_before_ms(self.now_ms(), keep, self.journal.since_ms());
+            loop {
+                match self.store.forget_calls(before_ms).await {
+                    Ok(false) => break,
+                    Ok(true) => tokio::time::sleep(PAUSE).await,
+                    Err(error) => {
+                        log::warn!("old rows of the ledger stay: {error}");
+                        break;
+                    }
+                }
+            }
+            tokio::time::sleep(CLEAN).await;
         }
     }
 
@@ -192,7 +196,6 @@ impl Ledger {
             is_failing: true,
             confirmed: Instant::now(),
             looked: Instant::now(),
-            cleaned: None,
         };
         while let Some(batch) = self.journal.take(BATCH) {
             if !self.post(batch, &mut rhythm).await {
@@ -203,4 +206,11 @@ impl Ledger {
             log::warn!("leases stay until they expire: {error}");
         }
     }
+}
+
+/// Which rows are deleted: none whose call a journal may still know, as nothing else keeps it from being charged again.
+pub(super) fn forgotten_before_ms(now_ms: i64, keep: Duration, journal_since_ms: i64) -> i64 {
+    let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+    let before_ms = now_ms.saturating_sub(keep_ms);
+    before_ms.min(journal_since_ms.saturating_sub(MARGIN_MS))
 }

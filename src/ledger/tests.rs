@@ -9,15 +9,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use filters::money::journal::{Delivered, HEADER, Record, Reserve};
+use filters::money::journal::{Delivered, HEADER, Record, Reserve, Written};
 use filters::money::{Entry, EntryId, Funding, Outcome, Parts, Taken, Usd, Who};
 
 use super::Error;
 use super::account::{Account, Spent, Want};
 use super::adopt::adopt;
 use super::files::{FOLDER, SEGMENT};
-use super::journal::Journal;
+use super::journal::{Journal, RENEW};
 use super::open::Open;
+use super::storing::forgotten_before_ms;
 
 fn id(n: u32) -> EntryId {
     let mut id = [0; 16];
@@ -57,7 +58,7 @@ fn reserve(n: u32) -> Reserve {
 }
 
 fn start(folder: &Path, open: &Arc<Open>) -> Journal {
-    Journal::start(folder, [7; 16], Arc::clone(open)).unwrap()
+    Journal::start(folder, [7; 16], Arc::clone(open), RENEW).unwrap()
 }
 
 async fn settle(journal: &Journal, n: u32) {
@@ -115,6 +116,35 @@ async fn a_journal_of_which_the_store_has_everything_leaves_nothing_behind() {
     journal.stored(batch.sequence);
     drop(journal);
     assert!(segments(folder.path()).is_empty());
+}
+
+#[tokio::test]
+async fn an_old_segment_goes_once_the_store_has_everything_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let age = Duration::ZERO;
+    let journal = Journal::start(folder.path(), [7; 16], Arc::default(), age).unwrap();
+    settle(&journal, 1).await;
+    let first = segments(folder.path()).remove(0);
+    let since_ms = journal.since_ms();
+    journal.stored(journal.take(1).unwrap().sequence);
+    let until = Instant::now() + Duration::from_secs(10);
+    while first.exists() || journal.since_ms() <= since_ms {
+        assert!(
+            Instant::now() < until,
+            "a kill would charge its calls again"
+        );
+        journal.note(Written::Release(&id(2)));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[test]
+fn a_row_stays_as_long_as_a_journal_may_know_its_call() {
+    const DAY_MS: i64 = 24 * 3_600_000;
+    let keep = Duration::from_secs(2 * 24 * 3600);
+    let before = |journal_since_ms| forgotten_before_ms(100 * DAY_MS, keep, journal_since_ms);
+    assert_eq!(before(100 * DAY_MS), 98 * DAY_MS);
+    assert_eq!(before(90 * DAY_MS), 89 * DAY_MS);
 }
 
 #[tokio::test]

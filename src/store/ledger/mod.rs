@@ -25,6 +25,8 @@ use super::{Error, Store};
 
 /// How long one change may take.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// How many rows are deleted at once: others wait for it.
+const FORGOTTEN_AT_ONCE: i64 = 2000;
 
 /// What the store says of an organization's credit.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -54,11 +56,14 @@ impl Store {
         read(&mut connection, organization_id).await
     }
 
-    /// Deletes rows of calls that ended before. Balances and what keys have spent keep what they cost.
-    pub async fn forget_calls(&self, before_ms: i64) -> Result<(), Error> {
-        let query = sqlx::query("DELETE FROM ledger WHERE at < $1").bind(before_ms);
-        query.execute(&self.pool).await?;
-        Ok(())
+    /// Deletes some rows of calls that ended before; answers whether there may be more. Balances and what keys have
+    /// spent keep what they cost.
+    pub async fn forget_calls(&self, before_ms: i64) -> Result<bool, Error> {
+        let sql = "DELETE FROM ledger WHERE id IN \
+                   (SELECT id FROM ledger WHERE at < $1 ORDER BY at LIMIT $2)";
+        let query = sqlx::query(sql).bind(before_ms).bind(FORGOTTEN_AT_ONCE);
+        let done = query.execute(&self.pool).await?;
+        Ok(done.rows_affected() == FORGOTTEN_AT_ONCE.unsigned_abs())
     }
 }
 
