@@ -60,6 +60,8 @@ pub struct Metrics {
     pub ledger_shortfall: Counter,
     /// Tries of the store to take calls that failed.
     pub ledger_failures: IntCounter,
+    /// Calls on the callers' own keys, or free, that were not recorded.
+    pub ledger_dropped: IntCounter,
     /// How long the oldest ended call has waited for the store.
     pub journal_lag: Gauge,
     /// Bytes of the journal.
@@ -114,6 +116,7 @@ impl Metrics {
             ledger_settled: add(&r, Counter::new("weirgate_ledger_settled_usd_total", "What calls have taken from balances, in US dollars.")?)?,
             ledger_shortfall: add(&r, Counter::new("weirgate_ledger_shortfall_usd_total", "What calls cost beyond what there was, in US dollars.")?)?,
             ledger_failures: add(&r, IntCounter::new("weirgate_ledger_store_failures_total", "Tries of bringing calls to the store that failed.")?)?,
+            ledger_dropped: add(&r, IntCounter::new("weirgate_ledger_calls_dropped_total", "Calls on own provider keys that were not recorded, because the journal was over store.journal_bytes.")?)?,
             journal_lag: add(&r, Gauge::new("weirgate_ledger_journal_lag_seconds", "How long the oldest ended call has waited for the store.")?)?,
             journal_bytes: add(&r, IntGauge::new("weirgate_ledger_journal_bytes", "Bytes of the journal on disk.")?)?,
             log_dropped: add(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,

@@ -3,6 +3,7 @@
 //! Records that nobody waits for (a call begins, a piece has gone out) are written within [`LINGER`]; those that end a
 //! call are forced to the disk together with all that came meanwhile, and only then does its last byte go out.
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -16,6 +17,7 @@ use tokio::sync::oneshot;
 use super::error::{Error, file};
 use super::files::Files;
 use super::open::Open;
+use super::ticket::Ticket;
 use super::unix_ms_of as ms;
 
 /// How long a record may wait for company that nobody waits for.
@@ -24,11 +26,10 @@ const LINGER: Duration = Duration::from_millis(20);
 const RETRY: Duration = Duration::from_millis(100);
 /// How full a segment is when the next one is begun.
 const ROTATE_AT: f64 = 0.75;
-/// After so long a segment of which the store has everything is ended: what it says is not needed, and the store must
-/// keep the rows of its calls until it is gone.
+/// After so long a segment ends of which the store has everything: rows have to stay as long as their segment.
 pub const RENEW: Duration = Duration::from_secs(3600);
-/// How long an answer waits for its record before it is given up.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the writer sleeps where nothing wakes it.
+const SLEEP: Duration = Duration::from_secs(5);
 
 /// See the module.
 pub struct Journal {
@@ -54,7 +55,7 @@ struct State {
     bytes: Vec<u8>,
     waiting: Vec<Waiting>,
     /// Ended calls that are not in the store yet, oldest first.
-    entries: Vec<Entry>,
+    entries: VecDeque<Entry>,
     /// Younger ones, as records: a worker that gave away what it allocates would always work on cold memory.
     fresh: Vec<u8>,
     /// How many they are.
@@ -71,27 +72,6 @@ struct State {
 struct Waiting {
     sequence: u64,
     done: oneshot::Sender<()>,
-}
-
-/// Tells when a record is where nothing can lose it.
-#[derive(Debug)]
-pub struct Ticket(Option<oneshot::Receiver<()>>);
-
-impl Ticket {
-    /// A ticket of what nobody has to wait for.
-    pub fn ready() -> Self {
-        Self(None)
-    }
-
-    /// Waits; answers whether the record is safe.
-    pub async fn is_safe(self) -> bool {
-        match self.0 {
-            None => true,
-            Some(done) => tokio::time::timeout(PATIENCE, done)
-                .await
-                .is_ok_and(|done| done.is_ok()),
-        }
-    }
 }
 
 impl State {
@@ -177,19 +157,18 @@ impl Journal {
         state.fresh.extend_from_slice(&bytes);
         state.fresh_count += 1;
         state.oldest.get_or_insert_with(Instant::now);
-        if !is_urgent {
-            drop(state);
-            if is_first {
-                self.shared.wake.notify_one();
-            }
-            return Ticket::ready();
+        let mut ticket = Ticket::ready();
+        if is_urgent {
+            let (done, theirs) = Ticket::new();
+            let sequence = state.sequence;
+            state.waiting.push(Waiting { sequence, done });
+            ticket = theirs;
         }
-        let (done, ticket) = oneshot::channel();
-        let sequence = state.sequence;
-        state.waiting.push(Waiting { sequence, done });
         drop(state);
-        self.shared.wake.notify_one();
-        Ticket(Some(ticket))
+        if is_first || is_urgent {
+            self.shared.wake.notify_one();
+        }
+        ticket
     }
 
     /// Takes what has to go to the store. Whoever takes it says [`Self::stored`] or [`Self::put_back`].
@@ -197,8 +176,7 @@ impl Journal {
         self.read_fresh();
         let mut state = self.shared.lock();
         let count = state.entries.len().min(most);
-        let rest = state.entries.split_off(count);
-        let entries = std::mem::replace(&mut state.entries, rest);
+        let entries: Vec<Entry> = state.entries.drain(..count).collect();
         // Every ended call has the next number.
         let sequence = state.sequence - state.waiting_entries() as u64;
         (!entries.is_empty()).then_some(Batch { entries, sequence })
@@ -217,10 +195,10 @@ impl Journal {
         let records = std::mem::replace(&mut state.fresh, Vec::with_capacity(room));
         drop(state);
         let mut reader = Reader::of_records(&records);
-        let mut entries = Vec::new();
+        let mut entries = VecDeque::new();
         while let Ok(Read::Record(record)) = reader.read() {
             if let Record::Settle(entry) = *record {
-                entries.push(*entry);
+                entries.push_back(*entry);
             }
         }
         let mut state = self.shared.lock();
@@ -234,21 +212,18 @@ impl Journal {
     }
 
     /// The store did not take it.
-    pub fn put_back(&self, mut batch: Batch) {
+    pub fn put_back(&self, batch: Batch) {
         let mut state = self.shared.lock();
-        batch.entries.append(&mut state.entries);
-        state.entries = batch.entries;
+        for entry in batch.entries.into_iter().rev() {
+            state.entries.push_front(entry);
+        }
     }
 
     /// The store has everything up to this number.
     pub fn stored(&self, sequence: u64) {
         let mut state = self.shared.lock();
         state.stored = sequence;
-        if state.waiting_entries() == 0 {
-            state.oldest = None;
-        } else {
-            state.oldest = Some(Instant::now());
-        }
+        state.oldest = (state.waiting_entries() > 0).then(Instant::now);
         // What is in the store is safe, whatever became of the journal.
         state.release(sequence);
     }
@@ -353,7 +328,7 @@ impl Shared {
             if first.is_none() && !state.bytes.is_empty() {
                 first = Some(Instant::now());
             }
-            let patience = if first.is_some() { LINGER } else { PATIENCE };
+            let patience = if first.is_some() { LINGER } else { SLEEP };
             let woken = self.wake.wait_timeout(state, patience);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
             let has_news = state.stored > group.stored || files.is_old(self.renew);

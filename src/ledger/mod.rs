@@ -14,6 +14,7 @@ mod lend;
 pub mod open;
 pub mod reserve;
 mod storing;
+mod ticket;
 
 #[cfg(test)]
 mod tests;
@@ -30,13 +31,14 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 pub use error::Error;
-pub use journal::Ticket;
 pub use reserve::{Ended, NewCall, Refusal, Reservation};
+pub use ticket::Ticket;
 
 use self::account::{Account, Short, Want};
 use self::journal::{Journal, RENEW};
 use self::open::Open;
 use self::reserve::is_ours;
+use self::storing::BATCH;
 use crate::config;
 use crate::metrics::Metrics;
 use crate::store::{Place, Store};
@@ -69,6 +71,8 @@ pub struct Ledger {
     written_ms: AtomicU64,
     /// The store has lost sight of this process: it holds no lease.
     is_unknown: AtomicBool,
+    /// Rows of calls that cost us nothing are dropped.
+    is_dropping: AtomicBool,
     stop: watch::Sender<bool>,
     /// Hears that the background has ended.
     ended: Mutex<Option<mpsc::Receiver<()>>>,
@@ -85,7 +89,9 @@ impl Ledger {
     ) -> Result<Arc<Self>, Error> {
         for left in adopt::adopt(&configured.state_dir)? {
             let count = left.entries.len();
-            store.post(&left.owner, left.entries.clone(), true).await?;
+            for some in left.entries.chunks(BATCH) {
+                store.post(&left.owner, some.to_vec(), true).await?;
+            }
             store.end_process(&left.owner).await?;
             if count > 0 {
                 log::info!("brought {count} calls of a process that is gone to the store");
@@ -114,6 +120,7 @@ impl Ledger {
             storing: tokio::sync::Mutex::default(),
             written_ms: AtomicU64::new(0),
             is_unknown: AtomicBool::new(false),
+            is_dropping: AtomicBool::new(false),
             stop,
             ended: Mutex::new(Some(ended)),
         });
@@ -250,7 +257,26 @@ impl Ledger {
 
     /// Whether credit can be spent: the store takes writes, and the journal has room.
     pub fn is_available(&self) -> bool {
-        !self.is_silent() && !self.journal.is_stuck() && self.journal.bytes() <= self.journal_bytes
+        !self.is_silent() && !self.journal.is_stuck() && self.has_room()
+    }
+
+    fn has_room(&self) -> bool {
+        self.journal.bytes() <= self.journal_bytes
+    }
+
+    /// Whether the row of a call that costs us nothing is dropped: such calls go on while the store is away, and would
+    /// fill disk and memory. Counts it.
+    fn drops_free(&self) -> bool {
+        let drops = !self.has_room();
+        if drops {
+            self.metrics.ledger_dropped.inc();
+        }
+        if self.is_dropping.swap(drops, Ordering::Relaxed) != drops && drops {
+            log::warn!(
+                "the journal is over its bound: calls on the callers' own keys are not recorded"
+            );
+        }
+        drops
     }
 
     /// Whether the store has taken no write for ten seconds.

@@ -11,8 +11,8 @@ use filters::money::{Entry, EntryId, Funding, Outcome, Taken, Usd, Who};
 
 use super::Ledger;
 use super::account::{self, Account, Want};
-use super::journal::Ticket;
 use super::open::Running;
+use super::ticket::Ticket;
 
 /// How often what has gone out of one answer is put into the journal.
 const NOTE_EVERY: Duration = Duration::from_millis(250);
@@ -192,7 +192,11 @@ impl Reservation {
             first_event_ms: ended.first_event.map(millis),
             is_stream: reserve.is_stream,
         };
+        let is_dropped = !is_ours(funding) && self.ledger.drops_free();
         let (charge, ticket) = self.account.settle(&self.want(), &spent, |charge| {
+            if is_dropped {
+                return (charge, Ticket::ready());
+            }
             (entry.charged, entry.shortfall) = (charge.charged, charge.shortfall);
             (charge, self.ledger.journal.settle(&entry, is_urgent))
         });

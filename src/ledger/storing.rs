@@ -13,7 +13,7 @@ use super::journal::Batch;
 /// Between two batches.
 const TICK: Duration = Duration::from_millis(200);
 /// The most calls of one batch.
-const BATCH: usize = 4096;
+pub(super) const BATCH: usize = 4096;
 /// How long the store may take for one batch.
 const PATIENCE: Duration = Duration::from_secs(8);
 /// How often a process says that it lives, where it has nothing else to say.

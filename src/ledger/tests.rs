@@ -9,16 +9,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use filters::auth::{Caller, Mode, Plan};
+use filters::money::allowance::Bounds;
 use filters::money::journal::{Delivered, HEADER, Record, Reserve, Written};
 use filters::money::{Entry, EntryId, Funding, Outcome, Parts, Taken, Usd, Who};
 
-use super::Error;
 use super::account::{Account, Spent, Want};
 use super::adopt::adopt;
 use super::files::{FOLDER, SEGMENT};
 use super::journal::{Journal, RENEW};
 use super::open::Open;
 use super::storing::forgotten_before_ms;
+use super::{Ended, Error, Ledger, NewCall, Refusal};
+use crate::metrics::Metrics;
+use crate::store::Store;
+use crate::{config, store};
 
 fn id(n: u32) -> EntryId {
     let mut id = [0; 16];
@@ -268,4 +273,62 @@ fn what_keys_have_spent_is_exact_however_loads_meet_ends_of_calls() {
         let exact: Vec<Usd> = (1..=2_000).map(|n| Usd::from_units(5 * n)).collect();
         assert_eq!(settled, exact);
     });
+}
+
+#[tokio::test]
+async fn calls_on_own_keys_fill_no_journal_beyond_its_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let configured = config::Store {
+        url: format!("sqlite:{}", folder.path().join("store.db").display()),
+        state_dir: folder.path().to_owned(),
+        secret: None,
+        journal_bytes: SEGMENT - 1,
+        usage_retention: None,
+    };
+    let settings = store::Settings::of(&configured).unwrap();
+    let store = Store::open(&settings).await.unwrap().store;
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let ledger = Ledger::start(&configured, store, Arc::clone(&metrics));
+    let ledger = ledger.await.unwrap();
+    let caller = caller();
+    let call = |funding| NewCall {
+        caller: &caller,
+        request_id: "",
+        is_stream: false,
+        funding,
+        worst: Usd::ZERO,
+        is_premium: false,
+        bounds: Bounds::default(),
+    };
+    let mut own = ledger.reserve(&call(Funding::OwnKey)).await.unwrap();
+    let ended = Ended {
+        taken: taken(5),
+        outcome: Outcome::Answered,
+        is_own_key: true,
+        duration: Duration::ZERO,
+        first_event: None,
+    };
+    assert!(own.settle(ended).is_safe().await);
+    assert_eq!(ledger.journal.waiting(), 0);
+    assert_eq!(metrics.ledger_dropped.get(), 1);
+    let refused = ledger.reserve(&call(Funding::Credit)).await.err();
+    assert_eq!(refused, Some(Refusal::Unavailable));
+}
+
+fn caller() -> Caller {
+    Caller {
+        organization_id: "org_1".into(),
+        organization: "".into(),
+        project_id: "".into(),
+        project: "".into(),
+        key_id: "key_1".into(),
+        key_label: "".into(),
+        mode: Mode::Byok,
+        plan: Plan::None,
+        plan_since_ms: 0,
+        member: None,
+        terms: None,
+        cache_ttl_s: None,
+        expires_at_ms: None,
+    }
 }

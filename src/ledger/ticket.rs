@@ -1,0 +1,35 @@
+//! What an answer waits for before its last byte goes out.
+
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+/// How long an answer waits for its record before it is given up.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Tells when a record is where nothing can lose it.
+#[derive(Debug)]
+pub struct Ticket(Option<oneshot::Receiver<()>>);
+
+impl Ticket {
+    /// A ticket, and what tells that its record is safe.
+    pub fn new() -> (oneshot::Sender<()>, Self) {
+        let (done, ticket) = oneshot::channel();
+        (done, Self(Some(ticket)))
+    }
+
+    /// A ticket of what nobody has to wait for.
+    pub fn ready() -> Self {
+        Self(None)
+    }
+
+    /// Waits; answers whether the record is safe.
+    pub async fn is_safe(self) -> bool {
+        match self.0 {
+            None => true,
+            Some(done) => tokio::time::timeout(PATIENCE, done)
+                .await
+                .is_ok_and(|done| done.is_ok()),
+        }
+    }
+}
