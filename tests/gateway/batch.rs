@@ -119,3 +119,33 @@ fn what_is_not_done_in_time_has_failed_and_the_rest_is_answered() {
     );
     assert_ne!(items[1]["body"]["error"], late);
 }
+
+/// Source: threats 60.
+#[test]
+fn what_has_no_room_has_failed_and_the_rest_is_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("flags.json");
+    let mut datafile = json!({"version": "4", "revision": "1"}).to_string();
+    datafile.insert_str(1, &" ".repeat(1_000_000 - datafile.len()));
+    std::fs::write(&path, datafile).unwrap();
+    let more = format!(
+        "batch_concurrency = 1\n[[decisions.projects]]\nsdk_key = \"big\"\ndatafile = {:?}",
+        path.display().to_string()
+    );
+    let gateway = gateway(&more);
+    let big = json!({"method": "GET", "body": null, "headers": {"X-Platform-SDK-Key": "big"}});
+    let mut operations = vec![operation("big", "/v1/datafile", big); 17];
+    operations.push(operation("small", "/v1/decide?keys=dark_mode", json!({})));
+    let answer = post(&gateway, "/v1/batch", &json!({"operations": operations}));
+    assert!(answer.body.len() < 17 << 20, "{}", answer.body.len());
+    let body = answer.json();
+    let items = body["response"].as_array().unwrap();
+    let statuses: Vec<_> = items.iter().map(|item| item["status"].as_u64()).collect();
+    let mut expected = [Some(200); 18];
+    expected[16] = Some(400);
+    assert_eq!(statuses, expected);
+    assert_eq!(
+        items[16]["body"]["error"],
+        "the batch answers more than 16 MiB: ask for less at once"
+    );
+}

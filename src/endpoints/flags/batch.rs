@@ -1,5 +1,7 @@
 //! `POST /v1/batch`: several calls in one, answered in the request's order. Source: decision-agent 2.4, 4 rule 5.
 
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use filters::fault::{Fault, Kind};
@@ -20,6 +22,8 @@ use crate::routes::{self, Answers};
 /// How long all operations of a batch may take. Our choice: the agent of old breaks off after 10 s, so that its
 /// clients wait no longer, and what is done by then has to reach them.
 const PATIENCE: Duration = Duration::from_secs(9);
+/// How many bytes all operations of a batch may answer. Source: threats 60.
+const MOST_BYTES: usize = 16 << 20;
 
 #[derive(Deserialize)]
 struct Batch {
@@ -55,11 +59,37 @@ impl Default for Operation {
     }
 }
 
-/// Answers a batch, after [`PATIENCE`] at the latest; what is not done by then has failed.
+/// What all operations of a batch share.
+struct Bounds {
+    until: Instant,
+    room_bytes: AtomicUsize,
+}
+
+impl Bounds {
+    /// The answer, where there is room for it.
+    ///
+    /// Errors: 413.
+    fn take(&self, answer: Answer) -> Result<Answer, Fault> {
+        let bytes = answer.body.len();
+        let less = |room: usize| room.checked_sub(bytes);
+        let (order, room) = (Ordering::Relaxed, &self.room_bytes);
+        room.fetch_update(order, order, less).map_err(|_| {
+            let message = "the batch answers more than 16 MiB: ask for less at once";
+            Fault::new(Kind::TooLarge, message)
+        })?;
+        Ok(answer)
+    }
+}
+
+/// Answers a batch, after [`PATIENCE`] at the latest; what is not done by then has failed, and so has what has no room
+/// among [`MOST_BYTES`].
 ///
 /// Errors: 400 for what is no batch, 422 for too many operations; in document mode 401 and 403 for the call itself.
 pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
-    let until = Instant::now() + PATIENCE;
+    let bounds = Bounds {
+        until: Instant::now() + PATIENCE,
+        room_bytes: AtomicUsize::new(MOST_BYTES),
+    };
     if flags.compat == Compat::Document {
         super::sdk_key(flags, call).await?;
     }
@@ -79,7 +109,7 @@ pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
     let started = now();
     let mut running: Vec<BoxFuture<'_, _>> = Vec::with_capacity(operations.len());
     for operation in &operations {
-        running.push(item(flags, operation, call.now_ms, until).boxed());
+        running.push(item(flags, operation, call.now_ms, &bounds).boxed());
     }
     let done = stream::iter(running).buffered(at_once);
     let done: Vec<(Vec<u8>, bool)> = done.collect().await;
@@ -101,13 +131,14 @@ async fn item(
     flags: &Flags,
     operation: &Operation,
     now_ms: u64,
-    until: Instant,
+    bounds: &Bounds,
 ) -> (Vec<u8>, bool) {
+    // Most operations wait for nothing: the worker's other requests move on between them.
+    tokio::task::yield_now().await;
     let started = now();
-    let answered = match in_time(until, call(flags, operation, now_ms)).await {
-        Ok(answer) => answer,
-        Err(fault) => super::refusal(flags.compat, &fault),
-    };
+    let answered = in_time(bounds.until, call(flags, operation, now_ms)).await;
+    let answered = answered.and_then(|answer| bounds.take(answer));
+    let answered = answered.unwrap_or_else(|fault| super::refusal(flags.compat, &fault));
     let is_error = answered.status != 200;
     let status = match flags.compat {
         Compat::Document if is_error => 400,
@@ -147,14 +178,14 @@ async fn in_time(
 }
 
 /// The body of an item; the agent of old reads and writes it anew, and has none for an empty one.
-fn body(compat: Compat, answered: &[u8]) -> Option<String> {
+fn body(compat: Compat, answered: &[u8]) -> Option<Cow<'_, str>> {
     match compat {
         Compat::Agent => {
             let value: Value = serde_json::from_slice(answered).ok()?;
-            Some(encode::value(&value))
+            Some(encode::value(&value).into())
         }
-        Compat::Document if answered.is_empty() => Some("{}".to_owned()),
-        Compat::Document => Some(String::from_utf8_lossy(answered).into_owned()),
+        Compat::Document if answered.is_empty() => Some("{}".into()),
+        Compat::Document => Some(String::from_utf8_lossy(answered)),
     }
 }
 
