@@ -45,11 +45,6 @@ impl Head {
         }
     }
 
-    /// Where the events belong: `US` or `EU`.
-    pub fn region(&self) -> &str {
-        &self.region
-    }
-
     /// The body of a batch; `visitors` are JSON objects.
     pub fn batch<'v>(&self, visitors: impl IntoIterator<Item = &'v [u8]>) -> Vec<u8> {
         let mut out = Vec::new();

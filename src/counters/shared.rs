@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use filters::fault::{Fault, Kind};
+use filters::limits::level::share;
 use filters::limits::{Algorithm, Key, Ticket, Verdict};
 
 use crate::config::OnOutage;
@@ -90,7 +91,7 @@ impl Shared {
     pub(super) fn alone(&self, limit: u64) -> Result<u64, Fault> {
         match self.on_outage {
             OnOutage::Open => Ok(limit),
-            OnOutage::Local => Ok(limit.div_ceil(self.redis.processes())),
+            OnOutage::Local => Ok(share(limit, self.redis.processes())),
             OnOutage::Closed => {
                 let message = "limits cannot be checked right now: try again in a second";
                 Err(Fault::new(Kind::Unavailable, message)

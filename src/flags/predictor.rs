@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use filters::flags::Options;
 use filters::flags::bandit::{self, Question};
 use filters::flags::inputs::Predicted;
-use filters::flags::{Compat, Options};
 use futures::future::join_all;
 use moka::future::Cache;
 use moka::ops::compute::{CompResult, Op};
@@ -34,7 +34,6 @@ struct Inner {
     endpoint: String,
     client: reqwest::Client,
     handle: Handle,
-    compat: Compat,
     kept: Cache<Key, Kept>,
     metrics: Arc<Metrics>,
 }
@@ -71,7 +70,6 @@ impl Predictor {
             endpoint: decisions.cmab_endpoint.clone(),
             client: reqwest::Client::builder().timeout(PATIENCE).build()?,
             handle,
-            compat: decisions.compat,
             kept: Cache::builder()
                 .max_capacity(MOST)
                 .time_to_live(KEPT)
@@ -79,11 +77,6 @@ impl Predictor {
                 .build(),
             metrics: Arc::clone(metrics),
         })))
-    }
-
-    /// Whose way of naming attributes is used.
-    pub fn compat(&self) -> Compat {
-        self.0.compat
     }
 
     /// Forgets all predictions of an SDK key's users.
