@@ -78,6 +78,11 @@ impl Stream {
         self.usage
     }
 
+    /// Whether the provider has ended a choice; reports of usage from before are not the last word.
+    pub fn has_finished(&self) -> bool {
+        self.choices.iter().any(|choice| choice.is_finished)
+    }
+
     /// Bytes of answer text written so far, for estimates.
     pub fn output_bytes(&self) -> u64 {
         self.output_bytes
@@ -307,8 +312,7 @@ impl Sink for Stream {
     }
 
     fn usage(&mut self, usage: Usage) {
-        let is_terminal = self.choices.iter().any(|choice| choice.is_finished);
-        if !usage.is_zero() || is_terminal {
+        if !usage.is_zero() || self.has_finished() {
             self.usage = Some(usage);
         }
     }

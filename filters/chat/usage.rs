@@ -45,6 +45,23 @@ impl Usage {
         }
     }
 
+    /// A report of an answer that was cut off behind it: at least so many bytes had come, and a prompt it does not
+    /// tell is estimated.
+    pub fn unfinished(self, prompt_bytes: u64, completion_bytes: u64) -> Self {
+        let estimate = Self::estimate(prompt_bytes, completion_bytes);
+        let prompt = match self.prompt {
+            0 => estimate.prompt,
+            reported => reported,
+        };
+        let completion = self.completion.max(estimate.completion);
+        Self {
+            prompt,
+            completion,
+            estimated: (prompt, completion) != (self.prompt, self.completion),
+            ..self
+        }
+    }
+
     /// Whether every count is zero. An intermediate report of zeros is no report (decisions 14).
     pub fn is_zero(&self) -> bool {
         self.prompt == 0 && self.completion == 0
@@ -53,5 +70,26 @@ impl Usage {
     /// The total.
     pub fn total(&self) -> u64 {
         self.prompt.saturating_add(self.completion)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_reported_of_a_cut_answer_stays_and_the_rest_is_estimated() {
+        let begun = Usage {
+            prompt: 1000,
+            cached: 900,
+            completion: 1,
+            ..Usage::default()
+        };
+        let cut = begun.unfinished(8, 41);
+        assert_eq!((cut.prompt, cut.cached, cut.completion), (1000, 900, 11));
+        assert!(cut.estimated);
+        assert_eq!(begun.unfinished(8, 4), begun);
+        let promptless = Usage { prompt: 0, ..begun };
+        assert_eq!(promptless.unfinished(8, 4).prompt, 2);
     }
 }

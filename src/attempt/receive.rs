@@ -115,12 +115,20 @@ impl Receiving {
 
     /// Usage as reported, else estimated from bytes.
     pub fn usage(&self, prompt_bytes: u64) -> Usage {
-        let (reported, bytes) = match &self.answer {
-            Some(Answer::Stream(stream)) => (stream.reported_usage(), stream.output_bytes()),
-            Some(Answer::Fold(fold)) => (fold.reported_usage(), fold.output_bytes()),
-            None => (None, 0),
+        let (reported, bytes, has_finished) = match &self.answer {
+            Some(Answer::Stream(stream)) => (
+                stream.reported_usage(),
+                stream.output_bytes(),
+                stream.has_finished(),
+            ),
+            Some(Answer::Fold(fold)) => (fold.reported_usage(), fold.output_bytes(), false),
+            None => (None, 0, false),
         };
-        reported.unwrap_or_else(|| Usage::estimate(prompt_bytes, bytes))
+        match reported {
+            Some(usage) if has_finished || self.is_complete => usage,
+            Some(usage) => usage.unfinished(prompt_bytes, bytes),
+            None => Usage::estimate(prompt_bytes, bytes),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use weirgate::store::Credit;
 
 use super::chat_completions::{PLAIN, STREAM, chunk, reply, stream};
 use crate::support::boot::{Gateway, MODELS};
-use crate::support::client::{Client, ask_at_once};
+use crate::support::client::{self, Client};
 use crate::support::script::{Cut, Gate, Reply};
 use crate::support::upstream::Upstream;
 
@@ -24,6 +24,20 @@ request_price = "0.01"
 capabilities = ["streaming", "cancellation"]
 "#;
 
+/// A model that thinks, at a provider that speaks of messages.
+const THINKER: &str = r#"
+[[models]]
+id = "chat"
+[[models.providers]]
+provider = "first"
+name = "chat-at-first"
+input_price = "1"
+cached_input_price = "0.1"
+output_price = "10"
+max_output = 64000
+capabilities = ["streaming", "reasoning", "cancellation"]
+"#;
+
 /// A gateway in front of one provider, with this catalogue and credit.
 fn gateway(upstream: &Upstream, models: &str, credit: &str) -> Gateway {
     let toml = format!(
@@ -32,6 +46,23 @@ fn gateway(upstream: &Upstream, models: &str, credit: &str) -> Gateway {
         upstream.url()
     );
     Gateway::start_with_credit(&toml, models, &[], credit)
+}
+
+/// A gateway in front of a provider that speaks of messages.
+fn of_messages(upstream: &Upstream, credit: &str) -> Gateway {
+    let url = upstream.url();
+    let toml = format!(
+        "[providers.first]\nkind = \"anthropic\"\nbase_url = \"{url}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n"
+    );
+    Gateway::start_with_credit(&toml, THINKER, &[("FIRST_KEY", "sk-platform-1")], credit)
+}
+
+/// A whole answer of such a provider.
+fn message() -> Reply {
+    let body = json!({"id": "msg_1", "type": "message", "role": "assistant", "stop_reason": "end_turn",
+                      "content": [{"type": "text", "text": "hello"}],
+                      "usage": {"input_tokens": 10, "output_tokens": 5}});
+    Reply::json(200, body.to_string())
 }
 
 /// The organization's credit once so much of it is used; it is there within a second.
@@ -50,12 +81,28 @@ fn used(gateway: &Gateway, amount: &str) -> Credit {
     }
 }
 
+/// Asks so often at once; answers how many were served, and how many had no credit.
+fn ask_at_once(gateway: &Gateway, count: usize) -> (usize, usize) {
+    let (address, ask) = (gateway.address(), gateway.chat_ask(PLAIN));
+    let threads: Vec<_> = (0..count)
+        .map(|_| {
+            let ask = ask.clone();
+            let small = std::thread::Builder::new().stack_size(256 << 10);
+            small
+                .spawn(move || client::ask(address, &ask).status())
+                .unwrap()
+        })
+        .collect();
+    let statuses: Vec<u16> = threads.into_iter().map(|it| it.join().unwrap()).collect();
+    let of = |status| statuses.iter().filter(|it| **it == status).count();
+    (of(200), of(402))
+}
+
 #[test]
 fn a_credit_of_one_serves_exactly_a_hundred_calls_of_a_cent() {
     let upstream = Upstream::always(reply());
     let gateway = gateway(&upstream, CENT, "1.00");
-    let ask = gateway.chat_ask(PLAIN);
-    assert_eq!(ask_at_once(&[gateway.address()], &ask, 1000), (100, 900));
+    assert_eq!(ask_at_once(&gateway, 1000), (100, 900));
     assert_eq!(upstream.requests().len(), 100);
     let credit = used(&gateway, "1");
     assert_eq!(credit.balance().to_string(), "0");
@@ -140,6 +187,28 @@ fn a_stream_that_breaks_costs_prompt_and_delivered_output() {
 }
 
 #[test]
+fn a_stream_of_messages_that_breaks_costs_the_prompt_that_was_reported() {
+    let usage =
+        json!({"input_tokens": 1000, "cache_read_input_tokens": 100_000, "output_tokens": 1});
+    let start = json!({"type": "message_start", "message": {"id": "m", "type": "message",
+                       "role": "assistant", "content": [], "usage": usage}});
+    let block = json!({"type": "content_block_start", "index": 0,
+                       "content_block": {"type": "text", "text": "hello wo"}});
+    let events = Reply::stream()
+        .event(&start.to_string())
+        .event(&block.to_string());
+    let upstream = Upstream::always(events.cut(usize::MAX, Cut::Close));
+    let gateway = of_messages(&upstream, "1");
+    let answer = gateway.chat(STREAM);
+    let events = answer.events().json();
+    let usage = &events.last().unwrap()["error"]["usage"];
+    assert_eq!(usage["prompt_tokens"], 101_000, "{usage}");
+    // 1,000 tokens at 1, 100,000 at 0.1, two of eight delivered characters at 10 USD per million.
+    assert_eq!(usage["cost"].to_string(), "0.01102");
+    used(&gateway, "0.01102");
+}
+
+#[test]
 fn a_client_that_leaves_pays_for_what_was_delivered() {
     let gate = Gate::default();
     let upstream = Upstream::always(begun().wait(&gate));
@@ -179,6 +248,21 @@ fn a_provider_that_bills_anyway_is_read_on_when_the_client_leaves() {
     used(&gateway, "0");
     gate.open();
     used(&gateway, "0.0035");
+}
+
+#[test]
+fn a_budget_of_thinking_is_reserved_beside_what_the_answer_may_have() {
+    let upstream = Upstream::always(message());
+    let gateway = of_messages(&upstream, "0.5");
+    let think = |budget: u32| {
+        let body = json!({"model": "chat", "max_tokens": 1, "reasoning": {"max_tokens": budget},
+                          "messages": [{"role": "user", "content": "Hi"}]});
+        gateway.chat(body.to_string()).status()
+    };
+    // 1,000 more than the budget are sent as the bound, at 10 USD per million.
+    assert_eq!(think(60_000), 402);
+    assert_eq!(think(40_000), 200);
+    assert_eq!(upstream.request(0).json()["max_tokens"], 41_000);
 }
 
 #[test]

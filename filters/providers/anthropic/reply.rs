@@ -154,7 +154,11 @@ impl Decoder for Events {
         let data: Data<'_> = serde_json::from_slice(event.data).map_err(malformed)?;
         match &*data.kind {
             "error" => return Err(inside(&data.error.unwrap_or_default())),
-            "message_start" => self.start(data.message.unwrap_or_default())?,
+            "message_start" => {
+                self.start(data.message.unwrap_or_default())?;
+                // The prompt counts also where the stream does not come to its end.
+                sink.usage(self.usage.usage());
+            }
             "content_block_start" => {
                 let block = data.content_block.unwrap_or_default();
                 self.open.push(Open::begin(data.index, &block, sink));
@@ -173,6 +177,7 @@ impl Decoder for Events {
             "message_delta" => {
                 let delta = data.delta.unwrap_or_default();
                 self.usage.update(data.usage.unwrap_or_default());
+                sink.usage(self.usage.usage());
                 if let Some(reason) = &delta.stop_reason {
                     self.reason = Some(finish_of(reason));
                     explain(delta.stop_details.as_ref(), sink);
