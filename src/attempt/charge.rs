@@ -15,7 +15,7 @@ use crate::request::context::Context;
 
 /// Reserves the most that the planned attempts may cost.
 ///
-/// Where credit does not reach, attempts with the caller's own keys remain. Errors: 402, 503.
+/// Where credit or plan do not reach, attempts remain that need neither. Errors: 402, 503.
 pub async fn reserve(house: &Arc<House>, ctx: &mut Context) -> Result<(), Fault> {
     let (Some(call), Some(caller)) = (ctx.call.as_deref_mut(), ctx.caller.as_deref()) else {
         return Ok(());
@@ -29,23 +29,36 @@ pub async fn reserve(house: &Arc<House>, ctx: &mut Context) -> Result<(), Fault>
         is_premium: false,
         bounds: bounds(house, caller),
     };
-    price(call, &mut asked);
-    let reserved = match house.ledger.reserve(&asked).await {
-        // Others may still be had of a plan, where the week's share for premium models is used.
-        Err(Refusal::Reached(Reached::Premium(_))) if !call.steps.iter().all(takes_premium) => {
-            call.steps.retain(|step| !takes_premium(step));
-            price(call, &mut asked);
-            house.ledger.reserve(&asked).await
+    loop {
+        price(call, &mut asked);
+        match house.ledger.reserve(&asked).await {
+            Ok(reservation) => {
+                call.reservation = Some(reservation);
+                return Ok(());
+            }
+            Err(refusal) if !avoid(&mut call.steps, &refusal) => return Err(refusal.into()),
+            Err(_) => {}
         }
-        Err(Refusal::NoCredit | Refusal::Unavailable) if call.steps.iter().any(Step::is_own) => {
-            call.steps.retain(Step::is_own);
-            price(call, &mut asked);
-            house.ledger.reserve(&asked).await
+    }
+}
+
+/// Drops the attempts that a refusal forbids; answers whether others remain that it says nothing of.
+fn avoid(steps: &mut Vec<Step>, refusal: &Refusal) -> bool {
+    let may_run: fn(&Step) -> bool = match refusal {
+        Refusal::Reached(Reached::Premium(_)) => |step| !takes_premium(step),
+        Refusal::Reached(Reached::Cycle(_) | Reached::Daily(_))
+        | Refusal::NoCredit
+        | Refusal::Unavailable => Step::is_own,
+        // These bound own keys as well.
+        Refusal::Reached(Reached::Key(_) | Reached::KeyPeriod(..) | Reached::Member(_)) => {
+            return false;
         }
-        reserved => reserved,
     };
-    call.reservation = Some(reserved?);
-    Ok(())
+    let can_avoid = steps.iter().any(may_run) && !steps.iter().all(may_run);
+    if can_avoid {
+        steps.retain(may_run);
+    }
+    can_avoid
 }
 
 /// What pays for the planned attempts, and the most that they may cost.

@@ -4,6 +4,7 @@ use filters::auth::Mode;
 use weirgate::store::{NewKey, NewProject, ProjectChange};
 
 use super::chat_completions::{PLAIN, reply};
+use super::key::with_plan;
 use crate::support::ask::Ask;
 use crate::support::boot::{Gateway, MODELS};
 use crate::support::client::{Answer, ask};
@@ -36,20 +37,22 @@ fn gateway_with(
         second.url()
     );
     let gateway = Gateway::start_with_env(&toml, MODELS, platform);
-    gateway.change(async |store| {
-        let wanted = ProjectChange {
-            mode: Some(mode),
-            ..ProjectChange::default()
-        };
-        store
-            .update_project("acme", "default", &wanted)
-            .await
-            .unwrap();
-    });
+    gateway.set_mode(mode);
     gateway
 }
 
 impl Gateway {
+    fn set_mode(&self, mode: Mode) {
+        self.change(async |store| {
+            let wanted = ProjectChange {
+                mode: Some(mode),
+                ..ProjectChange::default()
+            };
+            let updated = store.update_project("acme", "default", &wanted).await;
+            updated.unwrap();
+        });
+    }
+
     /// Stores an own key under a label that is its text.
     fn own(&self, provider: &str, text: &str) -> String {
         self.change(async |store| {
@@ -167,6 +170,25 @@ fn a_hybrid_project_without_own_keys_is_served_by_the_platform() {
     let gateway = gateway(&first, &second, Mode::Hybrid);
     let answer = gateway.chat(PLAIN);
     assert_eq!(attempts(&answer), [attempt("first", None)]);
+}
+
+#[test]
+fn a_hybrid_project_whose_plan_is_used_goes_on_with_its_own_keys() {
+    // A call costs 0.003: the cycle is used behind the first, or the day is.
+    for plan in [
+        "cycle_usd = \"0.003\"\nweekly_premium_pct = 100\ndaily_pct = 100",
+        "cycle_usd = \"0.03\"\nweekly_premium_pct = 100\ndaily_pct = 10",
+    ] {
+        let upstream = Upstream::always(reply());
+        let gateway = with_plan(&upstream, plan);
+        gateway.set_mode(Mode::Hybrid);
+        assert_eq!(gateway.chat(PLAIN).status(), 200);
+        assert_eq!(gateway.chat(PLAIN).status(), 402);
+        gateway.own("first", "sk-own");
+        let answer = gateway.chat(PLAIN);
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+        assert_eq!(attempts(&answer), [attempt("first", Some("sk-own"))]);
+    }
 }
 
 #[test]
