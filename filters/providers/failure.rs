@@ -27,6 +27,8 @@ pub struct Failure {
     pub kind: FailureKind,
     /// Whether the next provider may try. Source: decisions 5.
     pub is_retryable: bool,
+    /// Whether its words say that the key is bad or its account empty.
+    pub blames_key: bool,
     /// The upstream's message, scrubbed of secrets and cut; empty where there was none.
     pub message: Cow<'static, str>,
     /// The upstream's `code` or error type word, where it gave one that is harmless to pass on.
@@ -41,6 +43,7 @@ impl Failure {
         Self {
             kind,
             is_retryable: true,
+            blames_key: false,
             message: Cow::Borrowed(""),
             code: None,
             param: None,
@@ -61,13 +64,21 @@ impl Failure {
     /// empty account. Source: decisions 5.
     pub fn refused(status: u16, message: &str) -> Self {
         let by_status = matches!(status, 401..=405 | 408 | 425 | 429 | 500..=599);
+        let is_ours = (400..500).contains(&status);
+        let blames_key = is_ours && blames_the_account(message);
         Self {
             kind: FailureKind::Status(status),
-            is_retryable: by_status || !(400..500).contains(&status) || blames_the_account(message),
+            is_retryable: by_status || !is_ours || blames_key,
+            blames_key,
             message: Cow::Owned(scrub(message)),
             code: None,
             param: None,
         }
+    }
+
+    /// Whether another key of the same provider may fare better.
+    pub fn is_about_the_key(&self) -> bool {
+        self.blames_key || matches!(self.kind, FailureKind::Status(401..=403 | 429))
     }
 
     /// The status to report in `metadata.routing`; 0 where no reply came.
@@ -186,6 +197,24 @@ mod tests {
         assert!(
             Failure::refused(400, "API key not valid. Please pass a valid API key.").is_retryable
         );
+    }
+
+    #[test]
+    fn a_failure_is_about_the_key_by_its_status_or_its_words() {
+        for (status, message, is_it) in [
+            (401, "", true),
+            (402, "", true),
+            (403, "", true),
+            (429, "", true),
+            (400, "Your credit balance is too low", true),
+            (400, "API key not valid.", true),
+            (400, "max_tokens is too large", false),
+            (404, "", false),
+            (500, "billing", false),
+        ] {
+            let failure = Failure::refused(status, message);
+            assert_eq!(failure.is_about_the_key(), is_it, "{status} {message}");
+        }
     }
 
     #[test]

@@ -104,10 +104,9 @@ fn next(house: &House, ctx: &mut Context, failure: Failure) -> bool {
 
 /// Another key of the same provider where the failure is about the key, else the next provider.
 fn advance(call: &mut Call, failure: &Failure) -> bool {
-    let is_about_key = matches!(failure.kind, FailureKind::Status(401..=403 | 429));
     let keys = call.step().map_or(0, |step| step.keys.len());
     let untried = (0..keys.min(64)).any(|key| call.tried_keys & (1 << key) == 0);
-    if is_about_key && untried && call.other_keys < OTHER_KEYS {
+    if failure.is_about_the_key() && untried && call.other_keys < OTHER_KEYS {
         call.other_keys += 1;
         return true;
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use filters::providers::{Failure, FailureKind};
+use filters::providers::Failure;
 use filters::routing::health::Outcome;
 use tokio::time::Instant;
 
@@ -20,8 +20,7 @@ pub fn failure(house: &House, call: &Call, failure: &Failure) {
         key.failed(failure, now_ms);
     }
     // What a caller's own key is refused for says nothing about the provider to anybody else.
-    let is_of_own_key =
-        step.is_own() && matches!(failure.kind, FailureKind::Status(401..=403 | 429));
+    let is_of_own_key = step.is_own() && failure.is_about_the_key();
     let outcome = if failure.is_retryable && !is_of_own_key {
         Outcome::Failed
     } else {

@@ -128,7 +128,7 @@ impl Credential {
     pub fn failed(&self, failure: &Failure, now_ms: u64) {
         let pause_ms = match failure.kind {
             FailureKind::Status(429) => THROTTLED_MS,
-            FailureKind::Status(401..=403) => REFUSED_MS,
+            _ if failure.is_about_the_key() => REFUSED_MS,
             _ if !failure.is_retryable => return,
             _ => {
                 let failed = self.failed_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;

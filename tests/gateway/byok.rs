@@ -201,6 +201,28 @@ fn a_platform_project_never_uses_own_keys() {
 }
 
 #[test]
+fn an_own_key_refused_with_a_400_gives_way_to_the_next_and_rests() {
+    const INVALID: &str = r#"{"error":{"message":"API key not valid. Please pass a valid one."}}"#;
+    let first = Upstream::answering(|request: &Received| {
+        if bearer(request).ends_with("bad") {
+            Reply::json(400, INVALID)
+        } else {
+            reply()
+        }
+    });
+    let gateway = gateway(&first, &picky(), Mode::Byok);
+    gateway.own("first", "sk-own-bad");
+    gateway.own("first", "sk-own-a");
+    for _ in 0..4 {
+        let answer = gateway.chat(PLAIN);
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+    }
+    let seen = bearers(&first);
+    let refused = seen.iter().filter(|seen| seen.ends_with("bad")).count();
+    assert_eq!(refused, 1, "{seen:?}");
+}
+
+#[test]
 fn own_keys_take_turns_and_a_refused_one_rests() {
     let (first, second) = (picky(), picky());
     let gateway = gateway(&first, &second, Mode::Byok);

@@ -61,9 +61,10 @@ fn named(status: u16, body: &Body) -> Failure {
     let kind = member("type", &body.kind);
     let words = [message.as_deref(), code.as_deref(), kind.as_deref()];
     let all: Vec<&str> = words.into_iter().flatten().collect();
-    let is_retryable = Failure::refused(status, &all.join(" ")).is_retryable;
+    let told = Failure::refused(status, &all.join(" "));
     Failure {
-        is_retryable,
+        is_retryable: told.is_retryable,
+        blames_key: told.blames_key,
         code: code.filter(|code| is_word(code)),
         param: member("param", &body.param).filter(|param| param.len() <= 100),
         ..Failure::refused(status, message.as_deref().unwrap_or_default())

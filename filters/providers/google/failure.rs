@@ -13,6 +13,7 @@ pub(super) fn refusal(status: u16, body: &[u8]) -> Failure {
     let failure = Failure::refused(status, message(error));
     Failure {
         is_retryable: failure.is_retryable || blames_key,
+        blames_key: failure.blames_key || blames_key,
         ..failure
     }
 }
