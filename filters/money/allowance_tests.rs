@@ -101,14 +101,34 @@ fn a_late_charge_of_a_past_period_counts_in_the_total_alone() {
     );
 }
 
+/// One call that ended then.
+fn at(ms: i64) -> (i64, i64) {
+    (ms, ms)
+}
+
+#[test]
+fn an_hour_in_which_a_window_or_a_plan_begins_counts_in_the_later_one() {
+    let opened = ms("2026-03-10T10:30:00Z");
+    let since = ms("2026-03-11T10:20:00Z");
+    let mut tally = PlanTally::default();
+    tally.charge(usd("1"), false, at(opened), since);
+    // The window ends at 10:30 of the next day, the plan begins at 10:20, and the hour has calls on both sides.
+    let hour = (ms("2026-03-11T10:15:00Z"), ms("2026-03-11T10:45:00Z"));
+    tally.charge(usd("5"), false, hour, since);
+    let spent = tally.spent(hour.1 + 1, since);
+    assert_eq!((spent.daily, spent.cycle), (usd("5"), usd("5")));
+    let ends = opened + 2 * DAILY_WINDOW_MS;
+    assert_eq!(spent.daily_resets_ms, Some(ends));
+}
+
 #[test]
 fn what_an_earlier_plan_paid_is_in_no_cycle_of_the_next() {
     let upgraded = ms("2026-03-10T12:00:00Z");
     let mut tally = PlanTally::default();
     // As after a restart: everything is read anew, and the plan is the new one.
-    tally.charge(usd("800"), true, ms("2025-04-01T00:00:00Z"), upgraded);
-    tally.charge(usd("7"), false, upgraded - 1, upgraded);
-    tally.charge(usd("2"), false, upgraded, upgraded);
+    tally.charge(usd("800"), true, at(ms("2025-04-01T00:00:00Z")), upgraded);
+    tally.charge(usd("7"), false, at(upgraded - 1), upgraded);
+    tally.charge(usd("2"), false, at(upgraded), upgraded);
     let spent = tally.spent(upgraded + 1000, upgraded);
     assert_eq!((spent.cycle, spent.daily), (usd("2"), usd("9")));
 }
@@ -123,8 +143,8 @@ fn a_plans_windows_begin_with_the_first_call_and_end_by_themselves() {
         (quiet.premium_resets_ms, quiet.daily_resets_ms),
         (None, None)
     );
-    tally.charge(usd("1"), false, first, since);
-    tally.charge(usd("2"), true, first + 1000, since);
+    tally.charge(usd("1"), false, at(first), since);
+    tally.charge(usd("2"), true, at(first + 1000), since);
     let spent = tally.spent(first + 2000, since);
     assert_eq!(
         (spent.cycle, spent.premium, spent.daily),

@@ -82,15 +82,18 @@ impl Tally {
 }
 
 impl PlanTally {
-    /// Adds what was spent at `at_ms` of a plan that began at `since_ms`. What an earlier plan paid is in no cycle
-    /// of this one; the windows run on from plan to plan.
-    pub fn charge(&mut self, usd: Usd, is_premium: bool, at_ms: i64, since_ms: i64) {
-        if at_ms >= since_ms {
-            self.cycle.charge(usd, cycle(since_ms, at_ms).0);
+    /// Adds what calls cost that ended between the two moments of `ended`, of a plan that began at `since_ms`.
+    ///
+    /// What an earlier plan paid is in no cycle of this one; the windows run on from plan to plan. Where a plan or a
+    /// window begins between the moments, all of it counts in the later one: nothing that was spent is forgotten.
+    pub fn charge(&mut self, usd: Usd, is_premium: bool, ended: (i64, i64), since_ms: i64) {
+        let (_, last_ms) = ended;
+        if last_ms >= since_ms {
+            self.cycle.charge(usd, cycle(since_ms, last_ms).0);
         }
-        self.daily.extend(usd, at_ms, DAILY_WINDOW_MS);
+        self.daily.extend(usd, ended, DAILY_WINDOW_MS);
         if is_premium {
-            self.premium.extend(usd, at_ms, PREMIUM_WINDOW_MS);
+            self.premium.extend(usd, ended, PREMIUM_WINDOW_MS);
         }
     }
 
@@ -130,11 +133,14 @@ impl Stretch {
     }
 
     /// Adds to a window that begins with its first charge.
-    fn extend(&mut self, usd: Usd, at_ms: i64, length_ms: i64) {
-        let is_over = self.began_ms == 0 || at_ms >= self.began_ms.saturating_add(length_ms);
-        if is_over {
+    fn extend(&mut self, usd: Usd, (first_ms, last_ms): (i64, i64), length_ms: i64) {
+        let ends_ms = match self.began_ms {
+            0 => first_ms,
+            began_ms => began_ms.saturating_add(length_ms),
+        };
+        if last_ms >= ends_ms {
             *self = Self {
-                began_ms: at_ms,
+                began_ms: first_ms.max(ends_ms),
                 spent: usd,
             };
         } else {

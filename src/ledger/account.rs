@@ -161,7 +161,8 @@ impl Account {
         };
         let is_of_plan = want.funding == Funding::Plan && !is_own;
         let (key, member) = (want.key_id, want.member_id);
-        state.charge(key, member, is_of_plan, spent.is_premium, cost, spent.at_ms);
+        let ended = (spent.at_ms, spent.at_ms);
+        state.charge(key, member, is_of_plan, spent.is_premium, cost, ended);
         hand_in(charge)
     }
 
@@ -201,9 +202,9 @@ impl Account {
         spenders.for_each(|spender| spender.tally = Tally::default());
         state.plan = PlanTally::default();
         for row in rows {
-            let (plan, at_ms) = (row.is_of_plan, row.first_at_ms);
+            let (plan, ended) = (row.is_of_plan, row.ended_ms);
             let (key, member) = (row.key_id.as_str().into(), arc(row.member_id.as_deref()));
-            state.charge(&key, member.as_ref(), plan, row.is_premium, row.cost, at_ms);
+            state.charge(&key, member.as_ref(), plan, row.is_premium, row.cost, ended);
         }
         pending(&mut |entry| {
             let (who, taken) = (&entry.who, &entry.taken);
@@ -212,8 +213,8 @@ impl Account {
             }
             let (key, member) = ((*who.key_id).into(), arc(who.member_id.as_deref()));
             let (plan, premium) = (entry.funding == Funding::Plan, taken.is_premium);
-            let cost = taken.total();
-            state.charge(&key, member.as_ref(), plan, premium, cost, entry.at_ms);
+            let (cost, ended) = (taken.total(), (entry.at_ms, entry.at_ms));
+            state.charge(&key, member.as_ref(), plan, premium, cost, ended);
         });
         state.is_loaded = true;
     }
@@ -349,18 +350,20 @@ impl State {
         is_of_plan: bool,
         is_premium: bool,
         cost: Usd,
-        at_ms: i64,
+        ended: (i64, i64),
     ) {
         if cost == Usd::ZERO {
             return;
         }
+        // Both moments are in one hour, and so in the same periods, or long past.
+        let at_ms = ended.1;
         spender(&mut self.keys, key).tally.charge(cost, at_ms);
         if let Some(member) = member {
             spender(&mut self.members, member).tally.charge(cost, at_ms);
         }
         if is_of_plan {
             let since_ms = self.plan_since_ms;
-            self.plan.charge(cost, is_premium, at_ms, since_ms);
+            self.plan.charge(cost, is_premium, ended, since_ms);
         }
     }
 }

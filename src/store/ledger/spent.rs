@@ -21,8 +21,8 @@ pub struct SpentRow {
     pub is_of_plan: bool,
     /// Whether the models were premium.
     pub is_premium: bool,
-    /// When the first of the calls ended, in unix milliseconds.
-    pub first_at_ms: i64,
+    /// When the first and the last of the calls ended, in unix milliseconds.
+    pub ended_ms: (i64, i64),
     /// What they cost.
     pub cost: Usd,
 }
@@ -34,10 +34,11 @@ impl Store {
         organization_id: &str,
         since_ms: i64,
     ) -> Result<Vec<SpentRow>, Error> {
-        let sql = "SELECT key_id, member_id, funding, is_premium, first_at, cost_nano, cost_rest \
-                   FROM spent WHERE organization_id = $1 AND hour >= $2 \
+        let sql = "SELECT key_id, member_id, funding, is_premium, first_at, last_at, \
+                   cost_nano, cost_rest FROM spent WHERE organization_id = $1 AND hour >= $2 \
                    UNION ALL \
                    SELECT key_id, member_id, funding, is_premium, MIN(first_at) AS first_at, \
+                   MAX(last_at) AS last_at, \
                    CAST(SUM(cost_nano) AS BIGINT) AS cost_nano, \
                    CAST(SUM(cost_rest) AS BIGINT) AS cost_rest \
                    FROM spent WHERE organization_id = $1 AND hour < $2 \
@@ -54,7 +55,7 @@ impl Store {
                 member_id: row.try_get("member_id")?,
                 is_of_plan: row.try_get::<String, _>("funding")? == "plan",
                 is_premium: row.try_get::<i64, _>("is_premium")? != 0,
-                first_at_ms: row.try_get("first_at")?,
+                ended_ms: (row.try_get("first_at")?, row.try_get("last_at")?),
                 cost: joined(row.try_get("cost_nano")?, row.try_get("cost_rest")?),
             })
         };
@@ -64,7 +65,7 @@ impl Store {
 
 /// Adds what calls cost to the hours in which they ended.
 pub(super) async fn add(change: &mut AnyConnection, entries: &[Entry]) -> Result<(), Error> {
-    let mut hours: BTreeMap<_, (Option<&str>, i64, Usd)> = BTreeMap::new();
+    let mut hours: BTreeMap<_, (Option<&str>, (i64, i64), Usd)> = BTreeMap::new();
     for entry in entries {
         let cost = entry.taken.total();
         if cost == Usd::ZERO {
@@ -74,17 +75,24 @@ pub(super) async fn add(change: &mut AnyConnection, entries: &[Entry]) -> Result
         let (who, funding) = (&entry.who, entry.funding.word());
         let key = (&*who.organization_id, &*who.key_id, hour, funding);
         let key = (key, entry.taken.is_premium);
-        let first = (who.member_id.as_deref(), entry.at_ms, Usd::ZERO);
-        let (_, first_at, sum) = hours.entry(key).or_insert(first);
-        *first_at = (*first_at).min(entry.at_ms);
+        let first = (
+            who.member_id.as_deref(),
+            (entry.at_ms, entry.at_ms),
+            Usd::ZERO,
+        );
+        let (_, ended, sum) = hours.entry(key).or_insert(first);
+        *ended = (ended.0.min(entry.at_ms), ended.1.max(entry.at_ms));
         *sum = sum.plus(cost);
     }
     let sql = "INSERT INTO spent (organization_id, key_id, hour, funding, is_premium, member_id, \
-               first_at, cost_nano, cost_rest) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+               first_at, last_at, cost_nano, cost_rest) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
                ON CONFLICT (organization_id, key_id, hour, funding, is_premium) DO UPDATE SET \
+               last_at = CASE WHEN excluded.last_at > spent.last_at THEN excluded.last_at \
+               ELSE spent.last_at END, \
                cost_nano = spent.cost_nano + excluded.cost_nano, \
                cost_rest = spent.cost_rest + excluded.cost_rest";
-    for (((organization, key, hour, funding), is_premium), (member, first_at, cost)) in hours {
+    for (((organization, key, hour, funding), is_premium), (member, ended, cost)) in hours {
         let (nano, rest) = split(cost);
         sqlx::query(sql)
             .bind(organization)
@@ -93,7 +101,8 @@ pub(super) async fn add(change: &mut AnyConnection, entries: &[Entry]) -> Result
             .bind(funding)
             .bind(i64::from(is_premium))
             .bind(member)
-            .bind(first_at)
+            .bind(ended.0)
+            .bind(ended.1)
             .bind(nano)
             .bind(rest)
             .execute(&mut *change)

@@ -187,6 +187,21 @@ async fn a_call_that_is_posted_again_is_charged_once(house: House) {
     assert_eq!(spent[0].cost, usd("0.3"));
 }
 
+async fn an_hour_knows_its_first_and_its_last_call(house: House) {
+    for (n, later_ms) in [(1, 5), (2, 9), (3, 7)] {
+        let at_ms = NOW_MS + later_ms;
+        let call = Entry {
+            at_ms,
+            ..entry(n, "0.1")
+        };
+        house.post("a", vec![call]).await;
+    }
+    for since_ms in [NOW_MS, NOW_MS + 3_600_000] {
+        let spent = house.store.spent(ORG, since_ms).await.unwrap();
+        assert_eq!(spent[0].ended_ms, (NOW_MS + 5, NOW_MS + 9));
+    }
+}
+
 async fn a_balance_never_passes_zero_and_the_rest_is_a_shortfall(house: House) {
     house.grant("0.25").await;
     house.begin("a").await;
@@ -293,6 +308,7 @@ async fn many_rows_are_forgotten_in_pieces(house: House) {
 
 on_both!(
     many_rows_are_forgotten_in_pieces,
+    an_hour_knows_its_first_and_its_last_call,
     usage_is_summed_to_the_last_digit,
     rows_that_are_forgotten_leave_balance_and_spending,
     a_process_alone_takes_all_there_is,
