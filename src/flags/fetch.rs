@@ -1,15 +1,13 @@
 //! Datafiles by URL: fetched at the first use of an SDK key, looked at again now and then, kept on disk.
 //!
 //! One fetch per key at a time, whoever asks meanwhile waits for it. A key that the source refuses is remembered
-//! for a while, so that nobody can make us ask without end. The last good copy on disk answers where the source
-//! does not, also after a restart.
+//! for a while, and so is one for which it failed, so that nobody can make us ask without end. The last good copy on
+//! disk answers where the source does not, also after a restart.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use filters::flags::{Compat, Project};
@@ -17,42 +15,36 @@ use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, IF_MODIFIED_SINCE, LAST_MODIFIED};
-use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 
+use super::copies::Copies;
 use super::lock;
 use super::notices::Notices;
-use super::projects::{Found, Loaded, tell};
+use super::projects::{Found, Loaded, shown, tell};
+use super::retired::retire;
+use super::shelf::{self, Asked, Shelf, Slot};
+use super::turned_away::{TurnedAway, Why};
 use crate::config::Decisions;
 use crate::metrics::Metrics;
 
 /// How long the source may take.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How many refused keys are remembered; all are forgotten when there are more.
-const REFUSED: usize = 10_000;
 
 /// See the module.
 pub struct Fetched {
     template: String,
     client: reqwest::Client,
     handle: Handle,
-    folder: PathBuf,
+    copies: Copies,
     compat: Compat,
     max_bytes: u64,
-    refused_for: Duration,
     poll_interval: Duration,
-    slots: ArcSwap<HashMap<Box<str>, Arc<Slot>>>,
+    shelf: Shelf,
+    /// Those whose first fetch is not over.
     pending: Mutex<HashMap<Box<str>, Arc<Slot>>>,
-    refused: Mutex<HashMap<Box<str>, Instant>>,
+    turned_away: TurnedAway,
     metrics: Arc<Metrics>,
     notices: Option<Notices>,
-}
-
-#[derive(Default)]
-struct Slot {
-    current: ArcSwapOption<Loaded>,
-    /// Held while the source is asked; holds when the datafile was last changed, in the source's words.
-    modified: tokio::sync::Mutex<Option<String>>,
 }
 
 /// What the source said.
@@ -81,14 +73,13 @@ impl Fetched {
             template,
             client: reqwest::Client::builder().timeout(PATIENCE).build()?,
             handle,
-            folder: state_dir.join("datafiles"),
+            copies: Copies::new(state_dir),
             compat: decisions.compat,
             max_bytes: decisions.datafile_max_bytes,
-            refused_for: decisions.unknown_key_ttl,
             poll_interval: decisions.poll_interval,
-            slots: ArcSwap::default(),
+            shelf: Shelf::default(),
             pending: Mutex::default(),
-            refused: Mutex::default(),
+            turned_away: TurnedAway::new(decisions.unknown_key_ttl),
             metrics: Arc::clone(metrics),
             notices,
         }))
@@ -96,11 +87,8 @@ impl Fetched {
 
     /// What an SDK key stands for; asks the source the first time. Cost: no lock for a key that is known.
     pub async fn find(self: &Arc<Self>, sdk_key: &str) -> Found {
-        if let Some(loaded) = self.known(sdk_key) {
-            return Found::Project(loaded);
-        }
-        if self.is_refused(sdk_key) {
-            return Found::Unknown;
+        if let Some(found) = self.known(sdk_key) {
+            return found;
         }
         let (fetched, key): (_, Box<str>) = (Arc::clone(self), sdk_key.into());
         let found = self.handle.spawn(async move { fetched.first(&key).await });
@@ -109,78 +97,93 @@ impl Fetched {
 
     /// Looks again at the datafiles of all keys that begin with one of these.
     pub async fn refresh(self: &Arc<Self>, prefixes: &[String]) {
-        let slots = self.slots.load_full();
-        for (key, slot) in slots.iter() {
+        for (key, slot) in self.shelf.all().iter() {
             if !prefixes.iter().any(|prefix| key.starts_with(prefix)) {
                 continue;
             }
             let (fetched, key, slot) = (Arc::clone(self), key.clone(), Arc::clone(slot));
-            let looked = self.handle.spawn(async move {
-                let mut modified = slot.modified.lock().await;
-                fetched.look(&key, &slot, &mut modified).await
-            });
+            let looked = self
+                .handle
+                .spawn(async move { fetched.look_again(&key, &slot).await });
             // A look that did not end has told why itself.
             _ = looked.await;
         }
     }
 
-    fn known(&self, sdk_key: &str) -> Option<Arc<Loaded>> {
-        self.slots.load().get(sdk_key)?.current.load_full()
+    /// What is known without asking the source.
+    fn known(&self, sdk_key: &str) -> Option<Found> {
+        let loaded = self.shelf.get(sdk_key).map(Found::Project);
+        loaded.or_else(|| self.turned_away.of(sdk_key))
     }
 
-    fn is_refused(&self, sdk_key: &str) -> bool {
-        let refused = lock(&self.refused);
-        refused
-            .get(sdk_key)
-            .is_some_and(|at| at.elapsed() < self.refused_for)
-    }
-
-    /// The first look at a key's datafile; who comes while it runs waits for it.
-    async fn first(&self, key: &str) -> Found {
+    /// The first look at a key's datafile; who comes while it runs waits for it, and is told what it brought.
+    async fn first(self: &Arc<Self>, key: &str) -> Found {
         let slot = Arc::clone(lock(&self.pending).entry(key.into()).or_default());
-        let mut modified = slot.modified.lock().await;
-        if let Some(loaded) = slot.current.load_full() {
-            return Found::Project(loaded);
+        let mut asked = slot.asked.lock().await;
+        let found = match self.known(key) {
+            Some(found) => found,
+            None => self.first_of(key, &slot, &mut asked).await,
+        };
+        // What it brought is known by now to whoever finds no entry any more.
+        let mut pending = lock(&self.pending);
+        if pending.get(key).is_some_and(|one| Arc::ptr_eq(one, &slot)) {
+            pending.remove(key);
         }
-        if self.is_refused(key) {
-            return Found::Unknown;
+        found
+    }
+
+    async fn first_of(self: &Arc<Self>, key: &str, slot: &Arc<Slot>, asked: &mut Asked) -> Found {
+        let is_refused = self.look(key, slot, asked).await;
+        let Some(loaded) = slot.current.load_full() else {
+            let (why, found) = if is_refused {
+                (Why::Refused, Found::Unknown)
+            } else {
+                (Why::Failed, Found::Unusable)
+            };
+            self.turned_away.add(key, why);
+            return found;
+        };
+        for (key, out) in self.shelf.add(key, slot) {
+            let fetched = Arc::clone(self);
+            tokio::spawn(async move { fetched.let_go(&key, &out).await });
         }
-        let is_refused = self.look(key, &slot, &mut modified).await;
-        lock(&self.pending).remove(key);
-        match slot.current.load_full() {
-            Some(loaded) => {
-                self.slots.rcu(|slots| {
-                    let mut slots = HashMap::clone(slots);
-                    slots.insert(key.into(), Arc::clone(&slot));
-                    slots
-                });
-                Found::Project(loaded)
-            }
-            None if is_refused => {
-                let mut refused = lock(&self.refused);
-                if refused.len() >= REFUSED {
-                    refused.clear();
-                }
-                refused.insert(key.into(), Instant::now());
-                Found::Unknown
-            }
-            None => Found::Unusable,
+        Found::Project(loaded)
+    }
+
+    /// Ends what is on the shelf no more.
+    async fn let_go(&self, key: &str, slot: &Slot) {
+        let mut asked = slot.asked.lock().await;
+        asked.is_out = true;
+        slot.current.swap(None).into_iter().for_each(retire);
+        self.metrics.datafile("dropped");
+        log::warn!("datafile of {}: dropped, there are too many", shown(key));
+        // It may have come back meanwhile.
+        if self.shelf.get(key).is_none() {
+            self.copies.remove(key).await;
+        }
+    }
+
+    async fn look_again(&self, key: &str, slot: &Slot) {
+        let mut asked = slot.asked.lock().await;
+        if !asked.is_out {
+            self.look(key, slot, &mut asked).await;
         }
     }
 
     /// Asks the source; what it says that can be used is in force afterwards. Answers whether it refused the key.
-    async fn look(&self, key: &str, slot: &Slot, modified: &mut Option<String>) -> bool {
+    async fn look(&self, key: &str, slot: &Slot, asked: &mut Asked) -> bool {
         let is_first = slot.current.load().is_none();
-        let why = match self.ask(key, modified.as_deref()).await {
+        let why = match self.ask(key, asked.modified.as_deref()).await {
             Said::Unchanged => return false,
             Said::Refused => return true,
             Said::Datafile(text, at) => match self.parse(text.clone()).await {
                 Ok(loaded) => {
                     tell(self.notices.as_ref(), key, &loaded);
-                    slot.current.store(Some(Arc::new(loaded)));
-                    *modified = at;
+                    let before = slot.current.swap(Some(Arc::new(loaded)));
+                    before.into_iter().for_each(retire);
+                    asked.modified = at;
                     self.metrics.datafile("loaded");
-                    self.keep(key, &text).await;
+                    self.copies.write(key, &text).await;
                     return false;
                 }
                 Err(why) => why,
@@ -188,9 +191,9 @@ impl Fetched {
             Said::Nothing(why) => why,
         };
         self.metrics.datafile("refused");
-        log::warn!("datafile of {}: {why}", super::projects::shown(key));
+        log::warn!("datafile of {}: {why}", shown(key));
         if is_first
-            && let Ok(text) = tokio::fs::read(self.file(key)).await
+            && let Some(text) = self.copies.read(key).await
             && let Ok(loaded) = self.parse(text.into()).await
         {
             slot.current.store(Some(Arc::new(loaded)));
@@ -245,29 +248,6 @@ impl Fetched {
         });
         parsed.await.map_err(|error| error.to_string())?
     }
-
-    /// Where the last good copy is. The name tells nothing about the key.
-    fn file(&self, key: &str) -> PathBuf {
-        let digest = Sha256::digest(key.as_bytes());
-        let name: String = digest
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        self.folder.join(format!("{name}.json"))
-    }
-
-    async fn keep(&self, key: &str, text: &[u8]) {
-        let (file, draft) = (self.file(key), self.file(key).with_extension("new"));
-        let kept = async {
-            tokio::fs::create_dir_all(&self.folder).await?;
-            tokio::fs::write(&draft, text).await?;
-            tokio::fs::rename(&draft, &file).await
-        };
-        if let Err(error) = kept.await {
-            log::warn!("{}: {error}", file.display());
-        }
-    }
 }
 
 /// Looks at all fetched datafiles again, now and then.
@@ -276,27 +256,15 @@ pub struct Poll(pub Arc<Fetched>);
 #[async_trait]
 impl BackgroundService for Poll {
     async fn start(&self, mut shutdown: ShutdownWatch) {
+        let copies = self.0.copies.clone();
+        tokio::task::spawn_blocking(move || copies.sweep(shelf::MOST));
         loop {
             tokio::select! {
                 () = tokio::time::sleep(self.0.poll_interval) => {}
                 _ = shutdown.changed() => return,
             }
-            let slots = self.0.slots.load_full();
-            for (key, slot) in slots.iter() {
-                // Whoever decides may hold the one before; it is freed here once nobody does.
-                let before = slot.current.load_full();
-                let mut modified = slot.modified.lock().await;
-                self.0.look(key, slot, &mut modified).await;
-                while before.as_ref().is_some_and(|before| {
-                    let is_out = slot
-                        .current
-                        .load()
-                        .as_ref()
-                        .is_none_or(|now| !Arc::ptr_eq(now, before));
-                    is_out && Arc::strong_count(before) > 1
-                }) {
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }
+            for (key, slot) in self.0.shelf.all().iter() {
+                self.0.look_again(key, slot).await;
             }
         }
     }

@@ -3,6 +3,7 @@
 //! What is decided is decided in `filters::flags`; here stands what has to be kept between requests. The request
 //! path takes no lock for a decision: projects are snapshots, overrides are only looked at where any were set.
 
+mod copies;
 pub mod events;
 pub mod fetch;
 pub mod hashing;
@@ -14,7 +15,9 @@ pub mod projects;
 mod retired;
 pub mod segment_events;
 pub mod segments;
+mod shelf;
 mod spool;
+mod turned_away;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -27,6 +27,9 @@ const SANDBOX: &[u8] = include_bytes!("../../conf/flags.json");
 /// How often files are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
+/// Seconds after which a project without a datafile may have one.
+pub const RETRY_AFTER_S: u32 = 5;
+
 /// A datafile in force.
 pub struct Loaded {
     /// Indexed.

@@ -9,7 +9,7 @@ use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
 use crate::support::flags;
-use crate::support::script::Reply;
+use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
 
 fn get(gateway: &Gateway, key: &str) -> Answer {
@@ -122,6 +122,47 @@ fn a_key_that_the_source_refuses_is_remembered() {
         assert_eq!(get(&gateway, "nobody").status(), 403);
     }
     assert_eq!(upstream.requests().len(), 1);
+}
+
+#[test]
+fn who_waits_for_a_fetch_that_fails_and_who_comes_soon_after_is_answered_at_once() {
+    let gate = Gate::default();
+    let failing = Reply::empty().wait(&gate);
+    let failing = failing.bytes("HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n");
+    let upstream = Upstream::always(failing);
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = fetching(&upstream.url(), folder.path());
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| assert_eq!(get(&gateway, "k").status(), 503));
+        }
+        upstream.wait_requests(1);
+        gate.open();
+    });
+    assert_eq!(get(&gateway, "k").status(), 503);
+    assert_eq!(upstream.requests().len(), 1);
+}
+
+#[test]
+fn access_tokens_of_a_key_are_kept_for_a_few_callers_only() {
+    let upstream = Upstream::always(source("1"));
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = fetching(&upstream.url(), folder.path());
+    for token in 0..9 {
+        assert_eq!(get(&gateway, &format!("k:{token}")).status(), 200);
+    }
+    let on_disk = || {
+        std::fs::read_dir(folder.path().join("datafiles"))
+            .unwrap()
+            .count()
+    };
+    let started = Instant::now();
+    while on_disk() > 8 {
+        assert!(started.elapsed() < PATIENCE, "none was dropped");
+        std::thread::yield_now();
+    }
+    let dropped = "weirgate_datafiles_total{outcome=\"dropped\"} 1";
+    assert!(gateway.metrics().contains(dropped), "{}", gateway.metrics());
 }
 
 #[test]

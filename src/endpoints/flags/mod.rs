@@ -26,12 +26,9 @@ use filters::flags::{Compat, encode};
 use filters::form;
 use http::HeaderMap;
 
-use crate::flags::projects::{Found, Loaded};
+use crate::flags::projects::{Found, Loaded, RETRY_AFTER_S};
 use crate::flags::{Flags, new_uuid};
 use crate::reply::Answer;
-
-/// Seconds after which a project without a datafile may have one.
-const RETRY_AFTER_S: u32 = 5;
 
 /// Who answers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

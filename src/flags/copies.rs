@@ -1,0 +1,104 @@
+//! The last good copies of datafiles, on disk.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sha2::{Digest, Sha256};
+
+/// What stands for a key in names and tables; it tells nothing about the key.
+pub(super) fn digest(key: &str) -> [u8; 16] {
+    let mut digest = [0; 16];
+    let whole = Sha256::digest(key.as_bytes());
+    for (to, from) in digest.iter_mut().zip(whole) {
+        *to = from;
+    }
+    digest
+}
+
+/// See the module.
+#[derive(Clone)]
+pub(super) struct Copies {
+    folder: PathBuf,
+}
+
+impl Copies {
+    /// Those of a state folder.
+    pub(super) fn new(state_dir: &Path) -> Self {
+        Self {
+            folder: state_dir.join("datafiles"),
+        }
+    }
+
+    fn of(&self, key: &str) -> PathBuf {
+        let name = u128::from_be_bytes(digest(key));
+        self.folder.join(format!("{name:032x}.json"))
+    }
+
+    /// The copy of a key's datafile, where there is one.
+    pub(super) async fn read(&self, key: &str) -> Option<Vec<u8>> {
+        tokio::fs::read(self.of(key)).await.ok()
+    }
+
+    /// Puts a copy in the place of the one before. What goes wrong is told.
+    pub(super) async fn write(&self, key: &str, text: &[u8]) {
+        let file = self.of(key);
+        let draft = file.with_extension("new");
+        let written = async {
+            tokio::fs::create_dir_all(&self.folder).await?;
+            tokio::fs::write(&draft, text).await?;
+            tokio::fs::rename(&draft, &file).await
+        };
+        if let Err(error) = written.await {
+            log::warn!("{}: {error}", file.display());
+        }
+    }
+
+    /// Removes the copy of a key's datafile.
+    pub(super) async fn remove(&self, key: &str) {
+        // One that was never written is gone as well.
+        _ = tokio::fs::remove_file(self.of(key)).await;
+    }
+
+    /// Removes all but the newest so many, which earlier processes left. Cost: looks at each file.
+    pub(super) fn sweep(&self, most: usize) {
+        let files = std::fs::read_dir(&self.folder).into_iter().flatten();
+        let mut files: Vec<(SystemTime, PathBuf)> = files
+            .filter_map(|file| {
+                let file = file.ok()?;
+                Some((file.metadata().ok()?.modified().ok()?, file.path()))
+            })
+            .collect();
+        files.sort_unstable();
+        let surplus = files.len().saturating_sub(most);
+        for (_, file) in files.drain(..surplus) {
+            if let Err(error) = std::fs::remove_file(&file) {
+                log::warn!("{}: {error}", file.display());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::fs::File;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_newest_copies_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let copies = Copies::new(folder.path());
+        let begun = SystemTime::UNIX_EPOCH;
+        for (at, key) in [(3, "new"), (1, "old"), (2, "middle")] {
+            copies.write(key, key.as_bytes()).await;
+            let file = File::options().write(true).open(copies.of(key)).unwrap();
+            file.set_modified(begun + Duration::from_secs(at)).unwrap();
+        }
+        copies.sweep(2);
+        assert_eq!(copies.read("old").await, None);
+        assert_eq!(copies.read("middle").await.unwrap(), b"middle");
+        assert_eq!(copies.read("new").await.unwrap(), b"new");
+    }
+}
