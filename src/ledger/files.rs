@@ -23,6 +23,8 @@ pub const SUFFIX: &str = "wal";
 pub const LOCK: &str = "lock";
 /// Bytes of a segment.
 pub const SEGMENT: u64 = 2 << 20;
+/// How long a full segment waits for the next one, which is being made: less than an answer waits for its record.
+const SPARE_WITHIN: Duration = Duration::from_secs(3);
 
 /// The segments of this process.
 pub struct Files {
@@ -133,12 +135,18 @@ impl Files {
         self.current.file.sync_data()
     }
 
-    /// Begins the next segment; `sequence` is the last number in the one that ends.
+    /// Begins the next segment, and waits for it where the current one is full; `sequence` is the last number in the
+    /// one that ends.
     ///
-    /// Errors: there is no room for a further segment; the current one stays.
-    pub fn rotate(&mut self, sequence: u64) -> io::Result<()> {
+    /// Errors: there is no room for a further segment, or it is not there yet; the current one stays.
+    pub fn rotate(&mut self, sequence: u64, is_full: bool) -> io::Result<()> {
         self.sync()?;
-        let mut next = match self.spares.try_recv() {
+        let patience = if is_full {
+            SPARE_WITHIN
+        } else {
+            Duration::ZERO
+        };
+        let mut next = match self.spares.recv_timeout(patience) {
             Ok(Ok(spare)) => spare,
             Ok(Err(error)) => {
                 // It is tried again, so that freed space is noticed.

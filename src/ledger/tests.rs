@@ -16,7 +16,7 @@ use filters::money::{Entry, EntryId, Funding, Outcome, Parts, Taken, Usd, Who};
 
 use super::account::{Account, Spent, Want};
 use super::adopt::adopt;
-use super::files::{FOLDER, SEGMENT};
+use super::files::{FOLDER, Files, SEGMENT};
 use super::journal::{Journal, RENEW};
 use super::open::Open;
 use super::storing::forgotten_before_ms;
@@ -330,5 +330,15 @@ fn caller() -> Caller {
         terms: None,
         cache_ttl_s: None,
         expires_at_ms: None,
+    }
+}
+
+#[test]
+fn a_full_segment_waits_for_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Files::create(folder.path(), [7; 16]).unwrap();
+    // Each next one is only begun by the change before.
+    for sequence in 1..=8 {
+        files.rotate(sequence, true).unwrap();
     }
 }
