@@ -32,7 +32,8 @@ struct State {
     plan_reserved: Usd,
     premium_reserved: Usd,
     plan_since_ms: i64,
-    is_loaded: bool,
+    /// When what the keys have spent was read last.
+    loaded: Option<Instant>,
     has_bounds: bool,
     /// Asks begun, the last of them that brought nothing, and for how much.
     asks: u64,
@@ -102,7 +103,7 @@ impl Account {
                 plan_reserved: Usd::ZERO,
                 premium_reserved: Usd::ZERO,
                 plan_since_ms: 0,
-                is_loaded: false,
+                loaded: None,
                 has_bounds: false,
                 asks: 0,
                 refused: (0, Usd::ZERO),
@@ -125,7 +126,7 @@ impl Account {
         state.plan_since_ms = plan_since_ms;
         if *bounds != Bounds::default() {
             state.has_bounds = true;
-            if !state.is_loaded {
+            if state.loaded.is_none() {
                 return Err(Short::NotLoaded);
             }
             let member = want.member_id.map(|member| &**member);
@@ -186,7 +187,8 @@ impl Account {
         let mut state = self.lock();
         state.plan_since_ms = plan_since_ms;
         state
-            .is_loaded
+            .loaded
+            .is_some()
             .then(|| state.settled(key_id, member_id, now_ms))
     }
 
@@ -216,13 +218,19 @@ impl Account {
             let (cost, ended) = (taken.total(), (entry.at_ms, entry.at_ms));
             state.charge(&key, member.as_ref(), plan, premium, cost, ended);
         });
-        state.is_loaded = true;
+        state.loaded = Some(Instant::now());
     }
 
     /// Whether what was spent by others has to be looked at again and again.
     pub fn has_bounds(&self) -> bool {
         let state = self.lock();
-        state.has_bounds && state.is_loaded
+        state.has_bounds && state.loaded.is_some()
+    }
+
+    /// Whether what the keys have spent was last read longer ago than this.
+    pub fn is_stale(&self, after: Duration) -> bool {
+        let loaded = self.lock().loaded;
+        loaded.is_none_or(|loaded| loaded.elapsed() > after)
     }
 
     /// Whether anything was done within this time.

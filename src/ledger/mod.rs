@@ -45,6 +45,8 @@ use crate::store::{Place, Store};
 
 /// After so long without a successful write no more credit is spent. Source: promises.
 const SILENCE: Duration = Duration::from_secs(10);
+/// How old what is known of others' spending may be for somebody who asks for it.
+const FRESH: Duration = Duration::from_secs(1);
 /// How long the last batch may take.
 const LAST_WORD: Duration = Duration::from_secs(3);
 /// How often a request looks again whether its turn has come. A bound: each look but the last follows a lease.
@@ -236,9 +238,10 @@ impl Ledger {
         Ok(Reservation::begin(self, account, call))
     }
 
-    /// What a key, its member and its plan have spent, without what is only reserved.
+    /// What a key, its member and its plan have spent, without what is only reserved. What other processes have
+    /// stored is at most [`FRESH`] old, where the store answers.
     ///
-    /// Errors: it has not been read yet, and the store does not answer.
+    /// Errors: it has never been read, and the store does not answer.
     pub async fn spent(self: &Arc<Self>, caller: &Caller) -> Result<SpentSoFar, Refusal> {
         let account = self.of(&caller.organization_id);
         let member = caller.member.as_deref().map(|member| &*member.id);
@@ -246,13 +249,14 @@ impl Ledger {
             let (key, since_ms) = (&caller.key_id, caller.plan_since_ms);
             account.spent(key, member, since_ms, self.now_ms())
         };
-        if let Some(spent) = look() {
-            return Ok(spent);
+        let known = look();
+        if known.is_some() && !(self.is_shared && account.is_stale(FRESH)) {
+            return known.ok_or(Refusal::Unavailable);
         }
-        self.load(&account)
-            .await
-            .map_err(|()| Refusal::Unavailable)?;
-        look().ok_or(Refusal::Unavailable)
+        match self.load(&account).await {
+            Ok(()) => look().ok_or(Refusal::Unavailable),
+            Err(()) => known.ok_or(Refusal::Unavailable),
+        }
     }
 
     /// Whether credit can be spent: the store takes writes, and the journal has room.

@@ -234,6 +234,27 @@ fn a_limit_spent_in_one_process_holds_in_another() {
 }
 
 #[test]
+fn what_is_spent_in_one_process_is_shown_by_another_that_knew_less() {
+    let postgres = Postgres::start();
+    let upstream = Upstream::always(reply());
+    let places = [0, 1].map(|_| Place::new(&postgres.url(), &upstream, CENT));
+    let key = places[0].fund("1");
+    let [first, second] = places.each_ref().map(|place| Server::start(place.path()));
+    let usage = || {
+        let shown = client::ask(second.address, &Ask::get("/v1/key").key(&key));
+        shown.json()["data"]["usage"].clone()
+    };
+    assert_eq!(usage(), "0");
+    let ask = Ask::post("/v1/chat/completions", PLAIN).key(&key);
+    assert_eq!(client::ask(first.address, &ask).status(), 200);
+    let until = Instant::now() + Duration::from_secs(20);
+    while usage() != "0.01" {
+        assert!(Instant::now() < until, "it is read again");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
 fn a_store_that_goes_and_returns_loses_nothing() {
     let mut postgres = Postgres::start();
     let upstream = Upstream::always(reply());
