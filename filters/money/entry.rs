@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::balance::Charge;
 use super::cost::Cost;
 use super::usd::Usd;
 
@@ -187,16 +186,6 @@ pub struct Entry {
     pub first_event_ms: Option<u64>,
     /// Whether it was an event stream.
     pub is_stream: bool,
-}
-
-impl Entry {
-    /// What was charged for it.
-    pub fn charge(&self) -> Charge {
-        Charge {
-            charged: self.charged,
-            shortfall: self.shortfall,
-        }
-    }
 }
 
 /// Amounts as integers of 1e-18 USD: only for the journal, which no other program reads.

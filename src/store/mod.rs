@@ -3,8 +3,8 @@
 //! SQLite by default, PostgreSQL by URL; the statements are the same for both and only the migrations differ.
 //! Every change raises `revision` in its own transaction, first of all: by that a running server notices what
 //! the command line did ([`crate::refresh`]), and by the row's lock changes happen one after the other. The text
-//! of a key is never stored. The request path never comes here: it reads the snapshot that
-//! [`Store::accounts`] makes.
+//! of a key is never stored. Requests read the snapshot that [`Store::accounts`]
+//! makes; only one whose lease does not cover it waits for what [`crate::ledger`] asks here.
 
 mod credit;
 mod error;

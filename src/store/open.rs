@@ -17,7 +17,7 @@ use super::{Error, Place, Store, place};
 static SQLITE: Migrator = sqlx::migrate!("src/store/migrations/sqlite");
 static POSTGRES: Migrator = sqlx::migrate!("src/store/migrations/postgres");
 
-/// Connections of one process. Only the command line and the snapshot's refresh use them.
+/// Connections of one process: the background shares them, and calls that need more of a balance.
 const CONNECTIONS: u32 = 4;
 /// How long one waits for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
