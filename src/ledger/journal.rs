@@ -23,6 +23,7 @@ use super::unix_ms_of as ms;
 
 /// After so long a segment ends of which the store has everything: rows have to stay as long as their segment.
 pub const RENEW: Duration = Duration::from_secs(3600);
+
 /// See the module.
 pub struct Journal {
     shared: Arc<Shared>,
@@ -180,7 +181,7 @@ impl Journal {
         self.shared.lock().entries.iter().for_each(&mut look);
     }
 
-    /// Makes entries out of the records of ended calls. Only the background calls this, one at a time.
+    /// Makes entries out of the records of ended calls. Whoever calls this holds the ledger's `storing`.
     fn read_fresh(&self) {
         let mut state = self.shared.lock();
         let room = state.fresh.len();

@@ -197,6 +197,7 @@ impl Ledger {
             confirmed: Instant::now(),
             looked: Instant::now(),
         };
+        let _on_their_way = self.storing.lock().await;
         while let Some(batch) = self.journal.take(BATCH) {
             if !self.post(batch, &mut rhythm).await {
                 return;
