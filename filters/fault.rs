@@ -129,6 +129,22 @@ impl Row {
     }
 }
 
+/// How the decision endpoints' agent of old tells a fault, beside its status. Source: facts E.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum AgentForm {
+    /// A JSON object with the message.
+    #[default]
+    Json,
+    /// The message as plain text.
+    Text,
+    /// A JSON object with the message, sent as plain text.
+    Object,
+    /// The same with the detail as its reason.
+    Reason,
+    /// Nothing.
+    Nothing,
+}
+
 /// What went wrong with one request.
 ///
 /// `message` is for the caller: it names the field, what came and what is accepted, and never holds a secret,
@@ -145,6 +161,8 @@ pub struct Fault {
     pub detail: Cow<'static, str>,
     /// How long the caller should wait, in seconds.
     pub retry_after_s: Option<u32>,
+    /// How the agent of old tells it; nobody else asks.
+    pub agent_form: AgentForm,
     code: Option<Cow<'static, str>>,
     status: Option<u16>,
 }
@@ -158,6 +176,10 @@ impl Fault {
             param: None,
             detail: Cow::Borrowed(""),
             retry_after_s: None,
+            agent_form: match kind {
+                Kind::MediaType => AgentForm::Nothing,
+                _ => AgentForm::Json,
+            },
             code: None,
             status: None,
         }
@@ -211,6 +233,13 @@ impl Fault {
     #[must_use]
     pub fn with_retry_after_s(mut self, seconds: u32) -> Self {
         self.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// The same, told in another form by the agent of old.
+    #[must_use]
+    pub fn with_agent_form(mut self, form: AgentForm) -> Self {
+        self.agent_form = form;
         self
     }
 
@@ -280,22 +309,6 @@ impl Fault {
         })
         .to_string()
         .into_bytes()
-    }
-
-    /// The body of the decision endpoints' agent of old, which says of an unauthorized call why, and of a wrong media
-    /// type nothing.
-    ///
-    /// Source: facts E, decisions 19.
-    pub fn agent_body(&self) -> Vec<u8> {
-        match self.kind {
-            Kind::MediaType => Vec::new(),
-            Kind::Unauthenticated if !self.detail.is_empty() => {
-                serde_json::json!({ "error": self.message, "reason": self.detail })
-                    .to_string()
-                    .into_bytes()
-            }
-            _ => self.plain_body(),
-        }
     }
 
     /// The body of the alternative style.

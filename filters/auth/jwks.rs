@@ -98,7 +98,7 @@ pub(super) fn unjudged(algorithm: Algorithm) -> Validation {
 /// Whether a token counts now: `exp` has to be there, `nbf` is obeyed, and nothing is forgiven.
 pub(super) fn in_time(exp: Option<f64>, nbf: Option<f64>, now_s: u64) -> Result<(), BadToken> {
     let now = now_s as f64;
-    if exp.is_none_or(|exp| exp <= now) {
+    if exp.ok_or(BadToken::Endless)? <= now {
         return Err(BadToken::Expired);
     }
     if nbf.is_some_and(|nbf| nbf > now) {

@@ -89,7 +89,7 @@ fn a_token_counts_only_with_the_key_and_the_algorithm_that_are_published() {
         ),
         (Algorithm::ES256, Some("ec"), &late, BadToken::Expired),
         (Algorithm::ES256, Some("ec"), &early, BadToken::TooEarly),
-        (Algorithm::ES256, Some("ec"), &endless, BadToken::Expired),
+        (Algorithm::ES256, Some("ec"), &endless, BadToken::Endless),
     ] {
         let token = signed(algorithm, id, claims);
         assert_eq!(keys(&token), Err(expected), "{algorithm:?} {id:?} {claims}");

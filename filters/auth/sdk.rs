@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::jwks::{KeySet, key_id};
 use super::token::{BadToken, Tokens};
-use crate::fault::{Fault, Kind};
+use crate::fault::{AgentForm, Fault, Kind};
 
 /// The longest SDK key.
 const KEY_BYTES: usize = 128;
@@ -34,7 +34,7 @@ pub fn sdk_key(
     now_s: u64,
 ) -> Result<Box<str>, Fault> {
     let key = presented(headers, rules)?;
-    let token = bearer(headers);
+    let token = token(headers, rules);
     if rules.tokens.is_none() && !rules.trusts_foreign {
         return match (key, token) {
             (Some(key), _) => Ok(key.into()),
@@ -126,8 +126,16 @@ fn presented<'h>(headers: &'h HeaderMap, rules: &SdkRules) -> Result<Option<&'h 
     }
 }
 
-/// The token that came, if one did.
-pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+/// The token that came, if one did; the agent of old takes it bare from headers of its own too.
+pub fn token<'h>(headers: &'h HeaderMap, rules: &SdkRules) -> Option<&'h str> {
+    if !rules.is_agent || headers.contains_key(AUTHORIZATION) {
+        return bearer(headers);
+    }
+    let bare = ["jwt", "auth"].iter().find_map(|name| headers.get(*name))?;
+    Some(bare.to_str().ok()?.trim())
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
     const SCHEME: &str = "bearer ";
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
     let scheme = value.get(..SCHEME.len())?;
@@ -158,19 +166,21 @@ fn missing(rules: &SdkRules) -> Fault {
 }
 
 fn refused(rules: &SdkRules) -> Fault {
-    let message = "the SDK key is not among those of the token";
     if rules.is_agent {
-        return unauthenticated(message);
+        return unauthenticated(
+            "SDK key given in X-Optimizely-Sdk-Key header was not found in the SDK keys in this token's claims",
+        );
     }
+    let message = "the SDK key is not among those of the token";
     Fault::new(Kind::Forbidden, message)
 }
 
-/// The agent of old has one word for a token that does not count, and tells the reason beside it.
+/// The agent of old has one word for a token that it cannot read, and tells the reason beside it.
 fn unauthorized(rules: &SdkRules, error: BadToken) -> Fault {
-    match error {
-        BadToken::Empty | BadToken::Signature if rules.is_agent => {
-            unauthenticated("unauthorized").with_detail(error.message())
-        }
+    match error.agent_reason() {
+        Some(reason) if rules.is_agent => unauthenticated("unauthorized")
+            .with_detail(reason)
+            .with_agent_form(AgentForm::Reason),
         _ => unauthenticated(error.message()),
     }
 }
@@ -209,16 +219,16 @@ mod tests {
             .map_err(|fault| fault.status())
     }
 
-    fn token(rules: &SdkRules, keys: &[&str]) -> String {
+    fn issued(rules: &SdkRules, keys: &[&str]) -> String {
         let keys: Vec<String> = keys.iter().map(|&key| key.to_owned()).collect();
-        let issued = rules.tokens.as_ref().unwrap().issue(&keys, 0).unwrap();
-        format!("Bearer {}", issued.0)
+        let token = rules.tokens.as_ref().unwrap().issue(&keys, 0).unwrap();
+        format!("Bearer {}", token.0)
     }
 
     #[test]
     fn a_key_or_a_token_suffices_in_document_mode() {
         let rules = rules(false, true);
-        let (one, two) = (token(&rules, &["a"]), token(&rules, &["a", "b"]));
+        let (one, two) = (issued(&rules, &["a"]), issued(&rules, &["a", "b"]));
         for (given, expected) in [
             (vec![("x-platform-sdk-key", "a")], Ok("a")),
             (vec![("x-optimizely-sdk-key", "a:t")], Ok("a:t")),
@@ -249,7 +259,8 @@ mod tests {
     #[test]
     fn the_agent_of_old_wants_both_and_says_401() {
         let rules = rules(true, true);
-        let one = token(&rules, &["a"]);
+        let one = issued(&rules, &["a"]);
+        let bare = one.strip_prefix("Bearer ").unwrap();
         for (given, expected) in [
             (vec![("x-platform-sdk-key", "a")], Err(401)),
             (vec![("authorization", &*one)], Err(400)),
@@ -261,6 +272,16 @@ mod tests {
                 vec![("authorization", &*one), ("x-platform-sdk-key", "a")],
                 Ok("a"),
             ),
+            (vec![("jwt", bare), ("x-platform-sdk-key", "a")], Ok("a")),
+            (vec![("auth", bare), ("x-platform-sdk-key", "a")], Ok("a")),
+            (
+                vec![
+                    ("jwt", bare),
+                    ("authorization", bare),
+                    ("x-platform-sdk-key", "a"),
+                ],
+                Err(401),
+            ),
         ] {
             assert_eq!(
                 asked(&rules, &given),
@@ -268,6 +289,14 @@ mod tests {
                 "{given:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_bare_token_counts_for_the_agent_of_old_alone() {
+        let rules = rules(false, true);
+        let one = issued(&rules, &["a"]);
+        let bare = one.strip_prefix("Bearer ").unwrap();
+        assert_eq!(asked(&rules, &[("jwt", bare)]), Err(401));
     }
 
     #[test]

@@ -21,8 +21,10 @@ pub enum BadToken {
     Empty,
     /// Not a token of ours: malformed, of another algorithm, or signed by another key.
     Signature,
-    /// It has no end, or is past it.
+    /// It is past its end.
     Expired,
+    /// It has no end.
+    Endless,
     /// It does not count yet.
     TooEarly,
     /// It names no SDK keys.
@@ -39,11 +41,23 @@ impl BadToken {
         match self {
             Self::Empty => "empty token",
             Self::Signature => "signature is invalid",
-            Self::Expired => "token expired",
+            Self::Expired | Self::Endless => "token expired",
             Self::TooEarly => "token is not valid yet",
             Self::NoKeys => "invalid claims: sdk_keys not found, or have the wrong type",
             Self::NoKeyId => "the token names no key: kid is required",
             Self::UnknownKey => "the token's key is not known here",
+        }
+    }
+
+    /// The reason that the agent of old gives beside its one word for tokens it cannot read; `None`: what it says of
+    /// a token that it has read is [`message`](Self::message). Source: facts E.
+    pub fn agent_reason(self) -> Option<&'static str> {
+        match self {
+            Self::Endless | Self::NoKeys => None,
+            Self::Expired => Some("Token is expired"),
+            Self::TooEarly => Some("Token is not valid yet"),
+            Self::NoKeyId => Some("expecting JWT header to have string kid"),
+            Self::Empty | Self::Signature | Self::UnknownKey => Some(self.message()),
         }
     }
 }
@@ -146,7 +160,7 @@ mod tests {
             ),
             (
                 signed(&serde_json::json!({"sdk_keys": ["a"]}), &hs256, b"key"),
-                BadToken::Expired,
+                BadToken::Endless,
             ),
             (
                 signed(&serde_json::json!({"exp": 200}), &hs256, b"key"),

@@ -51,7 +51,7 @@ pub struct Fetched {
 enum Said {
     Datafile(Bytes, Option<String>),
     Unchanged,
-    Refused,
+    Refused(StatusCode),
     Nothing(String),
 }
 
@@ -133,12 +133,11 @@ impl Fetched {
     }
 
     async fn first_of(self: &Arc<Self>, key: &str, slot: &Arc<Slot>, asked: &mut Asked) -> Found {
-        let is_refused = self.look(key, slot, asked).await;
+        let refused = self.look(key, slot, asked).await;
         let Some(loaded) = slot.current.load_full() else {
-            let (why, found) = if is_refused {
-                (Why::Refused, Found::Unknown)
-            } else {
-                (Why::Failed, Found::Unusable)
+            let (why, found) = match refused {
+                Some(status) => (Why::Refused(status), Found::Refused(status)),
+                None => (Why::Failed, Found::Unusable),
             };
             self.turned_away.add(key, why);
             return found;
@@ -170,12 +169,13 @@ impl Fetched {
         }
     }
 
-    /// Asks the source; what it says that can be used is in force afterwards. Answers whether it refused the key.
-    async fn look(&self, key: &str, slot: &Slot, asked: &mut Asked) -> bool {
+    /// Asks the source; what it says that can be used is in force afterwards. Answers the status it refused the
+    /// key with, where it did.
+    async fn look(&self, key: &str, slot: &Slot, asked: &mut Asked) -> Option<StatusCode> {
         let is_first = slot.current.load().is_none();
         let why = match self.ask(key, asked.modified.as_deref()).await {
-            Said::Unchanged => return false,
-            Said::Refused => return true,
+            Said::Unchanged => return None,
+            Said::Refused(status) => return Some(status),
             Said::Datafile(text, at) => match self.parse(text.clone()).await {
                 Ok(loaded) => {
                     tell(self.notices.as_ref(), key, &loaded);
@@ -184,7 +184,7 @@ impl Fetched {
                     asked.modified = at;
                     self.metrics.datafile("loaded");
                     self.copies.write(key, &text).await;
-                    return false;
+                    return None;
                 }
                 Err(why) => why,
             },
@@ -199,7 +199,7 @@ impl Fetched {
             slot.current.store(Some(Arc::new(loaded)));
             self.metrics.datafile("from_disk");
         }
-        false
+        None
     }
 
     async fn ask(&self, key: &str, modified: Option<&str>) -> Said {
@@ -219,8 +219,8 @@ impl Fetched {
         match answer.status() {
             StatusCode::OK => {}
             StatusCode::NOT_MODIFIED => return Said::Unchanged,
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => {
-                return Said::Refused;
+            status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND) => {
+                return Said::Refused(status);
             }
             status => return Said::Nothing(format!("the source answered {status}")),
         }

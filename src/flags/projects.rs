@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use filters::flags::notice::{self, Topic};
 use filters::flags::{Compat, Project};
+use http::StatusCode;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 
@@ -71,8 +72,10 @@ pub enum Found {
     Project(Arc<Loaded>),
     /// A project whose datafile has never been usable.
     Unusable,
-    /// Nothing.
+    /// Nothing: no project names it, and no source was asked.
     Unknown,
+    /// Nothing, says the source, with this status.
+    Refused(StatusCode),
 }
 
 impl Projects {

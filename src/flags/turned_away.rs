@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use http::StatusCode;
 use tokio::time::Instant;
 
 use super::copies::digest;
@@ -17,8 +18,8 @@ const MOST: usize = 10_000;
 /// How the source was asked in vain.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Why {
-    /// It does not know the key.
-    Refused,
+    /// It refused the key with this status.
+    Refused(StatusCode),
     /// It did not answer, or with nothing that can be used.
     Failed,
 }
@@ -42,7 +43,7 @@ impl TurnedAway {
     pub(super) fn of(&self, key: &str) -> Option<Found> {
         let (why, at) = lock(&self.by_key).get(&digest(key)).copied()?;
         let (period, found) = match why {
-            Why::Refused => (self.refused_for, Found::Unknown),
+            Why::Refused(status) => (self.refused_for, Found::Refused(status)),
             Why::Failed => (Duration::from_secs(RETRY_AFTER_S.into()), Found::Unusable),
         };
         (at.elapsed() < period).then_some(found)
@@ -65,13 +66,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_failure_is_forgotten_before_a_refusal() {
         let away = TurnedAway::new(Duration::from_secs(30));
-        away.add("refused", Why::Refused);
+        away.add("refused", Why::Refused(StatusCode::NOT_FOUND));
         away.add("failed", Why::Failed);
         tokio::time::advance(Duration::from_secs(4)).await;
         assert!(matches!(away.of("failed"), Some(Found::Unusable)));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(away.of("failed").is_none());
-        assert!(matches!(away.of("refused"), Some(Found::Unknown)));
+        let refused = away.of("refused");
+        assert!(matches!(
+            refused,
+            Some(Found::Refused(StatusCode::NOT_FOUND))
+        ));
         tokio::time::advance(Duration::from_secs(25)).await;
         assert!(away.of("refused").is_none());
     }

@@ -3,6 +3,7 @@
 //! Source: decision-agent 4; where it is silent, facts D and E.
 
 mod activate;
+mod agent;
 pub mod batch;
 mod decide;
 mod known;
@@ -57,6 +58,13 @@ pub enum Endpoint {
     OfrepFlags,
 }
 
+impl Endpoint {
+    /// Whether it reads a body; the agent of old does not look at others'.
+    fn has_body(self) -> bool {
+        !matches!(self, Self::Config | Self::Datafile)
+    }
+}
+
 /// One call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
@@ -102,7 +110,9 @@ struct Asked<'a> {
 pub async fn answer(flags: &Flags, endpoint: Endpoint, call: &Call<'_>) -> Result<Answer, Fault> {
     let sdk_key = sdk_key(flags, call).await?;
     let loaded = project(flags, &sdk_key).await?;
-    media_type(call)?;
+    if endpoint.has_body() || flags.compat == Compat::Document {
+        media_type(call)?;
+    }
     let asked = Asked {
         call,
         flags,
@@ -127,13 +137,14 @@ pub async fn answer(flags: &Flags, endpoint: Endpoint, call: &Call<'_>) -> Resul
 /// The project of an SDK key.
 async fn project(flags: &Flags, sdk_key: &str) -> Result<Arc<Loaded>, Fault> {
     let name = sdk_key.split(':').next().unwrap_or_default();
+    let is_agent = flags.compat == Compat::Agent;
     match flags.find(sdk_key).await {
         Found::Project(loaded) => Ok(loaded),
-        Found::Unknown => Err(Fault::new(Kind::Forbidden, "the SDK key is not known here")),
-        Found::Unusable if flags.compat == Compat::Agent => {
-            let message = format!("failed to instantiate Optimizely for SDK Key: {name}");
-            Err(Fault::new(Kind::Internal, message))
+        Found::Refused(status) if is_agent => Err(agent::refused_by_source(status)),
+        Found::Unknown | Found::Refused(_) => {
+            Err(Fault::new(Kind::Forbidden, "the SDK key is not known here"))
         }
+        Found::Unusable if is_agent => Err(agent::no_client(name)),
         Found::Unusable => {
             let message = "the project's datafile cannot be read at the moment";
             Err(Fault::new(Kind::Unavailable, message).with_retry_after_s(RETRY_AFTER_S))
@@ -143,15 +154,13 @@ async fn project(flags: &Flags, sdk_key: &str) -> Result<Arc<Loaded>, Fault> {
 
 /// A fault in the words of the decision endpoints.
 pub fn refusal(compat: Compat, fault: &Fault) -> Answer {
-    let body = match compat {
-        Compat::Document => fault.plain_body(),
-        Compat::Agent => fault.agent_body(),
-    };
-    let answer = Answer {
-        body: body.into(),
-        ..Answer::from(fault)
-    };
-    spoken(compat, answer)
+    match compat {
+        Compat::Document => Answer {
+            body: fault.plain_body().into(),
+            ..Answer::from(fault)
+        },
+        Compat::Agent => agent::refusal(fault),
+    }
 }
 
 /// An answer as `compat` sends it.
@@ -169,7 +178,7 @@ pub fn spoken(compat: Compat, answer: Answer) -> Answer {
 ///
 /// Errors: 400, 401, 403 as the decisions say.
 async fn sdk_key(flags: &Flags, call: &Call<'_>) -> Result<Box<str>, Fault> {
-    let foreign = match (&flags.foreign, sdk::bearer(call.headers)) {
+    let foreign = match (&flags.foreign, sdk::token(call.headers, &flags.credentials)) {
         (Some(published), Some(token)) => published.for_token(token).await,
         _ => None,
     };

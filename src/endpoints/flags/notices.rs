@@ -1,6 +1,6 @@
 //! `GET /v1/notifications/event-stream`: who listens is told what is decided. Source: facts E.
 
-use filters::fault::{Fault, Kind};
+use filters::fault::{AgentForm, Fault, Kind};
 use filters::flags::Compat;
 use filters::flags::notice::Topic;
 
@@ -15,10 +15,8 @@ pub async fn listen(flags: &Flags, call: &Call<'_>) -> Result<Listener, Fault> {
     let sdk_key = sdk_key(flags, call).await?;
     project(flags, &sdk_key).await?;
     let Some(notices) = &flags.notices else {
-        return Err(Fault::new(
-            Kind::Forbidden,
-            "Notification stream not enabled",
-        ));
+        let off = Fault::new(Kind::Forbidden, "Notification stream not enabled");
+        return Err(off.with_agent_form(AgentForm::Text));
     };
     let is_raw = !call.values("raw").is_empty();
     Ok(notices.listen(&sdk_key, topics(flags.compat, call)?, is_raw, flags.compat))

@@ -1,6 +1,6 @@
 //! `POST /v1/override`: what a user gets in an experiment whatever the datafile says.
 
-use filters::fault::{Fault, Kind};
+use filters::fault::{AgentForm, Fault, Kind};
 use filters::flags::Compat;
 use filters::json::{Object, Str};
 
@@ -10,7 +10,8 @@ use crate::reply::Answer;
 /// A list of one result; the agent of old answers the result alone.
 pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let Some(overrides) = &asked.flags.overrides else {
-        return Err(Fault::new(Kind::Forbidden, "Overrides not enabled"));
+        let off = Fault::new(Kind::Forbidden, "Overrides not enabled");
+        return Err(off.with_agent_form(AgentForm::Text));
     };
     let body = asked.body()?.overriding()?;
     let (experiment, variation) = (&*body.experiment_key, &*body.variation_key);

@@ -1,0 +1,75 @@
+//! How the agent of old tells faults: some as JSON, some as plain text, a wrong media type not at all.
+//!
+//! Which it is, a fault says itself: [`AgentForm`] is given to it where it is made. Source: facts E, decisions 19.
+
+use filters::fault::{AgentForm, Fault, Kind};
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+
+use crate::reply::Answer;
+
+/// What marks plain text.
+const PLAIN: [(HeaderName, HeaderValue); 2] = [
+    (
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    ),
+    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+];
+
+/// A fault as the agent of old sends it.
+pub(super) fn refusal(fault: &Fault) -> Answer {
+    let message = &*fault.message;
+    match fault.agent_form {
+        AgentForm::Json => super::spoken(
+            super::Compat::Agent,
+            Answer {
+                body: fault.plain_body().into(),
+                ..Answer::from(fault)
+            },
+        ),
+        AgentForm::Text => plain(fault, message.to_owned()),
+        AgentForm::Object => plain(fault, format!("{{\"error\": {}}}", quoted(message))),
+        AgentForm::Reason => {
+            // The agent's own line is no JSON; ours lacks its mistake alone.
+            let (error, reason) = (quoted(message), quoted(&fault.detail));
+            plain(
+                fault,
+                format!("{{\"error\": {error}, \"reason\": {reason}}}"),
+            )
+        }
+        AgentForm::Nothing => Answer {
+            body: Default::default(),
+            ..Answer::from(fault)
+        },
+    }
+}
+
+/// Text, and a line end behind it.
+fn plain(fault: &Fault, mut text: String) -> Answer {
+    text.push('\n');
+    let mut answer = Answer {
+        body: text.into(),
+        ..Answer::from(fault)
+    };
+    answer.headers.extend(PLAIN);
+    answer
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// What it says of an SDK key that the source of datafiles refuses.
+pub(super) fn refused_by_source(status: StatusCode) -> Fault {
+    let message = format!(
+        "unable to fetch fresh datafile (consider rechecking SDK key), status code: {status}"
+    );
+    Fault::new(Kind::Forbidden, message)
+}
+
+/// What it says of an SDK key whose datafile cannot be had, or not be used.
+pub(super) fn no_client(name: &str) -> Fault {
+    let message = format!("failed to instantiate Optimizely for SDK Key: {name}");
+    Fault::new(Kind::Internal, message)
+}
