@@ -150,12 +150,14 @@ impl Body {
 
     /// An event that segments are made of. Errors: 400 and 500 as [`Event`] says.
     pub fn segment_event(&self) -> Result<Event, Fault> {
-        Event::new(
-            self.text("type")?,
-            self.text("action")?,
-            self.object("identifiers")?,
-            self.object("data")?,
-        )
+        let (kind, action) = (self.text("type")?, self.text("action")?);
+        let identifiers = self.object("identifiers")?;
+        // To the agent of old, identifiers that are no texts are a body that cannot be read.
+        let is_wrong = !identifiers.values().all(Value::is_string);
+        if is_wrong && self.compat == Compat::Agent {
+            return Err(self.wrong("identifiers"));
+        }
+        Event::new(kind, action, identifiers, self.object("data")?)
     }
 
     /// The tags of an event. Errors: 400 for what is no object.

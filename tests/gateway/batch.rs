@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::ask::Ask;
 use crate::support::client::ask;
-use crate::support::flags::{gateway, post, refused};
+use crate::support::flags::{agent, gateway, json_of, plain, post, refused, said};
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
@@ -148,4 +148,109 @@ fn what_has_no_room_has_failed_and_the_rest_is_answered() {
         items[16]["body"]["error"],
         "the batch answers more than 16 MiB: ask for less at once"
     );
+}
+
+#[test]
+fn a_batch_that_is_none_or_too_long_is_refused_in_plain_text() {
+    let old = agent("batch_max_operations = 1");
+    let document = gateway("batch_max_operations = 1");
+    for body in [
+        json!([1]),
+        json!({"operations": [{"body": []}]}),
+        json!({"operations": [{"params": {"keys": 1}}]}),
+    ] {
+        assert_eq!(
+            said(&post(&old, "/v1/batch", &body)),
+            plain(400, "{\"error\": \"cannot decode the operation body\"}\n"),
+            "{body}"
+        );
+    }
+    let two = json!({"operations": [{}, {}]});
+    assert_eq!(
+        said(&post(&old, "/v1/batch", &two)),
+        plain(
+            422,
+            "{\"error\": \"too many operations, exceeding 1 operations\"}\n"
+        )
+    );
+    assert_eq!(
+        said(&post(&document, "/v1/batch", &two)),
+        json_of(
+            422,
+            r#"{"error":"too many operations, exceeding 1 operations"}"#
+        )
+    );
+    assert_eq!(
+        said(&post(&document, "/v1/batch", &json!({"operations": 1}))),
+        json_of(
+            400,
+            r#"{"error":"cannot decode the operation body: invalid type: integer `1`, expected a sequence at line 1 column 15"}"#
+        )
+    );
+}
+
+fn asking(method: &str, url: &str, headers: Value) -> Value {
+    json!({"method": method, "url": url, "operationID": "", "body": {"userId": "u"}, "headers": headers})
+}
+
+#[test]
+fn operations_have_the_status_and_the_body_that_they_would_have_alone() {
+    let old = agent("overrides = false");
+    let key = || json!({"X-Optimizely-SDK-Key": "sandbox", "Content-Type": "application/json", "X-Request-Id": "mine"});
+    let bare = || json!({"X-Optimizely-SDK-Key": "sandbox"});
+    let missing = json!({"error": "missing required X-Optimizely-SDK-Key header"});
+    let cases = [
+        (asking("POST", "/v1/override", key()), 403, Value::Null),
+        (asking("POST", "/v1/decide", bare()), 415, Value::Null),
+        (asking("POST", "/v1/nothing", key()), 404, Value::Null),
+        (
+            asking("POST", "/v1/nothing", json!({})),
+            400,
+            missing.clone(),
+        ),
+        (asking("POST", "/v1/batch", key()), 404, Value::Null),
+        (asking("POST", "/v1/models", key()), 404, Value::Null),
+        (asking("GET", "/nothing", json!({})), 404, Value::Null),
+        (asking("PUT", "/v1/decide", key()), 405, Value::Null),
+        (asking("HEAD", "/v1/config", key()), 405, Value::Null),
+        (asking("PUT", "/v1/decide", json!({})), 400, missing),
+        (asking("G T", "/v1/decide", key()), 400, Value::Null),
+        (asking("GET", "/v1/%zz", key()), 400, Value::Null),
+    ];
+    let operations: Vec<&Value> = cases.iter().map(|(one, ..)| one).collect();
+    let answer = post(&old, "/v1/batch", &json!({ "operations": operations })).json();
+    assert_eq!(answer["errorCount"], cases.len());
+    for (item, (one, status, body)) in answer["response"].as_array().unwrap().iter().zip(&cases) {
+        assert_eq!(
+            (&item["status"], &item["body"]),
+            (&json!(status), body),
+            "{one}"
+        );
+        assert_eq!(item["requestID"] == "", body.is_null(), "{item}");
+    }
+    const NEVER: &str = "0001-01-01T00:00:00Z";
+    assert_ne!(answer["response"][9]["endedAt"], NEVER);
+    assert_eq!(answer["response"][10]["endedAt"], NEVER);
+    assert_eq!(answer["response"][11]["endedAt"], NEVER);
+    let empty = post(&old, "/v1/batch", &json!({})).json();
+    assert_eq!(
+        (&empty["response"], &empty["endedAt"]),
+        (&json!([]), &NEVER.into())
+    );
+}
+
+#[test]
+fn an_operation_may_name_its_call_whole_and_is_told_its_own_id() {
+    let old = agent("");
+    let headers = json!({"x-optimizely-sdk-key": "sandbox", "Content-Type": "text/plain", "X-Request-Id": "mine"});
+    // Nobody looks at the body of a GET.
+    let one = asking("GET", "http://old.example:8080/v1/config", headers);
+    let answer = post(&old, "/v1/batch", &json!({ "Operations": [one] })).json();
+    let item = &answer["response"][0];
+    assert_eq!(
+        (&item["status"], &item["requestID"]),
+        (&200.into(), &"mine".into()),
+        "{answer}"
+    );
+    assert!(item["body"]["revision"].is_string());
 }

@@ -16,6 +16,7 @@
 mod support;
 
 mod activate;
+mod agent_texts;
 mod bad_input;
 mod bandits;
 mod batch;

@@ -161,7 +161,7 @@ fn the_agent_of_old_tells_why_a_token_does_not_count() {
         (changed.status(), changed.text()),
         (
             401,
-            "{\"error\":\"unauthorized\",\"reason\":\"signature is invalid\"}\n"
+            "{\"error\": \"unauthorized\", \"reason\": \"signature is invalid\"}\n"
         )
     );
     let ended = asked(&issuer::token(

@@ -37,3 +37,32 @@ pub fn refused(answer: &Answer) -> (u16, String) {
         .to_owned();
     (answer.status(), error)
 }
+
+/// A gateway in the place of the agent of old, whose `[decisions]` hold these keys.
+pub fn agent(more: &str) -> Gateway {
+    gateway(&format!("compat = \"agent\"\n{more}"))
+}
+
+/// Status, type, whether the type is final, and body.
+pub type Said<'a> = (u16, Option<&'a str>, Option<&'a str>, &'a str);
+
+/// What an answer says.
+pub fn said(answer: &Answer) -> Said<'_> {
+    (
+        answer.status(),
+        answer.header("content-type"),
+        answer.header("x-content-type-options"),
+        answer.text(),
+    )
+}
+
+/// An answer in plain text.
+pub fn plain(status: u16, body: &str) -> Said<'_> {
+    let kind = Some("text/plain; charset=utf-8");
+    (status, kind, Some("nosniff"), body)
+}
+
+/// An answer in JSON.
+pub fn json_of(status: u16, body: &str) -> Said<'_> {
+    (status, Some("application/json"), None, body)
+}

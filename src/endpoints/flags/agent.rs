@@ -3,6 +3,7 @@
 //! Which it is, a fault says itself: [`AgentForm`] is given to it where it is made. Source: facts E, decisions 19.
 
 use filters::fault::{AgentForm, Fault, Kind};
+use filters::flags::Compat;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 
@@ -22,7 +23,7 @@ pub(super) fn refusal(fault: &Fault) -> Answer {
     let message = &*fault.message;
     match fault.agent_form {
         AgentForm::Json => super::spoken(
-            super::Compat::Agent,
+            Compat::Agent,
             Answer {
                 body: fault.plain_body().into(),
                 ..Answer::from(fault)
@@ -66,6 +67,23 @@ pub(super) fn refused_by_source(status: StatusCode) -> Fault {
         "unable to fetch fresh datafile (consider rechecking SDK key), status code: {status}"
     );
     Fault::new(Kind::Forbidden, message)
+}
+
+/// What it says of a path it does not know.
+pub(super) fn no_page() -> Fault {
+    Fault::new(Kind::NotFound, "404 page not found").with_agent_form(AgentForm::Text)
+}
+
+/// What it says of a method that a path does not take.
+pub(super) fn other_method() -> Fault {
+    let fault = Fault::new(Kind::MethodNotAllowed, "the path does not take this method");
+    fault.with_agent_form(AgentForm::Nothing)
+}
+
+/// What it says of an operation that no request can be made of.
+pub(super) fn no_request() -> Fault {
+    let fault = Fault::new(Kind::Invalid, "no request can be made of the operation");
+    fault.with_agent_form(AgentForm::Nothing)
 }
 
 /// What it says of an SDK key whose datafile cannot be had, or not be used.

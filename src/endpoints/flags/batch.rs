@@ -4,17 +4,17 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use filters::fault::{Fault, Kind};
+use filters::fault::{AgentForm, Fault, Kind};
 use filters::flags::{Compat, encode};
 use filters::json::{Object, write_number};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Call, answer};
+use super::operations::{self, Operation};
+use super::{Call, Endpoint, agent, answer};
 use crate::flags::Flags;
 use crate::reply::Answer;
 use crate::routes::{self, Answers};
@@ -24,40 +24,6 @@ use crate::routes::{self, Answers};
 const PATIENCE: Duration = Duration::from_secs(9);
 /// How many bytes all operations of a batch may answer. Source: threats 60.
 const MOST_BYTES: usize = 16 << 20;
-
-#[derive(Deserialize)]
-struct Batch {
-    #[serde(default)]
-    operations: Option<Vec<Operation>>,
-}
-
-/// One operation; it inherits nothing from the batch.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Operation {
-    method: String,
-    url: String,
-    #[serde(rename = "operationID")]
-    operation_id: String,
-    body: Value,
-    parameters: Option<Map<String, Value>>,
-    params: Option<Map<String, Value>>,
-    headers: Option<Map<String, Value>>,
-}
-
-impl Default for Operation {
-    fn default() -> Self {
-        Self {
-            method: String::new(),
-            url: String::new(),
-            operation_id: String::new(),
-            body: Value::Null,
-            parameters: None,
-            params: None,
-            headers: None,
-        }
-    }
-}
 
 /// What all operations of a batch share.
 struct Bounds {
@@ -93,18 +59,12 @@ pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
     if flags.compat == Compat::Document {
         super::sdk_key(flags, call).await?;
     }
-    let batch: Batch = serde_json::from_slice(call.body).map_err(|error| {
-        let message = match flags.compat {
-            Compat::Agent => "cannot decode the operation body".to_owned(),
-            Compat::Document => format!("cannot decode the operation body: {error}"),
-        };
-        Fault::new(Kind::Invalid, message)
-    })?;
-    let operations = batch.operations.unwrap_or_default();
+    let operations = operations::read(call.body, flags.compat)?;
     let (most, at_once) = flags.batch;
     if operations.len() > most {
         let message = format!("too many operations, exceeding {most} operations");
-        return Err(Fault::new(Kind::TooMany, message));
+        let too_many = Fault::new(Kind::TooMany, message);
+        return Err(too_many.with_agent_form(AgentForm::Object));
     }
     let started = now();
     let mut running: Vec<BoxFuture<'_, _>> = Vec::with_capacity(operations.len());
@@ -117,7 +77,7 @@ pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
     let mut out = Vec::new();
     let mut body = Object::open(&mut out);
     body.text("startedAt", &started);
-    body.text("endedAt", &now());
+    body.text("endedAt", &ended(flags.compat, !operations.is_empty()));
     body.number("errorCount", errors);
     body.array("response", done, |(item, _), out| {
         out.extend_from_slice(&item);
@@ -136,7 +96,11 @@ async fn item(
     // Most operations wait for nothing: the worker's other requests move on between them.
     tokio::task::yield_now().await;
     let started = now();
-    let answered = in_time(bounds.until, call(flags, operation, now_ms)).await;
+    let is_request = flags.compat == Compat::Document || operation.is_request();
+    let answered = match is_request {
+        true => in_time(bounds.until, call(flags, operation, now_ms)).await,
+        false => Err(agent::no_request()),
+    };
     let answered = answered.and_then(|answer| bounds.take(answer));
     let answered = answered.unwrap_or_else(|fault| super::refusal(flags.compat, &fault));
     let is_error = answered.status != 200;
@@ -148,14 +112,14 @@ async fn item(
     let mut item = Object::open(&mut out);
     item.value("status", |out| write_number(u64::from(status), out));
     let body = body(flags.compat, &answered.body);
-    let id = body.as_ref().map(|_| crate::flags::new_uuid());
+    let id = body.as_ref().map(|_| request_id(flags.compat, operation));
     item.text("requestID", id.as_deref().unwrap_or_default());
     item.text("operationID", &operation.operation_id);
     item.text("method", &operation.method);
     item.text("url", &operation.url);
     item.raw("body", body.as_deref().unwrap_or("null"));
     item.text("startedAt", &started);
-    item.text("endedAt", &now());
+    item.text("endedAt", &ended(flags.compat, is_request));
     item.close();
     (out, is_error)
 }
@@ -191,26 +155,16 @@ fn body(compat: Compat, answered: &[u8]) -> Option<Cow<'_, str>> {
 
 /// Runs the call that an operation names; only decision endpoints can be, and no batch.
 async fn call(flags: &Flags, operation: &Operation, now_ms: u64) -> Result<Answer, Fault> {
-    let method = match operation.method.as_str() {
-        "" | "GET" => Method::GET,
-        "POST" => Method::POST,
-        other => {
-            let message = format!("`method` is {other:?}; GET and POST are accepted");
-            return Err(Fault::new(Kind::Invalid, message).with_param("method"));
-        }
-    };
-    let (path, in_url) = operation
-        .url
-        .split_once('?')
-        .unwrap_or((&operation.url, ""));
-    let Answers::Flags(endpoint) = routes::find(&method, path, false)?.answers else {
-        let message = "`url` names no decision endpoint";
-        return Err(Fault::new(Kind::Invalid, message).with_param("url"));
+    let is_agent = flags.compat == Compat::Agent;
+    let (path, in_url) = operation.target(flags.compat);
+    let found = match is_agent {
+        true => agent_endpoint(&operation.method, path),
+        false => Ok(endpoint(&operation.method, path)?),
     };
     let query = query(operation, in_url)?;
     let headers = headers(operation)?;
     let body = match &operation.body {
-        Value::Null => Vec::new(),
+        Value::Null if !is_agent => Vec::new(),
         body => body.to_string().into_bytes(),
     };
     let call = Call {
@@ -220,7 +174,71 @@ async fn call(flags: &Flags, operation: &Operation, now_ms: u64) -> Result<Answe
         body: &body,
         now_ms,
     };
-    answer(flags, endpoint, &call).await
+    match found {
+        Ok(endpoint) => answer(flags, endpoint, &call).await,
+        Err(fault) => {
+            // Below here the agent of old knows who asks before it knows for what.
+            if path.starts_with("/v1/") {
+                super::caller(flags, &call).await?;
+            }
+            Err(fault)
+        }
+    }
+}
+
+/// The endpoint that an operation names.
+///
+/// Errors: 400 for another method, and for what answers no decisions; 404, 405.
+fn endpoint(method: &str, path: &str) -> Result<Endpoint, Fault> {
+    let method = match method {
+        "" | "GET" => Method::GET,
+        "POST" => Method::POST,
+        other => {
+            let message = format!("`method` is {other:?}; GET and POST are accepted");
+            return Err(Fault::new(Kind::Invalid, message).with_param("method"));
+        }
+    };
+    match routes::find(&method, path, false)?.answers {
+        Answers::Flags(endpoint) => Ok(endpoint),
+        _ => Err(no_decisions()),
+    }
+}
+
+/// The same as the agent of old finds it, which knows no other endpoints than its own.
+fn agent_endpoint(method: &str, path: &str) -> Result<Endpoint, Fault> {
+    let method = match method {
+        "" => Method::GET,
+        other => Method::from_bytes(other.as_bytes()).map_err(|_| agent::no_request())?,
+    };
+    let at = |method: &Method| match routes::find(method, path, false) {
+        Ok(row) => Ok(Some(row.answers).filter(|answers| is_of_agent(*answers))),
+        Err(fault) if matches!(fault.kind, Kind::NotFound | Kind::MethodNotAllowed) => Ok(None),
+        Err(fault) => Err(fault),
+    };
+    let found = match method {
+        Method::GET | Method::POST => at(&method)?,
+        _ => None,
+    };
+    match found {
+        Some(Answers::Flags(endpoint)) => Ok(endpoint),
+        Some(_) => Err(no_decisions()),
+        None if at(&Method::GET)?.is_some() || at(&Method::POST)?.is_some() => {
+            Err(agent::other_method())
+        }
+        None => Err(agent::no_page()),
+    }
+}
+
+/// Whether the agent of old has such an endpoint beside batches, which do not nest.
+fn is_of_agent(answers: Answers) -> bool {
+    matches!(
+        answers,
+        Answers::Flags(_) | Answers::Token | Answers::Notices
+    )
+}
+
+fn no_decisions() -> Fault {
+    Fault::new(Kind::Invalid, "`url` names no decision endpoint").with_param("url")
 }
 
 fn query(operation: &Operation, in_url: &str) -> Result<String, Fault> {
@@ -263,6 +281,21 @@ fn headers(operation: &Operation) -> Result<HeaderMap, Fault> {
         headers.append(header, HeaderValue::from_str(value).map_err(|_| bad())?);
     }
     Ok(headers)
+}
+
+/// The agent of old tells the id that an operation came with.
+fn request_id(compat: Compat, operation: &Operation) -> String {
+    let given = operation.header("x-request-id");
+    let given = given.filter(|id| compat == Compat::Agent && !id.is_empty());
+    given.map_or_else(crate::flags::new_uuid, str::to_owned)
+}
+
+/// When something ended; the agent of old has a time for what has never begun.
+fn ended(compat: Compat, has_begun: bool) -> String {
+    match compat {
+        Compat::Agent if !has_begun => "0001-01-01T00:00:00Z".to_owned(),
+        _ => now(),
+    }
 }
 
 fn now() -> String {

@@ -9,6 +9,7 @@ mod decide;
 mod known;
 pub mod notices;
 mod ofrep;
+mod operations;
 mod overrides;
 mod profiles;
 mod segment_event;
@@ -108,8 +109,7 @@ struct Asked<'a> {
 ///
 /// Errors: 400, 401, 403, 404, 415, 503 as the specification and the decisions say.
 pub async fn answer(flags: &Flags, endpoint: Endpoint, call: &Call<'_>) -> Result<Answer, Fault> {
-    let sdk_key = sdk_key(flags, call).await?;
-    let loaded = project(flags, &sdk_key).await?;
+    let (sdk_key, loaded) = caller(flags, call).await?;
     if endpoint.has_body() || flags.compat == Compat::Document {
         media_type(call)?;
     }
@@ -132,6 +132,13 @@ pub async fn answer(flags: &Flags, endpoint: Endpoint, call: &Call<'_>) -> Resul
         Endpoint::OfrepFlag => ofrep::flag(&asked).await,
         Endpoint::OfrepFlags => Ok(ofrep::flags(&asked).await),
     }
+}
+
+/// The SDK key that a call is made with, and its project.
+async fn caller(flags: &Flags, call: &Call<'_>) -> Result<(Box<str>, Arc<Loaded>), Fault> {
+    let sdk_key = sdk_key(flags, call).await?;
+    let loaded = project(flags, &sdk_key).await?;
+    Ok((sdk_key, loaded))
 }
 
 /// The project of an SDK key.

@@ -4,7 +4,7 @@ use filters::fault::{AgentForm, Fault, Kind};
 use filters::flags::Compat;
 use filters::flags::notice::Topic;
 
-use super::{Call, project, sdk_key};
+use super::{Call, caller};
 use crate::flags::Flags;
 use crate::flags::notices::Listener;
 
@@ -12,8 +12,7 @@ use crate::flags::notices::Listener;
 ///
 /// Errors: as other calls; 403 where nobody may listen; in document mode 400 for a filter that names no topic.
 pub async fn listen(flags: &Flags, call: &Call<'_>) -> Result<Listener, Fault> {
-    let sdk_key = sdk_key(flags, call).await?;
-    project(flags, &sdk_key).await?;
+    let (sdk_key, _) = caller(flags, call).await?;
     let Some(notices) = &flags.notices else {
         let off = Fault::new(Kind::Forbidden, "Notification stream not enabled");
         return Err(off.with_agent_form(AgentForm::Text));

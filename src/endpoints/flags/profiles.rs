@@ -13,6 +13,7 @@ use crate::reply::Answer;
 ///
 /// Errors: 500 where none are kept, 503 where Redis keeps them and does not answer.
 pub(super) async fn lookup(asked: &Asked<'_>) -> Result<Answer, Fault> {
+    kept_at_all(asked)?;
     let user = asked.body()?.user()?;
     let found = profiles(asked)?.of(&asked.sdk_key, &user.id).await;
     let profile = found.or_else(|Gone| unreachable(asked))?;
@@ -23,6 +24,7 @@ pub(super) async fn lookup(asked: &Asked<'_>) -> Result<Answer, Fault> {
 ///
 /// Errors: as [`lookup`].
 pub(super) async fn save(asked: &Asked<'_>) -> Result<Answer, Fault> {
+    kept_at_all(asked)?;
     let body = asked.body()?;
     let (user, profile) = (body.user()?, body.profile()?);
     let profiles = profiles(asked)?;
@@ -39,6 +41,14 @@ fn unreachable<T: Default>(asked: &Asked<'_>) -> Result<T, Fault> {
     let message = "profiles cannot be reached right now: try again in a second";
     let fault = Fault::new(Kind::Unavailable, message).with_retry_after_s(1);
     Err(fault.with_detail("shared.redis does not answer"))
+}
+
+/// Where no profiles are kept the agent of old does not look at the body.
+fn kept_at_all(asked: &Asked<'_>) -> Result<(), Fault> {
+    match asked.compat() {
+        Compat::Agent => profiles(asked).map(drop),
+        Compat::Document => Ok(()),
+    }
 }
 
 fn profiles<'a>(asked: &'a Asked<'_>) -> Result<&'a Profiles, Fault> {

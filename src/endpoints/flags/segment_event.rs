@@ -1,6 +1,7 @@
 //! `POST /v1/send-odp-event`: what a user did, for the segments they are in.
 
 use filters::fault::{Fault, Kind};
+use filters::flags::Compat;
 use filters::json::Object;
 
 use super::Asked;
@@ -11,11 +12,20 @@ use crate::reply::Answer;
 ///
 /// Errors: 400 and 500 in the agent's words; 500 where the project names no platform.
 pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
-    let event = asked.body()?.segment_event()?;
     let (flags, project) = (asked.flags, &asked.loaded.project);
-    let Some((host, key)) = flags.segments.place(project.odp.as_ref()) else {
-        return Err(Fault::new(Kind::Internal, "ODP is not integrated"));
+    let place = flags.segments.place(project.odp.as_ref());
+    let event = match asked.body()?.segment_event() {
+        // The agent of old looks at what is to be told once it knows where.
+        Err(fault)
+            if fault.kind == Kind::Internal
+                && place.is_none()
+                && asked.compat() == Compat::Agent =>
+        {
+            return Err(nowhere());
+        }
+        event => event?,
     };
+    let (host, key) = place.ok_or_else(nowhere)?;
     let written = event.written(&new_uuid(), asked.compat());
     flags
         .segment_events
@@ -25,4 +35,8 @@ pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     answer.truth("success", true);
     answer.close();
     Ok(Answer::json(out))
+}
+
+fn nowhere() -> Fault {
+    Fault::new(Kind::Internal, "ODP is not integrated")
 }

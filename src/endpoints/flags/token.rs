@@ -4,6 +4,7 @@ use argon2::{Argon2, PasswordHash, PasswordVerifier};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use filters::fault::{Fault, Kind};
+use filters::flags::Compat;
 use filters::form;
 use filters::json::Object;
 use serde_json::{Map, Value};
@@ -12,6 +13,9 @@ use super::Call;
 use crate::config::Client;
 use crate::flags::Flags;
 use crate::reply::Answer;
+
+/// What the agent of old says of another media type.
+const FORM_ONLY: &str = "Content-Type header value must be application/x-www-form-urlencoded";
 
 /// What is asked.
 #[derive(Default)]
@@ -25,8 +29,13 @@ struct Asked {
 ///
 /// Errors: 415 for a body that is neither a form nor JSON; 503 where too many ask at once.
 pub async fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
-    let asked = read(call)?;
     let said = |status, error, description| Ok(refused(status, error, description));
+    let asked = match read(call) {
+        Err(fault) if fault.kind == Kind::MediaType && flags.compat == Compat::Agent => {
+            return said(415, "invalid_request", FORM_ONLY);
+        }
+        read => read?,
+    };
     if asked.grant_type.is_empty() {
         return said(
             400,

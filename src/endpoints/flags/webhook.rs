@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use filters::fault::{Fault, Kind};
+use filters::flags::Compat;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
 use sha1::Sha1;
@@ -19,18 +20,11 @@ const SIGNATURE: &str = "x-hub-signature";
 pub async fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
     media_type(call)?;
     let parsed: Option<Value> = serde_json::from_slice(call.body).ok();
-    let project = parsed
-        .as_ref()
-        .and_then(|message| message.get("project_id"));
-    let Some(project) = project.filter(|id| id.is_u64() || id.is_string()) else {
-        return Err(Fault::new(
-            Kind::Invalid,
-            "Unable to parse webhook message.",
-        ));
+    let id = match flags.compat {
+        Compat::Document => parsed.as_ref().and_then(project_id),
+        Compat::Agent => parsed.as_ref().and_then(agent_project_id),
     };
-    let id = project
-        .as_str()
-        .map_or_else(|| project.to_string(), str::to_owned);
+    let id = id.ok_or_else(|| Fault::new(Kind::Invalid, "Unable to parse webhook message."))?;
     let Some(webhook) = flags
         .webhooks
         .iter()
@@ -54,6 +48,26 @@ pub async fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
         fetched.refresh(&webhook.sdk_keys).await;
     }
     Ok(no_content())
+}
+
+/// The project that a message is of.
+fn project_id(message: &Value) -> Option<String> {
+    match message.get("project_id")? {
+        Value::String(id) => Some(id.clone()),
+        id => id.is_u64().then(|| id.to_string()),
+    }
+}
+
+/// The same to the agent of old, which reads a number, and zero where there is none.
+fn agent_project_id(message: &Value) -> Option<String> {
+    let members = match message {
+        Value::Null => return Some("0".to_owned()),
+        message => message.as_object()?,
+    };
+    match members.get("project_id") {
+        None | Some(Value::Null) => Some("0".to_owned()),
+        Some(id) => id.as_i64().map(|id| id.to_string()),
+    }
 }
 
 fn no_content() -> Answer {

@@ -1,0 +1,244 @@
+//! The operations of a batch, as they are written. Source: decision-agent 2.4, facts E.
+
+use filters::fault::{AgentForm, Fault, Kind};
+use filters::flags::Compat;
+use http::Method;
+use serde::Deserialize;
+use serde_json::{Deserializer, Map, Value};
+
+/// The members of an operation.
+const MEMBERS: [&str; 7] = [
+    "method",
+    "url",
+    "operationID",
+    "body",
+    "parameters",
+    "params",
+    "headers",
+];
+
+#[derive(Default, Deserialize)]
+struct Batch {
+    #[serde(default)]
+    operations: Option<Vec<Operation>>,
+}
+
+/// One operation; it inherits nothing from the batch.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Operation {
+    /// Its method; none: GET.
+    pub(super) method: String,
+    /// Where it goes.
+    pub(super) url: String,
+    /// What its item is called.
+    #[serde(rename = "operationID")]
+    pub(super) operation_id: String,
+    /// Its body.
+    pub(super) body: Value,
+    /// Its query beside that of the URL.
+    pub(super) parameters: Option<Map<String, Value>>,
+    /// The same under the agent's name.
+    pub(super) params: Option<Map<String, Value>>,
+    /// Its headers.
+    pub(super) headers: Option<Map<String, Value>>,
+}
+
+impl Operation {
+    /// Its path and its query. The agent of old takes whole URLs, and passes over their ends behind `#`.
+    pub(super) fn target(&self, compat: Compat) -> (&str, &str) {
+        let url = match compat {
+            Compat::Document => &*self.url,
+            Compat::Agent => self.local(),
+        };
+        url.split_once('?').unwrap_or((url, ""))
+    }
+
+    /// The URL without scheme, authority and fragment.
+    fn local(&self) -> &str {
+        let url = self.url.split('#').next().unwrap_or_default();
+        let Some((scheme, rest)) = url.split_once("://") else {
+            return url;
+        };
+        if !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return url;
+        }
+        rest.find(['/', '?'])
+            .and_then(|at| rest.get(at..))
+            .unwrap_or_default()
+    }
+
+    /// Whether the agent of old can make a request of it.
+    pub(super) fn is_request(&self) -> bool {
+        let (path, _) = self.target(Compat::Agent);
+        let is_method =
+            self.method.is_empty() || Method::from_bytes(self.method.as_bytes()).is_ok();
+        let mut parts = path.split('%');
+        parts.next();
+        let is_escape = |part: &str| {
+            let digits = part.as_bytes().get(..2);
+            digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+        };
+        let has_control = self.url.bytes().any(|byte| byte.is_ascii_control());
+        is_method && !has_control && !path.starts_with(':') && parts.all(is_escape)
+    }
+
+    /// A header of it, whatever the case of its name.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter().flatten();
+        let found = headers.find(|(key, _)| key.eq_ignore_ascii_case(name));
+        found?.1.as_str()
+    }
+}
+
+/// The operations of a batch.
+///
+/// Errors: 400 for what is no batch.
+pub(super) fn read(body: &[u8], compat: Compat) -> Result<Vec<Operation>, Fault> {
+    const WORDS: &str = "cannot decode the operation body";
+    match compat {
+        Compat::Document => serde_json::from_slice(body)
+            .map(|batch: Batch| batch.operations.unwrap_or_default())
+            .map_err(|error| Fault::new(Kind::Invalid, format!("{WORDS}: {error}"))),
+        Compat::Agent => as_agent(body)
+            .ok_or_else(|| Fault::new(Kind::Invalid, WORDS).with_agent_form(AgentForm::Object)),
+    }
+}
+
+/// As the agent of old reads them: the first JSON value that comes, names of whatever case, null for nothing, and only
+/// texts beside an object as body.
+fn as_agent(body: &[u8]) -> Option<Vec<Operation>> {
+    let batch = Deserializer::from_slice(body).into_iter().next()?.ok()?;
+    let mut batch = folded(batch, &["operations"])?;
+    let Some(operations) = batch.remove("operations") else {
+        return Some(Vec::new());
+    };
+    let Value::Array(operations) = operations else {
+        return None;
+    };
+    operations.into_iter().map(agent_operation).collect()
+}
+
+fn agent_operation(written: Value) -> Option<Operation> {
+    let mut members = folded(written, &MEMBERS)?;
+    if members.get("body").is_some_and(|body| !body.is_object()) {
+        return None;
+    }
+    for name in ["params", "headers"] {
+        match members.get_mut(name) {
+            None => {}
+            Some(Value::Object(texts)) => texts.values_mut().try_for_each(as_text)?,
+            Some(_) => return None,
+        }
+    }
+    serde_json::from_value(Value::Object(members)).ok()
+}
+
+/// Null is an empty text; `None` for what is no text.
+fn as_text(value: &mut Value) -> Option<()> {
+    if value.is_null() {
+        *value = Value::from("");
+    }
+    value.is_string().then_some(())
+}
+
+/// An object's members of these names, whatever their case and as long as they are not null; the last one counts.
+/// `None` for what is neither an object nor null.
+fn folded(value: Value, names: &[&str]) -> Option<Map<String, Value>> {
+    let members = match value {
+        Value::Null => return Some(Map::new()),
+        Value::Object(members) => members,
+        _ => return None,
+    };
+    let known = members.into_iter().filter_map(|(key, value)| {
+        let name = names.iter().find(|name| key.eq_ignore_ascii_case(name))?;
+        (!value.is_null()).then(|| ((*name).to_owned(), value))
+    });
+    Some(known.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn the_agent_of_old_reads_names_of_whatever_case_and_null_as_nothing() {
+        let body = br#"{"Operations":[null,{"METHOD":"POST","Url":"/v1/decide","operationid":"7",
+            "body":null,"params":{"keys":null},"headers":null}]} behind it"#;
+        let read = read(body, Compat::Agent).unwrap();
+        assert_eq!((read.len(), &*read[0].url), (2, ""));
+        let one = &read[1];
+        assert_eq!(
+            (&*one.method, &*one.url, &*one.operation_id),
+            ("POST", "/v1/decide", "7")
+        );
+        assert_eq!(one.params.as_ref().unwrap()["keys"], "");
+        assert!(one.body.is_null() && one.headers.is_none());
+        assert!(super::read(b"null", Compat::Agent).unwrap().is_empty());
+    }
+
+    fn to(url: &str) -> Operation {
+        Operation {
+            url: url.to_owned(),
+            ..Operation::default()
+        }
+    }
+
+    #[test]
+    fn the_agent_of_old_takes_whole_urls() {
+        for (url, expected) in [
+            ("/v1/decide?keys=a", ("/v1/decide", "keys=a")),
+            ("http://host:80/v1/config#top", ("/v1/config", "")),
+            ("https://host?a=b", ("", "a=b")),
+            ("https://host", ("", "")),
+            (
+                "/v1/decide?to=http://host/x",
+                ("/v1/decide", "to=http://host/x"),
+            ),
+        ] {
+            assert_eq!(to(url).target(Compat::Agent), expected);
+        }
+    }
+
+    #[test]
+    fn of_some_operations_no_request_can_be_made() {
+        for url in ["/v1/a%zz", "/v1/a%4", "/v1/\u{7f}", ":x", "/v1/a\nb"] {
+            assert!(!to(url).is_request(), "{url:?}");
+        }
+        for url in [
+            "/v1/a%20b",
+            "",
+            "/v1/decide?keys=%",
+            "http://host/v1/config",
+        ] {
+            assert!(to(url).is_request(), "{url:?}");
+        }
+        let mut bad = to("/v1/config");
+        bad.method = "GE T".to_owned();
+        assert!(!bad.is_request());
+    }
+
+    #[test]
+    fn what_is_no_batch_is_refused() {
+        for body in [
+            "",
+            "[]",
+            "{\"operations\":1}",
+            "{\"operations\":[1]}",
+            "{\"operations\":[{\"method\":1}]}",
+        ] {
+            for compat in [Compat::Agent, Compat::Document] {
+                assert!(read(body.as_bytes(), compat).is_err(), "{body}");
+            }
+        }
+        for body in [
+            "{\"operations\":[{\"body\":[]}]}",
+            "{\"operations\":[{\"params\":{\"a\":1}}]}",
+            "{\"operations\":[{\"headers\":{\"a\":true}}]}",
+        ] {
+            assert!(read(body.as_bytes(), Compat::Agent).is_err(), "{body}");
+            assert!(read(body.as_bytes(), Compat::Document).is_ok(), "{body}");
+        }
+    }
+}
