@@ -223,7 +223,7 @@ mod tests {
     fn what_is_no_batch_is_refused() {
         for body in [
             "",
-            "[]",
+            "[1]",
             "{\"operations\":1}",
             "{\"operations\":[1]}",
             "{\"operations\":[{\"method\":1}]}",
@@ -233,6 +233,7 @@ mod tests {
             }
         }
         for body in [
+            "[]",
             "{\"operations\":[{\"body\":[]}]}",
             "{\"operations\":[{\"params\":{\"a\":1}}]}",
             "{\"operations\":[{\"headers\":{\"a\":true}}]}",
