@@ -1,20 +1,26 @@
 //! Which requests may be answered from the response cache, and under which key.
+//!
+//! The head is looked at once, before the body is read: most requests go past the cache for what it says.
+
+use std::borrow::Cow;
 
 use http::header::{ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, COOKIE, ORIGIN, PRAGMA};
-use http::header::{CONTENT_ENCODING, HeaderName, RANGE};
+use http::header::{CONTENT_ENCODING, HeaderName, HeaderValue, RANGE};
 use http::{HeaderMap, Method};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::document::only_reads;
-use crate::form::{Pair, decode, pairs};
+use crate::form::{Pair, media_type, pairs};
 
 /// Request headers that may change an answer, beside those that begin with [`SERVICE`].
 const KEYED: [HeaderName; 4] = [ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, ORIGIN];
 /// What the service's own request headers begin with: user, roles, deleted, expired, stored query and more.
 const SERVICE: &str = "cg-";
+/// Room for the parts of a usual head.
+const HEAD_BYTES: usize = 256;
 
-/// A request, as far as the cache looks at it.
+/// A request's head, as far as the cache looks at it.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'r> {
     /// The tenant it counts for; nothing is kept for callers without one.
@@ -31,8 +37,6 @@ pub struct Asked<'r> {
     pub query: &'r str,
     /// As they came.
     pub headers: &'r HeaderMap,
-    /// The whole body.
-    pub body: &'r [u8],
 }
 
 /// Why a request goes past the cache.
@@ -55,36 +59,72 @@ pub enum Bypass {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct CacheKey([u8; 32]);
 
-/// The key of a request, or why it has none.
+/// The key of a request whose body is still to come.
 ///
-/// Parts: tenant, class, method, path, the query without `auth` in the order of its names, the headers above, the body.
-/// Cost: one hash over all of it. Source: limits 8.1.3; decisions 28; graph facts 1.4.
-pub fn cache_key(asked: &Asked<'_>) -> Result<CacheKey, Bypass> {
-    let tenant = asked.tenant.filter(|_| asked.is_public);
-    let tenant = tenant.ok_or(Bypass::Private)?;
-    goes_past(asked.method, asked.query, asked.headers)?;
-    let reads = match *asked.method {
-        Method::GET => query_reads(asked.query) && asked.body.is_empty(),
-        _ => body_reads(asked),
-    };
-    if !reads {
-        return Err(Bypass::Document);
-    }
-    Ok(key(asked, tenant))
+/// Parts: tenant, class, method, path, the query without `auth` in the order of its names, the headers above.
+#[derive(Debug)]
+pub struct HeadKey {
+    parts: Vec<u8>,
+    document: Document,
 }
 
-/// Why a request goes past the cache, as far as its head tells: for those the body need not be read.
-pub fn goes_past(method: &Method, query: &str, headers: &HeaderMap) -> Result<(), Bypass> {
-    if !matches!(*method, Method::GET | Method::POST) {
-        return Err(Bypass::Method);
+/// Where a request has its document.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Document {
+    /// In the query, where it has been read: a body would be something else.
+    Query,
+    /// The body is one.
+    Body,
+    /// In the body, which is JSON.
+    Json,
+}
+
+impl HeadKey {
+    /// What a request's head adds to its key, or why it has none.
+    ///
+    /// Cost: one look at each header and each pair of the query. Source: limits 8.1.3; decisions 28; graph facts 1.4.
+    pub fn of(asked: &Asked<'_>) -> Result<Self, Bypass> {
+        let tenant = asked.tenant.filter(|_| asked.is_public);
+        let tenant = tenant.ok_or(Bypass::Private)?;
+        if !matches!(*asked.method, Method::GET | Method::POST) {
+            return Err(Bypass::Method);
+        }
+        let headers = keyed(asked.headers)?;
+        let query = Query::read(asked.query)?;
+        let document = match *asked.method {
+            Method::GET => query.document()?,
+            _ if query.runs_something() => return Err(Bypass::Document),
+            _ => in_body(asked.headers)?,
+        };
+        let mut parts = Parts(Vec::with_capacity(HEAD_BYTES));
+        for part in [tenant, asked.class, asked.method.as_str(), asked.path] {
+            parts.add(part.as_bytes());
+        }
+        query.add_to(&mut parts);
+        add_headers(headers, &mut parts);
+        Ok(Self {
+            parts: parts.0,
+            document,
+        })
     }
-    if is_special(headers) {
-        return Err(Bypass::Special);
+
+    /// The key of the whole request, or why it has none. Cost: a look at the document, and one hash over all of it.
+    pub fn with(mut self, body: &[u8]) -> Result<CacheKey, Bypass> {
+        let reads = match self.document {
+            Document::Query => body.is_empty(),
+            Document::Body => std::str::from_utf8(body).is_ok_and(only_reads),
+            Document::Json => {
+                serde_json::from_slice::<Call<'_>>(body).is_ok_and(|call| only_reads(&call.query))
+            }
+        };
+        if !reads {
+            return Err(Bypass::Document);
+        }
+        // The length of the body is that of what follows.
+        self.parts.extend((body.len() as u64).to_be_bytes());
+        let hash = Sha256::new().chain_update(&self.parts).chain_update(body);
+        Ok(CacheKey(hash.finalize().into()))
     }
-    if wants_fresh(query, headers) {
-        return Err(Bypass::Wish);
-    }
-    Ok(())
 }
 
 /// Whether an answer that varies by this request header is told apart by the key.
@@ -98,21 +138,28 @@ pub(super) fn is_keyed(name: &str) -> bool {
             .any(|keyed| name.eq_ignore_ascii_case(keyed.as_str()))
 }
 
-fn is_special(headers: &HeaderMap) -> bool {
-    let is_conditional = headers.keys().any(|name| name.as_str().starts_with("if-"));
-    let is_of_two_kinds = headers.get_all(CONTENT_TYPE).iter().count() > 1;
-    let names = [RANGE, COOKIE, CONTENT_ENCODING];
-    is_conditional || is_of_two_kinds || names.iter().any(|name| headers.contains_key(name))
-}
-
-fn wants_fresh(query: &str, headers: &HeaderMap) -> bool {
-    let mut lines = headers.get_all(CACHE_CONTROL).iter();
-    let by_header = lines.any(|line| has_word(line.as_bytes(), &["no-store", "no-cache"]));
-    let mut pragma = headers.get_all(PRAGMA).iter();
-    let by_pragma = pragma.any(|line| has_word(line.as_bytes(), &["no-cache"]));
-    let by_query = pairs(query)
-        .any(|pair| is_named(pair, "cache") && pair.plain_value().eq_ignore_ascii_case("false"));
-    by_header || by_pragma || by_query
+/// The headers that are part of the key, in their order; none of a request that goes past the cache.
+fn keyed(headers: &HeaderMap) -> Result<Vec<(&HeaderName, &HeaderValue)>, Bypass> {
+    let mut keyed = Vec::new();
+    let mut has_kind = false;
+    for (name, value) in headers {
+        if [RANGE, COOKIE, CONTENT_ENCODING].contains(name) || name.as_str().starts_with("if-") {
+            return Err(Bypass::Special);
+        }
+        let is_wish = (*name == CACHE_CONTROL
+            && has_word(value.as_bytes(), &["no-store", "no-cache"]))
+            || (*name == PRAGMA && has_word(value.as_bytes(), &["no-cache"]));
+        if is_wish {
+            return Err(Bypass::Wish);
+        }
+        if *name == CONTENT_TYPE && std::mem::replace(&mut has_kind, true) {
+            return Err(Bypass::Special);
+        }
+        if is_keyed(name.as_str()) {
+            keyed.push((name, value));
+        }
+    }
+    Ok(keyed)
 }
 
 /// Whether a list of directives has one of these, with or without a value.
@@ -126,88 +173,110 @@ pub(super) fn has_word(line: &[u8], words: &[&str]) -> bool {
     })
 }
 
-fn is_named(pair: Pair<'_>, name: &str) -> bool {
-    pair.plain_name().eq_ignore_ascii_case(name)
+/// The query without its credential.
+struct Query<'q> {
+    pairs: Vec<(Cow<'q, str>, Pair<'q>)>,
 }
 
-/// `GET`: one `query`, and no `mutation`.
-fn query_reads(query: &str) -> bool {
-    let mut documents = pairs(query).filter(|pair| is_named(*pair, "query"));
-    let has_mutation = pairs(query).any(|pair| is_named(pair, "mutation"));
-    match (documents.next(), documents.next()) {
-        (Some(pair), None) => !has_mutation && only_reads(&decode(pair.value)),
-        _ => false,
+impl<'q> Query<'q> {
+    fn read(query: &'q str) -> Result<Self, Bypass> {
+        let mut kept = Vec::new();
+        for pair in pairs(query) {
+            let name = pair.plain_name();
+            if name.eq_ignore_ascii_case("cache")
+                && pair.plain_value().eq_ignore_ascii_case("false")
+            {
+                return Err(Bypass::Wish);
+            }
+            if !name.eq_ignore_ascii_case("auth") {
+                kept.push((name, pair));
+            }
+        }
+        Ok(Self { pairs: kept })
+    }
+
+    fn named(&self, name: &str) -> impl Iterator<Item = &Pair<'q>> {
+        let pairs = self.pairs.iter();
+        pairs.filter_map(move |(own, pair)| own.eq_ignore_ascii_case(name).then_some(pair))
+    }
+
+    /// Whether there is something to run in it.
+    fn runs_something(&self) -> bool {
+        self.named("query")
+            .chain(self.named("mutation"))
+            .next()
+            .is_some()
+    }
+
+    /// `GET`: one `query`, and no `mutation`.
+    fn document(&self) -> Result<Document, Bypass> {
+        let mut documents = self.named("query");
+        let reads = match (documents.next(), documents.next()) {
+            (Some(pair), None) => only_reads(&pair.plain_value()),
+            _ => false,
+        };
+        let has_mutation = self.named("mutation").next().is_some();
+        let reads = reads && !has_mutation;
+        reads.then_some(Document::Query).ok_or(Bypass::Document)
+    }
+
+    fn add_to(mut self, parts: &mut Parts) {
+        // Stable: values of one name, however it is spelt, keep their order, which may mean something.
+        if self.pairs.len() > 1 {
+            self.pairs
+                .sort_by_cached_key(|(name, _)| name.to_ascii_lowercase());
+        }
+        parts.count(self.pairs.len());
+        for (_, pair) in &self.pairs {
+            parts.add(pair.name.as_bytes());
+            parts.add(pair.value.as_bytes());
+        }
+    }
+}
+
+/// `POST`: a document as such, or in JSON.
+fn in_body(headers: &HeaderMap) -> Result<Document, Bypass> {
+    let kind = match headers.contains_key(CONTENT_TYPE) {
+        true => media_type(headers),
+        false => b"application/json",
+    };
+    if kind.eq_ignore_ascii_case(b"application/json") {
+        Ok(Document::Json)
+    } else if kind.eq_ignore_ascii_case(b"application/graphql") {
+        Ok(Document::Body)
+    } else {
+        Err(Bypass::Document)
     }
 }
 
 /// What a body has to have; a second `query` is an error.
 #[derive(Deserialize)]
-struct Call {
-    query: String,
+struct Call<'b> {
+    #[serde(borrow)]
+    query: Cow<'b, str>,
 }
 
-/// `POST`: a document as such, or in JSON, and nothing to run in the URL.
-fn body_reads(asked: &Asked<'_>) -> bool {
-    let has_more =
-        pairs(asked.query).any(|pair| is_named(pair, "query") || is_named(pair, "mutation"));
-    if has_more {
-        return false;
-    }
-    let kind = asked.headers.get(CONTENT_TYPE).map(|kind| kind.as_bytes());
-    let kind = kind
-        .unwrap_or(b"application/json")
-        .split(|byte| *byte == b';')
-        .next();
-    let kind = kind.unwrap_or_default().trim_ascii();
-    if kind.eq_ignore_ascii_case(b"application/graphql") {
-        return std::str::from_utf8(asked.body).is_ok_and(only_reads);
-    }
-    kind.eq_ignore_ascii_case(b"application/json")
-        && serde_json::from_slice::<Call>(asked.body).is_ok_and(|call| only_reads(&call.query))
-}
-
-fn key(asked: &Asked<'_>, tenant: &str) -> CacheKey {
-    let mut parts = Parts(Sha256::new());
-    parts.add(tenant.as_bytes());
-    parts.add(asked.class.as_bytes());
-    parts.add(asked.method.as_str().as_bytes());
-    parts.add(asked.path.as_bytes());
-    let mut query: Vec<Pair<'_>> = pairs(asked.query)
-        .filter(|pair| !is_named(*pair, "auth"))
-        .collect();
-    // Stable: values of one name, however it is spelt, keep their order, which may mean something.
-    query.sort_by_cached_key(|pair| pair.plain_name().to_ascii_lowercase());
-    parts.count(query.len());
-    for pair in query {
-        parts.add(pair.name.as_bytes());
-        parts.add(pair.value.as_bytes());
-    }
-    let mut names: Vec<&HeaderName> = asked.headers.keys().collect();
-    names.retain(|name| is_keyed(name.as_str()));
-    names.sort_by_key(|name| name.as_str());
-    for name in names {
+/// In the order of their names; lines of one name stay in theirs.
+fn add_headers(mut headers: Vec<(&HeaderName, &HeaderValue)>, parts: &mut Parts) {
+    headers.sort_by_key(|(name, _)| name.as_str());
+    parts.count(headers.len());
+    for (name, value) in headers {
         parts.add(name.as_str().as_bytes());
-        let values = asked.headers.get_all(name);
-        parts.count(values.iter().count());
-        values.iter().for_each(|value| parts.add(value.as_bytes()));
+        parts.add(value.as_bytes());
     }
-    // Empty names no header: here the headers end.
-    parts.add(b"");
-    parts.add(asked.body);
-    CacheKey(parts.0.finalize().into())
 }
 
-/// A hash over parts, each with its length before it, so that no two lists of parts are one text.
-struct Parts(Sha256);
+/// Parts, each with its length before it, so that no two lists of parts are one text.
+struct Parts(Vec<u8>);
 
 impl Parts {
     fn count(&mut self, count: usize) {
-        self.0.update((count as u64).to_be_bytes());
+        self.0.extend((count as u64).to_be_bytes());
     }
 
     fn add(&mut self, part: &[u8]) {
         self.count(part.len());
-        self.0.update(part);
+        self.0.extend_from_slice(part);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A request goes through in this order: [`normalise`] makes the copy of the path that decides, [`operation`] finds the
 //! row it counts on, [`level`] that row's limit for the tenant, [`window`] admits or refuses, [`headers`] tell the
-//! client. [`cache_key()`] and [`may_keep`] say which answers are kept, [`is_upstream_hit`] which admissions are given
+//! client. [`HeadKey`] and [`may_keep`] say which answers are kept, [`is_upstream_hit`] which admissions are given
 //! back. The windows of the model gateway's quotas are the same windows under other keys.
 //!
 //! Not here: who the tenant is (`auth`), the clock, windows shared over Redis, the cache itself.
@@ -21,7 +21,7 @@ mod table;
 pub mod tenant;
 mod window;
 
-pub use cache_key::{Asked, Bypass, CacheKey, cache_key, goes_past};
+pub use cache_key::{Asked, Bypass, CacheKey, HeadKey};
 pub use headers::is_replaced;
 pub use kept::{age_s, fresh_for_s, is_upstream_hit, may_keep};
 pub use key::{Address, Key, RowId, Who};

@@ -124,7 +124,7 @@ impl Cache {
     ///
     /// Cost of a hit: one look-up.
     pub async fn find(self: &Arc<Self>, key: CacheKey) -> Found {
-        let until = Instant::now() + PATIENCE;
+        let mut until = None;
         loop {
             if let Some(kept) = self.fresh(key) {
                 return Found::Hit(kept);
@@ -137,6 +137,7 @@ impl Cache {
                 Seat::Behind(behind) => behind,
             };
             let ended = behind.wait_for(|is_for_nobody_else| *is_for_nobody_else);
+            let until = *until.get_or_insert_with(|| Instant::now() + PATIENCE);
             let ended = tokio::time::timeout_at(until, ended).await;
             if !matches!(ended, Ok(Err(_))) {
                 return Found::Alone;

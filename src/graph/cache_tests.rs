@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use filters::limits::{Asked, cache_key};
+use filters::limits::{Asked, HeadKey};
 use http::Method;
 
 use super::*;
@@ -18,9 +18,9 @@ fn key() -> CacheKey {
         path: "/content/v2",
         query: "",
         headers: &HeaderMap::new(),
-        body: br#"{"query":"{ a }"}"#,
     };
-    cache_key(&asked).unwrap()
+    let head = HeadKey::of(&asked).unwrap();
+    head.with(br#"{"query":"{ a }"}"#).unwrap()
 }
 
 fn head(lines: &[(&'static str, &'static str)]) -> ResponseHeader {

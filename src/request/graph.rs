@@ -7,13 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use filters::auth::graph::{Claims, Class, Identity, Presented, Proof, UNIDENTIFIED};
+use filters::auth::graph::{Claims, Class, Doubled, Presented, Proof, UNIDENTIFIED};
 use filters::fault::{Fault, Kind};
 use filters::limits::headers::{Header, graph_refusal, graph_refusal_body};
-use filters::limits::{Asked, CacheKey, Key, Verdict, Who, cache_key, goes_past, normalise};
+use filters::limits::{Asked, HeadKey, Key, Verdict, Who, normalise};
 use http::{HeaderName, HeaderValue, header};
 use md5::{Digest, Md5};
-use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 use serde::de::IgnoredAny;
 
@@ -21,7 +20,7 @@ use super::context::Context;
 use super::held::Held;
 use super::watch::Watch;
 use super::{admit, read};
-use crate::graph::{Admission, Call, Collecting, Found, Graph, Kept, Outcome, origin_form};
+use crate::graph::{Admission, Cache, Call, Collecting, Found, Graph, Kept, Outcome, origin_form};
 use crate::house::House;
 use crate::reply::Answer;
 
@@ -59,31 +58,18 @@ pub async fn pass(
     if graph.rejects_unknown && !found.is_known {
         return Err(Fault::new(Kind::NotFound, "there is nothing at this path"));
     }
-    let cap = graph.body_bytes(&call.operation);
-    read::fits(&head.headers, cap)?;
-    call.room_bytes = cap;
+    call.room_bytes = graph.body_bytes(&call.operation);
+    read::fits(&head.headers, call.room_bytes)?;
     if !found.is_counted {
         return Ok(None);
     }
-    let asks = Asks::of(graph, head, call)?;
-    if asks.body {
-        call.body = Some(read::any(session, cap).await?);
-    }
-    let identity = identify(house, graph, session.req_header(), call).await?;
-    call.tenant = identity.tenant.clone();
-    call.limit = graph.limits.of(call.tenant.as_deref(), &call.operation);
-    if let Some(key) = cache_key_of(session.req_header(), call, &identity)
-        && let Some(cache) = graph.cache.as_ref().filter(|_| asks.cache)
+    let class = identify(house, graph, session, call).await?;
+    if let Some(cache) = &graph.cache
+        && let Some(kept) = look_up(cache, session, call, class).await?
     {
-        match cache.find(key).await {
-            Found::Hit(kept) => {
-                call.outcome = Outcome::Hit;
-                house.metrics.cache_hit("graph");
-                return Ok(Some(again(call, &kept)));
-            }
-            Found::Nothing(flight) => call.collecting = Some(Collecting::new(flight)),
-            Found::Alone => {}
-        }
+        call.outcome = Outcome::Hit;
+        house.metrics.cache_hit("graph");
+        return Ok(Some(again(call, &kept)));
     }
     let address = admit::client_ip(house, session);
     let verdict = count(graph, call, address).await?;
@@ -97,42 +83,27 @@ pub async fn pass(
     Ok(None)
 }
 
-/// What has to be known of a request beyond its head.
-struct Asks {
-    /// Whether it may be answered with what was kept.
-    cache: bool,
-    /// Whether its body has to be read.
-    body: bool,
-}
-
-impl Asks {
-    fn of(graph: &Graph, head: &RequestHeader, call: &Call) -> Result<Self, Fault> {
-        let presented = Presented::read(&head.headers, head.uri.query())?;
-        let is_public = matches!(presented, Presented::Single(_));
-        let query = head.uri.query().unwrap_or_default();
-        let cache = graph.cache.is_some()
-            && is_public
-            && call.operation.takes_single_key
-            && goes_past(&head.method, query, &head.headers).is_ok();
-        let body = cache || graph.tenants.needs_body(&presented);
-        Ok(Self { cache, body })
-    }
-}
-
-/// Whose request it is. Source: decisions 27.
+/// Whose request it is, and with that its limit; answers what kind of credential came. Source: decisions 27.
+///
+/// Errors: 400 for two credentials; where the body is signed, those of reading it.
 async fn identify(
     house: &House,
     graph: &Graph,
-    head: &RequestHeader,
-    call: &Call,
-) -> Result<Identity, Fault> {
-    let presented = Presented::read(&head.headers, head.uri.query())?;
+    session: &mut Session,
+    call: &mut Call,
+) -> Result<Class, Fault> {
+    let mut presented = read_credential(session)?;
+    let is_signed = graph.tenants.needs_body(&presented);
+    if is_signed {
+        call.body = Some(read::any(session, call.room_bytes).await?);
+        presented = read_credential(session)?;
+    }
     let claims = match presented {
         Presented::Bearer(token) => claims(house, graph, token).await,
         _ => None,
     };
+    let head = session.req_header();
     let target = origin_form(head.raw_path());
-    let is_signed = graph.tenants.needs_body(&presented);
     let body_md5 = call.body.as_ref().filter(|_| is_signed);
     let proof = Proof {
         method: head.method.as_str(),
@@ -143,7 +114,15 @@ async fn identify(
         takes_single_key: call.operation.takes_single_key,
         claims: claims.as_ref(),
     };
-    Ok(graph.tenants.identify(&presented, &proof, &graph.nonces))
+    let identity = graph.tenants.identify(&presented, &proof, &graph.nonces);
+    call.limit = graph.limits.of(identity.tenant.as_deref(), &call.operation);
+    call.tenant = identity.tenant;
+    Ok(identity.class)
+}
+
+fn read_credential(session: &Session) -> Result<Presented<'_>, Doubled> {
+    let head = session.req_header();
+    Presented::read(&head.headers, head.uri.query())
 }
 
 /// What a token says, verified where a key set has to.
@@ -160,19 +139,40 @@ async fn claims(house: &House, graph: &Graph, token: &str) -> Option<Claims> {
     })
 }
 
-fn cache_key_of(head: &RequestHeader, call: &Call, identity: &Identity) -> Option<CacheKey> {
-    let body = call.body.as_ref()?;
+/// The answer to an equal request, where one is kept; else this request may be the one that fetches it.
+///
+/// Errors: those of reading the body, which is read for requests alone whose head lets them be answered so.
+async fn look_up(
+    cache: &Arc<Cache>,
+    session: &mut Session,
+    call: &mut Call,
+    class: Class,
+) -> Result<Option<Arc<Kept>>, Fault> {
+    let head = session.req_header();
     let asked = Asked {
-        tenant: identity.tenant.as_deref(),
+        tenant: call.tenant.as_deref(),
         class: "single",
-        is_public: identity.class == Class::Single && call.operation.takes_single_key,
+        is_public: class == Class::Single && call.operation.takes_single_key,
         method: &head.method,
         path: head.uri.path(),
         query: head.uri.query().unwrap_or_default(),
         headers: &head.headers,
-        body,
     };
-    cache_key(&asked).ok()
+    let Ok(key) = HeadKey::of(&asked) else {
+        return Ok(None);
+    };
+    let body = read::any(session, call.room_bytes).await?;
+    let key = key.with(&body);
+    call.body = Some(body);
+    let Ok(key) = key else {
+        return Ok(None);
+    };
+    match cache.find(key).await {
+        Found::Hit(kept) => return Ok(Some(kept)),
+        Found::Nothing(flight) => call.collecting = Some(Collecting::new(flight)),
+        Found::Alone => {}
+    }
+    Ok(None)
 }
 
 async fn count(graph: &Graph, call: &mut Call, address: Option<IpAddr>) -> Result<Verdict, Fault> {

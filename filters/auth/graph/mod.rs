@@ -11,7 +11,7 @@ mod tenants;
 
 pub use claims::Claims;
 pub use nonces::Nonces;
-pub use presented::{Doubled, Presented, Signed};
+pub use presented::{Basic, Doubled, Presented, Signed};
 pub use tenants::{Class, Identity, Proof, Tenants};
 
 /// What a 429 says for `tenantId` where a request counts for an address. Source: decisions 27.

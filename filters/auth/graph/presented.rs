@@ -42,16 +42,21 @@ pub enum Presented<'r> {
     /// An application's key and what it signed.
     Signed(Signed<'r>),
     /// An application's key and its secret.
-    Basic {
-        /// The key.
-        key: String,
-        /// The secret.
-        secret: String,
-    },
+    Basic(Basic),
     /// A token.
     Bearer(&'r str),
     /// Of a scheme we do not know, or malformed.
     Other,
+}
+
+/// `key:secret`, decoded.
+pub struct Basic(pub(super) String);
+
+impl Basic {
+    /// The application's key, and its secret.
+    pub fn parts(&self) -> (&str, &str) {
+        self.0.split_once(':').unwrap_or((&self.0, ""))
+    }
 }
 
 /// The parts of `epi-hmac key:timestamp:nonce:signature`.
@@ -103,12 +108,17 @@ fn authorization(line: &[u8]) -> Presented<'_> {
     if rest.is_empty() || rest.contains([' ', ',', '\t']) {
         return Presented::Other;
     }
-    match scheme.to_ascii_lowercase().as_str() {
-        "epi-single" => Presented::Single(Cow::Borrowed(rest)),
-        "epi-hmac" => signed(rest).map_or(Presented::Other, Presented::Signed),
-        "basic" => basic(rest).unwrap_or(Presented::Other),
-        "bearer" => Presented::Bearer(rest),
-        _ => Presented::Other,
+    let is = |name: &str| scheme.eq_ignore_ascii_case(name);
+    if is("epi-single") {
+        Presented::Single(Cow::Borrowed(rest))
+    } else if is("epi-hmac") {
+        signed(rest).map_or(Presented::Other, Presented::Signed)
+    } else if is("basic") {
+        basic(rest).map_or(Presented::Other, Presented::Basic)
+    } else if is("bearer") {
+        Presented::Bearer(rest)
+    } else {
+        Presented::Other
     }
 }
 
@@ -126,13 +136,9 @@ fn signed(text: &str) -> Option<Signed<'_>> {
     (is_whole && parts.next().is_none()).then_some(signed)
 }
 
-fn basic(text: &str) -> Option<Presented<'static>> {
+fn basic(text: &str) -> Option<Basic> {
     let pair = String::from_utf8(STANDARD.decode(text).ok()?).ok()?;
-    let (key, secret) = pair.split_once(':')?;
-    Some(Presented::Basic {
-        key: key.to_owned(),
-        secret: secret.to_owned(),
-    })
+    pair.contains(':').then_some(Basic(pair))
 }
 
 /// The value of `auth`, however its name is spelt; an empty one is none.

@@ -26,7 +26,10 @@ fn read(lines: &[&str], query: &str) -> Result<String, Doubled> {
             "signed {} {} {} {}",
             signed.key, signed.timestamp_ms, signed.nonce, signed.signature
         ),
-        Presented::Basic { key, secret } => format!("basic {key} {secret}"),
+        Presented::Basic(basic) => {
+            let (key, secret) = basic.parts();
+            format!("basic {key} {secret}")
+        }
         Presented::Bearer(token) => format!("bearer {token}"),
         Presented::Other => "other".to_owned(),
     })

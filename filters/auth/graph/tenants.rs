@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 
 use super::claims::Claims;
 use super::nonces::Nonces;
-use super::presented::{Presented, Signed};
+use super::presented::{Basic, Presented, Signed};
 
 /// How far the moment of a signature may be off. Source: decisions 27.
 const LEEWAY_MS: i64 = 300_000;
@@ -144,7 +144,7 @@ impl Tenants {
             Presented::Nothing => (Class::Nothing, None),
             Presented::Other => (Class::Other, None),
             Presented::Single(key) => (Class::Single, self.single(key, proof)),
-            Presented::Basic { key, secret } => (Class::App, self.basic(key, secret)),
+            Presented::Basic(basic) => (Class::App, self.basic(basic)),
             Presented::Signed(signed) => (Class::App, self.signed(signed, proof, nonces)),
             Presented::Bearer(_) => (Class::Bearer, self.bearer(proof)),
         };
@@ -158,7 +158,8 @@ impl Tenants {
         self.single.get(key).filter(|_| proof.takes_single_key)
     }
 
-    fn basic(&self, key: &str, secret: &str) -> Option<&Arc<str>> {
+    fn basic(&self, basic: &Basic) -> Option<&Arc<str>> {
+        let (key, secret) = basic.parts();
         let app = self.app.get(key)?;
         let is_believed = app.secret.as_ref().is_none_or(|known| known.is(secret));
         is_believed.then_some(&app.tenant)

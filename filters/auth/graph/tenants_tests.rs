@@ -45,10 +45,7 @@ fn signed(key: &'static str) -> Signed<'static> {
 }
 
 fn basic(key: &str, secret: &str) -> Presented<'static> {
-    Presented::Basic {
-        key: key.to_owned(),
-        secret: secret.to_owned(),
-    }
+    Presented::Basic(Basic(format!("{key}:{secret}")))
 }
 
 fn single(key: &'static str) -> Presented<'static> {
