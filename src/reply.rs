@@ -74,29 +74,36 @@ impl From<&Fault> for Answer {
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const OTHER_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+/// The ids, the length, the type.
+const OUR_HEADERS: usize = 4;
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 /// How often a stream of ours looks whether the process is about to stop.
 const LOOK_UP: Duration = Duration::from_millis(250);
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Writes `answer` whole.
-pub async fn send(session: &mut Session, answer: &Answer, request_id: &HeaderValue) -> Result<()> {
-    let mut head = head(answer.status, request_id, None);
-    for (name, value) in &answer.headers {
-        head.append_header(name.clone(), value.clone())?;
+pub async fn send(session: &mut Session, answer: Answer, request_id: &HeaderValue) -> Result<()> {
+    let Answer {
+        status,
+        headers: own,
+        body,
+    } = answer;
+    let mut headers = HeaderMap::with_capacity(own.len() + OUR_HEADERS);
+    for (name, value) in own {
+        headers.append(name, value);
     }
-    let has_body = session.req_header().method != http::Method::HEAD && !answer.body.is_empty();
-    if !answer.body.is_empty() && !head.headers.contains_key(header::CONTENT_TYPE) {
-        head.insert_header(header::CONTENT_TYPE, "application/json")?;
+    if !body.is_empty() && !headers.contains_key(header::CONTENT_TYPE) {
+        let json = HeaderValue::from_static("application/json");
+        headers.insert(header::CONTENT_TYPE, json);
     }
-    head.insert_header(header::CONTENT_LENGTH, answer.body.len())?;
+    headers.insert(header::CONTENT_LENGTH, body.len().into());
+    let head = head(status, request_id, headers);
+    let has_body = session.req_header().method != http::Method::HEAD && !body.is_empty();
     session
         .write_response_header(Box::new(head), !has_body)
         .await?;
     if has_body {
-        session
-            .write_response_body(Some(answer.body.clone()), true)
-            .await?;
+        session.write_response_body(Some(body), true).await?;
     }
     Ok(())
 }
@@ -145,7 +152,7 @@ pub fn stream_head(
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (ACCEL_BUFFERING, HeaderValue::from_static("no")),
     ]);
-    head(200, request_id, Some(headers))
+    head(200, request_id, headers)
 }
 
 /// The head of a whole reply whose length is not known yet; see [`give_length`].
@@ -159,7 +166,7 @@ pub fn whole_head(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),
     );
-    head(200, request_id, Some(headers))
+    head(200, request_id, headers)
 }
 
 /// What every head of an answer has that is not written whole.
@@ -194,11 +201,11 @@ pub fn give_length(tasks: &mut [HttpTask]) {
     }
 }
 
-fn head(status: u16, request_id: &HeaderValue, headers: Option<HeaderMap>) -> ResponseHeader {
+fn head(status: u16, request_id: &HeaderValue, headers: HeaderMap) -> ResponseHeader {
     let (mut head, ()) = http::Response::new(()).into_parts();
     // 529 is no status of the registry, but the one the contract names.
     head.status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    head.headers = headers.unwrap_or_default();
+    head.headers = headers;
     head.headers.insert(REQUEST_ID, request_id.clone());
     head.headers.insert(OTHER_REQUEST_ID, request_id.clone());
     head.into()

@@ -81,7 +81,7 @@ pub async fn run(house: &Arc<House>, session: &mut Session, ctx: &mut Context) -
             .await
             .map(|()| true);
     }
-    reply::send(session, &answer, &ctx.request_id_value).await?;
+    reply::send(session, answer, &ctx.request_id_value).await?;
     Ok(true)
 }
 
