@@ -1,5 +1,7 @@
 //! The end of a request: what the providers are known for now, what is counted, and its one line.
 
+use std::time::Duration;
+
 use filters::chat::usage::Usage;
 use filters::money::Outcome;
 use pingora::{Error, ErrorSource};
@@ -34,9 +36,10 @@ pub fn finish(house: &House, session: &mut Session, error: Option<&Error>, ctx: 
             .metrics
             .limiter_decision(&call.operation.name, decision);
     }
-    count(house, ctx);
+    let took = ctx.started.elapsed();
+    count(house, ctx, took);
     if house.settings.access_log {
-        house.lines.send(line::write(session, ctx, outcome));
+        house.lines.send(line::write(session, ctx, outcome, took));
     }
 }
 
@@ -72,11 +75,15 @@ fn passed(error: Option<&Error>, is_gone: bool) -> &'static str {
     }
 }
 
-fn count(house: &House, ctx: &Context) {
+fn count(house: &House, ctx: &Context, took: Duration) {
     let metrics = &house.metrics;
     let route = ctx.row.map_or("none", |row| row.name);
-    let seconds = ctx.started.elapsed().as_secs_f64();
-    metrics.ended(routes::place(ctx.row), route, ctx.status, seconds);
+    metrics.ended(
+        routes::place(ctx.row),
+        route,
+        ctx.status,
+        took.as_secs_f64(),
+    );
     let Some((call, step)) = ctx
         .call
         .as_deref()

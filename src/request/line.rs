@@ -13,7 +13,7 @@ use crate::attempt::Call;
 use crate::log;
 
 /// The line of a request that has ended.
-pub(super) fn write(session: &Session, ctx: &Context, outcome: &str) -> Vec<u8> {
+pub(super) fn write(session: &Session, ctx: &Context, outcome: &str, took: Duration) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     let mut line = Object::open(&mut out);
     log::write_now(&mut line);
@@ -35,7 +35,7 @@ pub(super) fn write(session: &Session, ctx: &Context, outcome: &str) -> Vec<u8> 
     }
     line.number("status", u64::from(ctx.status));
     line.text("outcome", outcome);
-    ms(&mut line, "duration_ms", ctx.started.elapsed());
+    ms(&mut line, "duration_ms", took);
     line.number("request_bytes", ctx.request_bytes as u64);
     line.number("response_bytes", session.body_bytes_sent() as u64);
     if let Some(call) = ctx.call.as_deref() {
