@@ -4,6 +4,7 @@
 //! closed at once, without a byte; so is one whose request head is not there in time.
 
 use std::cell::Cell;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -15,20 +16,21 @@ use pingora::protocols::http::ServerSession;
 use pingora::protocols::http::v2::server::H2Options;
 use pingora::server::ShutdownWatch;
 use pingora_proxy::HttpProxy;
+use tokio::time::Instant;
 
 use crate::gateway::Gateway;
 use crate::metrics::Metrics;
 use crate::request::KEEPALIVE;
 
 tokio::task_local! {
-    /// Whether the head of the request that this task waits for is there.
-    static HAS_HEAD: Cell<bool>;
+    /// Until when the head has to be there that this connection waits for; none while it waits for none.
+    static HEAD_DUE: Cell<Option<Instant>>;
 }
 
 /// Says that the head of this task's request is there.
 pub fn saw_head() {
-    // HTTP/2 streams begin with their head: nobody waits for it.
-    _ = HAS_HEAD.try_with(|has_head| has_head.set(true));
+    // HTTP/2 streams begin with their head, on tasks of their own: nobody waits for it.
+    _ = HEAD_DUE.try_with(|due| due.set(None));
 }
 
 /// Counts connections.
@@ -93,7 +95,16 @@ impl ServerApp for Front {
         // Pingora looks for HTTP/2's first bytes without a limit of time.
         let first = tokio::time::timeout(self.heads.within, stream.try_peek(&mut [0])).await;
         first.ok()?.ok()?;
-        self.heads.process_new(stream, shutdown).await
+        let work = self.heads.process_new(stream, shutdown);
+        HEAD_DUE
+            .scope(Cell::new(None), async {
+                tokio::select! {
+                    biased;
+                    reused = work => reused,
+                    () = head_is_late(self.heads.within) => None,
+                }
+            })
+            .await
     }
 
     async fn cleanup(&self) {
@@ -109,28 +120,25 @@ struct Heads {
 
 #[async_trait]
 impl HttpServerApp for Heads {
-    async fn process_new_http(
-        self: &Arc<Self>,
+    // As `async_trait` would have it, but for one more future around Pingora's, once a request.
+    fn process_new_http<'s, 'w, 'f>(
+        self: &'s Arc<Self>,
         session: ServerSession,
-        shutdown: &ShutdownWatch,
-    ) -> Option<ReusedHttpStream> {
-        if session.as_http1().is_none() {
-            return self.proxy.process_new_http(session, shutdown).await;
+        shutdown: &'w ShutdownWatch,
+    ) -> Pin<Box<dyn Future<Output = Option<ReusedHttpStream>> + Send + 'f>>
+    where
+        's: 'f,
+        'w: 'f,
+        Self: 'f,
+    {
+        if session.as_http1().is_some() {
+            // A kept connection may be silent for a while before its next request. Pingora marks a new one by an
+            // allowance of its own.
+            let is_kept = session.get_keepalive() == Some(KEEPALIVE.as_secs());
+            let within = self.within + if is_kept { KEEPALIVE } else { Duration::ZERO };
+            _ = HEAD_DUE.try_with(|due| due.set(Some(Instant::now() + within)));
         }
-        // A kept connection may be silent for a while before its next request. Pingora marks a new one by an
-        // allowance of its own.
-        let is_kept = session.get_keepalive() == Some(KEEPALIVE.as_secs());
-        let within = self.within + if is_kept { KEEPALIVE } else { Duration::ZERO };
-        let work = self.proxy.process_new_http(session, shutdown);
-        HAS_HEAD
-            .scope(Cell::new(false), async {
-                tokio::select! {
-                    biased;
-                    reused = work => reused,
-                    () = head_is_late(within) => None,
-                }
-            })
-            .await
+        self.proxy.process_new_http(session, shutdown)
     }
 
     fn server_options(&self) -> Option<&HttpServerOptions> {
@@ -146,10 +154,19 @@ impl HttpServerApp for Heads {
     }
 }
 
-/// Returns once the time is over and no head is there.
+/// Returns once a head is not there in time.
+///
+/// Looks up at due moments alone, so that a request costs no timer: no head is due sooner than `within` from when its
+/// connection began to wait for it.
 async fn head_is_late(within: Duration) {
-    tokio::time::sleep(within).await;
-    if HAS_HEAD.with(Cell::get) {
-        std::future::pending::<()>().await;
+    let mut at = Instant::now() + within;
+    loop {
+        tokio::time::sleep_until(at).await;
+        let now = Instant::now();
+        at = match HEAD_DUE.with(Cell::get) {
+            Some(due) if due <= now => return,
+            Some(due) => due,
+            None => now + within,
+        };
     }
 }
