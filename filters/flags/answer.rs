@@ -1,9 +1,8 @@
 //! Decisions as they are answered. Source: decision-agent 2.3, facts D, E.
 
-use serde_json::{Map, Value};
-
 use super::activate::Activated;
 use super::decide::Decided;
+use super::members::Members;
 use super::{Compat, Profile, encode, kept};
 use crate::json::Object;
 
@@ -11,7 +10,7 @@ use crate::json::Object;
 pub fn write_decided(
     decided: &Decided<'_>,
     user_id: &str,
-    attributes: &Map<String, Value>,
+    attributes: &Members<'_>,
     compat: Compat,
     out: &mut Vec<u8>,
 ) {
@@ -25,7 +24,7 @@ pub fn write_decided(
     text("flagKey", &decided.flag_key, &mut result);
     result.object("userContext", |context| {
         text("userId", user_id, context);
-        context.value("attributes", |out| encode::write_object(attributes, out));
+        context.value("attributes", |out| encode::write_members(attributes, out));
     });
     result.array("reasons", &decided.reasons, |reason, out| {
         encode::write_text(reason, out);

@@ -2,26 +2,29 @@
 //!
 //! Keys match whatever their case, unknown ones are ignored, null counts as absent.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::Compat;
 use super::inputs::{Forced, Profile};
+use super::members::{Given, Members};
 use super::options::{Options, UnknownOption};
 use super::segment::Event;
 use crate::fault::{Fault, Kind};
 
 /// A body that is a JSON object, or nothing at all.
 #[derive(Debug, Default)]
-pub struct Body {
-    members: Map<String, Value>,
+pub struct Body<'b> {
+    members: Members<'b>,
     compat: Compat,
 }
 
 /// What `POST /v1/decide` is asked.
 #[derive(Debug, Default)]
-pub struct Decide {
+pub struct Decide<'b> {
     /// Who asks.
-    pub user: User,
+    pub user: User<'b>,
     /// What to leave out or to add.
     pub options: Options,
     /// What is forced.
@@ -43,37 +46,37 @@ pub struct SegmentOptions {
 
 /// A user and what is known of them.
 #[derive(Debug, Default)]
-pub struct User {
+pub struct User<'b> {
     /// The id.
-    pub id: String,
+    pub id: Cow<'b, str>,
     /// The attributes.
-    pub attributes: Map<String, Value>,
+    pub attributes: Members<'b>,
 }
 
 /// What `POST /v1/override` is asked.
 #[derive(Debug, Default)]
-pub struct Override {
+pub struct Override<'b> {
     /// For whom.
-    pub user_id: String,
+    pub user_id: Cow<'b, str>,
     /// In which experiment.
-    pub experiment_key: String,
+    pub experiment_key: Cow<'b, str>,
     /// What comes out; empty: the override is removed.
-    pub variation_key: String,
+    pub variation_key: Cow<'b, str>,
 }
 
-impl Body {
+impl<'b> Body<'b> {
     /// Reads a body; an empty one and `null` are an empty object.
     ///
     /// Errors: 400 for what is no JSON object.
-    pub fn parse(body: &[u8], compat: Compat) -> Result<Self, Fault> {
+    pub fn parse(body: &'b [u8], compat: Compat) -> Result<Self, Fault> {
         let mut read = Self {
-            members: Map::new(),
+            members: Members::default(),
             compat,
         };
         if body.trim_ascii().is_empty() {
             return Ok(read);
         }
-        match serde_json::from_slice::<Option<Map<String, Value>>>(body) {
+        match serde_json::from_slice::<Option<Members<'b>>>(body) {
             Ok(members) => read.members = members.unwrap_or_default(),
             Err(error) => return Err(read.unreadable(&format!("no JSON object: {error}"))),
         }
@@ -81,7 +84,7 @@ impl Body {
     }
 
     /// The user that has to be there. Errors: 400 for none, for an empty id, for attributes that are no object.
-    pub fn user(&self) -> Result<User, Fault> {
+    pub fn user(&mut self) -> Result<User<'b>, Fault> {
         let user = self.some_user()?;
         if user.id.is_empty() {
             let message = "missing \"userId\" in request payload";
@@ -91,7 +94,7 @@ impl Body {
     }
 
     /// The user, if there is one. Errors: 400 for a wrong type.
-    pub fn some_user(&self) -> Result<User, Fault> {
+    pub fn some_user(&mut self) -> Result<User<'b>, Fault> {
         Ok(User {
             id: self.text("userId")?,
             attributes: self.object("userAttributes")?,
@@ -99,7 +102,7 @@ impl Body {
     }
 
     /// What a decision is asked. Errors: 400 naming the member that is wrong.
-    pub fn decide(&self) -> Result<Decide, Fault> {
+    pub fn decide(mut self) -> Result<Decide<'b>, Fault> {
         let user = self.user()?;
         let options = self.texts("decideOptions")?;
         let options = Options::parse(options.iter().map(|option| &**option)).map_err(
@@ -130,7 +133,7 @@ impl Body {
     }
 
     /// What is asked of an override. Errors: 400 for no user or no experiment.
-    pub fn overriding(&self) -> Result<Override, Fault> {
+    pub fn overriding(mut self) -> Result<Override<'b>, Fault> {
         let asked = Override {
             user_id: self.text("userId")?,
             experiment_key: self.text("experimentKey")?,
@@ -149,43 +152,46 @@ impl Body {
     }
 
     /// An event that segments are made of. Errors: 400 and 500 as [`Event`] says.
-    pub fn segment_event(&self) -> Result<Event, Fault> {
+    pub fn segment_event(mut self) -> Result<Event, Fault> {
         let (kind, action) = (self.text("type")?, self.text("action")?);
-        let identifiers = self.object("identifiers")?;
+        let identifiers = self.object("identifiers")?.into_map();
         // To the agent of old, identifiers that are no texts are a body that cannot be read.
         let is_wrong = !identifiers.values().all(Value::is_string);
         if is_wrong && self.compat == Compat::Agent {
             return Err(self.wrong("identifiers"));
         }
-        Event::new(kind, action, identifiers, self.object("data")?)
+        let data = self.object("data")?.into_map();
+        Event::new(kind.into_owned(), action.into_owned(), identifiers, data)
     }
 
     /// The tags of an event. Errors: 400 for what is no object.
-    pub fn event_tags(&self) -> Result<Map<String, Value>, Fault> {
-        self.object("eventTags")
+    pub fn event_tags(&mut self) -> Result<Map<String, Value>, Fault> {
+        self.object("eventTags").map(Members::into_map)
     }
 
     /// A profile to keep: `{experimentBucketMap: {id: {variation_id}}}`. Errors: 400 for another shape.
-    pub fn profile(&self) -> Result<Profile, Fault> {
+    pub fn profile(&mut self) -> Result<Profile, Fault> {
         let mut profile = Profile::new();
-        for (experiment, decision) in self.object("experimentBucketMap")? {
-            let variation = decision.get("variation_id").and_then(Value::as_str);
+        for (experiment, decision) in self.object("experimentBucketMap")?.iter() {
+            let variation = match decision {
+                Given::Object(decision) => decision.get("variation_id").and_then(Given::as_str),
+                _ => None,
+            };
             let variation = variation.ok_or_else(|| self.wrong("experimentBucketMap"))?;
             profile.insert(experiment.into(), variation.into());
         }
         Ok(profile)
     }
 
-    fn forced(&self) -> Result<Vec<Forced>, Fault> {
-        let wrong = || self.wrong("forcedDecisions");
-        let Some(items) = self.member("forcedDecisions") else {
-            return Ok(Vec::new());
-        };
-        let items = items.as_array().ok_or_else(wrong)?.iter();
+    fn forced(&mut self) -> Result<Vec<Forced>, Fault> {
+        let items = self.list("forcedDecisions")?.into_iter();
         items
             .map(|item| {
-                let item = Self {
-                    members: item.as_object().ok_or_else(wrong)?.clone(),
+                let Value::Object(members) = item else {
+                    return Err(self.wrong("forcedDecisions"));
+                };
+                let mut item = Body {
+                    members: members.into(),
                     compat: self.compat,
                 };
                 let rule = item.text("ruleKey")?;
@@ -198,45 +204,50 @@ impl Body {
             .collect()
     }
 
-    /// The last member of this name that is not null.
-    fn member(&self, name: &str) -> Option<&Value> {
-        let mut members = self.members.iter().rev();
-        members
-            .find(|(key, value)| key.eq_ignore_ascii_case(name) && !value.is_null())
-            .map(|(_, value)| value)
+    /// Takes out the last member of this name that is not null. It can be asked for once.
+    fn member(&mut self, name: &str) -> Option<Given<'b>> {
+        self.members
+            .take_last(|key, value| key.eq_ignore_ascii_case(name) && !value.is_null())
     }
 
-    fn text(&self, name: &str) -> Result<String, Fault> {
+    fn text(&mut self, name: &str) -> Result<Cow<'b, str>, Fault> {
         match self.member(name) {
-            None => Ok(String::new()),
-            Some(Value::String(text)) => Ok(text.clone()),
+            None => Ok(Cow::default()),
+            Some(Given::Text(text)) => Ok(text),
             Some(_) => Err(self.wrong(name)),
         }
     }
 
-    fn truth(&self, name: &str) -> Result<bool, Fault> {
+    fn truth(&mut self, name: &str) -> Result<bool, Fault> {
         match self.member(name) {
             None => Ok(false),
             Some(value) => value.as_bool().ok_or_else(|| self.wrong(name)),
         }
     }
 
-    fn object(&self, name: &str) -> Result<Map<String, Value>, Fault> {
+    fn object(&mut self, name: &str) -> Result<Members<'b>, Fault> {
         match self.member(name) {
-            None => Ok(Map::new()),
-            Some(Value::Object(object)) => Ok(object.clone()),
+            None => Ok(Members::default()),
+            Some(Given::Object(object)) => Ok(object),
             Some(_) => Err(self.wrong(name)),
         }
     }
 
-    fn texts(&self, name: &str) -> Result<Vec<Box<str>>, Fault> {
-        let wrong = || self.wrong(name);
-        let Some(value) = self.member(name) else {
-            return Ok(Vec::new());
-        };
-        let items = value.as_array().ok_or_else(wrong)?.iter();
+    fn list(&mut self, name: &str) -> Result<Vec<Value>, Fault> {
+        match self.member(name) {
+            None => Ok(Vec::new()),
+            Some(Given::List(items)) => Ok(items),
+            Some(_) => Err(self.wrong(name)),
+        }
+    }
+
+    fn texts(&mut self, name: &str) -> Result<Vec<String>, Fault> {
+        let items = self.list(name)?.into_iter();
         items
-            .map(|item| item.as_str().map(Into::into).ok_or_else(wrong))
+            .map(|item| match item {
+                Value::String(text) => Ok(text),
+                _ => Err(self.wrong(name)),
+            })
             .collect()
     }
 

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::decide::Want;
+use super::members::Members;
 use super::{Compat, encode, murmur};
 use crate::json::Object;
 
@@ -16,14 +17,14 @@ pub struct Question {
 
 impl Question {
     /// The attributes that the experiment lets it know, by id; the agent of old names them by key.
-    pub fn new(want: &Want<'_>, attributes: &Map<String, Value>, compat: Compat) -> Self {
+    pub fn new(want: &Want<'_>, attributes: &Members<'_>, compat: Compat) -> Self {
         let listed = want.attributes.iter();
         let known = listed.filter_map(|(key, id)| {
             let name = match compat {
                 Compat::Document => id,
                 Compat::Agent => key,
             };
-            Some((name.to_string(), attributes.get(&**key)?.clone()))
+            Some((name.to_string(), attributes.get(key)?.clone().into()))
         });
         Self {
             experiment_id: want.experiment_id.into(),
@@ -86,7 +87,7 @@ mod tests {
             experiment_id: "e1",
             attributes: &listed,
         };
-        Question::new(&want, attributes.as_object().unwrap(), compat)
+        Question::new(&want, &attributes.as_object().unwrap().clone().into(), compat)
     }
 
     #[test]

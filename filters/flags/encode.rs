@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value};
 
+use super::members::{Given, Members};
 use crate::json::write_escaped;
 
 /// A value as JSON.
@@ -22,19 +23,70 @@ pub fn text(text: &str) -> String {
 
 /// A finite number as JSON.
 pub fn number(number: f64) -> String {
+    let mut out = Vec::new();
+    write_number(number, &mut out);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Appends a finite number. Cost: whole ones, as most are, need no search for their shortest form.
+fn write_number(number: f64, out: &mut Vec<u8>) {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
     let size = number.abs();
-    if size != 0.0 && !(1e-6..1e21).contains(&size) {
-        return format!("{number:e}").replace('e', if size < 1.0 { "e" } else { "e+" });
+    if size == 0.0 && number.is_sign_negative() {
+        out.extend_from_slice(b"-0");
+    } else if size < EXACT && number.trunc() == number {
+        out.extend_from_slice(itoa::Buffer::new().format(number as i64).as_bytes());
+    } else if !(1e-6..1e21).contains(&size) {
+        let text = format!("{number:e}").replace('e', if size < 1.0 { "e" } else { "e+" });
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        out.extend_from_slice(format!("{number}").as_bytes());
     }
-    format!("{number}")
 }
 
 /// Appends an object.
 pub fn write_object(object: &Map<String, Value>, out: &mut Vec<u8>) {
-    let mut members: Vec<(&String, &Value)> = object.iter().collect();
-    members.sort_unstable_by_key(|(key, _)| *key);
+    let members = object.iter().map(|(key, member)| (key.as_str(), member));
+    write_sorted(members, write, out);
+}
+
+/// Appends what a caller gave, as an object.
+pub fn write_members(members: &Members<'_>, out: &mut Vec<u8>) {
+    write_sorted(members.iter(), write_given, out);
+}
+
+/// Appends one value of what a caller gave.
+pub(super) fn write_given(given: &Given<'_>, out: &mut Vec<u8>) {
+    match given {
+        Given::Null => out.extend_from_slice(b"null"),
+        Given::Truth(truth) => write_truth(*truth, out),
+        Given::Number(number) => write_number(number.as_f64().unwrap_or_default(), out),
+        Given::Text(text) => write_text(text, out),
+        Given::List(items) => write_list(items, out),
+        Given::Object(members) => write_members(members, out),
+    }
+}
+
+fn write(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(truth) => write_truth(*truth, out),
+        Value::Number(number) => write_number(number.as_f64().unwrap_or_default(), out),
+        Value::String(text) => write_text(text, out),
+        Value::Array(items) => write_list(items, out),
+        Value::Object(members) => write_object(members, out),
+    }
+}
+
+fn write_sorted<'m, T: 'm>(
+    members: impl Iterator<Item = (&'m str, &'m T)>,
+    write: impl Fn(&T, &mut Vec<u8>),
+    out: &mut Vec<u8>,
+) {
+    let mut sorted: Vec<(&str, &T)> = members.collect();
+    sorted.sort_unstable_by_key(|(key, _)| *key);
     out.push(b'{');
-    for (at, (key, member)) in members.into_iter().enumerate() {
+    for (at, (key, member)) in sorted.into_iter().enumerate() {
         if at > 0 {
             out.push(b',');
         }
@@ -45,27 +97,19 @@ pub fn write_object(object: &Map<String, Value>, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-fn write(value: &Value, out: &mut Vec<u8>) {
-    match value {
-        Value::Null => out.extend_from_slice(b"null"),
-        Value::Bool(truth) => out.extend_from_slice(truth.to_string().as_bytes()),
-        Value::Number(found) => {
-            let found = found.as_f64().unwrap_or_default();
-            out.extend_from_slice(number(found).as_bytes());
+fn write_list(items: &[Value], out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
         }
-        Value::String(found) => write_text(found, out),
-        Value::Array(items) => {
-            out.push(b'[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    out.push(b',');
-                }
-                write(item, out);
-            }
-            out.push(b']');
-        }
-        Value::Object(members) => write_object(members, out),
+        write(item, out);
     }
+    out.push(b']');
+}
+
+fn write_truth(truth: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(if truth { b"true" } else { b"false" });
 }
 
 /// Appends a string.
@@ -114,6 +158,8 @@ mod tests {
             (1e21, "1e+21"),
             (1.5e300, "1.5e+300"),
             (0.0, "0"),
+            (-0.0, "-0"),
+            (-9_007_199_254_740_993.0, "-9007199254740992"),
             (12_345_678_901_234_567_890.0, "12345678901234567000"),
         ] {
             assert_eq!(number(given), expected);

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::Compat;
 use super::decide::Impression;
 use super::encode;
+use super::members::{Given, Members};
 use super::project::Project;
 use crate::json::Object;
 
@@ -71,7 +72,7 @@ pub struct Moment<'a> {
     /// The user.
     pub user_id: &'a str,
     /// What is known of the user.
-    pub attributes: &'a Map<String, Value>,
+    pub attributes: &'a Members<'a>,
     /// Unix time.
     pub now_ms: u64,
     /// Makes the event the same when it is sent again.
@@ -156,16 +157,12 @@ fn visitor(
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     let mut visitor = Object::open(&mut out);
-    let bots = Value::Bool(project.bot_filtering);
-    let given = moment
-        .attributes
-        .iter()
-        .map(|(key, value)| (key.as_str(), value));
-    let all = given.chain([("$opt_bot_filtering", &bots)]);
+    let bots = Given::Truth(project.bot_filtering);
+    let all = moment.attributes.iter().chain([("$opt_bot_filtering", &bots)]);
     let told = all.filter_map(|(key, value)| Some((key, value, entity(project, key, value)?)));
     visitor.array("attributes", told, |(key, value, entity), out| {
         let mut attribute = Object::open(out);
-        attribute.raw("value", &encode::value(value));
+        attribute.value("value", |out| encode::write_given(value, out));
         attribute.text("key", key);
         attribute.text("type", "custom");
         attribute.text("entity_id", entity);
@@ -182,10 +179,10 @@ fn visitor(
 }
 
 /// Under which id an attribute is told; `None`: it is not.
-fn entity<'a>(project: &'a Project, key: &'a str, value: &Value) -> Option<&'a str> {
+fn entity<'a>(project: &'a Project, key: &'a str, value: &Given<'_>) -> Option<&'a str> {
     let counts = match value {
-        Value::Bool(_) | Value::String(_) => true,
-        Value::Number(number) => number.as_f64().is_some_and(|number| number.abs() <= EXACT),
+        Given::Truth(_) | Given::Text(_) => true,
+        Given::Number(number) => number.as_f64().is_some_and(|number| number.abs() <= EXACT),
         _ => false,
     };
     if !counts {

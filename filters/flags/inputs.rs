@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde_json::{Map, Value};
-
 use super::matcher::User;
+use super::members::Members;
 use super::options::Options;
 
 /// Which variation a user got before, by experiment: ids both.
@@ -41,7 +40,7 @@ pub struct Inputs<'a> {
     /// The user.
     pub user_id: &'a str,
     /// What is known of the user.
-    pub attributes: &'a Map<String, Value>,
+    pub attributes: &'a Members<'a>,
     /// The user's segments, where they were fetched.
     pub segments: &'a [String],
     /// Decisions that the caller forces.

@@ -1,14 +1,15 @@
 //! One comparison of an attribute with a value. Source: facts C.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Compat;
+use super::members::{Given, Members};
 use super::semver::{self, Version};
 
 /// What conditions look at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct User<'a> {
-    pub(super) attributes: &'a Map<String, Value>,
+    pub(super) attributes: &'a Members<'a>,
     /// The segments fetched for the user; empty where none were.
     pub(super) segments: &'a [String],
 }
@@ -81,7 +82,7 @@ impl Leaf {
     /// Whether it holds; `None` where that cannot be said.
     pub(super) fn holds(&self, user: &User<'_>) -> Option<bool> {
         let found = user.attributes.get(&*self.attribute);
-        let found = found.unwrap_or(&Value::Null);
+        let found = found.unwrap_or(&Given::Null);
         match &self.test {
             Test::Unknown => None,
             Test::Exists => Some(!found.is_null()),
@@ -89,9 +90,9 @@ impl Leaf {
             Test::Text(wanted) => found.as_str().map(|found| *found == **wanted),
             Test::Truth(wanted) => found.as_bool().map(|found| found == *wanted),
             Test::Substring(part) => found.as_str().map(|found| found.contains(&**part)),
-            Test::Number(wanted) => number(found, self.compat).map(|found| found == *wanted),
+            Test::Number(wanted) => number(found.as_f64(), self.compat).map(|found| found == *wanted),
             Test::Compare(order, wanted) => {
-                let found = number(found, self.compat)?.partial_cmp(wanted);
+                let found = number(found.as_f64(), self.compat)?.partial_cmp(wanted);
                 found.map(|found| order.holds(found))
             }
             Test::Version(order, wanted) => {
@@ -137,13 +138,13 @@ fn exact(value: &Value, compat: Compat) -> Option<Test> {
     match value {
         Value::String(text) => Some(Test::Text(text.as_str().into())),
         Value::Bool(truth) => Some(Test::Truth(*truth)),
-        Value::Number(_) => number(value, compat).map(Test::Number),
+        Value::Number(_) => number(value.as_f64(), compat).map(Test::Number),
         _ => None,
     }
 }
 
 fn compare(order: Order, value: &Value, compat: Compat) -> Option<Test> {
-    number(value, compat).map(|wanted| Test::Compare(order, wanted))
+    number(value.as_f64(), compat).map(|wanted| Test::Compare(order, wanted))
 }
 
 fn version(order: Order, value: &Value) -> Option<Test> {
@@ -151,7 +152,7 @@ fn version(order: Order, value: &Value) -> Option<Test> {
 }
 
 /// A number that counts. Numbers in texts never do.
-fn number(value: &Value, compat: Compat) -> Option<f64> {
-    let number = value.as_f64()?;
+fn number(found: Option<f64>, compat: Compat) -> Option<f64> {
+    let number = found?;
     (compat == Compat::Agent || number.abs() <= EXACT).then_some(number)
 }

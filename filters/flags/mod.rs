@@ -12,7 +12,7 @@
 //! | [`bandit`], [`segment`] | what is asked of predictors and of segments |
 //! | [`notice`] | what listeners are told |
 //! | [`event`] | impressions and conversions, as the backend expects them |
-//! | [`ask`], [`answer`] | what callers send, and what they get |
+//! | [`ask`], [`members`], [`answer`] | what callers send, and what they get |
 //! | [`overview`] | the configuration as clients may see it |
 //! | [`bucket`](mod@bucket) | which of ten thousand a user falls into |
 
@@ -30,6 +30,7 @@ mod index;
 pub mod inputs;
 pub mod kept;
 mod matcher;
+pub mod members;
 mod murmur;
 pub mod notice;
 pub mod options;

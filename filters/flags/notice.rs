@@ -36,7 +36,7 @@ impl Topic {
 }
 
 /// A decision of a flag; `is_told`: the analytics backend learns of it.
-pub fn flag(decided: &Decided<'_>, user: &User, segments: &[String], is_told: bool) -> Vec<u8> {
+pub fn flag(decided: &Decided<'_>, user: &User<'_>, segments: &[String], is_told: bool) -> Vec<u8> {
     written(|notice| {
         notice.text("Type", "flag");
         write_user(notice, user, segments);
@@ -57,7 +57,7 @@ pub fn flag(decided: &Decided<'_>, user: &User, segments: &[String], is_told: bo
 }
 
 /// An item of what activate answers; none where nothing was decided.
-pub fn activated(project: &Project, item: &Activated<'_>, user: &User) -> Option<Vec<u8>> {
+pub fn activated(project: &Project, item: &Activated<'_>, user: &User<'_>) -> Option<Vec<u8>> {
     let kind = match item.kind {
         "feature" => "all-feature-variables",
         "experiment" if project.is_of_a_flag(&item.experiment_key) => "feature-test",
@@ -98,7 +98,7 @@ fn write_experiment(info: &mut Object<'_>, item: &Activated<'_>) {
 }
 
 /// A conversion; `event` is what the backend is sent.
-pub fn track(key: &str, user: &User, tags: &Map<String, Value>, event: &[u8]) -> Vec<u8> {
+pub fn track(key: &str, user: &User<'_>, tags: &Map<String, Value>, event: &[u8]) -> Vec<u8> {
     written(|notice| {
         notice.text("EventKey", key);
         write_user(notice, user, &[]);
@@ -142,11 +142,11 @@ fn written(members: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
     out
 }
 
-fn write_user(notice: &mut Object<'_>, user: &User, segments: &[String]) {
+fn write_user(notice: &mut Object<'_>, user: &User<'_>, segments: &[String]) {
     notice.object("UserContext", |context| {
         context.text("ID", &user.id);
         context.value("Attributes", |out| {
-            encode::write_object(&user.attributes, out)
+            encode::write_members(&user.attributes, out)
         });
         context.array("QualifiedSegments", segments, |segment, out| {
             Str::Plain(segment).write(out);

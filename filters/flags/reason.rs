@@ -1,6 +1,9 @@
 //! Why a decision came out as it did, in the agents' words. Source: facts D.
 
+use serde_json::Value;
+
 use super::inputs::Forced;
+use super::members::Given;
 
 /// What was noted on the way.
 #[derive(Debug, Default)]
@@ -67,10 +70,11 @@ pub(super) fn bad_variable(key: &str) -> String {
     format!("Variable value for key \"{key}\" is invalid or wrong type.")
 }
 
-pub(super) fn bad_bucketing_id(rule: &str, given: &serde_json::Value) -> String {
-    let shown = given
-        .as_str()
-        .map_or_else(|| given.to_string(), str::to_owned);
+pub(super) fn bad_bucketing_id(rule: &str, given: &Given<'_>) -> String {
+    let shown = given.as_str().map_or_else(
+        || Value::from(given.clone()).to_string(),
+        str::to_owned,
+    );
     format!(
         "Error computing bucketing ID for experiment \"{rule}\": \"invalid bucketing ID provided: \\\"{shown}\\\"\""
     )

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::decide::decide;
 use super::event::{self, Head, Moment};
 use super::inputs::{Forced, Inputs, Predicted};
+use super::members::Members;
 use super::{Compat, Options, Profile, Project, activate};
 
 fn rule(id: &str, key: &str, end: u32, more: Value) -> Value {
@@ -68,7 +69,7 @@ fn project(compat: Compat) -> Project {
 /// What a decision looks at, owned.
 #[derive(Default)]
 struct Given {
-    attributes: Map<String, Value>,
+    attributes: Members<'static>,
     forced: Vec<Forced>,
     overrides: Vec<(Box<str>, Box<str>)>,
     profile: Option<Profile>,
@@ -79,7 +80,7 @@ struct Given {
 impl Given {
     fn of(attributes: Value) -> Self {
         Self {
-            attributes: attributes.as_object().unwrap().clone(),
+            attributes: attributes.as_object().unwrap().clone().into(),
             options: Options::parse(["INCLUDE_REASONS"]).unwrap(),
             ..Self::default()
         }

@@ -1,5 +1,7 @@
 //! `POST /v1/activate`: features and experiments by key or by type.
 
+use std::borrow::Cow;
+
 use filters::fault::{Fault, Kind};
 use filters::flags::activate::{self, Activated};
 use filters::flags::notice::{self, Topic};
@@ -43,7 +45,7 @@ pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
 
 /// The items that the query wants to see, as a JSON list.
 fn listed(asked: &Asked<'_>, items: &[Activated<'_>], user_id: &str) -> Vec<u8> {
-    let only = asked.call.values("enabled").pop();
+    let only = asked.call.values("enabled").last();
     let is_listed = |item: &&Activated<'_>| match only.as_deref() {
         Some("true") => item.is_enabled,
         Some("false") if asked.compat() == Compat::Agent => !item.is_enabled,
@@ -67,12 +69,12 @@ enum Kindred {
 }
 
 /// What is asked for, each once; a key of both kinds is the feature's. Source: decision-agent 4, rule 2.
-fn wanted(asked: &Asked<'_>) -> Result<Vec<(Kindred, String)>, Fault> {
+fn wanted<'a>(asked: &'a Asked<'_>) -> Result<Vec<(Kindred, Cow<'a, str>)>, Fault> {
     let project = &asked.loaded.project;
-    let features = asked.call.values("featureKey").into_iter();
-    let experiments = asked.call.values("experimentKey").into_iter();
-    let mut found: Vec<(Kindred, String)> = Vec::new();
-    let mut add = |kind: Kindred, key: String| {
+    let features = asked.call.values("featureKey");
+    let experiments = asked.call.values("experimentKey");
+    let mut found: Vec<(Kindred, Cow<'a, str>)> = Vec::new();
+    let mut add = |kind: Kindred, key: Cow<'a, str>| {
         if !found.iter().any(|(_, known)| *known == key) {
             found.push((kind, key));
         }
@@ -89,7 +91,7 @@ fn wanted(asked: &Asked<'_>) -> Result<Vec<(Kindred, String)>, Fault> {
             };
             for key in keys.drain(..) {
                 if !found.iter().any(|(_, known)| known == key) {
-                    found.push((kind, key.to_owned()));
+                    found.push((kind, key.into()));
                 }
             }
         }
@@ -102,8 +104,7 @@ fn wanted(asked: &Asked<'_>) -> Result<Vec<(Kindred, String)>, Fault> {
 fn kinds(asked: &Asked<'_>) -> Result<Vec<Kindred>, Fault> {
     let types = asked.call.values("type");
     types
-        .iter()
-        .map(|word| match word.as_str() {
+        .map(|word| match &*word {
             "feature" => Ok(Kindred::Feature),
             "experiment" => Ok(Kindred::Experiment),
             _ => {

@@ -1,5 +1,7 @@
 //! `POST /v1/decide`: one flag, several, or all.
 
+use std::borrow::Cow;
+
 use filters::fault::Fault;
 use filters::flags::answer as written;
 use filters::flags::ask;
@@ -13,16 +15,18 @@ use crate::reply::Answer;
 /// One key: an object; several or none: a list, in the request's or the datafile's order.
 pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let body = asked.body()?.decide()?;
-    let keys = asked.call.values("keys");
-    let is_one = keys.len() == 1;
-    let mut wanted: Vec<&str> = Vec::new();
-    for key in &keys {
-        if !wanted.contains(&key.as_str()) {
+    let mut wanted: Vec<Cow<'_, str>> = Vec::new();
+    let mut named = 0;
+    for key in asked.call.values("keys") {
+        named += 1;
+        if !wanted.contains(&key) {
             wanted.push(key);
         }
     }
+    let is_one = named == 1;
     if wanted.is_empty() {
-        wanted.extend(asked.loaded.project.flag_keys());
+        let keys = asked.loaded.project.flag_keys();
+        wanted.extend(keys.map(Cow::Borrowed));
     }
     let all = decided(asked, &body, &wanted).await?;
     let mut out = Vec::with_capacity(1024);
@@ -49,8 +53,8 @@ pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
 /// Errors: 500 where segments are wanted and not told.
 pub(super) async fn decided<'a>(
     asked: &'a Asked<'a>,
-    body: &ask::Decide,
-    keys: &[&str],
+    body: &ask::Decide<'_>,
+    keys: &[impl AsRef<str>],
 ) -> Result<Vec<Decided<'a>>, Fault> {
     let project = &asked.loaded.project;
     let mut known = Known::new(asked, &body.user, &body.forced, body.options).await;
@@ -60,7 +64,7 @@ pub(super) async fn decided<'a>(
     let all = known
         .decide(
             keys,
-            |key, inputs| decide(project, key, inputs),
+            |key, inputs| decide(project, key.as_ref(), inputs),
             |decided: &Decided<'a>| decided.wants.clone(),
         )
         .await;
@@ -81,7 +85,7 @@ pub(super) async fn decided<'a>(
     Ok(all)
 }
 
-fn write(asked: &Asked<'_>, body: &ask::Decide, decided: &Decided<'_>, out: &mut Vec<u8>) {
+fn write(asked: &Asked<'_>, body: &ask::Decide<'_>, decided: &Decided<'_>, out: &mut Vec<u8>) {
     let user = &body.user;
     written::write_decided(decided, &user.id, &user.attributes, asked.compat(), out);
 }

@@ -15,7 +15,7 @@ use super::Asked;
 /// See the module.
 pub(super) struct Known<'a> {
     asked: &'a Asked<'a>,
-    user: &'a User,
+    user: &'a User<'a>,
     forced: &'a [Forced],
     options: Options,
     overrides: Vec<(Box<str>, Box<str>)>,
@@ -28,7 +28,7 @@ impl<'a> Known<'a> {
     /// What is kept of the user. Where their profile cannot be read, the decisions do without.
     pub(super) async fn new(
         asked: &'a Asked<'a>,
-        user: &'a User,
+        user: &'a User<'a>,
         forced: &'a [Forced],
         options: Options,
     ) -> Self {
@@ -115,7 +115,7 @@ impl<'a> Known<'a> {
     }
 
     fn whose(&self) -> (Box<str>, Box<str>) {
-        (self.asked.sdk_key.clone(), self.user.id.as_str().into())
+        (self.asked.sdk_key.clone(), self.user.id.as_ref().into())
     }
 
     fn inputs(&self) -> Inputs<'_> {

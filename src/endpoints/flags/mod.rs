@@ -17,11 +17,12 @@ pub mod token;
 mod track;
 pub mod webhook;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use filters::auth::sdk;
 use filters::fault::{Fault, Kind};
-use filters::flags::ask::Body;
+use filters::flags::ask::{Body, User};
 use filters::flags::event::{self, Head, Moment};
 use filters::flags::notice::Topic;
 use filters::flags::{Compat, encode};
@@ -81,13 +82,12 @@ pub struct Call<'a> {
     pub now_ms: u64,
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
     /// Values of a query parameter, in order.
-    fn values(&self, name: &str) -> Vec<String> {
+    fn values(&self, name: &str) -> impl Iterator<Item = Cow<'a, str>> {
         form::pairs(self.query)
-            .filter(|pair| pair.plain_name() == name)
-            .map(|pair| pair.plain_value().into_owned())
-            .collect()
+            .filter(move |pair| pair.plain_name() == name)
+            .map(form::Pair::plain_value)
     }
 
     fn is_true(&self, name: &str) -> bool {
@@ -205,12 +205,12 @@ fn media_type(call: &Call<'_>) -> Result<(), Fault> {
     ))
 }
 
-impl Asked<'_> {
+impl<'a> Asked<'a> {
     fn compat(&self) -> Compat {
         self.flags.compat
     }
 
-    fn body(&self) -> Result<Body, Fault> {
+    fn body(&self) -> Result<Body<'a>, Fault> {
         Body::parse(self.call.body, self.compat())
     }
 
@@ -233,7 +233,7 @@ impl Asked<'_> {
     /// Queues impressions of a user.
     fn tell<'i>(
         &self,
-        user: &filters::flags::ask::User,
+        user: &User<'_>,
         impressions: impl IntoIterator<Item = &'i filters::flags::decide::Impression<'i>>,
     ) {
         let (project, events) = (&self.loaded.project, &self.flags.events);
@@ -248,7 +248,7 @@ impl Asked<'_> {
         }
     }
 
-    fn moment<'m>(&self, user: &'m filters::flags::ask::User, uuid: &'m str) -> Moment<'m> {
+    fn moment<'m>(&self, user: &'m User<'m>, uuid: &'m str) -> Moment<'m> {
         Moment {
             user_id: &user.id,
             attributes: &user.attributes,

@@ -17,7 +17,7 @@ pub async fn listen(flags: &Flags, call: &Call<'_>) -> Result<Listener, Fault> {
         let off = Fault::new(Kind::Forbidden, "Notification stream not enabled");
         return Err(off.with_agent_form(AgentForm::Text));
     };
-    let is_raw = !call.values("raw").is_empty();
+    let is_raw = call.values("raw").next().is_some();
     Ok(notices.listen(&sdk_key, topics(flags.compat, call)?, is_raw, flags.compat))
 }
 

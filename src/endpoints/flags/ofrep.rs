@@ -1,14 +1,16 @@
 //! The remote evaluation protocol of OpenFeature, on the same engine. Source: decisions 24.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use filters::fault::Fault;
 use filters::flags::ask::{Decide, User};
 use filters::flags::decide::{Decided, Source, decide};
 use filters::flags::encode;
+use filters::flags::members::{Given, Members};
 use filters::form;
 use filters::json::Object;
 use http::{HeaderValue, header};
-use serde_json::{Map, Value};
 
 use super::Asked;
 use super::decide::decided;
@@ -16,10 +18,10 @@ use super::known::Known;
 use crate::reply::Answer;
 
 /// What an evaluation is asked with.
-struct Context {
-    ask: Decide,
+struct Context<'a> {
+    ask: Decide<'a>,
     /// Which variable is the value; none: whether the flag is on.
-    variable: Option<String>,
+    variable: Option<Cow<'a, str>>,
 }
 
 /// One flag.
@@ -83,22 +85,22 @@ fn fold(bytes: &[u8]) -> u64 {
 }
 
 /// `{"context": {"targetingKey": …, …}}`. Errors: the protocol's word for what is wrong.
-fn context(asked: &Asked<'_>) -> Result<Context, &'static str> {
-    let body: Map<String, Value> =
+fn context<'a>(asked: &Asked<'a>) -> Result<Context<'a>, &'static str> {
+    let mut body: Members<'a> =
         serde_json::from_slice(asked.call.body).map_err(|_| "PARSE_ERROR")?;
-    let mut attributes = match body.get("context") {
-        None | Some(Value::Null) => Map::new(),
-        Some(Value::Object(context)) => context.clone(),
+    let mut attributes = match body.remove("context") {
+        None | Some(Given::Null) => Members::default(),
+        Some(Given::Object(context)) => context,
         Some(_) => return Err("INVALID_CONTEXT"),
     };
-    let id = match attributes.shift_remove("targetingKey") {
-        Some(Value::String(id)) if !id.is_empty() => id,
-        None | Some(Value::Null | Value::String(_)) => return Err("TARGETING_KEY_MISSING"),
+    let id = match attributes.remove("targetingKey") {
+        Some(Given::Text(id)) if !id.is_empty() => id,
+        None | Some(Given::Null | Given::Text(_)) => return Err("TARGETING_KEY_MISSING"),
         Some(_) => return Err("INVALID_CONTEXT"),
     };
-    let variable = match attributes.shift_remove("variableKey") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(key)) => Some(key),
+    let variable = match attributes.remove("variableKey") {
+        None | Some(Given::Null) => None,
+        Some(Given::Text(key)) => Some(key),
         Some(_) => return Err("INVALID_CONTEXT"),
     };
     Ok(Context {
@@ -110,7 +112,7 @@ fn context(asked: &Asked<'_>) -> Result<Context, &'static str> {
     })
 }
 
-fn write(decided: &Decided<'_>, context: &Context, out: &mut Vec<u8>) {
+fn write(decided: &Decided<'_>, context: &Context<'_>, out: &mut Vec<u8>) {
     let mut result = Object::open(out);
     result.text("key", &decided.flag_key);
     let variable = context.variable.as_deref();

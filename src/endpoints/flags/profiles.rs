@@ -25,7 +25,7 @@ pub(super) async fn lookup(asked: &Asked<'_>) -> Result<Answer, Fault> {
 /// Errors: as [`lookup`].
 pub(super) async fn save(asked: &Asked<'_>) -> Result<Answer, Fault> {
     kept_at_all(asked)?;
-    let body = asked.body()?;
+    let mut body = asked.body()?;
     let (user, profile) = (body.user()?, body.profile()?);
     let profiles = profiles(asked)?;
     let kept = profiles.replace(&asked.sdk_key, &user.id, profile).await;

@@ -11,18 +11,13 @@ use crate::reply::Answer;
 
 /// An empty object; what was wrong with the event, where something was. The agent of old repeats the request.
 pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
-    let body = asked.body()?;
+    let mut body = asked.body()?;
     let user = match asked.compat() {
         Compat::Document => body.user()?,
         Compat::Agent => body.some_user()?,
     };
     let tags = body.event_tags()?;
-    let key = asked
-        .call
-        .values("eventKey")
-        .into_iter()
-        .next()
-        .unwrap_or_default();
+    let key = asked.call.values("eventKey").next().unwrap_or_default();
     if key.is_empty() {
         let message = "missing required path parameter: eventKey";
         return Err(Fault::new(Kind::Invalid, message).with_param("eventKey"));
