@@ -9,6 +9,7 @@
     reason = "a bench"
 )]
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,10 +17,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use filters::auth::sdk::{SdkRules, sdk_key};
+use filters::flags::answer::write_decided;
+use filters::flags::ask::Body;
 use filters::flags::decide::decide;
 use filters::flags::inputs::{Inputs, Predicted};
+use filters::flags::members::Members;
 use filters::flags::{Compat, Options, Project};
-use serde_json::{Map, Value, json};
+use filters::form;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value, json};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -30,8 +38,14 @@ const FLAGS: usize = 100;
 fn main() {
     let project = project(FLAGS, 0);
     let none = HashMap::new();
+    if std::env::args().any(|one| one == "calls") {
+        let call = call();
+        return (0..2000).for_each(|_| {
+            black_box(answered(&project, &call, &none));
+        });
+    }
     let attributes = json!({"country": "DE", "version": "2.1.0", "age": 40});
-    let attributes = attributes.as_object().unwrap();
+    let attributes = &attributes.as_object().unwrap().clone().into();
     let one = best(200_000, |at| {
         let user = format!("user-{at}");
         black_box(decide(
@@ -48,11 +62,69 @@ fn main() {
         }
     });
     println!("{FLAGS} flags: {all:?} (target: under 100 us)");
+    let call = call();
+    let calls = best(200_000, |_| {
+        black_box(answered(&project, &call, &none));
+    });
+    println!("decide over values, from a body to an answer: {calls:?}");
     swaps(attributes);
 }
 
+/// One call of `POST /v1/decide`, as it comes.
+struct Call {
+    headers: HeaderMap,
+    rules: SdkRules,
+    query: String,
+    body: String,
+}
+
+fn call() -> Call {
+    let key = HeaderName::from_static("x-platform-sdk-key");
+    let old = HeaderName::from_static("x-optimizely-sdk-key");
+    let value = |value| HeaderValue::from_static(value);
+    Call {
+        headers: HeaderMap::from_iter([
+            (HOST, value("127.0.0.1:8080")),
+            (CONTENT_TYPE, value("application/json")),
+            (CONTENT_LENGTH, value("75")),
+            (key.clone(), value("an-sdk-key-of-22-bytes")),
+        ]),
+        rules: SdkRules {
+            headers: vec![key, old],
+            tokens: None,
+            trusts_foreign: false,
+            is_agent: false,
+        },
+        query: "keys=flag-7".to_owned(),
+        body: json!({"userId": "user-1", "userAttributes": {"version": "2.1", "country": "DE", "age": 40}})
+            .to_string(),
+    }
+}
+
+/// What an answer is made of beside sockets: the SDK key, the query, the body, the decision, its JSON.
+#[inline(never)]
+fn answered(
+    project: &Project,
+    call: &Call,
+    none: &HashMap<Box<str>, Predicted>,
+) -> (Box<str>, Vec<u8>) {
+    let sdk_key = sdk_key(&call.headers, &call.rules, None, 0).unwrap();
+    let asked = Body::parse(call.body.as_bytes(), project.compat).unwrap();
+    let asked = asked.decide().unwrap();
+    let keys: Vec<Cow<'_, str>> = form::pairs(&call.query)
+        .filter(|pair| pair.plain_name() == "keys")
+        .map(form::Pair::plain_value)
+        .collect();
+    let user = &asked.user;
+    let inputs = inputs(&user.id, &user.attributes, none);
+    let decided = decide(project, &keys[0], &inputs);
+    let mut out = Vec::with_capacity(1024);
+    write_decided(&decided, &user.id, &user.attributes, project.compat, &mut out);
+    (sdk_key, out)
+}
+
 /// The slowest of a thousand decisions, alone and while a datafile of 10 MB is swapped in without end.
-fn swaps(attributes: &Map<String, Value>) {
+fn swaps(attributes: &Members<'_>) {
     let text = datafile(20_000, 0);
     println!("swapping a datafile of {} MB", text.len() / 1_000_000);
     let current = Arc::new(ArcSwap::from_pointee(parse(&text)));
@@ -81,7 +153,7 @@ fn swaps(attributes: &Map<String, Value>) {
     );
 }
 
-fn slowest(current: &ArcSwap<Project>, attributes: &Map<String, Value>) -> Duration {
+fn slowest(current: &ArcSwap<Project>, attributes: &Members<'_>) -> Duration {
     let none = HashMap::new();
     let mut took: Vec<Duration> = (0..400_000)
         .map(|at| {
@@ -99,7 +171,7 @@ fn slowest(current: &ArcSwap<Project>, attributes: &Map<String, Value>) -> Durat
 
 fn inputs<'a>(
     user_id: &'a str,
-    attributes: &'a Map<String, Value>,
+    attributes: &'a Members<'a>,
     predictions: &'a HashMap<Box<str>, Predicted>,
 ) -> Inputs<'a> {
     Inputs {

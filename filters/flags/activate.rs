@@ -95,7 +95,7 @@ pub fn feature<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Acti
         variables,
         error: reasons.into_texts().join(" "),
         impression: (told.is_some() || project.send_flag_decisions)
-            .then(|| decide::impression(key, &outcome)),
+            .then(|| decide::impression(&flag.key, &outcome)),
         remembers: outcome
             .rule
             .zip(variation)

@@ -1,5 +1,7 @@
 //! Decisions of flags: forced, holdouts, experiments, rollout, in this order. Source: facts B.
 
+use std::borrow::Cow;
+
 use super::inputs::Inputs;
 use super::project::{Flag, Project, Rule, Variation};
 use super::reason::{self, Reasons};
@@ -36,7 +38,7 @@ impl Source {
 #[derive(Debug)]
 pub struct Decided<'p> {
     /// The flag's key, as asked for.
-    pub flag_key: Box<str>,
+    pub flag_key: Cow<'p, str>,
     /// The rule that decided; empty: none.
     pub rule_key: &'p str,
     /// Its id.
@@ -89,7 +91,7 @@ pub struct Impression<'p> {
     pub(super) layer_id: &'p str,
     pub(super) experiment_id: &'p str,
     pub(super) variation_id: &'p str,
-    pub(super) flag_key: Box<str>,
+    pub(super) flag_key: &'p str,
     pub(super) rule_key: &'p str,
     pub(super) rule_type: &'static str,
     pub(super) variation_key: &'p str,
@@ -151,7 +153,7 @@ pub fn decide<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Decid
     };
     let rule_key = outcome.rule.map_or("", |rule| &rule.key);
     Decided {
-        flag_key: key.into(),
+        flag_key: Cow::Borrowed(&flag.key),
         rule_key,
         experiment_id: outcome.rule.map_or("", |rule| &rule.id),
         variation_key: variation.map_or("", |variation| &variation.key),
@@ -174,7 +176,7 @@ pub fn decide<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Decid
 
 fn unknown<'p>(key: &str, reasons: Reasons) -> Decided<'p> {
     Decided {
-        flag_key: key.into(),
+        flag_key: key.to_owned().into(),
         rule_key: "",
         experiment_id: "",
         variation_key: "",
@@ -355,15 +357,14 @@ pub(super) fn variables<'p>(
 /// The delivery whose key is its id, made by the editor for everyone else.
 fn is_everyone_else(project: &Project, flag: &Flag, rule_key: &str) -> bool {
     let mut rules = project.rules_of(flag).iter();
-    rules.any(|rule| {
-        *rule.key == *rule_key && rule.id == rule.key && rule.key.starts_with("default-")
-    })
+    rule_key.starts_with("default-")
+        && rules.any(|rule| *rule.key == *rule_key && rule.id == rule.key)
 }
 
 /// What the decision tells the backend. Source: facts G.
 fn impressions<'p>(
     project: &'p Project,
-    flag: &Flag,
+    flag: &'p Flag,
     outcome: &Outcome<'p>,
     inputs: &Inputs<'_>,
 ) -> Vec<Impression<'p>> {
@@ -383,13 +384,13 @@ fn impressions<'p>(
     found
 }
 
-pub(super) fn impression<'p>(flag_key: &str, outcome: &Outcome<'p>) -> Impression<'p> {
+pub(super) fn impression<'p>(flag_key: &'p str, outcome: &Outcome<'p>) -> Impression<'p> {
     let (rule, variation) = (outcome.rule, outcome.variation);
     Impression {
         layer_id: rule.map_or("", |rule| &rule.layer_id),
         experiment_id: rule.map_or("", |rule| &rule.id),
         variation_id: variation.map_or("", |variation| &variation.id),
-        flag_key: flag_key.into(),
+        flag_key,
         rule_key: rule.map_or("", |rule| &rule.key),
         rule_type: outcome.source.word(),
         variation_key: variation.map_or("", |variation| &variation.key),

@@ -94,7 +94,7 @@ pub fn impression(project: &Project, told: &Impression<'_>, moment: &Moment<'_>)
             decision.text("campaign_id", campaign);
             decision.text("experiment_id", told.experiment_id);
             decision.object("metadata", |metadata| {
-                metadata.text("flag_key", &told.flag_key);
+                metadata.text("flag_key", told.flag_key);
                 metadata.text("rule_key", told.rule_key);
                 metadata.text("rule_type", told.rule_type);
                 metadata.text("variation_key", told.variation_key);

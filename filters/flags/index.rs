@@ -5,13 +5,11 @@
 
 mod holdouts;
 
-use std::collections::HashMap;
-
 use super::Compat;
 use super::bucket::Range;
 use super::condition::{self, Condition};
 use super::project::{
-    Audience, BadDatafile, Cmab, Event, Flag, Group, Named, Odp, Project, Rule, Variation,
+    Audience, BadDatafile, ByText, Cmab, Event, Flag, Group, Named, Odp, Project, Rule, Variation,
 };
 use super::variable::{Kind, Typed, Variable};
 use super::written;
@@ -95,11 +93,11 @@ fn odp(integrations: &[written::Integration]) -> Result<Option<Odp>, BadDatafile
 }
 
 /// Typed audiences come first: of one id the first counts.
-fn audiences(written: &mut written::Datafile) -> (Vec<Audience>, HashMap<Box<str>, usize>) {
+fn audiences(written: &mut written::Datafile) -> (Vec<Audience>, ByText<usize>) {
     let typed = std::mem::take(&mut written.typed_audiences);
     let legacy = std::mem::take(&mut written.audiences);
     let mut found: Vec<Audience> = Vec::new();
-    let mut ids = HashMap::new();
+    let mut ids = ByText::default();
     for audience in typed.into_iter().chain(legacy) {
         let id: Box<str> = audience.id.into();
         if ids.contains_key(&id) {
@@ -132,7 +130,7 @@ fn segments(conditions: &[Condition]) -> Vec<Box<str>> {
 /// What rules are made with.
 struct Rules<'w> {
     compat: Compat,
-    audience_ids: HashMap<Box<str>, usize>,
+    audience_ids: ByText<usize>,
     attributes: &'w [written::Named],
 }
 
@@ -302,8 +300,8 @@ fn variable(written: &written::Variable) -> Variable {
 fn typed<'r>(
     variables: &[Variable],
     rules: impl Iterator<Item = &'r Rule>,
-) -> HashMap<Box<str>, Vec<Typed>> {
-    let mut found = HashMap::new();
+) -> ByText<Vec<Typed>> {
+    let mut found = ByText::default();
     for variation in rules.flat_map(|rule| &rule.variations) {
         if !variation.is_enabled || variation.values.is_empty() {
             continue;
@@ -345,14 +343,14 @@ fn event(written: &written::Event) -> Event {
     }
 }
 
-fn first_of<'k>(keys: impl Iterator<Item = &'k str>) -> HashMap<Box<str>, usize> {
-    let mut found = HashMap::new();
+fn first_of<'k>(keys: impl Iterator<Item = &'k str>) -> ByText<usize> {
+    let mut found = ByText::default();
     for (at, key) in keys.enumerate() {
         found.entry(key.into()).or_insert(at);
     }
     found
 }
 
-fn last_of<'k>(keys: impl Iterator<Item = &'k str>) -> HashMap<Box<str>, usize> {
+fn last_of<'k>(keys: impl Iterator<Item = &'k str>) -> ByText<usize> {
     keys.enumerate().map(|(at, key)| (key.into(), at)).collect()
 }

@@ -30,7 +30,7 @@ enum Test {
     Number(f64),
     Substring(Box<str>),
     Compare(Order, f64),
-    Version(Order, Version),
+    Version(Order, Version<'static>),
     Qualified(Box<str>),
     Unknown,
 }
@@ -148,7 +148,7 @@ fn compare(order: Order, value: &Value, compat: Compat) -> Option<Test> {
 }
 
 fn version(order: Order, value: &Value) -> Option<Test> {
-    Version::parse(value.as_str()?).map(|wanted| Test::Version(order, wanted))
+    Version::parse(value.as_str()?).map(|wanted| Test::Version(order, wanted.into_owned()))
 }
 
 /// A number that counts. Numbers in texts never do.

@@ -3,12 +3,16 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use foldhash::fast::FixedState;
 use serde_json::Value;
 
 use super::Compat;
 use super::bucket::Range;
 use super::condition::Condition;
 use super::variable::Variable;
+
+/// What a datafile holds by id or key. Its writer is trusted, so the hash need not withstand one who picks keys.
+pub(super) type ByText<T> = HashMap<Box<str>, T, FixedState>;
 
 /// Why a datafile cannot be used.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -43,16 +47,16 @@ pub struct Project {
     pub(super) bot_filtering: bool,
     pub(super) send_flag_decisions: bool,
     pub(super) attributes: Vec<Named>,
-    pub(super) attribute_ids: HashMap<Box<str>, usize>,
+    pub(super) attribute_ids: ByText<usize>,
     pub(super) events: Vec<Event>,
-    pub(super) event_keys: HashMap<Box<str>, usize>,
+    pub(super) event_keys: ByText<usize>,
     pub(super) audiences: Vec<Audience>,
     pub(super) audience_conditions: Vec<Condition>,
     pub(super) experiments: Vec<Rule>,
-    pub(super) experiment_keys: HashMap<Box<str>, usize>,
+    pub(super) experiment_keys: ByText<usize>,
     pub(super) groups: Vec<Group>,
     pub(super) flags: Vec<Flag>,
-    pub(super) flag_keys: HashMap<Box<str>, usize>,
+    pub(super) flag_keys: ByText<usize>,
     pub(super) rollouts: Vec<Vec<Rule>>,
     pub(super) holdouts: Vec<Rule>,
     /// The customer-data platform, where it is integrated.
@@ -114,7 +118,7 @@ pub(super) struct Rule {
     pub(super) ranges: Vec<Range<Option<usize>>>,
     pub(super) variations: Vec<Variation>,
     /// Variation keys by user.
-    pub(super) whitelist: HashMap<Box<str>, Box<str>>,
+    pub(super) whitelist: ByText<Box<str>>,
     pub(super) group: Option<usize>,
     pub(super) cmab: Option<Cmab>,
     /// Local holdouts of the rule.
@@ -158,7 +162,7 @@ pub(super) struct Flag {
     pub(super) rollout: Option<usize>,
     pub(super) variables: Vec<Variable>,
     /// What the variables are in a variation that has its own, by the variation's id.
-    pub(super) values: HashMap<Box<str>, Vec<super::variable::Typed>>,
+    pub(super) values: ByText<Vec<super::variable::Typed>>,
     /// Global holdouts.
     pub(super) holdouts: Vec<usize>,
 }

@@ -2,27 +2,28 @@
 //!
 //! Source: facts C. This is not the order of semver.org: `2.0` equals `2.0.5`.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::Compat;
 
 /// A version in its parts.
 #[derive(Debug)]
-pub(super) struct Version {
+pub(super) struct Version<'t> {
     /// The numbers, and behind them the suffix as one part.
-    parts: Vec<Part>,
+    parts: [Option<Part<'t>>; 4],
     is_pre_release: bool,
     is_build: bool,
 }
 
 #[derive(Debug)]
-enum Part {
-    Number(u64, Box<str>),
-    Text(Box<str>),
+enum Part<'t> {
+    Number(u64, Cow<'t, str>),
+    Text(Cow<'t, str>),
 }
 
-impl Part {
-    fn new(text: &str) -> Self {
+impl<'t> Part<'t> {
+    fn new(text: &'t str) -> Self {
         let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match text.parse() {
             Ok(number) if is_number => Self::Number(number, text.into()),
@@ -35,16 +36,24 @@ impl Part {
             Self::Number(_, text) | Self::Text(text) => text,
         }
     }
+
+    fn into_owned(self) -> Part<'static> {
+        let owned = |text: Cow<'_, str>| text.into_owned().into();
+        match self {
+            Self::Number(number, text) => Part::Number(number, owned(text)),
+            Self::Text(text) => Part::Text(owned(text)),
+        }
+    }
 }
 
-impl Version {
+impl<'t> Version<'t> {
     /// `None` for what is no version: empty, with white space, more than three numbers, anything but digits.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &'t str) -> Option<Self> {
         if text.is_empty() || text.contains(char::is_whitespace) {
             return None;
         }
-        let found = |mark: char| text.find(mark).filter(|at| *at > 0);
-        let (dash, plus) = (found('-'), found('+'));
+        let found = |mark: u8| text.bytes().position(|b| b == mark).filter(|at| *at > 0);
+        let (dash, plus) = (found(b'-'), found(b'+'));
         let is_pre_release = dash.is_some_and(|dash| plus.is_none_or(|plus| dash < plus));
         let is_build = plus.is_some_and(|plus| dash.is_none_or(|dash| plus < dash));
         let mark = if is_pre_release {
@@ -56,26 +65,47 @@ impl Version {
             Some(at) => (text.get(..at)?, text.get(at + 1..)),
             None => (text, None),
         };
-        let mut parts = Vec::with_capacity(4);
-        for number in numbers.split('.') {
+        let mut parts = [const { None }; 4];
+        let mut numbers = numbers.split('.');
+        let mut slots = parts.iter_mut();
+        for (number, slot) in numbers.by_ref().take(3).zip(&mut slots) {
             match Part::new(number) {
-                part @ Part::Number(..) if parts.len() < 3 => parts.push(part),
-                _ => return None,
+                part @ Part::Number(..) => *slot = Some(part),
+                Part::Text(_) => return None,
             }
         }
-        parts.extend(suffix.map(Part::new));
+        if numbers.next().is_some() {
+            return None;
+        }
+        if let Some(slot) = slots.next() {
+            *slot = suffix.map(Part::new);
+        }
         Some(Self {
             parts,
             is_pre_release,
             is_build,
         })
     }
+
+    /// The same with texts of its own.
+    pub(super) fn into_owned(self) -> Version<'static> {
+        Version {
+            parts: self.parts.map(|part| part.map(Part::into_owned)),
+            is_pre_release: self.is_pre_release,
+            is_build: self.is_build,
+        }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part<'t>> {
+        self.parts.iter().flatten()
+    }
 }
 
 /// How the user's version stands to the condition's.
-pub(super) fn compare(user: &Version, wanted: &Version, compat: Compat) -> Ordering {
-    for (at, target) in wanted.parts.iter().enumerate() {
-        let Some(part) = user.parts.get(at) else {
+pub(super) fn compare(user: &Version<'_>, wanted: &Version<'_>, compat: Compat) -> Ordering {
+    let mut parts = user.parts();
+    for target in wanted.parts() {
+        let Some(part) = parts.next() else {
             return shorter(user, wanted, compat);
         };
         let found = match (part, target) {
@@ -102,7 +132,7 @@ pub(super) fn compare(user: &Version, wanted: &Version, compat: Compat) -> Order
 }
 
 /// A release against a pre-release or a build of it. The agent of old looks at the wrong one of the two.
-fn shorter(user: &Version, wanted: &Version, compat: Compat) -> Ordering {
+fn shorter(user: &Version<'_>, wanted: &Version<'_>, compat: Compat) -> Ordering {
     let is_later = match compat {
         Compat::Document => wanted.is_pre_release || wanted.is_build,
         Compat::Agent => user.is_pre_release,

@@ -48,7 +48,7 @@ impl<'a> Known<'a> {
                 .map(|all| all.of(key, &user.id))
                 .unwrap_or_default(),
             profile,
-            segments: [].into(),
+            segments: Arc::default(),
             predictions: HashMap::new(),
         }
     }
