@@ -119,7 +119,13 @@ fn answered(
     let inputs = inputs(&user.id, &user.attributes, none);
     let decided = decide(project, &keys[0], &inputs);
     let mut out = Vec::with_capacity(1024);
-    write_decided(&decided, &user.id, &user.attributes, project.compat, &mut out);
+    write_decided(
+        &decided,
+        &user.id,
+        &user.attributes,
+        project.compat,
+        &mut out,
+    );
     (sdk_key, out)
 }
 

@@ -41,7 +41,7 @@ pub fn pairs(query: &str) -> impl Iterator<Item = Pair<'_>> {
 ///
 /// Cost: a text without either is borrowed.
 pub fn decode(text: &str) -> Cow<'_, str> {
-    if !text.contains(['%', '+']) {
+    if !text.bytes().any(|byte| byte == b'%' || byte == b'+') {
         return Cow::Borrowed(text);
     }
     let mut decoded = Vec::with_capacity(text.len());

@@ -114,16 +114,24 @@ fn presented<'h>(headers: &'h HeaderMap, rules: &SdkRules) -> Result<Option<&'h 
     let Some(key) = found.filter(|key| !key.is_empty()) else {
         return Ok(None);
     };
-    let mut parts = key.splitn(2, ':');
-    let is_good = |part: &str| {
-        let is_of_a_key = |b: u8| b.is_ascii_alphanumeric() || b"+/=_-".contains(&b);
-        (1..=KEY_BYTES).contains(&part.len()) && part.bytes().all(is_of_a_key)
+    let colon = key.bytes().position(|b| b == b':');
+    let (name, token) = match colon.and_then(|at| key.split_at_checked(at)) {
+        Some((name, token)) => (name, token.strip_prefix(':')),
+        None => (key, None),
     };
-    if parts.all(is_good) {
+    if is_good(name) && token.is_none_or(is_good) {
         Ok(Some(key))
     } else {
         Err(malformed())
     }
+}
+
+/// Whether a part of an SDK key has only bytes that may stand in one.
+fn is_good(part: &str) -> bool {
+    let is_of_a_key =
+        |b: u8| matches!(b, b'+' | b'/' | b'=' | b'_' | b'-' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z');
+    (1..=KEY_BYTES).contains(&part.len())
+        && part.bytes().fold(true, |good, b| good & is_of_a_key(b))
 }
 
 /// The token that came, if one did; the agent of old takes it bare from headers of its own too.

@@ -4,9 +4,9 @@ use super::activate::Activated;
 use super::decide::Decided;
 use super::members::Members;
 use super::{Compat, Profile, encode, kept};
-use crate::json::Object;
+use crate::json::{Object, write_escaped};
 
-/// Writes a decide result.
+/// Writes a decide result. Cost: what always stands between two values is copied as one piece.
 pub fn write_decided(
     decided: &Decided<'_>,
     user_id: &str,
@@ -14,26 +14,34 @@ pub fn write_decided(
     compat: Compat,
     out: &mut Vec<u8>,
 ) {
-    let mut result = Object::open(out);
-    let text = |key: &str, value: &str, result: &mut Object<'_>| {
-        result.value(key, |out| encode::write_text(value, out));
+    let text = |before: &str, value: &str, out: &mut Vec<u8>| {
+        out.extend_from_slice(before.as_bytes());
+        write_escaped(value, out);
     };
-    text("variationKey", decided.variation_key, &mut result);
-    result.truth("enabled", decided.is_enabled);
-    text("ruleKey", decided.rule_key, &mut result);
-    text("flagKey", &decided.flag_key, &mut result);
-    result.object("userContext", |context| {
-        text("userId", user_id, context);
-        context.value("attributes", |out| encode::write_members(attributes, out));
-    });
-    result.array("reasons", &decided.reasons, |reason, out| {
-        encode::write_text(reason, out);
-    });
-    write_variables(&decided.variables, compat, &mut result);
-    if compat == Compat::Agent {
-        result.truth("isEveryoneElseVariation", decided.is_everyone_else);
+    let truth = |is_so: bool| if is_so { "true" } else { "false" };
+    text(r#"{"variationKey":""#, decided.variation_key, out);
+    out.extend_from_slice(br#"","enabled":"#);
+    out.extend_from_slice(truth(decided.is_enabled).as_bytes());
+    text(r#","ruleKey":""#, decided.rule_key, out);
+    text(r#"","flagKey":""#, &decided.flag_key, out);
+    text(r#"","userContext":{"userId":""#, user_id, out);
+    out.extend_from_slice(br#"","attributes":"#);
+    encode::write_members(attributes, out);
+    out.extend_from_slice(br#"},"reasons":["#);
+    for (at, reason) in decided.reasons.iter().enumerate() {
+        text(if at > 0 { ",\"" } else { "\"" }, reason, out);
+        out.push(b'"');
     }
-    result.close();
+    out.push(b']');
+    if has_variables(&decided.variables, compat) {
+        out.extend_from_slice(br#","variables":"#);
+        write_map(&decided.variables, out);
+    }
+    if compat == Compat::Agent {
+        out.extend_from_slice(br#","isEveryoneElseVariation":"#);
+        out.extend_from_slice(truth(decided.is_everyone_else).as_bytes());
+    }
+    out.push(b'}');
 }
 
 /// Writes an item of what activate answers.
@@ -48,7 +56,9 @@ pub fn write_activated(item: &Activated<'_>, user_id: &str, compat: Compat, out:
     ] {
         result.value(key, |out| encode::write_text(value, out));
     }
-    write_variables(&item.variables, compat, &mut result);
+    if has_variables(&item.variables, compat) {
+        result.value("variables", |out| write_map(&item.variables, out));
+    }
     result.truth("enabled", item.is_enabled);
     result.some_text(
         "error",
@@ -57,28 +67,16 @@ pub fn write_activated(item: &Activated<'_>, user_id: &str, compat: Compat, out:
     result.close();
 }
 
-/// Variables by key, sorted; the agents leave them out where there are none.
-fn write_variables(variables: &[(&str, &str)], compat: Compat, result: &mut Object<'_>) {
-    if variables.is_empty() && compat == Compat::Agent {
-        return;
-    }
-    result.value("variables", |out| write_map(variables, out));
+/// The agents leave variables out where there are none.
+fn has_variables(variables: &[(&str, &str)], compat: Compat) -> bool {
+    !variables.is_empty() || compat == Compat::Document
 }
 
 /// Variables as an object, sorted by key.
 pub(super) fn write_map(variables: &[(&str, &str)], out: &mut Vec<u8>) {
-    let mut sorted: Vec<&(&str, &str)> = variables.iter().collect();
-    sorted.sort_unstable_by_key(|(key, _)| *key);
-    out.push(b'{');
-    for (at, (key, json)) in sorted.into_iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        encode::write_text(key, out);
-        out.push(b':');
-        out.extend_from_slice(json.as_bytes());
-    }
-    out.push(b'}');
+    let variables = variables.iter().map(|(key, json)| (*key, json));
+    let write = |json: &&str, out: &mut Vec<u8>| out.extend_from_slice(json.as_bytes());
+    encode::write_sorted(variables, write, out);
 }
 
 /// A profile as lookup answers it.

@@ -76,7 +76,12 @@ impl<'b> Body<'b> {
         if body.trim_ascii().is_empty() {
             return Ok(read);
         }
-        match serde_json::from_slice::<Option<Members<'b>>>(body) {
+        // A body that is one text needs no look at each of its strings; another is refused where it stops to be one.
+        let members = match str::from_utf8(body) {
+            Ok(text) => serde_json::from_str::<Option<Members<'b>>>(text),
+            Err(_) => serde_json::from_slice(body),
+        };
+        match members {
             Ok(members) => read.members = members.unwrap_or_default(),
             Err(error) => return Err(read.unreadable(&format!("no JSON object: {error}"))),
         }
@@ -207,7 +212,7 @@ impl<'b> Body<'b> {
     /// Takes out the last member of this name that is not null. It can be asked for once.
     fn member(&mut self, name: &str) -> Option<Given<'b>> {
         self.members
-            .take_last(|key, value| key.eq_ignore_ascii_case(name) && !value.is_null())
+            .take_last(|key, value| is_named(key, name) && !value.is_null())
     }
 
     fn text(&mut self, name: &str) -> Result<Cow<'b, str>, Fault> {
@@ -264,4 +269,9 @@ impl<'b> Body<'b> {
             Compat::Document => Fault::new(Kind::Invalid, format!("{WORD}: {why}")),
         }
     }
+}
+
+/// Whether a key means this name. Most are written as they should be, which is told faster.
+fn is_named(key: &str, name: &str) -> bool {
+    key.len() == name.len() && (key == name || key.eq_ignore_ascii_case(name))
 }

@@ -87,7 +87,11 @@ mod tests {
             experiment_id: "e1",
             attributes: &listed,
         };
-        Question::new(&want, &attributes.as_object().unwrap().clone().into(), compat)
+        Question::new(
+            &want,
+            &attributes.as_object().unwrap().clone().into(),
+            compat,
+        )
     }
 
     #[test]

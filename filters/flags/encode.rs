@@ -78,15 +78,27 @@ fn write(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-fn write_sorted<'m, T: 'm>(
+/// Appends an object whose members stand by their names, whichever way they come.
+pub(super) fn write_sorted<'m, T: 'm>(
+    members: impl Iterator<Item = (&'m str, &'m T)> + Clone,
+    write: impl Fn(&T, &mut Vec<u8>),
+    out: &mut Vec<u8>,
+) {
+    if members.clone().is_sorted_by_key(|(key, _)| key) {
+        return write_in_turn(members, write, out);
+    }
+    let mut sorted: Vec<(&str, &T)> = members.collect();
+    sorted.sort_unstable_by_key(|(key, _)| *key);
+    write_in_turn(sorted.into_iter(), write, out);
+}
+
+fn write_in_turn<'m, T: 'm>(
     members: impl Iterator<Item = (&'m str, &'m T)>,
     write: impl Fn(&T, &mut Vec<u8>),
     out: &mut Vec<u8>,
 ) {
-    let mut sorted: Vec<(&str, &T)> = members.collect();
-    sorted.sort_unstable_by_key(|(key, _)| *key);
     out.push(b'{');
-    for (at, (key, member)) in sorted.into_iter().enumerate() {
+    for (at, (key, member)) in members.enumerate() {
         if at > 0 {
             out.push(b',');
         }

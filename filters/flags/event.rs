@@ -158,7 +158,10 @@ fn visitor(
     let mut out = Vec::with_capacity(512);
     let mut visitor = Object::open(&mut out);
     let bots = Given::Truth(project.bot_filtering);
-    let all = moment.attributes.iter().chain([("$opt_bot_filtering", &bots)]);
+    let all = moment
+        .attributes
+        .iter()
+        .chain([("$opt_bot_filtering", &bots)]);
     let told = all.filter_map(|(key, value)| Some((key, value, entity(project, key, value)?)));
     visitor.array("attributes", told, |(key, value, entity), out| {
         let mut attribute = Object::open(out);

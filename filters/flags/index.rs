@@ -297,10 +297,7 @@ fn variable(written: &written::Variable) -> Variable {
 }
 
 /// The variables in each variation that is on and has values of its own.
-fn typed<'r>(
-    variables: &[Variable],
-    rules: impl Iterator<Item = &'r Rule>,
-) -> ByText<Vec<Typed>> {
+fn typed<'r>(variables: &[Variable], rules: impl Iterator<Item = &'r Rule>) -> ByText<Vec<Typed>> {
     let mut found = ByText::default();
     for variation in rules.flat_map(|rule| &rule.variations) {
         if !variation.is_enabled || variation.values.is_empty() {

@@ -90,7 +90,9 @@ impl Leaf {
             Test::Text(wanted) => found.as_str().map(|found| *found == **wanted),
             Test::Truth(wanted) => found.as_bool().map(|found| found == *wanted),
             Test::Substring(part) => found.as_str().map(|found| found.contains(&**part)),
-            Test::Number(wanted) => number(found.as_f64(), self.compat).map(|found| found == *wanted),
+            Test::Number(wanted) => {
+                number(found.as_f64(), self.compat).map(|found| found == *wanted)
+            }
             Test::Compare(order, wanted) => {
                 let found = number(found.as_f64(), self.compat)?.partial_cmp(wanted);
                 found.map(|found| order.holds(found))

@@ -56,7 +56,7 @@ impl<'b> Members<'b> {
     }
 
     /// Names and values, in order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &Given<'b>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Given<'b>)> + Clone {
         self.all.iter().map(|(name, value)| (&**name, value))
     }
 
@@ -93,7 +93,9 @@ impl<'b> Members<'b> {
             places.insert(name.clone(), self.all.len());
         }
         self.all.push((name, value));
-        self.find_by_hash();
+        if self.all.len() > FEW {
+            self.find_by_hash();
+        }
     }
 
     /// Remembers where the names stand, as soon as there are more than a few.

@@ -71,10 +71,9 @@ pub(super) fn bad_variable(key: &str) -> String {
 }
 
 pub(super) fn bad_bucketing_id(rule: &str, given: &Given<'_>) -> String {
-    let shown = given.as_str().map_or_else(
-        || Value::from(given.clone()).to_string(),
-        str::to_owned,
-    );
+    let shown = given
+        .as_str()
+        .map_or_else(|| Value::from(given.clone()).to_string(), str::to_owned);
     format!(
         "Error computing bucketing ID for experiment \"{rule}\": \"invalid bucketing ID provided: \\\"{shown}\\\"\""
     )

@@ -102,22 +102,31 @@ fn is_special(b: u8) -> bool {
 }
 
 fn special_by_words(bytes: &[u8]) -> Option<usize> {
-    const EACH: u64 = u64::from_le_bytes([1; 8]);
-    const HIGH: u64 = EACH * 0x80;
     let (words, rest) = bytes.as_chunks::<8>();
     for (number, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let quote = word ^ (EACH * u64::from(b'"'));
-        let slash = word ^ (EACH * u64::from(b'\\'));
-        // The high bit of each byte that is 0, or below 0x20. A borrow may set further ones, above the first.
-        let found = quote.wrapping_sub(EACH) & !quote
-            | slash.wrapping_sub(EACH) & !slash
-            | word.wrapping_sub(EACH * 0x20) & !word;
-        let found = found & HIGH;
+        let found = marks(u64::from_le_bytes(*word));
         if found != 0 {
             return Some(number * 8 + found.trailing_zeros() as usize / 8);
         }
     }
+    // Two halves of a word that overlap tell whether there is anything to look for.
+    if let (Some([a, b, c, d]), Some([e, f, g, h])) = (rest.first_chunk(), rest.last_chunk())
+        && marks(u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h])) == 0
+    {
+        return None;
+    }
     let at = rest.iter().position(|&b| is_special(b))?;
     Some(words.len() * 8 + at)
+}
+
+/// The high bit of each byte that is special. A borrow may set further ones, above the first.
+fn marks(word: u64) -> u64 {
+    const EACH: u64 = u64::from_le_bytes([1; 8]);
+    const HIGH: u64 = EACH * 0x80;
+    let quote = word ^ (EACH * u64::from(b'"'));
+    let slash = word ^ (EACH * u64::from(b'\\'));
+    let found = quote.wrapping_sub(EACH) & !quote
+        | slash.wrapping_sub(EACH) & !slash
+        | word.wrapping_sub(EACH * 0x20) & !word;
+    found & HIGH
 }
