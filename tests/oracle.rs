@@ -86,9 +86,10 @@ fn decisions_are_those_of_the_public_sdk() {
             .or_insert_with(|| project(&folder, number));
         let forced = forced(&line);
         let predictions = HashMap::new();
+        let attributes = line["attributes"].as_object().unwrap().clone().into();
         let inputs = Inputs {
             user_id: line["user"].as_str().unwrap(),
-            attributes: line["attributes"].as_object().unwrap(),
+            attributes: &attributes,
             segments: &[],
             forced: &forced,
             overrides: &[],

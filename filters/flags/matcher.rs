@@ -81,7 +81,7 @@ impl Leaf {
 
     /// Whether it holds; `None` where that cannot be said.
     pub(super) fn holds(&self, user: &User<'_>) -> Option<bool> {
-        let found = user.attributes.get(&*self.attribute);
+        let found = user.attributes.get(&self.attribute);
         let found = found.unwrap_or(&Given::Null);
         match &self.test {
             Test::Unknown => None,

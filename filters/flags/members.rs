@@ -18,6 +18,10 @@ const FEW: usize = 16;
 pub struct Members<'b> {
     all: Vec<(Cow<'b, str>, Given<'b>)>,
     /// Where each name stands, once there are more than a few.
+    #[expect(
+        clippy::box_collection,
+        reason = "most have none, and values are moved"
+    )]
     places: Option<Box<HashMap<Cow<'b, str>, usize>>>,
 }
 
