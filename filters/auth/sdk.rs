@@ -128,8 +128,7 @@ fn presented<'h>(headers: &'h HeaderMap, rules: &SdkRules) -> Result<Option<&'h 
 
 /// Whether a part of an SDK key has only bytes that may stand in one.
 fn is_good(part: &str) -> bool {
-    let is_of_a_key =
-        |b: u8| matches!(b, b'+' | b'/' | b'=' | b'_' | b'-' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z');
+    let is_of_a_key = |b: u8| matches!(b, b'+' | b'/' | b'=' | b'_' | b'-' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z');
     (1..=KEY_BYTES).contains(&part.len())
         && part.bytes().fold(true, |good, b| good & is_of_a_key(b))
 }
