@@ -108,22 +108,23 @@ impl HeadKey {
         })
     }
 
-    /// The key of the whole request, or why it has none. Cost: a look at the document, and one hash over all of it.
-    pub fn with(mut self, body: &[u8]) -> Result<CacheKey, Bypass> {
-        let reads = match self.document {
+    /// The key of the whole request. Cost: one hash over all of it.
+    pub fn with(&self, body: &[u8]) -> CacheKey {
+        // Behind all parts, each of which says how long it is.
+        let hash = Sha256::new().chain_update(&self.parts).chain_update(body);
+        CacheKey(hash.finalize().into())
+    }
+
+    /// Whether the request only reads, so that its answer may be kept. Equal keys have equal answers to this: under
+    /// the key of a request that does more nothing is ever found. Cost: a look at the document.
+    pub fn only_reads(&self, body: &[u8]) -> bool {
+        match self.document {
             Document::Query => body.is_empty(),
             Document::Body => std::str::from_utf8(body).is_ok_and(only_reads),
             Document::Json => {
                 serde_json::from_slice::<Call<'_>>(body).is_ok_and(|call| only_reads(&call.query))
             }
-        };
-        if !reads {
-            return Err(Bypass::Document);
         }
-        // The length of the body is that of what follows.
-        self.parts.extend((body.len() as u64).to_be_bytes());
-        let hash = Sha256::new().chain_update(&self.parts).chain_update(body);
-        Ok(CacheKey(hash.finalize().into()))
     }
 }
 

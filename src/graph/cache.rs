@@ -120,15 +120,23 @@ impl Cache {
         }
     }
 
-    /// An answer, or the right to fetch it; waits while somebody else does, at most [`PATIENCE`].
+    /// An answer, or the right to fetch it, where it may be kept; waits while somebody else does, at most
+    /// [`PATIENCE`].
     ///
-    /// Cost of a hit: one look-up.
-    pub async fn find(self: &Arc<Self>, key: CacheKey) -> Found {
-        let mut until = None;
+    /// Cost of a hit: one look-up; `may_be_kept` is asked where there is none.
+    pub async fn find(
+        self: &Arc<Self>,
+        key: CacheKey,
+        may_be_kept: impl FnOnce() -> bool,
+    ) -> Found {
+        if let Some(kept) = self.fresh(key) {
+            return Found::Hit(kept);
+        }
+        if !may_be_kept() {
+            return Found::Alone;
+        }
+        let until = Instant::now() + PATIENCE;
         loop {
-            if let Some(kept) = self.fresh(key) {
-                return Found::Hit(kept);
-            }
             let mut behind = match self.take(key) {
                 // It may have been kept while the seat was taken.
                 Seat::Taken(flight) => {
@@ -137,10 +145,12 @@ impl Cache {
                 Seat::Behind(behind) => behind,
             };
             let ended = behind.wait_for(|is_for_nobody_else| *is_for_nobody_else);
-            let until = *until.get_or_insert_with(|| Instant::now() + PATIENCE);
             let ended = tokio::time::timeout_at(until, ended).await;
             if !matches!(ended, Ok(Err(_))) {
                 return Found::Alone;
+            }
+            if let Some(kept) = self.fresh(key) {
+                return Found::Hit(kept);
             }
         }
     }

@@ -162,17 +162,16 @@ async fn look_up(
         return Ok(None);
     };
     let body = read::any(session, call.room_bytes).await?;
-    let key = key.with(&body);
+    let found = cache.find(key.with(&body), || key.only_reads(&body)).await;
     call.body = Some(body);
-    let Ok(key) = key else {
-        return Ok(None);
-    };
-    match cache.find(key).await {
-        Found::Hit(kept) => return Ok(Some(kept)),
-        Found::Nothing(flight) => call.collecting = Some(Collecting::new(flight)),
-        Found::Alone => {}
-    }
-    Ok(None)
+    Ok(match found {
+        Found::Hit(kept) => Some(kept),
+        Found::Nothing(flight) => {
+            call.collecting = Some(Collecting::new(flight));
+            None
+        }
+        Found::Alone => None,
+    })
 }
 
 async fn count(graph: &Graph, call: &mut Call, address: Option<IpAddr>) -> Result<Verdict, Fault> {
