@@ -34,15 +34,16 @@ pub fn sdk_key(
     now_s: u64,
 ) -> Result<Box<str>, Fault> {
     let key = presented(headers, rules)?;
-    let token = token(headers, rules);
     if rules.tokens.is_none() && !rules.trusts_foreign {
-        return match (key, token) {
-            (Some(key), _) => Ok(key.into()),
-            (None, Some(_)) if !rules.is_agent => Err(unauthenticated("no tokens are issued here")),
-            (None, _) => Err(missing(rules)),
+        return match key {
+            Some(key) => Ok(key.into()),
+            None if !rules.is_agent && token(headers, rules).is_some() => {
+                Err(unauthenticated("no tokens are issued here"))
+            }
+            None => Err(missing(rules)),
         };
     }
-    match (key, token) {
+    match (key, token(headers, rules)) {
         (Some(key), None) if !rules.is_agent => Ok(key.into()),
         (None, None) | (None, Some(_)) if rules.is_agent => Err(missing(rules)),
         (None, None) => Err(missing(rules)),

@@ -24,9 +24,8 @@ enum Part<'t> {
 
 impl<'t> Part<'t> {
     fn new(text: &'t str) -> Self {
-        let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match text.parse() {
-            Ok(number) if is_number => Self::Number(number, text.into()),
+            Ok(number) if !text.starts_with('+') => Self::Number(number, text.into()),
             _ => Self::Text(text.into()),
         }
     }
@@ -49,7 +48,12 @@ impl<'t> Part<'t> {
 impl<'t> Version<'t> {
     /// `None` for what is no version: empty, with white space, more than three numbers, anything but digits.
     pub(super) fn parse(text: &'t str) -> Option<Self> {
-        if text.is_empty() || text.contains(char::is_whitespace) {
+        // Every version that is one has ASCII digits; the rest is looked at sign by sign only where it has others.
+        let is_spaced = match text.is_ascii() {
+            true => text.bytes().any(|b| matches!(b, b'\t'..=b'\r' | b' ')),
+            false => text.contains(char::is_whitespace),
+        };
+        if text.is_empty() || is_spaced {
             return None;
         }
         let found = |mark: u8| text.bytes().position(|b| b == mark).filter(|at| *at > 0);
@@ -66,18 +70,22 @@ impl<'t> Version<'t> {
             None => (text, None),
         };
         let mut parts = [const { None }; 4];
-        let mut numbers = numbers.split('.');
-        let mut slots = parts.iter_mut();
-        for (number, slot) in numbers.by_ref().take(3).zip(&mut slots) {
+        let mut rest = Some(numbers);
+        for slot in parts.iter_mut().take(3) {
+            let Some(numbers) = rest else { break };
+            let dot = numbers.bytes().position(|b| b == b'.');
+            let number = numbers.get(..dot.unwrap_or(numbers.len()))?;
             match Part::new(number) {
                 part @ Part::Number(..) => *slot = Some(part),
                 Part::Text(_) => return None,
             }
+            rest = dot.and_then(|dot| numbers.get(dot + 1..));
         }
-        if numbers.next().is_some() {
+        if rest.is_some() {
             return None;
         }
-        if let Some(slot) = slots.next() {
+        let mut free = parts.iter_mut().filter(|slot| slot.is_none());
+        if let Some(slot) = free.next() {
             *slot = suffix.map(Part::new);
         }
         Some(Self {
@@ -176,7 +184,23 @@ mod tests {
     #[test]
     fn what_is_no_version_is_unknown() {
         for bad in [
-            "", " ", "v1", "1..2", "1.2.3.4", "1.2.x", "1. 2", "-1", "+1", "1.2.-",
+            "",
+            " ",
+            "v1",
+            "1..2",
+            "1.2.3.4",
+            "1.2.x",
+            "1. 2",
+            "-1",
+            "+1",
+            "1.2.-",
+            "1.",
+            ".1",
+            "1.+1",
+            "1.2.3.",
+            "1.2-\u{a0}",
+            "1\u{b}",
+            "99999999999999999999",
         ] {
             assert!(Version::parse(bad).is_none(), "{bad:?}");
         }

@@ -87,11 +87,12 @@ pub fn write_escaped(text: &str, out: &mut Vec<u8>) {
 pub(super) fn special(bytes: &[u8]) -> Option<usize> {
     const SHORT: usize = 32;
     const BLOCK: usize = 32;
-    let head = bytes.get(..SHORT).unwrap_or(bytes);
+    let Some((head, long)) = bytes.split_at_checked(SHORT) else {
+        return special_by_words(bytes);
+    };
     if let Some(at) = special_by_words(head) {
         return Some(at);
     }
-    let long = bytes.get(SHORT..)?;
     let is_clean = |block: &&[u8]| !block.iter().fold(false, |any, &b| any | is_special(b));
     let clean = SHORT + BLOCK * long.chunks_exact(BLOCK).take_while(is_clean).count();
     special_by_words(bytes.get(clean..)?).map(|at| clean + at)

@@ -143,7 +143,7 @@ async fn caller(flags: &Flags, call: &Call<'_>) -> Result<(Box<str>, Arc<Loaded>
 
 /// The project of an SDK key.
 async fn project(flags: &Flags, sdk_key: &str) -> Result<Arc<Loaded>, Fault> {
-    let name = sdk_key.split(':').next().unwrap_or_default();
+    let name = || sdk_key.split(':').next().unwrap_or_default();
     let is_agent = flags.compat == Compat::Agent;
     match flags.find(sdk_key).await {
         Found::Project(loaded) => Ok(loaded),
@@ -151,7 +151,7 @@ async fn project(flags: &Flags, sdk_key: &str) -> Result<Arc<Loaded>, Fault> {
         Found::Unknown | Found::Refused(_) => {
             Err(Fault::new(Kind::Forbidden, "the SDK key is not known here"))
         }
-        Found::Unusable if is_agent => Err(agent::no_client(name)),
+        Found::Unusable if is_agent => Err(agent::no_client(name())),
         Found::Unusable => {
             let message = "the project's datafile cannot be read at the moment";
             Err(Fault::new(Kind::Unavailable, message).with_retry_after_s(RETRY_AFTER_S))
@@ -185,9 +185,12 @@ pub fn spoken(compat: Compat, answer: Answer) -> Answer {
 ///
 /// Errors: 400, 401, 403 as the decisions say.
 async fn sdk_key(flags: &Flags, call: &Call<'_>) -> Result<Box<str>, Fault> {
-    let foreign = match (&flags.foreign, sdk::token(call.headers, &flags.credentials)) {
-        (Some(published), Some(token)) => published.for_token(token).await,
-        _ => None,
+    let foreign = match &flags.foreign {
+        Some(published) => match sdk::token(call.headers, &flags.credentials) {
+            Some(token) => published.for_token(token).await,
+            None => None,
+        },
+        None => None,
     };
     let now_s = call.now_ms / 1000;
     sdk::sdk_key(call.headers, &flags.credentials, foreign.as_deref(), now_s)
