@@ -84,6 +84,9 @@ impl Replies {
 const HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
+/// So much of a body tells what is asked for.
+const START_BYTES: usize = 1024;
+
 async fn answer(mut stream: TcpStream, replies: Arc<Replies>) -> Option<()> {
     let mut buffer = Vec::with_capacity(64 << 10);
     loop {
@@ -104,12 +107,15 @@ async fn answer(mut stream: TcpStream, replies: Arc<Replies>) -> Option<()> {
         };
         let mut seen = buffer.len() - head;
         let has = |part: &[u8], word: &[u8]| part.windows(word.len()).any(|window| window == word);
-        let start = buffer[head..].to_vec();
+        let mut start = buffer[head..].to_vec();
         while seen < length {
             buffer.clear();
             seen += stream.read_buf(&mut buffer).await.ok()?;
+            if start.len() < START_BYTES {
+                start.extend_from_slice(&buffer);
+            }
         }
-        let start = if start.is_empty() { &buffer } else { &start };
+        let start = start.as_slice();
         if has(start, b"max_tokens") && has(start, b"translated-up") {
             stream.write_all(&replies.messages).await.ok()?;
         } else if has(start, b"\"hold\"") {

@@ -1,5 +1,7 @@
 //! The request's body: whole, under its cap and in time.
 
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -43,8 +45,13 @@ pub async fn any(session: &mut Session, cap: usize) -> Result<Bytes, Fault> {
         let sent = session.downstream_session.write_continue_response().await;
         sent.map_err(|_| broken())?;
     }
+    let mut body = pin!(collect(session, length, cap));
+    // A small body comes with its head, and needs no timer.
+    if let Poll::Ready(body) = futures::poll!(body.as_mut()) {
+        return body;
+    }
     let until = AT_LEAST + Duration::from_secs((cap / BYTES_PER_S) as u64);
-    match tokio::time::timeout(until, collect(session, length, cap)).await {
+    match tokio::time::timeout(until, body).await {
         Ok(body) => body,
         Err(_) => Err(too_slow()),
     }
