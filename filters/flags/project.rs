@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use foldhash::fast::FixedState;
+use foldhash::quality::RandomState;
 use serde_json::Value;
 
 use super::Compat;
@@ -11,8 +11,9 @@ use super::bucket::Range;
 use super::condition::Condition;
 use super::variable::Variable;
 
-/// What a datafile holds by id or key. Its writer is trusted, so the hash need not withstand one who picks keys.
-pub(super) type ByText<T> = HashMap<Box<str>, T, FixedState>;
+/// What a datafile holds by id or key. Whoever writes a datafile that is fetched may pick its keys: each map hashes with
+/// a seed of its own.
+pub(super) type ByText<T> = HashMap<Box<str>, T, RandomState>;
 
 /// Why a datafile cannot be used.
 #[derive(Clone, Debug, Eq, PartialEq)]
