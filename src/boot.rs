@@ -41,6 +41,7 @@ use crate::metrics::Metrics;
 use crate::origin::Lookups;
 use crate::redis::{Heart, Redis};
 use crate::refresh::Accounts;
+use crate::request::KEEPALIVE;
 use crate::sandbox;
 use crate::store::{self, FirstRun, Store};
 use crate::upstreams::Upstream;
@@ -377,6 +378,7 @@ fn front(config: &Config, house: &Arc<House>, server: &Server) -> Front {
     let listen = &config.listen;
     let mut options = HttpServerOptions::default();
     options.h2c = listen.http2;
+    options.h2_idle_timeout = Some(KEEPALIVE);
     proxy.server_options = Some(options);
     let mut h2 = default_h2_options();
     h2.max_header_list_size(u32::try_from(listen.header_bytes).unwrap_or(u32::MAX));

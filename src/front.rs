@@ -22,15 +22,38 @@ use crate::gateway::Gateway;
 use crate::metrics::Metrics;
 use crate::request::KEEPALIVE;
 
+/// What HTTP/2 begins with where no handshake has settled it, as far as no request of HTTP/1 does.
+const HTTP2: [u8; 3] = *b"PRI";
+
 tokio::task_local! {
-    /// Until when the head has to be there that this connection waits for; none while it waits for none.
-    static HEAD_DUE: Cell<Option<Instant>>;
+    /// What this connection is waited on for.
+    static WAIT: Wait;
+}
+
+/// See [`WAIT`].
+struct Wait {
+    /// Until when its next head has to be there, or its handshake be over; none while neither is waited for.
+    due: Cell<Option<Instant>>,
+    /// Whether it began as HTTP/2 does.
+    is_http2: bool,
+    /// Whether it is in HTTP/2's handshake.
+    is_greeting: Cell<bool>,
+}
+
+impl Wait {
+    fn new(is_http2: bool, within: Duration) -> Self {
+        Self {
+            due: Cell::new(Some(Instant::now() + within)),
+            is_http2,
+            is_greeting: Cell::new(false),
+        }
+    }
 }
 
 /// Says that the head of this task's request is there.
 pub fn saw_head() {
     // HTTP/2 streams begin with their head, on tasks of their own: nobody waits for it.
-    _ = HEAD_DUE.try_with(|due| due.set(None));
+    _ = WAIT.try_with(|wait| wait.due.set(None));
 }
 
 /// Counts connections.
@@ -49,8 +72,11 @@ impl Front {
         head_within: Duration,
         metrics: &Arc<Metrics>,
     ) -> Self {
+        let mut http1 = proxy.server_options.clone().unwrap_or_default();
+        http1.h2c = false;
         let heads = Heads {
             proxy: Arc::new(proxy),
+            http1,
             within: head_within,
         };
         Self {
@@ -92,19 +118,20 @@ impl ServerApp for Front {
             self.metrics.connections_refused.inc();
             return None;
         }
-        // Pingora looks for HTTP/2's first bytes without a limit of time.
-        let first = tokio::time::timeout(self.heads.within, stream.try_peek(&mut [0])).await;
+        // Pingora would wait without end for as many bytes as HTTP/2 begins with, which is more than some requests have.
+        let within = self.heads.within;
+        let mut start = [0; HTTP2.len()];
+        let first = tokio::time::timeout(within, stream.try_peek(&mut start)).await;
         first.ok()?.ok()?;
         let work = self.heads.process_new(stream, shutdown);
-        HEAD_DUE
-            .scope(Cell::new(None), async {
-                tokio::select! {
-                    biased;
-                    reused = work => reused,
-                    () = head_is_late(self.heads.within) => None,
-                }
-            })
-            .await
+        WAIT.scope(Wait::new(start == HTTP2, within), async {
+            tokio::select! {
+                biased;
+                reused = work => reused,
+                () = is_late(within) => None,
+            }
+        })
+        .await
     }
 
     async fn cleanup(&self) {
@@ -115,6 +142,8 @@ impl ServerApp for Front {
 /// Keeps time for request heads.
 struct Heads {
     proxy: Arc<HttpProxy<Gateway>>,
+    /// The options for connections that do not begin as HTTP/2 does.
+    http1: HttpServerOptions,
     within: Duration,
 }
 
@@ -136,16 +165,31 @@ impl HttpServerApp for Heads {
             // allowance of its own.
             let is_kept = session.get_keepalive() == Some(KEEPALIVE.as_secs());
             let within = self.within + if is_kept { KEEPALIVE } else { Duration::ZERO };
-            _ = HEAD_DUE.try_with(|due| due.set(Some(Instant::now() + within)));
+            _ = WAIT.try_with(|wait| wait.due.set(Some(Instant::now() + within)));
         }
         self.proxy.process_new_http(session, shutdown)
     }
 
     fn server_options(&self) -> Option<&HttpServerOptions> {
-        self.proxy.server_options()
+        let is_http2 = WAIT.try_with(|wait| {
+            // Pingora asks again behind the handshake, and then for streams: they come when they come.
+            if wait.is_greeting.take() {
+                wait.due.set(None);
+            }
+            wait.is_http2
+        });
+        match is_http2 {
+            Ok(false) => Some(&self.http1),
+            _ => self.proxy.server_options(),
+        }
     }
 
     fn h2_options(&self) -> Option<H2Options> {
+        // Pingora asks right before the handshake.
+        _ = WAIT.try_with(|wait| {
+            wait.is_greeting.set(true);
+            wait.due.set(Some(Instant::now() + self.within));
+        });
         self.proxy.h2_options()
     }
 
@@ -156,17 +200,83 @@ impl HttpServerApp for Heads {
 
 /// Returns once a head is not there in time.
 ///
-/// Looks up at due moments alone, so that a request costs no timer: no head is due sooner than `within` from when its
+/// Looks up at due moments alone, so that a request costs no timer: nothing is due sooner than `within` from when its
 /// connection began to wait for it.
-async fn head_is_late(within: Duration) {
+async fn is_late(within: Duration) {
     let mut at = Instant::now() + within;
     loop {
         tokio::time::sleep_until(at).await;
         let now = Instant::now();
-        at = match HEAD_DUE.with(Cell::get) {
+        at = match WAIT.with(|wait| wait.due.get()) {
             Some(due) if due <= now => return,
             Some(due) => due,
             None => now + within,
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+
+    use super::*;
+
+    const WITHIN: Duration = Duration::from_secs(10);
+
+    /// How long it takes until a connection is late that does this.
+    async fn late_after(connection: impl Future<Output = ()>) -> u64 {
+        let begun = Instant::now();
+        let works = async {
+            connection.await;
+            std::future::pending::<()>().await;
+        };
+        let both = async {
+            tokio::select! {
+                () = works => {}
+                () = is_late(WITHIN) => {}
+            }
+        };
+        WAIT.scope(Wait::new(false, WITHIN), both).await;
+        begun.elapsed().as_secs()
+    }
+
+    async fn after(seconds: u64, due: Option<u64>) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        let due = due.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        WAIT.with(|wait| wait.due.set(due));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_connection_is_late() {
+        assert_eq!(late_after(async {}).await, 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_head_is_late_by_its_own_moment() {
+        let connection = async {
+            after(3, None).await;
+            after(2, Some(85)).await;
+        };
+        assert_eq!(late_after(connection).await, 90);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_moment_that_moves_while_nobody_looks_counts_where_it_is() {
+        let connection = async {
+            after(9, None).await;
+            after(0, Some(20)).await;
+            after(18, None).await;
+            after(0, Some(12)).await;
+        };
+        assert_eq!(late_after(connection).await, 39);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_behind_a_long_answer_is_late_too() {
+        let connection = async {
+            after(1, None).await;
+            after(3600, Some(10)).await;
+        };
+        assert_eq!(late_after(connection).await, 3611);
     }
 }

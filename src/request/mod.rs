@@ -37,7 +37,10 @@ pub const KEEPALIVE: Duration = Duration::from_secs(75);
 ///
 /// Errors: none today; the hook may fail.
 pub fn begin(session: &mut Session, ctx: &mut Context) -> Result<()> {
-    session.set_keepalive(Some(KEEPALIVE.as_secs()));
+    // None: the client wants its connection closed, or framed its request so that it has to be.
+    if session.get_keepalive().is_some() {
+        session.set_keepalive(Some(KEEPALIVE.as_secs()));
+    }
     session.set_read_timeout(Some(read::IDLE));
     session.set_write_timeout(Some(read::STALL));
     let head = session.req_header();

@@ -50,6 +50,60 @@ fn a_head_that_comes_too_slowly_ends_its_connection() {
 }
 
 #[test]
+fn a_connection_that_hardly_begins_is_closed_in_time() {
+    let (_first, gateway) = gateway("header_timeout_s = 1");
+    for start in [&b"P"[..], b"PRI * HTTP/2.0", b"GET / HTT"] {
+        let mut stream = connect(&gateway);
+        stream.write_all(start).unwrap();
+        assert!(
+            until_closed(&mut stream) < Duration::from_secs(5),
+            "{start:?}"
+        );
+    }
+}
+
+/// Shorter than what HTTP/2 begins with; closed on wish; framed in a way that others may read otherwise.
+#[test]
+fn a_request_that_ends_its_connection_is_answered_and_does() {
+    let (_first, gateway) = gateway("header_timeout_s = 1");
+    for request in [
+        "GET / HTTP/1.0\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ] {
+        let mut stream = connect(&gateway);
+        stream.write_all(request.as_bytes()).unwrap();
+        let (started, mut answer) = (Instant::now(), String::new());
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains(" 200 OK\r\n"), "{request:?}: {answer}");
+        assert!(started.elapsed() < Duration::from_secs(5), "{request:?}");
+    }
+}
+
+#[test]
+fn a_connection_of_http2_may_be_idle_for_longer_than_a_head_may_take() {
+    let (_first, gateway) = gateway("header_timeout_s = 1");
+    let mut stream = connect(&gateway);
+    // The preface, empty settings; later a ping, which is answered in kind.
+    stream
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .unwrap();
+    stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).unwrap();
+    std::thread::sleep(Duration::from_millis(2500));
+    let ping = [
+        0, 0, 8, 6, 0, 0, 0, 0, 0, b'w', b'e', b'i', b'r', b'g', b'a', b't', b'e',
+    ];
+    stream.write_all(&ping).unwrap();
+    let mut seen = Vec::new();
+    while !seen.windows(8).any(|eight| eight == b"weirgate") {
+        let mut buffer = [0; 256];
+        let read = stream.read(&mut buffer).unwrap();
+        assert!(read > 0, "the connection was closed");
+        seen.extend_from_slice(&buffer[..read]);
+    }
+}
+
+#[test]
 fn a_slow_answer_is_no_slow_head() {
     let slow = Reply::stream()
         .pause(Duration::from_millis(1500))
