@@ -1,12 +1,72 @@
 //! Decisions as they are answered. Source: decision-agent 2.3, facts D, E.
 
+use std::ops::Range;
+
 use super::activate::Activated;
+use super::ask::User;
 use super::decide::Decided;
 use super::members::Members;
 use super::{Compat, Profile, encode, kept};
+use crate::fault::{Fault, Kind};
 use crate::json::{Object, write_escaped};
 
-/// Writes a decide result. Cost: what always stands between two values is copied as one piece.
+/// The most bytes of an answer that repeats what a caller sent; also of all that the operations of a batch answer.
+pub const MAX_BYTES: usize = 16 << 20;
+
+/// The answer, where it is not over [`MAX_BYTES`]. Errors: 413.
+pub fn within(out: Vec<u8>) -> Result<Vec<u8>, Fault> {
+    if out.len() <= MAX_BYTES {
+        return Ok(out);
+    }
+    let bytes = out.len();
+    let message = format!(
+        "the answer has {bytes} bytes or more; at most {MAX_BYTES} are answered at once: ask for fewer flags, or with \
+         a smaller user"
+    );
+    Err(Fault::new(Kind::TooLarge, message))
+}
+
+/// Items as a JSON list. Errors: 413 as [`within`] says, before anything behind the bound is written.
+pub fn list<T>(
+    items: impl Iterator<Item = T>,
+    mut write: impl FnMut(T, &mut Vec<u8>),
+) -> Result<Vec<u8>, Fault> {
+    let mut out = Vec::with_capacity(1024);
+    out.push(b'[');
+    for (at, item) in items.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write(item, &mut out);
+        out = within(out)?;
+    }
+    out.push(b']');
+    Ok(out)
+}
+
+/// Decide results of one user as a list. Errors: 413 as [`list`].
+///
+/// Cost: the user is encoded once, and copied from result to result.
+pub fn decided_list<'d>(
+    all: impl Iterator<Item = &'d Decided<'d>>,
+    user: &User<'_>,
+    compat: Compat,
+) -> Result<Vec<u8>, Fault> {
+    let mut encoded = None;
+    let mut write_once = |out: &mut Vec<u8>| match &encoded {
+        Some(known) => out.extend_from_within(Range::clone(known)),
+        None => {
+            let start = out.len();
+            write_user(&user.id, &user.attributes, out);
+            encoded = Some(start..out.len());
+        }
+    };
+    list(all, |decided, out| {
+        write_result(decided, compat, &mut write_once, out);
+    })
+}
+
+/// Writes a decide result.
 pub fn write_decided(
     decided: &Decided<'_>,
     user_id: &str,
@@ -14,22 +74,27 @@ pub fn write_decided(
     compat: Compat,
     out: &mut Vec<u8>,
 ) {
-    let text = |before: &str, value: &str, out: &mut Vec<u8>| {
-        out.extend_from_slice(before.as_bytes());
-        write_escaped(value, out);
-    };
-    let truth = |is_so: bool| if is_so { "true" } else { "false" };
-    text(r#"{"variationKey":""#, decided.variation_key, out);
+    let write_user = |out: &mut Vec<u8>| write_user(user_id, attributes, out);
+    write_result(decided, compat, write_user, out);
+}
+
+/// Cost: what always stands between two values is copied as one piece.
+fn write_result(
+    decided: &Decided<'_>,
+    compat: Compat,
+    write_user: impl FnOnce(&mut Vec<u8>),
+    out: &mut Vec<u8>,
+) {
+    write_behind(r#"{"variationKey":""#, decided.variation_key, out);
     out.extend_from_slice(br#"","enabled":"#);
-    out.extend_from_slice(truth(decided.is_enabled).as_bytes());
-    text(r#","ruleKey":""#, decided.rule_key, out);
-    text(r#"","flagKey":""#, &decided.flag_key, out);
-    text(r#"","userContext":{"userId":""#, user_id, out);
-    out.extend_from_slice(br#"","attributes":"#);
-    encode::write_members(attributes, out);
-    out.extend_from_slice(br#"},"reasons":["#);
+    write_truth(decided.is_enabled, out);
+    write_behind(r#","ruleKey":""#, decided.rule_key, out);
+    write_behind(r#"","flagKey":""#, &decided.flag_key, out);
+    out.extend_from_slice(br#"","userContext":"#);
+    write_user(out);
+    out.extend_from_slice(br#","reasons":["#);
     for (at, reason) in decided.reasons.iter().enumerate() {
-        text(if at > 0 { ",\"" } else { "\"" }, reason, out);
+        write_behind(if at > 0 { ",\"" } else { "\"" }, reason, out);
         out.push(b'"');
     }
     out.push(b']');
@@ -39,9 +104,25 @@ pub fn write_decided(
     }
     if compat == Compat::Agent {
         out.extend_from_slice(br#","isEveryoneElseVariation":"#);
-        out.extend_from_slice(truth(decided.is_everyone_else).as_bytes());
+        write_truth(decided.is_everyone_else, out);
     }
     out.push(b'}');
+}
+
+fn write_user(id: &str, attributes: &Members<'_>, out: &mut Vec<u8>) {
+    write_behind(r#"{"userId":""#, id, out);
+    out.extend_from_slice(br#"","attributes":"#);
+    encode::write_members(attributes, out);
+    out.push(b'}');
+}
+
+fn write_behind(before: &str, value: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(before.as_bytes());
+    write_escaped(value, out);
+}
+
+fn write_truth(is_so: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(if is_so { b"true" } else { b"false" });
 }
 
 /// Writes an item of what activate answers.
@@ -88,3 +169,7 @@ pub fn profile(user_id: &str, profile: &Profile) -> Vec<u8> {
     result.close();
     out
 }
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

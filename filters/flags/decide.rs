@@ -35,7 +35,7 @@ impl Source {
 }
 
 /// A decision.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Decided<'p> {
     /// The flag's key, as asked for.
     pub flag_key: Cow<'p, str>,

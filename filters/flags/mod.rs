@@ -12,7 +12,7 @@
 //! | [`bandit`], [`segment`] | what is asked of predictors and of segments |
 //! | [`notice`] | what listeners are told |
 //! | [`event`] | impressions and conversions, as the backend expects them |
-//! | [`ask`], [`members`], [`answer`] | what callers send, and what they get |
+//! | [`ask`], [`members`], [`keys`], [`answer`] | what callers send, and what they get |
 //! | [`overview`] | the configuration as clients may see it |
 //! | [`bucket`](mod@bucket) | which of ten thousand a user falls into |
 
@@ -29,6 +29,7 @@ mod holdout;
 mod index;
 pub mod inputs;
 pub mod kept;
+pub mod keys;
 mod matcher;
 pub mod members;
 mod murmur;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::support::PATIENCE;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
-use crate::support::client::ask;
-use crate::support::flags::{gateway, gateway_with_env, post, refused};
+use crate::support::client::{Answer, ask};
+use crate::support::flags::{agent, gateway, gateway_with_env, post, refused};
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
@@ -42,6 +42,53 @@ fn one_key_is_an_object_several_and_none_are_lists() {
         keys(post(&gateway, "/v1/decide", &ada()).json()),
         ["checkout", "dark_mode"]
     );
+}
+
+fn over_the_bound(answer: &Answer) -> bool {
+    let (status, error) = refused(answer);
+    status == 413
+        && error.ends_with(
+            "at most 16777216 are answered at once: ask for fewer flags, or with a smaller user",
+        )
+}
+
+/// `name=0&name=1…`: so many different keys.
+fn keys(name: &str, count: usize) -> String {
+    let pairs: Vec<String> = (0..count).map(|key| format!("{name}={key}")).collect();
+    pairs.join("&")
+}
+
+#[test]
+fn a_small_request_makes_no_answer_beyond_the_bound() {
+    let body = json!({"userId": "u", "userAttributes": {"a": "x".repeat(64_000)}});
+    for gateway in [gateway(""), agent("")] {
+        let path = |count| format!("/v1/decide?{}", keys("keys", count));
+        assert!(over_the_bound(&post(&gateway, &path(300), &body)));
+        assert_eq!(post(&gateway, &path(200), &body).status(), 200);
+        let long = json!({"userId": "x".repeat(64_000)});
+        let path = format!("/v1/activate?{}", keys("featureKey", 300));
+        assert!(over_the_bound(&post(&gateway, &path, &long)));
+    }
+}
+
+#[test]
+fn a_call_names_a_thousand_keys_at_most() {
+    let gateway = gateway("");
+    for (path, name) in [
+        ("decide", "keys"),
+        ("activate", "featureKey"),
+        ("activate", "experimentKey"),
+    ] {
+        let named = |count| {
+            let path = format!("/v1/{path}?{}&{name}=0", keys(name, count));
+            post(&gateway, &path, &ada())
+        };
+        assert_eq!(named(1000).json().as_array().unwrap().len(), 1000);
+        let message = format!(
+            "`{name}` names more than 1000 different keys; at most 1000 are accepted in one call"
+        );
+        assert_eq!(refused(&named(1001)), (400, message));
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use filters::fault::{Fault, Kind};
 use filters::flags::activate::{self, Activated};
+use filters::flags::keys::Keys;
 use filters::flags::notice::{self, Topic};
 use filters::flags::{Compat, Options, answer as written};
 
@@ -12,6 +13,8 @@ use super::known::Known;
 use crate::reply::Answer;
 
 /// A list, in the order of the query; by type in the datafile's.
+///
+/// Errors: 400 for too many keys and for unknown types, 413 for an answer that would be too long.
 pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let user = asked.body()?.user()?;
     let wanted = wanted(asked)?;
@@ -40,26 +43,20 @@ pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
             asked.notify(Topic::Decision, || notice);
         }
     }
-    Ok(Answer::json(listed(asked, &items, &user.id)))
+    listed(asked, &items, &user.id).map(Answer::json)
 }
 
-/// The items that the query wants to see, as a JSON list.
-fn listed(asked: &Asked<'_>, items: &[Activated<'_>], user_id: &str) -> Vec<u8> {
+/// The items that the query wants to see, as a JSON list. Errors: 413.
+fn listed(asked: &Asked<'_>, items: &[Activated<'_>], user_id: &str) -> Result<Vec<u8>, Fault> {
     let only = asked.call.values("enabled").last();
     let is_listed = |item: &&Activated<'_>| match only.as_deref() {
         Some("true") => item.is_enabled,
         Some("false") if asked.compat() == Compat::Agent => !item.is_enabled,
         _ => true,
     };
-    let mut out = b"[".to_vec();
-    for (at, item) in items.iter().filter(is_listed).enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        written::write_activated(item, user_id, asked.compat(), &mut out);
-    }
-    out.push(b']');
-    out
+    written::list(items.iter().filter(is_listed), |item, out| {
+        written::write_activated(item, user_id, asked.compat(), out);
+    })
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -68,34 +65,32 @@ enum Kindred {
     Experiment,
 }
 
-/// What is asked for, each once; a key of both kinds is the feature's. Source: decision-agent 4, rule 2.
+/// What is asked for, each once; a key of both kinds is the feature's. Errors: 400. Source: decision-agent 4, rule 2.
 fn wanted<'a>(asked: &'a Asked<'_>) -> Result<Vec<(Kindred, Cow<'a, str>)>, Fault> {
     let project = &asked.loaded.project;
     let features = asked.call.values("featureKey");
     let experiments = asked.call.values("experimentKey");
-    let mut found: Vec<(Kindred, Cow<'a, str>)> = Vec::new();
-    let mut add = |kind: Kindred, key: Cow<'a, str>| {
-        if !found.iter().any(|(_, known)| *known == key) {
-            found.push((kind, key));
-        }
-    };
-    features.for_each(|key| add(Kindred::Feature, key));
-    experiments.for_each(|key| add(Kindred::Experiment, key));
+    let mut found = Keys::default();
+    for key in features {
+        found.name(Kindred::Feature, key, "featureKey")?;
+    }
+    for key in experiments {
+        found.name(Kindred::Experiment, key, "experimentKey")?;
+    }
     let kinds = kinds(asked)?;
     let is_agent = asked.compat() == Compat::Agent;
     if found.is_empty() || is_agent {
         for kind in kinds {
-            let mut keys: Vec<&str> = match kind {
-                Kindred::Feature => project.flag_keys().collect(),
-                Kindred::Experiment => project.experiment_keys().collect(),
+            let keys: &mut dyn Iterator<Item = &'a str> = match kind {
+                Kindred::Feature => &mut project.flag_keys(),
+                Kindred::Experiment => &mut project.experiment_keys(),
             };
-            for key in keys.drain(..) {
-                if !found.iter().any(|(_, known)| known == key) {
-                    found.push((kind, key.into()));
-                }
-            }
+            keys.for_each(|key| found.add(kind, key.into()));
         }
-    } else if !kinds.is_empty() {
+        return Ok(found.into_vec());
+    }
+    let mut found = found.into_vec();
+    if !kinds.is_empty() {
         found.retain(|(kind, _)| kinds.contains(kind));
     }
     Ok(found)

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use filters::fault::{AgentForm, Fault, Kind};
+use filters::flags::answer::MAX_BYTES;
 use filters::flags::{Compat, encode};
 use filters::json::{Object, write_number};
 use futures::future::BoxFuture;
@@ -22,8 +23,6 @@ use crate::routes::{self, Answers};
 /// How long all operations of a batch may take. Our choice: the agent of old breaks off after 10 s, so that its
 /// clients wait no longer, and what is done by then has to reach them.
 const PATIENCE: Duration = Duration::from_secs(9);
-/// How many bytes all operations of a batch may answer. Source: threats 60.
-const MOST_BYTES: usize = 16 << 20;
 
 /// What all operations of a batch share.
 struct Bounds {
@@ -48,13 +47,13 @@ impl Bounds {
 }
 
 /// Answers a batch, after [`PATIENCE`] at the latest; what is not done by then has failed, and so has what has no room
-/// among [`MOST_BYTES`].
+/// among [`MAX_BYTES`].
 ///
 /// Errors: 400 for what is no batch, 422 for too many operations; in document mode 401 and 403 for the call itself.
 pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
     let bounds = Bounds {
         until: Instant::now() + PATIENCE,
-        room_bytes: AtomicUsize::new(MOST_BYTES),
+        room_bytes: AtomicUsize::new(MAX_BYTES),
     };
     if flags.compat == Compat::Document {
         super::sdk_key(flags, call).await?;
@@ -268,7 +267,7 @@ fn query(operation: &Operation, in_url: &str) -> Result<String, Fault> {
     Ok(query.finish())
 }
 
-/// Headers of the operation; a body that came as JSON is JSON.
+/// Headers of the operation and no others: a body without its `Content-Type` is of no media type.
 fn headers(operation: &Operation) -> Result<HeaderMap, Fault> {
     let mut headers = HeaderMap::new();
     for (name, value) in operation.headers.iter().flatten() {

@@ -6,6 +6,7 @@ use filters::fault::Fault;
 use filters::flags::answer as written;
 use filters::flags::ask;
 use filters::flags::decide::{Decided, decide};
+use filters::flags::keys::Keys;
 use filters::flags::notice::{self, Topic};
 
 use super::Asked;
@@ -13,39 +14,31 @@ use super::known::Known;
 use crate::reply::Answer;
 
 /// One key: an object; several or none: a list, in the request's or the datafile's order.
+///
+/// Errors: 400 for too many keys, 413 for an answer that would be too long, and as [`decided`].
 pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let body = asked.body()?.decide()?;
-    let mut wanted: Vec<Cow<'_, str>> = Vec::new();
-    let mut named = 0;
+    let (user, compat) = (&body.user, asked.compat());
+    let mut named = Keys::default();
+    let mut times = 0;
     for key in asked.call.values("keys") {
-        named += 1;
-        if !wanted.contains(&key) {
-            wanted.push(key);
-        }
+        times += 1;
+        named.name((), key, "keys")?;
     }
-    let is_one = named == 1;
+    let mut wanted: Vec<Cow<'_, str>> = named.into_vec().into_iter().map(|(_, key)| key).collect();
     if wanted.is_empty() {
         let keys = asked.loaded.project.flag_keys();
         wanted.extend(keys.map(Cow::Borrowed));
     }
     let all = decided(asked, &body, &wanted).await?;
-    let mut out = Vec::with_capacity(1024);
-    if let [one] = all.as_slice()
-        && is_one
-    {
-        write(asked, &body, one, &mut out);
-        return Ok(Answer::json(out));
+    if let ([one], 1) = (all.as_slice(), times) {
+        let mut out = Vec::with_capacity(1024);
+        written::write_decided(one, &user.id, &user.attributes, compat, &mut out);
+        return written::within(out).map(Answer::json);
     }
     let is_listed = |one: &&Decided<'_>| one.is_enabled || !body.options.enabled_flags_only;
-    out.push(b'[');
-    for (at, decided) in all.iter().filter(is_listed).enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        write(asked, &body, decided, &mut out);
-    }
-    out.push(b']');
-    Ok(Answer::json(out))
+    let listed = all.iter().filter(is_listed);
+    written::decided_list(listed, user, compat).map(Answer::json)
 }
 
 /// Decides for one user, and tells whom it concerns: the profile is read once, and written once.
@@ -83,9 +76,4 @@ pub(super) async fn decided<'a>(
         });
     }
     Ok(all)
-}
-
-fn write(asked: &Asked<'_>, body: &ask::Decide<'_>, decided: &Decided<'_>, out: &mut Vec<u8>) {
-    let user = &body.user;
-    written::write_decided(decided, &user.id, &user.attributes, asked.compat(), out);
 }

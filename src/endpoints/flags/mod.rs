@@ -107,7 +107,7 @@ struct Asked<'a> {
 
 /// Answers a call.
 ///
-/// Errors: 400, 401, 403, 404, 415, 503 as the specification and the decisions say.
+/// Errors: 400, 401, 403, 404, 413, 415, 503 as the specification and the decisions say.
 pub async fn answer(flags: &Flags, endpoint: Endpoint, call: &Call<'_>) -> Result<Answer, Fault> {
     let (sdk_key, loaded) = caller(flags, call).await?;
     if endpoint.has_body() || flags.compat == Compat::Document {
@@ -130,7 +130,7 @@ pub async fn answer(flags: &Flags, endpoint: Endpoint, call: &Call<'_>) -> Resul
         Endpoint::Save => profiles::save(&asked).await,
         Endpoint::SegmentEvent => segment_event::answer(&asked),
         Endpoint::OfrepFlag => ofrep::flag(&asked).await,
-        Endpoint::OfrepFlags => Ok(ofrep::flags(&asked).await),
+        Endpoint::OfrepFlags => ofrep::flags(&asked).await,
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use filters::fault::Fault;
+use filters::flags::answer::list;
 use filters::flags::ask::{Decide, User};
 use filters::flags::decide::{Decided, Source, decide};
 use filters::flags::encode;
@@ -44,10 +45,12 @@ pub(super) async fn flag(asked: &Asked<'_>) -> Result<Answer, Fault> {
 }
 
 /// All flags, in the datafile's order; impressions are for single flags alone.
-pub(super) async fn flags(asked: &Asked<'_>) -> Answer {
+///
+/// Errors: 413 for an answer that would be too long.
+pub(super) async fn flags(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let context = match context(asked) {
         Ok(context) => context,
-        Err(code) => return refused(400, None, code),
+        Err(code) => return Ok(refused(400, None, code)),
     };
     let project = &asked.loaded.project;
     let keys: Vec<&str> = project.flag_keys().collect();
@@ -59,9 +62,10 @@ pub(super) async fn flags(asked: &Asked<'_>) -> Answer {
             |decided: &Decided<'_>| decided.wants.clone(),
         )
         .await;
-    let mut out = Vec::new();
+    let listed = list(all.iter(), |decided, out| write(decided, &context, out))?;
+    let mut out = Vec::with_capacity(listed.len() + 16);
     let mut body = Object::open(&mut out);
-    body.array("flags", &all, |decided, out| write(decided, &context, out));
+    body.value("flags", |out| out.extend_from_slice(&listed));
     body.close();
     let tag = format!("\"{:016x}\"", fold(&out));
     let known = asked.call.headers.get(header::IF_NONE_MATCH);
@@ -74,7 +78,7 @@ pub(super) async fn flags(asked: &Asked<'_>) -> Answer {
     answer
         .headers
         .extend(HeaderValue::from_str(&tag).map(|tag| (header::ETAG, tag)));
-    answer
+    Ok(answer)
 }
 
 /// A number that changes with the body: FNV-1a of 64 bits.

@@ -1,0 +1,53 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+use super::super::ask::Body;
+use super::*;
+
+fn decided(keys: usize) -> Vec<Decided<'static>> {
+    let one = |key: usize| Decided {
+        flag_key: key.to_string().into(),
+        ..Decided::default()
+    };
+    (0..keys).map(one).collect()
+}
+
+#[test]
+fn a_list_holds_the_bytes_that_its_results_have_alone() {
+    let body =
+        r#"{"userId":"<ü\">","userAttributes":{"b":1.0,"a":["\u2028",null],"c":{"z":1,"y":2}}}"#;
+    let user = Body::parse(body.as_bytes(), Compat::Document).unwrap();
+    let user = { user }.user().unwrap();
+    for compat in [Compat::Document, Compat::Agent] {
+        for keys in [0, 1, 3] {
+            let all = decided(keys);
+            let alone = all.iter().map(|one| {
+                let mut out = Vec::new();
+                write_decided(one, &user.id, &user.attributes, compat, &mut out);
+                String::from_utf8(out).unwrap()
+            });
+            let expected = format!("[{}]", alone.collect::<Vec<_>>().join(","));
+            let listed = decided_list(all.iter(), &user, compat).unwrap();
+            assert_eq!(String::from_utf8(listed).unwrap(), expected);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_written_once_an_answer_is_over_its_bound() {
+    let mut written = 0;
+    let fault = list(0..1000, |_, out| {
+        written += 1;
+        out.resize(out.len() + MAX_BYTES / 4, b' ');
+    })
+    .unwrap_err();
+    assert_eq!(written, 4);
+    assert_eq!(
+        (fault.status(), &*fault.message),
+        (
+            413,
+            "the answer has 16777220 bytes or more; at most 16777216 are answered at once: ask for fewer flags, or \
+             with a smaller user"
+        )
+    );
+    assert!(within(vec![b' '; MAX_BYTES]).is_ok());
+    assert!(within(vec![b' '; MAX_BYTES + 1]).is_err());
+}
