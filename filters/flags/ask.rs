@@ -1,22 +1,25 @@
 //! Bodies of requests: decide, activate, track, override, lookup, save. Source: decision-agent 2.2, facts E.
 //!
-//! Keys match whatever their case, unknown ones are ignored, null counts as absent.
+//! Keys match whatever their case, unknown ones are ignored, null counts as absent. Of keys that are one but for their
+//! case the last counts that is not null; in document mode of keys that are one to the byte it is the last alone.
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Compat;
 use super::inputs::{Forced, Profile};
 use super::members::{Given, Members};
 use super::options::{Options, UnknownOption};
+use super::pairs::Pairs;
 use super::segment::Event;
 use crate::fault::{Fault, Kind};
 
 /// A body that is a JSON object, or nothing at all.
 #[derive(Debug, Default)]
 pub struct Body<'b> {
-    members: Members<'b>,
+    members: Pairs<'b>,
     compat: Compat,
 }
 
@@ -70,16 +73,15 @@ impl<'b> Body<'b> {
     /// Errors: 400 for what is no JSON object.
     pub fn parse(body: &'b [u8], compat: Compat) -> Result<Self, Fault> {
         let mut read = Self {
-            members: Members::default(),
+            members: Pairs::default(),
             compat,
         };
         if body.trim_ascii().is_empty() {
             return Ok(read);
         }
-        // A body that is one text needs no look at each of its strings; another is refused where it stops to be one.
-        let members = match str::from_utf8(body) {
-            Ok(text) => serde_json::from_str::<Option<Members<'b>>>(text),
-            Err(_) => serde_json::from_slice(body),
+        let members = match compat {
+            Compat::Document => read_json::<Members<'b>>(body).map(|all| all.map(Pairs::from)),
+            Compat::Agent => read_json(body),
         };
         match members {
             Ok(members) => read.members = members.unwrap_or_default(),
@@ -159,8 +161,12 @@ impl<'b> Body<'b> {
     /// An event that segments are made of. Errors: 400 and 500 as [`Event`] says.
     pub fn segment_event(mut self) -> Result<Event, Fault> {
         let (kind, action) = (self.text("type")?, self.text("action")?);
-        let identifiers = self.object("identifiers")?.into_map();
-        // To the agent of old, identifiers that are no texts are a body that cannot be read.
+        let mut identifiers = self.object("identifiers")?.into_map();
+        // To the agent of old null is an empty text, and what is no text a body that cannot be read.
+        if self.compat == Compat::Agent {
+            let nulls = identifiers.values_mut().filter(|value| value.is_null());
+            nulls.for_each(|null| *null = Value::from(""));
+        }
         let is_wrong = !identifiers.values().all(Value::is_string);
         if is_wrong && self.compat == Compat::Agent {
             return Err(self.wrong("identifiers"));
@@ -196,7 +202,7 @@ impl<'b> Body<'b> {
                     return Err(self.wrong("forcedDecisions"));
                 };
                 let mut item = Body {
-                    members: members.into(),
+                    members: Members::from(members).into(),
                     compat: self.compat,
                 };
                 let rule = item.text("ruleKey")?;
@@ -211,8 +217,7 @@ impl<'b> Body<'b> {
 
     /// Takes out the last member of this name that is not null. It can be asked for once.
     fn member(&mut self, name: &str) -> Option<Given<'b>> {
-        self.members
-            .take_last(|key, value| is_named(key, name) && !value.is_null())
+        self.members.take(name)
     }
 
     fn text(&mut self, name: &str) -> Result<Cow<'b, str>, Fault> {
@@ -271,7 +276,15 @@ impl<'b> Body<'b> {
     }
 }
 
-/// Whether a key means this name. Most are written as they should be, which is told faster.
-fn is_named(key: &str, name: &str) -> bool {
-    key.len() == name.len() && (key == name || key.eq_ignore_ascii_case(name))
+/// An object or null. A body that is one text needs no look at each of its strings; another is refused where it stops to
+/// be one.
+fn read_json<'b, T: Deserialize<'b>>(body: &'b [u8]) -> serde_json::Result<Option<T>> {
+    match str::from_utf8(body) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(body),
+    }
 }
+
+#[cfg(test)]
+#[path = "ask_tests.rs"]
+mod tests;

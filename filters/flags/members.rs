@@ -64,14 +64,9 @@ impl<'b> Members<'b> {
         self.all.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// Takes out the last value for which `is_meant` holds.
-    pub(super) fn take_last(
-        &mut self,
-        mut is_meant: impl FnMut(&str, &Given<'b>) -> bool,
-    ) -> Option<Given<'b>> {
-        let mut all = self.all.iter_mut().rev();
-        all.find(|(name, value)| is_meant(name, value))
-            .map(|(_, value)| std::mem::take(value))
+    /// The same as pairs.
+    pub(super) fn into_pairs(self) -> Vec<(Cow<'b, str>, Given<'b>)> {
+        self.all
     }
 
     /// The same as a map of their own.
@@ -192,7 +187,7 @@ impl<'de> Deserialize<'de> for Given<'de> {
 }
 
 /// A name, borrowed where it has no escape.
-struct Name<'b>(Cow<'b, str>);
+pub(super) struct Name<'b>(pub(super) Cow<'b, str>);
 
 impl<'de> Deserialize<'de> for Name<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {

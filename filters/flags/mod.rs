@@ -12,7 +12,7 @@
 //! | [`bandit`], [`segment`] | what is asked of predictors and of segments |
 //! | [`notice`] | what listeners are told |
 //! | [`event`] | impressions and conversions, as the backend expects them |
-//! | [`ask`], [`members`], [`keys`], [`answer`] | what callers send, and what they get |
+//! | [`ask`], [`members`], [`pairs`], [`keys`], [`answer`] | what callers send, and what they get |
 //! | [`overview`] | the configuration as clients may see it |
 //! | [`bucket`](mod@bucket) | which of ten thousand a user falls into |
 
@@ -36,6 +36,7 @@ mod murmur;
 pub mod notice;
 pub mod options;
 pub mod overview;
+pub mod pairs;
 pub mod project;
 mod reason;
 mod rule;

@@ -211,6 +211,16 @@ fn operations_have_the_status_and_the_body_that_they_would_have_alone() {
         (asking("POST", "/v1/batch", key()), 404, Value::Null),
         (asking("POST", "/v1/models", key()), 404, Value::Null),
         (asking("GET", "/nothing", json!({})), 404, Value::Null),
+        (
+            asking("POST", "/ofrep/v1/evaluate/flags", key()),
+            404,
+            Value::Null,
+        ),
+        (
+            asking("POST", "/ofrep/v1/evaluate/flags/dark_mode", key()),
+            404,
+            Value::Null,
+        ),
         (asking("PUT", "/v1/decide", key()), 405, Value::Null),
         (asking("HEAD", "/v1/config", key()), 405, Value::Null),
         (asking("PUT", "/v1/decide", json!({})), 400, missing),
@@ -229,9 +239,9 @@ fn operations_have_the_status_and_the_body_that_they_would_have_alone() {
         assert_eq!(item["requestID"] == "", body.is_null(), "{item}");
     }
     const NEVER: &str = "0001-01-01T00:00:00Z";
-    assert_ne!(answer["response"][9]["endedAt"], NEVER);
-    assert_eq!(answer["response"][10]["endedAt"], NEVER);
-    assert_eq!(answer["response"][11]["endedAt"], NEVER);
+    assert_ne!(answer["response"][11]["endedAt"], NEVER);
+    assert_eq!(answer["response"][12]["endedAt"], NEVER);
+    assert_eq!(answer["response"][13]["endedAt"], NEVER);
     let empty = post(&old, "/v1/batch", &json!({})).json();
     assert_eq!(
         (&empty["response"], &empty["endedAt"]),
@@ -253,4 +263,28 @@ fn an_operation_may_name_its_call_whole_and_is_told_its_own_id() {
         "{answer}"
     );
     assert!(item["body"]["revision"].is_string());
+}
+
+#[test]
+fn of_names_in_any_case_the_last_counts_in_an_operation_as_alone() {
+    let old = agent("");
+    let user = r#"{"userId":"a","USERID":"b","userId":"c"}"#;
+    let batch = format!(
+        r#"{{"operations":[{{"method":"POST","url":"/v1/decide?keys=dark_mode","headers":{{}},"body":{{}},
+            "HEADERS":{{"X-Optimizely-SDK-Key":"no","Content-Type":"text/plain"}},
+            "headers":{{"X-Optimizely-SDK-Key":"sandbox","Content-Type":"application/json"}},"body":{user}}}]}}"#
+    );
+    let asked = |path: &str, body: &str| {
+        let asked = Ask::post(path, body).header("X-Platform-SDK-Key", "sandbox");
+        ask(old.address(), &asked).json()
+    };
+    let alone = asked("/v1/decide?keys=dark_mode", user);
+    assert_eq!(alone["userContext"]["userId"], "c", "{alone}");
+    let item = &asked("/v1/batch", &batch)["response"][0];
+    assert_eq!(item["body"]["userContext"]["userId"], "c", "{item}");
+    let kept = asked(
+        "/v1/decide?keys=dark_mode",
+        r#"{"userId":"a","userId":null}"#,
+    );
+    assert_eq!(kept["userContext"]["userId"], "a", "{kept}");
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::ask;
+use crate::support::flags::agent;
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
@@ -49,4 +50,24 @@ fn an_announcement_that_is_signed_brings_the_new_datafile() {
     assert_eq!(revision(), "1");
     assert_eq!(announce(&body, "secret"), 204);
     assert_eq!(revision(), "2");
+}
+
+#[test]
+fn the_agent_of_old_takes_no_announcement_with_a_known_member_of_another_type() {
+    let old = agent("");
+    let announce = |body: &str| {
+        let answer = ask(old.address(), &Ask::post("/webhooks/optimizely", body));
+        (answer.status(), answer.text().to_owned())
+    };
+    assert_eq!(
+        announce(r#"{"project_id":78,"timestamp":"now"}"#),
+        (
+            400,
+            "{\"error\":\"Unable to parse webhook message.\"}\n".to_owned()
+        )
+    );
+    assert_eq!(
+        announce(r#"{"PROJECT_ID":78,"Timestamp":1}"#),
+        (204, String::new())
+    );
 }

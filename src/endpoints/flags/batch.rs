@@ -163,7 +163,9 @@ async fn call(flags: &Flags, operation: &Operation, now_ms: u64) -> Result<Answe
     let query = query(operation, in_url)?;
     let headers = headers(operation)?;
     let body = match &operation.body {
-        Value::Null if !is_agent => Vec::new(),
+        // The agent of old sends it written anew: of names that differ in their case the last in order counts.
+        body if is_agent => encode::value(body).into_bytes(),
+        Value::Null => Vec::new(),
         body => body.to_string().into_bytes(),
     };
     let call = Call {
@@ -230,10 +232,10 @@ fn agent_endpoint(method: &str, path: &str) -> Result<Endpoint, Fault> {
 
 /// Whether the agent of old has such an endpoint beside batches, which do not nest.
 fn is_of_agent(answers: Answers) -> bool {
-    matches!(
-        answers,
-        Answers::Flags(_) | Answers::Token | Answers::Notices
-    )
+    match answers {
+        Answers::Flags(endpoint) => !matches!(endpoint, Endpoint::OfrepFlag | Endpoint::OfrepFlags),
+        answers => matches!(answers, Answers::Token | Answers::Notices),
+    }
 }
 
 fn no_decisions() -> Fault {

@@ -9,6 +9,7 @@ mod decide;
 mod known;
 pub mod notices;
 mod ofrep;
+mod old_operations;
 mod operations;
 mod overrides;
 mod profiles;

@@ -4,18 +4,9 @@ use filters::fault::{AgentForm, Fault, Kind};
 use filters::flags::Compat;
 use http::Method;
 use serde::Deserialize;
-use serde_json::{Deserializer, Map, Value};
+use serde_json::{Map, Value};
 
-/// The members of an operation.
-const MEMBERS: [&str; 7] = [
-    "method",
-    "url",
-    "operationID",
-    "body",
-    "parameters",
-    "params",
-    "headers",
-];
+use super::old_operations;
 
 #[derive(Default, Deserialize)]
 struct Batch {
@@ -100,83 +91,15 @@ pub(super) fn read(body: &[u8], compat: Compat) -> Result<Vec<Operation>, Fault>
         Compat::Document => serde_json::from_slice(body)
             .map(|batch: Batch| batch.operations.unwrap_or_default())
             .map_err(|error| Fault::new(Kind::Invalid, format!("{WORDS}: {error}"))),
-        Compat::Agent => as_agent(body)
+        Compat::Agent => old_operations::read(body)
             .ok_or_else(|| Fault::new(Kind::Invalid, WORDS).with_agent_form(AgentForm::Object)),
     }
-}
-
-/// As the agent of old reads them: the first JSON value that comes, names of whatever case, null for nothing, and only
-/// texts beside an object as body.
-fn as_agent(body: &[u8]) -> Option<Vec<Operation>> {
-    let batch = Deserializer::from_slice(body).into_iter().next()?.ok()?;
-    let mut batch = folded(batch, &["operations"])?;
-    let Some(operations) = batch.remove("operations") else {
-        return Some(Vec::new());
-    };
-    let Value::Array(operations) = operations else {
-        return None;
-    };
-    operations.into_iter().map(agent_operation).collect()
-}
-
-fn agent_operation(written: Value) -> Option<Operation> {
-    let mut members = folded(written, &MEMBERS)?;
-    if members.get("body").is_some_and(|body| !body.is_object()) {
-        return None;
-    }
-    for name in ["params", "headers"] {
-        match members.get_mut(name) {
-            None => {}
-            Some(Value::Object(texts)) => texts.values_mut().try_for_each(as_text)?,
-            Some(_) => return None,
-        }
-    }
-    serde_json::from_value(Value::Object(members)).ok()
-}
-
-/// Null is an empty text; `None` for what is no text.
-fn as_text(value: &mut Value) -> Option<()> {
-    if value.is_null() {
-        *value = Value::from("");
-    }
-    value.is_string().then_some(())
-}
-
-/// An object's members of these names, whatever their case and as long as they are not null; the last one counts.
-/// `None` for what is neither an object nor null.
-fn folded(value: Value, names: &[&str]) -> Option<Map<String, Value>> {
-    let members = match value {
-        Value::Null => return Some(Map::new()),
-        Value::Object(members) => members,
-        _ => return None,
-    };
-    let known = members.into_iter().filter_map(|(key, value)| {
-        let name = names.iter().find(|name| key.eq_ignore_ascii_case(name))?;
-        (!value.is_null()).then(|| ((*name).to_owned(), value))
-    });
-    Some(known.collect())
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
     use super::*;
-
-    #[test]
-    fn the_agent_of_old_reads_names_of_whatever_case_and_null_as_nothing() {
-        let body = br#"{"Operations":[null,{"METHOD":"POST","Url":"/v1/decide","operationid":"7",
-            "body":null,"params":{"keys":null},"headers":null}]} behind it"#;
-        let read = read(body, Compat::Agent).unwrap();
-        assert_eq!((read.len(), &*read[0].url), (2, ""));
-        let one = &read[1];
-        assert_eq!(
-            (&*one.method, &*one.url, &*one.operation_id),
-            ("POST", "/v1/decide", "7")
-        );
-        assert_eq!(one.params.as_ref().unwrap()["keys"], "");
-        assert!(one.body.is_null() && one.headers.is_none());
-        assert!(super::read(b"null", Compat::Agent).unwrap().is_empty());
-    }
 
     fn to(url: &str) -> Operation {
         Operation {

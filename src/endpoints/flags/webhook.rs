@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use filters::fault::{Fault, Kind};
 use filters::flags::Compat;
+use filters::flags::members::Given;
+use filters::flags::pairs::Pairs;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
 use sha1::Sha1;
@@ -19,10 +21,9 @@ const SIGNATURE: &str = "x-hub-signature";
 /// Errors: 415, 400 for what is no announcement or not signed with the project's secret.
 pub async fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
     media_type(call)?;
-    let parsed: Option<Value> = serde_json::from_slice(call.body).ok();
     let id = match flags.compat {
-        Compat::Document => parsed.as_ref().and_then(project_id),
-        Compat::Agent => parsed.as_ref().and_then(agent_project_id),
+        Compat::Document => project_id(call.body),
+        Compat::Agent => agent_project_id(call.body),
     };
     let id = id.ok_or_else(|| Fault::new(Kind::Invalid, "Unable to parse webhook message."))?;
     let Some(webhook) = flags
@@ -51,23 +52,31 @@ pub async fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
 }
 
 /// The project that a message is of.
-fn project_id(message: &Value) -> Option<String> {
+fn project_id(body: &[u8]) -> Option<String> {
+    let message: Value = serde_json::from_slice(body).ok()?;
     match message.get("project_id")? {
         Value::String(id) => Some(id.clone()),
         id => id.is_u64().then(|| id.to_string()),
     }
 }
 
-/// The same to the agent of old, which reads a number, and zero where there is none.
-fn agent_project_id(message: &Value) -> Option<String> {
-    let members = match message {
-        Value::Null => return Some("0".to_owned()),
-        message => message.as_object()?,
+/// The same to the agent of old, which knows names of whatever case, refuses what it knows of another type, and reads a
+/// number, and zero where there is none.
+fn agent_project_id(body: &[u8]) -> Option<String> {
+    let message: Option<Pairs<'_>> = serde_json::from_slice(body).ok()?;
+    let message = message.unwrap_or_default();
+    let whole = |value: &Given<'_>| match value {
+        Given::Number(number) => number.as_i64(),
+        _ => None,
     };
-    match members.get("project_id") {
-        None | Some(Value::Null) => Some("0".to_owned()),
-        Some(id) => id.as_i64().map(|id| id.to_string()),
-    }
+    let is_known = message.all("timestamp").all(|value| whole(value).is_some())
+        && message.all("event").all(|value| value.as_str().is_some())
+        && message
+            .all("data")
+            .all(|value| matches!(value, Given::Object(_)));
+    let ids: Option<Vec<i64>> = message.all("project_id").map(whole).collect();
+    let id = ids?.last().copied().unwrap_or_default();
+    is_known.then(|| id.to_string())
 }
 
 fn no_content() -> Answer {
@@ -98,6 +107,38 @@ fn is_signed(secret: &[u8], body: &[u8], given: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_agent_of_old_reads_names_of_whatever_case_and_known_types_alone() {
+        for (body, expected) in [
+            (r#"{"PROJECT_ID":77}"#, Some("77")),
+            (
+                r#"{"project_id":1,"Project_Id":2,"project_id":3,"PROJECT_ID":null}"#,
+                Some("3"),
+            ),
+            (
+                r#"{"project_id":77,"timestamp":-1,"event":"","data":{},"more":[]}"#,
+                Some("77"),
+            ),
+            (
+                r#"{"project_id":77,"timestamp":null,"event":null,"data":null}"#,
+                Some("77"),
+            ),
+            ("{}", Some("0")),
+            ("null", Some("0")),
+            ("[]", None),
+            (r#"{"project_id":"77"}"#, None),
+            (r#"{"project_id":77.0}"#, None),
+            (r#"{"project_id":"1","PROJECT_ID":77}"#, None),
+            (r#"{"project_id":77,"Timestamp":"now"}"#, None),
+            (r#"{"project_id":77,"timestamp":1.5}"#, None),
+            (r#"{"project_id":77,"event":1}"#, None),
+            (r#"{"project_id":77,"DATA":[]}"#, None),
+        ] {
+            let id = agent_project_id(body.as_bytes());
+            assert_eq!(id.as_deref(), expected, "{body}");
+        }
+    }
 
     #[test]
     fn only_the_bodys_own_signature_counts() {

@@ -1,0 +1,88 @@
+//! Members of a JSON object whose names match whatever their case. Source: facts E.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+
+use super::members::{Given, Members, Name};
+
+/// Names and values in the order they came: of names that are one but for their case the last value counts, and null is
+/// as if it had not come.
+///
+/// Shape: read from JSON it has every member, also those of a name that came before.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pairs<'b>(Vec<(Cow<'b, str>, Given<'b>)>);
+
+impl<'b> Pairs<'b> {
+    /// Takes out the value of this name. It can be asked for once.
+    pub fn take(&mut self, name: &str) -> Option<Given<'b>> {
+        let mut all = self.0.iter_mut().rev();
+        all.find(|(key, value)| is_named(key, name) && !value.is_null())
+            .map(|(_, value)| std::mem::take(value))
+    }
+
+    /// Every value of this name but null, in order.
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &Given<'b>> {
+        let all = self.0.iter();
+        all.filter(move |(key, value)| is_named(key, name) && !value.is_null())
+            .map(|(_, value)| value)
+    }
+}
+
+/// Whether a key means this name. Most are written as they should be, which is told faster.
+fn is_named(key: &str, name: &str) -> bool {
+    key.len() == name.len() && (key == name || key.eq_ignore_ascii_case(name))
+}
+
+impl<'b> From<Members<'b>> for Pairs<'b> {
+    fn from(members: Members<'b>) -> Self {
+        Self(members.into_pairs())
+    }
+}
+
+impl<'de> Deserialize<'de> for Pairs<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(OfPairs)
+    }
+}
+
+struct OfPairs;
+
+impl<'de> Visitor<'de> for OfPairs {
+    type Value = Pairs<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Self::Value, A::Error> {
+        let mut pairs = Vec::new();
+        while let Some((Name(name), value)) = from.next_entry()? {
+            pairs.push((name, value));
+        }
+        Ok(Pairs(pairs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn of_one_name_in_any_case_the_last_value_counts_that_is_not_null() {
+        for (text, expected) in [
+            (r#"{"userId":"a","USERID":"b","userId":"c"}"#, Some("c")),
+            (r#"{"userId":"a","userId":"c","USERID":"b"}"#, Some("b")),
+            (r#"{"userId":"a","userId":null}"#, Some("a")),
+            (r#"{"userId":"a","USERID":null,"other":1}"#, Some("a")),
+            (r#"{"userId":null}"#, None),
+            (r#"{"user_id":"a"}"#, None),
+        ] {
+            let mut pairs: Pairs<'_> = serde_json::from_str(text).unwrap();
+            let found = pairs.take("userId");
+            assert_eq!(found.as_ref().and_then(Given::as_str), expected, "{text}");
+        }
+    }
+}
