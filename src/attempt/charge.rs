@@ -22,7 +22,7 @@ pub async fn reserve(house: &Arc<House>, ctx: &mut Context) -> Result<(), Fault>
     };
     let mut asked = NewCall {
         caller,
-        request_id: &ctx.request_id,
+        request_id: ctx.request_id.text(),
         is_stream: call.request.stream,
         funding: Funding::OwnKey,
         worst: Usd::ZERO,

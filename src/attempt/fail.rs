@@ -201,7 +201,7 @@ async fn explain(session: &mut Session, ctx: &mut Context) -> Result<()> {
         answer
             .headers
             .extend(ctx.quota.iter().flat_map(Quota::headers));
-        reply::send(session, answer, &ctx.request_id_value).await
+        reply::send(session, answer, ctx.request_id.header()).await
     };
     ctx.fault = Some(fault);
     sent

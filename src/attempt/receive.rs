@@ -184,7 +184,7 @@ pub async fn status(house: &House, ctx: &mut Context, head: &ResponseHeader) -> 
 /// Errors: none; what we write are headers.
 pub fn head(ctx: &Context, head: &mut ResponseHeader) -> Result<()> {
     if let Some(call) = &ctx.graph {
-        return pass::answer(call, head, &ctx.request_id_value);
+        return pass::answer(call, head, ctx.request_id.header());
     }
     let Some(call) = ctx.call.as_deref() else {
         return Ok(());
@@ -195,9 +195,9 @@ pub fn head(ctx: &Context, head: &mut ResponseHeader) -> Result<()> {
     // Pingora has put it in where the client's protocol wants it, for want of a length.
     let (quota, is_chunked) = (ctx.quota.as_ref(), ctx.is_http1_1);
     *head = if call.request.stream {
-        reply::stream_head(&ctx.request_id_value, quota, is_chunked)
+        reply::stream_head(ctx.request_id.header(), quota, is_chunked)
     } else {
-        reply::whole_head(&ctx.request_id_value, quota, is_chunked)
+        reply::whole_head(ctx.request_id.header(), quota, is_chunked)
     };
     Ok(())
 }
@@ -234,7 +234,7 @@ pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result
     let mut finished = None;
     if progress == Progress::Complete {
         call.receiving.is_complete = true;
-        finished = complete(call, request_id, caller.as_deref(), *started);
+        finished = complete(call, request_id.text(), caller.as_deref(), *started);
     }
     let out = match &mut call.receiving.answer {
         Some(Answer::Stream(stream)) if stream.has_content() => stream.take(),

@@ -33,7 +33,7 @@ pub async fn peer(house: &House, ctx: &mut Context) -> Result<Box<HttpPeer>> {
     let Some(call) = ctx.call.as_deref_mut() else {
         return Error::e_explain(GIVEN_UP, "no call is planned");
     };
-    match prepare(house, call, &ctx.request_id) {
+    match prepare(house, call, ctx.request_id.text()) {
         Ok(()) => {}
         Err(fault) => {
             ctx.fault = Some(fault);
@@ -122,7 +122,7 @@ pub fn head(house: &House, ctx: &Context, head: &mut RequestHeader) -> Result<()
             HeaderValue::from_static("identity"),
         ),
         (header::USER_AGENT, HeaderValue::from_static(USER_AGENT)),
-        (REQUEST_ID, ctx.request_id_value.clone()),
+        (REQUEST_ID, ctx.request_id.header().clone()),
     ];
     let parent = head.headers.get(TRACEPARENT).cloned();
     let theirs = step.upstream.headers.iter().chain(headers).cloned();

@@ -242,7 +242,7 @@ fn hold(session: &mut Session, ctx: &mut Context) {
         || headers.contains_key(header::TRANSFER_ENCODING);
     if let Some(body) = body.filter(|body| is_framed || !body.is_empty()) {
         let watch = Arc::new(Watch::replay(body));
-        let id = ctx.request_id_value.clone();
+        let id = ctx.request_id.header().clone();
         ctx.slot = Some(Held::wrap(session, watch, (id, None), ctx.is_http1_1));
     }
 }

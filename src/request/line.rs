@@ -19,7 +19,7 @@ pub(super) fn write(session: &Session, ctx: &Context, outcome: &str, took: Durat
     log::write_now(&mut line);
     let is_ours = ctx.status >= 500;
     line.text("level", if is_ours { "warn" } else { "info" });
-    line.text("request_id", &ctx.request_id);
+    line.text("request_id", ctx.request_id.text());
     line.text("route", ctx.row.map_or("none", |row| row.name));
     line.text("method", session.req_header().method.as_str());
     if let Some(caller) = &ctx.caller {

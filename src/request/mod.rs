@@ -8,6 +8,7 @@ pub mod context;
 pub mod finish;
 pub mod graph;
 pub mod held;
+pub mod id;
 mod line;
 pub mod plan;
 pub mod read;
@@ -24,6 +25,7 @@ use pingora_proxy::Session;
 
 use self::context::Context;
 use self::held::Held;
+use self::id::RequestId;
 use crate::endpoints::flags::{self, Call};
 use crate::endpoints::{health, key, models};
 use crate::house::House;
@@ -45,7 +47,7 @@ pub fn begin(session: &mut Session, ctx: &mut Context) -> Result<()> {
     session.set_write_timeout(Some(read::STALL));
     let head = session.req_header();
     ctx.is_http1_1 = head.version == http::Version::HTTP_11;
-    ctx.take_request_id(&head.headers);
+    ctx.request_id = RequestId::of(&head.headers);
     Ok(())
 }
 
@@ -79,12 +81,12 @@ pub async fn run(house: &Arc<House>, session: &mut Session, ctx: &mut Context) -
     }
     ctx.status = answer.status;
     if let Some(listener) = ctx.listener.take() {
-        let id = &ctx.request_id_value;
+        let id = ctx.request_id.header();
         return reply::stream(session, id, listener, || house.is_ready())
             .await
             .map(|()| true);
     }
-    reply::send(session, answer, &ctx.request_id_value).await?;
+    reply::send(session, answer, ctx.request_id.header()).await?;
     Ok(true)
 }
 
@@ -223,7 +225,7 @@ fn hold(session: &mut Session, ctx: &mut Context, is_stream: bool) {
     }
     if let Some(call) = &ctx.call {
         let watch = Arc::clone(&call.watch);
-        let stamp = (ctx.request_id_value.clone(), ctx.quota);
+        let stamp = (ctx.request_id.header().clone(), ctx.quota);
         ctx.slot = Some(Held::wrap(session, watch, stamp, ctx.is_http1_1));
     }
 }
