@@ -15,13 +15,16 @@ use pingora::protocols::Stream;
 use pingora::protocols::http::ServerSession;
 use pingora::protocols::http::v2::server::H2Options;
 use pingora::server::ShutdownWatch;
-use pingora_proxy::HttpProxy;
+use pingora_proxy::{HttpProxy, Session};
 use tokio::time::Instant;
 
 use crate::gateway::Gateway;
 use crate::metrics::Metrics;
-use crate::request::KEEPALIVE;
 
+/// How long an idle client connection is kept.
+pub const KEEPALIVE: Duration = Duration::from_secs(75);
+/// Pingora's mark of a connection that is kept, and for which it starts no timer of its own.
+const KEPT: Option<u64> = Some(0);
 /// What HTTP/2 begins with where no handshake has settled it, as far as no request of HTTP/1 does.
 const HTTP2: [u8; 3] = *b"PRI";
 
@@ -54,6 +57,14 @@ impl Wait {
 pub fn saw_head() {
     // HTTP/2 streams begin with their head, on tasks of their own: nobody waits for it.
     _ = WAIT.try_with(|wait| wait.due.set(None));
+}
+
+/// Keeps the connection of a request for the next one, unless the client wants it closed, or framed its request so that
+/// it has to be.
+pub fn keep(session: &mut Session) {
+    if session.get_keepalive().is_some() {
+        session.set_keepalive(KEPT);
+    }
 }
 
 /// Counts connections.
@@ -161,9 +172,8 @@ impl HttpServerApp for Heads {
         Self: 'f,
     {
         if session.as_http1().is_some() {
-            // A kept connection may be silent for a while before its next request. Pingora marks a new one by an
-            // allowance of its own.
-            let is_kept = session.get_keepalive() == Some(KEEPALIVE.as_secs());
+            // A kept connection may be silent for a while before its next request.
+            let is_kept = session.get_keepalive() == KEPT;
             let within = self.within + if is_kept { KEEPALIVE } else { Duration::ZERO };
             _ = WAIT.try_with(|wait| wait.due.set(Some(Instant::now() + within)));
         }

@@ -32,6 +32,7 @@ impl ProxyHttp for Gateway {
 
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<()> {
         front::saw_head();
+        front::keep(session);
         request::begin(session, ctx)
     }
 

@@ -15,7 +15,6 @@ pub mod read;
 pub mod watch;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use filters::fault::{Fault, Kind};
@@ -32,17 +31,10 @@ use crate::house::House;
 use crate::reply::{self, Answer};
 use crate::routes::{self, Answers, Row};
 
-/// How long an idle client connection is kept.
-pub const KEEPALIVE: Duration = Duration::from_secs(75);
-
 /// Names the request and bounds what its connection may do.
 ///
 /// Errors: none today; the hook may fail.
 pub fn begin(session: &mut Session, ctx: &mut Context) -> Result<()> {
-    // None: the client wants its connection closed, or framed its request so that it has to be.
-    if session.get_keepalive().is_some() {
-        session.set_keepalive(Some(KEEPALIVE.as_secs()));
-    }
     session.set_read_timeout(Some(read::IDLE));
     session.set_write_timeout(Some(read::STALL));
     let head = session.req_header();
