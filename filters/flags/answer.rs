@@ -15,10 +15,14 @@ pub const MAX_BYTES: usize = 16 << 20;
 
 /// The answer, where it is not over [`MAX_BYTES`]. Errors: 413.
 pub fn within(out: Vec<u8>) -> Result<Vec<u8>, Fault> {
-    if out.len() <= MAX_BYTES {
-        return Ok(out);
+    fits(out.len()).map(|()| out)
+}
+
+/// Whether an answer may have so many bytes. Errors: 413.
+pub fn fits(bytes: usize) -> Result<(), Fault> {
+    if bytes <= MAX_BYTES {
+        return Ok(());
     }
-    let bytes = out.len();
     let message = format!(
         "the answer has {bytes} bytes or more; at most {MAX_BYTES} are answered at once: ask for fewer flags, or with \
          a smaller user"

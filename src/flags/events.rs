@@ -13,7 +13,7 @@ use filters::flags::event::Head;
 use futures::future::{BoxFuture, FutureExt, OptionFuture};
 use reqwest::StatusCode;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::spool::{self, Left, Spool};
@@ -30,17 +30,24 @@ pub const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How often what waits is put on disk.
 const SPOOL_EVERY: Duration = Duration::from_millis(500);
 
+/// A larger event takes a place for each of these many bytes, so that the queue bounds memory too.
+const PLACE_BYTES: usize = 16 << 10;
+
 /// One event.
 struct Item {
     head: Head,
     visitor: Vec<u8>,
+    /// What it takes of the queue, given back once the backend has taken the event.
+    _places: OwnedSemaphorePermit,
 }
 
 #[derive(Clone)]
 struct Queue {
     items: UnboundedSender<Item>,
-    /// A permit for each event that may still wait.
+    /// The places that are free.
     room: Arc<Semaphore>,
+    /// All places.
+    most: usize,
 }
 
 /// The queue.
@@ -62,11 +69,11 @@ impl Events {
         let (mut queue, mut dispatcher) = (None, None);
         if let Some(url) = &decisions.event_url {
             let (sender, items) = unbounded_channel();
-            let room = Arc::new(Semaphore::new(decisions.event_queue));
             let (spool, left) = Spool::open(state_dir);
             queue = Some(Queue {
                 items: sender,
-                room: Arc::clone(&room),
+                room: Arc::new(Semaphore::new(decisions.event_queue)),
+                most: decisions.event_queue,
             });
             dispatcher = Some(Dispatcher {
                 items,
@@ -78,7 +85,6 @@ impl Events {
                 most: decisions.event_batch,
                 flush: decisions.event_flush,
                 waiting: Waiting::default(),
-                room,
                 left: left.into(),
                 spool,
             });
@@ -102,12 +108,18 @@ impl Events {
         let Some(queue) = &self.queue else {
             return self.off(1);
         };
-        let Ok(permit) = queue.room.try_acquire() else {
+        // One that is larger than the whole queue may wait alone.
+        let places = visitor.len().div_ceil(PLACE_BYTES).clamp(1, queue.most);
+        let places = u32::try_from(places).unwrap_or(u32::MAX);
+        let Ok(places) = Arc::clone(&queue.room).try_acquire_many_owned(places) else {
             return self.metrics.event("full", 1);
         };
-        // Given back when the backend has taken the event.
-        permit.forget();
-        let outcome = match queue.items.send(Item { head, visitor }) {
+        let item = Item {
+            head,
+            visitor,
+            _places: places,
+        };
+        let outcome = match queue.items.send(item) {
             Ok(()) => "queued",
             Err(_) => "full",
         };
@@ -249,7 +261,6 @@ pub struct Dispatcher {
     most: usize,
     flush: Duration,
     waiting: Waiting,
-    room: Arc<Semaphore>,
     left: VecDeque<Left>,
     spool: Spool,
 }
@@ -307,7 +318,6 @@ impl Dispatcher {
             }
             Some(Flying { count, .. }) => {
                 self.waiting.took(count);
-                self.room.add_permits(count);
                 self.spool.taken(self.waiting.taken);
             }
             None => {}

@@ -8,7 +8,7 @@ use crate::support::PATIENCE;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
-use crate::support::flags::{agent, gateway, gateway_with_env, post, refused};
+use crate::support::flags::{agent, call, gateway, gateway_with_env, post, refused};
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
@@ -69,6 +69,38 @@ fn a_small_request_makes_no_answer_beyond_the_bound() {
         let path = format!("/v1/activate?{}", keys("featureKey", 300));
         assert!(over_the_bound(&post(&gateway, &path, &long)));
     }
+}
+
+/// What forces a decision says so with the user's id, for flags too that are not answered.
+#[test]
+fn reasons_that_would_fit_no_answer_are_not_held_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("flags.json");
+    let flags: Vec<Value> = (0..100)
+        .map(|flag| {
+            json!({"id": format!("{flag}"), "key": format!("f{flag}"), "rolloutId": "",
+                   "experimentIds": [], "variables": []})
+        })
+        .collect();
+    let datafile = json!({"version": "4", "revision": "1", "featureFlags": flags});
+    std::fs::write(&path, datafile.to_string()).unwrap();
+    let gateway = gateway(&format!(
+        "[[decisions.projects]]\nsdk_key = \"many\"\ndatafile = {path:?}"
+    ));
+    let asked = |id_bytes: usize| {
+        let forced: Vec<Value> = (0..100)
+            .map(|flag| json!({"flagKey": format!("f{flag}"), "variationKey": "none"}))
+            .collect();
+        let body = json!({"userId": "u".repeat(id_bytes), "forcedDecisions": forced,
+                          "decideOptions": ["INCLUDE_REASONS", "ENABLED_FLAGS_ONLY"]});
+        let call = call("/v1/decide", &body).without("X-Platform-SDK-Key");
+        ask(
+            gateway.address(),
+            &call.header("X-Platform-SDK-Key", "many"),
+        )
+    };
+    assert_eq!(asked(100_000).json(), json!([]));
+    assert!(over_the_bound(&asked(200_000)));
 }
 
 #[test]
@@ -313,6 +345,25 @@ fn what_could_not_be_sent_is_spooled_and_sent_by_the_next_start() {
     assert_eq!(taking.wait_requests(1)[0].json(), tried);
     drop(second);
     assert_eq!(spooled(), 0);
+}
+
+#[test]
+fn a_large_event_takes_several_places_of_the_queue_and_never_more_than_there_are() {
+    let broken = Upstream::always(Reply::whole(503, &[], ""));
+    for (id_bytes, fit) in [(40_000, 2), (60_000, 1), (600, 4)] {
+        let events = format!("event_url = \"{}/e\"\nevent_queue = 4", broken.url());
+        let gateway = gateway(&events);
+        for first in [true, false, false, false] {
+            let id = "u".repeat(if first { id_bytes } else { 1 });
+            let body = json!({"userId": id, "userAttributes": {"version": "2.1"}});
+            assert_eq!(
+                post(&gateway, "/v1/decide?keys=dark_mode", &body).status(),
+                200
+            );
+        }
+        let queued = format!("weirgate_decision_events_total{{outcome=\"queued\"}} {fit}");
+        assert!(gateway.metrics().contains(&queued), "{id_bytes}");
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(crate) struct Decisions {
     /// Seconds after which a batch that is not full is sent.
     #[schemars(range(min = 1, max = 86_400))]
     pub event_flush_interval_s: u64,
-    /// The most events waiting to be sent.
+    /// The most events waiting to be sent; one of more than 16 KiB counts as several.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub event_queue: u64,
     /// The most operations of one batch.

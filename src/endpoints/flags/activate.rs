@@ -21,15 +21,11 @@ pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let project = &asked.loaded.project;
     let mut known = Known::new(asked, &user, &[], Options::default()).await;
     let items: Vec<Activated<'_>> = known
-        .decide(
-            &wanted,
-            |(kind, key), inputs| match kind {
-                Kindred::Feature => activate::feature(project, key, inputs),
-                Kindred::Experiment => activate::experiment(project, key, inputs),
-            },
-            |item: &Activated<'_>| item.wants.clone(),
-        )
-        .await;
+        .decide(&wanted, |(kind, key), inputs| match kind {
+            Kindred::Feature => activate::feature(project, key, inputs),
+            Kindred::Experiment => activate::experiment(project, key, inputs),
+        })
+        .await?;
     if !asked.call.is_true("disableTracking") {
         asked.tell(
             &user,

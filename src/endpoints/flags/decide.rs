@@ -43,7 +43,7 @@ pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
 
 /// Decides for one user, and tells whom it concerns: the profile is read once, and written once.
 ///
-/// Errors: 500 where segments are wanted and not told.
+/// Errors: 500 where segments are wanted and not told, 413 for reasons that would fit no answer.
 pub(super) async fn decided<'a>(
     asked: &'a Asked<'a>,
     body: &ask::Decide<'_>,
@@ -55,12 +55,8 @@ pub(super) async fn decided<'a>(
         known.fetch_segments(body.segment_options).await?;
     }
     let all = known
-        .decide(
-            keys,
-            |key, inputs| decide(project, key.as_ref(), inputs),
-            |decided: &Decided<'a>| decided.wants.clone(),
-        )
-        .await;
+        .decide(keys, |key, inputs| decide(project, key.as_ref(), inputs))
+        .await?;
     let found: Vec<(&str, &str)> = all.iter().filter_map(|one| one.remembers).collect();
     known.remember(&found).await;
     let impressions = all.iter().flat_map(|decided| &decided.impressions);

@@ -4,13 +4,42 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use filters::fault::{Fault, Kind};
+use filters::flags::activate::Activated;
 use filters::flags::ask::{SegmentOptions, User};
 use filters::flags::bandit::Question;
-use filters::flags::decide::Want;
+use filters::flags::decide::{Decided, Want};
 use filters::flags::inputs::{Forced, Inputs, Predicted};
-use filters::flags::{Options, Profile};
+use filters::flags::{Options, Profile, answer};
 
 use super::Asked;
+
+/// What is decided for a key.
+pub(super) trait Item {
+    /// What has to be predicted first.
+    fn wants(&self) -> Option<&Want<'_>>;
+    /// The length of what it says for itself, which repeats the user's id.
+    fn reason_bytes(&self) -> usize;
+}
+
+impl Item for Decided<'_> {
+    fn wants(&self) -> Option<&Want<'_>> {
+        self.wants.as_ref()
+    }
+
+    fn reason_bytes(&self) -> usize {
+        self.reasons.iter().map(String::len).sum()
+    }
+}
+
+impl Item for Activated<'_> {
+    fn wants(&self) -> Option<&Want<'_>> {
+        self.wants.as_ref()
+    }
+
+    fn reason_bytes(&self) -> usize {
+        0
+    }
+}
 
 /// See the module.
 pub(super) struct Known<'a> {
@@ -67,29 +96,37 @@ impl<'a> Known<'a> {
     }
 
     /// Decides for every key; what has to be predicted first is asked for all of them at once.
-    pub(super) async fn decide<K, T>(
+    ///
+    /// Errors: 413 for reasons that would fit no answer.
+    pub(super) async fn decide<K, T: Item>(
         &mut self,
         keys: &[K],
         decide: impl Fn(&K, &Inputs<'_>) -> T,
-        wants: impl Fn(&T) -> Option<Want<'a>>,
-    ) -> Vec<T> {
-        let mut items: Vec<T> = keys.iter().map(|key| decide(key, &self.inputs())).collect();
+    ) -> Result<Vec<T>, Fault> {
+        let mut items: Vec<T> = Vec::with_capacity(keys.len());
+        let mut bytes = 0;
+        for key in keys {
+            let item = decide(key, &self.inputs());
+            bytes += item.reason_bytes();
+            answer::fits(bytes)?;
+            items.push(item);
+        }
         loop {
             let mut questions: Vec<Question> = Vec::new();
-            for want in items.iter().filter_map(&wants) {
+            for want in items.iter().filter_map(T::wants) {
                 if !questions
                     .iter()
                     .any(|one| *one.experiment_id == *want.experiment_id)
                 {
-                    questions.push(self.question(&want));
+                    questions.push(self.question(want));
                 }
             }
             if questions.is_empty() {
-                return items;
+                return Ok(items);
             }
             self.predict(questions).await;
             for (key, item) in keys.iter().zip(&mut items) {
-                if wants(item).is_some() {
+                if item.wants().is_some() {
                     *item = decide(key, &self.inputs());
                 }
             }

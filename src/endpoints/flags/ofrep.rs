@@ -56,12 +56,8 @@ pub(super) async fn flags(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let keys: Vec<&str> = project.flag_keys().collect();
     let mut known = Known::new(asked, &context.ask.user, &[], context.ask.options).await;
     let all = known
-        .decide(
-            &keys,
-            |key, inputs| decide(project, key, inputs),
-            |decided: &Decided<'_>| decided.wants.clone(),
-        )
-        .await;
+        .decide(&keys, |key, inputs| decide(project, key, inputs))
+        .await?;
     let listed = list(all.iter(), |decided, out| write(decided, &context, out))?;
     let mut out = Vec::with_capacity(listed.len() + 16);
     let mut body = Object::open(&mut out);
