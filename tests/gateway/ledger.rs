@@ -6,23 +6,10 @@ use serde_json::json;
 use weirgate::store::Credit;
 
 use super::chat_completions::{PLAIN, STREAM, chunk, reply, stream};
-use crate::support::boot::{Gateway, MODELS};
+use crate::support::boot::{CENT, Gateway, MODELS};
 use crate::support::client::{self, Client};
 use crate::support::script::{Cut, Gate, Reply};
 use crate::support::upstream::Upstream;
-
-/// A model that costs a cent a call, whatever is said.
-const CENT: &str = r#"
-[[models]]
-id = "chat"
-[[models.providers]]
-provider = "first"
-name = "chat-at-first"
-input_price = "0"
-output_price = "0"
-request_price = "0.01"
-capabilities = ["streaming", "cancellation"]
-"#;
 
 /// A model that thinks, at a provider that speaks of messages.
 const THINKER: &str = r#"

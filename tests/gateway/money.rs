@@ -15,24 +15,12 @@ use weirgate::store::{Credit, KeyChange, NewKey, NewProject, Settings, Store};
 
 use super::chat_completions::{PLAIN, STREAM, chunk, reply};
 use crate::support::ask::Ask;
+use crate::support::boot::CENT;
 use crate::support::client::{self, ask_at_once};
 use crate::support::own_postgres::Postgres;
 use crate::support::script::Reply;
 use crate::support::server::Server;
 use crate::support::upstream::{Received, Upstream};
-
-/// A model that costs a cent a call, whatever is said.
-const CENT: &str = r#"
-[[models]]
-id = "chat"
-[[models.providers]]
-provider = "first"
-name = "chat-at-first"
-input_price = "0"
-output_price = "0"
-request_price = "0.01"
-capabilities = ["streaming", "cancellation"]
-"#;
 
 /// A model of one provider; an answer of 1000 tokens of prompt and 100 of completion costs 0.0035.
 const TOKENS: &str = r#"

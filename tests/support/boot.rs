@@ -26,6 +26,19 @@ pub struct Gateway {
     env: Vec<(String, String)>,
 }
 
+/// A model that costs a cent a call, whatever is said.
+pub const CENT: &str = r#"
+[[models]]
+id = "chat"
+[[models.providers]]
+provider = "first"
+name = "chat-at-first"
+input_price = "0"
+output_price = "0"
+request_price = "0.01"
+capabilities = ["streaming", "cancellation"]
+"#;
+
 /// A catalogue of two models, `chat` at both providers and `other` at the first.
 pub const MODELS: &str = r#"
 [[models]]
