@@ -1,6 +1,10 @@
 //! Answers given again: to whom, when not, and what that counts.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use super::*;
+use crate::support::PATIENCE;
 use crate::support::client::Client;
 use crate::support::script::Gate;
 
@@ -199,6 +203,23 @@ fn a_large_body_is_sent_on_whole_while_it_is_keyed() {
     assert!(!is_hit(&gateway.graph(&request)));
     assert_eq!(service.request(0).body, body.as_bytes());
     assert!(is_hit(&gateway.graph(&request)));
+}
+
+#[test]
+fn a_key_that_nobody_knows_is_counted_before_its_body_is_read() {
+    let service = service();
+    let tight = format!("{KEEPS}\ncategories = {{ query = {{ default = 1, maximum = 1 }} }}");
+    let gateway = before(&service, &tight, "");
+    let unknown = Ask::post("/content/v2?auth=nobody", QUERY);
+    assert_eq!(gateway.graph(&unknown).status(), 200);
+    let mut stream = TcpStream::connect(gateway.address()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = "POST /content/v2?auth=nobody HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
+                Content-Length: 100000\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut start = [0; 12];
+    stream.read_exact(&mut start).unwrap();
+    assert_eq!(&start, b"HTTP/1.1 429");
 }
 
 #[test]
