@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use crate::gateway::Gateway;
 use crate::metrics::Metrics;
 
-/// How long an idle client connection is kept.
+/// How long a client connection may idle; one of HTTP/1 then has as long as any other for its next head.
 pub const KEEPALIVE: Duration = Duration::from_secs(75);
 /// Pingora's mark of a connection that is kept, and for which it starts no timer of its own.
 const KEPT: Option<u64> = Some(0);
