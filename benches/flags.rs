@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use filters::auth::sdk::{SdkRules, sdk_key};
-use filters::flags::answer::write_decided;
-use filters::flags::ask::Body;
-use filters::flags::decide::decide;
-use filters::flags::inputs::{Inputs, Predicted};
-use filters::flags::members::Members;
-use filters::flags::{Compat, Options, Project};
+use filters::decisions::answer::write_decided;
+use filters::decisions::ask::Body;
+use filters::decisions::decide::decide;
+use filters::decisions::inputs::{Inputs, Predicted};
+use filters::decisions::members::Members;
+use filters::decisions::{Compat, Options, Project};
 use filters::form;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue};

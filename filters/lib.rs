@@ -15,18 +15,18 @@
 //! | [`chat`] | the public chat shapes: what a request may say, what an answer looks like |
 //! | [`routing`] | which providers are tried, in which order |
 //! | [`money`] | what it costs, exactly |
-//! | [`flags`] | which variation of a flag a user gets |
+//! | [`decisions`] | which variation of a flag a user gets |
 //! | [`providers`] | each provider family's wire, both ways |
 //!
-//! Layers: `flags`, `limits` and `money` are islands that know only `fault`, `form` and `json`, and `auth` knows `money`
+//! Layers: `decisions`, `limits` and `money` are islands that know only `fault`, `form` and `json`, and `auth` knows `money`
 //! beside those, because a key's terms are amounts and prices; `providers`
 //! know `chat`, `json` and `sse`, never each other and never `routing`; `routing` never knows `providers`.
 
 pub mod auth;
 pub mod chat;
 pub mod cidr;
+pub mod decisions;
 pub mod fault;
-pub mod flags;
 pub mod form;
 pub mod json;
 pub mod limits;

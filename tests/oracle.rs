@@ -12,9 +12,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use filters::flags::decide::{Decided, decide};
-use filters::flags::inputs::{Forced, Inputs};
-use filters::flags::{Compat, Options, Project};
+use filters::decisions::decide::{Decided, decide};
+use filters::decisions::inputs::{Forced, Inputs};
+use filters::decisions::{Compat, Options, Project};
 use serde_json::{Map, Value, json};
 
 fn folder() -> PathBuf {

@@ -42,16 +42,6 @@ fn none(findings: Vec<String>) {
 }
 
 #[test]
-fn modules_of_the_pure_crate_use_only_their_layers() {
-    hold(&["filters"], layers::filters_arrows);
-}
-
-#[test]
-fn modules_of_the_root_package_use_only_their_layers() {
-    hold(&["src"], layers::src_arrows);
-}
-
-#[test]
 fn answers_do_not_know_pingora() {
     hold(&["src"], layers::pingora_in_answers);
 }

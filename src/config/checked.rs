@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use filters::flags::Compat;
+use filters::decisions::Compat;
 use filters::limits::{Algorithm, Operations};
 use filters::providers::{Family, Quirks};
 use http::{HeaderName, HeaderValue, Uri};

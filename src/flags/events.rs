@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use filters::flags::event::Head;
+use filters::decisions::event::Head;
 use futures::future::{BoxFuture, FutureExt, OptionFuture};
 use reqwest::StatusCode;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use filters::flags::{Compat, Project};
+use filters::decisions::{Compat, Project};
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use reqwest::StatusCode;

@@ -1,6 +1,6 @@
 //! The decision endpoints' organ: projects by SDK key, overrides, profiles, tokens, events.
 //!
-//! What is decided is decided in `filters::flags`; here stands what has to be kept between requests. The request
+//! What is decided is decided in `filters::decisions`; here stands what has to be kept between requests. The request
 //! path takes no lock for a decision: projects are snapshots, overrides are only looked at where any were set.
 
 mod copies;
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use filters::auth::sdk::SdkRules;
 use filters::auth::token::Tokens;
-use filters::flags::Compat;
+use filters::decisions::Compat;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::runtime::Handle;

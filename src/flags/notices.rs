@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use filters::flags::Compat;
-use filters::flags::notice::{Topic, framed};
+use filters::decisions::Compat;
+use filters::decisions::notice::{Topic, framed};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio::time::Instant;

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use filters::flags::Options;
-use filters::flags::bandit::{self, Question};
-use filters::flags::inputs::Predicted;
+use filters::decisions::Options;
+use filters::decisions::bandit;
+use filters::decisions::bandit::Question;
+use filters::decisions::inputs::Predicted;
 use futures::future::join_all;
 use moka::future::Cache;
 use moka::ops::compute::{CompResult, Op};

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
-use filters::flags::{Compat, Profile, kept};
+use filters::decisions::{Compat, Profile, profile_json};
 use sha2::{Digest, Sha256};
 
 use super::{Whose, lock};
@@ -127,12 +127,12 @@ pub struct Shelf {
 impl Shelf {
     async fn of(&self, sdk_key: &str, user: &str) -> Result<Profile, Gone> {
         let text = self.redis.get(&self.name(sdk_key, user)).await?;
-        Ok(text.as_deref().map(kept::read).unwrap_or_default())
+        Ok(text.as_deref().map(profile_json::read).unwrap_or_default())
     }
 
     async fn replace(&self, sdk_key: &str, user: &str, profile: &Profile) -> Result<(), Gone> {
         let (name, mut text) = (self.name(sdk_key, user), Vec::new());
-        kept::write(profile, &mut text);
+        profile_json::write(profile, &mut text);
         self.redis.set(&name, &text, None).await
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use filters::flags::ask::SegmentOptions;
-use filters::flags::project::Odp;
-use filters::flags::segment;
+use filters::decisions::ask::SegmentOptions;
+use filters::decisions::project::Odp;
+use filters::decisions::segment;
 use moka::future::Cache;
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;

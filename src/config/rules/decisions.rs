@@ -66,8 +66,8 @@ fn as_used(decisions: &Decisions, token_keys: Vec<SecretBytes>) -> checked::Deci
             .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
             .collect(),
         compat: match decisions.compat {
-            Compat::Document => filters::flags::Compat::Document,
-            Compat::Agent => filters::flags::Compat::Agent,
+            Compat::Document => filters::decisions::Compat::Document,
+            Compat::Agent => filters::decisions::Compat::Agent,
         },
         projects: decisions
             .projects

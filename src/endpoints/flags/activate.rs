@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
+use filters::decisions::activate;
+use filters::decisions::activate::Activated;
+use filters::decisions::keys::Keys;
+use filters::decisions::notice;
+use filters::decisions::notice::Topic;
+use filters::decisions::{Compat, Options, answer as written};
 use filters::fault::{Fault, Kind};
-use filters::flags::activate::{self, Activated};
-use filters::flags::keys::Keys;
-use filters::flags::notice::{self, Topic};
-use filters::flags::{Compat, Options, answer as written};
 
 use super::Asked;
 use super::known::Known;

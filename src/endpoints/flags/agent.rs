@@ -2,8 +2,8 @@
 //!
 //! Which it is, a fault says itself: [`AgentForm`] is given to it where it is made. Source: facts E, decisions 19.
 
+use filters::decisions::Compat;
 use filters::fault::{AgentForm, Fault, Kind};
-use filters::flags::Compat;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 

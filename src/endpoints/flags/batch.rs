@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use filters::decisions::answer::MAX_BYTES;
+use filters::decisions::{Compat, encode};
 use filters::fault::{AgentForm, Fault, Kind};
-use filters::flags::answer::MAX_BYTES;
-use filters::flags::{Compat, encode};
 use filters::json::{Object, write_number};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};

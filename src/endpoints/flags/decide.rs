@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
+use filters::decisions::answer as written;
+use filters::decisions::ask;
+use filters::decisions::decide::{Decided, decide};
+use filters::decisions::keys::Keys;
+use filters::decisions::notice;
+use filters::decisions::notice::Topic;
 use filters::fault::Fault;
-use filters::flags::answer as written;
-use filters::flags::ask;
-use filters::flags::decide::{Decided, decide};
-use filters::flags::keys::Keys;
-use filters::flags::notice::{self, Topic};
 
 use super::Asked;
 use super::known::Known;

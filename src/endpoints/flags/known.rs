@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use filters::decisions::activate::Activated;
+use filters::decisions::ask::{SegmentOptions, User};
+use filters::decisions::bandit::Question;
+use filters::decisions::decide::{Decided, Want};
+use filters::decisions::inputs::{Forced, Inputs, Predicted};
+use filters::decisions::{Options, Profile, answer};
 use filters::fault::{Fault, Kind};
-use filters::flags::activate::Activated;
-use filters::flags::ask::{SegmentOptions, User};
-use filters::flags::bandit::Question;
-use filters::flags::decide::{Decided, Want};
-use filters::flags::inputs::{Forced, Inputs, Predicted};
-use filters::flags::{Options, Profile, answer};
 
 use super::Asked;
 

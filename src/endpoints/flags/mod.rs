@@ -22,11 +22,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use filters::auth::sdk;
+use filters::decisions::ask::{Body, User};
+use filters::decisions::event;
+use filters::decisions::event::{Head, Moment};
+use filters::decisions::notice::Topic;
+use filters::decisions::{Compat, encode};
 use filters::fault::{Fault, Kind};
-use filters::flags::ask::{Body, User};
-use filters::flags::event::{self, Head, Moment};
-use filters::flags::notice::Topic;
-use filters::flags::{Compat, encode};
 use filters::form;
 use http::HeaderMap;
 
@@ -238,7 +239,7 @@ impl<'a> Asked<'a> {
     fn tell<'i>(
         &self,
         user: &User<'_>,
-        impressions: impl IntoIterator<Item = &'i filters::flags::decide::Impression<'i>>,
+        impressions: impl IntoIterator<Item = &'i filters::decisions::decide::Impression<'i>>,
     ) {
         let (project, events) = (&self.loaded.project, &self.flags.events);
         if !events.is_on() {

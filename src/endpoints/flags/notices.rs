@@ -1,8 +1,8 @@
 //! `GET /v1/notifications/event-stream`: who listens is told what is decided. Source: facts E.
 
+use filters::decisions::Compat;
+use filters::decisions::notice::Topic;
 use filters::fault::{AgentForm, Fault, Kind};
-use filters::flags::Compat;
-use filters::flags::notice::Topic;
 
 use super::{Call, caller};
 use crate::flags::Flags;

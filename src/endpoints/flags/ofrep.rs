@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use filters::decisions::answer::list;
+use filters::decisions::ask::{Decide, User};
+use filters::decisions::decide::{Decided, Source, decide};
+use filters::decisions::encode;
+use filters::decisions::members::{Given, Members};
 use filters::fault::Fault;
-use filters::flags::answer::list;
-use filters::flags::ask::{Decide, User};
-use filters::flags::decide::{Decided, Source, decide};
-use filters::flags::encode;
-use filters::flags::members::{Given, Members};
 use filters::form;
 use filters::json::Object;
 use http::{HeaderValue, header};

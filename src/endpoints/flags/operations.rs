@@ -1,7 +1,7 @@
 //! The operations of a batch, as they are written. Source: decision-agent 2.4, facts E.
 
+use filters::decisions::Compat;
 use filters::fault::{AgentForm, Fault, Kind};
-use filters::flags::Compat;
 use http::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -1,7 +1,7 @@
 //! `POST /v1/override`: what a user gets in an experiment whatever the datafile says.
 
+use filters::decisions::Compat;
 use filters::fault::{AgentForm, Fault, Kind};
-use filters::flags::Compat;
 use filters::json::{Object, Str};
 
 use super::Asked;

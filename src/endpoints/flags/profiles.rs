@@ -1,8 +1,8 @@
 //! `POST /v1/lookup` and `/v1/save`: what a user got before.
 
 use bytes::Bytes;
+use filters::decisions::{Compat, answer as written};
 use filters::fault::{Fault, Kind};
-use filters::flags::{Compat, answer as written};
 
 use super::Asked;
 use crate::flags::profiles::Profiles;

@@ -1,7 +1,7 @@
 //! `POST /v1/send-odp-event`: what a user did, for the segments they are in.
 
+use filters::decisions::Compat;
 use filters::fault::{Fault, Kind};
-use filters::flags::Compat;
 use filters::json::Object;
 
 use super::Asked;

@@ -3,8 +3,8 @@
 use argon2::{Argon2, PasswordHash, PasswordVerifier};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
+use filters::decisions::Compat;
 use filters::fault::{Fault, Kind};
-use filters::flags::Compat;
 use filters::form;
 use filters::json::Object;
 use serde_json::{Map, Value};

@@ -1,9 +1,11 @@
 //! `POST /v1/track`: a conversion.
 
+use filters::decisions::Compat;
+use filters::decisions::event;
+use filters::decisions::event::Head;
+use filters::decisions::notice;
+use filters::decisions::notice::Topic;
 use filters::fault::{Fault, Kind};
-use filters::flags::Compat;
-use filters::flags::event::{self, Head};
-use filters::flags::notice::{self, Topic};
 use filters::json::Object;
 
 use super::Asked;

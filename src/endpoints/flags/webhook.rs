@@ -1,10 +1,10 @@
 //! `POST /webhooks/optimizely`: the editor announces a new datafile. Source: facts E.
 
 use bytes::Bytes;
+use filters::decisions::Compat;
+use filters::decisions::members::Given;
+use filters::decisions::pairs::Pairs;
 use filters::fault::{Fault, Kind};
-use filters::flags::Compat;
-use filters::flags::members::Given;
-use filters::flags::pairs::Pairs;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
 use sha1::Sha1;

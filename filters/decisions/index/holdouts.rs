@@ -1,14 +1,14 @@
 //! Which holdouts count for which flags and rules. Source: facts B 3.
 
 use super::Rules;
-use crate::flags::Compat;
-use crate::flags::project::Project;
-use crate::flags::written;
+use crate::decisions::Compat;
+use crate::decisions::datafile;
+use crate::decisions::project::Project;
 
 impl Rules<'_> {
     /// Adds the holdouts that run.
-    pub(super) fn holdouts(&self, written: &written::Datafile, project: &mut Project) {
-        let is_running = |one: &&written::Experiment| one.status == "Running";
+    pub(super) fn holdouts(&self, written: &datafile::Datafile, project: &mut Project) {
+        let is_running = |one: &&datafile::Experiment| one.status == "Running";
         for holdout in written.holdouts.iter().filter(is_running) {
             let at = project.holdouts.len();
             project.holdouts.push(self.rule(holdout, None));
@@ -47,8 +47,8 @@ impl Rules<'_> {
 
 /// The agent's own way: where one global holdout excludes a flag, none of the global ones counts for it; and the
 /// global ones come before those that name the flag.
-fn drop_excluded(written: &written::Datafile, project: &mut Project) {
-    let running: Vec<&written::Experiment> = written
+fn drop_excluded(written: &datafile::Datafile, project: &mut Project) {
+    let running: Vec<&datafile::Experiment> = written
         .holdouts
         .iter()
         .filter(|one| one.status == "Running")

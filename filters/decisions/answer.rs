@@ -6,7 +6,7 @@ use super::activate::Activated;
 use super::ask::User;
 use super::decide::Decided;
 use super::members::Members;
-use super::{Compat, Profile, encode, kept};
+use super::{Compat, Profile, encode, profile_json};
 use crate::fault::{Fault, Kind};
 use crate::json::{Object, write_escaped};
 
@@ -169,7 +169,9 @@ pub fn profile(user_id: &str, profile: &Profile) -> Vec<u8> {
     let mut out = Vec::new();
     let mut result = Object::open(&mut out);
     result.text("userId", user_id);
-    result.value("experimentBucketMap", |out| kept::write(profile, out));
+    result.value("experimentBucketMap", |out| {
+        profile_json::write(profile, out)
+    });
     result.close();
     out
 }

@@ -174,7 +174,7 @@ impl Project {
     /// Errors: it is no JSON object of the known shape, or of another version than 4. Cost: runs for a second on
     /// a hundred megabytes; not for a worker.
     pub fn parse(datafile: &[u8], compat: Compat) -> Result<Self, BadDatafile> {
-        let written: super::written::Datafile = serde_json::from_slice(datafile)
+        let written: super::datafile::Datafile = serde_json::from_slice(datafile)
             .map_err(|error| BadDatafile(format!("the datafile cannot be read: {error}")))?;
         if written.version != "4" {
             return Err(BadDatafile(format!(

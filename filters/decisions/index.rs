@@ -8,14 +8,14 @@ mod holdouts;
 use super::Compat;
 use super::bucket::Range;
 use super::condition::{self, Condition};
+use super::datafile;
 use super::project::{
     Audience, BadDatafile, ByText, Cmab, Event, Flag, Group, Named, Odp, Project, Rule, Variation,
 };
 use super::variable::{Kind, Typed, Variable};
-use super::written;
 
 pub(super) fn index(
-    mut written: written::Datafile,
+    mut written: datafile::Datafile,
     compat: Compat,
 ) -> Result<Project, BadDatafile> {
     let odp = odp(&written.integrations)?;
@@ -77,7 +77,7 @@ fn region(written: &str) -> Box<str> {
     if written.is_empty() { "US" } else { written }.into()
 }
 
-fn odp(integrations: &[written::Integration]) -> Result<Option<Odp>, BadDatafile> {
+fn odp(integrations: &[datafile::Integration]) -> Result<Option<Odp>, BadDatafile> {
     for integration in integrations {
         let Some(key) = &integration.key else {
             return Err(BadDatafile("an integration has no `key`".to_owned()));
@@ -93,7 +93,7 @@ fn odp(integrations: &[written::Integration]) -> Result<Option<Odp>, BadDatafile
 }
 
 /// Typed audiences come first: of one id the first counts.
-fn audiences(written: &mut written::Datafile) -> (Vec<Audience>, ByText<usize>) {
+fn audiences(written: &mut datafile::Datafile) -> (Vec<Audience>, ByText<usize>) {
     let typed = std::mem::take(&mut written.typed_audiences);
     let legacy = std::mem::take(&mut written.audiences);
     let mut found: Vec<Audience> = Vec::new();
@@ -131,12 +131,12 @@ fn segments(conditions: &[Condition]) -> Vec<Box<str>> {
 struct Rules<'w> {
     compat: Compat,
     audience_ids: ByText<usize>,
-    attributes: &'w [written::Named],
+    attributes: &'w [datafile::Named],
 }
 
 impl Rules<'_> {
     /// Experiments, then those of groups.
-    fn experiments(&self, written: &written::Datafile) -> (Vec<Rule>, Vec<Group>) {
+    fn experiments(&self, written: &datafile::Datafile) -> (Vec<Rule>, Vec<Group>) {
         let plain = written.experiments.iter();
         let mut rules: Vec<Rule> = plain.map(|one| self.rule(one, None)).collect();
         let mut groups = Vec::new();
@@ -158,7 +158,7 @@ impl Rules<'_> {
         (rules, groups)
     }
 
-    fn rule(&self, written: &written::Experiment, group: Option<usize>) -> Rule {
+    fn rule(&self, written: &datafile::Experiment, group: Option<usize>) -> Rule {
         let audience = |id: &str| self.audience_ids.get(id).copied();
         let ids = &written.audience_ids;
         let condition = condition::of_rule(&written.audience_conditions, ids, &audience);
@@ -192,7 +192,7 @@ impl Rules<'_> {
         }
     }
 
-    fn cmab(&self, written: &written::Cmab) -> Cmab {
+    fn cmab(&self, written: &datafile::Cmab) -> Cmab {
         let key = |id: &str| self.attributes.iter().find(|one| one.id == id);
         Cmab {
             attributes: written
@@ -205,7 +205,7 @@ impl Rules<'_> {
     }
 }
 
-fn variation(written: &written::Variation) -> Variation {
+fn variation(written: &datafile::Variation) -> Variation {
     Variation {
         id: written.id.as_str().into(),
         key: written.key.as_str().into(),
@@ -219,7 +219,7 @@ fn variation(written: &written::Variation) -> Variation {
 }
 
 fn flags(
-    written: &written::Datafile,
+    written: &datafile::Datafile,
     experiments: &mut [Rule],
     rollouts: &[Vec<Rule>],
     compat: Compat,
@@ -285,7 +285,7 @@ fn open_to_everyone_else(rule: &mut Rule, variation: &Variation) {
     });
 }
 
-fn variable(written: &written::Variable) -> Variable {
+fn variable(written: &datafile::Variable) -> Variable {
     let kind = Kind::parse(&written.kind, &written.sub_type);
     Variable {
         id: written.id.as_str().into(),
@@ -321,14 +321,14 @@ fn typed<'r>(variables: &[Variable], rules: impl Iterator<Item = &'r Rule>) -> B
     found
 }
 
-fn named(written: &written::Named) -> Named {
+fn named(written: &datafile::Named) -> Named {
     Named {
         id: written.id.as_str().into(),
         key: written.key.as_str().into(),
     }
 }
 
-fn event(written: &written::Event) -> Event {
+fn event(written: &datafile::Event) -> Event {
     Event {
         id: written.id.as_str().into(),
         key: written.key.as_str().into(),
