@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use filters::limits::{Algorithm, Key, Operations, RowId, Who, Windows, headers, normalise};
+use filters::graph::Operations;
+use filters::limits::{Algorithm, Key, RowId, Who, Windows, headers};
+use filters::proxy::normalise;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -4,7 +4,8 @@
 //! row's name is its label in metrics and logs, and the name of its test module. Source: decisions 18.
 
 use filters::fault::{Fault, Kind};
-use filters::limits::{Group, normalise};
+use filters::limits::Group;
+use filters::proxy::normalise;
 use http::Method;
 
 use crate::endpoints::flags::Endpoint;

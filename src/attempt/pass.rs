@@ -6,8 +6,8 @@
 
 use bytes::Bytes;
 use filters::fault::{Fault, Kind};
+use filters::graph::is_upstream_hit;
 use filters::limits::headers::{is_replaced, overrides_method};
-use filters::limits::is_upstream_hit;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::decisions::Compat;
-use filters::limits::{Algorithm, Operations};
+use filters::graph::Operations;
+use filters::limits::Algorithm;
 use filters::providers::{Family, Quirks};
 use http::{HeaderName, HeaderValue, Uri};
 
@@ -156,7 +157,7 @@ pub struct Graph {
     /// The table of operations.
     pub operations: Operations,
     /// What each tenant may do.
-    pub limits: filters::limits::Limits,
+    pub limits: filters::graph::Limits,
     /// Who the tenants are.
     pub tenants: Vec<Tenant>,
     /// For how long answers are kept, and the most bytes of them; none: not at all.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use filters::fault::{Fault, Kind};
-use filters::limits::level::share;
+use filters::graph::tiers::share;
 use filters::limits::{Algorithm, Key, Ticket, Verdict};
 
 use crate::config::OnOutage;

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use filters::limits::{CacheKey, age_s, fresh_for_s, is_replaced, may_keep};
+use filters::graph::{CacheKey, age_s, fresh_for_s, may_keep};
+use filters::limits::is_replaced;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use pingora::http::ResponseHeader;
 use tokio::sync::watch;

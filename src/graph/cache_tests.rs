@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use filters::limits::{Asked, HeadKey};
+use filters::graph::{Asked, HeadKey};
 use http::Method;
 
 use super::*;

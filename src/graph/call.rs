@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use filters::graph::Operation;
 use filters::limits::headers::{self, Header};
-use filters::limits::{Key, Operation, Ticket};
+use filters::limits::{Key, Ticket};
 
 use super::Collecting;
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::auth::graph::{Nonces, Tenants};
-use filters::limits::{Limits, Operation, Operations};
+use filters::graph::{Limits, Operation, Operations};
 use http::Uri;
 use pingora::{ErrorType, OrErr};
 use tokio::runtime::Handle;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use filters::limits::level::BadAllocation;
-use filters::limits::operation::{BadRow, Row};
-use filters::limits::tenant::{BadTenant, Tenant};
-use filters::limits::{Category, Ladder, Limits, Operations};
+use filters::graph::operation::{BadRow, Row};
+use filters::graph::tenant::{BadTenant, Tenant};
+use filters::graph::tiers::BadAllocation;
+use filters::graph::{Category, Ladder, Limits, Operations};
 
 use super::Rules;
 use super::decisions::optional;

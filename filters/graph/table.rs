@@ -1,6 +1,6 @@
 //! The operations of the graph service as data: a new one is a new row here, or in the configuration.
 
-use super::level::Category;
+use super::tiers::Category;
 
 /// One row: an operation for each of its methods.
 #[derive(Debug)]

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::key::RowId;
-use super::level::Category;
-use super::path::normalise;
 use super::table::{ANY, CATEGORIES, DATA, METHODS, OTHER, ROWS};
+use super::tiers::Category;
+use crate::limits::RowId;
+use crate::proxy::normalise;
 
 /// One operation of one method: what a counter belongs to.
 #[derive(Clone, Debug, Eq, PartialEq)]

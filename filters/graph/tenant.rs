@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::key::RowId;
-use super::level::{Allocation, BadAllocation, Ladder, limit};
 use super::operation::{Operation, Operations};
+use super::tiers::{Allocation, BadAllocation, Ladder, limit};
+use crate::limits::RowId;
 
 /// A tenant as the configuration has it.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::limits::BadPath;
+use crate::proxy::BadPath;
 
 fn built_in() -> Operations {
     Operations::parse([], &BTreeMap::new()).unwrap()

@@ -1,0 +1,20 @@
+//! The graph service's rules: operations, tiers, tenants, and which responses may be cached.
+//!
+//! [`operation`] finds the row a request counts on, [`tiers`] that row's limit for the tenant. [`CacheKey`] and
+//! [`may_keep`] say which responses are cached, [`is_upstream_hit`] which admissions are refunded.
+//!
+//! Not here: windows and their headers (`limits`), the cache itself, sockets.
+
+mod cache_key;
+mod cacheability;
+mod document;
+pub mod operation;
+mod table;
+pub mod tenant;
+pub mod tiers;
+
+pub use cache_key::{Asked, Bypass, CacheKey, HeadKey};
+pub use cacheability::{age_s, fresh_for_s, is_upstream_hit, may_keep};
+pub use operation::{Found, Operation, Operations};
+pub use tenant::Limits;
+pub use tiers::{Allocation, Category, Ladder};
