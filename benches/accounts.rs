@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use filters::auth::{Accounts, Plan};
+use filters::accounts::{Accounts, Plan};
 use sqlx::AnyPool;
 use weirgate::store::{Place, Settings, Store};
 

@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use filters::auth::sdk::{SdkRules, sdk_key};
 use filters::decisions::answer::write_decided;
 use filters::decisions::ask::Body;
+use filters::decisions::credentials::{SdkRules, sdk_key};
 use filters::decisions::decide::decide;
 use filters::decisions::inputs::{Inputs, Predicted};
 use filters::decisions::members::Members;

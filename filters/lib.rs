@@ -22,6 +22,7 @@
 //! beside those, because a key's terms are amounts and prices; `providers`
 //! know `chat`, `json` and `sse`, never each other and never `routing`; `routing` never knows `providers`.
 
+pub mod accounts;
 pub mod auth;
 pub mod chat;
 pub mod cidr;

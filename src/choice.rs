@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use filters::auth::rules::{Forbidden, Offer};
-use filters::auth::{Caller, Mode, Plan as Tariff};
+use filters::accounts::rules::{Forbidden, Offer};
+use filters::accounts::{Caller, Mode, Plan as Tariff};
 use filters::chat::request::Request;
 use filters::fault::Fault;
 use filters::routing::capable::WireLimits;

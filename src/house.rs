@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use filters::auth::Pepper;
+use filters::accounts::Pepper;
 use http::HeaderName;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;

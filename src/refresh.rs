@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use filters::auth;
 use tokio::sync::watch;
 
 use crate::store::{Error, Store};
@@ -26,7 +25,7 @@ pub struct Accounts {
 }
 
 struct Shared {
-    current: ArcSwap<auth::Accounts>,
+    current: ArcSwap<filters::accounts::Accounts>,
     own_keys: ArcSwap<OwnKeys>,
     failures: AtomicU64,
     begun: Instant,
@@ -42,7 +41,7 @@ impl Accounts {
     }
 
     /// A snapshot that nothing refreshes, for tests and benches.
-    pub fn fixed(accounts: auth::Accounts) -> Self {
+    pub fn fixed(accounts: filters::accounts::Accounts) -> Self {
         let shared = Shared {
             current: ArcSwap::from_pointee(accounts),
             own_keys: ArcSwap::default(),
@@ -56,7 +55,7 @@ impl Accounts {
     }
 
     /// The snapshot in force. Cost: no lock, no allocation.
-    pub fn current(&self) -> arc_swap::Guard<Arc<auth::Accounts>> {
+    pub fn current(&self) -> arc_swap::Guard<Arc<filters::accounts::Accounts>> {
         self.shared.current.load()
     }
 
@@ -156,7 +155,7 @@ mod tests {
 
     #[test]
     fn every_failure_is_counted_and_an_answer_ends_the_outage() {
-        let accounts = Accounts::fixed(auth::Accounts::default());
+        let accounts = Accounts::fixed(filters::accounts::Accounts::default());
         let mut is_failing = false;
         for _ in 0..3 {
             is_failing = accounts.report(Some("gone".to_owned()), is_failing);
@@ -168,9 +167,9 @@ mod tests {
 
     #[test]
     fn clones_share_the_snapshot_in_force() {
-        let accounts = Accounts::fixed(auth::Accounts::default());
+        let accounts = Accounts::fixed(filters::accounts::Accounts::default());
         let clone = accounts.clone();
-        let next = auth::Accounts::new(7, []);
+        let next = filters::accounts::Accounts::new(7, []);
         accounts.shared.current.store(Arc::new(next));
         assert_eq!(clone.current().revision(), 7);
     }

@@ -282,7 +282,7 @@ pub fn gateway() {
             .unwrap();
         opened
             .store
-            .create_organization("bench", filters::auth::Plan::None, 0)
+            .create_organization("bench", filters::accounts::Plan::None, 0)
             .await
             .unwrap();
         let credit = filters::money::Usd::parse("1000000").unwrap();

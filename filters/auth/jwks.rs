@@ -10,7 +10,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::token::BadToken;
+use super::jwt::BadToken;
 
 /// A key set.
 pub struct KeySet {

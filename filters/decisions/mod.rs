@@ -45,6 +45,7 @@ pub mod segment;
 mod semver;
 mod variable;
 
+pub mod credentials;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]

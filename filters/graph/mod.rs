@@ -7,6 +7,7 @@
 
 mod cache_key;
 mod cacheability;
+pub mod credentials;
 mod document;
 pub mod operation;
 mod table;

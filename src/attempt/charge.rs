@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use filters::auth::{Caller, Plan};
+use filters::accounts::{Caller, Plan};
 use filters::fault::Fault;
 use filters::money::allowance::{Bounds, Reached};
 use filters::money::{Funding, Outcome, Parts, Taken, Usd};

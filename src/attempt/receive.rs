@@ -334,7 +334,7 @@ fn events(
 fn complete(
     call: &mut Call,
     request_id: &str,
-    caller: Option<&filters::auth::Caller>,
+    caller: Option<&filters::accounts::Caller>,
     started: Instant,
 ) -> Option<Vec<u8>> {
     let record = call.record(None)?;

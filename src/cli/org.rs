@@ -1,7 +1,7 @@
 //! `weirgate org`: organizations.
 
 use clap::Subcommand;
-use filters::auth::Plan;
+use filters::accounts::Plan;
 use serde_json::json;
 
 use super::accounts::{now_ms, on_store, shown};

@@ -1,7 +1,7 @@
 //! `weirgate project`: parts of an organization.
 
 use clap::Subcommand;
-use filters::auth::Mode;
+use filters::accounts::Mode;
 use serde_json::json;
 
 use super::accounts::{now_ms, on_store, shown};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
-use filters::auth::{BadTerm, WrittenTerms};
+use filters::accounts::{BadTerm, WrittenTerms};
 use serde_json::{Value, json};
 
 use super::{Exit, Output, Source, load};

@@ -6,7 +6,7 @@
     reason = "tests"
 )]
 
-use filters::auth::Key;
+use filters::accounts::Key;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -2,7 +2,7 @@
 //!
 //! Limits are shown and not enforced here: who is held back by one must be able to see it. Nothing is rounded.
 
-use filters::auth::Caller;
+use filters::accounts::Caller;
 use filters::json::Object;
 use filters::money::Usd;
 use filters::money::allowance::{Allowance, SpentSoFar};
@@ -64,7 +64,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
     use std::sync::Arc;
 
-    use filters::auth::{Mode, Plan, WrittenTerms};
+    use filters::accounts::{Mode, Plan, WrittenTerms};
     use filters::money::tally::{PlanSpent, Spent};
     use serde_json::{Value, json};
 

@@ -22,9 +22,9 @@ mod turned_away;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use filters::auth::sdk::SdkRules;
-use filters::auth::token::Tokens;
+use filters::auth::jwt::Tokens;
 use filters::decisions::Compat;
+use filters::decisions::credentials::SdkRules;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::runtime::Handle;

@@ -1,6 +1,6 @@
 //! The graph service as requests meet it: its operations and tenants, its windows, its place, and answers kept of it.
 //!
-//! Built once from the configuration. What is decided is decided in `filters::limits` and `filters::auth::graph`; this
+//! Built once from the configuration. What is decided is decided in `filters::limits` and `filters::graph::credentials`; this
 //! holds what they need from one request to the next. [`Call`] is what one request carries from its admission to the
 //! end of its answer. Not here: Pingora's hooks, which pass requests through, and who counts together with whom.
 
@@ -10,7 +10,7 @@ mod call;
 use std::sync::Arc;
 use std::time::Duration;
 
-use filters::auth::graph::{Nonces, Tenants};
+use filters::graph::credentials::{Nonces, Tenants};
 use filters::graph::{Limits, Operation, Operations};
 use http::Uri;
 use pingora::{ErrorType, OrErr};

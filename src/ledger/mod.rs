@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use filters::auth::Caller;
+use filters::accounts::Caller;
 use filters::money::allowance::{Bounds, SpentSoFar};
 use filters::money::{Charge, EntryId, Funding, Usd};
 use tokio::runtime::Handle;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use filters::auth::Caller;
+use filters::accounts::Caller;
 use filters::fault::{Fault, Kind};
 use filters::money::allowance::{Bounds, Reached};
 use filters::money::journal::{Delivered, Reserve, Written};

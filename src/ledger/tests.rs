@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use filters::auth::{Caller, Mode, Plan};
+use filters::accounts::{Caller, Mode, Plan};
 use filters::money::allowance::Bounds;
 use filters::money::journal::{Delivered, HEADER, Record, Reserve, Written};
 use filters::money::{Entry, EntryId, Funding, Outcome, Parts, Taken, Usd, Who};

@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use filters::auth::{self, Caller, client_address};
+use filters::accounts::Caller;
 use filters::fault::{Fault, Kind};
 use filters::limits::headers::Quota;
+use filters::proxy::client_address;
 use http::{HeaderMap, header};
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
@@ -59,7 +60,7 @@ pub fn admit(house: &House, row: &Row, headers: &HeaderMap) -> Result<Option<Arc
         return Ok(None);
     }
     let accounts = house.accounts.current();
-    Ok(Some(auth::admit(
+    Ok(Some(filters::accounts::admit(
         headers,
         &accounts,
         &house.pepper,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use filters::auth::Caller;
+use filters::accounts::Caller;
 use filters::fault::Fault;
 use filters::limits::headers::Quota;
 use tokio::sync::OwnedSemaphorePermit;

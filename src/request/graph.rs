@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use filters::auth::graph::{Claims, Class, Doubled, Presented, Proof, UNIDENTIFIED};
 use filters::fault::{Fault, Kind};
+use filters::graph::credentials::{Claims, Class, Doubled, Presented, Proof, UNIDENTIFIED};
 use filters::graph::{Asked, HeadKey};
 use filters::limits::headers::{Header, graph_refusal, graph_refusal_body};
 use filters::limits::{Key, Verdict, Who};

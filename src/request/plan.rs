@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use filters::auth::{Caller, Mode};
+use filters::accounts::{Caller, Mode};
 use filters::chat::check::check;
 use filters::chat::request::Request;
 use filters::fault::{Fault, Kind};

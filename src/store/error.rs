@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use filters::auth::BadTerm;
+use filters::accounts::BadTerm;
 
 /// Why the store did not do it. No variant holds a key, the pepper or a password.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What the very first start makes, so that one can try it at once.
 
-use filters::auth::{KeyText, Plan};
+use filters::accounts::{KeyText, Plan};
 use filters::money::Usd;
 
 use super::{DEFAULT_PROJECT, Error, NewKey, Opened};

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use filters::auth::{KeyText, WrittenTerms};
+use filters::accounts::{KeyText, WrittenTerms};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 

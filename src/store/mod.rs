@@ -21,7 +21,7 @@ mod seal;
 mod secret;
 mod snapshot;
 
-use filters::auth::Pepper;
+use filters::accounts::Pepper;
 use sqlx::AnyPool;
 use sqlx::any::AnyRow;
 

@@ -1,6 +1,6 @@
 //! Organizations.
 
-use filters::auth::{Mode, Plan};
+use filters::accounts::{Mode, Plan};
 use sqlx::Row;
 
 use super::projects::insert_project;

@@ -1,6 +1,6 @@
 //! Projects.
 
-use filters::auth::Mode;
+use filters::accounts::Mode;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 

@@ -3,7 +3,7 @@
 //! Layout: 12 bytes of nonce, then the ciphertext with its tag. The row's id is sealed in as associated data: a
 //! ciphertext moved to another row does not open.
 
-use filters::auth::Pepper;
+use filters::accounts::Pepper;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
 use super::Error;

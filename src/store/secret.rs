@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use filters::auth::Pepper;
+use filters::accounts::Pepper;
 
 use super::{Error, Place};
 

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use filters::auth::{Accounts, Caller, KeyHash, KeyRow, Member, Mode, Plan, Terms, WrittenTerms};
+use filters::accounts::{
+    Accounts, Caller, KeyHash, KeyRow, Member, Mode, Plan, Terms, WrittenTerms,
+};
 use futures::TryStreamExt;
 use sqlx::Row;
 use sqlx::any::AnyRow;

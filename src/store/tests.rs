@@ -10,7 +10,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use filters::auth::{AuthError, KeyText, Mode, Plan, admit};
+use filters::accounts::{AuthError, KeyText, Mode, Plan, admit};
 use http::{HeaderMap, HeaderValue};
 use tempfile::TempDir;
 
@@ -118,7 +118,7 @@ impl House {
     async fn admit(
         &self,
         key: &KeyText,
-    ) -> Result<std::sync::Arc<filters::auth::Caller>, AuthError> {
+    ) -> Result<std::sync::Arc<filters::accounts::Caller>, AuthError> {
         let mut headers = HeaderMap::new();
         headers.insert("x-api-key", HeaderValue::from_str(key.reveal()).unwrap());
         let accounts = self.store.accounts().await.unwrap();

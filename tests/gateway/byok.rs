@@ -1,6 +1,6 @@
 //! The callers' own provider keys: whose key goes upstream, what the answer says of it, who never sees it.
 
-use filters::auth::Mode;
+use filters::accounts::Mode;
 use weirgate::store::{NewKey, NewProject, ProjectChange};
 
 use super::chat_completions::{PLAIN, reply};
@@ -248,7 +248,7 @@ fn a_caller_s_refused_key_does_not_rest_the_provider_for_others() {
         assert_eq!(gateway.chat(PLAIN).status(), 502);
     }
     let other = gateway.change(async |store| {
-        let plan = filters::auth::Plan::None;
+        let plan = filters::accounts::Plan::None;
         store.create_organization("other", plan, 0).await.unwrap();
         let credit = filters::money::Usd::parse("1000").unwrap();
         store.add_credit("other", credit, 0).await.unwrap();
@@ -269,7 +269,7 @@ fn another_organization_s_keys_are_out_of_reach_and_a_removed_one_is_gone() {
     let gateway = gateway(&first, &second, Mode::Byok);
     let id = gateway.own("first", "sk-own");
     let other = gateway.change(async |store| {
-        let plan = filters::auth::Plan::None;
+        let plan = filters::accounts::Plan::None;
         store.create_organization("other", plan, 0).await.unwrap();
         let project = NewProject {
             name: "own",

@@ -1,6 +1,6 @@
 //! `GET /v1/key`: what a key has spent and may spend, to the last digit.
 
-use filters::auth::Plan;
+use filters::accounts::Plan;
 use serde_json::{Value, json};
 use weirgate::store::KeyChange;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use filters::auth::{Mode, WrittenTerms};
+use filters::accounts::{Mode, WrittenTerms};
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
@@ -90,7 +90,7 @@ impl Place {
     fn fund(&self, credit: &str) -> String {
         let credit = filters::money::Usd::parse(credit).unwrap();
         self.store(async |store| {
-            let plan = filters::auth::Plan::None;
+            let plan = filters::accounts::Plan::None;
             store.create_organization("acme", plan, 0).await.unwrap();
             store.add_credit("acme", credit, 0).await.unwrap();
             let new = NewKey {

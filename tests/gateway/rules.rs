@@ -1,6 +1,6 @@
 //! What a key's rules and its organization's plan forbid, as the caller sees it.
 
-use filters::auth::{Plan, WrittenTerms};
+use filters::accounts::{Plan, WrittenTerms};
 use serde_json::json;
 use weirgate::store::{KeyChange, NewKey};
 

@@ -129,7 +129,7 @@ impl Gateway {
         let loaded = read(toml, &env);
         let key = with_store(&loaded.config, async |store| {
             store
-                .create_organization("acme", filters::auth::Plan::None, 0)
+                .create_organization("acme", filters::accounts::Plan::None, 0)
                 .await
                 .unwrap();
             let credit = Usd::parse(credit).unwrap();

@@ -1,6 +1,6 @@
 //! What plans allow, as used.
 
-use filters::auth::Plan;
+use filters::accounts::Plan;
 use filters::money::allowance::Allowance;
 
 /// What plans allow.

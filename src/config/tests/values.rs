@@ -1,6 +1,6 @@
 //! The values as used.
 
-use filters::auth::Plan;
+use filters::accounts::Plan;
 use filters::money::Usd;
 use filters::money::allowance::Allowance;
 

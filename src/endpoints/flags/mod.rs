@@ -21,8 +21,8 @@ pub mod webhook;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use filters::auth::sdk;
 use filters::decisions::ask::{Body, User};
+use filters::decisions::credentials;
 use filters::decisions::event;
 use filters::decisions::event::{Head, Moment};
 use filters::decisions::notice::Topic;
@@ -188,14 +188,14 @@ pub fn spoken(compat: Compat, answer: Answer) -> Answer {
 /// Errors: 400, 401, 403 as the decisions say.
 async fn sdk_key(flags: &Flags, call: &Call<'_>) -> Result<Box<str>, Fault> {
     let foreign = match &flags.foreign {
-        Some(published) => match sdk::token(call.headers, &flags.credentials) {
+        Some(published) => match credentials::token(call.headers, &flags.credentials) {
             Some(token) => published.for_token(token).await,
             None => None,
         },
         None => None,
     };
     let now_s = call.now_ms / 1000;
-    sdk::sdk_key(call.headers, &flags.credentials, foreign.as_deref(), now_s)
+    credentials::sdk_key(call.headers, &flags.credentials, foreign.as_deref(), now_s)
 }
 
 /// A body has to be JSON; where there is none, nothing has to be said of it.

@@ -1,6 +1,6 @@
 //! Members, credit, own provider keys, and what a key's terms are kept as.
 
-use filters::auth::{Terms, WrittenTerms};
+use filters::accounts::{Terms, WrittenTerms};
 use filters::money::Usd;
 
 use super::*;

@@ -4,8 +4,8 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName};
 use serde::Deserialize;
 
-use super::jwks::{KeySet, key_id};
-use super::token::{BadToken, Tokens};
+use crate::auth::jwks::{KeySet, key_id};
+use crate::auth::jwt::{BadToken, Tokens};
 use crate::fault::{AgentForm, Fault, Kind};
 
 /// The longest SDK key.

@@ -230,5 +230,5 @@ const fn crc_table() -> [u32; 256] {
 }
 
 #[cfg(test)]
-#[path = "key_tests.rs"]
+#[path = "api_key_tests.rs"]
 mod tests;

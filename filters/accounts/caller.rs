@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::key::KeyHash;
+use super::api_key::KeyHash;
 use super::terms::Terms;
 use crate::money::Usd;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::header::{AUTHORIZATION, HeaderName};
 use http::{HeaderMap, HeaderValue};
 
+use super::api_key::{Key, Pepper};
 use super::caller::{Accounts, Caller, KeyRow};
-use super::key::{Key, Pepper};
 use crate::fault::{Fault, Kind};
 
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");

@@ -5,7 +5,7 @@
     reason = "tests"
 )]
 
-use super::super::key::KeyText;
+use super::super::api_key::KeyText;
 use super::super::{Mode, Plan};
 use super::*;
 

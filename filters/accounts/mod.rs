@@ -1,0 +1,17 @@
+//! Who calls: API keys by hash, the caller behind a key, and what the caller may do.
+//!
+//! [`admit()`] reads a snapshot in memory: one checksum, one HMAC-SHA256, one map look-up. It never learns the text of
+//! an issued key (only its keyed hash), reads no clock and keeps no state.
+//!
+//! Not here: making keys, storing accounts, refreshing the snapshot.
+
+mod admit;
+mod api_key;
+mod caller;
+pub mod rules;
+mod terms;
+
+pub use admit::{AuthError, admit};
+pub use api_key::{Key, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper};
+pub use caller::{Accounts, Caller, KeyRow, Member, Mode, Plan, UnknownWord};
+pub use terms::{BadTerm, Terms, WrittenTerms};
