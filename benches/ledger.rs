@@ -12,9 +12,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use filters::ledger::journal::{Record, Reserve, put};
+use filters::ledger::{Entry, Funding, Parts, Taken, Who};
+use filters::money::Usd;
 use filters::money::allowance::{Bounds, Limits};
-use filters::money::journal::{Record, Reserve, put};
-use filters::money::{Entry, Funding, Parts, Taken, Usd, Who};
 use weirgate::ledger::account::{Account, Spent, Want};
 
 const TIMES: u32 = 200_000;

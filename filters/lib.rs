@@ -31,6 +31,7 @@ pub mod fault;
 pub mod form;
 pub mod graph;
 pub mod json;
+pub mod ledger;
 pub mod limits;
 pub mod money;
 pub mod providers;

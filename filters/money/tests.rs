@@ -2,6 +2,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::ledger::Balance;
 
 fn vector() -> PriceSet {
     PriceSet {
@@ -177,7 +178,7 @@ fn the_worst_case_counts_bytes_media_and_all_answers() {
         ..PriceSet::default()
     };
     // (1000 + 2 × 100) × 2e-6 + 3 × 200 × 1e-5 + 0.5
-    assert_eq!(worst(&prices, &bounds, &asked).to_string(), "0.5084");
+    assert_eq!(max_cost(&prices, &bounds, &asked).to_string(), "0.5084");
 }
 
 #[test]

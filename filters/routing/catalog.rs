@@ -9,7 +9,7 @@ use super::written::{Date, Written, WrittenMapping, WrittenModel};
 use crate::chat::request::Request;
 use crate::chat::usage::Usage;
 use crate::money::{
-    Asked, BadAmount, Cost, Price, PriceSet, TokenBounds, Tokens, Usd, cost, worst,
+    Asked, BadAmount, Cost, Price, PriceSet, TokenBounds, Tokens, Usd, cost, max_cost,
 };
 
 /// What a mapping can do: a closed list. Source: interface (models.toml).
@@ -131,7 +131,7 @@ impl Mapping {
         };
         self.prices
             .as_ref()
-            .map(|prices| worst(prices, &self.bounds, &asked))
+            .map(|prices| max_cost(prices, &self.bounds, &asked))
     }
 
     /// The mean of input and output price, for comparing; `None` where unknown.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use filters::accounts::{Caller, Plan};
 use filters::fault::Fault;
+use filters::ledger::{Funding, Outcome, Parts, Taken};
+use filters::money::Usd;
 use filters::money::allowance::{Bounds, Reached};
-use filters::money::{Funding, Outcome, Parts, Taken, Usd};
 use tokio::time::Instant;
 
 use super::{Call, Settled, Step};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::fault::{Fault, Kind};
+use filters::ledger::Outcome;
 use filters::limits::headers::Quota;
-use filters::money::Outcome;
 use filters::providers::{Failure, FailureKind};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 use pingora_proxy::{FailToProxy, Session};

@@ -7,7 +7,7 @@ use filters::chat::fold::Fold;
 use filters::chat::metadata::{Metadata, write_usage};
 use filters::chat::stream::Stream;
 use filters::chat::usage::Usage;
-use filters::money::Outcome;
+use filters::ledger::Outcome;
 use filters::providers::{Decoder, Failure, FailureKind, Progress};
 use filters::sse;
 use http::header;

@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use filters::ledger::{Balance, Charge, Entry, Funding};
+use filters::money::Usd;
 use filters::money::allowance::{self, Bounds, Reached, SpentSoFar};
 use filters::money::tally::{PlanTally, Tally};
-use filters::money::{Balance, Charge, Entry, Funding, Usd};
 
 use super::lend::Turns;
 use crate::store::ledger::SpentRow;

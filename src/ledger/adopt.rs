@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use filters::money::Entry;
-use filters::money::journal::{Damage, Read, Reader, Replay, owner};
+use filters::ledger::Entry;
+use filters::ledger::journal::{Damage, Read, Reader, Replay, owner};
 
 use super::error::{Error, file};
 use super::files::{FOLDER, LOCK, SUFFIX, lock, remove};

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
-use filters::money::journal::{HEADER, header};
+use filters::ledger::journal::{HEADER, header};
 
 use super::error::{Error, file};
 

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use filters::money::Entry;
-use filters::money::journal::{Read, Reader, Record, Written, put};
+use filters::ledger::Entry;
+use filters::ledger::journal::{Read, Reader, Record, Written, put};
 use tokio::sync::oneshot;
 
 use super::error::{Error, file};

@@ -25,8 +25,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use filters::accounts::Caller;
+use filters::ledger::{Charge, EntryId, Funding};
+use filters::money::Usd;
 use filters::money::allowance::{Bounds, SpentSoFar};
-use filters::money::{Charge, EntryId, Funding, Usd};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 

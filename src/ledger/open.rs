@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use filters::money::journal::{Delivered, Reserve, Written, put};
-use filters::money::{EntryId, Taken};
+use filters::ledger::journal::{Delivered, Reserve, Written, put};
+use filters::ledger::{EntryId, Taken};
 
 /// So many locks, so that requests rarely meet.
 const SHARDS: usize = 16;

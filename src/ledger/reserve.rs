@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use filters::accounts::Caller;
 use filters::fault::{Fault, Kind};
+use filters::ledger::journal::{Delivered, Reserve, Written};
+use filters::ledger::{Entry, EntryId, Funding, Outcome, Taken, Who};
+use filters::money::Usd;
 use filters::money::allowance::{Bounds, Reached};
-use filters::money::journal::{Delivered, Reserve, Written};
-use filters::money::{Entry, EntryId, Funding, Outcome, Taken, Usd, Who};
 
 use super::Ledger;
 use super::account::{self, Account, Want};

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use filters::accounts::{Caller, Mode, Plan};
+use filters::ledger::journal::{Delivered, HEADER, Record, Reserve, Written};
+use filters::ledger::{Entry, EntryId, Funding, Outcome, Parts, Taken, Who};
+use filters::money::Usd;
 use filters::money::allowance::Bounds;
-use filters::money::journal::{Delivered, HEADER, Record, Reserve, Written};
-use filters::money::{Entry, EntryId, Funding, Outcome, Parts, Taken, Usd, Who};
 
 use super::account::{Account, Spent, Want};
 use super::adopt::adopt;

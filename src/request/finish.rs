@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use filters::chat::usage::Usage;
-use filters::money::Outcome;
+use filters::ledger::Outcome;
 use pingora::{Error, ErrorSource};
 use pingora_proxy::Session;
 use tokio::time::Instant;

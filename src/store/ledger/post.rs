@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use filters::money::{Entry, Funding};
+use filters::ledger::{Entry, Funding};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 use tokio::time::timeout;
 

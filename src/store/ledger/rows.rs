@@ -3,7 +3,8 @@
 use std::sync::LazyLock;
 
 use filters::json::Object;
-use filters::money::{Entry, Parts, Usd};
+use filters::ledger::{Entry, Parts};
+use filters::money::Usd;
 use sqlx::any::AnyArguments;
 use sqlx::query::Query;
 use sqlx::{Any, AnyConnection, AssertSqlSafe};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use filters::money::{Entry, Usd};
+use filters::ledger::Entry;
+use filters::money::Usd;
 use sqlx::{AnyConnection, Row};
 
 use super::super::{Error, Store};

@@ -1,4 +1,5 @@
-use filters::money::{Entry, EntryId, Funding, Parts, Taken as Took, Usd, Who};
+use filters::ledger::{Entry, EntryId, Funding, Parts, Taken as Took, Who};
+use filters::money::Usd;
 
 use super::super::ledger::{Account, By, Change};
 use super::*;

@@ -6,8 +6,9 @@
 )]
 use proptest::prelude::*;
 
-use super::super::{Entry, EntryId, Outcome, Parts, Taken, Usd, Who};
+use super::super::{Entry, EntryId, Outcome, Parts, Taken, Who};
 use super::*;
+use crate::money::Usd;
 
 fn id(n: u8) -> EntryId {
     EntryId([n; 16])

@@ -46,7 +46,7 @@ pub struct TokenBounds {
 }
 
 /// The most that a call may cost at these prices.
-pub fn worst(prices: &PriceSet, bounds: &TokenBounds, asked: &Asked) -> Usd {
+pub fn max_cost(prices: &PriceSet, bounds: &TokenBounds, asked: &Asked) -> Usd {
     let media = [
         (asked.images, bounds.image_tokens, IMAGE_TOKENS),
         (asked.sounds, bounds.audio_tokens, AUDIO_TOKENS),

@@ -4,7 +4,7 @@
 //! is in exactly one place: free, or reserved for a call that runs, or settled and on its way to the store. Nothing
 //! is ever below zero.
 
-use super::usd::Usd;
+use crate::money::Usd;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

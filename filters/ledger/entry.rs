@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cost::Cost;
-use super::usd::Usd;
+use crate::money::Cost;
+use crate::money::Usd;
 
 /// Names one call in the ledger, for ever. Made by us: a client's request id is only data.
 #[derive(
@@ -192,7 +192,7 @@ pub struct Entry {
 pub(super) mod units {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::Usd;
+    use crate::money::Usd;
 
     pub(crate) fn serialize<S: Serializer>(usd: &Usd, to: S) -> Result<S::Ok, S::Error> {
         usd.units().serialize(to)

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::entry::{Entry, EntryId, Funding, Taken, Who, units};
-use super::super::usd::Usd;
+use crate::money::Usd;
 
 /// One record.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]

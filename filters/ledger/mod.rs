@@ -1,0 +1,10 @@
+//! The ledger's values: an entry per call, the credit that many calls share, and the journal's bytes.
+//!
+//! Not here: prices and limits (`money`), files, the store.
+
+mod balance;
+mod entry;
+pub mod journal;
+
+pub use balance::{Balance, Charge};
+pub use entry::{Entry, EntryId, Funding, Outcome, Parts, Taken, Who};
