@@ -10,21 +10,18 @@
 //! | [`form`] | the pairs of a query, decoded |
 //! | [`json`] | one pass over a JSON text: well formed, within limits, where each member stands |
 //! | [`sse`] | where the events of an event stream begin and end |
-//! | [`auth`] | who calls |
+//! | [`proxy`] | what every request has: its path, its client's address |
+//! | [`money`] | what a call costs, exactly |
+//! | [`ledger`] | entries, balances and the journal's bytes |
 //! | [`limits`] | how many requests a caller may send |
-//! | [`chat`] | the public chat shapes: what a request may say, what an answer looks like |
-//! | [`routing`] | which providers are tried, in which order |
-//! | [`money`] | what it costs, exactly |
+//! | [`auth`] | which tokens are genuine |
+//! | [`accounts`] | who calls, and what the caller may do |
+//! | [`models`] | requests of models, providers' wires, and who is tried in which order |
 //! | [`decisions`] | which variation of a flag a user gets |
-//! | [`providers`] | each provider family's wire, both ways |
-//!
-//! Layers: `decisions`, `limits` and `money` are islands that know only `fault`, `form` and `json`, and `auth` knows `money`
-//! beside those, because a key's terms are amounts and prices; `providers`
-//! know `chat`, `json` and `sse`, never each other and never `routing`; `routing` never knows `providers`.
+//! | [`graph`] | operations, tenants and cacheability of the graph service |
 
 pub mod accounts;
 pub mod auth;
-pub mod chat;
 pub mod cidr;
 pub mod decisions;
 pub mod fault;
@@ -33,8 +30,7 @@ pub mod graph;
 pub mod json;
 pub mod ledger;
 pub mod limits;
+pub mod models;
 pub mod money;
-pub mod providers;
 pub mod proxy;
-pub mod routing;
 pub mod sse;

@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use filters::accounts::rules::{Forbidden, Offer};
 use filters::accounts::{Caller, Mode, Plan as Tariff};
-use filters::chat::request::Request;
 use filters::fault::Fault;
-use filters::routing::capable::WireLimits;
-use filters::routing::catalog::Catalog;
-use filters::routing::health::{Health, Outcome};
-use filters::routing::plan::{Plan, Situation, plan};
-use filters::routing::resolve::{Candidate, Resolved, resolve};
-use filters::routing::score::Weights;
-use filters::routing::sticky::Sticky;
-use filters::routing::{Written, allowed};
+use filters::models::request::Request;
+use filters::models::routing::affinity::Sticky;
+use filters::models::routing::capable::WireLimits;
+use filters::models::routing::catalog::Catalog;
+use filters::models::routing::health::{Health, Outcome};
+use filters::models::routing::plan::{Plan, Situation, plan};
+use filters::models::routing::resolve::{Candidate, Resolved, resolve};
+use filters::models::routing::score::Weights;
+use filters::models::routing::{Written, allowed};
 
 use crate::config::{Config, Routing};
 use crate::upstreams::Upstream;
@@ -102,7 +102,7 @@ impl Choice {
 
     /// The attempts of a request.
     ///
-    /// Errors: as `filters::routing` says: 400, 403, 404, 410.
+    /// Errors: as `filters::models::routing` says: 400, 403, 404, 410.
     pub fn choose(&self, request: &Request, asked: &Asked<'_>) -> Result<Chosen, Fault> {
         let providers = self.providers(asked);
         let mut resolved = resolve(

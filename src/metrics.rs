@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use filters::chat::metadata::Attempted;
+use filters::models::metadata::Attempted;
 use prometheus::core::Collector;
 use prometheus::{
     Counter, CounterVec, Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter,

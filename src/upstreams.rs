@@ -5,8 +5,8 @@ mod own;
 
 use std::sync::Arc;
 
-use filters::providers::{Provider, Quirks};
-use filters::routing::capable::WireLimits;
+use filters::models::routing::capable::WireLimits;
+use filters::models::wires::{Provider, Quirks};
 use http::{HeaderName, HeaderValue};
 use pingora::{ErrorType, OrErr, Result};
 

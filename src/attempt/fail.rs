@@ -6,7 +6,7 @@ use bytes::Bytes;
 use filters::fault::{Fault, Kind};
 use filters::ledger::Outcome;
 use filters::limits::headers::Quota;
-use filters::providers::{Failure, FailureKind};
+use filters::models::wires::{Failure, FailureKind};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 use pingora_proxy::{FailToProxy, Session};
 use tokio::time::Instant;

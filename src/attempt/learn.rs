@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use filters::providers::Failure;
-use filters::routing::health::Outcome;
+use filters::models::routing::health::Outcome;
+use filters::models::wires::Failure;
 use tokio::time::Instant;
 
 use super::{Call, Step};

@@ -2,7 +2,7 @@
 //!
 //! [`send`] chooses the peer and rewrites head and body for it, [`receive`] reads the answer into the sink that
 //! makes the client's, [`fail`] decides whether the next attempt runs and what the client is told if none does.
-//! Which providers are tried in which order was decided before, in `filters::routing`.
+//! Which providers are tried in which order was decided before, in `filters::models::routing`.
 
 pub mod charge;
 pub mod fail;
@@ -13,13 +13,13 @@ pub mod send;
 
 use std::sync::Arc;
 
-use filters::chat::envelope::Envelope;
-use filters::chat::metadata::Attempted;
-use filters::chat::request::Request;
-use filters::chat::usage::Usage;
+use filters::models::fronts::chat_completions::envelope::Envelope;
+use filters::models::metadata::Attempted;
+use filters::models::request::Request;
+use filters::models::routing::catalog::{Mapping, Model};
+use filters::models::usage::Usage;
+use filters::models::wires::{Failure, Target};
 use filters::money::Usd;
-use filters::providers::{Failure, Target};
-use filters::routing::catalog::{Mapping, Model};
 use tokio::time::Instant;
 
 use self::receive::Receiving;

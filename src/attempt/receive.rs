@@ -1,14 +1,14 @@
 //! From the provider: its status, its events or its whole reply, read into the answer that the client gets.
 
 use bytes::Bytes;
-use filters::chat::delta::Sink;
-use filters::chat::envelope::Envelope;
-use filters::chat::fold::Fold;
-use filters::chat::metadata::{Metadata, write_usage};
-use filters::chat::stream::Stream;
-use filters::chat::usage::Usage;
 use filters::ledger::Outcome;
-use filters::providers::{Decoder, Failure, FailureKind, Progress};
+use filters::models::chat::delta::Sink;
+use filters::models::fronts::chat_completions::envelope::Envelope;
+use filters::models::fronts::chat_completions::fold::Fold;
+use filters::models::fronts::chat_completions::stream::Stream;
+use filters::models::metadata::{Metadata, write_usage};
+use filters::models::usage::Usage;
+use filters::models::wires::{Decoder, Failure, FailureKind, Progress};
 use filters::sse;
 use http::header;
 use pingora::http::ResponseHeader;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::fault::{Fault, Kind};
-use filters::routing::catalog::Capability;
+use filters::models::routing::catalog::Capability;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 use pingora::http::RequestHeader;
 use pingora::upstreams::peer::HttpPeer;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use filters::routing::{Written, WrittenMapping, WrittenModel};
+use filters::models::routing::{Written, WrittenMapping, WrittenModel};
 use serde_json::json;
 
 use super::{Exit, Format, ImportFrom, ModelsCommand, Output, Record};

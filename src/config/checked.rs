@@ -11,7 +11,7 @@ use std::time::Duration;
 use filters::decisions::Compat;
 use filters::graph::Operations;
 use filters::limits::Algorithm;
-use filters::providers::{Family, Quirks};
+use filters::models::wires::{Family, Quirks};
 use http::{HeaderName, HeaderValue, Uri};
 
 pub use self::plans::Plans;

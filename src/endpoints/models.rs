@@ -1,7 +1,7 @@
 //! `GET /v1/models`: the catalogue as clients read it. Source: facts 1.16, model-gateway 2.1, 9.4.
 
+use filters::models::routing::catalog::{Capability, Catalog, Mapping, Model};
 use filters::money::{Price, PriceSet};
-use filters::routing::catalog::{Capability, Catalog, Mapping, Model};
 use serde_json::{Map, Value, json};
 
 /// The query; only the value `true` counts.
@@ -120,7 +120,7 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
 
 /// Deprecation and deactivation count for the model only where every provider has one; then the latest.
 fn dates(entry: &mut Map<String, Value>, mappings: &[&Mapping]) {
-    type Of = fn(&Mapping) -> Option<&filters::routing::Date>;
+    type Of = fn(&Mapping) -> Option<&filters::models::routing::Date>;
     let keys: [(&str, Of); 2] = [
         ("deprecated_at", |mapping| mapping.deprecated_at.as_ref()),
         ("deactivated_at", |mapping| mapping.deactivated_at.as_ref()),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use filters::chat::usage::Usage;
 use filters::ledger::Outcome;
+use filters::models::usage::Usage;
 use pingora::{Error, ErrorSource};
 use pingora_proxy::Session;
 use tokio::time::Instant;

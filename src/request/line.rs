@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use filters::chat::metadata::Attempted;
 use filters::fault::Fault;
 use filters::json::{Object, write_number};
+use filters::models::metadata::Attempted;
 use pingora_proxy::Session;
 use tokio::time::Instant;
 

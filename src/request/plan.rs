@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::accounts::{Caller, Mode};
-use filters::chat::check::check;
-use filters::chat::request::Request;
 use filters::fault::{Fault, Kind};
-use filters::routing::resolve::Candidate;
+use filters::models::chat::check::check;
+use filters::models::request::Request;
+use filters::models::routing::resolve::Candidate;
 use http::HeaderName;
 use pingora_proxy::Session;
 use tokio::time::Instant;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use filters::providers::{Failure, FailureKind};
+use filters::models::wires::{Failure, FailureKind};
 use tokio::time::Instant;
 
 use crate::ledger::Ticket;

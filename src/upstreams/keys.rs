@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use filters::providers::{Failure, FailureKind};
+use filters::models::wires::{Failure, FailureKind};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 

@@ -261,7 +261,7 @@ pub fn impurities(file: &Source) -> Vec<String> {
     found
 }
 
-/// Names of provider families, each with the folder under `filters/providers` that may say it.
+/// Names of provider families, each with the folder under `filters/models/wires` that may say it.
 const FAMILIES: &[(&str, &str)] = &[
     ("anthropic", "anthropic"),
     ("azure", "azure"),
@@ -272,7 +272,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("vertex", "vertex"),
 ];
 /// Where every family may be named: the list, the settings, and the example of one for the other.
-const LISTS: &[&str] = &["filters/providers/mod.rs", "src/config/"];
+const LISTS: &[&str] = &["filters/models/wires/mod.rs", "src/config/"];
 
 /// Provider names outside their folder, the lists and tests. Comments may name whom they explain.
 pub fn provider_names(file: &Source) -> Vec<String> {
@@ -283,13 +283,13 @@ pub fn provider_names(file: &Source) -> Vec<String> {
     let mut found = Vec::new();
     for (name, folder) in FAMILIES {
         let own = [
-            format!("filters/providers/{folder}/"),
-            format!("filters/providers/{folder}.rs"),
+            format!("filters/models/wires/{folder}/"),
+            format!("filters/models/wires/{folder}.rs"),
         ];
         if own.iter().any(|own| file.is_under(own)) {
             continue;
         }
-        let message = format!("`{name}` belongs to filters/providers/{folder} alone");
+        let message = format!("`{name}` belongs to filters/models/wires/{folder} alone");
         found.extend(
             code.match_indices(name)
                 .map(|(at, _)| file.finding(at, &message)),

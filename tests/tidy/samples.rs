@@ -145,9 +145,9 @@ fn provider_names_outside_their_folder_are_found() {
     let text = "// Anthropic says\nlet a = \"anthropic\";\nstruct GoogleWire;";
     let is = |path: &str| lines(&provider_names(&Source::new(path, text)));
     assert_eq!(is("filters/chat/request.rs"), [2, 3]);
-    assert_eq!(is("filters/providers/google/mod.rs"), [2]);
-    assert_eq!(is("filters/providers/compatible/mod.rs"), [2, 3]);
-    assert!(is("filters/providers/mod.rs").is_empty());
+    assert_eq!(is("filters/models/wires/google/mod.rs"), [2]);
+    assert_eq!(is("filters/models/wires/openai/mod.rs"), [2, 3]);
+    assert!(is("filters/models/wires/mod.rs").is_empty());
     assert!(is("src/config/checked.rs").is_empty());
     assert!(is("filters/chat/tests.rs").is_empty());
 }

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use filters::providers::Quirks;
-use filters::providers::quirks::{ReasoningReplay, StreamUsage};
+use filters::models::wires::Quirks;
+use filters::models::wires::quirks::{ReasoningReplay, StreamUsage};
 use http::{HeaderName, HeaderValue, Uri};
 
 use super::Rules;

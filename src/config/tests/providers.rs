@@ -1,6 +1,6 @@
 //! Providers: on, off, and what is special about them.
 
-use filters::providers::quirks::{ReasoningReplay, StreamUsage};
+use filters::models::wires::quirks::{ReasoningReplay, StreamUsage};
 
 use super::*;
 
@@ -148,7 +148,7 @@ fn without_quirks_a_provider_speaks_the_plain_convention() {
     let loaded = good(&format!("{GROQ}keys = []\n"));
     assert_eq!(
         loaded.config.providers[0].quirks,
-        filters::providers::Quirks::default()
+        filters::models::wires::Quirks::default()
     );
 }
 
@@ -177,7 +177,7 @@ fn every_quirk_arrives() {
         bills_after_disconnect = true
         "#
     );
-    let expected = filters::providers::Quirks {
+    let expected = filters::models::wires::Quirks {
         chat_path: "/c".to_owned(),
         auth_header: HeaderName::from_static("api-key"),
         max_completion_tokens: true,

@@ -1,0 +1,185 @@
+//! The tool calls of one choice: numbered densely, opened once, never without arguments.
+
+use std::collections::HashSet;
+
+use super::envelope::Envelope;
+use crate::json::{Str, write_escaped};
+use crate::models::chat::delta::{Finish, ToolDelta};
+
+/// The calls of one choice.
+#[derive(Debug)]
+pub(super) struct Tools {
+    calls: Vec<Call>,
+    opened: usize,
+    ids: HashSet<Box<str>>,
+    /// What made-up ids begin with; unique to the answer and the choice.
+    prefix: String,
+}
+
+#[derive(Debug)]
+struct Call {
+    key: u64,
+    /// Its number for the client, from the moment it is opened.
+    number: Option<usize>,
+    is_closed: bool,
+    id: Option<Box<str>>,
+    extra_content: Option<Box<str>>,
+    /// Arguments that came before the name.
+    early: String,
+    has_arguments: bool,
+}
+
+/// The first piece of a call. `id` and `name` are insides of JSON strings.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) id: Box<str>,
+    pub(super) name: Box<str>,
+    pub(super) extra_content: Option<Box<str>>,
+}
+
+/// What of a delta goes out.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) number: usize,
+    pub(super) opening: Option<Opening>,
+    /// Inside of a JSON string.
+    pub(super) arguments: Box<str>,
+}
+
+impl Opening {
+    /// Writes `,"id":…,"type":"function"` and `extra_content`.
+    pub(super) fn write_head(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b",\"id\":\"");
+        out.extend_from_slice(self.id.as_bytes());
+        out.extend_from_slice(b"\",\"type\":\"function\"");
+        if let Some(extra) = &self.extra_content {
+            out.extend_from_slice(b",\"extra_content\":");
+            out.extend_from_slice(extra.as_bytes());
+        }
+    }
+}
+
+impl Tools {
+    pub(super) fn new(envelope: &Envelope, index: u32) -> Self {
+        let unique: String = envelope
+            .id
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .collect();
+        let start = unique.len().saturating_sub(20);
+        let prefix = format!("call_{}{index}", unique.get(start..).unwrap_or_default());
+        Self {
+            calls: Vec::new(),
+            opened: 0,
+            ids: HashSet::new(),
+            prefix,
+        }
+    }
+
+    /// Takes a piece; `None` where nothing goes out yet.
+    pub(super) fn take(&mut self, delta: &ToolDelta<'_>) -> Option<Piece> {
+        let at = self.position(delta.key);
+        let id = delta.id.filter(|id| !id.is_empty()).map(inside);
+        let name = delta.name.filter(|name| !name.is_empty()).map(inside);
+        let arguments = delta.arguments.map(inside).unwrap_or_default();
+        let call = self.calls.get_mut(at)?;
+        if call.is_closed {
+            return None;
+        }
+        if let Some(extra) = delta.extra_content {
+            call.extra_content = Some(extra.into());
+        }
+        if let Some(number) = call.number {
+            call.has_arguments |= !arguments.is_empty();
+            return (!arguments.is_empty()).then_some(Piece {
+                number,
+                opening: None,
+                arguments,
+            });
+        }
+        if id.is_some() {
+            call.id = id;
+        }
+        call.early.push_str(&arguments);
+        let name = name?;
+        let number = self.opened;
+        self.opened += 1;
+        call.number = Some(number);
+        call.has_arguments = !call.early.is_empty();
+        let arguments = std::mem::take(&mut call.early).into_boxed_str();
+        let extra_content = call.extra_content.clone();
+        let asked = call.id.take();
+        let id = self.unique(asked, number);
+        Some(Piece {
+            number,
+            opening: Some(Opening {
+                id,
+                name,
+                extra_content,
+            }),
+            arguments,
+        })
+    }
+
+    /// Closes one call, or all; answers the numbers of those whose arguments have to become `{}`.
+    pub(super) fn close(&mut self, key: Option<u64>) -> Vec<usize> {
+        let mut empty = Vec::new();
+        for call in &mut self.calls {
+            let Some(number) = call.number else { continue };
+            if call.is_closed || key.is_some_and(|key| key != call.key) {
+                continue;
+            }
+            call.is_closed = true;
+            if !call.has_arguments {
+                empty.push(number);
+            }
+        }
+        empty
+    }
+
+    /// The finish reason, given what was called. Source: wire formats R3.
+    pub(super) fn finish(&self, finish: Finish) -> Finish {
+        let has_calls = self.opened > 0;
+        match finish {
+            Finish::Stop | Finish::ToolCalls if has_calls => Finish::ToolCalls,
+            Finish::ToolCalls => Finish::Stop,
+            other => other,
+        }
+    }
+
+    fn position(&mut self, key: u64) -> usize {
+        if let Some(at) = self.calls.iter().position(|call| call.key == key) {
+            return at;
+        }
+        self.calls.push(Call {
+            key,
+            number: None,
+            is_closed: false,
+            id: None,
+            extra_content: None,
+            early: String::new(),
+            has_arguments: false,
+        });
+        self.calls.len() - 1
+    }
+
+    /// The id asked for, unless it is missing or taken.
+    fn unique(&mut self, asked: Option<Box<str>>, number: usize) -> Box<str> {
+        let id = asked
+            .filter(|id| &**id != "null" && !self.ids.contains(id))
+            .unwrap_or_else(|| format!("{}_{number}", self.prefix).into_boxed_str());
+        self.ids.insert(id.clone());
+        id
+    }
+}
+
+fn inside(text: Str<'_>) -> Box<str> {
+    match text {
+        Str::Raw(raw) => raw.into(),
+        Str::Plain(plain) => {
+            let mut out = Vec::with_capacity(plain.len());
+            write_escaped(plain, &mut out);
+            String::from_utf8(out).unwrap_or_default().into_boxed_str()
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What is left of the candidates to one caller: its key's rules, its own provider keys, its plan.
+
+use super::resolve::{Candidate, Resolved};
+use crate::fault::{Fault, Kind};
+use crate::models::request::{Request, ServiceTier, Strategy};
+
+/// Takes out what the rules of the key forbid; `forbids` names the kind of rule that does.
+///
+/// Source: facts 5.2. Errors: 403 where nothing is left, so always for a pinned provider.
+pub fn by_rules(
+    resolved: &mut Resolved,
+    forbids: impl Fn(&Candidate) -> Option<&'static str>,
+) -> Result<(), Fault> {
+    let mut reasons = Vec::new();
+    resolved.candidates.retain(|candidate| {
+        let Some(what) = forbids(candidate) else {
+            return true;
+        };
+        reasons.push(what);
+        false
+    });
+    if !resolved.candidates.is_empty() {
+        return Ok(());
+    }
+    reasons.sort_unstable();
+    reasons.dedup();
+    let message = format!("the rules of this API key forbid {}", reasons.join(" and "));
+    Err(Fault::new(Kind::Forbidden, message).with_param("model"))
+}
+
+/// Takes out providers that the caller has no key of its own for.
+///
+/// Source: facts 4.1. Errors: 400 where nothing is left.
+pub fn by_own_keys(resolved: &mut Resolved, has_key: impl Fn(&str) -> bool) -> Result<(), Fault> {
+    let providers = |candidates: &[Candidate]| {
+        let mut names: Vec<&str> = candidates.iter().map(|c| &*c.mapping.provider).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.join(", ")
+    };
+    let served_by = providers(&resolved.candidates);
+    resolved.candidates.retain(|c| has_key(&c.mapping.provider));
+    if !resolved.candidates.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "this project uses its organization's own provider keys alone, and there is none for {served_by}"
+    );
+    Err(Fault::invalid("model", message).with_code("no_provider_key"))
+}
+
+/// What an organization on a plan may ask for: `routing` is `auto` or `price`, `service_tier` is not `priority`.
+///
+/// Source: model-gateway 2.1. Errors: 400.
+pub fn by_plan(request: &Request) -> Result<(), Fault> {
+    if matches!(
+        request.strategy,
+        Some(Strategy::Throughput | Strategy::Latency)
+    ) {
+        return Err(Fault::invalid(
+            "routing",
+            "the organization's plan takes `auto` and `price` for `routing`",
+        ));
+    }
+    if request.service_tier == Some(ServiceTier::Priority) {
+        return Err(Fault::invalid(
+            "service_tier",
+            "the organization's plan takes `auto`, `default` and `flex` for `service_tier`",
+        ));
+    }
+    Ok(())
+}

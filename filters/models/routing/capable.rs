@@ -1,0 +1,201 @@
+//! Whether a mapping can serve a request. Source: facts 3.2, model-gateway 2.1.
+
+use super::catalog::{Capability, Mapping};
+use crate::fault::Fault;
+use crate::models::request::{Effort, Request, ServiceTier};
+
+/// What a family's wire cannot do whatever the catalogue says, as data.
+#[derive(Clone, Copy, Debug)]
+pub struct WireLimits {
+    /// The most choices of one answer.
+    pub choices: u32,
+    /// Whether several choices may be streamed.
+    pub streams_choices: bool,
+    /// Whether `json_schema` is understood.
+    pub json_schema: bool,
+    /// Whether a forced call is honoured.
+    pub forced_tools: bool,
+    /// Whether an exact budget of reasoning can be said.
+    pub reasoning_budget: bool,
+}
+
+/// What a mapping lacks: the field that asks for it and the reason.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Lack {
+    /// The field.
+    pub param: &'static str,
+    /// Why it cannot be served.
+    pub reason: String,
+    code: Option<&'static str>,
+}
+
+impl Lack {
+    fn of(param: &'static str, reason: impl Into<String>) -> Self {
+        Self {
+            param,
+            reason: reason.into(),
+            code: None,
+        }
+    }
+
+    /// The 400 when nobody can serve the request; `others` are the reasons per provider.
+    pub fn into_fault(self, others: &str) -> Fault {
+        let message = format!("no provider of this model can serve the request: {others}");
+        let fault = Fault::invalid(self.param, message);
+        match self.code {
+            Some(code) => fault.with_code(code),
+            None => fault,
+        }
+    }
+}
+
+/// Checks one mapping against what the request needs.
+///
+/// A forced tool call is not checked here: [`super::plan`] lowers it where nobody honours it.
+pub fn check(request: &Request, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
+    let needs = &request.needs;
+    let can = |capability| mapping.can(capability);
+    let want = |is_needed: bool, capability, param, what: &str| {
+        if is_needed && !can(capability) {
+            Err(Lack::of(param, format!("takes no {what}")))
+        } else {
+            Ok(())
+        }
+    };
+    want(request.stream, Capability::Streaming, "stream", "streaming")?;
+    want(needs.vision, Capability::Vision, "messages", "images")?;
+    want(
+        !needs.audio.is_empty(),
+        Capability::Audio,
+        "messages",
+        "audio",
+    )?;
+    want(needs.documents, Capability::Documents, "messages", "files")?;
+    want(needs.tools, Capability::Tools, "tools", "tools")?;
+    want(
+        needs.json_object,
+        Capability::JsonObject,
+        "response_format",
+        "`json_object`",
+    )?;
+    want(
+        needs.json_schema,
+        Capability::JsonSchema,
+        "response_format",
+        "`json_schema`",
+    )?;
+    if needs.json_schema && !wire.json_schema {
+        return Err(Lack::of("response_format", "takes no `json_schema`"));
+    }
+    want(
+        needs.verbosity,
+        Capability::Verbosity,
+        "verbosity",
+        "`verbosity`",
+    )?;
+    choices(request, mapping, wire)?;
+    reasoning(request, mapping, wire)?;
+    tier(request, mapping)?;
+    sizes(request, mapping)
+}
+
+/// Whether the mapping honours a forced tool call.
+pub fn honours_force(mapping: &Mapping, wire: &WireLimits) -> bool {
+    wire.forced_tools && mapping.can(Capability::ForcedTools)
+}
+
+fn choices(request: &Request, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
+    if request.choices <= 1 {
+        return Ok(());
+    }
+    let is_listed = mapping
+        .capabilities
+        .as_ref()
+        .is_some_and(|known| known.contains(&Capability::N));
+    if !is_listed || wire.choices <= 1 {
+        return Err(Lack::of("n", "answers one choice only"));
+    }
+    if request.choices > wire.choices {
+        return Err(Lack::of(
+            "n",
+            format!("answers at most {} choices", wire.choices),
+        ));
+    }
+    if request.stream && !wire.streams_choices {
+        return Err(Lack::of("n", "does not stream several choices"));
+    }
+    Ok(())
+}
+
+fn reasoning(request: &Request, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
+    let needs = &request.needs;
+    if let Some(mode) = &needs.reasoning_mode
+        && !mapping.reasoning_modes.contains(mode)
+    {
+        return Err(Lack::of(
+            "reasoning.mode",
+            format!("takes no mode `{mode}`"),
+        ));
+    }
+    if needs.reasoning_tokens.is_some() {
+        if !mapping.can(Capability::Reasoning) {
+            return Err(Lack::of("reasoning.max_tokens", "does not reason"));
+        }
+        if !wire.reasoning_budget {
+            return Err(Lack::of(
+                "reasoning.max_tokens",
+                "takes efforts, not budgets",
+            ));
+        }
+    }
+    let Some(effort) = needs.effort.filter(|effort| *effort != Effort::None) else {
+        return Ok(());
+    };
+    if !mapping.can(Capability::Reasoning) {
+        return Err(Lack::of("reasoning_effort", "does not reason"));
+    }
+    let efforts = &mapping.reasoning_efforts;
+    if !efforts.is_empty() && !efforts.iter().any(|known| **known == *effort.word()) {
+        let reason = format!(
+            "takes the efforts {}, not {}",
+            efforts.join(", "),
+            effort.word()
+        );
+        return Err(Lack::of("reasoning_effort", reason));
+    }
+    Ok(())
+}
+
+fn tier(request: &Request, mapping: &Mapping) -> Result<(), Lack> {
+    let word = match request.service_tier {
+        None => return Ok(()),
+        Some(ServiceTier::Flex) => "flex",
+        Some(ServiceTier::Priority) => "priority",
+    };
+    if mapping.service_tiers.iter().any(|known| &**known == word) {
+        return Ok(());
+    }
+    let mut lack = Lack::of("service_tier", format!("has no tier `{word}`"));
+    lack.code = Some("unsupported_service_tier");
+    Err(lack)
+}
+
+fn sizes(request: &Request, mapping: &Mapping) -> Result<(), Lack> {
+    if let (Some(asked), Some(most)) = (request.max_tokens, mapping.max_output)
+        && asked > most
+    {
+        return Err(Lack::of(
+            "max_tokens",
+            format!("answers at most {most} tokens"),
+        ));
+    }
+    // Four bytes a token is the usual estimate; only what is far beyond the window is turned away here.
+    let estimated = request.text_bytes / 4;
+    match mapping.context_size {
+        Some(size) if estimated / 2 > size => Err(Lack::of(
+            "messages",
+            format!("has a context of {size} tokens"),
+        )),
+        _ => Ok(()),
+    }
+}

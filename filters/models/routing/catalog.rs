@@ -1,0 +1,364 @@
+//! The catalogue as used: models, who serves them, at which price.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::catalog_file::{Date, Written, WrittenMapping, WrittenModel};
+use crate::models::request::Request;
+use crate::models::usage::Usage;
+use crate::money::{
+    Asked, BadAmount, Cost, Price, PriceSet, TokenBounds, Tokens, Usd, cost, max_cost,
+};
+
+/// What a mapping can do: a closed list. Source: interface (models.toml).
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the words say it")]
+pub enum Capability {
+    Streaming,
+    Tools,
+    ParallelTools,
+    ForcedTools,
+    Vision,
+    Audio,
+    Documents,
+    JsonObject,
+    JsonSchema,
+    Reasoning,
+    WebSearch,
+    CacheControl,
+    Verbosity,
+    N,
+    Cancellation,
+}
+
+/// One model.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// What clients call it.
+    pub id: Box<str>,
+    /// For people.
+    pub name: Box<str>,
+    /// Whose model it is.
+    pub family: Box<str>,
+    /// `chat`, `embedding`, …
+    pub model_type: Box<str>,
+    /// Other names.
+    pub aliases: Vec<Box<str>>,
+    /// What it is.
+    pub description: Option<Box<str>>,
+    /// Unix seconds of its release.
+    pub created: Option<u64>,
+    /// Who serves it, of the providers that are on for anybody.
+    pub mappings: Vec<Arc<Mapping>>,
+}
+
+/// One provider of a model.
+#[derive(Clone, Debug, Default)]
+pub struct Mapping {
+    /// Its number, for tables beside the catalogue.
+    pub index: usize,
+    /// A provider of the configuration.
+    pub provider: Box<str>,
+    /// The upstream's own id.
+    pub name: Box<str>,
+    /// Regions one may ask for.
+    pub regions: Vec<Box<str>>,
+    /// Prices; none: unknown, and so is every cost.
+    pub prices: Option<PriceSet>,
+    /// Tokens of prompt and answer together.
+    pub context_size: Option<u64>,
+    /// Tokens of the answer.
+    pub max_output: Option<u64>,
+    /// What bounds the cost of a call.
+    pub bounds: TokenBounds,
+    /// What it can do; none: all that its kind can.
+    pub capabilities: Option<HashSet<Capability>>,
+    /// Efforts it takes; empty: the catalogue does not tell.
+    pub reasoning_efforts: Vec<Box<str>>,
+    /// Modes it takes.
+    pub reasoning_modes: Vec<Box<str>>,
+    /// Tiers it takes.
+    pub service_tiers: Vec<Box<str>>,
+    /// From when on it should not be used.
+    pub deprecated_at: Option<Date>,
+    /// From when on it is not served.
+    pub deactivated_at: Option<Date>,
+}
+
+impl Mapping {
+    /// Whether it can do this.
+    pub fn can(&self, capability: Capability) -> bool {
+        self.capabilities
+            .as_ref()
+            .is_none_or(|known| known.contains(&capability))
+    }
+
+    /// Whether it reasons; where the catalogue does not tell, it is not said to.
+    pub fn reasons(&self) -> bool {
+        self.capabilities
+            .as_ref()
+            .is_some_and(|known| known.contains(&Capability::Reasoning))
+    }
+
+    /// What a call cost here; `None` where the price is not known.
+    pub fn cost(&self, usage: &Usage) -> Option<Cost> {
+        let written_1h = usage.cache_write_1h.unwrap_or(0).min(usage.cache_write);
+        let tokens = Tokens {
+            prompt: usage.prompt,
+            cached: usage.cached,
+            written_5m: usage.cache_write - written_1h,
+            written_1h,
+            completion: usage.completion,
+            web_searches: usage.web_searches,
+        };
+        self.prices.as_ref().map(|prices| cost(prices, &tokens))
+    }
+
+    /// The most that a request may cost here, where each answer may have so many tokens; `None` where the price is
+    /// not known.
+    pub fn worst(&self, request: &Request, max_tokens: Option<u64>) -> Option<Usd> {
+        let bytes = request.body.len() as u64;
+        let asked = Asked {
+            bytes: bytes.saturating_sub(request.media.bytes),
+            images: request.media.images,
+            sounds: request.media.sounds,
+            files: request.media.files,
+            max_tokens,
+            choices: u64::from(request.choices),
+        };
+        self.prices
+            .as_ref()
+            .map(|prices| max_cost(prices, &self.bounds, &asked))
+    }
+
+    /// The mean of input and output price, for comparing; `None` where unknown.
+    pub fn mean_price(&self) -> Option<f64> {
+        self.prices
+            .map(|prices| f64::midpoint(prices.input.as_f64(), prices.output.as_f64()))
+    }
+
+    /// Whether it costs nothing.
+    pub fn is_free(&self) -> bool {
+        self.prices
+            .is_some_and(|p| p.input.is_zero() && p.output.is_zero() && p.request.is_zero())
+    }
+
+    /// Whether it is no longer served at `now` (unix seconds).
+    pub fn is_retired(&self, now_s: u64) -> bool {
+        self.deactivated_at
+            .as_ref()
+            .and_then(Date::unix_s)
+            .is_some_and(|at| at <= now_s)
+    }
+
+    /// Whether it should no longer be used at `now` (unix seconds).
+    pub fn is_deprecated(&self, now_s: u64) -> bool {
+        self.deprecated_at
+            .as_ref()
+            .and_then(Date::unix_s)
+            .is_some_and(|at| at <= now_s)
+    }
+}
+
+/// All models, by every name.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    models: Vec<Arc<Model>>,
+    by_name: HashMap<Box<str>, usize>,
+    mappings: usize,
+    /// Models known, but served by no provider that is on.
+    unserved: HashSet<Box<str>>,
+}
+
+impl Catalog {
+    /// Checks a catalogue. Mappings of providers that are off are left out.
+    ///
+    /// Errors: every problem at once, each naming its model and key.
+    pub fn check(written: Written, is_on: impl Fn(&str) -> bool) -> Result<Self, Vec<String>> {
+        let mut catalog = Self::default();
+        let mut problems = Vec::new();
+        for model in written.models {
+            catalog.add(model, &is_on, &mut problems);
+        }
+        if problems.is_empty() {
+            Ok(catalog)
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// The model of this id or alias.
+    pub fn find(&self, name: &str) -> Option<&Arc<Model>> {
+        self.models.get(*self.by_name.get(name)?)
+    }
+
+    /// Whether the model is known, but no provider that is on serves it.
+    pub fn is_unserved(&self, name: &str) -> bool {
+        self.unserved.contains(name)
+    }
+
+    /// The model and mapping behind a provider's own id.
+    pub fn find_upstream(
+        &self,
+        provider: &str,
+        name: &str,
+    ) -> Option<(&Arc<Model>, &Arc<Mapping>)> {
+        self.models.iter().find_map(|model| {
+            let mut mappings = model.mappings.iter();
+            mappings
+                .find(|m| &*m.provider == provider && &*m.name == name)
+                .map(|m| (model, m))
+        })
+    }
+
+    /// Which provider's own id this is, of those that are wanted.
+    pub fn provider_of_upstream_id(
+        &self,
+        name: &str,
+        is_wanted: impl Fn(&Mapping) -> bool,
+    ) -> Option<&str> {
+        let mut mappings = self.models.iter().flat_map(|model| &model.mappings);
+        mappings
+            .find(|mapping| &*mapping.name == name && is_wanted(mapping))
+            .map(|mapping| &*mapping.provider)
+    }
+
+    /// Whether any model is served by this provider.
+    pub fn has_provider(&self, provider: &str) -> bool {
+        self.models
+            .iter()
+            .flat_map(|model| &model.mappings)
+            .any(|m| &*m.provider == provider)
+    }
+
+    /// All models that are served.
+    pub fn models(&self) -> &[Arc<Model>] {
+        &self.models
+    }
+
+    /// How many mappings there are.
+    pub fn mappings(&self) -> usize {
+        self.mappings
+    }
+
+    fn add(
+        &mut self,
+        model: WrittenModel,
+        is_on: &impl Fn(&str) -> bool,
+        problems: &mut Vec<String>,
+    ) {
+        let id = model.id.clone();
+        let mut mappings = Vec::new();
+        for written in model.providers {
+            match mapping(written, self.mappings) {
+                Ok(mapping) if is_on(&mapping.provider) => {
+                    self.mappings += 1;
+                    mappings.push(Arc::new(mapping));
+                }
+                Ok(_) => {}
+                Err(problem) => problems.push(format!("model {id}: {problem}")),
+            }
+        }
+        for name in std::iter::once(&id).chain(&model.aliases) {
+            if name.is_empty()
+                || self.by_name.contains_key(name.as_str())
+                || self.unserved.contains(name.as_str())
+            {
+                problems.push(format!(
+                    "model {id}: the id or alias {name:?} is empty or taken"
+                ));
+            }
+        }
+        let names = std::iter::once(id.as_str()).chain(model.aliases.iter().map(String::as_str));
+        if mappings.is_empty() {
+            self.unserved.extend(names.map(Into::into));
+            return;
+        }
+        let at = self.models.len();
+        self.by_name.extend(names.map(|name| (name.into(), at)));
+        self.models.push(Arc::new(Model {
+            name: model.name.unwrap_or_else(|| id.clone()).into(),
+            id: id.into(),
+            family: model.family.unwrap_or_default().into(),
+            model_type: model.model_type.unwrap_or_else(|| "chat".to_owned()).into(),
+            aliases: model.aliases.into_iter().map(Into::into).collect(),
+            description: model.description.map(Into::into),
+            created: model.created.and_then(|date| date.unix_s()),
+            mappings,
+        }));
+    }
+}
+
+fn mapping(written: WrittenMapping, index: usize) -> Result<Mapping, String> {
+    if written.provider.is_empty() || written.name.is_empty() {
+        return Err("a provider needs `provider` and `name`".to_owned());
+    }
+    let prices =
+        prices(&written).map_err(|(key, bad)| format!("{}: `{key}`: {bad}", written.provider))?;
+    let boxed = |texts: Vec<String>| texts.into_iter().map(Into::into).collect();
+    Ok(Mapping {
+        index,
+        provider: written.provider.into(),
+        name: written.name.into(),
+        regions: boxed(written.regions),
+        prices,
+        context_size: written.context_size,
+        max_output: written.max_output,
+        bounds: TokenBounds {
+            max_output: written.max_output,
+            image_tokens: written.image_tokens,
+            audio_tokens: written.audio_tokens,
+            file_tokens: written.file_tokens,
+        },
+        capabilities: written.capabilities.map(|list| list.into_iter().collect()),
+        reasoning_efforts: boxed(written.reasoning_efforts),
+        reasoning_modes: boxed(written.reasoning_modes),
+        service_tiers: boxed(written.service_tiers),
+        deprecated_at: written.deprecated_at,
+        deactivated_at: written.deactivated_at,
+    })
+}
+
+/// The prices of a mapping; none where neither input nor output has one.
+fn prices(written: &WrittenMapping) -> Result<Option<PriceSet>, (&'static str, BadAmount)> {
+    type Parse = fn(&str) -> Result<Price, BadAmount>;
+    let read = |key: &'static str, text: &Option<String>, parse: Parse| {
+        text.as_deref()
+            .map(parse)
+            .transpose()
+            .map_err(|bad| (key, bad))
+    };
+    let input = read("input_price", &written.input_price, Price::per_million)?;
+    let output = read("output_price", &written.output_price, Price::per_million)?;
+    let set = PriceSet {
+        input: input.unwrap_or_default(),
+        output: output.unwrap_or_default(),
+        cached_input: read(
+            "cached_input_price",
+            &written.cached_input_price,
+            Price::per_million,
+        )?,
+        cache_write: read(
+            "cache_write_price",
+            &written.cache_write_price,
+            Price::per_million,
+        )?,
+        cache_write_1h: read(
+            "cache_write_1h_price",
+            &written.cache_write_1h_price,
+            Price::per_million,
+        )?,
+        request: read("request_price", &written.request_price, Price::per_call)?
+            .unwrap_or_default(),
+        web_search: read(
+            "web_search_price",
+            &written.web_search_price,
+            Price::per_call,
+        )?
+        .unwrap_or_default(),
+    };
+    Ok((input.is_some() || output.is_some()).then_some(set))
+}

@@ -1,0 +1,205 @@
+//! The attempts of one request, best first.
+
+use super::capable::{self, WireLimits};
+use super::health::Health;
+use super::resolve::{Candidate, Resolved};
+use super::score::{Facts, Weights, scores};
+use crate::fault::Fault;
+use crate::models::request::{Request, Strategy};
+
+/// What planning looks at beside the request.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// The most providers tried.
+    pub attempts: usize,
+    /// Weights of the automatic strategy.
+    pub weights: Weights,
+    /// The share of requests that try another order.
+    pub exploration: f64,
+    /// Two random numbers of 0 to 1.
+    pub random: (f64, f64),
+    /// What is known of the providers.
+    pub health: &'a Health,
+    /// The process's clock.
+    pub now_ms: u64,
+    /// The mapping that answered the session last.
+    pub preferred: Option<usize>,
+    /// The request belongs to a session.
+    pub has_session: bool,
+    /// The client wants no fallback.
+    pub no_fallback: bool,
+    /// Providers that the caller has keys of its own for: they go first. Source: facts 4.1.
+    pub keyed: &'a [&'a str],
+}
+
+/// The attempts of one request.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Best first; never empty.
+    pub attempts: Vec<Candidate>,
+    /// A forced tool call has to become `auto`, because nobody honours it.
+    pub lower_tool_choice: bool,
+}
+
+/// Plans the attempts.
+///
+/// `wire` answers what the wire of a provider can do, and `priority` its preference. Errors: 400 for `routing`
+/// beside a pinned provider, and where nobody can serve the request: with the reasons per provider.
+pub fn plan(
+    request: &Request,
+    resolved: Resolved,
+    situation: &Situation<'_>,
+    wire: impl Fn(&str) -> WireLimits,
+    priority: impl Fn(&str) -> f64,
+) -> Result<Plan, Fault> {
+    if request.strategy.is_some() && resolved.provider.is_some() {
+        return Err(Fault::invalid(
+            "routing",
+            "`routing` chooses among providers, but `model` names one; leave one of them out",
+        ));
+    }
+    let is_pinned = resolved.provider.is_some();
+    let is_auto = resolved.is_auto;
+    let mut candidates = able(request, resolved, &wire)?;
+    let lower_tool_choice = force(request, &mut candidates, is_auto, &wire);
+    order(request, &mut candidates, situation, is_auto, &priority);
+    // The sort is stable: within both groups the order stays.
+    candidates.sort_by_key(|c| !situation.keyed.contains(&&*c.mapping.provider));
+    let most = if is_pinned || situation.no_fallback {
+        1
+    } else {
+        situation.attempts.max(1)
+    };
+    candidates.truncate(most);
+    Ok(Plan {
+        attempts: candidates,
+        lower_tool_choice,
+    })
+}
+
+/// Those that can serve the request.
+fn able(
+    request: &Request,
+    resolved: Resolved,
+    wire: &impl Fn(&str) -> WireLimits,
+) -> Result<Vec<Candidate>, Fault> {
+    let mut reasons = Vec::new();
+    let mut last = None;
+    let mut candidates = resolved.candidates;
+    candidates.retain(|candidate| {
+        let mapping = &candidate.mapping;
+        let auto_lack = resolved
+            .is_auto
+            .then(|| auto_only(request, candidate))
+            .flatten();
+        let lack = match auto_lack {
+            Some(reason) => Some(("model", reason.to_owned(), None)),
+            None => capable::check(request, mapping, &wire(&mapping.provider))
+                .err()
+                .map(|lack| (lack.param, lack.reason.clone(), Some(lack))),
+        };
+        let Some((param, reason, lack)) = lack else {
+            return true;
+        };
+        reasons.push(format!("{} {reason}", mapping.provider));
+        last = Some((param, lack));
+        false
+    });
+    if !candidates.is_empty() {
+        return Ok(candidates);
+    }
+    reasons.sort();
+    reasons.dedup();
+    let reasons = reasons.join("; ");
+    Err(match last {
+        Some((_, Some(lack))) => lack.into_fault(&reasons),
+        _ => Fault::invalid(
+            "model",
+            format!("no model of `auto` can serve the request: {reasons}"),
+        ),
+    })
+}
+
+/// What only counts where the choice of the model is ours. Source: facts 3.2.
+fn auto_only(request: &Request, candidate: &Candidate) -> Option<&'static str> {
+    if request.free_models_only && !candidate.mapping.is_free() {
+        return Some("is not free");
+    }
+    (request.no_reasoning && candidate.mapping.reasons()).then_some("reasons")
+}
+
+/// Keeps those that honour a forced call; where a fixed model has none, the force has to be lowered.
+fn force(
+    request: &Request,
+    candidates: &mut Vec<Candidate>,
+    is_auto: bool,
+    wire: &impl Fn(&str) -> WireLimits,
+) -> bool {
+    if !request.needs.forced_tools {
+        return false;
+    }
+    let honours = |c: &Candidate| capable::honours_force(&c.mapping, &wire(&c.mapping.provider));
+    if candidates.iter().any(honours) {
+        candidates.retain(honours);
+        return false;
+    }
+    !is_auto
+}
+
+fn order(
+    request: &Request,
+    candidates: &mut Vec<Candidate>,
+    situation: &Situation<'_>,
+    is_auto: bool,
+    priority: &impl Fn(&str) -> f64,
+) {
+    if candidates.len() < 2 {
+        return;
+    }
+    let facts: Vec<Facts> = candidates
+        .iter()
+        .map(|candidate| Facts {
+            price: candidate.mapping.mean_price(),
+            metrics: situation
+                .health
+                .metrics(candidate.mapping.index, situation.now_ms),
+            priority: priority(&candidate.mapping.provider),
+        })
+        .collect();
+    // Where the model is ours to choose, the cheapest that can serve the request wins.
+    let strategy = request.strategy.or(is_auto.then_some(Strategy::Price));
+    let scored = scores(&facts, situation.weights, strategy, request.stream);
+    let cools = |c: &Candidate| {
+        situation
+            .health
+            .cools_down(c.mapping.index, situation.now_ms)
+    };
+    let mut ranked: Vec<(bool, f64, Candidate)> = std::mem::take(candidates)
+        .into_iter()
+        .zip(scored)
+        .map(|(candidate, score)| (cools(&candidate), score, candidate))
+        .collect();
+    // A cool-down moves to the end and never out. The sort is stable: equals stay in the catalogue's order.
+    ranked.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    *candidates = ranked
+        .into_iter()
+        .map(|(_, _, candidate)| candidate)
+        .collect();
+    let to_front = match situation.preferred {
+        Some(preferred) => candidates
+            .iter()
+            .position(|c| c.mapping.index == preferred && !cools(c)),
+        None => explore(candidates.len(), situation, is_auto),
+    };
+    if let Some(at) = to_front {
+        let candidate = candidates.remove(at);
+        candidates.insert(0, candidate);
+    }
+}
+
+/// Once in a while another provider goes first, so that one learns how it does; never for sessions.
+fn explore(count: usize, situation: &Situation<'_>, is_auto: bool) -> Option<usize> {
+    let (draw, which) = situation.random;
+    let explores = count > 1 && !is_auto && !situation.has_session && draw < situation.exploration;
+    explores.then(|| ((which * count as f64) as usize).min(count - 1))
+}

@@ -1,0 +1,128 @@
+//! In which order providers are tried. Source: facts 3.3, 3.4.
+
+use super::health::Metrics;
+use crate::models::request::Strategy;
+
+/// Weights of the factors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weights {
+    /// Of the price.
+    pub price: f64,
+    /// Of the uptime.
+    pub uptime: f64,
+    /// Of the throughput.
+    pub throughput: f64,
+    /// Of the latency; streams only.
+    pub latency: f64,
+}
+
+impl Weights {
+    /// The weights of a named strategy: 0.9 for its factor, 0.1 for uptime.
+    fn of(strategy: Strategy) -> Self {
+        let none = Self {
+            price: 0.0,
+            uptime: 0.1,
+            throughput: 0.0,
+            latency: 0.0,
+        };
+        match strategy {
+            Strategy::Price => Self { price: 0.9, ..none },
+            Strategy::Throughput => Self {
+                throughput: 0.9,
+                ..none
+            },
+            Strategy::Latency => Self {
+                latency: 0.9,
+                ..none
+            },
+        }
+    }
+}
+
+/// What is known of one candidate.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// The mean price; `None` where unknown.
+    pub price: Option<f64>,
+    /// What was measured; `None`: nothing yet.
+    pub metrics: Option<Metrics>,
+    /// The provider's preference; 1 is neutral.
+    pub priority: f64,
+}
+
+/// Scores in the order of `facts`; lower is better.
+pub fn scores(
+    facts: &[Facts],
+    weights: Weights,
+    strategy: Option<Strategy>,
+    is_stream: bool,
+) -> Vec<f64> {
+    let mut weights = strategy.map_or(weights, Weights::of);
+    if !is_stream {
+        weights.latency = 0.0;
+    }
+    let sum = weights.price + weights.uptime + weights.throughput + weights.latency;
+    let prices = prices(facts);
+    let has_metrics = facts.iter().any(|fact| fact.metrics.is_some());
+    if sum <= 0.0 || !has_metrics && strategy.is_none_or(|strategy| strategy == Strategy::Price) {
+        let by_priority = |(price, fact): (&f64, &Facts)| price / fact.priority.max(f64::EPSILON);
+        return prices.iter().zip(facts).map(by_priority).collect();
+    }
+    let metrics: Vec<Metrics> = facts
+        .iter()
+        .map(|fact| fact.metrics.unwrap_or_default())
+        .collect();
+    let best = |value: fn(&Metrics) -> f64, pick: fn(f64, f64) -> f64| {
+        metrics.iter().map(value).reduce(pick).unwrap_or(1.0)
+    };
+    let uptime = best(|m| m.uptime, f64::max);
+    let throughput = best(|m| m.throughput, f64::max);
+    let latency = best(|m| m.latency_ms, f64::min);
+    let score = |((metrics, price), fact): ((&Metrics, &f64), &Facts)| {
+        let parts = weights.price * price
+            + weights.uptime * behind(uptime, metrics.uptime)
+            + weights.throughput * behind(throughput, metrics.throughput).min(3.0)
+            + weights.latency * (metrics.latency_ms / latency.max(f64::EPSILON) - 1.0);
+        parts / sum + (1.0 - fact.priority) + penalty(metrics.uptime)
+    };
+    metrics.iter().zip(&prices).zip(facts).map(score).collect()
+}
+
+/// How far prices lie above the lowest. Free ones are 0, others then compared with the lowest that is not; an
+/// unknown price counts as the highest known.
+fn prices(facts: &[Facts]) -> Vec<f64> {
+    let known: Vec<f64> = facts.iter().filter_map(|fact| fact.price).collect();
+    let highest = known.iter().copied().fold(0.0, f64::max);
+    let lowest = known.iter().copied().fold(f64::INFINITY, f64::min);
+    let positive = known
+        .iter()
+        .copied()
+        .filter(|price| *price > 0.0)
+        .fold(f64::INFINITY, f64::min);
+    let sub = |price: f64| {
+        if lowest > 0.0 && lowest.is_finite() {
+            price / lowest - 1.0
+        } else if price == 0.0 || !positive.is_finite() {
+            0.0
+        } else {
+            price / positive
+        }
+    };
+    facts
+        .iter()
+        .map(|fact| sub(fact.price.unwrap_or(highest)))
+        .collect()
+}
+
+fn behind(best: f64, own: f64) -> f64 {
+    if own <= 0.0 { 1.0 } else { best / own - 1.0 }
+}
+
+/// Below an uptime of 95 % the score grows with the square.
+fn penalty(uptime: f64) -> f64 {
+    if uptime >= 95.0 {
+        0.0
+    } else {
+        ((95.0 - uptime) / 95.0 * 5.0).powi(2)
+    }
+}

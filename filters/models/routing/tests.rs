@@ -1,0 +1,419 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::affinity::Sticky;
+use super::capable::WireLimits;
+use super::catalog::Catalog;
+use super::health::{Health, Metrics, Outcome};
+use super::plan::{Situation, plan};
+use super::resolve::{Resolved, resolve};
+use super::score::{Facts, Weights, scores};
+use super::{Date, Written};
+use crate::fault::Fault;
+use crate::models::chat::check::check;
+use crate::models::request::{Request, Strategy as Routing};
+
+const WEIGHTS: Weights = Weights {
+    price: 0.6,
+    uptime: 0.5,
+    throughput: 0.05,
+    latency: 0.025,
+};
+const WIDE: WireLimits = WireLimits {
+    choices: 128,
+    streams_choices: true,
+    json_schema: true,
+    forced_tools: true,
+    reasoning_budget: true,
+};
+
+fn mapping(provider: &str, price: &str, more: Value) -> Value {
+    let mut mapping = json!({"provider": provider, "name": format!("{provider}-up"), "input_price": price, "output_price": price});
+    mapping
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    mapping
+}
+
+fn catalog(models: Value) -> Catalog {
+    let written: Written = serde_json::from_value(json!({ "models": models })).unwrap();
+    Catalog::check(written, |provider| provider != "off").unwrap()
+}
+
+fn usual() -> Catalog {
+    catalog(json!([
+        {"id": "m", "aliases": ["nick"], "providers": [
+            mapping("a", "2", json!({"regions": ["eu"], "capabilities": ["streaming", "tools"]})), mapping("b", "1", json!({})), mapping("off", "0.1", json!({}))]},
+        {"id": "org/slashed", "providers": [mapping("a", "3", json!({"name": "slashed:8b"}))]},
+        {"id": "old", "providers": [mapping("a", "3", json!({"name": "old-up", "deactivated_at": "2020-01-01"}))]},
+        {"id": "vec", "type": "embedding", "providers": [mapping("a", "3", json!({"name": "vec-up"}))]},
+        {"id": "away", "providers": [mapping("off", "3", json!({}))]},
+        {"id": "free", "providers": [mapping("b", "0", json!({"name": "free-up"}))]},
+    ]))
+}
+
+fn resolved(string: &str) -> Result<Resolved, Fault> {
+    resolve(
+        string,
+        &usual(),
+        &["a", "b", "local"],
+        &["m".into(), "free".into()],
+        1_800_000_000,
+    )
+}
+
+fn request(more: Value) -> Request {
+    let mut request = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
+    request
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    check(request.to_string().into()).unwrap()
+}
+
+fn situation(health: &Health) -> Situation<'_> {
+    Situation {
+        attempts: 3,
+        weights: WEIGHTS,
+        exploration: 0.0,
+        random: (0.5, 0.5),
+        health,
+        now_ms: 1000,
+        preferred: None,
+        has_session: false,
+        no_fallback: false,
+        keyed: &[],
+    }
+}
+
+fn order(request: &Request, string: &str, situation: &Situation<'_>) -> Result<Vec<String>, Fault> {
+    let plan = plan(request, resolved(string)?, situation, |_| WIDE, |_| 1.0)?;
+    Ok(plan
+        .attempts
+        .iter()
+        .map(|candidate| candidate.mapping.provider.to_string())
+        .collect())
+}
+
+#[test]
+fn model_strings_name_what_the_table_says() {
+    for (string, provider, found) in [
+        ("m", None, vec![("m", "a", None), ("m", "b", None)]),
+        ("nick", None, vec![("m", "a", None), ("m", "b", None)]),
+        ("b/m", Some("b"), vec![("m", "b", None)]),
+        ("a/m:eu", Some("a"), vec![("m", "a", Some("eu"))]),
+        ("a/a-up", Some("a"), vec![("m", "a", None)]),
+        ("org/slashed", None, vec![("org/slashed", "a", None)]),
+        ("a/org/slashed", Some("a"), vec![("org/slashed", "a", None)]),
+        ("a/slashed:8b", Some("a"), vec![("org/slashed", "a", None)]),
+        (
+            "local/any:thing",
+            Some("local"),
+            vec![("any:thing", "local", None)],
+        ),
+    ] {
+        let resolved = resolved(string).unwrap();
+        let candidates: Vec<(&str, &str, Option<&str>)> = resolved
+            .candidates
+            .iter()
+            .map(|c| (&*c.model.id, &*c.mapping.provider, c.region.as_deref()))
+            .collect();
+        assert_eq!(
+            (resolved.provider.as_deref(), candidates),
+            (provider, found),
+            "{string}"
+        );
+    }
+}
+
+#[test]
+fn model_strings_that_name_nothing_say_why() {
+    for (string, status) in [
+        ("x", 404),
+        ("a/x", 404),
+        ("b/m:eu", 404),
+        ("x/m", 404),
+        ("away", 404),
+        ("old", 410),
+        ("vec", 400),
+        ("a-up", 400),
+        ("a/", 404),
+    ] {
+        let fault = resolved(string).unwrap_err();
+        assert_eq!(
+            (fault.status(), fault.param.as_deref()),
+            (status, Some("model")),
+            "{string}"
+        );
+    }
+}
+
+#[test]
+fn problems_of_the_catalogue_are_all_told() {
+    let written: Written = serde_json::from_value(json!({"models": [
+        {"id": "m", "providers": [mapping("a", "1e3", json!({}))]}, {"id": "m", "providers": [mapping("a", "0.0000000000001", json!({}))]}]})).unwrap();
+    let problems = Catalog::check(written, |_| true).unwrap_err();
+    assert_eq!(problems.len(), 3, "{problems:?}");
+}
+
+#[test]
+fn the_cheapest_goes_first_until_something_is_known() {
+    let health = Health::new(8);
+    assert_eq!(
+        order(&request(json!({})), "m", &situation(&health)).unwrap(),
+        ["b", "a"]
+    );
+    for _ in 0..3 {
+        health.record(1, Outcome::Failed, 1000);
+    }
+    assert_eq!(
+        order(&request(json!({})), "m", &situation(&health)).unwrap(),
+        ["a", "b"],
+        "a cool-down moves to the end, never out"
+    );
+}
+
+#[test]
+fn a_pinned_provider_and_no_fallback_are_one_attempt() {
+    let health = Health::new(8);
+    assert_eq!(
+        order(&request(json!({})), "b/m", &situation(&health)).unwrap(),
+        ["b"]
+    );
+    let alone = Situation {
+        no_fallback: true,
+        ..situation(&health)
+    };
+    assert_eq!(order(&request(json!({})), "m", &alone).unwrap().len(), 1);
+    assert_eq!(
+        order(
+            &request(json!({"routing": "price"})),
+            "b/m",
+            &situation(&health)
+        )
+        .unwrap_err()
+        .param
+        .as_deref(),
+        Some("routing")
+    );
+}
+
+#[test]
+fn a_session_prefers_its_provider_and_is_never_explored() {
+    let health = Health::new(8);
+    let session = Situation {
+        preferred: Some(0),
+        has_session: true,
+        exploration: 1.0,
+        random: (0.0, 0.0),
+        ..situation(&health)
+    };
+    assert_eq!(
+        order(&request(json!({})), "m", &session).unwrap(),
+        ["a", "b"]
+    );
+    let explored = Situation {
+        exploration: 0.01,
+        random: (0.005, 0.99),
+        ..situation(&health)
+    };
+    assert_eq!(
+        order(&request(json!({})), "m", &explored).unwrap(),
+        ["a", "b"]
+    );
+}
+
+#[test]
+fn who_lacks_what_the_request_needs_is_left_out() {
+    let health = Health::new(8);
+    assert_eq!(
+        order(
+            &request(json!({"response_format": {"type": "json_object"}})),
+            "m",
+            &situation(&health)
+        )
+        .unwrap(),
+        ["b"]
+    );
+    let n = order(&request(json!({"n": 2})), "m", &situation(&health)).unwrap_err();
+    assert_eq!((n.status(), n.param.as_deref()), (400, Some("n")));
+    let tier = order(
+        &request(json!({"service_tier": "flex"})),
+        "m",
+        &situation(&health),
+    )
+    .unwrap_err();
+    assert_eq!(tier.code(), Some("unsupported_service_tier"));
+}
+
+#[test]
+fn a_forced_call_goes_to_who_honours_it_and_is_lowered_where_nobody_does() {
+    let health = Health::new(8);
+    let forced = request(
+        json!({"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required"}),
+    );
+    assert_eq!(order(&forced, "m", &situation(&health)).unwrap(), ["b"]);
+    let lowered = plan(
+        &forced,
+        resolved("a/m").unwrap(),
+        &situation(&health),
+        |_| WIDE,
+        |_| 1.0,
+    )
+    .unwrap();
+    assert!(lowered.lower_tool_choice);
+}
+
+#[test]
+fn auto_takes_the_cheapest_that_can_and_honours_its_own_fields() {
+    let health = Health::new(8);
+    assert_eq!(
+        order(&request(json!({})), "auto", &situation(&health)).unwrap()[0],
+        "b"
+    );
+    let free = plan(
+        &request(json!({"free_models_only": true})),
+        resolved("auto").unwrap(),
+        &situation(&health),
+        |_| WIDE,
+        |_| 1.0,
+    )
+    .unwrap();
+    assert!(
+        free.attempts
+            .iter()
+            .all(|candidate| &*candidate.model.id == "free")
+    );
+}
+
+#[test]
+fn scores_follow_the_published_formula() {
+    let metrics = |uptime| {
+        Some(Metrics {
+            uptime,
+            latency_ms: 1000.0,
+            throughput: 50.0,
+        })
+    };
+    let fact = |price, uptime| Facts {
+        price: Some(price),
+        metrics: metrics(uptime),
+        priority: 1.0,
+    };
+    let scored = scores(
+        &[fact(1.0, 100.0), fact(2.0, 100.0), fact(1.0, 50.0)],
+        WEIGHTS,
+        None,
+        false,
+    );
+    let sum = 0.6 + 0.5 + 0.05;
+    assert!((scored[0] - 0.0).abs() < 1e-9);
+    assert!((scored[1] - 0.6 / sum).abs() < 1e-9);
+    assert!((scored[2] - (0.5 / sum + (45.0_f64 / 95.0 * 5.0).powi(2))).abs() < 1e-9);
+    let latency = |ms| Facts {
+        price: Some(1.0),
+        metrics: Some(Metrics {
+            uptime: 100.0,
+            latency_ms: ms,
+            throughput: 50.0,
+        }),
+        priority: 1.0,
+    };
+    let facts = [latency(100.0), latency(300.0)];
+    assert!((scores(&facts, WEIGHTS, Some(Routing::Latency), true)[1] - 0.9 * 2.0).abs() < 1e-9);
+    assert!(
+        scores(&facts, WEIGHTS, Some(Routing::Latency), false)[1].abs() < 1e-9,
+        "streams alone"
+    );
+}
+
+#[test]
+fn health_forgets_after_an_hour_and_weighs_the_last_minute_most() {
+    let health = Health::new(1);
+    let answered = Outcome::Answered {
+        latency_ms: 10.0,
+        throughput: None,
+    };
+    health.record(0, Outcome::Failed, 0);
+    health.record(0, answered, 30 * 60_000);
+    let uptime = health.metrics(0, 30 * 60_000).unwrap().uptime;
+    assert!((uptime - 100.0 * 10.0 / 11.0).abs() < 1e-9, "{uptime}");
+    assert_eq!(health.metrics(0, 61 * 60_000).unwrap().uptime, 100.0);
+    assert_eq!(health.metrics(0, 200 * 60_000), None);
+    health.record(0, Outcome::CallersFault, 200 * 60_000);
+    assert_eq!(
+        health.metrics(0, 200 * 60_000),
+        None,
+        "the caller's fault says nothing"
+    );
+}
+
+#[test]
+fn sessions_expire_and_stay_bounded() {
+    let sticky = Sticky::new(1000);
+    let key = sticky.key("org", "m", "s");
+    assert_ne!(key, sticky.key("other", "m", "s"));
+    sticky.answered(key, 3, 0);
+    assert_eq!(
+        (sticky.prefers(key, 999), sticky.prefers(key, 1000)),
+        (Some(3), None)
+    );
+    for other in 0..400_000 {
+        sticky.answered(other, 0, 5000 + other / 1000);
+    }
+    assert!(
+        (0..400_000)
+            .filter(|other| sticky.prefers(*other, 5000).is_some())
+            .count()
+            <= 16 * 8192
+    );
+}
+
+#[test]
+fn a_date_is_its_first_moment() {
+    assert_eq!(Date("1970-01-02".into()).unix_s(), Some(86_400));
+    assert_eq!(Date("2026-03-01".into()).unix_s(), Some(1_772_323_200));
+    assert_eq!(Date("2026-13-01".into()).unix_s(), None);
+}
+
+#[test]
+fn a_provider_that_is_off_for_whoever_asks_is_as_good_as_absent() {
+    let at_a = |string| resolve(string, &usual(), &["a"], &[], 0);
+    let said = |string| at_a(string).unwrap_err().message.into_owned();
+    assert_eq!(at_a("m").unwrap().candidates.len(), 1);
+    assert_eq!(at_a("auto").unwrap().candidates.len(), 3);
+    for string in ["free", "away"] {
+        let nobody = "is known, but no provider that serves it is switched on";
+        assert!(said(string).ends_with(nobody), "{string}");
+    }
+    for string in ["b-up", "b/m"] {
+        assert!(said(string).contains("does not exist"), "{string}");
+    }
+}
+
+/// The providers of the catalogues made at random.
+const NAMES: [&str; 8] = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"];
+
+proptest! {
+    #[test]
+    fn a_plan_has_attempts_in_bounds_and_each_provider_once(prices in proptest::collection::vec(0..50_u32, 1..8), failures in proptest::collection::vec(0..8_usize, 0..40), attempts in 1..5_usize, random in (0.0..1.0, 0.0..1.0)) {
+        let providers: Vec<Value> = prices.iter().enumerate().map(|(at, price)| mapping(&format!("p{at}"), &price.to_string(), json!({}))).collect();
+        let catalog = catalog(json!([{"id": "m", "providers": providers}]));
+        let health = Health::new(catalog.mappings());
+        for failed in failures { health.record(failed, Outcome::Failed, 500); }
+        let situation = Situation { attempts, exploration: 0.5, random, ..situation(&health) };
+        let resolved = resolve("m", &catalog, &NAMES[..prices.len()], &[], 0).unwrap();
+        let one = plan(&request(json!({})), resolved.clone(), &situation, |_| WIDE, |_| 1.0).unwrap();
+        let two = plan(&request(json!({})), resolved, &situation, |_| WIDE, |_| 1.0).unwrap();
+        let names = |plan: &super::plan::Plan| plan.attempts.iter().map(|c| c.mapping.provider.clone()).collect::<Vec<_>>();
+        prop_assert_eq!(names(&one), names(&two));
+        prop_assert_eq!(one.attempts.len(), attempts.min(prices.len()));
+        let mut unique = names(&one);
+        unique.sort();
+        unique.dedup();
+        prop_assert_eq!(unique.len(), one.attempts.len());
+    }
+}

@@ -1,0 +1,327 @@
+//! Messages as this wire wants them: instructions apart, turns alternating, results first and together.
+//!
+//! Source: wire formats 3.1, 3.3, 3.7. What the wire would refuse is refused here, naming the message.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use serde_json::value::RawValue;
+
+use super::FORMAT;
+use super::blocks::{Block, Source, Turn};
+use crate::fault::Fault;
+use crate::models::chat::call::{Content, File, ImageUrl, Message, Part, PartType, Role, ToolCall};
+use crate::models::wires::data_url;
+use crate::models::wires::history::{fault, object};
+
+/// Cache markers of one request. Source: wire formats 3.3.
+const MARKERS: u32 = 4;
+
+/// The conversation in the making.
+#[derive(Debug)]
+pub(super) struct Conversation<'a, 'p> {
+    pub(super) system: Vec<Block<'a>>,
+    pub(super) turns: Vec<Turn<'a>>,
+    pub(super) markers: u32,
+    provider: &'p str,
+    /// Calls of the last assistant turn that have no result yet: the client's id and ours.
+    open: Vec<(&'a str, String)>,
+    used_ids: HashSet<String>,
+    asked_at: usize,
+}
+
+impl<'a, 'p> Conversation<'a, 'p> {
+    /// Reads all messages. `markers` are those that tools have used up.
+    pub(super) fn read(
+        messages: &'a [Message<'a>],
+        provider: &'p str,
+        markers: u32,
+    ) -> Result<Self, Fault> {
+        let mut conversation = Self {
+            system: Vec::new(),
+            turns: Vec::new(),
+            markers,
+            provider,
+            open: Vec::new(),
+            used_ids: HashSet::new(),
+            asked_at: 0,
+        };
+        for (at, message) in messages.iter().enumerate() {
+            conversation.message(at, message)?;
+        }
+        conversation.all_answered(messages.len())?;
+        conversation.check_shape()?;
+        Ok(conversation)
+    }
+
+    fn message(&mut self, at: usize, message: &'a Message<'a>) -> Result<(), Fault> {
+        match message.role {
+            Role::System | Role::Developer => {
+                let blocks = self.content(at, message.content.as_ref())?;
+                self.system.extend(blocks);
+                Ok(())
+            }
+            Role::User => {
+                self.all_answered(at)?;
+                let blocks = self.content(at, message.content.as_ref())?;
+                if blocks.is_empty() {
+                    return Err(fault(
+                        at,
+                        "content",
+                        "is empty; a user's message needs text or a part",
+                    ));
+                }
+                self.turn("user").extend(blocks);
+                Ok(())
+            }
+            Role::Assistant => self.assistant(at, message),
+            Role::Tool | Role::Function => self.result(at, message),
+        }
+    }
+
+    fn assistant(&mut self, at: usize, message: &'a Message<'a>) -> Result<(), Fault> {
+        self.all_answered(at)?;
+        let mut blocks = self.thinking(message);
+        blocks.extend(self.content(at, message.content.as_ref())?);
+        self.asked_at = at;
+        for call in message.tool_calls.iter().flatten() {
+            blocks.push(self.call(call));
+        }
+        if !blocks.is_empty() {
+            self.turn("assistant").extend(blocks);
+        }
+        Ok(())
+    }
+
+    /// Thinking that this provider signed, as it was: changed or foreign thinking is refused upstream.
+    fn thinking(&self, message: &'a Message<'a>) -> Vec<Block<'a>> {
+        #[derive(serde::Deserialize)]
+        struct Carrier<'c> {
+            #[serde(default)]
+            format: String,
+            #[serde(default)]
+            provider: String,
+            #[serde(borrow, default)]
+            text: Cow<'c, str>,
+            #[serde(borrow, default)]
+            signature: Cow<'c, str>,
+            #[serde(borrow, default)]
+            data: Cow<'c, str>,
+        }
+        let mut blocks = Vec::new();
+        for raw in message.reasoning_details.iter().flatten() {
+            let Ok(carrier) = serde_json::from_str::<Carrier<'a>>(raw.get()) else {
+                continue;
+            };
+            if carrier.format != FORMAT || carrier.provider != self.provider {
+                continue;
+            }
+            if !carrier.signature.is_empty() {
+                let (thinking, signature) = (carrier.text, carrier.signature);
+                blocks.push(Block::Thinking {
+                    thinking,
+                    signature,
+                });
+            } else if !carrier.data.is_empty() {
+                blocks.push(Block::RedactedThinking { data: carrier.data });
+            }
+        }
+        blocks
+    }
+
+    fn call(&mut self, call: &'a ToolCall<'a>) -> Block<'a> {
+        let id = self.unique_id(&call.id);
+        self.open.push((&call.id, id.clone()));
+        Block::ToolUse {
+            id,
+            name: &call.function.name,
+            input: object(&call.function.arguments),
+        }
+    }
+
+    /// An id of the accepted characters that no other call has.
+    fn unique_id(&mut self, id: &str) -> String {
+        let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let mut clean: String = id
+            .chars()
+            .map(|c| if is_good(c) { c } else { '_' })
+            .collect();
+        if clean.is_empty() {
+            clean.push_str("call");
+        }
+        let base = clean.clone();
+        let mut number = 1;
+        while !self.used_ids.insert(clean.clone()) {
+            number += 1;
+            clean = format!("{base}_{number}");
+        }
+        clean
+    }
+
+    fn result(&mut self, at: usize, message: &'a Message<'a>) -> Result<(), Fault> {
+        let wanted = message.tool_call_id.as_deref();
+        let position = match wanted {
+            Some(wanted) => self.open.iter().position(|(id, _)| *id == wanted),
+            // The old form names no call: it answers the next one.
+            None => (!self.open.is_empty()).then_some(0),
+        };
+        let Some(position) = position else {
+            return Err(fault(
+                at,
+                "tool_call_id",
+                "answers no call of the assistant's message before it",
+            ));
+        };
+        let (_, tool_use_id) = self.open.remove(position);
+        let content = self.content(at, message.content.as_ref())?;
+        let cache_control = self.marker(message.tool_result_cache_control);
+        self.turn("user").push(Block::ToolResult {
+            tool_use_id,
+            content,
+            cache_control,
+        });
+        Ok(())
+    }
+
+    fn all_answered(&self, _at: usize) -> Result<(), Fault> {
+        match self.open.first() {
+            None => Ok(()),
+            Some(_) => Err(fault(
+                self.asked_at,
+                "tool_calls",
+                "has calls without a result; each needs a `tool` message right behind it",
+            )),
+        }
+    }
+
+    fn check_shape(&self) -> Result<(), Fault> {
+        match self.turns.first() {
+            Some(first) if first.role == "user" => Ok(()),
+            Some(_) => Err(Fault::invalid(
+                "messages[0].role",
+                "the conversation begins with the assistant; the chosen provider wants a user's message first",
+            )),
+            None => Err(Fault::invalid(
+                "messages",
+                "`messages` holds no user's message",
+            )),
+        }
+    }
+
+    fn turn(&mut self, role: &'static str) -> &mut Vec<Block<'a>> {
+        if self.turns.last().is_none_or(|turn| turn.role != role) {
+            self.turns.push(Turn {
+                role,
+                content: Vec::new(),
+            });
+        }
+        let at = self.turns.len().saturating_sub(1);
+        match self.turns.get_mut(at) {
+            Some(turn) => &mut turn.content,
+            // There is always a turn by now.
+            None => &mut self.system,
+        }
+    }
+
+    fn marker(&mut self, marker: Option<&'a RawValue>) -> Option<&'a RawValue> {
+        let marker = marker.filter(|_| self.markers < MARKERS)?;
+        self.markers += 1;
+        Some(marker)
+    }
+
+    fn content(
+        &mut self,
+        at: usize,
+        content: Option<&'a Content<'a>>,
+    ) -> Result<Vec<Block<'a>>, Fault> {
+        match content {
+            None => Ok(Vec::new()),
+            Some(Content::Text(text)) => Ok(plain(text).into_iter().collect()),
+            Some(Content::Parts(parts)) => {
+                let mut blocks = Vec::with_capacity(parts.len());
+                for (number, part) in parts.iter().enumerate() {
+                    blocks.extend(self.part(&format!("messages[{at}].content[{number}]"), part)?);
+                }
+                Ok(blocks)
+            }
+        }
+    }
+
+    fn part(&mut self, path: &str, part: &'a Part<'a>) -> Result<Option<Block<'a>>, Fault> {
+        Ok(match part.part_type {
+            PartType::Text => match part.text.as_deref().and_then(plain) {
+                Some(Block::Text { text, .. }) => Some(Block::Text {
+                    text,
+                    cache_control: self.marker(part.cache_control),
+                }),
+                other => other,
+            },
+            PartType::Refusal => part.refusal.as_deref().and_then(plain),
+            PartType::ImageUrl => match &part.image_url {
+                Some(image) => Some(Block::Image {
+                    source: image_source(path, image)?,
+                }),
+                None => None,
+            },
+            PartType::File => match &part.file {
+                Some(file) => Some(document(path, file)?),
+                None => None,
+            },
+            PartType::InputAudio => {
+                return Err(Fault::invalid(
+                    path,
+                    format!("`{path}` is audio, which the chosen provider does not take"),
+                ));
+            }
+        })
+    }
+}
+
+/// Text blocks may not be empty.
+fn plain(text: &str) -> Option<Block<'_>> {
+    (!text.trim().is_empty()).then_some(Block::Text {
+        text: Cow::Borrowed(text),
+        cache_control: None,
+    })
+}
+
+fn image_source<'a>(path: &str, image: &'a ImageUrl<'a>) -> Result<Source<'a>, Fault> {
+    if let Some(url) = data_url::parse(&image.url) {
+        if !matches!(
+            &*url.media_type,
+            "image/jpeg" | "image/png" | "image/gif" | "image/webp"
+        ) {
+            let kind: String = url.media_type.chars().take(40).collect();
+            let said = format!(
+                "`{path}` is {kind}; accepted are image/jpeg, image/png, image/gif and image/webp"
+            );
+            return Err(Fault::invalid(path, said));
+        }
+        return Ok(Source::Base64 {
+            media_type: url.media_type,
+            data: url.data,
+        });
+    }
+    if image.url.starts_with("https://") {
+        return Ok(Source::Url { url: &image.url });
+    }
+    Err(Fault::invalid(
+        path,
+        format!("`{path}` is neither an https address nor a base64 data URL"),
+    ))
+}
+
+fn document<'a>(path: &str, file: &'a File<'a>) -> Result<Block<'a>, Fault> {
+    let url = file.file_data.as_deref().and_then(data_url::parse);
+    match url {
+        Some(url) if &*url.media_type == "application/pdf" => Ok(Block::Document {
+            source: Source::Base64 { media_type: url.media_type, data: url.data },
+            title: file.filename.as_deref().filter(|name| !name.is_empty()),
+        }),
+        _ => Err(Fault::invalid(
+            path,
+            format!("`{path}` is no file the chosen provider takes; accepted is `file_data` with a PDF as a base64 data URL"),
+        )
+        .with_code("unsupported_document_format")),
+    }
+}

@@ -1,0 +1,383 @@
+//! Whole replies and events, read from the same blocks. Source: wire formats 3.4, 3.5.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::FORMAT;
+use super::failure::{ErrorBody, inside};
+use super::usage::Report;
+use crate::json::Str;
+use crate::models::chat::call::Text;
+use crate::models::chat::delta::{Delta, Finish, Sink, ToolDelta};
+use crate::models::wires::{Decoder, Failure, FailureKind, Progress};
+use crate::sse::Event;
+
+/// A message: the body of a reply, or what `message_start` holds.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Message<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    content: Vec<Block<'a>>,
+    #[serde(borrow)]
+    stop_reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    stop_details: Option<StopDetails<'a>>,
+    usage: Report,
+    error: Option<ErrorBody>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StopDetails<'a> {
+    #[serde(borrow)]
+    explanation: Option<Text<'a>>,
+}
+
+/// A content block, or a delta of one.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    #[serde(borrow)]
+    thinking: Option<Text<'a>>,
+    #[serde(borrow)]
+    signature: Option<Text<'a>>,
+    #[serde(borrow)]
+    data: Option<Text<'a>>,
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    partial_json: Option<Text<'a>>,
+    #[serde(borrow)]
+    stop_reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    stop_details: Option<StopDetails<'a>>,
+}
+
+/// An event; which members are set depends on its type.
+#[derive(Debug, Deserialize)]
+struct Data<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(default)]
+    index: u64,
+    #[serde(borrow, default)]
+    message: Option<Message<'a>>,
+    #[serde(borrow, default)]
+    content_block: Option<Block<'a>>,
+    #[serde(borrow, default)]
+    delta: Option<Block<'a>>,
+    #[serde(default)]
+    usage: Option<Report>,
+    #[serde(default)]
+    error: Option<ErrorBody>,
+}
+
+/// Reads a whole reply.
+pub(super) fn decode(body: &[u8], provider: &str, sink: &mut dyn Sink) -> Result<(), Failure> {
+    let message: Message<'_> = serde_json::from_slice(body).map_err(malformed)?;
+    if let Some(error) = &message.error {
+        return Err(inside(error));
+    }
+    let Some(reason) = message.stop_reason.filter(|_| &*message.kind == "message") else {
+        return Err(Failure::malformed(
+            "the provider's reply holds no whole answer",
+        ));
+    };
+    for (index, block) in message.content.iter().enumerate() {
+        let mut open = Open::begin(index as u64, block, sink);
+        open.finish(provider, sink);
+    }
+    end(&reason, message.stop_details.as_ref(), sink);
+    sink.usage(message.usage.usage());
+    Ok(())
+}
+
+/// Reads events.
+#[derive(Debug)]
+pub(super) struct Events {
+    provider: Box<str>,
+    id: Option<Box<str>>,
+    open: Vec<Open>,
+    usage: Report,
+    reason: Option<Finish>,
+}
+
+impl Events {
+    pub(super) fn new(provider: &str) -> Self {
+        Self {
+            provider: provider.into(),
+            id: None,
+            open: Vec::new(),
+            usage: Report::default(),
+            reason: None,
+        }
+    }
+
+    fn start(&mut self, message: Message<'_>) -> Result<(), Failure> {
+        let id: &str = &message.id;
+        match &self.id {
+            // A relay repeats the start of the same message; another message means that it began anew.
+            Some(known) if **known == *id => return Ok(()),
+            Some(_) => {
+                return Err(Failure::malformed(
+                    "the provider began a second answer in one stream",
+                ));
+            }
+            None => self.id = Some(id.into()),
+        }
+        self.usage.update(message.usage);
+        Ok(())
+    }
+
+    fn block(&mut self, index: u64) -> Option<&mut Open> {
+        self.open.iter_mut().find(|open| open.index == index)
+    }
+}
+
+impl Decoder for Events {
+    fn event(&mut self, event: Event<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        if event.data.trim_ascii().is_empty() {
+            return Ok(Progress::Open);
+        }
+        let data: Data<'_> = serde_json::from_slice(event.data).map_err(malformed)?;
+        match &*data.kind {
+            "error" => return Err(inside(&data.error.unwrap_or_default())),
+            "message_start" => {
+                self.start(data.message.unwrap_or_default())?;
+                // The prompt counts also where the stream does not come to its end.
+                sink.usage(self.usage.usage());
+            }
+            "content_block_start" => {
+                let block = data.content_block.unwrap_or_default();
+                self.open.push(Open::begin(data.index, &block, sink));
+            }
+            "content_block_delta" => {
+                let delta = data.delta.unwrap_or_default();
+                if let Some(open) = self.block(data.index) {
+                    open.delta(&delta, sink);
+                }
+            }
+            "content_block_stop" => {
+                if let Some(at) = self.open.iter().position(|open| open.index == data.index) {
+                    self.open.remove(at).finish(&self.provider, sink);
+                }
+            }
+            "message_delta" => {
+                let delta = data.delta.unwrap_or_default();
+                self.usage.update(data.usage.unwrap_or_default());
+                sink.usage(self.usage.usage());
+                if let Some(reason) = &delta.stop_reason {
+                    self.reason = Some(finish_of(reason));
+                    explain(delta.stop_details.as_ref(), sink);
+                }
+            }
+            "message_stop" => return self.ended_properly(sink),
+            _ => {}
+        }
+        Ok(Progress::Open)
+    }
+
+    fn ended(&mut self, _sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        Err(Failure::new(FailureKind::Truncated))
+    }
+}
+
+impl Events {
+    fn ended_properly(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        let Some(finish) = self.reason else {
+            return Err(Failure::malformed(
+                "the provider's answer has no stop reason",
+            ));
+        };
+        for mut open in std::mem::take(&mut self.open) {
+            open.finish(&self.provider, sink);
+        }
+        sink.delta(&Delta {
+            finish: Some(finish),
+            ..Delta::default()
+        });
+        sink.usage(self.usage.usage());
+        Ok(Progress::Complete)
+    }
+}
+
+/// A content block that is being read.
+#[derive(Debug)]
+struct Open {
+    index: u64,
+    kind: Kind,
+    thinking: String,
+    signature: String,
+    /// The input that came with the start, as JSON; only counts where no pieces follow.
+    input: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    Text,
+    Thinking,
+    Redacted,
+    Tool,
+    /// Run by the provider, or unknown: nothing for the client.
+    Other,
+}
+
+impl Open {
+    fn begin(index: u64, block: &Block<'_>, sink: &mut dyn Sink) -> Self {
+        let kind = match &*block.kind {
+            "text" => Kind::Text,
+            "thinking" => Kind::Thinking,
+            "redacted_thinking" => Kind::Redacted,
+            "tool_use" => Kind::Tool,
+            _ => Kind::Other,
+        };
+        let mut open = Self {
+            index,
+            kind,
+            thinking: String::new(),
+            signature: String::new(),
+            input: None,
+        };
+        if kind == Kind::Tool {
+            let empty = |raw: &&RawValue| raw.get().trim() != "{}" && raw.get() != "null";
+            open.input = block.input.filter(empty).map(|raw| raw.get().to_owned());
+            let tool = ToolDelta {
+                key: index,
+                id: block.id.as_deref().map(Str::Plain),
+                name: block.name.as_deref().map(Str::Plain),
+                ..ToolDelta::default()
+            };
+            sink.delta(&Delta {
+                tools: &[tool],
+                ..Delta::default()
+            });
+        }
+        open.delta(block, sink);
+        open
+    }
+
+    fn delta(&mut self, delta: &Block<'_>, sink: &mut dyn Sink) {
+        match self.kind {
+            Kind::Text => {
+                let content = delta
+                    .text
+                    .as_deref()
+                    .filter(|text| !text.is_empty())
+                    .map(Str::Plain);
+                if content.is_some() {
+                    sink.delta(&Delta {
+                        content,
+                        ..Delta::default()
+                    });
+                }
+            }
+            Kind::Thinking => {
+                self.signature
+                    .push_str(delta.signature.as_deref().unwrap_or_default());
+                let thinking = delta.thinking.as_deref().unwrap_or_default();
+                if !thinking.is_empty() {
+                    self.thinking.push_str(thinking);
+                    sink.delta(&Delta {
+                        reasoning: Some(Str::Plain(thinking)),
+                        ..Delta::default()
+                    });
+                }
+            }
+            Kind::Redacted => self
+                .signature
+                .push_str(delta.data.as_deref().unwrap_or_default()),
+            Kind::Tool => {
+                let piece = delta.partial_json.as_deref().unwrap_or_default();
+                if !piece.is_empty() {
+                    self.input = None;
+                    self.arguments(piece, sink);
+                }
+            }
+            Kind::Other => {}
+        }
+    }
+
+    fn finish(&mut self, provider: &str, sink: &mut dyn Sink) {
+        let details = match self.kind {
+            Kind::Tool => {
+                if let Some(input) = self.input.take() {
+                    self.arguments(&input, sink);
+                }
+                sink.tool_done(0, self.index);
+                return;
+            }
+            Kind::Thinking if !self.signature.is_empty() => serde_json::json!({
+                "type": "reasoning.text", "format": FORMAT, "provider": provider, "index": self.index,
+                "text": self.thinking, "signature": self.signature,
+            }),
+            Kind::Redacted => serde_json::json!({
+                "type": "reasoning.encrypted", "format": FORMAT, "provider": provider, "index": self.index,
+                "data": self.signature,
+            }),
+            _ => return,
+        };
+        sink.delta(&Delta {
+            reasoning_details: Some(&details.to_string()),
+            ..Delta::default()
+        });
+    }
+
+    fn arguments(&self, piece: &str, sink: &mut dyn Sink) {
+        let arguments = Some(Str::Plain(piece));
+        let tool = ToolDelta {
+            key: self.index,
+            arguments,
+            ..ToolDelta::default()
+        };
+        sink.delta(&Delta {
+            tools: &[tool],
+            ..Delta::default()
+        });
+    }
+}
+
+fn end(reason: &str, details: Option<&StopDetails<'_>>, sink: &mut dyn Sink) {
+    explain(details, sink);
+    sink.delta(&Delta {
+        finish: Some(finish_of(reason)),
+        ..Delta::default()
+    });
+}
+
+fn explain(details: Option<&StopDetails<'_>>, sink: &mut dyn Sink) {
+    if let Some(text) = details.and_then(|details| details.explanation.as_deref()) {
+        sink.delta(&Delta {
+            refusal: Some(Str::Plain(text)),
+            ..Delta::default()
+        });
+    }
+}
+
+/// Source: wire formats 3.4, facts 9.5.
+fn finish_of(reason: &str) -> Finish {
+    match reason {
+        "max_tokens" | "model_context_window_exceeded" => Finish::Length,
+        "tool_use" => Finish::ToolCalls,
+        "refusal" => Finish::ContentFilter,
+        _ => Finish::Stop,
+    }
+}
+
+fn malformed(error: serde_json::Error) -> Failure {
+    Failure::malformed(format!(
+        "the provider's reply cannot be read: line {}",
+        error.line()
+    ))
+}

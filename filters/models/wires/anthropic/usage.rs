@@ -1,0 +1,117 @@
+//! Usage of this wire: the prompt without what was read from or written to the cache. Source: wire formats 3.4.
+
+use serde::Deserialize;
+
+use crate::models::usage::Usage;
+
+/// A report. Absent and null members leave what was known.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Report {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation: Option<Creation>,
+    output_tokens_details: Option<OutputDetails>,
+    server_tool_use: Option<ServerTools>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Creation {
+    ephemeral_5m_input_tokens: Option<u64>,
+    ephemeral_1h_input_tokens: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+struct OutputDetails {
+    thinking_tokens: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+struct ServerTools {
+    web_search_requests: Option<u64>,
+}
+
+impl Report {
+    /// Takes over what a later report says; cumulative, never added.
+    pub(super) fn update(&mut self, later: Self) {
+        fn newer<T>(known: &mut Option<T>, later: Option<T>) {
+            if later.is_some() {
+                *known = later;
+            }
+        }
+        newer(&mut self.input_tokens, later.input_tokens);
+        newer(&mut self.output_tokens, later.output_tokens);
+        newer(
+            &mut self.cache_creation_input_tokens,
+            later.cache_creation_input_tokens,
+        );
+        newer(
+            &mut self.cache_read_input_tokens,
+            later.cache_read_input_tokens,
+        );
+        newer(&mut self.cache_creation, later.cache_creation);
+        newer(&mut self.output_tokens_details, later.output_tokens_details);
+        newer(&mut self.server_tool_use, later.server_tool_use);
+    }
+
+    /// In the words of the convention.
+    pub(super) fn usage(&self) -> Usage {
+        let cached = self.cache_read_input_tokens.unwrap_or(0);
+        let written = self.cache_creation_input_tokens.unwrap_or(0);
+        let completion = self.output_tokens.unwrap_or(0);
+        let thinking = self
+            .output_tokens_details
+            .and_then(|details| details.thinking_tokens);
+        Usage {
+            prompt: self
+                .input_tokens
+                .unwrap_or(0)
+                .saturating_add(cached)
+                .saturating_add(written),
+            completion,
+            reasoning: thinking.map(|thinking| thinking.min(completion)),
+            cached,
+            cache_write: written,
+            cache_write_5m: self
+                .cache_creation
+                .and_then(|c| c.ephemeral_5m_input_tokens),
+            cache_write_1h: self
+                .cache_creation
+                .and_then(|c| c.ephemeral_1h_input_tokens),
+            web_searches: self
+                .server_tool_use
+                .and_then(|tools| tools.web_search_requests)
+                .unwrap_or(0),
+            ..Usage::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_prompt_holds_what_was_cached_and_written_each_once(
+            input in 0..1_u64 << 60, cached in 0..1_u64 << 60, written in 0..1_u64 << 60,
+        ) {
+            let report = Report {
+                input_tokens: Some(input),
+                cache_read_input_tokens: Some(cached),
+                cache_creation_input_tokens: Some(written),
+                ..Report::default()
+            };
+            let usage = report.usage();
+            prop_assert_eq!(usage.prompt, input + cached + written);
+            prop_assert_eq!((usage.cached, usage.cache_write), (cached, written));
+        }
+    }
+}

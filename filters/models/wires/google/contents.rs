@@ -1,0 +1,293 @@
+//! Messages as this wire wants them: instructions apart, turns alternating, results together and by name.
+//!
+//! Source: wire formats 4.1, 4.3. What the wire would refuse is refused here, naming the message.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::models::chat::call::{
+    Content as Said, Message, Part as SaidPart, PartType, Role, ToolCall,
+};
+use crate::models::wires::data_url;
+use crate::models::wires::history::{fault, object};
+
+/// Stands in for a signature that the client has lost, as the vendor documents it.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// A turn.
+#[derive(Debug, Serialize)]
+pub(super) struct Content<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(super) role: &'static str,
+    pub(super) parts: Vec<Part<'a>>,
+}
+
+/// A part; one of the members is set.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Part<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inline_data: Option<InlineData<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<FunctionCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_response: Option<FunctionResponse<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InlineData<'a> {
+    mime_type: Cow<'a, str>,
+    data: Cow<'a, str>,
+}
+
+#[derive(Debug, Serialize)]
+struct FunctionCall<'a> {
+    name: &'a str,
+    args: Box<RawValue>,
+}
+
+#[derive(Debug, Serialize)]
+struct FunctionResponse<'a> {
+    name: &'a str,
+    response: Value,
+}
+
+/// The conversation in the making.
+#[derive(Debug, Default)]
+pub(super) struct Conversation<'a> {
+    pub(super) system: Vec<Part<'a>>,
+    pub(super) contents: Vec<Content<'a>>,
+    /// Calls of the last model turn: the client's id, the name, and the result once it came.
+    open: Vec<(&'a str, &'a str, Option<Value>)>,
+    asked_at: usize,
+    wants_signatures: bool,
+}
+
+impl<'a> Conversation<'a> {
+    /// Reads all messages. `wants_signatures`: the model refuses calls without one.
+    pub(super) fn read(messages: &'a [Message<'a>], wants_signatures: bool) -> Result<Self, Fault> {
+        let mut conversation = Self {
+            wants_signatures,
+            ..Self::default()
+        };
+        for (at, message) in messages.iter().enumerate() {
+            conversation.message(at, message)?;
+        }
+        conversation.answer()?;
+        if conversation.contents.is_empty() {
+            return Err(Fault::invalid(
+                "messages",
+                "`messages` holds no user's message",
+            ));
+        }
+        Ok(conversation)
+    }
+
+    fn message(&mut self, at: usize, message: &'a Message<'a>) -> Result<(), Fault> {
+        if !matches!(message.role, Role::Tool | Role::Function) {
+            self.answer()?;
+        }
+        match message.role {
+            Role::System | Role::Developer => {
+                let parts = parts(at, message.content.as_ref())?;
+                self.system.extend(parts);
+            }
+            Role::User => {
+                let mut parts = parts(at, message.content.as_ref())?;
+                if parts.iter().all(|part| part.text.is_none()) {
+                    // A turn of media alone is refused.
+                    parts.push(Part {
+                        text: Some(" "),
+                        ..Part::default()
+                    });
+                }
+                self.turn("user").extend(parts);
+            }
+            Role::Assistant => self.assistant(at, message)?,
+            Role::Tool | Role::Function => self.result(at, message)?,
+        }
+        Ok(())
+    }
+
+    fn assistant(&mut self, at: usize, message: &'a Message<'a>) -> Result<(), Fault> {
+        self.asked_at = at;
+        let mut parts = parts(at, message.content.as_ref())?;
+        for (number, call) in message.tool_calls.iter().flatten().enumerate() {
+            parts.push(self.call(call, number == 0));
+        }
+        if !parts.is_empty() {
+            self.turn("model").extend(parts);
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: &'a ToolCall<'a>, is_first: bool) -> Part<'a> {
+        self.open.push((&call.id, &call.function.name, None));
+        let missing = (self.wants_signatures && is_first).then(|| NO_SIGNATURE.to_owned());
+        Part {
+            function_call: Some(FunctionCall {
+                name: &call.function.name,
+                args: object(&call.function.arguments),
+            }),
+            thought_signature: signature(call.extra_content).or(missing),
+            ..Part::default()
+        }
+    }
+
+    fn result(&mut self, at: usize, message: &'a Message<'a>) -> Result<(), Fault> {
+        let text = match &message.content {
+            Some(Said::Text(text)) => text.to_string(),
+            Some(Said::Parts(parts)) => parts
+                .iter()
+                .filter_map(|part| part.text.as_deref())
+                .collect::<Vec<_>>()
+                .join(""),
+            None => String::new(),
+        };
+        let response = match serde_json::from_str(&text) {
+            Ok(Value::Object(object)) => Value::Object(object),
+            _ => serde_json::json!({ "result": text }),
+        };
+        let wanted = message.tool_call_id.as_deref();
+        let open = self.open.iter_mut().find(|(id, name, result)| {
+            let is_it = match wanted {
+                Some(wanted) => *id == wanted,
+                // The old form names the function alone.
+                None => message.name.as_deref().is_none_or(|asked| asked == *name),
+            };
+            is_it && result.is_none()
+        });
+        match open {
+            Some((_, _, result)) => *result = Some(response),
+            None => {
+                return Err(fault(
+                    at,
+                    "tool_call_id",
+                    "answers no call of the assistant's message before it",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the results of a turn: all in one user's turn, in the order of the calls.
+    fn answer(&mut self) -> Result<(), Fault> {
+        let open = std::mem::take(&mut self.open);
+        for (_, name, result) in open {
+            let Some(response) = result else {
+                let said =
+                    "has calls without a result; each needs a `tool` message right behind it";
+                return Err(fault(self.asked_at, "tool_calls", said));
+            };
+            let part = Part {
+                function_response: Some(FunctionResponse { name, response }),
+                ..Part::default()
+            };
+            self.turn("user").push(part);
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, role: &'static str) -> &mut Vec<Part<'a>> {
+        if self
+            .contents
+            .last()
+            .is_none_or(|content| content.role != role)
+        {
+            self.contents.push(Content {
+                role,
+                parts: Vec::new(),
+            });
+        }
+        let at = self.contents.len().saturating_sub(1);
+        match self.contents.get_mut(at) {
+            Some(content) => &mut content.parts,
+            // There is always a turn by now.
+            None => &mut self.system,
+        }
+    }
+}
+
+fn parts<'a>(at: usize, content: Option<&'a Said<'a>>) -> Result<Vec<Part<'a>>, Fault> {
+    match content {
+        None => Ok(Vec::new()),
+        Some(Said::Text(text)) => Ok(plain(text).into_iter().collect()),
+        Some(Said::Parts(list)) => {
+            let mut out = Vec::with_capacity(list.len());
+            for (number, said) in list.iter().enumerate() {
+                out.extend(part(&format!("messages[{at}].content[{number}]"), said)?);
+            }
+            Ok(out)
+        }
+    }
+}
+
+fn part<'a>(path: &str, said: &'a SaidPart<'a>) -> Result<Option<Part<'a>>, Fault> {
+    let data = |url: Option<&'a str>, accepted: &str| {
+        let url = url.and_then(data_url::parse).ok_or_else(|| {
+            Fault::invalid(
+                path,
+                format!("`{path}` is nothing the chosen provider can read; accepted is {accepted}"),
+            )
+        })?;
+        let inline_data = Some(InlineData {
+            mime_type: url.media_type,
+            data: url.data,
+        });
+        Ok(Some(Part {
+            inline_data,
+            ..Part::default()
+        }))
+    };
+    match said.part_type {
+        PartType::Text => Ok(said.text.as_deref().and_then(plain).map(|part| Part {
+            thought_signature: signature(said.extra_content),
+            ..part
+        })),
+        PartType::Refusal => Ok(said.refusal.as_deref().and_then(plain)),
+        PartType::ImageUrl => data(
+            said.image_url.as_ref().map(|image| &*image.url),
+            "an image as a base64 data URL",
+        ),
+        PartType::File => {
+            let file = said
+                .file
+                .as_ref()
+                .and_then(|file| file.file_data.as_deref());
+            data(file, "`file_data` as a base64 data URL")
+        }
+        PartType::InputAudio => Ok(said.input_audio.as_ref().map(|audio| Part {
+            inline_data: Some(InlineData {
+                mime_type: format!("audio/{}", &*audio.format).into(),
+                data: Cow::Borrowed(&audio.data),
+            }),
+            ..Part::default()
+        })),
+    }
+}
+
+fn plain(text: &str) -> Option<Part<'_>> {
+    (!text.is_empty()).then(|| Part {
+        text: Some(text),
+        ..Part::default()
+    })
+}
+
+/// The signature that came with a call or a text.
+fn signature(extra: Option<&RawValue>) -> Option<String> {
+    let extra: Value = serde_json::from_str(extra?.get()).ok()?;
+    extra
+        .get("google")?
+        .get("thought_signature")?
+        .as_str()
+        .map(str::to_owned)
+}

@@ -1,0 +1,40 @@
+//! Errors of this wire, alone or as the only item of an array. Source: wire formats 4.6.
+
+use serde_json::Value;
+
+use crate::models::wires::Failure;
+
+/// A reply of this status.
+pub(super) fn refusal(status: u16, body: &[u8]) -> Failure {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let error = error_of(&body).unwrap_or(&Value::Null);
+    // A bad key is a 400 here; its reason tells it from a bad request.
+    let blames_key = error.to_string().contains("API_KEY_INVALID");
+    let failure = Failure::refused(status, message(error));
+    Failure {
+        is_retryable: failure.is_retryable || blames_key,
+        blames_key: failure.blames_key || blames_key,
+        ..failure
+    }
+}
+
+/// An error inside a 200. Nothing of the answer has been seen, so the next provider may try.
+pub(super) fn inside(error: &Value) -> Failure {
+    let status = error.get("code").and_then(Value::as_u64).unwrap_or(500) as u16;
+    Failure {
+        is_retryable: true,
+        ..Failure::refused(status, message(error))
+    }
+}
+
+/// The error object of a body.
+pub(super) fn error_of(body: &Value) -> Option<&Value> {
+    body.get("error").or_else(|| body.get(0)?.get("error"))
+}
+
+fn message(error: &Value) -> &str {
+    error
+        .get("message")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}

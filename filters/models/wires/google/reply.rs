@@ -1,0 +1,368 @@
+//! Replies and events: the same shape, whole or in pieces. Source: wire formats 4.4, 4.5.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::failure::{error_of, inside};
+use crate::json::Str;
+use crate::models::chat::call::Text;
+use crate::models::chat::delta::{Delta, Finish, Sink, ToolDelta};
+use crate::models::usage::Usage;
+use crate::models::wires::{Decoder, Failure, FailureKind, Progress};
+use crate::sse::Event;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Reply<'a> {
+    #[serde(borrow)]
+    candidates: Vec<Candidate<'a>>,
+    #[serde(borrow)]
+    prompt_feedback: Option<Feedback<'a>>,
+    usage_metadata: Option<Report>,
+    #[serde(borrow)]
+    response_id: Option<Text<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Feedback<'a> {
+    #[serde(borrow)]
+    block_reason: Option<Text<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Candidate<'a> {
+    index: u32,
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+    #[serde(borrow)]
+    finish_reason: Option<Text<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Content<'a> {
+    #[serde(borrow)]
+    parts: Vec<Part<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    thought: bool,
+    #[serde(borrow)]
+    thought_signature: Option<Text<'a>>,
+    #[serde(borrow)]
+    function_call: Option<FunctionCall<'a>>,
+    #[serde(borrow)]
+    inline_data: Option<InlineData<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct FunctionCall<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct InlineData<'a> {
+    #[serde(borrow)]
+    mime_type: Text<'a>,
+    #[serde(borrow)]
+    data: Text<'a>,
+}
+
+/// Absent counts leave what was known: some chunks carry nothing but a traffic type.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Report {
+    prompt_token_count: Option<u64>,
+    candidates_token_count: Option<u64>,
+    thoughts_token_count: Option<u64>,
+    cached_content_token_count: Option<u64>,
+    tool_use_prompt_token_count: Option<u64>,
+    total_token_count: Option<u64>,
+}
+
+impl Report {
+    fn update(&mut self, later: Self) {
+        self.prompt_token_count = later.prompt_token_count.or(self.prompt_token_count);
+        self.candidates_token_count = later.candidates_token_count.or(self.candidates_token_count);
+        self.thoughts_token_count = later.thoughts_token_count.or(self.thoughts_token_count);
+        self.cached_content_token_count = later
+            .cached_content_token_count
+            .or(self.cached_content_token_count);
+        self.tool_use_prompt_token_count = later
+            .tool_use_prompt_token_count
+            .or(self.tool_use_prompt_token_count);
+        self.total_token_count = later.total_token_count.or(self.total_token_count);
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        let prompt = self
+            .prompt_token_count?
+            .saturating_add(self.tool_use_prompt_token_count.unwrap_or(0));
+        let candidates = self.candidates_token_count.unwrap_or(0);
+        let thoughts = self.thoughts_token_count.unwrap_or(0);
+        // Where prompt and candidates already make the total, the candidates hold the thoughts.
+        let holds_thoughts = self.total_token_count == Some(prompt.saturating_add(candidates));
+        let completion = if holds_thoughts {
+            candidates
+        } else {
+            candidates.saturating_add(thoughts)
+        };
+        Some(Usage {
+            prompt,
+            completion,
+            reasoning: self
+                .thoughts_token_count
+                .map(|thoughts| thoughts.min(completion)),
+            cached: self.cached_content_token_count.unwrap_or(0).min(prompt),
+            ..Usage::default()
+        })
+    }
+}
+
+/// Reads a whole reply.
+pub(super) fn decode(body: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
+    let mut events = Events::default();
+    events.read(body, sink)?;
+    events
+        .ended(sink)
+        .map(|_| ())
+        .map_err(|failure| match failure.kind {
+            FailureKind::Truncated => {
+                Failure::malformed("the provider's reply holds no whole answer")
+            }
+            _ => failure,
+        })
+}
+
+/// Reads events.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    usage: Report,
+    /// The candidates seen, and whether each has ended.
+    candidates: Vec<(u32, bool)>,
+    calls: u64,
+    id: String,
+}
+
+impl Decoder for Events {
+    fn event(&mut self, event: Event<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        let data = event.data.trim_ascii();
+        if data.is_empty() || data.starts_with(b"[DONE]") {
+            return Ok(Progress::Open);
+        }
+        self.read(data, sink)?;
+        Ok(Progress::Open)
+    }
+
+    /// This wire has no terminal event: the answer is whole when every candidate has its reason.
+    fn ended(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        if self.candidates.is_empty() || self.candidates.iter().any(|(_, has_ended)| !has_ended) {
+            return Err(Failure::new(FailureKind::Truncated));
+        }
+        if let Some(usage) = self.usage.usage() {
+            sink.usage(usage);
+        }
+        Ok(Progress::Complete)
+    }
+}
+
+impl Events {
+    fn read(&mut self, data: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
+        let Ok(reply) = serde_json::from_slice::<Reply<'_>>(data) else {
+            return Err(unreadable(data));
+        };
+        let is_empty = reply.candidates.is_empty() && reply.usage_metadata.is_none();
+        if is_empty && let Some(failure) = error_in(data) {
+            return Err(failure);
+        }
+        if let Some(id) = &reply.response_id {
+            self.id = id.chars().filter(char::is_ascii_alphanumeric).collect();
+        }
+        if let Some(report) = reply.usage_metadata {
+            self.usage.update(report);
+            if let Some(usage) = self.usage.usage() {
+                sink.usage(usage);
+            }
+        }
+        let block = reply
+            .prompt_feedback
+            .and_then(|feedback| feedback.block_reason);
+        if block.is_some() && reply.candidates.is_empty() {
+            self.end(0, Finish::ContentFilter, sink);
+        }
+        for candidate in &reply.candidates {
+            self.candidate(candidate, sink)?;
+        }
+        Ok(())
+    }
+
+    fn candidate(&mut self, candidate: &Candidate<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
+        let index = candidate.index;
+        if !self.candidates.iter().any(|(known, _)| *known == index) {
+            self.candidates.push((index, false));
+        }
+        for part in candidate.content.iter().flat_map(|content| &content.parts) {
+            self.part(index, part, sink);
+        }
+        let Some(reason) = candidate.finish_reason.as_deref() else {
+            return Ok(());
+        };
+        match finish_of(reason) {
+            Some(finish) => self.end(index, finish, sink),
+            None => {
+                return Err(Failure::refused(
+                    502,
+                    "the provider could not form a valid call",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, index: u32, finish: Finish, sink: &mut dyn Sink) {
+        match self
+            .candidates
+            .iter_mut()
+            .find(|(known, _)| *known == index)
+        {
+            Some((_, has_ended)) => *has_ended = true,
+            None => self.candidates.push((index, true)),
+        }
+        sink.delta(&Delta {
+            index,
+            finish: Some(finish),
+            ..Delta::default()
+        });
+    }
+
+    fn part(&mut self, index: u32, part: &Part<'_>, sink: &mut dyn Sink) {
+        if let Some(call) = &part.function_call {
+            self.call(index, call, part.thought_signature.as_deref(), sink);
+            return;
+        }
+        if let Some(text) = part.text.as_deref().filter(|text| !text.is_empty()) {
+            let text = Some(Str::Plain(text));
+            let delta = Delta {
+                index,
+                ..Delta::default()
+            };
+            sink.delta(&if part.thought {
+                Delta {
+                    reasoning: text,
+                    ..delta
+                }
+            } else {
+                Delta {
+                    content: text,
+                    ..delta
+                }
+            });
+        }
+        if let Some(data) = &part.inline_data {
+            let url = format!("data:{};base64,{}", &*data.mime_type, &*data.data);
+            let image = serde_json::json!({ "type": "image_url", "image_url": { "url": url } });
+            sink.delta(&Delta {
+                index,
+                images: Some(&image.to_string()),
+                ..Delta::default()
+            });
+        }
+        if let Some(signature) = part.thought_signature.as_deref().filter(|s| !s.is_empty()) {
+            let details = serde_json::json!({
+                "type": "reasoning.encrypted", "format": "google-gemini-v1", "data": signature,
+            });
+            sink.delta(&Delta {
+                index,
+                reasoning_details: Some(&details.to_string()),
+                ..Delta::default()
+            });
+        }
+    }
+
+    /// A call comes whole. Its id is the provider's, else made of the reply's, so that it is unique across turns.
+    fn call(
+        &mut self,
+        index: u32,
+        call: &FunctionCall<'_>,
+        signature: Option<&str>,
+        sink: &mut dyn Sink,
+    ) {
+        let key = self.calls;
+        self.calls += 1;
+        let made = format!("call_{}_{key}", self.id);
+        let id = call
+            .id
+            .as_deref()
+            .filter(|id| !id.is_empty())
+            .or((!self.id.is_empty()).then_some(&made));
+        let extra = signature
+            .filter(|signature| !signature.is_empty())
+            .map(|signature| {
+                serde_json::json!({ "google": { "thought_signature": signature } }).to_string()
+            });
+        let arguments = call.args.map_or("{}", RawValue::get);
+        let tool = ToolDelta {
+            key,
+            id: id.map(Str::Plain),
+            name: call.name.as_deref().map(Str::Plain),
+            arguments: Some(Str::Plain(arguments)),
+            extra_content: extra.as_deref(),
+        };
+        sink.delta(&Delta {
+            index,
+            tools: &[tool],
+            ..Delta::default()
+        });
+        sink.tool_done(index, key);
+    }
+}
+
+/// Source: wire formats 4.4. `None`: there is no valid call, and nothing to wait for.
+fn finish_of(reason: &str) -> Option<Finish> {
+    match reason {
+        "MAX_TOKENS" => Some(Finish::Length),
+        "MALFORMED_FUNCTION_CALL"
+        | "UNEXPECTED_TOOL_CALL"
+        | "TOO_MANY_TOOL_CALLS"
+        | "MALFORMED_RESPONSE"
+        | "MISSING_THOUGHT_SIGNATURE" => None,
+        "SAFETY"
+        | "RECITATION"
+        | "LANGUAGE"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "OTHER"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION"
+        | "IMAGE_OTHER"
+        | "NO_IMAGE"
+        | "MODEL_ARMOR" => Some(Finish::ContentFilter),
+        _ => Some(Finish::Stop),
+    }
+}
+
+fn error_in(data: &[u8]) -> Option<Failure> {
+    let body: Value = serde_json::from_slice(data).ok()?;
+    error_of(&body).map(inside)
+}
+
+/// Not the shape of a reply: an error in an array, or nothing that can be read.
+fn unreadable(data: &[u8]) -> Failure {
+    error_in(data).unwrap_or_else(|| Failure::malformed("the provider's reply cannot be read"))
+}

@@ -1,0 +1,304 @@
+//! Messages and tools with the members that this provider does not take left out.
+//!
+//! Only messages that hold such members are walked again; all others, and all that is kept, stay slices.
+//! Source: model-gateway 2.2–2.4 ("stripped otherwise"), wire formats R16, R17.
+
+use std::ops::Range;
+
+use super::calls::nine;
+use super::request::{internal, quoted, walker};
+use super::splice::Splice;
+use crate::fault::Fault;
+use crate::json::{Error, Str, Type, Walker};
+use crate::models::request::{Member, Request};
+use crate::models::wires::Target;
+use crate::models::wires::quirks::{Quirks, ReasoningReplay};
+
+/// Members of a message that no provider of the plain convention takes.
+const BEYOND: [&str; 8] = [
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+    "phase",
+    "content_before_tool_calls",
+    "message_items",
+    "vendor_native_blocks",
+    "tool_result_cache_control",
+];
+
+/// Members of a message in the plain convention.
+const PLAIN: [&str; 8] = [
+    "role",
+    "content",
+    "name",
+    "tool_call_id",
+    "tool_calls",
+    "refusal",
+    "audio",
+    "function_call",
+];
+
+/// Members of parts, calls and tools that no provider of the plain convention takes.
+const BEYOND_INSIDE: [&str; 5] = [
+    "cache_control",
+    "prompt_cache_breakpoint",
+    "extra_content",
+    "allowed_callers",
+    "defer_loading",
+];
+
+/// Whether any message has to change for this provider.
+pub(super) fn must_rewrite(request: &Request, quirks: &Quirks) -> bool {
+    !request.special_messages.is_empty() || must_rewrite_all(quirks)
+}
+
+/// Whether plain messages have to change too.
+fn must_rewrite_all(quirks: &Quirks) -> bool {
+    quirks.developer_is_system
+        || quirks.null_content_is_empty
+        || quirks.tool_call_ids_of_nine
+        || quirks.reasoning_replay == ReasoningReplay::ReasoningContentRequired
+        || quirks.strict_messages
+        || quirks
+            .drop
+            .iter()
+            .any(|path| path.starts_with("messages[]."))
+}
+
+/// Writes the member `messages`.
+pub(super) fn rewrite(
+    request: &Request,
+    member: &Member,
+    target: &Target<'_>,
+    splice: &mut Splice<'_>,
+) -> Result<(), Fault> {
+    let quirks = target.quirks;
+    let all = must_rewrite_all(quirks);
+    let (mut walk, base) = walker(splice, member.value.clone());
+    let mut ranges = Vec::new();
+    walk.array(|walk, _| {
+        ranges.push(span(walk, base)?);
+        Ok::<(), Error>(())
+    })
+    .map_err(internal)?;
+    splice.new_bytes(b"\"messages\":[");
+    for (at, range) in ranges.into_iter().enumerate() {
+        if at > 0 {
+            splice.new_bytes(b",");
+        }
+        if all || request.special_messages.contains(&range) {
+            message(splice, range, quirks).map_err(internal)?;
+        } else {
+            splice.slice(range);
+        }
+    }
+    splice.new_bytes(b"]");
+    Ok(())
+}
+
+/// Writes the member `tools` without what belongs to other providers.
+pub(super) fn rewrite_tools(
+    _request: &Request,
+    member: &Member,
+    splice: &mut Splice<'_>,
+) -> Result<(), Fault> {
+    splice.new_bytes(b"\"tools\":");
+    strip_items(splice, member.value.clone()).map_err(internal)
+}
+
+/// What a message is, as far as its rewriting depends on it.
+#[derive(Default)]
+struct Kind {
+    is_assistant: bool,
+    has_calls: bool,
+    has_reasoning: bool,
+}
+
+fn message(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Result<(), Error> {
+    let members = members(splice, range)?;
+    let kind = kind(splice, &members)?;
+    splice.new_bytes(b"{");
+    let mut is_first = true;
+    for (key, value) in &members {
+        let Some(name) = kept_as(key, &kind, &members, quirks) else {
+            continue;
+        };
+        write_name(splice, name, &mut is_first);
+        match name {
+            "role"
+                if quirks.developer_is_system && splice.text(value.clone()) == "\"developer\"" =>
+            {
+                splice.new_bytes(b"\"system\"");
+            }
+            "content" if is_text(splice, value, "null") && quirks.null_content_is_empty => {
+                splice.new_bytes(b"\"\"");
+            }
+            "content" | "tool_calls" if splice.text(value.clone()).starts_with('[') => {
+                items(splice, value.clone(), quirks)?;
+            }
+            "tool_call_id" if quirks.tool_call_ids_of_nine => {
+                let id = Walker::over(splice.text(value.clone()))
+                    .string()?
+                    .unescaped();
+                splice.new_bytes(&quoted(&nine(&id)));
+            }
+            _ => splice.slice(value.clone()),
+        }
+    }
+    let is_lost = kind.is_assistant && kind.has_calls && !kind.has_reasoning;
+    if is_lost && quirks.reasoning_replay == ReasoningReplay::ReasoningContentRequired {
+        write_name(splice, "reasoning_content", &mut is_first);
+        splice.new_bytes(b"\"\"");
+    }
+    splice.new_bytes(b"}");
+    Ok(())
+}
+
+/// The name under which a member of a message goes out, if it does.
+fn kept_as<'k>(
+    key: &'k str,
+    kind: &Kind,
+    members: &[(String, Range<usize>)],
+    quirks: &Quirks,
+) -> Option<&'k str> {
+    let is_dropped = quirks
+        .drop
+        .iter()
+        .filter_map(|path| path.strip_prefix("messages[]."))
+        .any(|dropped| dropped == key);
+    if is_dropped || quirks.strict_messages && !PLAIN.contains(&key) && !BEYOND.contains(&key) {
+        return None;
+    }
+    if !BEYOND.contains(&key) {
+        return Some(key);
+    }
+    let replay = match quirks.reasoning_replay {
+        ReasoningReplay::None => return None,
+        ReasoningReplay::Reasoning => "reasoning",
+        ReasoningReplay::ReasoningContent | ReasoningReplay::ReasoningContentRequired => {
+            "reasoning_content"
+        }
+    };
+    let is_text = matches!(key, "reasoning" | "reasoning_content");
+    // `reasoning` wins where both came.
+    let is_shadowed =
+        key == "reasoning_content" && members.iter().any(|(other, _)| other == "reasoning");
+    (is_text && kind.is_assistant && !is_shadowed).then_some(replay)
+}
+
+fn kind(splice: &Splice<'_>, members: &[(String, Range<usize>)]) -> Result<Kind, Error> {
+    let mut kind = Kind::default();
+    for (key, value) in members {
+        match key.as_str() {
+            "role" => {
+                let role = Walker::over(splice.text(value.clone())).string()?;
+                kind.is_assistant = role.unescaped() == "assistant";
+            }
+            "tool_calls" => {
+                let calls = splice.text(value.clone());
+                kind.has_calls = calls.starts_with('[') && calls.len() > 2;
+            }
+            "reasoning" | "reasoning_content" => {
+                kind.has_reasoning |= splice.text(value.clone()).starts_with('"');
+            }
+            _ => {}
+        }
+    }
+    Ok(kind)
+}
+
+/// Parts or calls: each item without what is beyond the convention, ids shortened where that is asked.
+fn items(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Result<(), Error> {
+    if !quirks.tool_call_ids_of_nine {
+        return strip_items(splice, range);
+    }
+    each_item(splice, range, |splice, item| {
+        for (at, (key, value)) in kept(splice, item)?.into_iter().enumerate() {
+            let mut is_first = at == 0;
+            write_name(splice, &key, &mut is_first);
+            let text = splice.text(value.clone());
+            if key == "id" && text.starts_with('"') {
+                splice.new_bytes(&quoted(&nine(&Walker::over(text).string()?.unescaped())));
+            } else {
+                splice.slice(value);
+            }
+        }
+        Ok(())
+    })
+}
+
+fn strip_items(splice: &mut Splice<'_>, range: Range<usize>) -> Result<(), Error> {
+    each_item(splice, range, |splice, item| {
+        for (at, (key, value)) in kept(splice, item)?.into_iter().enumerate() {
+            let mut is_first = at == 0;
+            write_name(splice, &key, &mut is_first);
+            splice.slice(value);
+        }
+        Ok(())
+    })
+}
+
+/// Walks an array; `write` writes the members of each item that is an object.
+fn each_item(
+    splice: &mut Splice<'_>,
+    range: Range<usize>,
+    mut write: impl FnMut(&mut Splice<'_>, Range<usize>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (mut walk, base) = walker(splice, range);
+    splice.new_bytes(b"[");
+    walk.array(|walk, index| {
+        if index > 0 {
+            splice.new_bytes(b",");
+        }
+        let is_object = walk.peek()? == Type::Object;
+        let item = span(walk, base)?;
+        if is_object {
+            splice.new_bytes(b"{");
+            write(splice, item)?;
+            splice.new_bytes(b"}");
+        } else {
+            splice.slice(item);
+        }
+        Ok::<(), Error>(())
+    })?;
+    splice.new_bytes(b"]");
+    Ok(())
+}
+
+/// The members of an object that stay in it.
+fn kept(splice: &Splice<'_>, range: Range<usize>) -> Result<Vec<(String, Range<usize>)>, Error> {
+    let mut members = members(splice, range)?;
+    members.retain(|(key, _)| !BEYOND_INSIDE.contains(&key.as_str()));
+    Ok(members)
+}
+
+fn members(splice: &Splice<'_>, range: Range<usize>) -> Result<Vec<(String, Range<usize>)>, Error> {
+    let (mut walk, base) = walker(splice, range);
+    let mut members = Vec::new();
+    walk.object(|walk, key| {
+        members.push((key.into_owned(), span(walk, base)?));
+        Ok::<(), Error>(())
+    })?;
+    Ok(members)
+}
+
+/// Skips a value; answers where it stands in the body.
+fn span(walk: &mut Walker<'_>, base: usize) -> Result<Range<usize>, Error> {
+    let length = walk.skip()?.len();
+    let end = base + walk.at();
+    Ok(end - length..end)
+}
+
+fn is_text(splice: &Splice<'_>, range: &Range<usize>, text: &str) -> bool {
+    splice.text(range.clone()) == text
+}
+
+fn write_name(splice: &mut Splice<'_>, name: &str, is_first: &mut bool) {
+    let mut out = Vec::with_capacity(name.len() + 4);
+    if !std::mem::take(is_first) {
+        out.push(b',');
+    }
+    Str::Plain(name).write(&mut out);
+    out.push(b':');
+    splice.new_bytes(&out);
+}

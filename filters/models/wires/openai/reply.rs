@@ -1,0 +1,400 @@
+//! A choice of a reply or of a chunk, read by scanning; and whole replies.
+
+use super::alike::{Member, Plain};
+use super::calls::Calls;
+use super::failure::error_inside;
+use super::usage;
+use crate::json::{Error, Str, Type, Walker};
+use crate::models::chat::delta::{Delta, Finish, Sink, ToolDelta};
+use crate::models::usage::Usage;
+use crate::models::wires::quirks::Quirks;
+use crate::models::wires::{Failure, Target};
+
+/// Reads a whole reply.
+pub(super) fn decode(body: &[u8], target: &Target<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
+    let mut calls = Calls::default();
+    let read = Reading {
+        quirks: target.quirks,
+        is_whole: true,
+    }
+    .object(body, &mut calls, sink)?;
+    if read.choices == 0 || read.finishes < read.choices {
+        return Err(Failure::malformed(
+            "the provider's reply holds no whole answer",
+        ));
+    }
+    Ok(())
+}
+
+/// How an object of this convention is read: as a whole reply or as a chunk.
+pub(super) struct Reading<'q> {
+    pub(super) quirks: &'q Quirks,
+    pub(super) is_whole: bool,
+}
+
+/// What an object held.
+#[derive(Debug, Default)]
+pub(super) struct Read<'a> {
+    pub(super) choices: u32,
+    pub(super) finishes: u32,
+    /// The text, where the event holds one text of one choice and no other news.
+    pub(super) plain: Option<Plain<'a>>,
+    usage: Option<Usage>,
+}
+
+/// Members of a reply that are ours to write, padding, or say nothing to a client.
+const NOT_PASSED: [&str; 9] = [
+    "object",
+    "model",
+    "obfuscation",
+    "prompt_filter_results",
+    "cost",
+    "provider",
+    "num_sources_used",
+    "metadata",
+    "timings",
+];
+
+impl Reading<'_> {
+    /// Reads a reply or a chunk into `sink`.
+    pub(super) fn object<'a>(
+        &self,
+        data: &'a [u8],
+        calls: &mut Calls,
+        sink: &mut dyn Sink,
+    ) -> Result<Read<'a>, Failure> {
+        let mut walk = Walker::new(data).map_err(malformed)?;
+        // Identity stands in front in every known reply, but nothing says that it must.
+        let mut read = Read::default();
+        let mut failure = None;
+        let walked = walk.object(|walk, key| {
+            match &*key {
+                "id" => identity(walk, sink)?,
+                "created" => created(walk, sink)?,
+                "error" if walk.peek()? != Type::Null => failure = Some(error_inside(walk.skip()?)),
+                "choices" if walk.peek()? == Type::Array => walk.array(|walk, position| {
+                    self.choice(walk, position as u32, calls, sink, &mut read, &mut failure)
+                })?,
+                "usage" => read.usage = usage::read(walk, self.extra())?.or(read.usage),
+                "x_groq" => self.usage_inside(walk, &mut read)?,
+                key if NOT_PASSED.contains(&key) => _ = walk.skip()?,
+                key => {
+                    let value = walk.skip()?;
+                    if value != "null" {
+                        sink.top_level(key, value);
+                    }
+                }
+            }
+            Ok::<(), Error>(())
+        });
+        walked.and_then(|()| walk.end()).map_err(malformed)?;
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        if let Some(usage) = read.usage {
+            sink.usage(usage);
+        }
+        if read.choices != 1 || read.finishes > 0 || read.usage.is_some() {
+            read.plain = None;
+        }
+        Ok(read)
+    }
+
+    fn extra(&self) -> bool {
+        self.quirks.reasoning_excluded_from_completion
+    }
+
+    /// A `usage` one level down counts only where there is none at the top.
+    fn usage_inside(&self, walk: &mut Walker<'_>, read: &mut Read<'_>) -> Result<(), Error> {
+        if walk.peek()? != Type::Object {
+            return walk.skip().map(|_| ());
+        }
+        walk.object(|walk, key| {
+            if key == "usage" {
+                let found = usage::read(walk, self.extra())?;
+                read.usage = read.usage.or(found);
+                Ok(())
+            } else {
+                walk.skip().map(|_| ())
+            }
+        })
+    }
+
+    fn choice<'a>(
+        &self,
+        walk: &mut Walker<'a>,
+        position: u32,
+        calls: &mut Calls,
+        sink: &mut dyn Sink,
+        read: &mut Read<'a>,
+        failure: &mut Option<Failure>,
+    ) -> Result<(), Error> {
+        let mut index = position;
+        let mut message = None;
+        let mut logprobs = None;
+        let mut finish = None;
+        let wanted = if self.is_whole { "message" } else { "delta" };
+        walk.object(|walk, key| {
+            match &*key {
+                "index" => index = walk.skip()?.parse().unwrap_or(position),
+                "finish_reason" => finish = text(walk)?,
+                "logprobs" => logprobs = Some(walk.skip()?).filter(|value| *value != "null"),
+                "usage" => read.usage = usage::read(walk, self.extra())?.or(read.usage),
+                "error" if walk.peek()? != Type::Null => {
+                    *failure = Some(error_inside(walk.skip()?))
+                }
+                key if key == wanted => message = Some(walk.skip()?),
+                _ => _ = walk.skip()?,
+            }
+            Ok::<(), Error>(())
+        })?;
+        let finish = match finish.map(Str::unescaped).filter(|word| !word.is_empty()) {
+            None => None,
+            Some(word) => match finish_of(&word) {
+                Some(finish) => Some(finish),
+                None => {
+                    failure.get_or_insert_with(|| {
+                        Failure::refused(502, "the provider ended its answer with an error")
+                    });
+                    None
+                }
+            },
+        };
+        read.choices += 1;
+        read.finishes += u32::from(finish.is_some());
+        let end = Delta {
+            index,
+            logprobs,
+            ..Delta::default()
+        };
+        read.plain = message_of(message, end, finish, calls, sink)?;
+        Ok(())
+    }
+}
+
+/// Reads `message` or `delta` into `sink`; answers its text where it holds nothing else.
+fn message_of<'a>(
+    message: Option<&'a str>,
+    base: Delta<'a>,
+    finish: Option<Finish>,
+    calls: &mut Calls,
+    sink: &mut dyn Sink,
+) -> Result<Option<Plain<'a>>, Error> {
+    let mut tools: Vec<ToolDelta<'_>> = Vec::new();
+    let mut extra: Vec<(String, &str)> = Vec::new();
+    let mut delta = base;
+    let mut parts = None;
+    let mut content_reasoning = None;
+    if let Some(message) = message.filter(|message| message.starts_with('{')) {
+        Walker::over(message).object(|walk, key| {
+            match &*key {
+                "role" | "function_call" => _ = walk.skip()?,
+                "content" if walk.peek()? == Type::Array => parts = Some(walk.skip()?),
+                "content" => delta.content = text(walk)?,
+                "reasoning_content" => content_reasoning = text(walk)?,
+                "reasoning" => delta.reasoning = text(walk)?,
+                "refusal" => delta.refusal = text(walk)?,
+                "reasoning_details" => delta.reasoning_details = list(walk)?,
+                "annotations" => delta.annotations = list(walk)?,
+                "images" => delta.images = list(walk)?,
+                "tool_calls" if walk.peek()? == Type::Array => {
+                    walk.array(|walk, _| {
+                        tools.push(tool(walk, base.index, calls)?);
+                        Ok::<(), Error>(())
+                    })?;
+                }
+                _ => {
+                    let value = walk.skip()?;
+                    if value != "null" {
+                        extra.push((key.into_owned(), value));
+                    }
+                }
+            }
+            Ok::<(), Error>(())
+        })?;
+    }
+    let plain = plain(&delta, content_reasoning, &tools, &extra).filter(|_| parts.is_none());
+    // Where both spellings came, they say the same.
+    delta.reasoning = content_reasoning
+        .filter(|text| !text.is_empty())
+        .or(delta.reasoning);
+    if let Some(parts) = parts {
+        content_parts(parts, delta.index, sink)?;
+    }
+    let extra: Vec<(&str, &str)> = extra
+        .iter()
+        .map(|(key, value)| (key.as_str(), *value))
+        .collect();
+    sink.delta(&Delta {
+        tools: &tools,
+        extra: &extra,
+        finish,
+        ..delta
+    });
+    Ok(plain)
+}
+
+/// The one text of a delta that holds nothing else.
+fn plain<'a>(
+    delta: &Delta<'a>,
+    content_reasoning: Option<Str<'a>>,
+    tools: &[ToolDelta<'_>],
+    extra: &[(String, &str)],
+) -> Option<Plain<'a>> {
+    let lists = [delta.reasoning_details, delta.annotations, delta.images];
+    let has_more = delta.refusal.is_some()
+        || delta.logprobs.is_some()
+        || lists.iter().any(Option::is_some)
+        || !tools.is_empty()
+        || !extra.is_empty();
+    let (member, text) = match (delta.content, delta.reasoning, content_reasoning) {
+        _ if has_more => return None,
+        (Some(text), None, None) => (Member::Content, text),
+        (None, Some(text), None) | (None, None, Some(text)) => (Member::Reasoning, text),
+        _ => return None,
+    };
+    match text {
+        Str::Raw(text) => Some(Plain {
+            index: delta.index,
+            member,
+            text,
+        }),
+        Str::Plain(_) => None,
+    }
+}
+
+/// Content in parts: `text`, and `thinking` that holds texts itself. Source: wire formats 5.3.
+fn content_parts(parts: &str, index: u32, sink: &mut dyn Sink) -> Result<(), Error> {
+    Walker::over(parts).array(|walk, _| {
+        if walk.peek()? != Type::Object {
+            return walk.skip().map(|_| ());
+        }
+        let mut thinking = None;
+        let mut content = None;
+        walk.object(|walk, key| {
+            match &*key {
+                "text" => content = text(walk)?,
+                "thinking" if walk.peek()? == Type::Array => thinking = Some(walk.skip()?),
+                _ => _ = walk.skip()?,
+            }
+            Ok::<(), Error>(())
+        })?;
+        if let Some(thinking) = thinking {
+            Walker::over(thinking).array(|walk, _| {
+                let reasoning = part_text(walk)?;
+                sink.delta(&Delta {
+                    index,
+                    reasoning,
+                    ..Delta::default()
+                });
+                Ok::<(), Error>(())
+            })?;
+        }
+        if content.is_some() {
+            sink.delta(&Delta {
+                index,
+                content,
+                ..Delta::default()
+            });
+        }
+        Ok(())
+    })
+}
+
+fn part_text<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Error> {
+    let mut found = None;
+    if walk.peek()? != Type::Object {
+        walk.skip()?;
+        return Ok(None);
+    }
+    walk.object(|walk, key| {
+        if key == "text" {
+            found = text(walk)?;
+            Ok(())
+        } else {
+            walk.skip().map(|_| ())
+        }
+    })?;
+    Ok(found)
+}
+
+fn tool<'a>(walk: &mut Walker<'a>, choice: u32, calls: &mut Calls) -> Result<ToolDelta<'a>, Error> {
+    let mut delta = ToolDelta::default();
+    let mut index = None;
+    walk.object(|walk, key| {
+        match &*key {
+            "id" => delta.id = text(walk)?,
+            "index" => index = walk.skip()?.parse().ok(),
+            "extra_content" => {
+                delta.extra_content = Some(walk.skip()?).filter(|v| v.starts_with('{'))
+            }
+            "function" if walk.peek()? == Type::Object => walk.object(|walk, key| {
+                match &*key {
+                    "name" => delta.name = text(walk)?,
+                    // Some hosts give the object itself instead of its text.
+                    "arguments" if walk.peek()? == Type::Object => {
+                        delta.arguments = Some(Str::Plain(walk.skip()?));
+                    }
+                    "arguments" => delta.arguments = text(walk)?,
+                    _ => _ = walk.skip()?,
+                }
+                Ok::<(), Error>(())
+            })?,
+            _ => _ = walk.skip()?,
+        }
+        Ok::<(), Error>(())
+    })?;
+    let has_name = delta.name.is_some_and(|name| !name.is_empty());
+    delta.key = calls.key(choice, delta.id, index, has_name);
+    Ok(delta)
+}
+
+/// A string; `None` for null and anything else.
+fn text<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Error> {
+    if walk.peek()? == Type::String {
+        return walk.string().map(Some);
+    }
+    walk.skip().map(|_| None)
+}
+
+/// The inside of an array; `None` for anything else.
+fn list<'a>(walk: &mut Walker<'a>) -> Result<Option<&'a str>, Error> {
+    let value = walk.skip()?;
+    Ok(value
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .map(str::trim))
+}
+
+/// The finish reason of a word; `None` where the word says that the answer failed.
+///
+/// Source: wire formats 5.3, 5.4.
+fn finish_of(word: &str) -> Option<Finish> {
+    match word {
+        "length" | "max_tokens" | "model_length" => Some(Finish::Length),
+        "tool_calls" | "function_call" | "tool_use" => Some(Finish::ToolCalls),
+        "content_filter" | "sensitive" => Some(Finish::ContentFilter),
+        "error" | "abort" | "network_error" | "insufficient_system_resource" => None,
+        _ => Some(Finish::Stop),
+    }
+}
+
+fn identity(walk: &mut Walker<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
+    if let Some(id) = text(walk)? {
+        sink.identity(Some(&id.unescaped()), None);
+    }
+    Ok(())
+}
+
+fn created(walk: &mut Walker<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
+    let written = walk.skip()?;
+    let seconds = written
+        .split_once('.')
+        .map_or(written, |(seconds, _)| seconds);
+    sink.identity(None, seconds.parse().ok());
+    Ok(())
+}
+
+fn malformed(error: Error) -> Failure {
+    Failure::malformed(format!("the provider's reply cannot be read: {error}"))
+}

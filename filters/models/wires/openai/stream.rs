@@ -1,0 +1,74 @@
+//! The events of a stream of this convention.
+
+use super::alike::Alike;
+use super::calls::Calls;
+use super::failure::error_inside;
+use super::reply::Reading;
+use crate::models::chat::delta::Sink;
+use crate::models::wires::quirks::Quirks;
+use crate::models::wires::{Decoder, Failure, FailureKind, Progress};
+use crate::sse::Event;
+
+/// A decoder.
+#[derive(Debug)]
+pub(super) struct Events {
+    quirks: Quirks,
+    calls: Calls,
+    has_choices: bool,
+    has_finish: bool,
+    /// The event before, where it held nothing but a text.
+    alike: Option<Alike>,
+}
+
+impl Events {
+    pub(super) fn new(quirks: &Quirks) -> Self {
+        let quirks = quirks.clone();
+        Self {
+            quirks,
+            calls: Calls::default(),
+            has_choices: false,
+            has_finish: false,
+            alike: None,
+        }
+    }
+}
+
+impl Decoder for Events {
+    fn event(&mut self, event: Event<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        let data = event.data.trim_ascii();
+        if data.starts_with(b"[DONE]") {
+            // The terminal event: complete also where the provider left the finish reason out.
+            return if self.has_choices {
+                Ok(Progress::Complete)
+            } else {
+                self.ended(sink)
+            };
+        }
+        if data.is_empty() || event.name == "ping" {
+            return Ok(Progress::Open);
+        }
+        if event.name == "error" {
+            return Err(error_inside(std::str::from_utf8(data).unwrap_or_default()));
+        }
+        if let Some(delta) = self.alike.as_ref().and_then(|alike| alike.read(data)) {
+            sink.delta(&delta);
+            return Ok(Progress::Open);
+        }
+        let reading = Reading {
+            quirks: &self.quirks,
+            is_whole: false,
+        };
+        let read = reading.object(data, &mut self.calls, sink)?;
+        self.alike = read.plain.and_then(|plain| Alike::of(data, &plain));
+        self.has_choices |= read.choices > 0;
+        self.has_finish |= read.finishes > 0;
+        Ok(Progress::Open)
+    }
+
+    fn ended(&mut self, _sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        if self.has_finish {
+            return Ok(Progress::Complete);
+        }
+        Err(Failure::new(FailureKind::Truncated))
+    }
+}

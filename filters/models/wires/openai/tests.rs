@@ -1,0 +1,455 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::models::fronts::chat_completions::envelope::Envelope;
+use crate::models::fronts::chat_completions::fold::Fold;
+use crate::models::fronts::chat_completions::stream::Stream;
+use crate::models::metadata::write_usage;
+use crate::models::usage::Usage;
+use crate::models::wires::{FailureKind, Progress, Quirks};
+use crate::sse;
+
+fn envelope() -> Envelope {
+    Envelope {
+        id: "chatcmpl-made".into(),
+        created: 7,
+        model: "here/model".into(),
+    }
+}
+
+fn target(quirks: &Quirks) -> Target<'_> {
+    Target {
+        provider: "here",
+        model: "upstream-model",
+        region: None,
+        max_output: None,
+        reasoning_efforts: &[],
+        reasons: false,
+        lower_tool_choice: false,
+        quirks,
+        secret: Some("secret"),
+    }
+}
+
+fn usage_json(usage: Option<Usage>) -> Vec<u8> {
+    usage.map_or(b"null".to_vec(), |usage| write_usage(&usage, None))
+}
+
+/// Reads chunks of a provider's stream; answers what the client gets, or the failure.
+fn stream(quirks: &Quirks, chunks: &[&[u8]]) -> Result<String, Failure> {
+    let mut sink = Stream::new(envelope());
+    let mut decoder = Compatible.stream(&target(quirks));
+    let mut reader = sse::Reader::default();
+    let mut progress = Progress::Open;
+    let mut failure = None;
+    let mut take = |event: sse::Event<'_>| {
+        if progress == Progress::Open && failure.is_none() {
+            match decoder.event(event, &mut sink) {
+                Ok(now) => progress = now,
+                Err(error) => failure = Some(error),
+            }
+        }
+        Ok::<(), sse::TooLong>(())
+    };
+    for chunk in chunks {
+        reader.feed(chunk, &mut take).unwrap();
+    }
+    reader.finish(&mut take).unwrap();
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    if progress == Progress::Open {
+        decoder.ended(&mut sink)?;
+    }
+    let usage = usage_json(sink.reported_usage());
+    sink.complete(&usage, b"{}", true);
+    Ok(String::from_utf8(sink.take()).unwrap())
+}
+
+fn whole(quirks: &Quirks, body: &[u8]) -> Result<Value, Failure> {
+    let mut sink = Fold::new(envelope());
+    Compatible.decode(body, &target(quirks), &mut sink)?;
+    let usage = usage_json(sink.reported_usage());
+    Ok(serde_json::from_slice(&sink.render(&usage, b"{}")).unwrap())
+}
+
+/// What a client folds out of a stream: the message and finish reason of each choice, and usage. Checks R1–R4.
+fn fold(text: &str) -> (Vec<Value>, Value) {
+    let events: Vec<&str> = text
+        .split("\n\n")
+        .filter(|event| !event.is_empty())
+        .collect();
+    assert_eq!(*events.last().unwrap(), "data: [DONE]");
+    let mut choices: Vec<Value> = Vec::new();
+    let mut usage = Value::Null;
+    let mut head = None;
+    for event in &events[..events.len() - 1] {
+        let chunk: Value = serde_json::from_str(event.strip_prefix("data: ").unwrap()).unwrap();
+        let now = (
+            chunk["id"].clone(),
+            chunk["created"].clone(),
+            chunk["model"].clone(),
+            chunk["object"].clone(),
+        );
+        assert_eq!(
+            *head.get_or_insert_with(|| now.clone()),
+            now,
+            "one head for all chunks"
+        );
+        if !chunk["usage"].is_null() {
+            assert!(usage.is_null(), "usage once");
+            usage = chunk["usage"].clone();
+        }
+        for piece in chunk["choices"].as_array().unwrap() {
+            let index = piece["index"].as_u64().unwrap() as usize;
+            while choices.len() <= index {
+                choices.push(json!({"content": "", "reasoning": "", "calls": [], "finish": null}));
+            }
+            let choice = &mut choices[index];
+            assert!(choice["finish"].is_null(), "nothing behind the finish");
+            let delta = &piece["delta"];
+            let is_first = choice.get("role").is_none();
+            assert_eq!(
+                !delta["role"].is_null(),
+                is_first,
+                "the role once and first: {event}"
+            );
+            choice["role"] = "assistant".into();
+            for key in ["content", "reasoning"] {
+                let text = format!(
+                    "{}{}",
+                    choice[key].as_str().unwrap(),
+                    delta[key].as_str().unwrap_or("")
+                );
+                choice[key] = text.into();
+            }
+            for call in delta["tool_calls"].as_array().into_iter().flatten() {
+                let calls = choice["calls"].as_array_mut().unwrap();
+                let at = call["index"].as_u64().unwrap() as usize;
+                if at == calls.len() {
+                    assert!(call["id"].is_string() && call["function"]["name"].is_string());
+                    calls.push(json!({"id": call["id"], "name": call["function"]["name"], "arguments": ""}));
+                }
+                let arguments = calls[at]["arguments"].as_str().unwrap().to_owned();
+                calls[at]["arguments"] =
+                    (arguments + call["function"]["arguments"].as_str().unwrap()).into();
+            }
+            choice["finish"] = piece["finish_reason"].clone();
+        }
+    }
+    assert!(
+        choices.iter().all(|choice| choice["finish"].is_string()),
+        "one finish per choice"
+    );
+    (choices, usage)
+}
+
+fn fold_whole(reply: &Value) -> (Vec<Value>, Value) {
+    let choices = reply["choices"].as_array().unwrap().iter().map(|choice| {
+        let message = &choice["message"];
+        let calls: Vec<Value> = message["tool_calls"].as_array().into_iter().flatten().map(|call| {
+            json!({"id": call["id"], "name": call["function"]["name"], "arguments": call["function"]["arguments"]})
+        }).collect();
+        json!({
+            "content": message["content"].as_str().unwrap_or(""),
+            "reasoning": message["reasoning"].as_str().unwrap_or(""),
+            "calls": calls, "finish": choice["finish_reason"], "role": "assistant",
+        })
+    });
+    (choices.collect(), reply["usage"].clone())
+}
+
+fn sse_of(events: &[Value]) -> String {
+    let mut text: String = events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
+    text.push_str("data: [DONE]\n\n");
+    text
+}
+
+fn chunk(delta: Value, finish: Option<&str>) -> Value {
+    json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 5, "model": "m",
+           "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+}
+
+fn usage() -> Value {
+    json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 5, "model": "m", "choices": [],
+           "usage": {"prompt_tokens": 11, "completion_tokens": 4, "total_tokens": 15}})
+}
+
+#[test]
+fn a_stream_cut_at_every_byte_gives_the_same_answer() {
+    let text = sse_of(&[
+        chunk(
+            json!({"role": "assistant", "content": "", "refusal": null}),
+            None,
+        ),
+        chunk(json!({"reasoning_content": "hm \"é\""}), None),
+        chunk(json!({"content": "Hel\n"}), None),
+        chunk(json!({"content": "lo 😀"}), None),
+        chunk(
+            json!({"tool_calls": [{"index": 3, "id": "call_a", "type": "function", "function": {"name": "f", "arguments": ""}}]}),
+            None,
+        ),
+        chunk(
+            json!({"tool_calls": [{"index": 3, "function": {"arguments": "{\"a\":"}}]}),
+            None,
+        ),
+        chunk(
+            json!({"tool_calls": [{"index": 3, "id": "", "function": {"arguments": "1}"}}]}),
+            None,
+        ),
+        chunk(
+            json!({"tool_calls": [{"index": 4, "id": "call_b", "type": "function", "function": {"name": "g", "arguments": ""}}]}),
+            None,
+        ),
+        chunk(json!({}), Some("tool_calls")),
+        usage(),
+    ]);
+    for text in [text.clone(), text.replace('\n', "\r\n")] {
+        let expected = stream(&Quirks::default(), &[text.as_bytes()]).unwrap();
+        let (choices, usage) = fold(&expected);
+        assert_eq!(choices[0]["content"], "Hel\nlo 😀");
+        assert_eq!(choices[0]["reasoning"], "hm \"é\"");
+        assert_eq!(
+            choices[0]["calls"],
+            json!([
+            {"id": "call_a", "name": "f", "arguments": "{\"a\":1}"}, {"id": "call_b", "name": "g", "arguments": "{}"}])
+        );
+        assert_eq!(
+            (&choices[0]["finish"], &usage["total_tokens"]),
+            (&"tool_calls".into(), &15.into())
+        );
+        for at in 0..text.len() {
+            let (head, tail) = text.as_bytes().split_at(at);
+            assert_eq!(
+                stream(&Quirks::default(), &[head, tail]).unwrap(),
+                expected,
+                "cut at {at}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_ends_anywhere_before_its_finish_is_truncated() {
+    let text = sse_of(&[
+        chunk(json!({"role": "assistant", "content": "a"}), None),
+        chunk(json!({"content": "b"}), None),
+    ]);
+    let text = text.strip_suffix("data: [DONE]\n\n").unwrap();
+    assert_eq!(
+        stream(&Quirks::default(), &[text.as_bytes()])
+            .unwrap_err()
+            .kind,
+        FailureKind::Truncated
+    );
+}
+
+#[test]
+fn an_error_as_an_event_is_a_failure_that_the_next_provider_may_mend() {
+    for (event, status) in [
+        (
+            json!({"error": {"message": "Rate limit reached", "type": "rate_limit_error", "code": "rate_limit_exceeded"}}),
+            429,
+        ),
+        (json!({"error": {"code": 503, "message": "down"}}), 503),
+        (json!({"error": "boom"}), 500),
+    ] {
+        let failure = stream(
+            &Quirks::default(),
+            &[format!("data: {event}\n\n").as_bytes()],
+        )
+        .unwrap_err();
+        assert_eq!(
+            (failure.kind, failure.is_retryable),
+            (FailureKind::Status(status), true),
+            "{event}"
+        );
+    }
+    let named = stream(
+        &Quirks::default(),
+        &[b"event: error\ndata: {\"message\":\"x\"}\n\n"],
+    )
+    .unwrap_err();
+    assert!(matches!(named.kind, FailureKind::Status(_)));
+}
+
+#[test]
+fn a_broken_event_is_malformed_and_never_silence() {
+    let failure = stream(
+        &Quirks::default(),
+        &[b"data: {\"choices\":[{\"index\":0,\n\ndata: [DONE]\n\n"],
+    )
+    .unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Malformed);
+}
+
+#[test]
+fn usage_on_every_chunk_is_taken_once() {
+    let mut first = chunk(json!({"role": "assistant", "content": "a"}), None);
+    first["usage"] = json!({"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4});
+    let mut last = chunk(json!({"role": "assistant", "content": "b"}), Some("stop"));
+    last["usage"] = json!({"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5});
+    last["x_groq"] = json!({"usage": {"prompt_tokens": 99, "completion_tokens": 99}});
+    let (_, usage) =
+        fold(&stream(&Quirks::default(), &[sse_of(&[first, last]).as_bytes()]).unwrap());
+    assert_eq!(usage["total_tokens"], 5);
+}
+
+#[test]
+fn reasoning_left_out_of_the_completion_is_added() {
+    let quirks = Quirks {
+        reasoning_excluded_from_completion: true,
+        ..Quirks::default()
+    };
+    let mut last = chunk(json!({"content": "a"}), Some("stop"));
+    last["usage"] = json!({"prompt_tokens": 12, "completion_tokens": 1, "total_tokens": 303,
+        "completion_tokens_details": {"reasoning_tokens": 290}});
+    let (_, usage) = fold(&stream(&quirks, &[sse_of(&[last]).as_bytes()]).unwrap());
+    assert_eq!(
+        (&usage["completion_tokens"], &usage["total_tokens"]),
+        (&291.into(), &303.into())
+    );
+}
+
+#[test]
+fn parallel_calls_that_repeat_an_index_or_have_none_stay_apart() {
+    for calls in [
+        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}, {"index": 0, "id": "b", "function": {"name": "g", "arguments": "{}"}}]),
+        json!([{"id": "a", "function": {"name": "f", "arguments": "{}"}}, {"id": "b", "function": {"name": "g", "arguments": "{}"}}]),
+        json!([{"id": "null", "function": {"name": "f", "arguments": ""}}, {"id": "null", "function": {"name": "g", "arguments": {}}}]),
+    ] {
+        let text = sse_of(&[chunk(json!({"tool_calls": calls}), Some("tool_calls"))]);
+        let (choices, _) = fold(&stream(&Quirks::default(), &[text.as_bytes()]).unwrap());
+        let calls = choices[0]["calls"].as_array().unwrap();
+        assert_eq!(
+            (calls.len(), &calls[0]["name"], &calls[1]["name"]),
+            (2, &"f".into(), &"g".into()),
+            "{text}"
+        );
+        assert_eq!(
+            (&calls[0]["arguments"], &calls[1]["arguments"]),
+            (&"{}".into(), &"{}".into())
+        );
+        assert_ne!(calls[0]["id"], calls[1]["id"]);
+    }
+}
+
+#[test]
+fn stop_with_calls_is_tool_calls_and_tool_calls_without_calls_is_stop() {
+    let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]});
+    for (delta, said, meant) in [
+        (call.clone(), "stop", "tool_calls"),
+        (json!({"content": "x"}), "tool_calls", "stop"),
+        (call, "length", "length"),
+    ] {
+        let (choices, _) = fold(
+            &stream(
+                &Quirks::default(),
+                &[sse_of(&[chunk(delta, Some(said))]).as_bytes()],
+            )
+            .unwrap(),
+        );
+        assert_eq!(choices[0]["finish"], meant);
+    }
+}
+
+#[test]
+fn thinking_parts_become_reasoning() {
+    let parts = json!([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "yes"}]);
+    let reply = json!({"id": "1", "created": 1, "model": "m", "choices": [{"index": 0, "finish_reason": "stop",
+        "message": {"role": "assistant", "content": parts}}]});
+    let (choices, _) =
+        fold_whole(&whole(&Quirks::default(), reply.to_string().as_bytes()).unwrap());
+    assert_eq!(
+        (&choices[0]["reasoning"], &choices[0]["content"]),
+        (&"hm".into(), &"yes".into())
+    );
+}
+
+#[test]
+fn a_200_that_is_no_answer_is_a_failure() {
+    for body in [
+        "",
+        "{}",
+        "{\"choices\":[]}",
+        "<html>",
+        "{\"error\":{\"message\":\"x\"}}",
+        "{\"choices\":[{\"index\":0,\"message\":{\"content\":\"a\"}}]}",
+        "{\"choices\":[{\"index\":0,\"message\":{\"content\":\"a\"},\"finish_reason\":\"error\"}]}",
+    ] {
+        assert!(
+            whole(&Quirks::default(), body.as_bytes())
+                .unwrap_err()
+                .is_retryable,
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn the_whole_reply_equals_the_folded_stream() {
+    let message = json!({"role": "assistant", "content": "Hi", "reasoning": "r",
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"a\":1}"}}]});
+    let reply = json!({"id": "chatcmpl-1", "created": 5, "model": "m", "service_tier": "default",
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
+        "usage": {"prompt_tokens": 11, "completion_tokens": 4, "total_tokens": 15}});
+    let events = sse_of(&[
+        chunk(
+            json!({"role": "assistant", "content": "Hi", "reasoning": "r"}),
+            None,
+        ),
+        chunk(
+            json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{\"a\""}}]}),
+            None,
+        ),
+        chunk(
+            json!({"tool_calls": [{"index": 0, "function": {"arguments": ":1}"}}]}),
+            Some("tool_calls"),
+        ),
+        usage(),
+    ]);
+    let reply = whole(&Quirks::default(), reply.to_string().as_bytes()).unwrap();
+    assert_eq!(
+        fold_whole(&reply),
+        fold(&stream(&Quirks::default(), &[events.as_bytes()]).unwrap())
+    );
+    assert_eq!(
+        (&reply["id"], &reply["model"], &reply["service_tier"]),
+        (
+            &"chatcmpl-1".into(),
+            &"here/model".into(),
+            &"default".into()
+        )
+    );
+}
+
+#[test]
+fn choices_of_one_stream_keep_apart() {
+    let piece = |index: u32, delta: Value, finish: Option<&str>| json!({"id": "x", "created": 1, "choices": [{"index": index, "delta": delta, "finish_reason": finish}]});
+    let text = sse_of(&[
+        piece(1, json!({"role": "assistant", "content": "b"}), None),
+        piece(0, json!({"role": "assistant", "content": "a"}), None),
+        piece(1, json!({}), Some("stop")),
+        piece(0, json!({"content": "A"}), Some("length")),
+    ]);
+    let (choices, _) = fold(&stream(&Quirks::default(), &[text.as_bytes()]).unwrap());
+    assert_eq!(
+        (&choices[0]["content"], &choices[1]["content"]),
+        (&"aA".into(), &"b".into())
+    );
+    assert_eq!(
+        (&choices[0]["finish"], &choices[1]["finish"]),
+        (&"length".into(), &"stop".into())
+    );
+}
