@@ -26,23 +26,23 @@ use tokio::time::Instant;
 
 use self::running::{Asked, Organs};
 pub use self::running::{Running, Stop};
+use crate::accounts::Accounts;
 use crate::admin::Admin;
 use crate::choice::{self, Choice};
 use crate::config::{Config, GraphUpstream, Kind};
-use crate::counters::Quotas;
 use crate::flags::{Flags, Tellers};
 use crate::front::{Front, KEEPALIVE};
 use crate::gateway::Gateway;
 use crate::graph::Graph;
 use crate::house::{House, Settings};
 use crate::ledger::{self, Ledger};
-use crate::log::Lines;
-use crate::metrics::Metrics;
+use crate::limits::Quotas;
 use crate::origin::Lookups;
 use crate::redis::{Heart, Redis};
-use crate::refresh::Accounts;
 use crate::sandbox;
 use crate::store::{self, FirstRun, Store};
+use crate::telemetry::logging::Lines;
+use crate::telemetry::metrics::Metrics;
 use crate::upstreams::Upstream;
 
 /// Of a client's connection. Head and body of a usual answer fit, so that they leave in one write; Pingora's own

@@ -19,7 +19,7 @@ use pingora_proxy::{HttpProxy, Session};
 use tokio::time::Instant;
 
 use crate::gateway::Gateway;
-use crate::metrics::Metrics;
+use crate::telemetry::metrics::Metrics;
 
 /// How long a client connection may idle; one of HTTP/1 then has as long as any other for its next head.
 pub const KEEPALIVE: Duration = Duration::from_secs(75);

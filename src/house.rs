@@ -10,19 +10,19 @@ use http::HeaderName;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use crate::accounts::Accounts;
 use crate::choice::Choice;
 use crate::config::{Cidr, Config, Plans};
-use crate::counters::Quotas;
 use crate::endpoints::health::{self, Part, Skip};
 use crate::endpoints::models;
 use crate::flags::Flags;
 use crate::graph::Graph;
 use crate::ledger::Ledger;
-use crate::log::Lines;
-use crate::metrics::Metrics;
+use crate::limits::Quotas;
 use crate::redis::Redis;
-use crate::refresh::Accounts;
 use crate::request::watch::Patience;
+use crate::telemetry::logging::Lines;
+use crate::telemetry::metrics::Metrics;
 
 /// How old the store's last word may be before it counts as unreachable.
 const STORE_SILENCE: Duration = Duration::from_secs(5);

@@ -12,23 +12,23 @@
 //! | [`endpoints`] | answers given in-process |
 //! | [`reply`] | the only writer of responses of our own |
 //! | [`choice`], [`upstreams`], [`origin`] | which providers, and how they are reached |
-//! | [`counters`] | the windows of limits |
+//! | [`limits`] | the windows of limits |
 //! | [`graph`] | the graph service: operations, tenants, answers kept |
 //! | [`redis`] | what processes share |
-//! | [`store`], [`refresh`] | accounts at rest, and their snapshot |
+//! | [`store`], [`accounts`] | accounts at rest, and their snapshot |
 //! | [`jwks`] | keys of foreign tokens |
 //! | [`config`], [`cli`] | what is configured, and what is commanded |
-//! | [`metrics`], [`log`], [`admin`] | what operators see |
+//! | [`telemetry`], [`admin`] | what operators see |
 //! | [`sandbox`] | the built-in provider |
 //! | [`boot`], [`serve`], [`house`] | how it is put together, run and stopped |
 
+pub mod accounts;
 pub mod admin;
 pub mod attempt;
 pub mod boot;
 pub mod choice;
 pub mod cli;
 pub mod config;
-pub mod counters;
 pub mod endpoints;
 pub mod flags;
 pub mod front;
@@ -37,15 +37,14 @@ pub mod graph;
 pub mod house;
 pub mod jwks;
 pub mod ledger;
-pub mod log;
-pub mod metrics;
+pub mod limits;
 pub mod origin;
 pub mod redis;
-pub mod refresh;
 pub mod reply;
 pub mod request;
 pub mod routes;
 pub mod sandbox;
 pub mod serve;
 pub mod store;
+pub mod telemetry;
 pub mod upstreams;

@@ -11,7 +11,8 @@ use signal_hook::iterator::Signals;
 
 use crate::boot::{self, BootError, Running, Stop};
 use crate::config::{Config, GraphUpstream, Loaded};
-use crate::log::{self, Lines};
+use crate::telemetry::logging;
+use crate::telemetry::logging::Lines;
 
 /// How often a stopping process looks whether the last request has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -42,9 +43,9 @@ pub fn serve(loaded: Loaded) -> ExitCode {
     if let Err(error) = signal_hook::flag::register(SIGXFSZ, is_over) {
         return tell(&mut err, &format!("signals: {error}"));
     }
-    let lines = |metrics: &crate::metrics::Metrics| {
+    let lines = |metrics: &crate::telemetry::metrics::Metrics| {
         let lines = Lines::to(std::io::stdout(), metrics.log_dropped.clone())?;
-        log::install(&lines, level);
+        logging::install(&lines, level);
         Ok(lines)
     };
     let running = match boot::boot(loaded.config, lines) {

@@ -141,7 +141,7 @@ struct Bare {
     upstream: std::net::SocketAddr,
     decision: Bytes,
     hit: Bytes,
-    lines: weirgate::log::Lines,
+    lines: weirgate::telemetry::logging::Lines,
 }
 
 impl Bare {
@@ -210,7 +210,7 @@ pub fn bare() {
         upstream,
         decision: std::env::var("WEIRGATE_BENCH_DECISION").unwrap().into(),
         hit: std::env::var("WEIRGATE_BENCH_HIT").unwrap().into(),
-        lines: weirgate::log::Lines::to(std::io::sink(), dropped).unwrap(),
+        lines: weirgate::telemetry::logging::Lines::to(std::io::sink(), dropped).unwrap(),
     };
     let mut service = http_proxy_service(&server.configuration, bare);
     let address = std::net::TcpListener::bind("127.0.0.1:0")
@@ -299,7 +299,7 @@ pub fn gateway() {
         key.reveal().to_owned()
     });
     let running = weirgate::boot::boot(loaded.config, |metrics| {
-        weirgate::log::Lines::to(std::io::sink(), metrics.log_dropped.clone())
+        weirgate::telemetry::logging::Lines::to(std::io::sink(), metrics.log_dropped.clone())
     })
     .unwrap();
     say(&format!("{} {key}", running.public));

@@ -18,7 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::spool::{self, Left, Spool};
 use crate::config::Decisions;
-use crate::metrics::Metrics;
+use crate::telemetry::metrics::Metrics;
 
 /// How long the backend may take.
 const PATIENCE: Duration = Duration::from_secs(10);

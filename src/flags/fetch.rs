@@ -25,7 +25,7 @@ use super::retired::retire;
 use super::shelf::{self, Asked, Shelf, Slot};
 use super::turned_away::{TurnedAway, Why};
 use crate::config::Decisions;
-use crate::metrics::Metrics;
+use crate::telemetry::metrics::Metrics;
 
 /// How long the source may take.
 const PATIENCE: Duration = Duration::from_secs(5);

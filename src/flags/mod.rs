@@ -41,8 +41,8 @@ use self::segment_events::{SegmentEvents, Teller};
 use self::segments::Segments;
 use crate::config::{Client, Decisions, Webhook};
 use crate::jwks::{self, Published};
-use crate::metrics::Metrics;
 use crate::redis::Redis;
+use crate::telemetry::metrics::Metrics;
 
 /// See the module.
 pub struct Flags {

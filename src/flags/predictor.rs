@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 
 use super::Whose;
 use crate::config::Decisions;
-use crate::metrics::Metrics;
+use crate::telemetry::metrics::Metrics;
 
 /// How many predictions are kept.
 const MOST: u64 = 10_000;

@@ -22,7 +22,7 @@ use super::lock;
 use super::notices::Notices;
 use super::retired::retire;
 use crate::config::{Datafile, Decisions};
-use crate::metrics::Metrics;
+use crate::telemetry::metrics::Metrics;
 
 /// The built-in datafile.
 const SANDBOX: &[u8] = include_bytes!("../../conf/flags.json");

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::Instant;
 
-use crate::metrics::Metrics;
+use crate::telemetry::metrics::Metrics;
 
 const QUEUE: usize = 10_000;
 const MOST: usize = 10;

@@ -19,8 +19,8 @@ use tokio::runtime::Handle;
 pub use self::cache::{Cache, Collecting, Found, Kept};
 pub use self::call::{Admission, Call, Outcome};
 use crate::config;
-use crate::counters::{Counters, Sweeper};
 use crate::jwks::{Published, Refresh};
+use crate::limits::counters::{Counters, Sweeper};
 use crate::origin::{Origin, Patience};
 use crate::redis::Redis;
 

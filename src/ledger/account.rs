@@ -11,7 +11,7 @@ use filters::money::Usd;
 use filters::money::allowance::{self, Bounds, Reached, SpentSoFar};
 use filters::money::tally::{PlanTally, Tally};
 
-use super::lend::Turns;
+use super::leases::Turns;
 use crate::store::ledger::SpentRow;
 
 /// See the module.

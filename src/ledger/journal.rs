@@ -16,9 +16,9 @@ use filters::ledger::journal::{Read, Reader, Record, Written, put};
 use tokio::sync::oneshot;
 
 use super::error::{Error, file};
-use super::files::Files;
-use super::open::Open;
-use super::ticket::Ticket;
+use super::open_reservations::Open;
+use super::receipt::Ticket;
+use super::segments::Files;
 use super::unix_ms_of as ms;
 
 /// After so long a segment ends of which the store has everything: rows have to stay as long as their segment.

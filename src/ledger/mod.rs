@@ -6,15 +6,15 @@
 //! [`crate::store`]. A request that its lease covers meets no file and no SQL before its end.
 
 pub mod account;
-pub mod adopt;
 mod error;
-pub mod files;
+mod flusher;
 pub mod journal;
-mod lend;
-pub mod open;
-pub mod reserve;
-mod storing;
-mod ticket;
+mod leases;
+pub mod open_reservations;
+mod receipt;
+pub mod recovery;
+pub mod reservation;
+pub mod segments;
 
 #[cfg(test)]
 mod tests;
@@ -32,17 +32,17 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 pub use error::Error;
-pub use reserve::{Ended, NewCall, Refusal, Reservation};
-pub use ticket::Ticket;
+pub use receipt::Ticket;
+pub use reservation::{Ended, NewCall, Refusal, Reservation};
 
 use self::account::{Account, Short, Want};
+use self::flusher::BATCH;
 use self::journal::{Journal, RENEW};
-use self::open::Open;
-use self::reserve::is_ours;
-use self::storing::BATCH;
+use self::open_reservations::Open;
+use self::reservation::is_ours;
 use crate::config;
-use crate::metrics::Metrics;
 use crate::store::{Place, Store};
+use crate::telemetry::metrics::Metrics;
 
 /// After so long without a successful write no more credit is spent. Source: promises.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -90,7 +90,7 @@ impl Ledger {
         store: Store,
         metrics: Arc<Metrics>,
     ) -> Result<Arc<Self>, Error> {
-        for left in adopt::adopt(&configured.state_dir)? {
+        for left in recovery::adopt(&configured.state_dir)? {
             let count = left.entries.len();
             for some in left.entries.chunks(BATCH) {
                 store.post(&left.owner, some.to_vec(), true).await?;

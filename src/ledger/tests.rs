@@ -16,14 +16,14 @@ use filters::money::Usd;
 use filters::money::allowance::Bounds;
 
 use super::account::{Account, Spent, Want};
-use super::adopt::adopt;
-use super::files::{FOLDER, Files, SEGMENT};
+use super::flusher::forgotten_before_ms;
 use super::journal::{Journal, RENEW};
-use super::open::Open;
-use super::storing::forgotten_before_ms;
+use super::open_reservations::Open;
+use super::recovery::adopt;
+use super::segments::{FOLDER, Files, SEGMENT};
 use super::{Ended, Error, Ledger, NewCall, Refusal};
-use crate::metrics::Metrics;
 use crate::store::Store;
+use crate::telemetry::metrics::Metrics;
 use crate::{config, store};
 
 fn id(n: u32) -> EntryId {

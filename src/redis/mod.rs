@@ -6,7 +6,7 @@
 //!
 //! The connection lives on a thread of its own: what the other organs do must not look like silence.
 
-mod heart;
+mod heartbeat;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use redis::{ErrorKind, FromRedisValue, RedisResult};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-pub use self::heart::{Heart, PROCESSES};
+pub use self::heartbeat::{Heart, PROCESSES};
 
 /// How long one request waits. Source: interface, `shared.redis`.
 pub const PATIENCE: Duration = Duration::from_millis(50);

@@ -14,8 +14,8 @@ use crate::attempt::Call;
 use crate::flags::notices::Listener;
 use crate::graph;
 use crate::house::House;
-use crate::metrics::InFlight;
 use crate::routes::Row;
+use crate::telemetry::metrics::InFlight;
 
 /// The context of one request.
 pub struct Context {

@@ -10,13 +10,13 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use crate::attempt::Call;
-use crate::log;
+use crate::telemetry::logging;
 
 /// The line of a request that has ended.
 pub(super) fn write(session: &Session, ctx: &Context, outcome: &str, took: Duration) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     let mut line = Object::open(&mut out);
-    log::write_now(&mut line);
+    logging::write_now(&mut line);
     let is_ours = ctx.status >= 500;
     line.text("level", if is_ours { "warn" } else { "info" });
     line.text("request_id", ctx.request_id.text());

@@ -2,10 +2,11 @@
 //!
 //! SQLite by default, PostgreSQL by URL; the statements are the same for both and only the migrations differ.
 //! Every change raises `revision` in its own transaction, first of all: by that a running server notices what
-//! the command line did ([`crate::refresh`]), and by the row's lock changes happen one after the other. The text
+//! the command line did ([`crate::accounts`]), and by the row's lock changes happen one after the other. The text
 //! of a key is never stored. Requests read the snapshot that [`Store::accounts`]
 //! makes; only one whose lease does not cover it waits for what [`crate::ledger`] asks here.
 
+mod cipher;
 mod credit;
 mod error;
 mod first_run;
@@ -14,12 +15,11 @@ pub mod ledger;
 mod members;
 mod open;
 mod organizations;
-mod place;
 mod projects;
 mod provider_keys;
-mod seal;
 mod secret;
 mod snapshot;
+mod url;
 
 use filters::accounts::Pepper;
 use sqlx::AnyPool;
@@ -32,9 +32,9 @@ pub use keys::{IssuedKey, KeyChange, NewKey};
 pub use members::Member;
 pub use open::{Opened, Settings};
 pub use organizations::Organization;
-pub use place::Place;
 pub use projects::{NewProject, Project, ProjectChange};
 pub use provider_keys::{OwnKey, ProviderKey};
+pub use url::Place;
 
 /// The name of the project that every organization begins with.
 pub const DEFAULT_PROJECT: &str = "default";

@@ -12,7 +12,7 @@ use sqlx::migrate::Migrator;
 use sqlx::{AnyPool, ConnectOptions, Connection};
 
 use super::secret::{self, file};
-use super::{Error, Place, Store, place};
+use super::{Error, Place, Store, url};
 
 static SQLITE: Migrator = sqlx::migrate!("src/store/migrations/sqlite");
 static POSTGRES: Migrator = sqlx::migrate!("src/store/migrations/postgres");
@@ -64,7 +64,7 @@ impl Store {
         let (url, is_new_file) = match &settings.place {
             Place::Sqlite(path) => {
                 let (path, is_new_file) = touch(path)?;
-                (place::sqlite_url(&path), is_new_file)
+                (url::sqlite_url(&path), is_new_file)
             }
             Place::Postgres(url) => (url.clone(), false),
         };

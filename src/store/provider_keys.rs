@@ -3,7 +3,7 @@
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::seal::Seal;
+use super::cipher::Seal;
 use super::{Error, Store, check_name, new_id, organizations};
 use crate::config::Secret;
 

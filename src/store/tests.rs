@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderValue};
 use tempfile::TempDir;
 
 use super::*;
-use crate::refresh;
+use crate::accounts;
 
 #[path = "../../tests/support/postgres.rs"]
 #[expect(unreachable_pub, reason = "the suite under tests/ uses it too")]

@@ -9,7 +9,7 @@ use filters::limits::{Algorithm, Key, RowId, Who};
 use prometheus::IntGauge;
 use tokio::runtime::Runtime;
 use weirgate::config::OnOutage;
-use weirgate::counters::Counters;
+use weirgate::limits::counters::Counters;
 use weirgate::redis::{Heart, Redis as Connection};
 
 use super::shared::until;

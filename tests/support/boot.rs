@@ -7,8 +7,8 @@ use filters::money::Usd;
 use tempfile::TempDir;
 use weirgate::boot::{Running, boot};
 use weirgate::config;
-use weirgate::log::Lines;
 use weirgate::store::{NewKey, Settings, Store};
+use weirgate::telemetry::logging::Lines;
 
 use super::ask::Ask;
 use super::client::{self, Answer};
@@ -244,7 +244,7 @@ fn read(toml: &str, env: &[(String, String)]) -> config::Loaded {
 }
 
 fn start(loaded: config::Loaded) -> Running {
-    let lines = |metrics: &weirgate::metrics::Metrics| {
+    let lines = |metrics: &weirgate::telemetry::metrics::Metrics| {
         Lines::to(std::io::sink(), metrics.log_dropped.clone())
     };
     boot(loaded.config, lines).unwrap()

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::super::files::Files;
+use super::super::segments::Files;
 use super::super::unix_ms_of as ms;
 use super::Shared;
 

@@ -7,7 +7,7 @@ use filters::ledger::Entry;
 use filters::ledger::journal::{Damage, Read, Reader, Replay, owner};
 
 use super::error::{Error, file};
-use super::files::{FOLDER, LOCK, SUFFIX, lock, remove};
+use super::segments::{FOLDER, LOCK, SUFFIX, lock, remove};
 
 /// The journal of a process that is gone.
 pub struct Adopted {

@@ -6,9 +6,6 @@
 //! what Redis counted too late is taken back, so nothing counts twice. In a span of one window around the moment
 //! where Redis goes or returns the two may add up: the limit once in Redis, and once over all processes.
 
-mod quotas;
-mod shared;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,9 +16,8 @@ use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::time::Instant;
 
-pub use self::quotas::Quotas;
-use self::shared::Shared;
 use crate::config::OnOutage;
+use crate::limits::redis_windows::Shared;
 use crate::redis::Redis;
 
 /// How often ended windows are looked for.
@@ -110,7 +106,7 @@ impl Counters {
     }
 }
 
-fn milliseconds(duration: Duration) -> u64 {
+pub(super) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -12,8 +12,8 @@ use filters::money::allowance::{Bounds, Reached};
 
 use super::Ledger;
 use super::account::{self, Account, Want};
-use super::open::Running;
-use super::ticket::Ticket;
+use super::open_reservations::Running;
+use super::receipt::Ticket;
 
 /// How often what has gone out of one answer is put into the journal.
 const NOTE_EVERY: Duration = Duration::from_millis(250);

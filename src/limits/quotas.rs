@@ -9,7 +9,7 @@ use filters::limits::quota::{MINUTE_MS, UnknownGroup};
 use filters::limits::{Algorithm, Group, Quotas as Limits};
 use prometheus::IntCounterVec;
 
-use super::{Counters, Sweeper};
+use super::counters::{Counters, Sweeper};
 use crate::config::Config;
 use crate::redis::Redis;
 

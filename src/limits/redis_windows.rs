@@ -31,17 +31,17 @@ impl Shared {
         algorithm: Algorithm,
         window: Duration,
     ) -> Self {
-        let length_ms = super::milliseconds(window).max(1);
+        let length_ms = super::counters::milliseconds(window).max(1);
         let (word, admit, refund) = match algorithm {
             Algorithm::Fixed => (
                 "fixed",
-                include_str!("admit_fixed.lua"),
-                include_str!("refund_fixed.lua"),
+                include_str!("lua/admit_fixed.lua"),
+                include_str!("lua/refund_fixed.lua"),
             ),
             Algorithm::Sliding => (
                 "sliding",
-                include_str!("admit_sliding.lua"),
-                include_str!("refund_sliding.lua"),
+                include_str!("lua/admit_sliding.lua"),
+                include_str!("lua/refund_sliding.lua"),
             ),
         };
         Self {
