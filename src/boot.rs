@@ -30,7 +30,7 @@ use crate::accounts::Accounts;
 use crate::admin::Admin;
 use crate::choice::{self, Choice};
 use crate::config::{Config, GraphUpstream, Kind};
-use crate::flags::{Flags, Tellers};
+use crate::decisions::{Flags, Tellers};
 use crate::front::{Front, KEEPALIVE};
 use crate::gateway::Gateway;
 use crate::graph::Graph;

@@ -13,6 +13,7 @@
 //! | [`reply`] | the only writer of responses of our own |
 //! | [`choice`], [`upstreams`], [`origin`] | which providers, and how they are reached |
 //! | [`limits`] | the windows of limits |
+//! | [`decisions`] | the flag decisions: datafiles, events, endpoints |
 //! | [`graph`] | the graph service: operations, tenants, answers kept |
 //! | [`redis`] | what processes share |
 //! | [`store`], [`accounts`] | accounts at rest, and their snapshot |
@@ -29,8 +30,8 @@ pub mod boot;
 pub mod choice;
 pub mod cli;
 pub mod config;
+pub mod decisions;
 pub mod endpoints;
-pub mod flags;
 pub mod front;
 pub mod gateway;
 pub mod graph;

@@ -14,7 +14,7 @@ use pingora::http::ResponseHeader;
 use pingora::protocols::http::HttpTask;
 use pingora_proxy::Session;
 
-use crate::flags::notices::Listener;
+use crate::decisions::notifications::Listener;
 
 /// A response of our own.
 #[derive(Clone, Debug)]

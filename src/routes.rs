@@ -8,7 +8,7 @@ use filters::limits::Group;
 use filters::proxy::normalise;
 use http::Method;
 
-use crate::endpoints::flags::Endpoint;
+use crate::decisions::endpoints::Endpoint;
 
 /// Who answers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

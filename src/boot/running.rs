@@ -12,14 +12,14 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::{BootError, failed};
-use crate::flags::events;
+use crate::decisions::events::queue;
 use crate::house::House;
 use crate::redis::Heart;
 use crate::store::FirstRun;
 
 /// The most that an end may take: Pingora's, the ledger's and the one of what no request waits for have limits of their
 /// own, which add up to less.
-const PATIENCE: Duration = events::LAST_WORDS.saturating_add(Duration::from_secs(5));
+const PATIENCE: Duration = queue::LAST_WORDS.saturating_add(Duration::from_secs(5));
 
 /// A gateway that listens.
 pub struct Running {

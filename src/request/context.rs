@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::held::Slot;
 use super::id::RequestId;
 use crate::attempt::Call;
-use crate::flags::notices::Listener;
+use crate::decisions::notifications::Listener;
 use crate::graph;
 use crate::house::House;
 use crate::routes::Row;

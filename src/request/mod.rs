@@ -25,7 +25,8 @@ use pingora_proxy::Session;
 use self::context::Context;
 use self::held::Held;
 use self::id::RequestId;
-use crate::endpoints::flags::{self, Call};
+use crate::decisions::endpoints;
+use crate::decisions::endpoints::Call;
 use crate::endpoints::{health, key, models};
 use crate::house::House;
 use crate::reply::{self, Answer};
@@ -54,7 +55,7 @@ pub async fn run(house: &Arc<House>, session: &mut Session, ctx: &mut Context) -
             let is_of_flags = ctx.row.is_some_and(|row| row.answers.is_of_flags());
             let answer = match (&ctx.graph, &house.flags) {
                 (Some(call), _) => Answer::graph(&fault, call.headers()),
-                (None, Some(organ)) if is_of_flags => flags::refusal(organ.compat, &fault),
+                (None, Some(organ)) if is_of_flags => endpoints::refusal(organ.compat, &fault),
                 _ => Answer::from(&fault),
             };
             if !session.is_body_done() {
@@ -166,7 +167,7 @@ async fn listen(
         return Err(Fault::new(Kind::NotFound, "there is nothing at this path"));
     };
     let call = call_of(house, session.req_header(), &[]);
-    ctx.listener = Some(flags::notices::listen(organ, &call).await?);
+    ctx.listener = Some(endpoints::event_stream::listen(organ, &call).await?);
     ctx.guard.is_stream();
     Ok(Answer::json(Bytes::new()))
 }
@@ -193,10 +194,10 @@ async fn decide(
     };
     let call = call_of(house, head, body);
     let answer = match row.answers {
-        Answers::Flags(endpoint) => flags::answer(organ, endpoint, &call).await,
-        Answers::Batch => flags::batch::run(organ, &call).await,
-        Answers::Webhook => flags::webhook::answer(organ, &call).await,
-        Answers::Token => flags::token::answer(organ, &call).await,
+        Answers::Flags(endpoint) => endpoints::answer(organ, endpoint, &call).await,
+        Answers::Batch => endpoints::batch::run(organ, &call).await,
+        Answers::Webhook => endpoints::webhook::answer(organ, &call).await,
+        Answers::Token => endpoints::token::answer(organ, &call).await,
         Answers::Health
         | Answers::Models
         | Answers::Key
@@ -207,7 +208,7 @@ async fn decide(
             "this endpoint is answered elsewhere",
         )),
     };
-    answer.map(|answer| flags::spoken(organ.compat, answer))
+    answer.map(|answer| endpoints::spoken(organ.compat, answer))
 }
 
 /// Puts the held session in the place of the real one: from here on Pingora's loop runs the attempts.

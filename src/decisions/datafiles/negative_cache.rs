@@ -8,9 +8,9 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::time::Instant;
 
-use super::copies::digest;
-use super::lock;
-use super::projects::{Found, RETRY_AFTER_S};
+use super::disk_cache::digest;
+use super::local::{Found, RETRY_AFTER_S};
+use crate::decisions::lock;
 
 /// How many are remembered; all are forgotten when there are more.
 const MOST: usize = 10_000;

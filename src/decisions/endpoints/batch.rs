@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::operations::{self, Operation};
 use super::{Call, Endpoint, agent, answer};
-use crate::flags::Flags;
+use crate::decisions::Flags;
 use crate::reply::Answer;
 use crate::routes::{self, Answers};
 
@@ -288,7 +288,7 @@ fn headers(operation: &Operation) -> Result<HeaderMap, Fault> {
 fn request_id(compat: Compat, operation: &Operation) -> String {
     let given = operation.header("x-request-id");
     let given = given.filter(|id| compat == Compat::Agent && !id.is_empty());
-    given.map_or_else(crate::flags::new_uuid, str::to_owned)
+    given.map_or_else(crate::decisions::new_uuid, str::to_owned)
 }
 
 /// When something ended; the agent of old has a time for what has never begun.

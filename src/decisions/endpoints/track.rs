@@ -25,7 +25,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
         return Err(Fault::new(Kind::Invalid, message).with_param("eventKey"));
     }
     let project = &asked.loaded.project;
-    let uuid = crate::flags::new_uuid();
+    let uuid = crate::decisions::new_uuid();
     let visitor = event::conversion(project, &key, &tags, &asked.moment(&user, &uuid));
     let mut out = Vec::new();
     let mut answer = Object::open(&mut out);

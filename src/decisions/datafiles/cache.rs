@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::time::Instant;
 
-use super::lock;
-use super::projects::Loaded;
+use super::local::Loaded;
+use crate::decisions::lock;
 
 /// How many there are at the most.
 pub(super) const MOST: usize = 1024;

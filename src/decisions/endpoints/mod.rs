@@ -6,8 +6,7 @@ mod activate;
 mod agent;
 pub mod batch;
 mod decide;
-mod known;
-pub mod notices;
+pub mod event_stream;
 mod ofrep;
 mod old_operations;
 mod operations;
@@ -16,6 +15,7 @@ mod profiles;
 mod segment_event;
 pub mod token;
 mod track;
+mod user_state;
 pub mod webhook;
 
 use std::borrow::Cow;
@@ -31,8 +31,8 @@ use filters::fault::{Fault, Kind};
 use filters::form;
 use http::HeaderMap;
 
-use crate::flags::projects::{Found, Loaded, RETRY_AFTER_S};
-use crate::flags::{Flags, new_uuid};
+use crate::decisions::datafiles::local::{Found, Loaded, RETRY_AFTER_S};
+use crate::decisions::{Flags, new_uuid};
 use crate::reply::Answer;
 
 /// Who answers.

@@ -5,7 +5,7 @@ use filters::fault::{Fault, Kind};
 use filters::json::Object;
 
 use super::Asked;
-use crate::flags::new_uuid;
+use crate::decisions::new_uuid;
 use crate::reply::Answer;
 
 /// Queues the event: `{"success":true}`.

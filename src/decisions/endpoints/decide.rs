@@ -11,7 +11,7 @@ use filters::decisions::notice::Topic;
 use filters::fault::Fault;
 
 use super::Asked;
-use super::known::Known;
+use super::user_state::Known;
 use crate::reply::Answer;
 
 /// One key: an object; several or none: a list, in the request's or the datafile's order.

@@ -11,7 +11,7 @@ use filters::decisions::{Compat, Options, answer as written};
 use filters::fault::{Fault, Kind};
 
 use super::Asked;
-use super::known::Known;
+use super::user_state::Known;
 use crate::reply::Answer;
 
 /// A list, in the order of the query; by type in the datafile's.

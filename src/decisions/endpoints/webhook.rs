@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha1::Sha1;
 
 use super::{Call, media_type};
-use crate::flags::Flags;
+use crate::decisions::Flags;
 use crate::reply::Answer;
 
 /// What signs an announcement.

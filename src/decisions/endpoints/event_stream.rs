@@ -5,8 +5,8 @@ use filters::decisions::notice::Topic;
 use filters::fault::{AgentForm, Fault, Kind};
 
 use super::{Call, caller};
-use crate::flags::Flags;
-use crate::flags::notices::Listener;
+use crate::decisions::Flags;
+use crate::decisions::notifications::Listener;
 
 /// A listener to the notices of the caller's project.
 ///

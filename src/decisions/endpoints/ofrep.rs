@@ -15,7 +15,7 @@ use http::{HeaderValue, header};
 
 use super::Asked;
 use super::decide::decided;
-use super::known::Known;
+use super::user_state::Known;
 use crate::reply::Answer;
 
 /// What an evaluation is asked with.

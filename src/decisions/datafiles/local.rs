@@ -18,14 +18,14 @@ use http::StatusCode;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 
-use super::lock;
-use super::notices::Notices;
-use super::retired::retire;
+use super::deferred_drop::retire;
 use crate::config::{Datafile, Decisions};
+use crate::decisions::lock;
+use crate::decisions::notifications::Notices;
 use crate::telemetry::metrics::Metrics;
 
 /// The built-in datafile.
-const SANDBOX: &[u8] = include_bytes!("../../conf/flags.json");
+const SANDBOX: &[u8] = include_bytes!("../../../conf/flags.json");
 /// How often files are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 

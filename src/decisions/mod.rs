@@ -3,21 +3,15 @@
 //! What is decided is decided in `filters::decisions`; here stands what has to be kept between requests. The request
 //! path takes no lock for a decision: projects are snapshots, overrides are only looked at where any were set.
 
-mod copies;
+pub mod cmab;
+pub mod datafiles;
+pub mod endpoints;
 pub mod events;
-pub mod fetch;
-pub mod hashing;
-pub mod notices;
+pub mod hash_limiter;
+pub mod notifications;
 pub mod overrides;
-pub mod predictor;
 pub mod profiles;
-pub mod projects;
-mod retired;
-pub mod segment_events;
 pub mod segments;
-mod shelf;
-mod spool;
-mod turned_away;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,15 +23,15 @@ use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::runtime::Handle;
 
-use self::events::{Dispatcher, Events};
-use self::fetch::{Fetched, Poll};
-use self::hashing::Hashing;
-use self::notices::Notices;
+use self::cmab::Predictor;
+use self::datafiles::local::{Found, Projects, Watch};
+use self::datafiles::remote::{Fetched, Poll};
+use self::events::odp::{SegmentEvents, Teller};
+use self::events::queue::{Dispatcher, Events};
+use self::hash_limiter::Hashing;
+use self::notifications::Notices;
 use self::overrides::Overrides;
-use self::predictor::Predictor;
 use self::profiles::Profiles;
-use self::projects::{Found, Projects, Watch};
-use self::segment_events::{SegmentEvents, Teller};
 use self::segments::Segments;
 use crate::config::{Client, Decisions, Webhook};
 use crate::jwks::{self, Published};
@@ -167,7 +161,7 @@ impl Tellers {
         let mut stopped = stop.clone();
         let limit = async {
             _ = stopped.wait_for(|is_asked| *is_asked).await;
-            tokio::time::sleep(events::LAST_WORDS).await;
+            tokio::time::sleep(events::queue::LAST_WORDS).await;
         };
         let told = async {
             tokio::select! {

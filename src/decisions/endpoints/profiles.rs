@@ -5,7 +5,7 @@ use filters::decisions::{Compat, answer as written};
 use filters::fault::{Fault, Kind};
 
 use super::Asked;
-use crate::flags::profiles::Profiles;
+use crate::decisions::profiles::Profiles;
 use crate::redis::Gone;
 use crate::reply::Answer;
 

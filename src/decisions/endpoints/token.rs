@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::Call;
 use crate::config::Client;
-use crate::flags::Flags;
+use crate::decisions::Flags;
 use crate::reply::Answer;
 
 /// What the agent of old says of another media type.

@@ -17,14 +17,15 @@ use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, IF_MODIFIED_SINCE, LAST_MODIFIED};
 use tokio::runtime::Handle;
 
-use super::copies::Copies;
-use super::lock;
-use super::notices::Notices;
-use super::projects::{Found, Loaded, shown, tell};
-use super::retired::retire;
-use super::shelf::{self, Asked, Shelf, Slot};
-use super::turned_away::{TurnedAway, Why};
+use super::cache;
+use super::cache::{Asked, Shelf, Slot};
+use super::deferred_drop::retire;
+use super::disk_cache::Copies;
+use super::local::{Found, Loaded, shown, tell};
+use super::negative_cache::{TurnedAway, Why};
 use crate::config::Decisions;
+use crate::decisions::lock;
+use crate::decisions::notifications::Notices;
 use crate::telemetry::metrics::Metrics;
 
 /// How long the source may take.
@@ -257,7 +258,7 @@ pub struct Poll(pub Arc<Fetched>);
 impl BackgroundService for Poll {
     async fn start(&self, mut shutdown: ShutdownWatch) {
         let copies = self.0.copies.clone();
-        tokio::task::spawn_blocking(move || copies.sweep(shelf::MOST));
+        tokio::task::spawn_blocking(move || copies.sweep(cache::MOST));
         loop {
             tokio::select! {
                 () = tokio::time::sleep(self.0.poll_interval) => {}
