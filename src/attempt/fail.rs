@@ -11,7 +11,8 @@ use pingora::{Error, ErrorSource, ErrorType, Result};
 use pingora_proxy::{FailToProxy, Session};
 use tokio::time::Instant;
 
-use super::{Call, OTHER_KEYS, charge, learn, pass, receive};
+use super::{Call, OTHER_KEYS, charge, learn, receive};
+use crate::graph::exchange;
 use crate::house::House;
 use crate::ledger::Ticket;
 use crate::reply::{self, Answer};
@@ -22,7 +23,7 @@ use crate::request::watch::Stage;
 /// No connection to the provider.
 pub fn connect(house: &House, ctx: &mut Context, mut error: Box<Error>) -> Box<Error> {
     if let Some(call) = &mut ctx.graph {
-        return pass::connect(call, error);
+        return exchange::connect(call, error);
     }
     let kind = match error.etype() {
         ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => FailureKind::Timeout,
@@ -42,7 +43,7 @@ pub fn midway(
     was_reused: bool,
 ) -> Box<Error> {
     if ctx.graph.is_some() {
-        return pass::midway(session, error, was_reused);
+        return exchange::midway(session, error, was_reused);
     }
     error.set_retry(false);
     let Some(call) = ctx.call.as_deref_mut() else {
@@ -131,7 +132,7 @@ pub async fn report(
         Held::unwrap(session, &Arc::clone(slot));
     }
     if ctx.graph.is_some() && ctx.fault.is_none() {
-        ctx.fault = pass::fault(house, session, error);
+        ctx.fault = exchange::fault(house, session, error);
     }
     if *error.etype() == UNACCOUNTED {
         let message = "the answer cannot be accounted for at the moment";

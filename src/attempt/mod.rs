@@ -7,7 +7,6 @@
 pub mod charge;
 pub mod fail;
 pub mod learn;
-pub mod pass;
 pub mod receive;
 pub mod send;
 

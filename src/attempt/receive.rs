@@ -15,7 +15,8 @@ use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
 use tokio::time::Instant;
 
-use super::{Call, Settled, charge, pass};
+use super::{Call, Settled, charge};
+use crate::graph::exchange;
 use crate::house::House;
 use crate::reply;
 use crate::request::context::Context;
@@ -137,7 +138,7 @@ impl Receiving {
 /// Errors: a status that means failure without looking at the body.
 pub async fn status(house: &House, ctx: &mut Context, head: &ResponseHeader) -> Result<()> {
     if let (Some(graph), Some(call)) = (&house.graph, &mut ctx.graph) {
-        pass::verdict(house, graph, call, head).await;
+        exchange::verdict(house, graph, call, head).await;
         return Ok(());
     }
     let Some(call) = ctx.call.as_deref_mut() else {
@@ -184,7 +185,7 @@ pub async fn status(house: &House, ctx: &mut Context, head: &ResponseHeader) -> 
 /// Errors: none; what we write are headers.
 pub fn head(ctx: &Context, head: &mut ResponseHeader) -> Result<()> {
     if let Some(call) = &ctx.graph {
-        return pass::answer(call, head, ctx.request_id.header());
+        return exchange::answer(call, head, ctx.request_id.header());
     }
     let Some(call) = ctx.call.as_deref() else {
         return Ok(());
@@ -207,7 +208,7 @@ pub fn head(ctx: &Context, head: &mut ResponseHeader) -> Result<()> {
 /// Errors: the attempt failed; [`super::fail`] finds the reason in the watch.
 pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result<()> {
     if let Some(call) = &mut ctx.graph {
-        pass::body(call, body.as_ref(), is_end);
+        exchange::body(call, body.as_ref(), is_end);
         return Ok(());
     }
     let Context {

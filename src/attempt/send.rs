@@ -11,8 +11,9 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType, OrErr, Result};
 use tokio::time::Instant;
 
+use super::Call;
 use super::receive::Receiving;
-use super::{Call, pass};
+use crate::graph::exchange;
 use crate::house::House;
 use crate::request::context::Context;
 use crate::request::held::GIVEN_UP;
@@ -26,9 +27,9 @@ const USER_AGENT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
 /// Errors: the request cannot be said on this wire, or the provider's name cannot be looked up.
 pub async fn peer(house: &House, ctx: &mut Context) -> Result<Box<HttpPeer>> {
     if let (Some(graph), Some(call)) = (&house.graph, &mut ctx.graph) {
-        return pass::peer(graph)
+        return exchange::peer(graph)
             .await
-            .map_err(|error| pass::connect(call, error));
+            .map_err(|error| exchange::connect(call, error));
     }
     let Some(call) = ctx.call.as_deref_mut() else {
         return Error::e_explain(GIVEN_UP, "no call is planned");
@@ -77,7 +78,7 @@ pub fn body(ctx: &mut Context, piece: Option<&Bytes>) -> Result<()> {
     let Some(call) = &mut ctx.graph else {
         return Ok(());
     };
-    match pass::upload(call, piece) {
+    match exchange::upload(call, piece) {
         None => Ok(()),
         Some(fault) => {
             ctx.fault = Some(fault);
@@ -91,7 +92,7 @@ pub fn body(ctx: &mut Context, piece: Option<&Bytes>) -> Result<()> {
 /// Errors: a path that is no URI, which is a bug.
 pub fn head(house: &House, ctx: &Context, head: &mut RequestHeader) -> Result<()> {
     if let (Some(graph), Some(call)) = (&house.graph, &ctx.graph) {
-        return pass::head(graph, call, head);
+        return exchange::head(graph, call, head);
     }
     let Some(call) = ctx.call.as_deref() else {
         return Ok(());

@@ -4,8 +4,10 @@
 //! holds what they need from one request to the next. [`Call`] is what one request carries from its admission to the
 //! end of its answer. Not here: Pingora's hooks, which pass requests through, and who counts together with whom.
 
+pub mod admission;
 mod cache;
 mod call;
+pub mod exchange;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,7 +6,6 @@
 pub mod admit;
 pub mod context;
 pub mod finish;
-pub mod graph;
 pub mod held;
 pub mod id;
 mod line;
@@ -97,7 +96,7 @@ async fn go(
     ctx.row = found.as_ref().ok().copied();
     let row = framed.and(found).inspect_err(|_| {
         let graph = house.graph.as_ref().filter(|_| !routes::is_ours(path));
-        ctx.graph = graph.map(|graph| graph::refused(graph, method, path));
+        ctx.graph = graph.map(|graph| crate::graph::admission::refused(graph, method, path));
     })?;
     ctx.caller = admit::admit(house, row, &head.headers)?;
     admit::from_where(house, session, ctx.caller.as_deref())?;
@@ -129,7 +128,7 @@ async fn go(
             Ok(None)
         }
         Answers::Graph => match &house.graph {
-            Some(graph) => graph::pass(house, graph, session, ctx).await,
+            Some(graph) => crate::graph::admission::pass(house, graph, session, ctx).await,
             None => Err(Fault::new(Kind::NotFound, "there is nothing at this path")),
         },
         Answers::Notices => listen(house, session, ctx).await.map(Some),

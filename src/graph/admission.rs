@@ -18,13 +18,13 @@ use md5::{Digest, Md5};
 use pingora_proxy::Session;
 use serde::de::IgnoredAny;
 
-use super::context::Context;
-use super::held::Held;
-use super::watch::Watch;
-use super::{admit, read};
 use crate::graph::{Admission, Cache, Call, Collecting, Found, Graph, Kept, Outcome, origin_form};
 use crate::house::House;
 use crate::reply::Answer;
+use crate::request::context::Context;
+use crate::request::held::Held;
+use crate::request::watch::Watch;
+use crate::request::{admit, read};
 
 const CACHE: HeaderName = HeaderName::from_static("x-weirgate-cache");
 /// Bodies up to here are read to their end behind a refusal, so that the connection can go on.
