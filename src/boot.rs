@@ -28,7 +28,6 @@ use self::running::{Asked, Organs};
 pub use self::running::{Running, Stop};
 use crate::accounts::Accounts;
 use crate::admin::Admin;
-use crate::choice::{self, Choice};
 use crate::config::{Config, GraphUpstream, Kind};
 use crate::decisions::{Flags, Tellers};
 use crate::front::{Front, KEEPALIVE};
@@ -37,13 +36,15 @@ use crate::graph::Graph;
 use crate::house::{House, Settings};
 use crate::ledger::{self, Ledger};
 use crate::limits::Quotas;
+use crate::models::planner;
+use crate::models::planner::Choice;
+use crate::models::providers::Upstream;
 use crate::origin::Lookups;
 use crate::redis::{Heart, Redis};
 use crate::sandbox;
 use crate::store::{self, FirstRun, Store};
 use crate::telemetry::logging::Lines;
 use crate::telemetry::metrics::Metrics;
-use crate::upstreams::Upstream;
 
 /// Of a client's connection. Head and body of a usual answer fit, so that they leave in one write; Pingora's own
 /// 1460 bytes cost a second one as soon as `metadata` is in it. What is read is smaller than Pingora's 64 KiB,
@@ -94,7 +95,7 @@ pub fn boot(
 ) -> Result<Running, BootError> {
     // First of all: a start that fails must not make a key that nobody gets to see.
     let (public, admin) = claim(&config)?;
-    let catalog = choice::catalog(&config).map_err(misconfigured)?;
+    let catalog = planner::catalog(&config).map_err(misconfigured)?;
     let organs = organs()?;
     let metrics = Arc::new(Metrics::new().map_err(|error| failed("metrics", error))?);
     let lines = Arc::new(lines(&metrics).map_err(|error| failed("starting the log", error))?);

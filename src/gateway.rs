@@ -10,9 +10,9 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, Result};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 
-use crate::attempt::{fail, receive, send};
 use crate::front;
 use crate::house::House;
+use crate::models::exchange::{failure, upstream_request, upstream_response};
 use crate::request;
 use crate::request::context::Context;
 
@@ -41,7 +41,7 @@ impl ProxyHttp for Gateway {
     }
 
     async fn upstream_peer(&self, _: &mut Session, ctx: &mut Context) -> Result<Box<HttpPeer>> {
-        send::peer(&self.house, ctx).await
+        upstream_request::peer(&self.house, ctx).await
     }
 
     fn fail_to_connect(
@@ -51,7 +51,7 @@ impl ProxyHttp for Gateway {
         ctx: &mut Context,
         error: Box<Error>,
     ) -> Box<Error> {
-        fail::connect(&self.house, ctx, error)
+        failure::connect(&self.house, ctx, error)
     }
 
     async fn upstream_request_filter(
@@ -60,7 +60,7 @@ impl ProxyHttp for Gateway {
         head: &mut RequestHeader,
         ctx: &mut Context,
     ) -> Result<()> {
-        send::head(&self.house, ctx, head)
+        upstream_request::head(&self.house, ctx, head)
     }
 
     async fn request_body_filter(
@@ -70,7 +70,7 @@ impl ProxyHttp for Gateway {
         _is_end: bool,
         ctx: &mut Context,
     ) -> Result<()> {
-        send::body(ctx, body.as_ref())
+        upstream_request::body(ctx, body.as_ref())
     }
 
     async fn upstream_response_filter(
@@ -79,7 +79,7 @@ impl ProxyHttp for Gateway {
         head: &mut ResponseHeader,
         ctx: &mut Context,
     ) -> Result<()> {
-        receive::status(&self.house, ctx, head).await
+        upstream_response::status(&self.house, ctx, head).await
     }
 
     async fn response_filter(
@@ -88,7 +88,7 @@ impl ProxyHttp for Gateway {
         head: &mut ResponseHeader,
         ctx: &mut Context,
     ) -> Result<()> {
-        receive::head(ctx, head)
+        upstream_response::head(ctx, head)
     }
 
     fn response_body_filter(
@@ -98,7 +98,7 @@ impl ProxyHttp for Gateway {
         is_end: bool,
         ctx: &mut Context,
     ) -> Result<Option<Duration>> {
-        receive::body(ctx, body, is_end).map(|()| None)
+        upstream_response::body(ctx, body, is_end).map(|()| None)
     }
 
     fn error_while_proxy(
@@ -109,7 +109,7 @@ impl ProxyHttp for Gateway {
         ctx: &mut Context,
         was_reused: bool,
     ) -> Box<Error> {
-        fail::midway(&self.house, session, ctx, error, was_reused)
+        failure::midway(&self.house, session, ctx, error, was_reused)
     }
 
     async fn fail_to_proxy(
@@ -118,7 +118,7 @@ impl ProxyHttp for Gateway {
         error: &Error,
         ctx: &mut Context,
     ) -> FailToProxy {
-        fail::report(&self.house, session, error, ctx).await
+        failure::report(&self.house, session, error, ctx).await
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut Context) {

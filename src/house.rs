@@ -11,14 +11,14 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::accounts::Accounts;
-use crate::choice::Choice;
 use crate::config::{Cidr, Config, Plans};
 use crate::decisions::Flags;
 use crate::endpoints::health::{self, Part, Skip};
-use crate::endpoints::models;
 use crate::graph::Graph;
 use crate::ledger::Ledger;
 use crate::limits::Quotas;
+use crate::models::endpoints::models;
+use crate::models::planner::Choice;
 use crate::redis::Redis;
 use crate::request::watch::Patience;
 use crate::telemetry::logging::Lines;

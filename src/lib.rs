@@ -25,9 +25,7 @@
 
 pub mod accounts;
 pub mod admin;
-pub mod attempt;
 pub mod boot;
-pub mod choice;
 pub mod cli;
 pub mod config;
 pub mod decisions;
@@ -39,6 +37,7 @@ pub mod house;
 pub mod jwks;
 pub mod ledger;
 pub mod limits;
+pub mod models;
 pub mod origin;
 pub mod redis;
 pub mod reply;
@@ -48,4 +47,3 @@ pub mod sandbox;
 pub mod serve;
 pub mod store;
 pub mod telemetry;
-pub mod upstreams;

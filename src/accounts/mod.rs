@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
+use crate::models::providers::OwnKeys;
 use crate::store::{Error, Store};
-use crate::upstreams::OwnKeys;
 
 /// Between two looks at the store's revision. Its revision, the rows and the swap follow well within a second.
 const INTERVAL: Duration = Duration::from_millis(250);

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{CheckArgs, CheckFormat, Exit, Output};
-use crate::choice;
 use crate::config::{self, Config, Kind, Loaded, Problem, Source};
+use crate::models::planner;
 
 /// A problem and how bad it is.
 type Finding = (&'static str, Problem);
@@ -62,7 +62,7 @@ fn look_through(args: &CheckArgs, loaded: &Loaded) -> (Vec<Finding>, Exit) {
         off_provider(name, why, keyless.any(|keyless| keyless.name == *name))
     });
     findings.extend(all("note", off));
-    if let Err(problems) = choice::catalog(config) {
+    if let Err(problems) = planner::catalog(config) {
         findings.extend(all("error", problems.lines().map(in_catalog)));
         return (findings, Exit::Configuration);
     }

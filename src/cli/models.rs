@@ -6,8 +6,8 @@ use filters::models::routing::{Written, WrittenMapping, WrittenModel};
 use serde_json::json;
 
 use super::{Exit, Format, ImportFrom, ModelsCommand, Output, Record};
-use crate::choice::read_catalog;
 use crate::config::Config;
+use crate::models::planner::read_catalog;
 
 mod import;
 

@@ -7,7 +7,7 @@ use filters::accounts::{BadTerm, WrittenTerms};
 use serde_json::{Value, json};
 
 use super::{Exit, Output, Source, load};
-use crate::choice;
+use crate::models::planner;
 
 /// The bounds of a key. A list that is given replaces the one before.
 #[derive(Args)]
@@ -146,7 +146,7 @@ impl TermArgs {
             out.warn(&format!("the configuration has no provider `{name}`"));
         }
         // A catalogue that cannot be read is the server's problem, and `check` names it.
-        let catalog = choice::catalog(&config).unwrap_or_default();
+        let catalog = planner::catalog(&config).unwrap_or_default();
         let is_known = |name: &str| catalog.find(name).is_some() || catalog.is_unserved(name);
         for name in models.into_iter().flatten() {
             let behind_provider = name.split_once('/').is_some_and(|(provider, model)| {

@@ -2,5 +2,3 @@
 //! answer is a value.
 
 pub mod health;
-pub mod key;
-pub mod models;

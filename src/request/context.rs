@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use super::held::Slot;
 use super::id::RequestId;
-use crate::attempt::Call;
 use crate::decisions::notifications::Listener;
 use crate::graph;
 use crate::house::House;
+use crate::models::exchange::Call;
 use crate::routes::Row;
 use crate::telemetry::metrics::InFlight;
 

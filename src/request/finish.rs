@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::context::Context;
 use super::held::Held;
 use super::line;
-use crate::attempt::{Call, Settled, charge, learn};
 use crate::house::House;
+use crate::models::exchange::{Call, Settled, billing, feedback};
 use crate::routes;
 
 /// Puts the real session back and tells what happened. Called once for every request that was answered or left.
@@ -47,7 +47,7 @@ pub fn finish(house: &House, session: &mut Session, error: Option<&Error>, ctx: 
 fn settle(house: &House, call: &mut Call, is_gone: bool, started: Instant) -> &'static str {
     let is_gone = is_gone || call.watch.has_left();
     if call.receiving.is_complete() {
-        learn::success(house, call);
+        feedback::success(house, call);
         return if is_gone { "client_gone" } else { "ok" };
     }
     if call.first_content.is_some() && call.settled.is_none() {
@@ -57,7 +57,7 @@ fn settle(house: &House, call: &mut Call, is_gone: bool, started: Instant) -> &'
             Outcome::Broken
         };
         // Nobody waits for it any more.
-        drop(charge::settle(call, outcome, started));
+        drop(billing::settle(call, outcome, started));
     }
     match (is_gone, call.first_content.is_some()) {
         (true, _) => "client_gone",
@@ -91,7 +91,7 @@ fn count(house: &House, ctx: &Context, took: Duration) {
     else {
         return;
     };
-    let labels = [&*step.upstream.name, learn::model_label(step)];
+    let labels = [&*step.upstream.name, feedback::model_label(step)];
     if let Some(first) = call.first_content {
         let seconds = first.duration_since(ctx.started).as_secs_f64();
         metrics

@@ -9,7 +9,7 @@ use pingora_proxy::Session;
 use tokio::time::Instant;
 
 use super::context::Context;
-use crate::attempt::Call;
+use crate::models::exchange::Call;
 use crate::telemetry::logging;
 
 /// The line of a request that has ended.

@@ -9,7 +9,6 @@ pub mod finish;
 pub mod held;
 pub mod id;
 mod line;
-pub mod plan;
 pub mod read;
 pub mod watch;
 
@@ -26,8 +25,9 @@ use self::held::Held;
 use self::id::RequestId;
 use crate::decisions::endpoints;
 use crate::decisions::endpoints::Call;
-use crate::endpoints::{health, key, models};
+use crate::endpoints::health;
 use crate::house::House;
+use crate::models::endpoints::{key, models};
 use crate::reply::{self, Answer};
 use crate::routes::{self, Answers, Row};
 
@@ -122,8 +122,8 @@ async fn go(
         Answers::Chat => {
             let body = read::json(session, house.settings.chat_body_bytes).await?;
             ctx.request_bytes = body.len();
-            let is_stream = plan::chat(house, session, ctx, body)?;
-            plan::pay(house, ctx).await?;
+            let is_stream = crate::models::handler::chat(house, session, ctx, body)?;
+            crate::models::handler::pay(house, ctx).await?;
             hold(session, ctx, is_stream);
             Ok(None)
         }

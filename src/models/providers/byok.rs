@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::keys::{Credential, Keys, Own};
+use super::credentials::{Credential, Keys, Own};
 use crate::store::OwnKey;
 
 /// All own keys, by organization and provider. Memory is bounded by the store's rows.

@@ -12,12 +12,12 @@ use http::HeaderName;
 use pingora_proxy::Session;
 use tokio::time::Instant;
 
-use super::context::Context;
-use super::watch::Watch;
-use crate::attempt::{Call, Step, charge};
-use crate::choice::Asked;
 use crate::house::House;
-use crate::upstreams::{Keys, OwnKeys};
+use crate::models::exchange::{Call, Step, billing};
+use crate::models::planner::Asked;
+use crate::models::providers::{Keys, OwnKeys};
+use crate::request::context::Context;
+use crate::request::watch::Watch;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("x-session-id");
 const NO_FALLBACK: HeaderName = HeaderName::from_static("x-no-fallback");
@@ -109,7 +109,7 @@ fn steps(
 ///
 /// Errors: 402, 503.
 pub async fn pay(house: &Arc<House>, ctx: &mut Context) -> Result<(), Fault> {
-    charge::reserve(house, ctx).await
+    billing::reserve(house, ctx).await
 }
 
 fn call(

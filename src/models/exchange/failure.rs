@@ -11,7 +11,7 @@ use pingora::{Error, ErrorSource, ErrorType, Result};
 use pingora_proxy::{FailToProxy, Session};
 use tokio::time::Instant;
 
-use super::{Call, OTHER_KEYS, charge, learn, receive};
+use super::{Call, OTHER_KEYS, billing, feedback, upstream_response};
 use crate::graph::exchange;
 use crate::house::House;
 use crate::ledger::Ticket;
@@ -90,11 +90,12 @@ fn next(house: &House, ctx: &mut Context, failure: Failure) -> bool {
     if let Some(record) = call.record(Some(&failure)) {
         house.metrics.attempt(
             &record,
-            call.step().map_or("other", |step| learn::model_label(step)),
+            call.step()
+                .map_or("other", |step| feedback::model_label(step)),
         );
         call.attempted.push(record);
     }
-    learn::failure(house, call, &failure);
+    feedback::failure(house, call, &failure);
     let is_over = call.watch.stage() != Stage::Held
         || call.watch.is_over(Instant::now())
         || call.watch.has_left();
@@ -214,8 +215,8 @@ fn broken(call: &mut Call, fault: &Fault, started: Instant) -> (Bytes, Ticket) {
     let has_begun = call.watch.stage() != Stage::Held;
     let mut ticket = Ticket::ready();
     let usage = has_begun.then(|| {
-        ticket = charge::settle(call, Outcome::Broken, started);
-        receive::usage(call)
+        ticket = billing::settle(call, Outcome::Broken, started);
+        upstream_response::usage(call)
     });
     let event = match call.receiving.stream_mut() {
         Some(stream) => {

@@ -18,7 +18,7 @@ use filters::models::routing::score::Weights;
 use filters::models::routing::{Written, allowed};
 
 use crate::config::{Config, Routing};
-use crate::upstreams::Upstream;
+use crate::models::providers::Upstream;
 
 /// See the module.
 pub struct Choice {

@@ -12,7 +12,7 @@ use pingora::{Error, ErrorType, OrErr, Result};
 use tokio::time::Instant;
 
 use super::Call;
-use super::receive::Receiving;
+use super::upstream_response::Receiving;
 use crate::graph::exchange;
 use crate::house::House;
 use crate::request::context::Context;
@@ -47,7 +47,7 @@ pub async fn peer(house: &House, ctx: &mut Context) -> Result<Box<HttpPeer>> {
     let upstream = Arc::clone(&step.upstream);
     match upstream.origin.peer().await {
         Ok(peer) => Ok(Box::new(peer)),
-        Err(error) => Err(super::fail::connect(house, ctx, error)),
+        Err(error) => Err(super::failure::connect(house, ctx, error)),
     }
 }
 

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
-use super::super::own::OwnKeys;
+use super::super::byok::OwnKeys;
 use super::*;
 use crate::store::OwnKey;
 

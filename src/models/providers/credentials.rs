@@ -154,5 +154,5 @@ impl Credential {
 }
 
 #[cfg(test)]
-#[path = "keys_tests.rs"]
+#[path = "credentials_tests.rs"]
 mod tests;

@@ -1,7 +1,7 @@
 //! The providers as the proxy reaches them: wire, credentials, place.
 
-mod keys;
-mod own;
+mod byok;
+mod credentials;
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use filters::models::wires::{Provider, Quirks};
 use http::{HeaderName, HeaderValue};
 use pingora::{ErrorType, OrErr, Result};
 
-pub use self::keys::{Credential, Keys, Own};
-pub use self::own::OwnKeys;
+pub use self::byok::OwnKeys;
+pub use self::credentials::{Credential, Keys, Own};
 use crate::config::{self, Secret};
 use crate::origin::{Origin, Patience};
 

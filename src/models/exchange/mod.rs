@@ -1,14 +1,14 @@
 //! The provider's side of a request: one planned attempt after the other, each run by Pingora's own hooks.
 //!
-//! [`send`] chooses the peer and rewrites head and body for it, [`receive`] reads the answer into the sink that
-//! makes the client's, [`fail`] decides whether the next attempt runs and what the client is told if none does.
+//! [`upstream_request`] chooses the peer and rewrites head and body for it, [`upstream_response`] reads the answer into the sink that
+//! makes the client's, [`failure`] decides whether the next attempt runs and what the client is told if none does.
 //! Which providers are tried in which order was decided before, in `filters::models::routing`.
 
-pub mod charge;
-pub mod fail;
-pub mod learn;
-pub mod receive;
-pub mod send;
+pub mod billing;
+pub mod failure;
+pub mod feedback;
+pub mod upstream_request;
+pub mod upstream_response;
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use filters::models::wires::{Failure, Target};
 use filters::money::Usd;
 use tokio::time::Instant;
 
-use self::receive::Receiving;
+use self::upstream_response::Receiving;
 use crate::ledger::Reservation;
+use crate::models::providers::{Keys, Upstream};
 use crate::request::watch::Watch;
-use crate::upstreams::{Keys, Upstream};
 
 /// How many other keys of one provider are tried inside an attempt. Source: decisions 13.
 const OTHER_KEYS: u8 = 2;

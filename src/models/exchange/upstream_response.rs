@@ -15,7 +15,7 @@ use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
 use tokio::time::Instant;
 
-use super::{Call, Settled, charge};
+use super::{Call, Settled, billing};
 use crate::graph::exchange;
 use crate::house::House;
 use crate::reply;
@@ -205,7 +205,7 @@ pub fn head(ctx: &Context, head: &mut ResponseHeader) -> Result<()> {
 
 /// Reads a piece of the provider's body; puts in its place what goes to the client now.
 ///
-/// Errors: the attempt failed; [`super::fail`] finds the reason in the watch.
+/// Errors: the attempt failed; [`super::failure`] finds the reason in the watch.
 pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result<()> {
     if let Some(call) = &mut ctx.graph {
         exchange::body(call, body.as_ref(), is_end);
@@ -247,7 +247,7 @@ pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result
         if progress == Progress::Complete {
             call.watch.advance(Stage::Complete);
         } else {
-            charge::delivered(call);
+            billing::delivered(call);
         }
     }
     Ok(())
@@ -345,7 +345,7 @@ fn complete(
     } else {
         Outcome::Answered
     };
-    let ticket = charge::settle(call, outcome, started);
+    let ticket = billing::settle(call, outcome, started);
     call.watch.hold(ticket);
     let used_model = call.used_model();
     let step = call.step()?;
@@ -385,7 +385,7 @@ pub fn usage(call: &Call) -> Vec<u8> {
     write_usage(usage, cost)
 }
 
-/// Leaves the reason where [`super::fail`] looks for it.
+/// Leaves the reason where [`super::failure`] looks for it.
 fn give_up(call: &Call, failure: Failure) -> Box<Error> {
     let kind = failure.kind;
     call.watch.fail(failure);

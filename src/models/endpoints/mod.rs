@@ -1,0 +1,4 @@
+//! Endpoints of the model gateway that are answered in-process.
+
+pub mod key;
+pub mod models;
