@@ -19,8 +19,8 @@ use crate::ledger::Ledger;
 use crate::limits::Quotas;
 use crate::models::endpoints::models;
 use crate::models::planner::Choice;
+use crate::proxy::buffered::state::Patience;
 use crate::redis::Redis;
-use crate::request::watch::Patience;
 use crate::telemetry::logging::Lines;
 use crate::telemetry::metrics::Metrics;
 

@@ -20,11 +20,11 @@ use serde::de::IgnoredAny;
 
 use crate::graph::{Admission, Cache, Call, Collecting, Found, Graph, Kept, Outcome, origin_form};
 use crate::house::House;
-use crate::reply::Answer;
-use crate::request::context::Context;
-use crate::request::held::Held;
-use crate::request::watch::Watch;
-use crate::request::{admit, read};
+use crate::proxy::buffered::session::Held;
+use crate::proxy::buffered::state::Watch;
+use crate::proxy::context::Context;
+use crate::proxy::response::Answer;
+use crate::proxy::{admission, body};
 
 const CACHE: HeaderName = HeaderName::from_static("x-weirgate-cache");
 /// Bodies up to here are read to their end behind a refusal, so that the connection can go on.
@@ -61,7 +61,7 @@ pub async fn pass(
         return Err(Fault::new(Kind::NotFound, "there is nothing at this path"));
     }
     call.room_bytes = graph.body_bytes(&call.operation);
-    read::fits(&head.headers, call.room_bytes)?;
+    body::fits(&head.headers, call.room_bytes)?;
     if !found.is_counted {
         return Ok(None);
     }
@@ -73,7 +73,7 @@ pub async fn pass(
         house.metrics.cache_hit("graph");
         return Ok(Some(again(call, &kept)));
     }
-    let address = admit::client_ip(house, session);
+    let address = admission::client_ip(house, session);
     let verdict = count(graph, call, address).await?;
     if !verdict.is_allowed {
         let answer = refusal(graph, call, &verdict);
@@ -97,7 +97,7 @@ async fn identify(
     let mut presented = read_credential(session)?;
     let is_signed = graph.tenants.needs_body(&presented);
     if is_signed {
-        call.body = Some(read::any(session, call.room_bytes).await?);
+        call.body = Some(body::any(session, call.room_bytes).await?);
         presented = read_credential(session)?;
     }
     let claims = match presented {
@@ -163,7 +163,7 @@ async fn look_up(
     let Ok(key) = HeadKey::of(&asked) else {
         return Ok(None);
     };
-    let body = read::any(session, call.room_bytes).await?;
+    let body = body::any(session, call.room_bytes).await?;
     let found = cache.find(key.with(&body), || key.only_reads(&body)).await;
     call.body = Some(body);
     Ok(match found {
@@ -225,7 +225,7 @@ fn spare(session: &mut Session) {
     if session.is_body_done() {
         return;
     }
-    let length = read::length(&session.req_header().headers);
+    let length = body::length(&session.req_header().headers);
     if matches!(length, Ok(Some(length)) if length <= DRAINED_BYTES) {
         let client = &mut session.downstream_session;
         client.set_close_on_response_before_downstream_finish(false);

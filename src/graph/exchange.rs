@@ -16,7 +16,7 @@ use pingora_proxy::Session;
 
 use crate::graph::{Call, Graph, Outcome, origin_form};
 use crate::house::House;
-use crate::request::held::GIVEN_UP;
+use crate::proxy::buffered::session::GIVEN_UP;
 
 /// Connections tried for one request: another address, or the same one again.
 const CONNECTIONS: u8 = 2;

@@ -23,7 +23,7 @@ pub use self::call::{Admission, Call, Outcome};
 use crate::config;
 use crate::jwks::{Published, Refresh};
 use crate::limits::counters::{Counters, Sweeper};
-use crate::origin::{Origin, Patience};
+use crate::proxy::origin::{Origin, Patience};
 use crate::redis::Redis;
 
 /// See the module.

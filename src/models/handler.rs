@@ -16,8 +16,8 @@ use crate::house::House;
 use crate::models::exchange::{Call, Step, billing};
 use crate::models::planner::Asked;
 use crate::models::providers::{Keys, OwnKeys};
-use crate::request::context::Context;
-use crate::request::watch::Watch;
+use crate::proxy::buffered::state::Watch;
+use crate::proxy::context::Context;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("x-session-id");
 const NO_FALLBACK: HeaderName = HeaderName::from_static("x-no-fallback");

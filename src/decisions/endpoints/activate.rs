@@ -12,7 +12,7 @@ use filters::fault::{Fault, Kind};
 
 use super::Asked;
 use super::user_state::Known;
-use crate::reply::Answer;
+use crate::proxy::response::Answer;
 
 /// A list, in the order of the query; by type in the datafile's.
 ///

@@ -7,7 +7,7 @@ use filters::fault::{AgentForm, Fault, Kind};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 
-use crate::reply::Answer;
+use crate::proxy::response::Answer;
 
 /// What marks plain text.
 const PLAIN: [(HeaderName, HeaderValue); 2] = [

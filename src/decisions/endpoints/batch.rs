@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use super::operations::{self, Operation};
 use super::{Call, Endpoint, agent, answer};
 use crate::decisions::Flags;
-use crate::reply::Answer;
+use crate::proxy::response::Answer;
 use crate::routes::{self, Answers};
 
 /// How long all operations of a batch may take. Our choice: the agent of old breaks off after 10 s, so that its

@@ -12,7 +12,7 @@ use filters::fault::Fault;
 
 use super::Asked;
 use super::user_state::Known;
-use crate::reply::Answer;
+use crate::proxy::response::Answer;
 
 /// One key: an object; several or none: a list, in the request's or the datafile's order.
 ///

@@ -33,7 +33,7 @@ use http::HeaderMap;
 
 use crate::decisions::datafiles::local::{Found, Loaded, RETRY_AFTER_S};
 use crate::decisions::{Flags, new_uuid};
-use crate::reply::Answer;
+use crate::proxy::response::Answer;
 
 /// Who answers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -16,7 +16,7 @@ use http::{HeaderValue, header};
 use super::Asked;
 use super::decide::decided;
 use super::user_state::Known;
-use crate::reply::Answer;
+use crate::proxy::response::Answer;
 
 /// What an evaluation is asked with.
 struct Context<'a> {

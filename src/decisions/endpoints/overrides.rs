@@ -5,7 +5,7 @@ use filters::fault::{AgentForm, Fault, Kind};
 use filters::json::{Object, Str};
 
 use super::Asked;
-use crate::reply::Answer;
+use crate::proxy::response::Answer;
 
 /// A list of one result; the agent of old answers the result alone.
 pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {

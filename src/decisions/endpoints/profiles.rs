@@ -6,8 +6,8 @@ use filters::fault::{Fault, Kind};
 
 use super::Asked;
 use crate::decisions::profiles::Profiles;
+use crate::proxy::response::Answer;
 use crate::redis::Gone;
-use crate::reply::Answer;
 
 /// The profile of a user.
 ///

@@ -6,7 +6,7 @@ use filters::json::Object;
 
 use super::Asked;
 use crate::decisions::new_uuid;
-use crate::reply::Answer;
+use crate::proxy::response::Answer;
 
 /// Queues the event: `{"success":true}`.
 ///

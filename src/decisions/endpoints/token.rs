@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::Call;
 use crate::config::Client;
 use crate::decisions::Flags;
-use crate::reply::Answer;
+use crate::proxy::response::Answer;
 
 /// What the agent of old says of another media type.
 const FORM_ONLY: &str = "Content-Type header value must be application/x-www-form-urlencoded";

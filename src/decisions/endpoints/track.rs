@@ -9,7 +9,7 @@ use filters::fault::{Fault, Kind};
 use filters::json::Object;
 
 use super::Asked;
-use crate::reply::Answer;
+use crate::proxy::response::Answer;
 
 /// An empty object; what was wrong with the event, where something was. The agent of old repeats the request.
 pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {

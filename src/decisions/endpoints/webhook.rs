@@ -11,7 +11,7 @@ use sha1::Sha1;
 
 use super::{Call, media_type};
 use crate::decisions::Flags;
-use crate::reply::Answer;
+use crate::proxy::response::Answer;
 
 /// What signs an announcement.
 const SIGNATURE: &str = "x-hub-signature";

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{Call, Settled, Step};
 use crate::house::House;
 use crate::ledger::{Ended, NewCall, Refusal, Ticket};
-use crate::request::context::Context;
+use crate::proxy::context::Context;
 
 /// Reserves the most that the planned attempts may cost.
 ///

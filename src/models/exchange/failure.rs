@@ -15,10 +15,11 @@ use super::{Call, OTHER_KEYS, billing, feedback, upstream_response};
 use crate::graph::exchange;
 use crate::house::House;
 use crate::ledger::Ticket;
-use crate::reply::{self, Answer};
-use crate::request::context::Context;
-use crate::request::held::{GIVEN_UP, Held, UNACCOUNTED};
-use crate::request::watch::Stage;
+use crate::proxy::buffered::session::{GIVEN_UP, Held, UNACCOUNTED};
+use crate::proxy::buffered::state::Stage;
+use crate::proxy::context::Context;
+use crate::proxy::response;
+use crate::proxy::response::Answer;
 
 /// No connection to the provider.
 pub fn connect(house: &House, ctx: &mut Context, mut error: Box<Error>) -> Box<Error> {
@@ -203,7 +204,7 @@ async fn explain(session: &mut Session, ctx: &mut Context) -> Result<()> {
         answer
             .headers
             .extend(ctx.quota.iter().flat_map(Quota::headers));
-        reply::send(session, answer, ctx.request_id.header()).await
+        response::send(session, answer, ctx.request_id.header()).await
     };
     ctx.fault = Some(fault);
     sent

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use self::upstream_response::Receiving;
 use crate::ledger::Reservation;
 use crate::models::providers::{Keys, Upstream};
-use crate::request::watch::Watch;
+use crate::proxy::buffered::state::Watch;
 
 /// How many other keys of one provider are tried inside an attempt. Source: decisions 13.
 const OTHER_KEYS: u8 = 2;

@@ -15,8 +15,8 @@ use super::Call;
 use super::upstream_response::Receiving;
 use crate::graph::exchange;
 use crate::house::House;
-use crate::request::context::Context;
-use crate::request::held::GIVEN_UP;
+use crate::proxy::buffered::session::GIVEN_UP;
+use crate::proxy::context::Context;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");

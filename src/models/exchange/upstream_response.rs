@@ -18,10 +18,10 @@ use tokio::time::Instant;
 use super::{Call, Settled, billing};
 use crate::graph::exchange;
 use crate::house::House;
-use crate::reply;
-use crate::request::context::Context;
-use crate::request::held::GIVEN_UP;
-use crate::request::watch::Stage;
+use crate::proxy::buffered::session::GIVEN_UP;
+use crate::proxy::buffered::state::Stage;
+use crate::proxy::context::Context;
+use crate::proxy::response;
 
 /// The most bytes of a whole reply.
 const MAX_REPLY_BYTES: usize = 64 << 20;
@@ -196,9 +196,9 @@ pub fn head(ctx: &Context, head: &mut ResponseHeader) -> Result<()> {
     // Pingora has put it in where the client's protocol wants it, for want of a length.
     let (quota, is_chunked) = (ctx.quota.as_ref(), ctx.is_http1_1);
     *head = if call.request.stream {
-        reply::stream_head(ctx.request_id.header(), quota, is_chunked)
+        response::stream_head(ctx.request_id.header(), quota, is_chunked)
     } else {
-        reply::whole_head(ctx.request_id.header(), quota, is_chunked)
+        response::whole_head(ctx.request_id.header(), quota, is_chunked)
     };
     Ok(())
 }

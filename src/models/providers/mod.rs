@@ -13,7 +13,7 @@ use pingora::{ErrorType, OrErr, Result};
 pub use self::byok::OwnKeys;
 pub use self::credentials::{Credential, Keys, Own};
 use crate::config::{self, Secret};
-use crate::origin::{Origin, Patience};
+use crate::proxy::origin::{Origin, Patience};
 
 /// One provider.
 pub struct Upstream {

@@ -3,15 +3,6 @@
 //! [`begin`] names the request, [`run`] tells the story, [`finish`] writes its one line. Nothing is decided
 //! here that is not decided in `filters`.
 
-pub mod admit;
-pub mod context;
-pub mod finish;
-pub mod held;
-pub mod id;
-mod line;
-pub mod read;
-pub mod watch;
-
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,23 +11,24 @@ use pingora::Result;
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 
-use self::context::Context;
-use self::held::Held;
-use self::id::RequestId;
 use crate::decisions::endpoints;
 use crate::decisions::endpoints::Call;
 use crate::endpoints::health;
 use crate::house::House;
 use crate::models::endpoints::{key, models};
-use crate::reply::{self, Answer};
+use crate::proxy::buffered::session::Held;
+use crate::proxy::context::Context;
+use crate::proxy::request_id::RequestId;
+use crate::proxy::response;
+use crate::proxy::response::Answer;
 use crate::routes::{self, Answers, Row};
 
 /// Names the request and bounds what its connection may do.
 ///
 /// Errors: none today; the hook may fail.
 pub fn begin(session: &mut Session, ctx: &mut Context) -> Result<()> {
-    session.set_read_timeout(Some(read::IDLE));
-    session.set_write_timeout(Some(read::STALL));
+    session.set_read_timeout(Some(crate::proxy::body::IDLE));
+    session.set_write_timeout(Some(crate::proxy::body::STALL));
     let head = session.req_header();
     ctx.is_http1_1 = head.version == http::Version::HTTP_11;
     ctx.request_id = RequestId::of(&head.headers);
@@ -74,11 +66,11 @@ pub async fn run(house: &Arc<House>, session: &mut Session, ctx: &mut Context) -
     ctx.status = answer.status;
     if let Some(listener) = ctx.listener.take() {
         let id = ctx.request_id.header();
-        return reply::stream(session, id, listener, || house.is_ready())
+        return response::stream(session, id, listener, || house.is_ready())
             .await
             .map(|()| true);
     }
-    reply::send(session, answer, ctx.request_id.header()).await?;
+    response::send(session, answer, ctx.request_id.header()).await?;
     Ok(true)
 }
 
@@ -90,7 +82,7 @@ async fn go(
 ) -> Result<Option<Answer>, Fault> {
     let head = session.req_header();
     let (method, path) = (&head.method, head.uri.path());
-    let framed = admit::frame(head, house.settings.header_bytes);
+    let framed = crate::proxy::admission::frame(head, house.settings.header_bytes);
     let found = routes::find(method, path, house.graph.is_some());
     // Whatever is refused from here on is refused in the words of its row.
     ctx.row = found.as_ref().ok().copied();
@@ -98,16 +90,16 @@ async fn go(
         let graph = house.graph.as_ref().filter(|_| !routes::is_ours(path));
         ctx.graph = graph.map(|graph| crate::graph::admission::refused(graph, method, path));
     })?;
-    ctx.caller = admit::admit(house, row, &head.headers)?;
-    admit::from_where(house, session, ctx.caller.as_deref())?;
-    ctx.place = admit::place(house, row)?;
-    ctx.quota = admit::count(house, row, ctx.caller.as_deref()).await?;
+    ctx.caller = crate::proxy::admission::admit(house, row, &head.headers)?;
+    crate::proxy::admission::from_where(house, session, ctx.caller.as_deref())?;
+    ctx.place = crate::proxy::admission::place(house, row)?;
+    ctx.quota = crate::proxy::admission::count(house, row, ctx.caller.as_deref()).await?;
     if let Some(quota) = ctx.quota.filter(|quota| !quota.verdict.is_allowed) {
         return Err(Fault::from(&quota));
     }
     match row.answers {
         Answers::Health => {
-            let client = admit::client_ip(house, session);
+            let client = crate::proxy::admission::client_ip(house, session);
             let (status, body) = house.health(client, session.req_header().uri.query());
             Ok(Some(Answer {
                 status,
@@ -120,7 +112,7 @@ async fn go(
         }
         Answers::Key => spent(house, ctx).await.map(Some),
         Answers::Chat => {
-            let body = read::json(session, house.settings.chat_body_bytes).await?;
+            let body = crate::proxy::body::json(session, house.settings.chat_body_bytes).await?;
             ctx.request_bytes = body.len();
             let is_stream = crate::models::handler::chat(house, session, ctx, body)?;
             crate::models::handler::pay(house, ctx).await?;
@@ -135,7 +127,8 @@ async fn go(
         Answers::Flags(_) | Answers::Batch | Answers::Token | Answers::Webhook => {
             let (decisions, batch) = house.settings.flags_body_bytes;
             let is_batch = matches!(row.answers, Answers::Batch);
-            let body = read::any(session, if is_batch { batch } else { decisions }).await?;
+            let body =
+                crate::proxy::body::any(session, if is_batch { batch } else { decisions }).await?;
             ctx.request_bytes = body.len();
             decide(house, session.req_header(), row, &body)
                 .await

@@ -8,9 +8,9 @@ use pingora::{Error, ErrorSource};
 use pingora_proxy::Session;
 use tokio::time::Instant;
 
+use super::access_log;
+use super::buffered::session::Held;
 use super::context::Context;
-use super::held::Held;
-use super::line;
 use crate::house::House;
 use crate::models::exchange::{Call, Settled, billing, feedback};
 use crate::routes;
@@ -39,7 +39,9 @@ pub fn finish(house: &House, session: &mut Session, error: Option<&Error>, ctx: 
     let took = ctx.started.elapsed();
     count(house, ctx, took);
     if house.settings.access_log {
-        house.lines.send(line::write(session, ctx, outcome, took));
+        house
+            .lines
+            .send(access_log::write(session, ctx, outcome, took));
     }
 }
 

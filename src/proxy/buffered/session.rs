@@ -5,7 +5,6 @@
 //! the provider is silent. [`Held`] decorates the real session at exactly these points: it replays the body of
 //! the current attempt from slices, keeps the head back until there is content, and keeps time. Everything else
 //! is passed on. Whoever drops it finds the real session in the [`Slot`] again, so that connections are reused.
-mod tasks;
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,9 +23,9 @@ use pingora::protocols::l4::socket::SocketAddr;
 use pingora::{Error, ErrorType, Result};
 use tokio::time::{Instant, Sleep};
 
-use self::tasks::{empty, unheard};
-use super::watch::{Stage, Wake, Watch};
-use crate::reply;
+use super::state::{Stage, Wake, Watch};
+use crate::proxy::buffered::discard::{empty, unheard};
+use crate::proxy::response;
 
 /// What an error of ours inside the session is called; the reason lies in the [`Watch`].
 pub const GIVEN_UP: ErrorType = ErrorType::Custom("attempt given up");
@@ -120,7 +119,11 @@ impl Held {
         self.watch.wrote(Instant::now());
         let head = (!self.watch.is_head_sent()).then(|| {
             let quota = self.quota.as_ref();
-            Box::new(reply::stream_head(&self.request_id, quota, self.is_chunked))
+            Box::new(response::stream_head(
+                &self.request_id,
+                quota,
+                self.is_chunked,
+            ))
         });
         self.watch.sent_head();
         if matches!(self.inner(), ServerSession::H1(_)) {
@@ -287,7 +290,7 @@ impl CustomSession for Held {
                 self.watch.advance(Stage::Committed);
             }
             if !was_sent && error.is_none() {
-                reply::give_length(&mut out);
+                response::give_length(&mut out);
             }
             self.account().await?;
             self.watch.wrote(Instant::now());

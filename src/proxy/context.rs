@@ -8,8 +8,8 @@ use filters::limits::headers::Quota;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::held::Slot;
-use super::id::RequestId;
+use super::buffered::session::Slot;
+use super::request_id::RequestId;
 use crate::decisions::notifications::Listener;
 use crate::graph;
 use crate::house::House;

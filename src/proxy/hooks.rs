@@ -10,11 +10,11 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, Result};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 
-use crate::front;
 use crate::house::House;
 use crate::models::exchange::{failure, upstream_request, upstream_response};
-use crate::request;
-use crate::request::context::Context;
+use crate::proxy::connections;
+use crate::proxy::context::Context;
+use crate::proxy::request;
 
 /// The gateway.
 pub struct Gateway {
@@ -31,8 +31,8 @@ impl ProxyHttp for Gateway {
     }
 
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<()> {
-        front::saw_head();
-        front::keep(session);
+        connections::saw_head();
+        connections::keep(session);
         request::begin(session, ctx)
     }
 
@@ -122,7 +122,7 @@ impl ProxyHttp for Gateway {
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut Context) {
-        request::finish::finish(&self.house, session, error, ctx);
+        crate::proxy::finish::finish(&self.house, session, error, ctx);
     }
 
     // The request's one line tells what happened; Pingora's own lines would say it again, with addresses.

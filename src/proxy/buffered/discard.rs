@@ -3,7 +3,7 @@
 use pingora::protocols::http::HttpTask;
 use pingora::{Error, Result};
 
-use super::GIVEN_UP;
+use super::session::GIVEN_UP;
 
 /// Takes an answer for which nobody waits any more; tells whether it has ended.
 pub(super) fn unheard(tasks: Vec<HttpTask>) -> Result<bool> {

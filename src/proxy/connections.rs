@@ -18,7 +18,7 @@ use pingora::server::ShutdownWatch;
 use pingora_proxy::{HttpProxy, Session};
 use tokio::time::Instant;
 
-use crate::gateway::Gateway;
+use crate::proxy::hooks::Gateway;
 use crate::telemetry::metrics::Metrics;
 
 /// How long a client connection may idle; one of HTTP/1 then has as long as any other for its next head.
