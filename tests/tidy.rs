@@ -58,11 +58,11 @@ fn a_provider_is_named_only_at_home() {
 
 #[test]
 fn every_route_has_a_test_module() {
-    let routes = read("src/routes.rs");
+    let routes = read("src/app/routes.rs");
     let names = lists::route_names(&routes);
     assert!(
         !names.is_empty(),
-        "src/routes.rs has no rows `Row {{ name: \"…\", … }}`"
+        "src/app/routes.rs has no rows `Row {{ name: \"…\", … }}`"
     );
     none(lists::untested_routes(
         &names,

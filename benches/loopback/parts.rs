@@ -298,7 +298,7 @@ pub fn gateway() {
         opened.store.close().await;
         key.reveal().to_owned()
     });
-    let running = weirgate::boot::boot(loaded.config, |metrics| {
+    let running = weirgate::app::boot(loaded.config, |metrics| {
         weirgate::telemetry::logging::Lines::to(std::io::sink(), metrics.log_dropped.clone())
     })
     .unwrap();

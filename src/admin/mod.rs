@@ -7,7 +7,7 @@ use http::{Response, StatusCode, header};
 use pingora::apps::http_app::ServeHttp;
 use pingora::protocols::http::ServerSession;
 
-use crate::house::House;
+use crate::app::state::House;
 
 /// The operator's endpoints.
 pub struct Admin {

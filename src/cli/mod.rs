@@ -220,7 +220,7 @@ fn serve(args: ServeArgs, source: &Source, out: &mut Output) -> ExitCode {
         return not_yet(out, "--upgrade").into();
     }
     match load(source, out) {
-        Ok(loaded) => crate::serve::serve(loaded),
+        Ok(loaded) => crate::app::serve::serve(loaded),
         Err(exit) => exit.into(),
     }
 }

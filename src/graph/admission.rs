@@ -18,8 +18,8 @@ use md5::{Digest, Md5};
 use pingora_proxy::Session;
 use serde::de::IgnoredAny;
 
+use crate::app::state::House;
 use crate::graph::{Admission, Cache, Call, Collecting, Found, Graph, Kept, Outcome, origin_form};
-use crate::house::House;
 use crate::proxy::buffered::session::Held;
 use crate::proxy::buffered::state::Watch;
 use crate::proxy::context::Context;

@@ -14,8 +14,8 @@ use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 use pingora_proxy::Session;
 
+use crate::app::state::House;
 use crate::graph::{Call, Graph, Outcome, origin_form};
-use crate::house::House;
 use crate::proxy::buffered::session::GIVEN_UP;
 
 /// Connections tried for one request: another address, or the same one again.

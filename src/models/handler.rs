@@ -12,7 +12,7 @@ use http::HeaderName;
 use pingora_proxy::Session;
 use tokio::time::Instant;
 
-use crate::house::House;
+use crate::app::state::House;
 use crate::models::exchange::{Call, Step, billing};
 use crate::models::planner::Asked;
 use crate::models::providers::{Keys, OwnKeys};

@@ -12,8 +12,8 @@ use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::house::{ClientIp, House};
-use crate::routes::{Access, Row};
+use crate::app::routes::{Access, Row};
+use crate::app::state::{ClientIp, House};
 
 /// What stands around a name and its value in a head: `: ` and the line end.
 const LINE: usize = 4;

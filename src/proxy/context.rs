@@ -10,11 +10,11 @@ use tokio::time::Instant;
 
 use super::buffered::session::Slot;
 use super::request_id::RequestId;
+use crate::app::routes::Row;
+use crate::app::state::House;
 use crate::decisions::notifications::Listener;
 use crate::graph;
-use crate::house::House;
 use crate::models::exchange::Call;
-use crate::routes::Row;
 use crate::telemetry::metrics::InFlight;
 
 /// The context of one request.

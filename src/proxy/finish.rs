@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use super::access_log;
 use super::buffered::session::Held;
 use super::context::Context;
-use crate::house::House;
+use crate::app::routes;
+use crate::app::state::House;
 use crate::models::exchange::{Call, Settled, billing, feedback};
-use crate::routes;
 
 /// Puts the real session back and tells what happened. Called once for every request that was answered or left.
 pub fn finish(house: &House, session: &mut Session, error: Option<&Error>, ctx: &mut Context) {

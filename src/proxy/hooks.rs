@@ -10,7 +10,7 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, Result};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 
-use crate::house::House;
+use crate::app::state::House;
 use crate::models::exchange::{failure, upstream_request, upstream_response};
 use crate::proxy::connections;
 use crate::proxy::context::Context;

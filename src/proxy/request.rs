@@ -11,17 +11,18 @@ use pingora::Result;
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 
+use crate::app::health;
+use crate::app::routes;
+use crate::app::routes::{Answers, Row};
+use crate::app::state::House;
 use crate::decisions::endpoints;
 use crate::decisions::endpoints::Call;
-use crate::endpoints::health;
-use crate::house::House;
 use crate::models::endpoints::{key, models};
 use crate::proxy::buffered::session::Held;
 use crate::proxy::context::Context;
 use crate::proxy::request_id::RequestId;
 use crate::proxy::response;
 use crate::proxy::response::Answer;
-use crate::routes::{self, Answers, Row};
 
 /// Names the request and bounds what its connection may do.
 ///

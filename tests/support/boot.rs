@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use filters::money::Usd;
 use tempfile::TempDir;
-use weirgate::boot::{Running, boot};
+use weirgate::app::Running;
+use weirgate::app::boot;
 use weirgate::config;
 use weirgate::store::{NewKey, Settings, Store};
 use weirgate::telemetry::logging::Lines;

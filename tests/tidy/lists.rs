@@ -25,7 +25,9 @@ pub fn untested_routes(names: &[&str], main: &str, files: &[String]) -> Vec<Stri
     };
     let untested = names.iter().filter(|name| !is_tested(name));
     let message = |name: &&str| {
-        format!("src/routes.rs: `{name}` needs `mod {name};` in tests/gateway/main.rs and its file")
+        format!(
+            "src/app/routes.rs: `{name}` needs `mod {name};` in tests/gateway/main.rs and its file"
+        )
     };
     untested.map(message).collect()
 }

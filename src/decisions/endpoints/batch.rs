@@ -16,9 +16,10 @@ use tokio::time::{Instant, timeout_at};
 
 use super::operations::{self, Operation};
 use super::{Call, Endpoint, agent, answer};
+use crate::app::routes;
+use crate::app::routes::Answers;
 use crate::decisions::Flags;
 use crate::proxy::response::Answer;
-use crate::routes::{self, Answers};
 
 /// How long all operations of a batch may take. Our choice: the agent of old breaks off after 10 s, so that its
 /// clients wait no longer, and what is done by then has to reach them.

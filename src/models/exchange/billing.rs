@@ -10,7 +10,7 @@ use filters::money::allowance::{Bounds, Reached};
 use tokio::time::Instant;
 
 use super::{Call, Settled, Step};
-use crate::house::House;
+use crate::app::state::House;
 use crate::ledger::{Ended, NewCall, Refusal, Ticket};
 use crate::proxy::context::Context;
 

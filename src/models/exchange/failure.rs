@@ -12,8 +12,8 @@ use pingora_proxy::{FailToProxy, Session};
 use tokio::time::Instant;
 
 use super::{Call, OTHER_KEYS, billing, feedback, upstream_response};
+use crate::app::state::House;
 use crate::graph::exchange;
-use crate::house::House;
 use crate::ledger::Ticket;
 use crate::proxy::buffered::session::{GIVEN_UP, Held, UNACCOUNTED};
 use crate::proxy::buffered::state::Stage;

@@ -7,7 +7,7 @@ use filters::models::wires::Failure;
 use tokio::time::Instant;
 
 use super::{Call, Step};
-use crate::house::House;
+use crate::app::state::House;
 
 /// Below this a rate of tokens says more about buffers than about the provider.
 const RATE_AFTER: Duration = Duration::from_millis(50);

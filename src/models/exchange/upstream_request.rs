@@ -13,8 +13,8 @@ use tokio::time::Instant;
 
 use super::Call;
 use super::upstream_response::Receiving;
+use crate::app::state::House;
 use crate::graph::exchange;
-use crate::house::House;
 use crate::proxy::buffered::session::GIVEN_UP;
 use crate::proxy::context::Context;
 

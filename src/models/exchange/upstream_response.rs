@@ -16,8 +16,8 @@ use pingora::{Error, Result};
 use tokio::time::Instant;
 
 use super::{Call, Settled, billing};
+use crate::app::state::House;
 use crate::graph::exchange;
-use crate::house::House;
 use crate::proxy::buffered::session::GIVEN_UP;
 use crate::proxy::buffered::state::Stage;
 use crate::proxy::context::Context;

@@ -4,8 +4,6 @@
 //! Organs (the store's refresh, look-ups of names, sandboxes) live on a small runtime of their own, so that
 //! nothing they do takes a worker from a request.
 
-mod running;
-
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -24,14 +22,13 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
-use self::running::{Asked, Organs};
-pub use self::running::{Running, Stop};
+use super::running::{Asked, Organs, Running, Stop};
 use crate::accounts::Accounts;
 use crate::admin::Admin;
+use crate::app::state::{House, Settings};
 use crate::config::{Config, GraphUpstream, Kind};
 use crate::decisions::{Flags, Tellers};
 use crate::graph::Graph;
-use crate::house::{House, Settings};
 use crate::ledger::{self, Ledger};
 use crate::limits::Quotas;
 use crate::models::planner;
@@ -74,7 +71,7 @@ impl std::fmt::Display for BootError {
 
 impl std::error::Error for BootError {}
 
-fn failed(what: &str, error: impl std::fmt::Display) -> BootError {
+pub(super) fn failed(what: &str, error: impl std::fmt::Display) -> BootError {
     BootError {
         message: format!("{what}: {error}"),
         is_configuration: false,

@@ -1,4 +1,4 @@
-//! What all requests share: settings, snapshots, organs. Built once by [`crate::boot`].
+//! What all requests share: settings, snapshots, organs. Built once by [`crate::app::boot`].
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,9 +11,10 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::accounts::Accounts;
+use crate::app::health;
+use crate::app::health::{Part, Skip};
 use crate::config::{Cidr, Config, Plans};
 use crate::decisions::Flags;
-use crate::endpoints::health::{self, Part, Skip};
 use crate::graph::Graph;
 use crate::ledger::Ledger;
 use crate::limits::Quotas;

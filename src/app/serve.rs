@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-use crate::boot::{self, BootError, Running, Stop};
+use crate::app::boot::BootError;
+use crate::app::{Running, Stop, boot};
 use crate::config::{Config, GraphUpstream, Loaded};
 use crate::telemetry::logging;
 use crate::telemetry::logging::Lines;
+use crate::telemetry::metrics::Metrics;
 
 /// How often a stopping process looks whether the last request has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -43,7 +45,7 @@ pub fn serve(loaded: Loaded) -> ExitCode {
     if let Err(error) = signal_hook::flag::register(SIGXFSZ, is_over) {
         return tell(&mut err, &format!("signals: {error}"));
     }
-    let lines = |metrics: &crate::telemetry::metrics::Metrics| {
+    let lines = |metrics: &Metrics| {
         let lines = Lines::to(std::io::stdout(), metrics.log_dropped.clone())?;
         logging::install(&lines, level);
         Ok(lines)

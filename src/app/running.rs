@@ -11,9 +11,9 @@ use pingora::server::{ShutdownSignal, ShutdownSignalWatch};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use super::{BootError, failed};
+use super::boot::{BootError, failed};
+use crate::app::state::House;
 use crate::decisions::events::queue;
-use crate::house::House;
 use crate::redis::Heart;
 use crate::store::FirstRun;
 
