@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use filters::accounts::{Accounts, Plan};
+use filters::accounts::{AccountsSnapshot, Plan};
 use sqlx::AnyPool;
 use weirgate::store::{Place, Settings, Store};
 
@@ -59,7 +59,7 @@ async fn main() {
     assert!(weighs < MOST_BYTES, "more than {MOST_BYTES} bytes");
 }
 
-async fn load(store: &Store) -> (Duration, Accounts) {
+async fn load(store: &Store) -> (Duration, AccountsSnapshot) {
     let begun = Instant::now();
     let accounts = store.accounts().await.unwrap();
     (begun.elapsed(), accounts)

@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use filters::decisions::answer::write_decided;
-use filters::decisions::ask::Body;
+use filters::decisions::ask::DecisionBody;
 use filters::decisions::credentials::{SdkRules, sdk_key};
 use filters::decisions::decide::decide;
 use filters::decisions::inputs::{Inputs, Predicted};
-use filters::decisions::members::Members;
+use filters::decisions::members::BorrowedObject;
 use filters::decisions::{Compat, Options, Project};
 use filters::form;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
@@ -109,7 +109,7 @@ fn answered(
     none: &HashMap<Box<str>, Predicted>,
 ) -> (Box<str>, Vec<u8>) {
     let sdk_key = sdk_key(&call.headers, &call.rules, None, 0).unwrap();
-    let asked = Body::parse(call.body.as_bytes(), project.compat).unwrap();
+    let asked = DecisionBody::parse(call.body.as_bytes(), project.compat).unwrap();
     let asked = asked.decide().unwrap();
     let keys: Vec<Cow<'_, str>> = form::pairs(&call.query)
         .filter(|pair| pair.plain_name() == "keys")
@@ -130,7 +130,7 @@ fn answered(
 }
 
 /// The slowest of a thousand decisions, alone and while a datafile of 10 MB is swapped in without end.
-fn swaps(attributes: &Members<'_>) {
+fn swaps(attributes: &BorrowedObject<'_>) {
     let text = datafile(20_000, 0);
     println!("swapping a datafile of {} MB", text.len() / 1_000_000);
     let current = Arc::new(ArcSwap::from_pointee(parse(&text)));
@@ -159,7 +159,7 @@ fn swaps(attributes: &Members<'_>) {
     );
 }
 
-fn slowest(current: &ArcSwap<Project>, attributes: &Members<'_>) -> Duration {
+fn slowest(current: &ArcSwap<Project>, attributes: &BorrowedObject<'_>) -> Duration {
     let none = HashMap::new();
     let mut took: Vec<Duration> = (0..400_000)
         .map(|at| {
@@ -177,7 +177,7 @@ fn slowest(current: &ArcSwap<Project>, attributes: &Members<'_>) -> Duration {
 
 fn inputs<'a>(
     user_id: &'a str,
-    attributes: &'a Members<'a>,
+    attributes: &'a BorrowedObject<'a>,
     predictions: &'a HashMap<Box<str>, Predicted>,
 ) -> Inputs<'a> {
     Inputs {

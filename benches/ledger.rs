@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use filters::ledger::journal::{Record, Reserve, put};
-use filters::ledger::{Entry, Funding, Parts, Taken, Who};
+use filters::ledger::{CallOwner, CostParts, Funding, LedgerEntry, UsageRecord};
 use filters::money::Usd;
-use filters::money::allowance::{Bounds, Limits};
+use filters::money::allowance::{KeyLimits, SpendingBounds};
 use weirgate::ledger::account::{Account, Spent, Want};
 
 const TIMES: u32 = 200_000;
@@ -33,13 +33,13 @@ fn main() {
         amount: Usd::parse("0.0421").unwrap(),
         is_premium: false,
     };
-    let limits = Limits {
+    let limits = KeyLimits {
         lifetime: Some(Usd::parse("1000000").unwrap()),
-        ..Limits::default()
+        ..KeyLimits::default()
     };
-    let bounded = Bounds {
+    let bounded = SpendingBounds {
         key: limits,
-        ..Bounds::default()
+        ..SpendingBounds::default()
     };
     let now_ms = 1_800_000_000_000;
     let cost = Spent {
@@ -48,7 +48,10 @@ fn main() {
         is_premium: false,
         at_ms: now_ms,
     };
-    for (name, bounds) in [("unlimited", Bounds::default()), ("limited", bounded)] {
+    for (name, bounds) in [
+        ("unlimited", SpendingBounds::default()),
+        ("limited", bounded),
+    ] {
         let took = time(|| {
             account.reserve(&want, &bounds, 0, now_ms).unwrap();
             black_box(account.settle(&want, &cost, |charge| charge));
@@ -84,7 +87,7 @@ fn time(mut work: impl FnMut()) -> Duration {
 }
 
 fn records() -> (Record, Record) {
-    let who = Who {
+    let who = CallOwner {
         organization_id: "org_0190c3a2-0000-7000-8000-000000000000".into(),
         project_id: "proj_0190c3a2-0000-7000-8000-000000000000".into(),
         key_id: "key_0190c3a2-0000-7000-8000-000000000000".into(),
@@ -92,23 +95,23 @@ fn records() -> (Record, Record) {
         request_id: "0190c3a2000070008000000000000000".into(),
     };
     let usd = Usd::parse("0.0035").unwrap();
-    let entry = Entry {
+    let entry = LedgerEntry {
         who: who.clone(),
-        taken: Taken {
+        taken: UsageRecord {
             model: "gpt-5-mini".into(),
             provider: "openai".into(),
             upstream_model: "gpt-5-mini-2026-01-01".into(),
             prompt_tokens: 1000,
             completion_tokens: 100,
-            cost: Some(Parts {
+            cost: Some(CostParts {
                 total: usd,
                 input: usd,
-                ..Parts::default()
+                ..CostParts::default()
             }),
-            ..Taken::default()
+            ..UsageRecord::default()
         },
         charged: usd,
-        ..Entry::default()
+        ..LedgerEntry::default()
     };
     let reserve = Reserve {
         who,

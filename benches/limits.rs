@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Instant;
 
 use filters::graph::Operations;
-use filters::limits::{Algorithm, Key, RowId, Who, Windows, headers};
+use filters::limits::{Algorithm, RowId, Subject, WindowKey, Windows, headers};
 use filters::proxy::normalise;
 
 #[global_allocator]
@@ -38,12 +38,12 @@ fn main() {
     requests(&operations);
 }
 
-fn tenant(number: usize) -> Who {
-    Who::Named(format!("tenant-{number:08}").into())
+fn tenant(number: usize) -> Subject {
+    Subject::Named(format!("tenant-{number:08}").into())
 }
 
-fn key(number: usize) -> Key {
-    Key {
+fn key(number: usize) -> WindowKey {
+    WindowKey {
         who: tenant(number),
         row: RowId::of("POST /content/v2"),
     }
@@ -53,13 +53,13 @@ fn memory(operations: &Operations) {
     let mut rows: Vec<RowId> = operations.all().map(|operation| operation.id).collect();
     rows.sort();
     rows.dedup();
-    let tenants: Vec<Who> = (0..100_000).map(tenant).collect();
+    let tenants: Vec<Subject> = (0..100_000).map(tenant).collect();
     let windows = Windows::new(Algorithm::Fixed, 10_000);
     let before = resident_bytes();
     for who in &tenants {
         for &row in &rows[..10] {
             let who = who.clone();
-            windows.admit(&Key { who, row }, LIMIT, 0);
+            windows.admit(&WindowKey { who, row }, LIMIT, 0);
         }
     }
     let full = resident_bytes() - before;
@@ -92,7 +92,7 @@ fn speed(algorithm: Algorithm) {
         now += 1;
         black_box(windows.admit(black_box(&hot), LIMIT, now / 1_000));
     });
-    let keys: Vec<Key> = (0..4_096).map(key).collect();
+    let keys: Vec<WindowKey> = (0..4_096).map(key).collect();
     let many = best(|number| {
         now += 1;
         let key = &keys[number.wrapping_mul(2_654_435_761) as usize % keys.len()];
@@ -133,7 +133,7 @@ fn requests(operations: &Operations) {
     let decide = |limit| {
         let path = normalise(black_box("/content/v2")).unwrap();
         let operation = operations.find("POST", &path).operation;
-        let key = Key {
+        let key = WindowKey {
             who: who.clone(),
             row: operation.id,
         };

@@ -20,7 +20,7 @@ pub enum Blame {
 ///
 /// Source: model-gateway 7; the `type` and `code` words are decisions 5 and 6.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum FaultKind {
     /// 400: a field is wrong.
     Invalid,
     /// 401: no key, or one that does not count.
@@ -68,7 +68,7 @@ pub enum Kind {
 }
 
 /// One row of the table of kinds.
-struct Row {
+struct FaultRow {
     status: u16,
     kind: &'static str,
     code: Option<&'static str>,
@@ -80,38 +80,38 @@ const INVALID: &str = "invalid_request_error";
 const UPSTREAM: &str = "upstream_error";
 
 #[rustfmt::skip]
-impl Kind {
+impl FaultKind {
     /// The table: status, `type`, `code`, whose fault, whether the same request may succeed later.
-    const fn row(self) -> Row {
+    const fn row(self) -> FaultRow {
         use Blame::{Caller, Upstream, Us};
         match self {
-            Self::Invalid => Row::new(400, INVALID, None, Caller, false),
-            Self::Unauthenticated => Row::new(401, INVALID, Some("invalid_api_key"), Caller, false),
-            Self::Payment => Row::new(402, "billing_error", None, Caller, false),
-            Self::Forbidden => Row::new(403, "permission_error", Some("permission_denied"), Caller, false),
-            Self::NotFound => Row::new(404, INVALID, Some("not_found"), Caller, false),
-            Self::ModelNotFound => Row::new(404, INVALID, Some("model_not_found"), Caller, false),
-            Self::MethodNotAllowed => Row::new(405, INVALID, Some("method_not_allowed"), Caller, false),
-            Self::RequestTimeout => Row::new(408, "timeout_error", Some("timeout"), Caller, true),
-            Self::Gone => Row::new(410, INVALID, None, Caller, false),
-            Self::TooLarge => Row::new(413, INVALID, Some("request_too_large"), Caller, false),
-            Self::MediaType => Row::new(415, INVALID, Some("unsupported_media_type"), Caller, false),
-            Self::TooMany => Row::new(422, INVALID, Some("too_many_operations"), Caller, false),
-            Self::RateLimited => Row::new(429, "rate_limit_error", Some("rate_limit_exceeded"), Caller, true),
-            Self::HeadTooLarge => Row::new(431, INVALID, Some("headers_too_large"), Caller, false),
-            Self::Internal => Row::new(500, "api_error", None, Us, true),
-            Self::ConnectFailed => Row::new(502, UPSTREAM, Some("connect_failed"), Upstream, true),
-            Self::UpstreamFailed => Row::new(502, UPSTREAM, Some("all_providers_failed"), Upstream, true),
-            Self::UpstreamUnavailable => Row::new(503, UPSTREAM, Some("upstream_unavailable"), Upstream, true),
-            Self::Unavailable => Row::new(503, "api_error", Some("unavailable"), Us, true),
-            Self::UpstreamTimeout => Row::new(504, UPSTREAM, Some("upstream_timeout"), Upstream, true),
-            Self::Overloaded => Row::new(529, "overloaded", Some("overloaded"), Us, true),
-            Self::StreamTruncated => Row::new(502, UPSTREAM, Some("stream_truncated"), Upstream, true),
+            Self::Invalid => FaultRow::new(400, INVALID, None, Caller, false),
+            Self::Unauthenticated => FaultRow::new(401, INVALID, Some("invalid_api_key"), Caller, false),
+            Self::Payment => FaultRow::new(402, "billing_error", None, Caller, false),
+            Self::Forbidden => FaultRow::new(403, "permission_error", Some("permission_denied"), Caller, false),
+            Self::NotFound => FaultRow::new(404, INVALID, Some("not_found"), Caller, false),
+            Self::ModelNotFound => FaultRow::new(404, INVALID, Some("model_not_found"), Caller, false),
+            Self::MethodNotAllowed => FaultRow::new(405, INVALID, Some("method_not_allowed"), Caller, false),
+            Self::RequestTimeout => FaultRow::new(408, "timeout_error", Some("timeout"), Caller, true),
+            Self::Gone => FaultRow::new(410, INVALID, None, Caller, false),
+            Self::TooLarge => FaultRow::new(413, INVALID, Some("request_too_large"), Caller, false),
+            Self::MediaType => FaultRow::new(415, INVALID, Some("unsupported_media_type"), Caller, false),
+            Self::TooMany => FaultRow::new(422, INVALID, Some("too_many_operations"), Caller, false),
+            Self::RateLimited => FaultRow::new(429, "rate_limit_error", Some("rate_limit_exceeded"), Caller, true),
+            Self::HeadTooLarge => FaultRow::new(431, INVALID, Some("headers_too_large"), Caller, false),
+            Self::Internal => FaultRow::new(500, "api_error", None, Us, true),
+            Self::ConnectFailed => FaultRow::new(502, UPSTREAM, Some("connect_failed"), Upstream, true),
+            Self::UpstreamFailed => FaultRow::new(502, UPSTREAM, Some("all_providers_failed"), Upstream, true),
+            Self::UpstreamUnavailable => FaultRow::new(503, UPSTREAM, Some("upstream_unavailable"), Upstream, true),
+            Self::Unavailable => FaultRow::new(503, "api_error", Some("unavailable"), Us, true),
+            Self::UpstreamTimeout => FaultRow::new(504, UPSTREAM, Some("upstream_timeout"), Upstream, true),
+            Self::Overloaded => FaultRow::new(529, "overloaded", Some("overloaded"), Us, true),
+            Self::StreamTruncated => FaultRow::new(502, UPSTREAM, Some("stream_truncated"), Upstream, true),
         }
     }
 }
 
-impl Row {
+impl FaultRow {
     const fn new(
         status: u16,
         kind: &'static str,
@@ -152,7 +152,7 @@ pub enum AgentForm {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Fault {
     /// Decides status, `type` and default `code`.
-    pub kind: Kind,
+    pub kind: FaultKind,
     /// For the caller.
     pub message: Cow<'static, str>,
     /// The field that is wrong, as a path such as `messages[2].content[0].type`.
@@ -169,7 +169,7 @@ pub struct Fault {
 
 impl Fault {
     /// A fault of this kind with the caller's message.
-    pub fn new(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn new(kind: FaultKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -177,7 +177,7 @@ impl Fault {
             detail: Cow::Borrowed(""),
             retry_after_s: None,
             agent_form: match kind {
-                Kind::MediaType => AgentForm::Nothing,
+                FaultKind::MediaType => AgentForm::Nothing,
                 _ => AgentForm::Json,
             },
             code: None,
@@ -187,14 +187,14 @@ impl Fault {
 
     /// A 400 about one field.
     pub fn invalid(param: impl Into<String>, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Kind::Invalid, message).with_param(param)
+        Self::new(FaultKind::Invalid, message).with_param(param)
     }
 
     /// A 400 for a field whose behaviour is not built yet. Source: decisions 16.
     pub fn not_supported_yet(param: impl Into<String>) -> Self {
         let param = param.into();
         Self::new(
-            Kind::Invalid,
+            FaultKind::Invalid,
             format!("`{param}` is not supported yet: leave it out"),
         )
         .with_code("not_supported_yet")
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn alternative_body_says_overloaded_for_529() {
-        let body = Fault::new(Kind::Overloaded, "busy").alternative_body();
+        let body = Fault::new(FaultKind::Overloaded, "busy").alternative_body();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["error"]["type"], "overloaded_error");
     }

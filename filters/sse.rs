@@ -13,7 +13,7 @@ pub const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// One event.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Event<'a> {
+pub struct SseEvent<'a> {
     /// The `event` field, empty where there is none.
     pub name: &'a str,
     /// The `data` lines, joined by LF.
@@ -26,7 +26,7 @@ pub struct TooLong;
 
 /// An incremental reader of one stream.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct EventReader {
     /// The start of a line whose end has not come yet.
     line: Vec<u8>,
     /// The `data` lines of the event so far, from earlier chunks or when there are several.
@@ -45,14 +45,14 @@ enum Line<'a> {
     Other,
 }
 
-impl Reader {
+impl EventReader {
     /// Takes a chunk; `event` is called for each event that it completes.
     ///
     /// Errors: [`TooLong`], and what `event` answers; the reader must not be used after either.
     pub fn feed<E: From<TooLong>>(
         &mut self,
         chunk: &[u8],
-        mut event: impl FnMut(Event<'_>) -> Result<(), E>,
+        mut event: impl FnMut(SseEvent<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut rest = self.strip(chunk);
         // The only data line of the event so far, where it lies inside this chunk.
@@ -83,7 +83,10 @@ impl Reader {
     }
 
     /// Takes the end of the stream; `event` is called where an event was left without its blank line.
-    pub fn finish<E>(&mut self, event: impl FnOnce(Event<'_>) -> Result<(), E>) -> Result<(), E> {
+    pub fn finish<E>(
+        &mut self,
+        event: impl FnOnce(SseEvent<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let line = std::mem::take(&mut self.line);
         if let Line::Data(data) = parse(&line) {
             self.keep(Some(data));
@@ -92,7 +95,7 @@ impl Reader {
             return Ok(());
         }
         self.has_data = false;
-        event(Event {
+        event(SseEvent {
             name: &self.name,
             data: &self.data,
         })
@@ -102,7 +105,7 @@ impl Reader {
         &mut self,
         line: &'a [u8],
         slice: &mut Option<&'a [u8]>,
-        event: &mut impl FnMut(Event<'_>) -> Result<(), E>,
+        event: &mut impl FnMut(SseEvent<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         match parse(line) {
             Line::Data(data) if slice.is_none() && !self.has_data => *slice = Some(data),
@@ -123,7 +126,7 @@ impl Reader {
                     if data.len() > MAX_EVENT_BYTES {
                         return Err(TooLong.into());
                     }
-                    event(Event {
+                    event(SseEvent {
                         name: &self.name,
                         data,
                     })?;

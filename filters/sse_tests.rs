@@ -2,9 +2,9 @@
 use super::*;
 
 fn read(chunks: &[&[u8]]) -> Vec<(String, String)> {
-    let mut reader = Reader::default();
+    let mut reader = EventReader::default();
     let mut events = Vec::new();
-    let mut take = |event: Event<'_>| {
+    let mut take = |event: SseEvent<'_>| {
         events.push((
             event.name.to_owned(),
             String::from_utf8(event.data.to_vec()).unwrap(),
@@ -57,7 +57,7 @@ fn mixed_line_ends_are_read() {
 
 #[test]
 fn an_event_over_the_limit_is_refused() {
-    let mut reader = Reader::default();
+    let mut reader = EventReader::default();
     let chunk = vec![b'x'; 1 << 20];
     reader.feed(b"data: ", |_| Ok::<(), TooLong>(())).unwrap();
     let fed = (0..17).try_for_each(|_| reader.feed(&chunk, |_| Ok::<(), TooLong>(())));
@@ -68,7 +68,7 @@ fn an_event_over_the_limit_is_refused() {
 fn a_single_data_line_inside_a_chunk_is_not_copied() {
     let chunk = b"data: {\"a\":1}\n\n".to_vec();
     let range = chunk.as_ptr_range();
-    let mut reader = Reader::default();
+    let mut reader = EventReader::default();
     reader
         .feed(&chunk, |event| {
             assert!(range.contains(&event.data.as_ptr()));

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use filters::decisions::decide::{Decided, decide};
+use filters::decisions::decide::{Decision, decide};
 use filters::decisions::inputs::{Forced, Inputs};
 use filters::decisions::{Compat, Options, Project};
 use serde_json::{Map, Value, json};
@@ -40,7 +40,7 @@ fn forced(line: &Value) -> Vec<Forced> {
 }
 
 /// `[variation, enabled, rule, variables]`, as the vectors have it.
-fn shown(decided: &Decided<'_>) -> Value {
+fn shown(decided: &Decision<'_>) -> Value {
     let text_or_null = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let variables: Map<String, Value> = decided
         .variables

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use http::header::{AUTHORIZATION, HeaderName};
 use http::{HeaderMap, HeaderValue};
 
-use super::api_key::{Key, Pepper};
-use super::caller::{Accounts, Caller, KeyRow};
-use crate::fault::{Fault, Kind};
+use super::api_key::{ApiKey, Pepper};
+use super::caller::{AccountsSnapshot, Caller, KeyRow};
+use crate::fault::{Fault, FaultKind};
 
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
@@ -69,20 +69,22 @@ impl From<AuthError> for Fault {
     fn from(error: AuthError) -> Self {
         let message = error.message();
         match error {
-            AuthError::Doubled => Self::new(Kind::Invalid, message),
-            AuthError::Conflicting => Self::new(Kind::Invalid, message).with_param("x-api-key"),
+            AuthError::Doubled => Self::new(FaultKind::Invalid, message),
+            AuthError::Conflicting => {
+                Self::new(FaultKind::Invalid, message).with_param("x-api-key")
+            }
             AuthError::OrganizationDisabled => {
-                Self::new(Kind::Gone, message).with_code("organization_disabled")
+                Self::new(FaultKind::Gone, message).with_code("organization_disabled")
             }
             AuthError::ProjectArchived => {
-                Self::new(Kind::Gone, message).with_code("project_archived")
+                Self::new(FaultKind::Gone, message).with_code("project_archived")
             }
             AuthError::Missing
             | AuthError::OtherScheme
             | AuthError::Malformed
             | AuthError::Unknown
             | AuthError::Revoked
-            | AuthError::Expired => Self::new(Kind::Unauthenticated, message),
+            | AuthError::Expired => Self::new(FaultKind::Unauthenticated, message),
         }
     }
 }
@@ -93,11 +95,11 @@ impl From<AuthError> for Fault {
 /// are refused before any key is looked at. Cost: a checksum, one HMAC-SHA256, one map look-up, no allocation.
 pub fn admit(
     headers: &HeaderMap,
-    accounts: &Accounts,
+    accounts: &AccountsSnapshot,
     pepper: &Pepper,
     now_ms: i64,
 ) -> Result<Arc<Caller>, AuthError> {
-    let key = Key::parse(presented(headers)?).map_err(|_| AuthError::Malformed)?;
+    let key = ApiKey::parse(presented(headers)?).map_err(|_| AuthError::Malformed)?;
     let row = accounts.find(&pepper.hash(key)).ok_or(AuthError::Unknown)?;
     standing(row, now_ms)?;
     Ok(Arc::clone(&row.caller))

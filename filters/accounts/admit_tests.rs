@@ -12,7 +12,7 @@ use super::*;
 const NOW_MS: i64 = 1_800_000_000_000;
 
 struct House {
-    accounts: Accounts,
+    accounts: AccountsSnapshot,
     pepper: Pepper,
 }
 
@@ -55,7 +55,7 @@ fn house(row_of_one: KeyRow) -> House {
         (pepper.hash(key(2).key()), row("key_2")),
     ];
     House {
-        accounts: Accounts::new(7, rows),
+        accounts: AccountsSnapshot::new(7, rows),
         pepper,
     }
 }

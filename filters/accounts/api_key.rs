@@ -34,9 +34,9 @@ pub struct ShortPepper;
 
 /// A well-formed key as it was presented, borrowed. It has no `Debug`: it is a secret.
 #[derive(Clone, Copy)]
-pub struct Key<'a>(&'a [u8]);
+pub struct ApiKey<'a>(&'a [u8]);
 
-impl<'a> Key<'a> {
+impl<'a> ApiKey<'a> {
     /// Checks form and checksum.
     ///
     /// Errors: [`MalformedKey`] for any other length, prefix, character or checksum. Cost: no allocation.
@@ -89,8 +89,8 @@ impl KeyText {
     }
 
     /// The same as a key to hash.
-    pub fn key(&self) -> Key<'_> {
-        Key(self.0.as_bytes())
+    pub fn key(&self) -> ApiKey<'_> {
+        ApiKey(self.0.as_bytes())
     }
 }
 
@@ -117,7 +117,7 @@ impl Pepper {
     /// The hash that stands for a key at rest and in the snapshot.
     ///
     /// Cost: two blocks of SHA-256, no allocation.
-    pub fn hash(&self, key: Key<'_>) -> KeyHash {
+    pub fn hash(&self, key: ApiKey<'_>) -> KeyHash {
         self.mac(key.0)
     }
 

@@ -23,7 +23,7 @@ fn pepper(fill: u8) -> Pepper {
 }
 
 fn is_key(text: &[u8]) -> bool {
-    Key::parse(text).is_ok()
+    ApiKey::parse(text).is_ok()
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::api_key::KeyHash;
-use super::terms::Terms;
+use super::terms::KeyTerms;
 use crate::money::Usd;
 
 /// A word that is none of a closed list, with the list.
@@ -129,7 +129,7 @@ pub struct Caller {
     /// Who owns the key; none: the organization alone.
     pub member: Option<Arc<Member>>,
     /// What the key may spend and whom it may reach; none: everything.
-    pub terms: Option<Arc<Terms>>,
+    pub terms: Option<Arc<KeyTerms>>,
     /// How long the project's answers may be replayed, in seconds; `None`: never.
     pub cache_ttl_s: Option<u32>,
     /// When the key stops to count, in unix milliseconds.
@@ -153,12 +153,12 @@ pub struct KeyRow {
 ///
 /// Revoked and expired keys stay in it, so that they are told from unknown ones.
 #[derive(Default)]
-pub struct Accounts {
+pub struct AccountsSnapshot {
     revision: i64,
     rows: HashMap<KeyHash, KeyRow>,
 }
 
-impl Accounts {
+impl AccountsSnapshot {
     /// The snapshot of one revision.
     pub fn new(revision: i64, rows: impl IntoIterator<Item = (KeyHash, KeyRow)>) -> Self {
         Self {

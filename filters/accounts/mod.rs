@@ -12,6 +12,6 @@ pub mod rules;
 mod terms;
 
 pub use admit::{AuthError, admit};
-pub use api_key::{Key, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper};
-pub use caller::{Accounts, Caller, KeyRow, Member, Mode, Plan, UnknownWord};
-pub use terms::{BadTerm, Terms, WrittenTerms};
+pub use api_key::{ApiKey, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper};
+pub use caller::{AccountsSnapshot, Caller, KeyRow, Member, Mode, Plan, UnknownWord};
+pub use terms::{InvalidTerm, KeyTerms, TermsFile};

@@ -5,7 +5,7 @@
 use core::net::IpAddr;
 
 use crate::cidr::Cidr;
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, FaultKind};
 use crate::money::{Price, PriceSet};
 
 /// What is allowed and what is denied; without an allowing rule everything is allowed that is not denied.
@@ -19,7 +19,7 @@ pub struct Lists<T> {
 
 /// The rules of a key.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Rules {
+pub struct KeyRules {
     /// By model: an id, an alias, or either behind `provider/`.
     pub models: Lists<Box<str>>,
     /// By provider.
@@ -77,7 +77,7 @@ impl From<Forbidden> for Fault {
     fn from(forbidden: Forbidden) -> Self {
         let what = forbidden.what();
         Self::new(
-            Kind::Forbidden,
+            FaultKind::Forbidden,
             format!("the rules of this API key forbid {what}"),
         )
     }
@@ -103,7 +103,7 @@ impl<T> Lists<T> {
     }
 }
 
-impl Rules {
+impl KeyRules {
     /// Whether there is no rule at all.
     pub fn is_empty(&self) -> bool {
         self.models.is_empty()

@@ -5,24 +5,24 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::rules::{Lists, Rules};
+use super::rules::{KeyRules, Lists};
 use crate::cidr::Cidr;
-use crate::money::allowance::Limits;
+use crate::money::allowance::KeyLimits;
 use crate::money::{Period, Price, Usd};
 
 /// The terms of a key, as used.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Terms {
+pub struct KeyTerms {
     /// What it may spend.
-    pub limits: Limits,
+    pub limits: KeyLimits,
     /// Whom it may reach.
-    pub rules: Rules,
+    pub rules: KeyRules,
 }
 
 /// The terms of a key, as written. Shape: a JSON object; what is left out sets no bound.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct WrittenTerms {
+pub struct TermsFile {
     /// The most it may ever spend, in USD.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
@@ -57,22 +57,22 @@ pub struct WrittenTerms {
 
 /// A term that cannot be one.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct BadTerm {
-    /// Which, as a field of [`WrittenTerms`].
+pub struct InvalidTerm {
+    /// Which, as a field of [`TermsFile`].
     pub field: &'static str,
     /// What came and what is accepted.
     pub problem: String,
 }
 
-impl fmt::Display for BadTerm {
+impl fmt::Display for InvalidTerm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.problem)
     }
 }
 
-impl std::error::Error for BadTerm {}
+impl std::error::Error for InvalidTerm {}
 
-impl WrittenTerms {
+impl TermsFile {
     /// Whether they bound nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -82,13 +82,13 @@ impl WrittenTerms {
     ///
     /// Errors: the first that cannot be one: an amount that is negative or too long, a period, a block of addresses,
     /// an empty name.
-    pub fn check(&self) -> Result<Terms, BadTerm> {
-        let limits = Limits {
+    pub fn check(&self) -> Result<KeyTerms, InvalidTerm> {
+        let limits = KeyLimits {
             lifetime: optional("limit", self.limit.as_deref(), Usd::parse)?,
             periods: self.periods()?,
         };
         let price = Price::per_million;
-        let rules = Rules {
+        let rules = KeyRules {
             models: Lists {
                 allow: names("allow_models", &self.allow_models)?,
                 deny: names("deny_models", &self.deny_models)?,
@@ -104,10 +104,10 @@ impl WrittenTerms {
                 deny: all("deny_ips", &self.deny_ips, |text| text.parse::<Cidr>())?,
             },
         };
-        Ok(Terms { limits, rules })
+        Ok(KeyTerms { limits, rules })
     }
 
-    fn periods(&self) -> Result<[Option<Usd>; 4], BadTerm> {
+    fn periods(&self) -> Result<[Option<Usd>; 4], InvalidTerm> {
         const FIELD: &str = "limit_per";
         let mut limits = [None; 4];
         for (word, amount) in &self.limit_per {
@@ -126,7 +126,7 @@ fn optional<T, E: fmt::Display>(
     field: &'static str,
     text: Option<&str>,
     parse: impl Fn(&str) -> Result<T, E>,
-) -> Result<Option<T>, BadTerm> {
+) -> Result<Option<T>, InvalidTerm> {
     text.map(|text| checked(field, text, parse)).transpose()
 }
 
@@ -134,14 +134,14 @@ fn all<T, E: fmt::Display>(
     field: &'static str,
     texts: &[String],
     parse: impl Fn(&str) -> Result<T, E>,
-) -> Result<Box<[T]>, BadTerm> {
+) -> Result<Box<[T]>, InvalidTerm> {
     texts
         .iter()
         .map(|text| checked(field, text, &parse))
         .collect()
 }
 
-fn names(field: &'static str, texts: &[String]) -> Result<Box<[Box<str>]>, BadTerm> {
+fn names(field: &'static str, texts: &[String]) -> Result<Box<[Box<str>]>, InvalidTerm> {
     all(field, texts, |text| {
         if text.trim().is_empty() || text.trim() != text {
             return Err(format!("{text:?} is no name"));
@@ -154,8 +154,8 @@ fn checked<T, E: fmt::Display>(
     field: &'static str,
     text: &str,
     parse: impl Fn(&str) -> Result<T, E>,
-) -> Result<T, BadTerm> {
-    parse(text).map_err(|error| BadTerm {
+) -> Result<T, InvalidTerm> {
+    parse(text).map_err(|error| InvalidTerm {
         field,
         problem: error.to_string(),
     })

@@ -5,8 +5,8 @@ use super::super::rules::{Forbidden, Offer};
 use super::*;
 use crate::money::PriceSet;
 
-fn terms(json: &str) -> Terms {
-    let written: WrittenTerms = serde_json::from_str(json).unwrap();
+fn terms(json: &str) -> KeyTerms {
+    let written: TermsFile = serde_json::from_str(json).unwrap();
     written.check().unwrap()
 }
 
@@ -18,7 +18,7 @@ fn prices(input: &str, output: &str) -> PriceSet {
     }
 }
 
-fn asks(rules: &Rules, model: &str, provider: &str) -> Result<(), Forbidden> {
+fn asks(rules: &KeyRules, model: &str, provider: &str) -> Result<(), Forbidden> {
     rules.check(&Offer {
         model,
         aliases: &["fast".into()],
@@ -153,7 +153,7 @@ fn what_cannot_be_a_term_is_refused_by_its_name() {
         (r#"{"deny_ips":["example.com"]}"#, "deny_ips"),
     ];
     for (json, field) in table {
-        let written: WrittenTerms = serde_json::from_str(json).unwrap();
+        let written: TermsFile = serde_json::from_str(json).unwrap();
         assert_eq!(written.check().unwrap_err().field, field, "{json}");
     }
 }
@@ -162,12 +162,9 @@ fn what_cannot_be_a_term_is_refused_by_its_name() {
 fn terms_are_written_as_they_were_read() {
     let json =
         r#"{"limit":"5","limit_per":{"day":"1"},"allow_models":["a"],"deny_ips":["10.0.0.0/8"]}"#;
-    let written: WrittenTerms = serde_json::from_str(json).unwrap();
+    let written: TermsFile = serde_json::from_str(json).unwrap();
     assert_eq!(serde_json::to_string(&written).unwrap(), json);
-    assert_eq!(
-        serde_json::to_string(&WrittenTerms::default()).unwrap(),
-        "{}"
-    );
+    assert_eq!(serde_json::to_string(&TermsFile::default()).unwrap(), "{}");
 }
 
 proptest! {
@@ -176,7 +173,7 @@ proptest! {
         denied in proptest::collection::vec("[a-d]", 0..4), more in "[a-d]", model in "[a-d]",
     ) {
         let rules = |deny: &[String]| {
-            let written = WrittenTerms { deny_models: deny.to_vec(), ..WrittenTerms::default() };
+            let written = TermsFile { deny_models: deny.to_vec(), ..TermsFile::default() };
             written.check().unwrap().rules
         };
         let before = asks(&rules(&denied), &model, "p");

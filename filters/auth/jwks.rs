@@ -14,10 +14,10 @@ use super::jwt::BadToken;
 
 /// A key set.
 pub struct KeySet {
-    keys: HashMap<Box<str>, Key>,
+    keys: HashMap<Box<str>, JwkKey>,
 }
 
-struct Key {
+struct JwkKey {
     algorithms: &'static [Algorithm],
     verifies: DecodingKey,
 }
@@ -107,7 +107,7 @@ pub(super) fn in_time(exp: Option<f64>, nbf: Option<f64>, now_s: u64) -> Result<
     Ok(())
 }
 
-fn usable(jwk: &Jwk) -> Option<(Box<str>, Key)> {
+fn usable(jwk: &Jwk) -> Option<(Box<str>, JwkKey)> {
     if jwk.common.public_key_use == Some(PublicKeyUse::Encryption) {
         return None;
     }
@@ -120,7 +120,7 @@ fn usable(jwk: &Jwk) -> Option<(Box<str>, Key)> {
             of_kind.get(at..=at)?
         }
     };
-    let key = Key {
+    let key = JwkKey {
         algorithms,
         verifies: DecodingKey::from_jwk(jwk).ok()?,
     };

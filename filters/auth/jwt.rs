@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::jwks::{in_time, unjudged};
 
 /// Keys of tokens. It has no `Debug`: they are secrets.
-pub struct Tokens {
+pub struct JwtTokens {
     signs: EncodingKey,
     verify: Vec<DecodingKey>,
     ttl_s: u64,
@@ -70,13 +70,13 @@ struct Issued<'a> {
 }
 
 #[derive(Deserialize)]
-struct Claims {
+struct JwtClaims {
     exp: Option<f64>,
     nbf: Option<f64>,
     sdk_keys: Option<Vec<String>>,
 }
 
-impl Tokens {
+impl JwtTokens {
     /// Keys as bytes: the first signs, all verify. `None` without any.
     pub fn new(keys: &[Vec<u8>], ttl_s: u64) -> Option<Self> {
         Some(Self {
@@ -109,7 +109,7 @@ impl Tokens {
         }
         let rules = unjudged(Algorithm::HS256);
         let mut keys = self.verify.iter();
-        let found = keys.find_map(|key| decode::<Claims>(token, key, &rules).ok());
+        let found = keys.find_map(|key| decode::<JwtClaims>(token, key, &rules).ok());
         let claims = found.ok_or(BadToken::Signature)?.claims;
         in_time(claims.exp, claims.nbf, now_s)?;
         claims.sdk_keys.ok_or(BadToken::NoKeys)
@@ -121,9 +121,9 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use super::*;
 
-    fn tokens(keys: &[&[u8]]) -> Tokens {
+    fn tokens(keys: &[&[u8]]) -> JwtTokens {
         let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.to_vec()).collect();
-        Tokens::new(&keys, 60).unwrap()
+        JwtTokens::new(&keys, 60).unwrap()
     }
 
     fn signed(claims: &serde_json::Value, header: &Header, key: &[u8]) -> String {

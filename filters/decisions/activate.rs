@@ -1,6 +1,7 @@
 //! The older calls: what a user gets in an experiment, or of a feature, by key. Source: decision-agent 2.3.
 
-use super::decide::{self, Impression, Outcome, Source, Want};
+use super::decide;
+use super::decide::{DecisionSource, Impression, PredictionRequest, RuleOutcome};
 use super::inputs::Inputs;
 use super::project::Project;
 use super::reason::Reasons;
@@ -8,7 +9,7 @@ use super::rule::{self, Ruling};
 
 /// An item of the answer.
 #[derive(Debug, Default)]
-pub struct Activated<'p> {
+pub struct Activation<'p> {
     /// The feature asked for; empty: none was.
     pub feature_key: Box<str>,
     /// The experiment asked for, or the one that decided about the feature.
@@ -28,39 +29,39 @@ pub struct Activated<'p> {
     /// What the profile has to remember: experiment id, variation id.
     pub remembers: Option<(&'p str, &'p str)>,
     /// Which experiment needs a prediction first.
-    pub wants: Option<Want<'p>>,
+    pub wants: Option<PredictionRequest<'p>>,
 }
 
 /// What the user gets in an experiment.
-pub fn experiment<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Activated<'p> {
+pub fn experiment<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Activation<'p> {
     let Some(rule) = project.experiment(key) else {
-        return Activated {
+        return Activation {
             experiment_key: key.into(),
             error: "experimentKey not found".to_owned(),
-            ..Activated::default()
+            ..Activation::default()
         };
     };
     let mut reasons = Reasons::new(false);
-    let mut item = Activated {
+    let mut item = Activation {
         experiment_key: key.into(),
         kind: "experiment",
-        ..Activated::default()
+        ..Activation::default()
     };
     match rule::experiment(project, rule, inputs, &mut reasons) {
         Ruling::Pass => {}
-        Ruling::Wanting => item.wants = Want::of(rule),
+        Ruling::Wanting => item.wants = PredictionRequest::of(rule),
         Ruling::Failed => item.error = reasons.into_texts().join(" "),
         Ruling::Hit {
             variation,
             is_new,
             cmab_uuid,
         } => {
-            let outcome = Outcome {
+            let outcome = RuleOutcome {
                 rule: Some(rule),
                 variation: Some(variation),
-                source: Source::Experiment,
+                source: DecisionSource::Experiment,
                 cmab_uuid,
-                ..Outcome::default()
+                ..RuleOutcome::default()
             };
             item.variation_key = &variation.key;
             item.is_enabled = true;
@@ -72,21 +73,21 @@ pub fn experiment<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> A
 }
 
 /// What the user gets of a feature.
-pub fn feature<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Activated<'p> {
+pub fn feature<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Activation<'p> {
     let Some(flag) = project.flag(key) else {
-        return Activated {
+        return Activation {
             feature_key: key.into(),
             error: "featureKey not found".to_owned(),
-            ..Activated::default()
+            ..Activation::default()
         };
     };
     let mut reasons = Reasons::new(false);
     let outcome = decide::outcome(project, flag, inputs, &mut reasons);
     let variation = outcome.variation;
     let variables = decide::variables(flag, variation, &mut reasons);
-    let is_told = outcome.source != Source::Rollout;
+    let is_told = outcome.source != DecisionSource::Rollout;
     let told = outcome.rule.zip(variation).filter(|_| is_told);
-    Activated {
+    Activation {
         feature_key: key.into(),
         experiment_key: told.map_or("", |(rule, _)| &rule.key).into(),
         variation_key: told.map_or("", |(_, variation)| &variation.key),

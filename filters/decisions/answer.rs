@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::activate::Activated;
-use super::ask::User;
-use super::decide::Decided;
-use super::members::Members;
+use super::activate::Activation;
+use super::ask::DecisionUser;
+use super::decide::Decision;
+use super::members::BorrowedObject;
 use super::{Compat, Profile, encode, profile_json};
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, FaultKind};
 use crate::json::{Object, write_escaped};
 
 /// The most bytes of an answer that repeats what a caller sent; also of all that the operations of a batch answer.
@@ -27,7 +27,7 @@ pub fn fits(bytes: usize) -> Result<(), Fault> {
         "the answer has {bytes} bytes or more; at most {MAX_BYTES} are answered at once: ask for fewer flags, or with \
          a smaller user"
     );
-    Err(Fault::new(Kind::TooLarge, message))
+    Err(Fault::new(FaultKind::TooLarge, message))
 }
 
 /// Items as a JSON list. Errors: 413 as [`within`] says, before anything behind the bound is written.
@@ -52,8 +52,8 @@ pub fn list<T>(
 ///
 /// Cost: the user is encoded once, and copied from result to result.
 pub fn decided_list<'d>(
-    all: impl Iterator<Item = &'d Decided<'d>>,
-    user: &User<'_>,
+    all: impl Iterator<Item = &'d Decision<'d>>,
+    user: &DecisionUser<'_>,
     compat: Compat,
 ) -> Result<Vec<u8>, Fault> {
     let mut encoded = None;
@@ -72,9 +72,9 @@ pub fn decided_list<'d>(
 
 /// Writes a decide result.
 pub fn write_decided(
-    decided: &Decided<'_>,
+    decided: &Decision<'_>,
     user_id: &str,
-    attributes: &Members<'_>,
+    attributes: &BorrowedObject<'_>,
     compat: Compat,
     out: &mut Vec<u8>,
 ) {
@@ -84,7 +84,7 @@ pub fn write_decided(
 
 /// Cost: what always stands between two values is copied as one piece.
 fn write_result(
-    decided: &Decided<'_>,
+    decided: &Decision<'_>,
     compat: Compat,
     write_user: impl FnOnce(&mut Vec<u8>),
     out: &mut Vec<u8>,
@@ -113,7 +113,7 @@ fn write_result(
     out.push(b'}');
 }
 
-fn write_user(id: &str, attributes: &Members<'_>, out: &mut Vec<u8>) {
+fn write_user(id: &str, attributes: &BorrowedObject<'_>, out: &mut Vec<u8>) {
     write_behind(r#"{"userId":""#, id, out);
     out.extend_from_slice(br#"","attributes":"#);
     encode::write_members(attributes, out);
@@ -130,7 +130,7 @@ fn write_truth(is_so: bool, out: &mut Vec<u8>) {
 }
 
 /// Writes an item of what activate answers.
-pub fn write_activated(item: &Activated<'_>, user_id: &str, compat: Compat, out: &mut Vec<u8>) {
+pub fn write_activated(item: &Activation<'_>, user_id: &str, compat: Compat, out: &mut Vec<u8>) {
     let mut result = Object::open(out);
     for (key, value) in [
         ("userId", user_id),

@@ -1,11 +1,11 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
-use super::super::ask::Body;
+use super::super::ask::DecisionBody;
 use super::*;
 
-fn decided(keys: usize) -> Vec<Decided<'static>> {
-    let one = |key: usize| Decided {
+fn decided(keys: usize) -> Vec<Decision<'static>> {
+    let one = |key: usize| Decision {
         flag_key: key.to_string().into(),
-        ..Decided::default()
+        ..Decision::default()
     };
     (0..keys).map(one).collect()
 }
@@ -14,7 +14,7 @@ fn decided(keys: usize) -> Vec<Decided<'static>> {
 fn a_list_holds_the_bytes_that_its_results_have_alone() {
     let body =
         r#"{"userId":"<ü\">","userAttributes":{"b":1.0,"a":["\u2028",null],"c":{"z":1,"y":2}}}"#;
-    let user = Body::parse(body.as_bytes(), Compat::Document).unwrap();
+    let user = DecisionBody::parse(body.as_bytes(), Compat::Document).unwrap();
     let user = { user }.user().unwrap();
     for compat in [Compat::Document, Compat::Agent] {
         for keys in [0, 1, 3] {

@@ -10,16 +10,16 @@ use serde_json::{Map, Value};
 
 use super::Compat;
 use super::inputs::{Forced, Profile};
-use super::members::{Given, Members};
+use super::members::{BorrowedObject, BorrowedValue};
 use super::options::{Options, UnknownOption};
-use super::pairs::Pairs;
-use super::segment::Event;
-use crate::fault::{Fault, Kind};
+use super::pairs::CaselessObject;
+use super::segment::OdpEvent;
+use crate::fault::{Fault, FaultKind};
 
 /// A body that is a JSON object, or nothing at all.
 #[derive(Debug, Default)]
-pub struct Body<'b> {
-    members: Pairs<'b>,
+pub struct DecisionBody<'b> {
+    members: CaselessObject<'b>,
     compat: Compat,
 }
 
@@ -27,7 +27,7 @@ pub struct Body<'b> {
 #[derive(Debug, Default)]
 pub struct Decide<'b> {
     /// Who asks.
-    pub user: User<'b>,
+    pub user: DecisionUser<'b>,
     /// What to leave out or to add.
     pub options: Options,
     /// What is forced.
@@ -49,11 +49,11 @@ pub struct SegmentOptions {
 
 /// A user and what is known of them.
 #[derive(Debug, Default)]
-pub struct User<'b> {
+pub struct DecisionUser<'b> {
     /// The id.
     pub id: Cow<'b, str>,
     /// The attributes.
-    pub attributes: Members<'b>,
+    pub attributes: BorrowedObject<'b>,
 }
 
 /// What `POST /v1/override` is asked.
@@ -67,20 +67,22 @@ pub struct Override<'b> {
     pub variation_key: Cow<'b, str>,
 }
 
-impl<'b> Body<'b> {
+impl<'b> DecisionBody<'b> {
     /// Reads a body; an empty one and `null` are an empty object.
     ///
     /// Errors: 400 for what is no JSON object.
     pub fn parse(body: &'b [u8], compat: Compat) -> Result<Self, Fault> {
         let mut read = Self {
-            members: Pairs::default(),
+            members: CaselessObject::default(),
             compat,
         };
         if body.trim_ascii().is_empty() {
             return Ok(read);
         }
         let members = match compat {
-            Compat::Document => read_json::<Members<'b>>(body).map(|all| all.map(Pairs::from)),
+            Compat::Document => {
+                read_json::<BorrowedObject<'b>>(body).map(|all| all.map(CaselessObject::from))
+            }
             Compat::Agent => read_json(body),
         };
         match members {
@@ -91,18 +93,18 @@ impl<'b> Body<'b> {
     }
 
     /// The user that has to be there. Errors: 400 for none, for an empty id, for attributes that are no object.
-    pub fn user(&mut self) -> Result<User<'b>, Fault> {
+    pub fn user(&mut self) -> Result<DecisionUser<'b>, Fault> {
         let user = self.some_user()?;
         if user.id.is_empty() {
             let message = "missing \"userId\" in request payload";
-            return Err(Fault::new(Kind::Invalid, message).with_param("userId"));
+            return Err(Fault::new(FaultKind::Invalid, message).with_param("userId"));
         }
         Ok(user)
     }
 
     /// The user, if there is one. Errors: 400 for a wrong type.
-    pub fn some_user(&mut self) -> Result<User<'b>, Fault> {
-        Ok(User {
+    pub fn some_user(&mut self) -> Result<DecisionUser<'b>, Fault> {
+        Ok(DecisionUser {
             id: self.text("userId")?,
             attributes: self.object("userAttributes")?,
         })
@@ -115,7 +117,7 @@ impl<'b> Body<'b> {
         let options = Options::parse(options.iter().map(|option| &**option)).map_err(
             |UnknownOption(option)| {
                 let message = format!("invalid option: {option}");
-                Fault::new(Kind::Invalid, message).with_param("decideOptions")
+                Fault::new(FaultKind::Invalid, message).with_param("decideOptions")
             },
         )?;
         let mut segment_options = SegmentOptions::default();
@@ -125,7 +127,7 @@ impl<'b> Body<'b> {
                 "RESET_CACHE" => segment_options.reset_cache = true,
                 _ => {
                     let message = format!("invalid option: {option}");
-                    let fault = Fault::new(Kind::Invalid, message);
+                    let fault = Fault::new(FaultKind::Invalid, message);
                     return Err(fault.with_param("fetchSegmentsOptions"));
                 }
             }
@@ -152,14 +154,14 @@ impl<'b> Body<'b> {
         ] {
             if value.is_empty() {
                 let message = format!("{name} cannot be empty");
-                return Err(Fault::new(Kind::Invalid, message).with_param(name));
+                return Err(Fault::new(FaultKind::Invalid, message).with_param(name));
             }
         }
         Ok(asked)
     }
 
-    /// An event that segments are made of. Errors: 400 and 500 as [`Event`] says.
-    pub fn segment_event(mut self) -> Result<Event, Fault> {
+    /// An event that segments are made of. Errors: 400 and 500 as [`OdpEvent`] says.
+    pub fn segment_event(mut self) -> Result<OdpEvent, Fault> {
         let (kind, action) = (self.text("type")?, self.text("action")?);
         let mut identifiers = self.object("identifiers")?.into_map();
         // To the agent of old null is an empty text, and what is no text a body that cannot be read.
@@ -172,12 +174,12 @@ impl<'b> Body<'b> {
             return Err(self.wrong("identifiers"));
         }
         let data = self.object("data")?.into_map();
-        Event::new(kind.into_owned(), action.into_owned(), identifiers, data)
+        OdpEvent::new(kind.into_owned(), action.into_owned(), identifiers, data)
     }
 
     /// The tags of an event. Errors: 400 for what is no object.
     pub fn event_tags(&mut self) -> Result<Map<String, Value>, Fault> {
-        self.object("eventTags").map(Members::into_map)
+        self.object("eventTags").map(BorrowedObject::into_map)
     }
 
     /// A profile to keep: `{experimentBucketMap: {id: {variation_id}}}`. Errors: 400 for another shape.
@@ -185,7 +187,9 @@ impl<'b> Body<'b> {
         let mut profile = Profile::new();
         for (experiment, decision) in self.object("experimentBucketMap")?.iter() {
             let variation = match decision {
-                Given::Object(decision) => decision.get("variation_id").and_then(Given::as_str),
+                BorrowedValue::Object(decision) => {
+                    decision.get("variation_id").and_then(BorrowedValue::as_str)
+                }
                 _ => None,
             };
             let variation = variation.ok_or_else(|| self.wrong("experimentBucketMap"))?;
@@ -201,8 +205,8 @@ impl<'b> Body<'b> {
                 let Value::Object(members) = item else {
                     return Err(self.wrong("forcedDecisions"));
                 };
-                let mut item = Body {
-                    members: Members::from(members).into(),
+                let mut item = DecisionBody {
+                    members: BorrowedObject::from(members).into(),
                     compat: self.compat,
                 };
                 let rule = item.text("ruleKey")?;
@@ -216,14 +220,14 @@ impl<'b> Body<'b> {
     }
 
     /// Takes out the last member of this name that is not null. It can be asked for once.
-    fn member(&mut self, name: &str) -> Option<Given<'b>> {
+    fn member(&mut self, name: &str) -> Option<BorrowedValue<'b>> {
         self.members.take(name)
     }
 
     fn text(&mut self, name: &str) -> Result<Cow<'b, str>, Fault> {
         match self.member(name) {
             None => Ok(Cow::default()),
-            Some(Given::Text(text)) => Ok(text),
+            Some(BorrowedValue::Text(text)) => Ok(text),
             Some(_) => Err(self.wrong(name)),
         }
     }
@@ -235,10 +239,10 @@ impl<'b> Body<'b> {
         }
     }
 
-    fn object(&mut self, name: &str) -> Result<Members<'b>, Fault> {
+    fn object(&mut self, name: &str) -> Result<BorrowedObject<'b>, Fault> {
         match self.member(name) {
-            None => Ok(Members::default()),
-            Some(Given::Object(object)) => Ok(object),
+            None => Ok(BorrowedObject::default()),
+            Some(BorrowedValue::Object(object)) => Ok(object),
             Some(_) => Err(self.wrong(name)),
         }
     }
@@ -246,7 +250,7 @@ impl<'b> Body<'b> {
     fn list(&mut self, name: &str) -> Result<Vec<Value>, Fault> {
         match self.member(name) {
             None => Ok(Vec::new()),
-            Some(Given::List(items)) => Ok(items),
+            Some(BorrowedValue::List(items)) => Ok(items),
             Some(_) => Err(self.wrong(name)),
         }
     }
@@ -270,8 +274,8 @@ impl<'b> Body<'b> {
     fn unreadable(&self, why: &str) -> Fault {
         const WORD: &str = "error parsing request body";
         match self.compat {
-            Compat::Agent => Fault::new(Kind::Invalid, WORD).with_detail(why.to_owned()),
-            Compat::Document => Fault::new(Kind::Invalid, format!("{WORD}: {why}")),
+            Compat::Agent => Fault::new(FaultKind::Invalid, WORD).with_detail(why.to_owned()),
+            Compat::Document => Fault::new(FaultKind::Invalid, format!("{WORD}: {why}")),
         }
     }
 }

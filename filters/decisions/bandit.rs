@@ -2,22 +2,26 @@
 
 use serde_json::{Map, Value};
 
-use super::decide::Want;
-use super::members::Members;
+use super::decide::PredictionRequest;
+use super::members::BorrowedObject;
 use super::{Compat, encode, murmur};
 use crate::json::Object;
 
 /// What the predictor may know of a user for one experiment.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct CmabRequest {
     /// The experiment's id.
     pub experiment_id: Box<str>,
     known: Map<String, Value>,
 }
 
-impl Question {
+impl CmabRequest {
     /// The attributes that the experiment lets it know, by id; the agent of old names them by key.
-    pub fn new(want: &Want<'_>, attributes: &Members<'_>, compat: Compat) -> Self {
+    pub fn new(
+        want: &PredictionRequest<'_>,
+        attributes: &BorrowedObject<'_>,
+        compat: Compat,
+    ) -> Self {
         let listed = want.attributes.iter();
         let known = listed.filter_map(|(key, id)| {
             let name = match compat {
@@ -81,13 +85,13 @@ mod tests {
 
     use super::*;
 
-    fn question(attributes: &Value, compat: Compat) -> Question {
+    fn question(attributes: &Value, compat: Compat) -> CmabRequest {
         let listed = [("age".into(), "10".into()), ("city".into(), "20".into())];
-        let want = Want {
+        let want = PredictionRequest {
             experiment_id: "e1",
             attributes: &listed,
         };
-        Question::new(
+        CmabRequest::new(
             &want,
             &attributes.as_object().unwrap().clone().into(),
             compat,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Compat;
-use super::matcher::{Leaf, User};
+use super::matcher::{Leaf, UserAttributes};
 
 /// How many lists may lie in each other. Deeper conditions are unknown: no user could have been meant by them.
 const MAX_DEPTH: usize = 100;
@@ -133,7 +133,7 @@ impl Condition {
     /// Whether `user` meets it. Cost: no allocation.
     pub(super) fn holds(
         &self,
-        user: &User<'_>,
+        user: &UserAttributes<'_>,
         audiences: &[Condition],
         compat: Compat,
     ) -> Option<bool> {

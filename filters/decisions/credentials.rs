@@ -5,8 +5,8 @@ use http::header::{AUTHORIZATION, HeaderName};
 use serde::Deserialize;
 
 use crate::auth::jwks::{KeySet, key_id};
-use crate::auth::jwt::{BadToken, Tokens};
-use crate::fault::{AgentForm, Fault, Kind};
+use crate::auth::jwt::{BadToken, JwtTokens};
+use crate::fault::{AgentForm, Fault, FaultKind};
 
 /// The longest SDK key.
 const KEY_BYTES: usize = 128;
@@ -16,7 +16,7 @@ pub struct SdkRules {
     /// Headers that carry the SDK key.
     pub headers: Vec<HeaderName>,
     /// Our tokens, where clients are configured.
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<JwtTokens>,
     /// Tokens of somebody else count, whose keys are published.
     pub trusts_foreign: bool,
     /// The agent of old: with clients both are needed, and every failure is 401.
@@ -94,7 +94,7 @@ fn only(granted: Vec<String>, rules: &SdkRules) -> Result<Box<str>, Fault> {
                 "the token is good for several SDK keys: name one in the header {}",
                 name(rules)
             );
-            Err(Fault::new(Kind::Invalid, message))
+            Err(Fault::new(FaultKind::Invalid, message))
         }
     }
 }
@@ -106,7 +106,7 @@ fn presented<'h>(headers: &'h HeaderMap, rules: &SdkRules) -> Result<Option<&'h 
         let value = value.to_str().map_err(|_| malformed())?.trim();
         if found.is_some_and(|other| other != value) {
             return Err(Fault::new(
-                Kind::Invalid,
+                FaultKind::Invalid,
                 "the headers name different SDK keys",
             ));
         }
@@ -165,7 +165,7 @@ fn name(rules: &SdkRules) -> String {
 fn missing(rules: &SdkRules) -> Fault {
     if rules.is_agent {
         let message = format!("missing required {} header", name(rules));
-        return Fault::new(Kind::Invalid, message);
+        return Fault::new(FaultKind::Invalid, message);
     }
     unauthenticated(format!(
         "an SDK key or a token is required: send the header {} or `Authorization: Bearer <token>`",
@@ -180,7 +180,7 @@ fn refused(rules: &SdkRules) -> Fault {
         );
     }
     let message = "the SDK key is not among those of the token";
-    Fault::new(Kind::Forbidden, message)
+    Fault::new(FaultKind::Forbidden, message)
 }
 
 /// The agent of old has one word for a token that it cannot read, and tells the reason beside it.
@@ -194,11 +194,11 @@ fn unauthorized(rules: &SdkRules, error: BadToken) -> Fault {
 }
 
 fn malformed() -> Fault {
-    Fault::new(Kind::Invalid, "sdkKey failed validation")
+    Fault::new(FaultKind::Invalid, "sdkKey failed validation")
 }
 
 fn unauthenticated(message: impl Into<std::borrow::Cow<'static, str>>) -> Fault {
-    Fault::new(Kind::Unauthenticated, message)
+    Fault::new(FaultKind::Unauthenticated, message)
 }
 
 #[cfg(test)]
@@ -211,7 +211,7 @@ mod tests {
             headers: ["x-platform-sdk-key", "x-optimizely-sdk-key"]
                 .map(HeaderName::from_static)
                 .into(),
-            tokens: has_tokens.then(|| Tokens::new(&[b"key".to_vec()], 60).unwrap()),
+            tokens: has_tokens.then(|| JwtTokens::new(&[b"key".to_vec()], 60).unwrap()),
             trusts_foreign: false,
             is_agent,
         }

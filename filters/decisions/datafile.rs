@@ -30,27 +30,27 @@ pub(super) struct Datafile {
     #[serde(deserialize_with = "some")]
     pub(super) send_flag_decisions: bool,
     #[serde(deserialize_with = "some")]
-    pub(super) attributes: Vec<Named>,
+    pub(super) attributes: Vec<DatafileNamed>,
     #[serde(deserialize_with = "some")]
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<DatafileEvent>,
     #[serde(deserialize_with = "some")]
-    pub(super) audiences: Vec<Audience>,
+    pub(super) audiences: Vec<DatafileAudience>,
     #[serde(deserialize_with = "some")]
-    pub(super) typed_audiences: Vec<Audience>,
+    pub(super) typed_audiences: Vec<DatafileAudience>,
     #[serde(deserialize_with = "some")]
-    pub(super) experiments: Vec<Experiment>,
+    pub(super) experiments: Vec<DatafileExperiment>,
     #[serde(deserialize_with = "some")]
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<DatafileGroup>,
     #[serde(deserialize_with = "some")]
-    pub(super) feature_flags: Vec<Flag>,
+    pub(super) feature_flags: Vec<DatafileFlag>,
     #[serde(deserialize_with = "some")]
     pub(super) rollouts: Vec<Rollout>,
     #[serde(deserialize_with = "some")]
-    pub(super) holdouts: Vec<Experiment>,
+    pub(super) holdouts: Vec<DatafileExperiment>,
     #[serde(deserialize_with = "some")]
-    pub(super) local_holdouts: Vec<Experiment>,
+    pub(super) local_holdouts: Vec<DatafileExperiment>,
     #[serde(deserialize_with = "some")]
-    pub(super) integrations: Vec<Integration>,
+    pub(super) integrations: Vec<DatafileIntegration>,
 }
 
 /// null as the default.
@@ -60,7 +60,7 @@ fn some<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Re
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Named {
+pub(super) struct DatafileNamed {
     #[serde(deserialize_with = "some")]
     pub(super) id: String,
     #[serde(deserialize_with = "some")]
@@ -69,7 +69,7 @@ pub(super) struct Named {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Event {
+pub(super) struct DatafileEvent {
     #[serde(deserialize_with = "some")]
     pub(super) id: String,
     #[serde(deserialize_with = "some")]
@@ -80,7 +80,7 @@ pub(super) struct Event {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Audience {
+pub(super) struct DatafileAudience {
     #[serde(deserialize_with = "some")]
     pub(super) id: String,
     #[serde(deserialize_with = "some")]
@@ -92,7 +92,7 @@ pub(super) struct Audience {
 /// An experiment, a rule of a rollout, or a holdout.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Experiment {
+pub(super) struct DatafileExperiment {
     #[serde(deserialize_with = "some")]
     pub(super) id: String,
     #[serde(deserialize_with = "some")]
@@ -107,10 +107,10 @@ pub(super) struct Experiment {
     #[serde(deserialize_with = "some")]
     pub(super) forced_variations: serde_json::Map<String, Value>,
     #[serde(deserialize_with = "some")]
-    pub(super) traffic_allocation: Vec<Range>,
+    pub(super) traffic_allocation: Vec<DatafileRange>,
     #[serde(deserialize_with = "some")]
-    pub(super) variations: Vec<Variation>,
-    pub(super) cmab: Option<Cmab>,
+    pub(super) variations: Vec<DatafileVariation>,
+    pub(super) cmab: Option<DatafileCmab>,
     #[serde(rename = "type", deserialize_with = "some")]
     pub(super) kind: String,
     #[serde(deserialize_with = "some")]
@@ -124,7 +124,7 @@ pub(super) struct Experiment {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Range {
+pub(super) struct DatafileRange {
     #[serde(deserialize_with = "some")]
     pub(super) entity_id: String,
     #[serde(deserialize_with = "some")]
@@ -133,7 +133,7 @@ pub(super) struct Range {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Variation {
+pub(super) struct DatafileVariation {
     #[serde(deserialize_with = "some")]
     pub(super) id: String,
     #[serde(deserialize_with = "some")]
@@ -155,7 +155,7 @@ pub(super) struct VariableValue {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Cmab {
+pub(super) struct DatafileCmab {
     #[serde(deserialize_with = "some")]
     pub(super) attribute_ids: Vec<String>,
     #[serde(deserialize_with = "some")]
@@ -164,20 +164,20 @@ pub(super) struct Cmab {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Group {
+pub(super) struct DatafileGroup {
     #[serde(deserialize_with = "some")]
     pub(super) id: String,
     #[serde(deserialize_with = "some")]
     pub(super) policy: String,
     #[serde(deserialize_with = "some")]
-    pub(super) traffic_allocation: Vec<Range>,
+    pub(super) traffic_allocation: Vec<DatafileRange>,
     #[serde(deserialize_with = "some")]
-    pub(super) experiments: Vec<Experiment>,
+    pub(super) experiments: Vec<DatafileExperiment>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Flag {
+pub(super) struct DatafileFlag {
     #[serde(deserialize_with = "some")]
     pub(super) id: String,
     #[serde(deserialize_with = "some")]
@@ -187,12 +187,12 @@ pub(super) struct Flag {
     #[serde(deserialize_with = "some")]
     pub(super) experiment_ids: Vec<String>,
     #[serde(deserialize_with = "some")]
-    pub(super) variables: Vec<Variable>,
+    pub(super) variables: Vec<DatafileVariable>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Variable {
+pub(super) struct DatafileVariable {
     #[serde(deserialize_with = "some")]
     pub(super) id: String,
     #[serde(deserialize_with = "some")]
@@ -211,12 +211,12 @@ pub(super) struct Rollout {
     #[serde(deserialize_with = "some")]
     pub(super) id: String,
     #[serde(deserialize_with = "some")]
-    pub(super) experiments: Vec<Experiment>,
+    pub(super) experiments: Vec<DatafileExperiment>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Integration {
+pub(super) struct DatafileIntegration {
     pub(super) key: Option<String>,
     #[serde(deserialize_with = "some")]
     pub(super) host: String,

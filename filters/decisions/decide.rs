@@ -10,7 +10,7 @@ use super::{Compat, holdout};
 
 /// Where a variation came from.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Source {
+pub enum DecisionSource {
     /// An experiment of a flag.
     FeatureTest,
     /// A rule of a rollout, or nothing at all.
@@ -22,7 +22,7 @@ pub enum Source {
     Experiment,
 }
 
-impl Source {
+impl DecisionSource {
     /// The word of events.
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl Source {
 
 /// A decision.
 #[derive(Debug, Default)]
-pub struct Decided<'p> {
+pub struct Decision<'p> {
     /// The flag's key, as asked for.
     pub flag_key: Cow<'p, str>,
     /// The rule that decided; empty: none.
@@ -54,7 +54,7 @@ pub struct Decided<'p> {
     /// Why.
     pub reasons: Vec<String>,
     /// Where it came from.
-    pub source: Source,
+    pub source: DecisionSource,
     /// There is such a flag.
     pub is_known: bool,
     /// Whether it came from the delivery that everyone else gets.
@@ -64,19 +64,19 @@ pub struct Decided<'p> {
     /// What the profile has to remember: experiment id, variation id.
     pub remembers: Option<(&'p str, &'p str)>,
     /// The decision cannot be made before this is predicted.
-    pub wants: Option<Want<'p>>,
+    pub wants: Option<PredictionRequest<'p>>,
 }
 
 /// A prediction that is needed.
 #[derive(Clone, Debug)]
-pub struct Want<'p> {
+pub struct PredictionRequest<'p> {
     /// For which experiment.
     pub experiment_id: &'p str,
     /// What the predictor may know: keys and ids of attributes.
     pub attributes: &'p [(Box<str>, Box<str>)],
 }
 
-impl<'p> Want<'p> {
+impl<'p> PredictionRequest<'p> {
     pub(super) fn of(rule: &'p Rule) -> Option<Self> {
         Some(Self {
             experiment_id: &rule.id,
@@ -101,10 +101,10 @@ pub struct Impression<'p> {
 
 /// What the rules came to.
 #[derive(Debug, Default)]
-pub(super) struct Outcome<'p> {
+pub(super) struct RuleOutcome<'p> {
     pub(super) rule: Option<&'p Rule>,
     pub(super) variation: Option<&'p Variation>,
-    pub(super) source: Source,
+    pub(super) source: DecisionSource,
     pub(super) is_new: bool,
     pub(super) cmab_uuid: Option<Box<str>>,
     /// A holdout that let the delivery through.
@@ -113,13 +113,13 @@ pub(super) struct Outcome<'p> {
     pub(super) wants: Option<&'p Rule>,
 }
 
-impl<'p> Outcome<'p> {
+impl<'p> RuleOutcome<'p> {
     /// The experiment that needs a prediction first.
-    pub(super) fn wants(&self) -> Option<Want<'p>> {
-        self.wants.and_then(Want::of)
+    pub(super) fn wants(&self) -> Option<PredictionRequest<'p>> {
+        self.wants.and_then(PredictionRequest::of)
     }
 
-    fn of(rule: Option<&'p Rule>, variation: &'p Variation, source: Source) -> Self {
+    fn of(rule: Option<&'p Rule>, variation: &'p Variation, source: DecisionSource) -> Self {
         Self {
             rule,
             variation: Some(variation),
@@ -130,7 +130,7 @@ impl<'p> Outcome<'p> {
 }
 
 /// Decides one flag. Cost: no lock; allocates for what it answers, and for reasons that are asked for.
-pub fn decide<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Decided<'p> {
+pub fn decide<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Decision<'p> {
     let mut reasons = Reasons::new(inputs.options.include_reasons);
     let Some(flag) = project.flag(key) else {
         reasons.error(reason::no_flag(key));
@@ -138,7 +138,7 @@ pub fn decide<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Decid
     };
     let outcome = outcome(project, flag, inputs, &mut reasons);
     if outcome.has_failed || outcome.wants.is_some() {
-        return Decided {
+        return Decision {
             is_known: true,
             wants: outcome.wants(),
             ..unknown(key, reasons)
@@ -152,7 +152,7 @@ pub fn decide<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Decid
         variables(flag, variation, &mut reasons)
     };
     let rule_key = outcome.rule.map_or("", |rule| &rule.key);
-    Decided {
+    Decision {
         flag_key: Cow::Borrowed(&flag.key),
         rule_key,
         experiment_id: outcome.rule.map_or("", |rule| &rule.id),
@@ -174,8 +174,8 @@ pub fn decide<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Decid
     }
 }
 
-fn unknown<'p>(key: &str, reasons: Reasons) -> Decided<'p> {
-    Decided {
+fn unknown<'p>(key: &str, reasons: Reasons) -> Decision<'p> {
+    Decision {
         flag_key: key.to_owned().into(),
         rule_key: "",
         experiment_id: "",
@@ -184,7 +184,7 @@ fn unknown<'p>(key: &str, reasons: Reasons) -> Decided<'p> {
         is_enabled: false,
         variables: Vec::new(),
         reasons: reasons.into_texts(),
-        source: Source::Rollout,
+        source: DecisionSource::Rollout,
         is_known: false,
         is_everyone_else: false,
         impressions: Vec::new(),
@@ -199,19 +199,19 @@ pub(super) fn outcome<'p>(
     flag: &'p Flag,
     inputs: &Inputs<'_>,
     reasons: &mut Reasons,
-) -> Outcome<'p> {
+) -> RuleOutcome<'p> {
     if let Some(variation) = forced(project, flag, None, inputs, reasons) {
-        return Outcome::of(None, variation, Source::FeatureTest);
+        return RuleOutcome::of(None, variation, DecisionSource::FeatureTest);
     }
     let held = holdout::first(project, &flag.holdouts, inputs, reasons);
     if let Some((holdout, variation)) = held.filter(|(holdout, _)| !spares(project, holdout)) {
-        return Outcome::of(Some(holdout), variation, Source::Holdout);
+        return RuleOutcome::of(Some(holdout), variation, DecisionSource::Holdout);
     }
     let reached = match experiments(project, flag, held.is_some(), inputs, reasons) {
         Some(outcome) => outcome,
         None => rollout(project, flag, inputs, reasons),
     };
-    Outcome {
+    RuleOutcome {
         spared: held,
         ..reached
     }
@@ -228,15 +228,23 @@ fn experiments<'p>(
     only_deliveries: bool,
     inputs: &Inputs<'_>,
     reasons: &mut Reasons,
-) -> Option<Outcome<'p>> {
+) -> Option<RuleOutcome<'p>> {
     let rules = project.experiments_of(flag);
     for rule in rules.filter(|rule| !only_deliveries || rule.is_targeted_delivery) {
         if let Some(variation) = forced(project, flag, Some(rule), inputs, reasons) {
-            return Some(Outcome::of(Some(rule), variation, Source::FeatureTest));
+            return Some(RuleOutcome::of(
+                Some(rule),
+                variation,
+                DecisionSource::FeatureTest,
+            ));
         }
         if let Some((holdout, variation)) = holdout::first(project, &rule.holdouts, inputs, reasons)
         {
-            return Some(Outcome::of(Some(holdout), variation, Source::Holdout));
+            return Some(RuleOutcome::of(
+                Some(holdout),
+                variation,
+                DecisionSource::Holdout,
+            ));
         }
         let reached = match rule::experiment(project, rule, inputs, reasons) {
             Ruling::Pass => continue,
@@ -244,18 +252,18 @@ fn experiments<'p>(
                 variation,
                 is_new,
                 cmab_uuid,
-            } => Outcome {
+            } => RuleOutcome {
                 is_new,
                 cmab_uuid,
-                ..Outcome::of(Some(rule), variation, Source::FeatureTest)
+                ..RuleOutcome::of(Some(rule), variation, DecisionSource::FeatureTest)
             },
-            Ruling::Wanting => Outcome {
+            Ruling::Wanting => RuleOutcome {
                 wants: Some(rule),
-                ..Outcome::default()
+                ..RuleOutcome::default()
             },
-            Ruling::Failed => Outcome {
+            Ruling::Failed => RuleOutcome {
                 has_failed: true,
-                ..Outcome::default()
+                ..RuleOutcome::default()
             },
         };
         return Some(reached);
@@ -269,7 +277,7 @@ fn rollout<'p>(
     flag: &'p Flag,
     inputs: &Inputs<'_>,
     reasons: &mut Reasons,
-) -> Outcome<'p> {
+) -> RuleOutcome<'p> {
     let user = inputs.user_id;
     if flag.rollout.is_none() {
         reasons.info(|| {
@@ -284,11 +292,11 @@ fn rollout<'p>(
     while let Some(rule) = rules.get(at) {
         let is_last = at + 1 == rules.len();
         if let Some(variation) = forced(project, flag, Some(rule), inputs, reasons) {
-            return Outcome::of(Some(rule), variation, Source::Rollout);
+            return RuleOutcome::of(Some(rule), variation, DecisionSource::Rollout);
         }
         if let Some((holdout, variation)) = holdout::first(project, &rule.holdouts, inputs, reasons)
         {
-            return Outcome::of(Some(holdout), variation, Source::Holdout);
+            return RuleOutcome::of(Some(holdout), variation, DecisionSource::Holdout);
         }
         if !rule::is_met(project, rule, inputs) {
             reasons.info(|| {
@@ -308,14 +316,14 @@ fn rollout<'p>(
         }
         let id = rule::bucketing_id(inputs, rule, reasons);
         if let Some(variation) = rule::bucketed(project, rule, id) {
-            return Outcome::of(Some(rule), variation, Source::Rollout);
+            return RuleOutcome::of(Some(rule), variation, DecisionSource::Rollout);
         }
         if is_last {
             break;
         }
         at = rules.len() - 1;
     }
-    Outcome::default()
+    RuleOutcome::default()
 }
 
 /// The variation that the caller forces, searched among all of the flag's.
@@ -365,26 +373,28 @@ fn is_everyone_else(project: &Project, flag: &Flag, rule_key: &str) -> bool {
 fn impressions<'p>(
     project: &'p Project,
     flag: &'p Flag,
-    outcome: &Outcome<'p>,
+    outcome: &RuleOutcome<'p>,
     inputs: &Inputs<'_>,
 ) -> Vec<Impression<'p>> {
     if inputs.options.disable_decision_event {
         return Vec::new();
     }
     let mut found = Vec::new();
-    if let Some((holdout, variation)) = outcome.spared.filter(|_| outcome.source != Source::Holdout)
+    if let Some((holdout, variation)) = outcome
+        .spared
+        .filter(|_| outcome.source != DecisionSource::Holdout)
     {
-        let spared = Outcome::of(Some(holdout), variation, Source::Holdout);
+        let spared = RuleOutcome::of(Some(holdout), variation, DecisionSource::Holdout);
         found.push(impression(&flag.key, &spared));
     }
-    let always = outcome.source != Source::Rollout && outcome.variation.is_some();
+    let always = outcome.source != DecisionSource::Rollout && outcome.variation.is_some();
     if always || project.send_flag_decisions {
         found.push(impression(&flag.key, outcome));
     }
     found
 }
 
-pub(super) fn impression<'p>(flag_key: &'p str, outcome: &Outcome<'p>) -> Impression<'p> {
+pub(super) fn impression<'p>(flag_key: &'p str, outcome: &RuleOutcome<'p>) -> Impression<'p> {
     let (rule, variation) = (outcome.rule, outcome.variation);
     Impression {
         layer_id: rule.map_or("", |rule| &rule.layer_id),

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::members::{Given, Members};
+use super::members::{BorrowedObject, BorrowedValue};
 use crate::json::write_escaped;
 
 /// A value as JSON.
@@ -51,19 +51,19 @@ pub fn write_object(object: &Map<String, Value>, out: &mut Vec<u8>) {
 }
 
 /// Appends what a caller gave, as an object.
-pub fn write_members(members: &Members<'_>, out: &mut Vec<u8>) {
+pub fn write_members(members: &BorrowedObject<'_>, out: &mut Vec<u8>) {
     write_sorted(members.iter(), write_given, out);
 }
 
 /// Appends one value of what a caller gave.
-pub(super) fn write_given(given: &Given<'_>, out: &mut Vec<u8>) {
+pub(super) fn write_given(given: &BorrowedValue<'_>, out: &mut Vec<u8>) {
     match given {
-        Given::Null => out.extend_from_slice(b"null"),
-        Given::Truth(truth) => write_truth(*truth, out),
-        Given::Number(number) => write_number(number.as_f64().unwrap_or_default(), out),
-        Given::Text(text) => write_text(text, out),
-        Given::List(items) => write_list(items, out),
-        Given::Object(members) => write_members(members, out),
+        BorrowedValue::Null => out.extend_from_slice(b"null"),
+        BorrowedValue::Truth(truth) => write_truth(*truth, out),
+        BorrowedValue::Number(number) => write_number(number.as_f64().unwrap_or_default(), out),
+        BorrowedValue::Text(text) => write_text(text, out),
+        BorrowedValue::List(items) => write_list(items, out),
+        BorrowedValue::Object(members) => write_members(members, out),
     }
 }
 

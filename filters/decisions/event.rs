@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::Compat;
 use super::decide::Impression;
 use super::encode;
-use super::members::{Given, Members};
+use super::members::{BorrowedObject, BorrowedValue};
 use super::project::Project;
 use crate::json::Object;
 
@@ -72,7 +72,7 @@ pub struct Moment<'a> {
     /// The user.
     pub user_id: &'a str,
     /// What is known of the user.
-    pub attributes: &'a Members<'a>,
+    pub attributes: &'a BorrowedObject<'a>,
     /// Unix time.
     pub now_ms: u64,
     /// Makes the event the same when it is sent again.
@@ -157,7 +157,7 @@ fn visitor(
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     let mut visitor = Object::open(&mut out);
-    let bots = Given::Truth(project.bot_filtering);
+    let bots = BorrowedValue::Truth(project.bot_filtering);
     let all = moment
         .attributes
         .iter()
@@ -182,10 +182,12 @@ fn visitor(
 }
 
 /// Under which id an attribute is told; `None`: it is not.
-fn entity<'a>(project: &'a Project, key: &'a str, value: &Given<'_>) -> Option<&'a str> {
+fn entity<'a>(project: &'a Project, key: &'a str, value: &BorrowedValue<'_>) -> Option<&'a str> {
     let counts = match value {
-        Given::Truth(_) | Given::Text(_) => true,
-        Given::Number(number) => number.as_f64().is_some_and(|number| number.abs() <= EXACT),
+        BorrowedValue::Truth(_) | BorrowedValue::Text(_) => true,
+        BorrowedValue::Number(number) => {
+            number.as_f64().is_some_and(|number| number.abs() <= EXACT)
+        }
         _ => false,
     };
     if !counts {

@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::answer::{write_activated, write_decided};
-use super::ask::Body;
+use super::ask::DecisionBody;
 use super::event::{self, Moment};
 use super::inputs::{Forced, Predicted};
-use super::members::Members;
+use super::members::BorrowedObject;
 use super::tests::datafile;
 use super::{Compat, Inputs, Options, Profile, Project, activate, decide};
 
@@ -74,7 +74,7 @@ fn is_json(bytes: &[u8]) {
 
 /// Everything the engine can be asked, of a project and with attributes.
 fn exercise(project: &Project, attributes: &Map<String, Value>) {
-    let attributes = &Members::from(attributes.clone());
+    let attributes = &BorrowedObject::from(attributes.clone());
     let forced = [Forced {
         flag_key: "flag".into(),
         rule_key: None,
@@ -156,7 +156,7 @@ proptest! {
         let body: Map<String, Value> = names.iter().map(|name| (*name).to_owned()).zip(values).collect();
         let body = Value::Object(body).to_string();
         for compat in [Compat::Document, Compat::Agent] {
-            let body = || Body::parse(body.as_bytes(), compat).unwrap();
+            let body = || DecisionBody::parse(body.as_bytes(), compat).unwrap();
             for refusal in [body().decide().err(), body().overriding().err(), body().segment_event().err()].iter().flatten() {
                 prop_assert!(refusal.status() == 400 || &*refusal.message == "ODP data is not valid");
             }

@@ -10,17 +10,18 @@ use super::bucket::Range;
 use super::condition::{self, Condition};
 use super::datafile;
 use super::project::{
-    Audience, BadDatafile, ByText, Cmab, Event, Flag, Group, Named, Odp, Project, Rule, Variation,
+    Audience, ByText, Cmab, ConversionEvent, ExclusionGroup, Flag, InvalidDatafile, Named, Odp,
+    Project, Rule, Variation,
 };
-use super::variable::{Kind, Typed, Variable};
+use super::variable::{Typed, Variable, VariableKind};
 
 pub(super) fn index(
     mut written: datafile::Datafile,
     compat: Compat,
-) -> Result<Project, BadDatafile> {
+) -> Result<Project, InvalidDatafile> {
     let odp = odp(&written.integrations)?;
     let (audiences, audience_ids) = audiences(&mut written);
-    let rules = Rules {
+    let rules = RuleIndex {
         compat,
         audience_ids,
         attributes: &written.attributes,
@@ -77,10 +78,10 @@ fn region(written: &str) -> Box<str> {
     if written.is_empty() { "US" } else { written }.into()
 }
 
-fn odp(integrations: &[datafile::Integration]) -> Result<Option<Odp>, BadDatafile> {
+fn odp(integrations: &[datafile::DatafileIntegration]) -> Result<Option<Odp>, InvalidDatafile> {
     for integration in integrations {
         let Some(key) = &integration.key else {
-            return Err(BadDatafile("an integration has no `key`".to_owned()));
+            return Err(InvalidDatafile("an integration has no `key`".to_owned()));
         };
         if key == "odp" {
             return Ok(Some(Odp {
@@ -128,21 +129,21 @@ fn segments(conditions: &[Condition]) -> Vec<Box<str>> {
 }
 
 /// What rules are made with.
-struct Rules<'w> {
+struct RuleIndex<'w> {
     compat: Compat,
     audience_ids: ByText<usize>,
-    attributes: &'w [datafile::Named],
+    attributes: &'w [datafile::DatafileNamed],
 }
 
-impl Rules<'_> {
+impl RuleIndex<'_> {
     /// Experiments, then those of groups.
-    fn experiments(&self, written: &datafile::Datafile) -> (Vec<Rule>, Vec<Group>) {
+    fn experiments(&self, written: &datafile::Datafile) -> (Vec<Rule>, Vec<ExclusionGroup>) {
         let plain = written.experiments.iter();
         let mut rules: Vec<Rule> = plain.map(|one| self.rule(one, None)).collect();
         let mut groups = Vec::new();
         for (at, group) in written.groups.iter().enumerate() {
             rules.extend(group.experiments.iter().map(|one| self.rule(one, Some(at))));
-            groups.push(Group {
+            groups.push(ExclusionGroup {
                 id: group.id.as_str().into(),
                 is_random: group.policy == "random",
                 ranges: group
@@ -158,7 +159,7 @@ impl Rules<'_> {
         (rules, groups)
     }
 
-    fn rule(&self, written: &datafile::Experiment, group: Option<usize>) -> Rule {
+    fn rule(&self, written: &datafile::DatafileExperiment, group: Option<usize>) -> Rule {
         let audience = |id: &str| self.audience_ids.get(id).copied();
         let ids = &written.audience_ids;
         let condition = condition::of_rule(&written.audience_conditions, ids, &audience);
@@ -192,7 +193,7 @@ impl Rules<'_> {
         }
     }
 
-    fn cmab(&self, written: &datafile::Cmab) -> Cmab {
+    fn cmab(&self, written: &datafile::DatafileCmab) -> Cmab {
         let key = |id: &str| self.attributes.iter().find(|one| one.id == id);
         Cmab {
             attributes: written
@@ -205,7 +206,7 @@ impl Rules<'_> {
     }
 }
 
-fn variation(written: &datafile::Variation) -> Variation {
+fn variation(written: &datafile::DatafileVariation) -> Variation {
     Variation {
         id: written.id.as_str().into(),
         key: written.key.as_str().into(),
@@ -285,8 +286,8 @@ fn open_to_everyone_else(rule: &mut Rule, variation: &Variation) {
     });
 }
 
-fn variable(written: &datafile::Variable) -> Variable {
-    let kind = Kind::parse(&written.kind, &written.sub_type);
+fn variable(written: &datafile::DatafileVariable) -> Variable {
+    let kind = VariableKind::parse(&written.kind, &written.sub_type);
     Variable {
         id: written.id.as_str().into(),
         key: written.key.as_str().into(),
@@ -321,15 +322,15 @@ fn typed<'r>(variables: &[Variable], rules: impl Iterator<Item = &'r Rule>) -> B
     found
 }
 
-fn named(written: &datafile::Named) -> Named {
+fn named(written: &datafile::DatafileNamed) -> Named {
     Named {
         id: written.id.as_str().into(),
         key: written.key.as_str().into(),
     }
 }
 
-fn event(written: &datafile::Event) -> Event {
-    Event {
+fn event(written: &datafile::DatafileEvent) -> ConversionEvent {
+    ConversionEvent {
         id: written.id.as_str().into(),
         key: written.key.as_str().into(),
         experiment_ids: written

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::matcher::User;
-use super::members::Members;
+use super::matcher::UserAttributes;
+use super::members::BorrowedObject;
 use super::options::Options;
 
 /// Which variation a user got before, by experiment: ids both.
@@ -40,7 +40,7 @@ pub struct Inputs<'a> {
     /// The user.
     pub user_id: &'a str,
     /// What is known of the user.
-    pub attributes: &'a Members<'a>,
+    pub attributes: &'a BorrowedObject<'a>,
     /// The user's segments, where they were fetched.
     pub segments: &'a [String],
     /// Decisions that the caller forces.
@@ -56,8 +56,8 @@ pub struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    pub(super) fn user(&self) -> User<'a> {
-        User {
+    pub(super) fn user(&self) -> UserAttributes<'a> {
+        UserAttributes {
             attributes: self.attributes,
             segments: self.segments,
         }

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::Compat;
-use super::members::{Given, Members};
+use super::members::{BorrowedObject, BorrowedValue};
 use super::semver::{self, Version};
 
 /// What conditions look at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct User<'a> {
-    pub(super) attributes: &'a Members<'a>,
+pub(super) struct UserAttributes<'a> {
+    pub(super) attributes: &'a BorrowedObject<'a>,
     /// The segments fetched for the user; empty where none were.
     pub(super) segments: &'a [String],
 }
@@ -80,9 +80,9 @@ impl Leaf {
     }
 
     /// Whether it holds; `None` where that cannot be said.
-    pub(super) fn holds(&self, user: &User<'_>) -> Option<bool> {
+    pub(super) fn holds(&self, user: &UserAttributes<'_>) -> Option<bool> {
         let found = user.attributes.get(&self.attribute);
-        let found = found.unwrap_or(&Given::Null);
+        let found = found.unwrap_or(&BorrowedValue::Null);
         match &self.test {
             Test::Unknown => None,
             Test::Exists => Some(!found.is_null()),

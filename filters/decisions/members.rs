@@ -15,8 +15,8 @@ const FEW: usize = 16;
 ///
 /// Cost: reading a few allocates once, and looking one up hashes nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Members<'b> {
-    all: Vec<(Cow<'b, str>, Given<'b>)>,
+pub struct BorrowedObject<'b> {
+    all: Vec<(Cow<'b, str>, BorrowedValue<'b>)>,
     /// Where each name stands, once there are more than a few.
     #[expect(
         clippy::box_collection,
@@ -27,7 +27,7 @@ pub struct Members<'b> {
 
 /// The value of a member.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Given<'b> {
+pub enum BorrowedValue<'b> {
     /// `null`.
     #[default]
     Null,
@@ -40,18 +40,18 @@ pub enum Given<'b> {
     /// A list.
     List(Vec<Value>),
     /// An object.
-    Object(Members<'b>),
+    Object(BorrowedObject<'b>),
 }
 
-impl<'b> Members<'b> {
+impl<'b> BorrowedObject<'b> {
     /// The value of this name.
-    pub fn get(&self, name: &str) -> Option<&Given<'b>> {
+    pub fn get(&self, name: &str) -> Option<&BorrowedValue<'b>> {
         let at = self.place(name)?;
         self.all.get(at).map(|(_, value)| value)
     }
 
     /// Takes the value of this name out; the others keep their order. Cost: looks at every member.
-    pub fn remove(&mut self, name: &str) -> Option<Given<'b>> {
+    pub fn remove(&mut self, name: &str) -> Option<BorrowedValue<'b>> {
         let at = self.place(name)?;
         let (_, value) = self.all.remove(at);
         self.places = None;
@@ -60,18 +60,19 @@ impl<'b> Members<'b> {
     }
 
     /// Names and values, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Given<'b>)> + Clone {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &BorrowedValue<'b>)> + Clone {
         self.all.iter().map(|(name, value)| (&**name, value))
     }
 
     /// The same as pairs.
-    pub(super) fn into_pairs(self) -> Vec<(Cow<'b, str>, Given<'b>)> {
+    pub(super) fn into_pairs(self) -> Vec<(Cow<'b, str>, BorrowedValue<'b>)> {
         self.all
     }
 
     /// The same as a map of their own.
     pub fn into_map(self) -> Map<String, Value> {
-        let owned = |(name, value): (Cow<'_, str>, Given<'_>)| (name.into_owned(), value.into());
+        let owned =
+            |(name, value): (Cow<'_, str>, BorrowedValue<'_>)| (name.into_owned(), value.into());
         self.all.into_iter().map(owned).collect()
     }
 
@@ -82,7 +83,7 @@ impl<'b> Members<'b> {
         }
     }
 
-    fn insert(&mut self, name: Cow<'b, str>, value: Given<'b>) {
+    fn insert(&mut self, name: Cow<'b, str>, value: BorrowedValue<'b>) {
         let known = self.place(&name).and_then(|at| self.all.get_mut(at));
         if let Some((_, before)) = known {
             *before = value;
@@ -107,7 +108,7 @@ impl<'b> Members<'b> {
     }
 }
 
-impl Given<'_> {
+impl BorrowedValue<'_> {
     /// The text, where it is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -138,20 +139,20 @@ impl Given<'_> {
     }
 }
 
-impl From<Given<'_>> for Value {
-    fn from(given: Given<'_>) -> Self {
+impl From<BorrowedValue<'_>> for Value {
+    fn from(given: BorrowedValue<'_>) -> Self {
         match given {
-            Given::Null => Self::Null,
-            Given::Truth(truth) => Self::Bool(truth),
-            Given::Number(number) => Self::Number(number),
-            Given::Text(text) => Self::String(text.into_owned()),
-            Given::List(items) => Self::Array(items),
-            Given::Object(members) => Self::Object(members.into_map()),
+            BorrowedValue::Null => Self::Null,
+            BorrowedValue::Truth(truth) => Self::Bool(truth),
+            BorrowedValue::Number(number) => Self::Number(number),
+            BorrowedValue::Text(text) => Self::String(text.into_owned()),
+            BorrowedValue::List(items) => Self::Array(items),
+            BorrowedValue::Object(members) => Self::Object(members.into_map()),
         }
     }
 }
 
-impl From<Value> for Given<'_> {
+impl From<Value> for BorrowedValue<'_> {
     fn from(value: Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -164,7 +165,7 @@ impl From<Value> for Given<'_> {
     }
 }
 
-impl From<Map<String, Value>> for Members<'_> {
+impl From<Map<String, Value>> for BorrowedObject<'_> {
     fn from(map: Map<String, Value>) -> Self {
         let mut members = Self::default();
         for (name, value) in map {
@@ -174,13 +175,13 @@ impl From<Map<String, Value>> for Members<'_> {
     }
 }
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for BorrowedObject<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_map(OfMembers)
     }
 }
 
-impl<'de> Deserialize<'de> for Given<'de> {
+impl<'de> Deserialize<'de> for BorrowedValue<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(OfGiven)
     }
@@ -216,14 +217,14 @@ impl<'de> Visitor<'de> for OfName {
 struct OfMembers;
 
 impl<'de> Visitor<'de> for OfMembers {
-    type Value = Members<'de>;
+    type Value = BorrowedObject<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a map")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members::default();
+        let mut members = BorrowedObject::default();
         while let Some((Name(name), value)) = from.next_entry()? {
             members.insert(name, value);
         }
@@ -234,46 +235,46 @@ impl<'de> Visitor<'de> for OfMembers {
 struct OfGiven;
 
 impl<'de> Visitor<'de> for OfGiven {
-    type Value = Given<'de>;
+    type Value = BorrowedValue<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any valid JSON value")
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(Given::Null)
+        Ok(BorrowedValue::Null)
     }
 
     fn visit_bool<E: Error>(self, truth: bool) -> Result<Self::Value, E> {
-        Ok(Given::Truth(truth))
+        Ok(BorrowedValue::Truth(truth))
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(Given::Number(number.into()))
+        Ok(BorrowedValue::Number(number.into()))
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Given::Number(number.into()))
+        Ok(BorrowedValue::Number(number.into()))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-        Ok(Number::from_f64(number).map_or(Given::Null, Given::Number))
+        Ok(Number::from_f64(number).map_or(BorrowedValue::Null, BorrowedValue::Number))
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Given::Text(text.into()))
+        Ok(BorrowedValue::Text(text.into()))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Given::Text(text.to_owned().into()))
+        Ok(BorrowedValue::Text(text.to_owned().into()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, from: A) -> Result<Self::Value, A::Error> {
-        Vec::deserialize(SeqAccessDeserializer::new(from)).map(Given::List)
+        Vec::deserialize(SeqAccessDeserializer::new(from)).map(BorrowedValue::List)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, from: A) -> Result<Self::Value, A::Error> {
-        OfMembers.visit_map(from).map(Given::Object)
+        OfMembers.visit_map(from).map(BorrowedValue::Object)
     }
 }
 

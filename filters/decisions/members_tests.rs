@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
-fn read(text: &str) -> Members<'_> {
+fn read(text: &str) -> BorrowedObject<'_> {
     serde_json::from_str(text).unwrap()
 }
 
@@ -37,7 +37,7 @@ proptest! {
             prop_assert_eq!(found.as_ref(), Some(value));
         }
         prop_assert!(members.get("none").is_none());
-        prop_assert_eq!(&Members::from(map.clone()), &members);
+        prop_assert_eq!(&BorrowedObject::from(map.clone()), &members);
         let names: Vec<&str> = members.iter().map(|(name, _)| name).collect();
         prop_assert_eq!(names, map.keys().collect::<Vec<_>>());
         prop_assert_eq!(members.into_map(), map);
@@ -53,7 +53,7 @@ proptest! {
         };
         let taken = members.remove(&name).map(Value::from);
         prop_assert_eq!(taken, map.shift_remove(&name));
-        prop_assert_eq!(members, Members::from(map));
+        prop_assert_eq!(members, BorrowedObject::from(map));
     }
 }
 
@@ -61,7 +61,7 @@ proptest! {
 fn texts_without_escapes_are_borrowed_from_the_body() {
     let members = read(r#"{"plain": "text", "escaped": "a\nb"}"#);
     let is_borrowed = |name: &str| match members.get(name) {
-        Some(Given::Text(text)) => matches!(text, Cow::Borrowed(_)),
+        Some(BorrowedValue::Text(text)) => matches!(text, Cow::Borrowed(_)),
         other => panic!("{other:?}"),
     };
     assert!(is_borrowed("plain"));
@@ -88,11 +88,11 @@ fn what_no_map_accepts_is_refused_with_the_same_words() {
         &deep(80),
     ] {
         let map = serde_json::from_str::<Option<Map<String, Value>>>(bad).unwrap_err();
-        let members = serde_json::from_str::<Option<Members<'_>>>(bad).unwrap_err();
+        let members = serde_json::from_str::<Option<BorrowedObject<'_>>>(bad).unwrap_err();
         assert_eq!(members.to_string(), map.to_string(), "{bad}");
     }
     let bytes = b"{\"a\":\"\xff\"}";
     let map = serde_json::from_slice::<Map<String, Value>>(bytes).unwrap_err();
-    let members = serde_json::from_slice::<Members<'_>>(bytes).unwrap_err();
+    let members = serde_json::from_slice::<BorrowedObject<'_>>(bytes).unwrap_err();
     assert_eq!(members.to_string(), map.to_string());
 }

@@ -52,10 +52,10 @@ mod hostile_tests;
 mod tests;
 
 pub use bucket::bucket;
-pub use decide::Decided;
+pub use decide::Decision;
 pub use inputs::{Inputs, Profile};
 pub use options::Options;
-pub use project::{BadDatafile, Project};
+pub use project::{InvalidDatafile, Project};
 
 /// Whose behaviour is shown where the specifications leave it open. Source: decisions 19.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -4,10 +4,10 @@
 
 use serde_json::{Map, Value};
 
-use super::activate::Activated;
+use super::activate::Activation;
 use super::answer::write_map;
-use super::ask::User;
-use super::decide::{Decided, Source};
+use super::ask::DecisionUser;
+use super::decide::{Decision, DecisionSource};
 use super::project::Project;
 use super::{Compat, encode};
 use crate::json::{Object, Str};
@@ -36,7 +36,12 @@ impl Topic {
 }
 
 /// A decision of a flag; `is_told`: the analytics backend learns of it.
-pub fn flag(decided: &Decided<'_>, user: &User<'_>, segments: &[String], is_told: bool) -> Vec<u8> {
+pub fn flag(
+    decided: &Decision<'_>,
+    user: &DecisionUser<'_>,
+    segments: &[String],
+    is_told: bool,
+) -> Vec<u8> {
     written(|notice| {
         notice.text("Type", "flag");
         write_user(notice, user, segments);
@@ -57,7 +62,11 @@ pub fn flag(decided: &Decided<'_>, user: &User<'_>, segments: &[String], is_told
 }
 
 /// An item of what activate answers; none where nothing was decided.
-pub fn activated(project: &Project, item: &Activated<'_>, user: &User<'_>) -> Option<Vec<u8>> {
+pub fn activated(
+    project: &Project,
+    item: &Activation<'_>,
+    user: &DecisionUser<'_>,
+) -> Option<Vec<u8>> {
     let kind = match item.kind {
         "feature" => "all-feature-variables",
         "experiment" if project.is_of_a_flag(&item.experiment_key) => "feature-test",
@@ -74,12 +83,12 @@ pub fn activated(project: &Project, item: &Activated<'_>, user: &User<'_>) -> Op
     }))
 }
 
-fn write_feature(feature: &mut Object<'_>, item: &Activated<'_>) {
+fn write_feature(feature: &mut Object<'_>, item: &Activation<'_>) {
     let is_tested = !item.experiment_key.is_empty();
     let source = if is_tested {
-        Source::FeatureTest
+        DecisionSource::FeatureTest
     } else {
-        Source::Rollout
+        DecisionSource::Rollout
     };
     feature.truth("featureEnabled", item.is_enabled);
     feature.text("featureKey", &item.feature_key);
@@ -92,13 +101,18 @@ fn write_feature(feature: &mut Object<'_>, item: &Activated<'_>) {
     feature.value("variableValues", |out| write_map(&item.variables, out));
 }
 
-fn write_experiment(info: &mut Object<'_>, item: &Activated<'_>) {
+fn write_experiment(info: &mut Object<'_>, item: &Activation<'_>) {
     info.text("experimentKey", &item.experiment_key);
     info.text("variationKey", item.variation_key);
 }
 
 /// A conversion; `event` is what the backend is sent.
-pub fn track(key: &str, user: &User<'_>, tags: &Map<String, Value>, event: &[u8]) -> Vec<u8> {
+pub fn track(
+    key: &str,
+    user: &DecisionUser<'_>,
+    tags: &Map<String, Value>,
+    event: &[u8],
+) -> Vec<u8> {
     written(|notice| {
         notice.text("EventKey", key);
         write_user(notice, user, &[]);
@@ -142,7 +156,7 @@ fn written(members: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
     out
 }
 
-fn write_user(notice: &mut Object<'_>, user: &User<'_>, segments: &[String]) {
+fn write_user(notice: &mut Object<'_>, user: &DecisionUser<'_>, segments: &[String]) {
     notice.object("UserContext", |context| {
         context.text("ID", &user.id);
         context.value("Attributes", |out| {

@@ -5,25 +5,25 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-use super::members::{Given, Members, Name};
+use super::members::{BorrowedObject, BorrowedValue, Name};
 
 /// Names and values in the order they came: of names that are one but for their case the last value counts, and null is
 /// as if it had not come.
 ///
 /// Shape: read from JSON it has every member, also those of a name that came before.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pairs<'b>(Vec<(Cow<'b, str>, Given<'b>)>);
+pub struct CaselessObject<'b>(Vec<(Cow<'b, str>, BorrowedValue<'b>)>);
 
-impl<'b> Pairs<'b> {
+impl<'b> CaselessObject<'b> {
     /// Takes out the value of this name. It can be asked for once.
-    pub fn take(&mut self, name: &str) -> Option<Given<'b>> {
+    pub fn take(&mut self, name: &str) -> Option<BorrowedValue<'b>> {
         let mut all = self.0.iter_mut().rev();
         all.find(|(key, value)| is_named(key, name) && !value.is_null())
             .map(|(_, value)| std::mem::take(value))
     }
 
     /// Every value of this name but null, in order.
-    pub fn all(&self, name: &str) -> impl Iterator<Item = &Given<'b>> {
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &BorrowedValue<'b>> {
         let all = self.0.iter();
         all.filter(move |(key, value)| is_named(key, name) && !value.is_null())
             .map(|(_, value)| value)
@@ -35,13 +35,13 @@ fn is_named(key: &str, name: &str) -> bool {
     key.len() == name.len() && (key == name || key.eq_ignore_ascii_case(name))
 }
 
-impl<'b> From<Members<'b>> for Pairs<'b> {
-    fn from(members: Members<'b>) -> Self {
+impl<'b> From<BorrowedObject<'b>> for CaselessObject<'b> {
+    fn from(members: BorrowedObject<'b>) -> Self {
         Self(members.into_pairs())
     }
 }
 
-impl<'de> Deserialize<'de> for Pairs<'de> {
+impl<'de> Deserialize<'de> for CaselessObject<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_map(OfPairs)
     }
@@ -50,7 +50,7 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
 struct OfPairs;
 
 impl<'de> Visitor<'de> for OfPairs {
-    type Value = Pairs<'de>;
+    type Value = CaselessObject<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a map")
@@ -61,7 +61,7 @@ impl<'de> Visitor<'de> for OfPairs {
         while let Some((Name(name), value)) = from.next_entry()? {
             pairs.push((name, value));
         }
-        Ok(Pairs(pairs))
+        Ok(CaselessObject(pairs))
     }
 }
 
@@ -80,9 +80,13 @@ mod tests {
             (r#"{"userId":null}"#, None),
             (r#"{"user_id":"a"}"#, None),
         ] {
-            let mut pairs: Pairs<'_> = serde_json::from_str(text).unwrap();
+            let mut pairs: CaselessObject<'_> = serde_json::from_str(text).unwrap();
             let found = pairs.take("userId");
-            assert_eq!(found.as_ref().and_then(Given::as_str), expected, "{text}");
+            assert_eq!(
+                found.as_ref().and_then(BorrowedValue::as_str),
+                expected,
+                "{text}"
+            );
         }
     }
 }

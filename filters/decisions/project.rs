@@ -17,15 +17,15 @@ pub(super) type ByText<T> = HashMap<Box<str>, T, RandomState>;
 
 /// Why a datafile cannot be used.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct BadDatafile(pub(super) String);
+pub struct InvalidDatafile(pub(super) String);
 
-impl fmt::Display for BadDatafile {
+impl fmt::Display for InvalidDatafile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for BadDatafile {}
+impl std::error::Error for InvalidDatafile {}
 
 /// The project of a datafile.
 #[derive(Debug)]
@@ -49,13 +49,13 @@ pub struct Project {
     pub(super) send_flag_decisions: bool,
     pub(super) attributes: Vec<Named>,
     pub(super) attribute_ids: ByText<usize>,
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<ConversionEvent>,
     pub(super) event_keys: ByText<usize>,
     pub(super) audiences: Vec<Audience>,
     pub(super) audience_conditions: Vec<Condition>,
     pub(super) experiments: Vec<Rule>,
     pub(super) experiment_keys: ByText<usize>,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<ExclusionGroup>,
     pub(super) flags: Vec<Flag>,
     pub(super) flag_keys: ByText<usize>,
     pub(super) rollouts: Vec<Vec<Rule>>,
@@ -81,7 +81,7 @@ pub(super) struct Named {
 }
 
 #[derive(Debug)]
-pub(super) struct Event {
+pub(super) struct ConversionEvent {
     pub(super) id: Box<str>,
     pub(super) key: Box<str>,
     pub(super) experiment_ids: Vec<Box<str>>,
@@ -96,7 +96,7 @@ pub(super) struct Audience {
 }
 
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ExclusionGroup {
     pub(super) id: Box<str>,
     pub(super) is_random: bool,
     /// Whose a bucket is: an experiment's id.
@@ -173,11 +173,11 @@ impl Project {
     ///
     /// Errors: it is no JSON object of the known shape, or of another version than 4. Cost: runs for a second on
     /// a hundred megabytes; not for a worker.
-    pub fn parse(datafile: &[u8], compat: Compat) -> Result<Self, BadDatafile> {
+    pub fn parse(datafile: &[u8], compat: Compat) -> Result<Self, InvalidDatafile> {
         let written: super::datafile::Datafile = serde_json::from_slice(datafile)
-            .map_err(|error| BadDatafile(format!("the datafile cannot be read: {error}")))?;
+            .map_err(|error| InvalidDatafile(format!("the datafile cannot be read: {error}")))?;
         if written.version != "4" {
-            return Err(BadDatafile(format!(
+            return Err(InvalidDatafile(format!(
                 "unsupported datafile version {:?}; \"4\" is accepted",
                 written.version
             )));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::inputs::Forced;
-use super::members::Given;
+use super::members::BorrowedValue;
 
 /// What was noted on the way.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ pub(super) fn bad_variable(key: &str) -> String {
     format!("Variable value for key \"{key}\" is invalid or wrong type.")
 }
 
-pub(super) fn bad_bucketing_id(rule: &str, given: &Given<'_>) -> String {
+pub(super) fn bad_bucketing_id(rule: &str, given: &BorrowedValue<'_>) -> String {
     let shown = given
         .as_str()
         .map_or_else(|| Value::from(given.clone()).to_string(), str::to_owned);

@@ -3,7 +3,7 @@
 use super::Compat;
 use super::bucket::{bucket, owner};
 use super::inputs::{Inputs, Predicted};
-use super::members::Given;
+use super::members::BorrowedValue;
 use super::project::{Project, Rule, Variation};
 use super::reason::{self, Reasons};
 
@@ -51,8 +51,8 @@ pub(super) fn is_met(project: &Project, rule: &Rule, inputs: &Inputs<'_>) -> boo
 /// The id that buckets are counted with.
 pub(super) fn bucketing_id<'a>(inputs: &Inputs<'a>, rule: &Rule, reasons: &mut Reasons) -> &'a str {
     match inputs.attributes.get(BUCKETING_ID) {
-        None | Some(Given::Null) => inputs.user_id,
-        Some(Given::Text(id)) => id,
+        None | Some(BorrowedValue::Null) => inputs.user_id,
+        Some(BorrowedValue::Text(id)) => id,
         Some(other) => {
             reasons.info(|| reason::bad_bucketing_id(&rule.key, other));
             inputs.user_id

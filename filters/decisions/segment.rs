@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Compat;
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, FaultKind};
 
 /// The body of the request for a user's segments.
 pub fn question(user_id: &str, segments: &[Box<str>]) -> Vec<u8> {
@@ -33,14 +33,14 @@ pub fn qualified(body: &[u8]) -> Option<Vec<String>> {
 
 /// An event that a caller wants to be told.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct OdpEvent {
     kind: String,
     action: String,
     identifiers: Map<String, Value>,
     data: Map<String, Value>,
 }
 
-impl Event {
+impl OdpEvent {
     /// Checks what came.
     ///
     /// Errors: 400 for no action or no identifiers, 500 for data that cannot be told, in the agent's words.
@@ -51,7 +51,7 @@ impl Event {
         data: Map<String, Value>,
     ) -> Result<Self, Fault> {
         let missing = |message: &'static str, param: &str| {
-            Err(Fault::new(Kind::Invalid, message).with_param(param))
+            Err(Fault::new(FaultKind::Invalid, message).with_param(param))
         };
         if action.is_empty() {
             return missing("missing \"action\" in request payload", "action");
@@ -68,7 +68,7 @@ impl Event {
             .values()
             .any(|value| value.is_array() || value.is_object())
         {
-            return Err(Fault::new(Kind::Internal, "ODP data is not valid").with_param("data"));
+            return Err(Fault::new(FaultKind::Internal, "ODP data is not valid").with_param("data"));
         }
         let kind = if kind.is_empty() {
             "fullstack".to_owned()
@@ -141,7 +141,7 @@ mod tests {
     fn an_event_is_told_with_an_id_of_its_own_and_the_users_key_in_one_spelling() {
         let identifiers = object(json!({"FS-USER-ID": "u", "vuid": "v"}));
         let data = object(json!({"x": 1, "idempotence_id": "mine"}));
-        let event = Event::new(String::new(), "bought".to_owned(), identifiers, data).unwrap();
+        let event = OdpEvent::new(String::new(), "bought".to_owned(), identifiers, data).unwrap();
         let written = event.written("id", Compat::Agent);
         assert_eq!(written["type"], "fullstack");
         assert_eq!(
@@ -159,7 +159,7 @@ mod tests {
     fn what_cannot_be_told_is_refused() {
         let ids = || object(json!({"vuid": "v"}));
         let event = |action: &str, ids, data| {
-            Event::new(String::new(), action.to_owned(), ids, object(data)).unwrap_err()
+            OdpEvent::new(String::new(), action.to_owned(), ids, object(data)).unwrap_err()
         };
         let (action, empty) = (
             event("", ids(), json!({})),

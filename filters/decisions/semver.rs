@@ -11,18 +11,18 @@ use super::Compat;
 #[derive(Debug)]
 pub(super) struct Version<'t> {
     /// The numbers, and behind them the suffix as one part.
-    parts: [Option<Part<'t>>; 4],
+    parts: [Option<SemverPart<'t>>; 4],
     is_pre_release: bool,
     is_build: bool,
 }
 
 #[derive(Debug)]
-enum Part<'t> {
+enum SemverPart<'t> {
     Number(u64, Cow<'t, str>),
     Text(Cow<'t, str>),
 }
 
-impl<'t> Part<'t> {
+impl<'t> SemverPart<'t> {
     fn new(text: &'t str) -> Self {
         match text.parse() {
             Ok(number) if !text.starts_with('+') => Self::Number(number, text.into()),
@@ -36,11 +36,11 @@ impl<'t> Part<'t> {
         }
     }
 
-    fn into_owned(self) -> Part<'static> {
+    fn into_owned(self) -> SemverPart<'static> {
         let owned = |text: Cow<'_, str>| text.into_owned().into();
         match self {
-            Self::Number(number, text) => Part::Number(number, owned(text)),
-            Self::Text(text) => Part::Text(owned(text)),
+            Self::Number(number, text) => SemverPart::Number(number, owned(text)),
+            Self::Text(text) => SemverPart::Text(owned(text)),
         }
     }
 }
@@ -75,9 +75,9 @@ impl<'t> Version<'t> {
             let Some(numbers) = rest else { break };
             let dot = numbers.bytes().position(|b| b == b'.');
             let number = numbers.get(..dot.unwrap_or(numbers.len()))?;
-            match Part::new(number) {
-                part @ Part::Number(..) => *slot = Some(part),
-                Part::Text(_) => return None,
+            match SemverPart::new(number) {
+                part @ SemverPart::Number(..) => *slot = Some(part),
+                SemverPart::Text(_) => return None,
             }
             rest = dot.and_then(|dot| numbers.get(dot + 1..));
         }
@@ -86,7 +86,7 @@ impl<'t> Version<'t> {
         }
         let mut free = parts.iter_mut().filter(|slot| slot.is_none());
         if let Some(slot) = free.next() {
-            *slot = suffix.map(Part::new);
+            *slot = suffix.map(SemverPart::new);
         }
         Some(Self {
             parts,
@@ -98,13 +98,13 @@ impl<'t> Version<'t> {
     /// The same with texts of its own.
     pub(super) fn into_owned(self) -> Version<'static> {
         Version {
-            parts: self.parts.map(|part| part.map(Part::into_owned)),
+            parts: self.parts.map(|part| part.map(SemverPart::into_owned)),
             is_pre_release: self.is_pre_release,
             is_build: self.is_build,
         }
     }
 
-    fn parts(&self) -> impl Iterator<Item = &Part<'t>> {
+    fn parts(&self) -> impl Iterator<Item = &SemverPart<'t>> {
         self.parts.iter().flatten()
     }
 }
@@ -117,9 +117,9 @@ pub(super) fn compare(user: &Version<'_>, wanted: &Version<'_>, compat: Compat) 
             return shorter(user, wanted, compat);
         };
         let found = match (part, target) {
-            (Part::Number(user, _), Part::Number(target, _)) => user.cmp(target),
-            (Part::Number(..), Part::Text(_)) => Ordering::Less,
-            (Part::Text(_), _) => match part.text().cmp(target.text()) {
+            (SemverPart::Number(user, _), SemverPart::Number(target, _)) => user.cmp(target),
+            (SemverPart::Number(..), SemverPart::Text(_)) => Ordering::Less,
+            (SemverPart::Text(_), _) => match part.text().cmp(target.text()) {
                 Ordering::Less if wanted.is_pre_release && !user.is_pre_release => {
                     Ordering::Greater
                 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::decide::decide;
 use super::event::{self, Head, Moment};
 use super::inputs::{Forced, Inputs, Predicted};
-use super::members::Members;
+use super::members::BorrowedObject;
 use super::{Compat, Options, Profile, Project, activate};
 
 fn rule(id: &str, key: &str, end: u32, more: Value) -> Value {
@@ -69,7 +69,7 @@ fn project(compat: Compat) -> Project {
 /// What a decision looks at, owned.
 #[derive(Default)]
 struct Given {
-    attributes: Members<'static>,
+    attributes: BorrowedObject<'static>,
     forced: Vec<Forced>,
     overrides: Vec<(Box<str>, Box<str>)>,
     profile: Option<Profile>,

@@ -9,13 +9,13 @@ use super::encode;
 pub(super) struct Variable {
     pub(super) id: Box<str>,
     pub(super) key: Box<str>,
-    pub(super) kind: Kind,
+    pub(super) kind: VariableKind,
     pub(super) default: Box<str>,
     pub(super) typed_default: Typed,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum VariableKind {
     Text,
     Boolean,
     Integer,
@@ -32,7 +32,7 @@ pub(super) struct Typed {
     pub(super) is_bad: bool,
 }
 
-impl Kind {
+impl VariableKind {
     pub(super) fn parse(kind: &str, sub_type: &str) -> Self {
         match (kind, sub_type) {
             ("json", _) | ("string", "json") => Self::Json,
@@ -113,30 +113,30 @@ mod tests {
     #[test]
     fn a_bad_value_is_told_and_stands_for_nothing() {
         for (kind, text, json, is_bad) in [
-            (Kind::Boolean, "True", "true", false),
-            (Kind::Boolean, "yes", "false", true),
-            (Kind::Integer, "-7", "-7", false),
-            (Kind::Integer, "1.5", "0", true),
+            (VariableKind::Boolean, "True", "true", false),
+            (VariableKind::Boolean, "yes", "false", true),
+            (VariableKind::Integer, "-7", "-7", false),
+            (VariableKind::Integer, "1.5", "0", true),
             (
-                Kind::Integer,
+                VariableKind::Integer,
                 "99999999999999999999",
                 "9223372036854775807",
                 true,
             ),
-            (Kind::Double, "1e3", "1000", false),
-            (Kind::Double, "1.50", "1.5", false),
-            (Kind::Double, "NaN", "0", true),
-            (Kind::Double, "1e400", "0", true),
+            (VariableKind::Double, "1e3", "1000", false),
+            (VariableKind::Double, "1.50", "1.5", false),
+            (VariableKind::Double, "NaN", "0", true),
+            (VariableKind::Double, "1e400", "0", true),
             (
-                Kind::Json,
+                VariableKind::Json,
                 r#"{"b":1.0,"a":[2]}"#,
                 r#"{"a":[2],"b":1}"#,
                 false,
             ),
-            (Kind::Json, "[1]", "{}", true),
-            (Kind::Json, "{", "{}", true),
-            (Kind::Json, "null", "null", false),
-            (Kind::Text, "a\"b", r#""a\"b""#, false),
+            (VariableKind::Json, "[1]", "{}", true),
+            (VariableKind::Json, "{", "{}", true),
+            (VariableKind::Json, "null", "null", false),
+            (VariableKind::Text, "a\"b", r#""a\"b""#, false),
         ] {
             let typed = kind.read(text);
             assert_eq!(

@@ -10,7 +10,7 @@ use http::{HeaderMap, Method};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::document::only_reads;
+use super::document::is_read_only;
 use crate::form::{Pair, media_type, pairs};
 
 /// Request headers that may change an answer, beside those that begin with [`SERVICE`].
@@ -22,7 +22,7 @@ const HEAD_BYTES: usize = 256;
 
 /// A request's head, as far as the cache looks at it.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'r> {
+pub struct CacheRequest<'r> {
     /// The tenant it counts for; nothing is kept for callers without one.
     pub tenant: Option<&'r str>,
     /// The class of its credential. Answers to one public key of a tenant are answers to all of them.
@@ -83,7 +83,7 @@ impl HeadKey {
     /// What a request's head adds to its key, or why it has none.
     ///
     /// Cost: one look at each header and each pair of the query. Source: limits 8.1.3; decisions 28; graph facts 1.4.
-    pub fn of(asked: &Asked<'_>) -> Result<Self, Bypass> {
+    pub fn of(asked: &CacheRequest<'_>) -> Result<Self, Bypass> {
         let tenant = asked.tenant.filter(|_| asked.is_public);
         let tenant = tenant.ok_or(Bypass::Private)?;
         if !matches!(*asked.method, Method::GET | Method::POST) {
@@ -96,7 +96,7 @@ impl HeadKey {
             _ if query.runs_something() => return Err(Bypass::Document),
             _ => in_body(asked.headers)?,
         };
-        let mut parts = Parts(Vec::with_capacity(HEAD_BYTES));
+        let mut parts = CacheKeyParts(Vec::with_capacity(HEAD_BYTES));
         for part in [tenant, asked.class, asked.method.as_str(), asked.path] {
             parts.add(part.as_bytes());
         }
@@ -117,13 +117,12 @@ impl HeadKey {
 
     /// Whether the request only reads, so that its answer may be kept. Equal keys have equal answers to this: under
     /// the key of a request that does more nothing is ever found. Cost: a look at the document.
-    pub fn only_reads(&self, body: &[u8]) -> bool {
+    pub fn is_read_only(&self, body: &[u8]) -> bool {
         match self.document {
             Document::Query => body.is_empty(),
-            Document::Body => std::str::from_utf8(body).is_ok_and(only_reads),
-            Document::Json => {
-                serde_json::from_slice::<Call<'_>>(body).is_ok_and(|call| only_reads(&call.query))
-            }
+            Document::Body => std::str::from_utf8(body).is_ok_and(is_read_only),
+            Document::Json => serde_json::from_slice::<GraphqlCall<'_>>(body)
+                .is_ok_and(|call| is_read_only(&call.query)),
         }
     }
 }
@@ -213,7 +212,7 @@ impl<'q> Query<'q> {
     fn document(&self) -> Result<Document, Bypass> {
         let mut documents = self.named("query");
         let reads = match (documents.next(), documents.next()) {
-            (Some(pair), None) => only_reads(&pair.plain_value()),
+            (Some(pair), None) => is_read_only(&pair.plain_value()),
             _ => false,
         };
         let has_mutation = self.named("mutation").next().is_some();
@@ -221,7 +220,7 @@ impl<'q> Query<'q> {
         reads.then_some(Document::Query).ok_or(Bypass::Document)
     }
 
-    fn add_to(mut self, parts: &mut Parts) {
+    fn add_to(mut self, parts: &mut CacheKeyParts) {
         // Stable: values of one name, however it is spelt, keep their order, which may mean something.
         if self.pairs.len() > 1 {
             self.pairs
@@ -252,13 +251,13 @@ fn in_body(headers: &HeaderMap) -> Result<Document, Bypass> {
 
 /// What a body has to have; a second `query` is an error.
 #[derive(Deserialize)]
-struct Call<'b> {
+struct GraphqlCall<'b> {
     #[serde(borrow)]
     query: Cow<'b, str>,
 }
 
 /// In the order of their names; lines of one name stay in theirs.
-fn add_headers(mut headers: Vec<(&HeaderName, &HeaderValue)>, parts: &mut Parts) {
+fn add_headers(mut headers: Vec<(&HeaderName, &HeaderValue)>, parts: &mut CacheKeyParts) {
     headers.sort_by_key(|(name, _)| name.as_str());
     parts.count(headers.len());
     for (name, value) in headers {
@@ -268,9 +267,9 @@ fn add_headers(mut headers: Vec<(&HeaderName, &HeaderValue)>, parts: &mut Parts)
 }
 
 /// Parts, each with its length before it, so that no two lists of parts are one text.
-struct Parts(Vec<u8>);
+struct CacheKeyParts(Vec<u8>);
 
-impl Parts {
+impl CacheKeyParts {
     fn count(&mut self, count: usize) {
         self.0.extend((count as u64).to_be_bytes());
     }

@@ -16,8 +16,8 @@ fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
 }
 
 /// A query of tenant t1 by a public key.
-fn asked<'r>(query: &'r str, headers: &'r HeaderMap) -> Asked<'r> {
-    Asked {
+fn asked<'r>(query: &'r str, headers: &'r HeaderMap) -> CacheRequest<'r> {
+    CacheRequest {
         tenant: Some("t1"),
         class: "single",
         is_public: true,
@@ -28,9 +28,9 @@ fn asked<'r>(query: &'r str, headers: &'r HeaderMap) -> Asked<'r> {
     }
 }
 
-fn key(asked: &Asked<'_>, body: &str) -> Result<CacheKey, Bypass> {
+fn key(asked: &CacheRequest<'_>, body: &str) -> Result<CacheKey, Bypass> {
     let head = HeadKey::of(asked)?;
-    let reads = head.only_reads(body.as_bytes());
+    let reads = head.is_read_only(body.as_bytes());
     reads
         .then(|| head.with(body.as_bytes()))
         .ok_or(Bypass::Document)
@@ -46,7 +46,7 @@ fn post(
 
 fn get(query: &str) -> Result<CacheKey, Bypass> {
     let headers = HeaderMap::new();
-    let asked = Asked {
+    let asked = CacheRequest {
         method: &Method::GET,
         ..asked(query, &headers)
     };
@@ -78,21 +78,21 @@ fn every_part_makes_another_key() {
     let base = asked("", &none);
     let others = [
         key(
-            &Asked {
+            &CacheRequest {
                 tenant: Some("t2"),
                 ..base
             },
             BODY,
         ),
         key(
-            &Asked {
+            &CacheRequest {
                 class: "app",
                 ..base
             },
             BODY,
         ),
         key(
-            &Asked {
+            &CacheRequest {
                 path: "/Content/v2",
                 ..base
             },
@@ -149,7 +149,7 @@ fn only_public_keys_of_known_tenants_are_cached_for() {
     let base = asked("", &none);
     assert_eq!(
         key(
-            &Asked {
+            &CacheRequest {
                 tenant: None,
                 ..base
             },
@@ -159,7 +159,7 @@ fn only_public_keys_of_known_tenants_are_cached_for() {
     );
     assert_eq!(
         key(
-            &Asked {
+            &CacheRequest {
                 is_public: false,
                 ..base
             },
@@ -218,7 +218,7 @@ fn requests_whose_answers_fit_nobody_else_pass_by() {
 fn other_methods_pass_by() {
     let none = HeaderMap::new();
     for method in [&Method::PUT, &Method::HEAD, &Method::DELETE] {
-        let asked = Asked {
+        let asked = CacheRequest {
             method,
             ..asked("query={a}", &none)
         };
@@ -256,7 +256,7 @@ fn mutations_pass_by_however_they_come() {
 #[test]
 fn a_get_with_a_body_passes_by() {
     let headers = HeaderMap::new();
-    let asked = Asked {
+    let asked = CacheRequest {
         method: &Method::GET,
         ..asked("query={a}", &headers)
     };
@@ -280,7 +280,7 @@ proptest! {
     fn any_request_is_judged_without_a_panic(query: String, body: Vec<u8>) {
         let none = HeaderMap::new();
         if let Ok(head) = HeadKey::of(&asked(&query, &none)) {
-            let _ = (head.only_reads(&body), head.with(&body));
+            let _ = (head.is_read_only(&body), head.with(&body));
         }
         let _ = get(&query);
     }

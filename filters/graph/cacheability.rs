@@ -9,7 +9,7 @@ const CF_CACHE_STATUS: HeaderName = HeaderName::from_static("cf-cache-status");
 const X_CACHE: HeaderName = HeaderName::from_static("x-cache");
 
 /// Whether an answer may be kept, once it is complete. Source: decisions 28.
-pub fn may_keep(status: StatusCode, headers: &HeaderMap) -> bool {
+pub fn is_cacheable(status: StatusCode, headers: &HeaderMap) -> bool {
     const AGAINST: &[&str] = &["private", "no-store", "no-cache"];
     let mut lines = headers.get_all(CACHE_CONTROL).iter();
     let is_forbidden = lines.any(|line| has_word(line.as_bytes(), AGAINST));
@@ -77,14 +77,14 @@ mod tests {
     }
 
     fn keeps(lines: &[(&'static str, &'static str)]) -> bool {
-        may_keep(StatusCode::OK, &headers(lines))
+        is_cacheable(StatusCode::OK, &headers(lines))
     }
 
     #[test]
     fn only_a_200_is_kept() {
         for status in [201, 203, 204, 206, 301, 304, 400, 429, 500, 503] {
             let status = StatusCode::from_u16(status).unwrap();
-            assert!(!may_keep(status, &HeaderMap::new()), "{status}");
+            assert!(!is_cacheable(status, &HeaderMap::new()), "{status}");
         }
         assert!(keeps(&[]));
     }

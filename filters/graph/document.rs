@@ -5,7 +5,7 @@
 /// It looks for the words `mutation` and `subscription` outside of all brackets, strings and comments, where only the
 /// kinds and names of definitions stand. A query of such a name is taken for what it is called: it is not kept, which
 /// is slow and not wrong. A document whose brackets do not match reads nothing. Cost: one pass, no allocation.
-pub(super) fn only_reads(document: &str) -> bool {
+pub(super) fn is_read_only(document: &str) -> bool {
     let mut rest = document.as_bytes();
     let mut depth = 0_usize;
     let mut has_selection = false;
@@ -102,7 +102,7 @@ mod tests {
             "query { a(x: \"\"\"\\\"\"\" } mutation { \" \"\"\") }",
             "\u{feff}query mutations { a }",
         ] {
-            assert!(only_reads(document), "{document}");
+            assert!(is_read_only(document), "{document}");
         }
     }
 
@@ -120,7 +120,7 @@ mod tests {
             "subscription { a }",
             "query mutation { a }",
         ] {
-            assert!(!only_reads(document), "{document}");
+            assert!(!is_read_only(document), "{document}");
         }
     }
 
@@ -136,20 +136,20 @@ mod tests {
             "{ a(x: \"\n\") }",
             "()",
         ] {
-            assert!(!only_reads(document), "{document}");
+            assert!(!is_read_only(document), "{document}");
         }
     }
 
     proptest! {
         #[test]
         fn any_text_is_judged_without_a_panic(text: String) {
-            let _ = only_reads(&text);
+            let _ = is_read_only(&text);
         }
 
         #[test]
         fn a_mutation_after_any_sound_query_is_seen(text in "[a-z{}()#\" \\\\\n]{0,20}") {
             let document = format!("{{ a }} {text} mutation {{ b }}");
-            if only_reads(&document) {
+            if is_read_only(&document) {
                 // Then the text hid it: in a comment, a string, or brackets it left open and closed again.
                 let hides = text.contains(['#', '"', '{', '(']);
                 prop_assert!(hides);

@@ -14,8 +14,8 @@ mod table;
 pub mod tenant;
 pub mod tiers;
 
-pub use cache_key::{Asked, Bypass, CacheKey, HeadKey};
-pub use cacheability::{age_s, fresh_for_s, is_upstream_hit, may_keep};
-pub use operation::{Found, Operation, Operations};
-pub use tenant::Limits;
-pub use tiers::{Allocation, Category, Ladder};
+pub use cache_key::{Bypass, CacheKey, CacheRequest, HeadKey};
+pub use cacheability::{age_s, fresh_for_s, is_cacheable, is_upstream_hit};
+pub use operation::{Operation, OperationMatch, Operations};
+pub use tenant::TenantLimits;
+pub use tiers::{Allocation, Category, Tiers};

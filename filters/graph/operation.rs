@@ -26,7 +26,7 @@ pub struct Operation {
 
 /// A row of the configuration.
 #[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
+pub struct OperationRow<'a> {
     /// Its methods; each is an operation.
     pub methods: &'a [String],
     /// Its path: `{name}` is one segment, `*` at the end any number of them.
@@ -48,7 +48,7 @@ pub enum BadRow {
 
 /// Where a request belongs.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'t> {
+pub struct OperationMatch<'t> {
     /// The operation, whose limit goes into the answer.
     pub operation: &'t Arc<Operation>,
     /// Whether a row names the path and method; else it is for `graph.unknown_paths` to say.
@@ -60,13 +60,13 @@ pub struct Found<'t> {
 /// The table of operations.
 #[derive(Clone, Debug)]
 pub struct Operations {
-    entries: Vec<Entry>,
-    unknown: Vec<Entry>,
+    entries: Vec<OperationEntry>,
+    unknown: Vec<OperationEntry>,
     any: Arc<Operation>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct OperationEntry {
     method: Box<str>,
     pattern: Pattern,
     operation: Arc<Operation>,
@@ -76,7 +76,7 @@ impl Operations {
     /// The rows of the configuration, then the built-in ones; `categories` are added to the built-in ones, or replace
     /// them. Errors: [`BadRow`].
     pub fn parse<'a>(
-        rows: impl IntoIterator<Item = Row<'a>>,
+        rows: impl IntoIterator<Item = OperationRow<'a>>,
         categories: &BTreeMap<String, Category>,
     ) -> Result<Self, BadRow> {
         let mut entries = Vec::new();
@@ -114,7 +114,7 @@ impl Operations {
 
     /// Where a request belongs. `path` is [`normalise`]d; methods are compared without case, since who stands behind us
     /// may do so. Cost: no allocation. Source: limits 8.1.2; graph facts 1.2.
-    pub fn find(&self, method: &str, path: &str) -> Found<'_> {
+    pub fn find(&self, method: &str, path: &str) -> OperationMatch<'_> {
         if method.eq_ignore_ascii_case("OPTIONS") {
             return self.preflight(path);
         }
@@ -123,11 +123,11 @@ impl Operations {
         } else {
             method
         };
-        let is_method = |entry: &&Entry| entry.method.eq_ignore_ascii_case(method);
+        let is_method = |entry: &&OperationEntry| entry.method.eq_ignore_ascii_case(method);
         let row = self.entries.iter().filter(is_method);
         let row = row.into_iter().find(|entry| entry.pattern.matches(path));
         let operation = row.map(|entry| &entry.operation);
-        Found {
+        OperationMatch {
             operation: operation.unwrap_or_else(|| self.pathless(method)),
             is_known: row.is_some(),
             is_counted: true,
@@ -136,17 +136,17 @@ impl Operations {
 
     /// Where a request belongs whose path cannot be read: on the row of unknown paths.
     pub fn pathless(&self, method: &str) -> &Arc<Operation> {
-        let is_method = |entry: &&Entry| entry.method.eq_ignore_ascii_case(method);
+        let is_method = |entry: &&OperationEntry| entry.method.eq_ignore_ascii_case(method);
         let unknown = self.unknown.iter().find(is_method);
         unknown.map_or(&self.any, |entry| &entry.operation)
     }
 
-    fn preflight(&self, path: &str) -> Found<'_> {
+    fn preflight(&self, path: &str) -> OperationMatch<'_> {
         let row = self
             .entries
             .iter()
             .find(|entry| entry.pattern.matches(path));
-        Found {
+        OperationMatch {
             operation: row.map_or(&self.any, |entry| &entry.operation),
             is_known: row.is_some(),
             is_counted: false,
@@ -183,12 +183,12 @@ fn entry(
     counted_as: Option<&str>,
     category: Category,
     takes: (bool, bool),
-) -> Result<Entry, BadRow> {
+) -> Result<OperationEntry, BadRow> {
     let bad = |path: &str| BadRow::Path(path.to_owned());
     let normal = normalise(path).map_err(|_| bad(path))?;
     let named = normalise(counted_as.unwrap_or(path)).map_err(|_| bad(path))?;
     let name = title(method, &named);
-    Ok(Entry {
+    Ok(OperationEntry {
         method: method.to_ascii_uppercase().into(),
         pattern: Pattern::parse(&normal).ok_or_else(|| bad(path))?,
         operation: Arc::new(Operation {
@@ -205,9 +205,9 @@ fn title(method: &str, path: &str) -> String {
     format!("{} {path}", method.to_ascii_uppercase())
 }
 
-fn distinct<'a>(entries: impl Iterator<Item = &'a Entry>) -> Result<(), BadRow> {
+fn distinct<'a>(entries: impl Iterator<Item = &'a OperationEntry>) -> Result<(), BadRow> {
     let mut names = BTreeMap::new();
-    for Entry { operation, .. } in entries {
+    for OperationEntry { operation, .. } in entries {
         let first = names.insert(operation.id, &operation.name);
         if first.is_some_and(|first| *first != operation.name) {
             return Err(BadRow::Collision(operation.name.to_string()));

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::proxy::BadPath;
+use crate::proxy::InvalidPath;
 
 fn built_in() -> Operations {
     Operations::parse([], &BTreeMap::new()).unwrap()
@@ -151,7 +151,7 @@ fn configured(methods: &[&str], path: &str, category: &str) -> Result<Operations
         default: 5,
         maximum: 50,
     };
-    let row = Row {
+    let row = OperationRow {
         methods: &methods,
         path,
         category,
@@ -248,7 +248,7 @@ proptest! {
         let spelt = respelt(path, &choices);
         match normalise(&spelt) {
             Ok(_) => prop_assert_eq!(name(method, &spelt), name(method, path), "{}", spelt),
-            Err(bad) => prop_assert_eq!(bad, BadPath::DoubtfulParent, "{}", spelt),
+            Err(bad) => prop_assert_eq!(bad, InvalidPath::DoubtfulParent, "{}", spelt),
         }
     }
 }

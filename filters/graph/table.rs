@@ -4,7 +4,7 @@ use super::tiers::Category;
 
 /// One row: an operation for each of its methods.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct BuiltInOperation {
     /// Each is an operation of its own. `GET` takes `HEAD` with it.
     pub methods: &'static [&'static str],
     /// `{name}` is one segment, `*` at the end is any number of them.
@@ -72,8 +72,8 @@ const fn row(
     methods: &'static [&'static str],
     path: &'static str,
     category: &'static str,
-) -> Written {
-    Written {
+) -> BuiltInOperation {
+    BuiltInOperation {
         methods,
         path,
         also: &[],
@@ -87,8 +87,8 @@ const fn row(
 /// The paths of the cache configuration and of the accounts are published nowhere: ours are a guess, and the
 /// configuration has the last word. Source: limits 4, 8.2; graph facts 1.1.
 #[rustfmt::skip]
-pub(super) const ROWS: &[Written] = &[
-    Written {
+pub(super) const ROWS: &[BuiltInOperation] = &[
+    BuiltInOperation {
         methods: &["POST", "GET"],
         path: "/content/v2",
         // A client for hosts of several tenants appends `/tenant_id=…`; the service answers as if it had not.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::operation::{Operation, Operations};
-use super::tiers::{Allocation, BadAllocation, Ladder, limit};
+use super::tiers::{Allocation, BadAllocation, Tiers, limit};
 use crate::limits::RowId;
 
 /// A tenant as the configuration has it.
@@ -28,22 +28,22 @@ pub enum BadTenant {
 
 /// What each tenant may do.
 #[derive(Clone, Debug)]
-pub struct Limits {
-    ladder: Ladder,
+pub struct TenantLimits {
+    ladder: Tiers,
     window_s: u64,
-    tenants: HashMap<Box<str>, Terms>,
+    tenants: HashMap<Box<str>, TenantTerms>,
 }
 
 #[derive(Clone, Debug)]
-struct Terms {
+struct TenantTerms {
     allocation: Option<Allocation>,
     /// Few; searched in turn.
     own: Box<[(RowId, u64)]>,
 }
 
-impl Limits {
+impl TenantLimits {
     /// The limits of no tenant yet.
-    pub fn new(ladder: Ladder, window_s: u64) -> Self {
+    pub fn new(ladder: Tiers, window_s: u64) -> Self {
         Self {
             ladder,
             window_s,
@@ -73,7 +73,11 @@ impl Limits {
     }
 }
 
-fn terms(tenant: &Tenant<'_>, operations: &Operations, window_s: u64) -> Result<Terms, BadTenant> {
+fn terms(
+    tenant: &Tenant<'_>,
+    operations: &Operations,
+    window_s: u64,
+) -> Result<TenantTerms, BadTenant> {
     let allocation = tenant.allocation_qps;
     let allocation = allocation.map(|rate| Allocation::parse(rate, window_s));
     let own = tenant.limits.iter().map(|(name, limit)| {
@@ -81,7 +85,7 @@ fn terms(tenant: &Tenant<'_>, operations: &Operations, window_s: u64) -> Result<
         let operation = operation.ok_or_else(|| BadTenant::Operation(name.clone()))?;
         Ok((operation.id, *limit))
     });
-    Ok(Terms {
+    Ok(TenantTerms {
         allocation: allocation.transpose().map_err(BadTenant::Allocation)?,
         own: own.collect::<Result<_, _>>()?,
     })
@@ -98,19 +102,19 @@ mod tests {
         Operations::parse([], &BTreeMap::new()).unwrap()
     }
 
-    fn parse(allocation_qps: Option<f64>, own: &[(&str, u64)]) -> Result<Limits, BadTenant> {
+    fn parse(allocation_qps: Option<f64>, own: &[(&str, u64)]) -> Result<TenantLimits, BadTenant> {
         let own = own.iter().map(|(name, limit)| ((*name).to_owned(), *limit));
         let tenant = Tenant {
             id: "t1",
             allocation_qps,
             limits: &own.collect::<Vec<_>>(),
         };
-        let mut limits = Limits::new(Ladder::default(), 10);
+        let mut limits = TenantLimits::new(Tiers::default(), 10);
         limits.add(&tenant, &operations())?;
         Ok(limits)
     }
 
-    fn of(limits: &Limits, tenant: Option<&str>, name: &str) -> u64 {
+    fn of(limits: &TenantLimits, tenant: Option<&str>, name: &str) -> u64 {
         limits.of(tenant, operations().named(name).unwrap())
     }
 

@@ -11,7 +11,7 @@ pub struct Category {
 
 /// The levels that limits can have, in requests per window, ascending. Source: decisions 25.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Ladder(Box<[u64]>);
+pub struct Tiers(Box<[u64]>);
 
 /// Why levels are not a ladder.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -22,7 +22,7 @@ pub enum BadLadder {
     NotAscending,
 }
 
-impl Ladder {
+impl Tiers {
     /// Checks the levels. Errors: [`BadLadder`].
     pub fn parse(levels: &[u64]) -> Result<Self, BadLadder> {
         if levels.is_empty() {
@@ -46,7 +46,7 @@ impl Ladder {
 }
 
 /// The levels of the service. Source: limits 8.2.
-impl Default for Ladder {
+impl Default for Tiers {
     fn default() -> Self {
         Self(Box::new([10, 50, 500, 1_000, 1_500, 3_000]))
     }
@@ -96,7 +96,7 @@ fn over_window(decimals: &str, window_s: u64) -> u64 {
 ///
 /// An allocation rounds up to a level, and never raises a limit above the category's maximum. Source: limits 8.3.1 to
 /// 8.3.3; decisions 25.
-pub fn limit(category: Category, allocation: Option<Allocation>, ladder: &Ladder) -> u64 {
+pub fn limit(category: Category, allocation: Option<Allocation>, ladder: &Tiers) -> u64 {
     match allocation {
         None => category.default,
         Some(Allocation(wanted)) => ladder.at_least(wanted).min(category.maximum),
@@ -135,7 +135,7 @@ mod tests {
             "configuration",
             "account",
         ]
-        .map(|name| limit(category(name), allocation, &Ladder::default()))
+        .map(|name| limit(category(name), allocation, &Tiers::default()))
     }
 
     #[test]
@@ -210,9 +210,9 @@ mod tests {
 
     #[test]
     fn levels_must_ascend_from_above_zero() {
-        assert_eq!(Ladder::parse(&[]), Err(BadLadder::Empty));
+        assert_eq!(Tiers::parse(&[]), Err(BadLadder::Empty));
         for levels in [&[0, 1][..], &[2, 2], &[2, 1]] {
-            assert_eq!(Ladder::parse(levels), Err(BadLadder::NotAscending));
+            assert_eq!(Tiers::parse(levels), Err(BadLadder::NotAscending));
         }
     }
 
@@ -230,30 +230,30 @@ mod tests {
         fn no_allocation_raises_a_limit_above_its_maximum(rate in 0.001..2_000.0_f64) {
             let allocation = Some(Allocation::parse(rate, 10).unwrap());
             for (_, category) in CATEGORIES {
-                prop_assert!(limit(*category, allocation, &Ladder::default()) <= category.maximum);
+                prop_assert!(limit(*category, allocation, &Tiers::default()) <= category.maximum);
             }
         }
 
         #[test]
         fn a_limit_is_a_level_or_the_maximum(rate in 0.001..2_000.0_f64, maximum in 1..4_000_u64) {
             let category = Category { default: maximum, maximum };
-            let limit = limit(category, Allocation::parse(rate, 10).ok(), &Ladder::default());
-            prop_assert!(limit == maximum || Ladder::default().0.contains(&limit));
+            let limit = limit(category, Allocation::parse(rate, 10).ok(), &Tiers::default());
+            prop_assert!(limit == maximum || Tiers::default().0.contains(&limit));
         }
 
         #[test]
         fn more_allocation_is_never_less_limit(low in 0.001..400.0_f64, more in 0.0..400.0_f64) {
             let category = category("query");
-            let of = |rate| limit(category, Allocation::parse(rate, 10).ok(), &Ladder::default());
+            let of = |rate| limit(category, Allocation::parse(rate, 10).ok(), &Tiers::default());
             prop_assert!(of(low) <= of(low + more));
         }
 
         #[test]
         fn an_allocation_of_a_level_is_that_level(index in 0..6_usize) {
-            let level = Ladder::default().0[index];
+            let level = Tiers::default().0[index];
             let category = Category { default: 1, maximum: u64::MAX };
             let allocation = Allocation::parse(level as f64 / 10.0, 10).unwrap();
-            prop_assert_eq!(limit(category, Some(allocation), &Ladder::default()), level);
+            prop_assert_eq!(limit(category, Some(allocation), &Tiers::default()), level);
         }
     }
 }

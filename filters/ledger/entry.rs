@@ -46,7 +46,7 @@ impl Funding {
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// Answered as a whole.
     #[default]
     Answered,
@@ -58,7 +58,7 @@ pub enum Outcome {
     Killed,
 }
 
-impl Outcome {
+impl CallOutcome {
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl Outcome {
 /// Who asked.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the words say it")]
-pub struct Who {
+pub struct CallOwner {
     pub organization_id: Box<str>,
     pub project_id: Box<str>,
     pub key_id: Box<str>,
@@ -84,7 +84,7 @@ pub struct Who {
 /// The parts of a cost. Units: 1e-18 USD.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the words say it")]
-pub struct Parts {
+pub struct CostParts {
     #[serde(with = "units")]
     pub total: Usd,
     #[serde(with = "units")]
@@ -101,7 +101,7 @@ pub struct Parts {
     pub web_search: Usd,
 }
 
-impl From<&Cost> for Parts {
+impl From<&Cost> for CostParts {
     fn from(cost: &Cost) -> Self {
         let details = &cost.details;
         Self {
@@ -118,7 +118,7 @@ impl From<&Cost> for Parts {
 
 /// What a call took, so far or in the end.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Taken {
+pub struct UsageRecord {
     /// The catalogue's id.
     pub model: Box<str>,
     /// The provider that answered.
@@ -140,7 +140,7 @@ pub struct Taken {
     /// Billable searches.
     pub web_searches: u64,
     /// What it cost; `None`: the price is not known.
-    pub cost: Option<Parts>,
+    pub cost: Option<CostParts>,
     /// Whether tokens were counted by us.
     pub is_estimated: bool,
     /// Whether the model is one of the dear ones, which plans count for themselves.
@@ -149,7 +149,7 @@ pub struct Taken {
     pub attempts: u32,
 }
 
-impl Taken {
+impl UsageRecord {
     /// What it cost, 0 where the price is not known.
     pub fn total(&self) -> Usd {
         self.cost.map_or(Usd::ZERO, |cost| cost.total)
@@ -158,19 +158,19 @@ impl Taken {
 
 /// A row of the ledger.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// Its name.
     pub id: EntryId,
     /// When it ended, in unix milliseconds.
     pub at_ms: i64,
     /// Who asked.
-    pub who: Who,
+    pub who: CallOwner,
     /// What pays.
     pub funding: Funding,
     /// What it took.
-    pub taken: Taken,
+    pub taken: UsageRecord,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: CallOutcome,
     /// What had been reserved.
     #[serde(with = "units")]
     pub reserved: Usd,

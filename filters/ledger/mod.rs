@@ -7,4 +7,4 @@ mod entry;
 pub mod journal;
 
 pub use balance::{Balance, Charge};
-pub use entry::{Entry, EntryId, Funding, Outcome, Parts, Taken, Who};
+pub use entry::{CallOutcome, CallOwner, CostParts, EntryId, Funding, LedgerEntry, UsageRecord};

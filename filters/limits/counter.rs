@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::window::{Ticket, Verdict};
+use super::window::{RefundToken, Verdict};
 
 /// What a table holds for one key.
 pub(super) trait Counter {
@@ -11,7 +11,7 @@ pub(super) trait Counter {
     /// Counts one request if there is room.
     fn admit(&mut self, limit: u64, now_ms: u64, window_ms: u64) -> Verdict;
     /// Gives one unit back, if its window still runs.
-    fn refund(&mut self, ticket: Ticket, now_ms: u64, window_ms: u64) -> bool;
+    fn refund(&mut self, ticket: RefundToken, now_ms: u64, window_ms: u64) -> bool;
     /// Whether nothing in it counts any more.
     fn is_over(&self, now_ms: u64, window_ms: u64) -> bool;
 }
@@ -49,11 +49,11 @@ impl Counter for Fixed {
             limit,
             remaining: limit.saturating_sub(self.count),
             reset_ms: window_ms.saturating_sub(self.elapsed_ms(now_ms)),
-            ticket: Ticket(self.start_ms),
+            ticket: RefundToken(self.start_ms),
         }
     }
 
-    fn refund(&mut self, ticket: Ticket, now_ms: u64, window_ms: u64) -> bool {
+    fn refund(&mut self, ticket: RefundToken, now_ms: u64, window_ms: u64) -> bool {
         let is_due =
             ticket.0 == self.start_ms && self.count > 0 && !self.is_over(now_ms, window_ms);
         self.count -= u64::from(is_due);
@@ -167,11 +167,11 @@ impl Counter for Sliding {
             limit,
             remaining: limit.saturating_sub(self.count),
             reset_ms: window_ms.saturating_sub(age_ms),
-            ticket: Ticket(now_ms),
+            ticket: RefundToken(now_ms),
         }
     }
 
-    fn refund(&mut self, ticket: Ticket, now_ms: u64, window_ms: u64) -> bool {
+    fn refund(&mut self, ticket: RefundToken, now_ms: u64, window_ms: u64) -> bool {
         let now_ms = self.moment_ms(now_ms);
         self.forget(now_ms, window_ms);
         let run = self.run(ticket.0).filter(|run| run.count > 0);

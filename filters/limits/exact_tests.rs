@@ -6,15 +6,15 @@ use std::thread;
 
 use proptest::prelude::*;
 
-use super::super::key::{RowId, Who};
+use super::super::key::{RowId, Subject};
 use super::*;
 
 const THREADS: u64 = 64;
 const WINDOW_MS: u64 = 10_000;
 
-fn key() -> Key {
-    Key {
-        who: Who::Named("t".into()),
+fn key() -> WindowKey {
+    WindowKey {
+        who: Subject::Named("t".into()),
         row: RowId::of("POST /content/v2"),
     }
 }
@@ -212,7 +212,7 @@ proptest! {
             prop_assert_eq!(verdict.remaining, limit - admitted.len() as u64);
             if let Some(refund) = refund.filter(|_| !admitted.is_empty()) {
                 let at_ms = admitted.swap_remove(refund.index(admitted.len()));
-                prop_assert!(windows.refund(&key(), Ticket(at_ms), read_ms));
+                prop_assert!(windows.refund(&key(), RefundToken(at_ms), read_ms));
             }
         }
     }

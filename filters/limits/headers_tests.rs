@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::super::window::Ticket;
+use super::super::window::RefundToken;
 use super::*;
 
 fn verdict(is_allowed: bool, remaining: u64, reset_ms: u64) -> Verdict {
@@ -12,7 +12,7 @@ fn verdict(is_allowed: bool, remaining: u64, reset_ms: u64) -> Verdict {
         limit: 600,
         remaining,
         reset_ms,
-        ticket: Ticket(0),
+        ticket: RefundToken(0),
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 /// Whose requests are counted.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Who {
+pub enum Subject {
     /// A tenant or an organization, by id.
     Named(Arc<str>),
     /// Callers without a credential that counts, by the address they come from.
     Address(Address),
 }
 
-impl Who {
+impl Subject {
     /// A tenant, or the address of a client without one. Source: decisions 27.
     pub fn of(tenant: Option<&Arc<str>>, address: IpAddr) -> Self {
         match tenant {
@@ -22,7 +22,7 @@ impl Who {
     }
 }
 
-impl From<IpAddr> for Who {
+impl From<IpAddr> for Subject {
     fn from(address: IpAddr) -> Self {
         Self::Address(Address::from(address))
     }
@@ -66,24 +66,24 @@ impl RowId {
 
 /// What one window is counted under. Source: limits 8.1.2; model-gateway 8.1.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Key {
+pub struct WindowKey {
     /// Whose requests.
-    pub who: Who,
+    pub who: Subject,
     /// Of which kind.
     pub row: RowId,
 }
 
-impl Key {
+impl WindowKey {
     /// Its name, the same in every process. Shape: 16 hex digits of the row, then `:name:ID` or `:address:` and 16
     /// hex digits.
     pub fn write(&self, out: &mut Vec<u8>) {
         hex(self.row.0, out);
         match &self.who {
-            Who::Named(id) => {
+            Subject::Named(id) => {
                 out.extend_from_slice(b":name:");
                 out.extend_from_slice(id.as_bytes());
             }
-            Who::Address(Address(bits)) => {
+            Subject::Address(Address(bits)) => {
                 out.extend_from_slice(b":address:");
                 hex(*bits, out);
             }
@@ -102,8 +102,8 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    fn who(address: &str) -> Who {
-        Who::from(address.parse::<IpAddr>().unwrap())
+    fn who(address: &str) -> Subject {
+        Subject::from(address.parse::<IpAddr>().unwrap())
     }
 
     #[test]
@@ -121,16 +121,16 @@ mod tests {
 
     #[test]
     fn a_tenant_named_like_an_address_is_a_tenant() {
-        assert_ne!(Who::Named("192.0.2.1".into()), who("192.0.2.1"));
+        assert_ne!(Subject::Named("192.0.2.1".into()), who("192.0.2.1"));
     }
 
     #[test]
     fn who_has_no_tenant_counts_for_the_address() {
         let address: IpAddr = "192.0.2.1".parse().unwrap();
-        assert_eq!(Who::of(None, address), who("192.0.2.1"));
+        assert_eq!(Subject::of(None, address), who("192.0.2.1"));
         assert_eq!(
-            Who::of(Some(&"t1".into()), address),
-            Who::Named("t1".into())
+            Subject::of(Some(&"t1".into()), address),
+            Subject::Named("t1".into())
         );
     }
 
@@ -138,10 +138,10 @@ mod tests {
     fn the_names_of_keys_tell_tenants_from_addresses() {
         let name = |who| {
             let (row, mut name) = (RowId::of("POST /content/v2"), Vec::new());
-            Key { who, row }.write(&mut name);
+            WindowKey { who, row }.write(&mut name);
             String::from_utf8(name).unwrap()
         };
-        let named = name(Who::Named("a:b".into()));
+        let named = name(Subject::Named("a:b".into()));
         assert_eq!(named, "0b2593db4165dac7:name:a:b");
         let address = name(who("2001:db8::1"));
         assert_eq!(address, "0b2593db4165dac7:address:20010db800000000");
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_key_takes_24_bytes() {
-        assert_eq!(size_of::<Key>(), 24);
+        assert_eq!(size_of::<WindowKey>(), 24);
     }
 
     /// The first 16 digits that `printf 'POST /content/v2' | sha256sum` prints.

@@ -1,6 +1,6 @@
 //! How many requests one caller may send: windows, quotas, and what the response says about them.
 //!
-//! [`window`] admits or refuses under a [`Key`], [`headers`] tell the client. The windows of the graph service and the
+//! [`window`] admits or refuses under a [`WindowKey`], [`headers`] tell the client. The windows of the graph service and the
 //! quotas of the model gateway are the same windows under other keys.
 //!
 //! Not here: who the caller is (`accounts`, `graph::credentials`), which limit applies (`graph`), the clock, windows
@@ -13,6 +13,6 @@ pub mod quota;
 mod window;
 
 pub use headers::is_replaced;
-pub use key::{Address, Key, RowId, Who};
-pub use quota::{Group, Quotas};
-pub use window::{Algorithm, Ticket, Verdict, Windows};
+pub use key::{Address, RowId, Subject, WindowKey};
+pub use quota::{QuotaGroup, Quotas};
+pub use window::{Algorithm, RefundToken, Verdict, Windows};

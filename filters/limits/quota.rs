@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::headers::{Quota, retry_after_s};
-use super::key::{Key, RowId, Who};
-use crate::fault::{Fault, Kind};
+use super::key::{RowId, Subject, WindowKey};
+use crate::fault::{Fault, FaultKind};
 
 /// The length of its windows.
 pub const MINUTE_MS: u64 = 60_000;
 
 /// Endpoints that share a quota. Source: interface, `limits.requests_per_minute`.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Group {
+pub enum QuotaGroup {
     /// Chat completions and its sisters.
     Chat,
     /// Embeddings.
@@ -34,7 +34,7 @@ pub enum Group {
     Decision,
 }
 
-impl Group {
+impl QuotaGroup {
     /// All of them.
     pub const ALL: [Self; 10] = [
         Self::Chat,
@@ -72,7 +72,7 @@ pub struct UnknownGroup(pub String);
 
 /// The quota of each group.
 #[derive(Clone, Debug, Default)]
-pub struct Quotas(Vec<(Group, u64, RowId)>);
+pub struct Quotas(Vec<(QuotaGroup, u64, RowId)>);
 
 impl Quotas {
     /// Reads groups and their requests per minute; 0 is no quota. Errors: [`UnknownGroup`].
@@ -81,7 +81,9 @@ impl Quotas {
     ) -> Result<Self, UnknownGroup> {
         let mut quotas = Vec::new();
         for (word, limit) in per_minute {
-            let group = Group::ALL.into_iter().find(|group| group.word() == word);
+            let group = QuotaGroup::ALL
+                .into_iter()
+                .find(|group| group.word() == word);
             let group = group.ok_or_else(|| UnknownGroup(word.to_owned()))?;
             if limit > 0 {
                 // The prefix keeps it apart from every operation, whose name begins with a method.
@@ -94,10 +96,10 @@ impl Quotas {
     /// The window of a minute that a request counts in, and its limit; none where its group has no quota.
     ///
     /// Only admitted requests count. Source: model-gateway 8.1; decisions 9.
-    pub fn of(&self, organization: &Arc<str>, group: Group) -> Option<(Key, u64)> {
+    pub fn of(&self, organization: &Arc<str>, group: QuotaGroup) -> Option<(WindowKey, u64)> {
         let &(_, limit, row) = self.0.iter().find(|(known, ..)| *known == group)?;
-        let who = Who::Named(Arc::clone(organization));
-        Some((Key { who, row }, limit))
+        let who = Subject::Named(Arc::clone(organization));
+        Some((WindowKey { who, row }, limit))
     }
 }
 
@@ -111,7 +113,7 @@ impl From<&Quota> for Fault {
             "the organization has used its {limit} requests of {window_s} seconds: \
              try again in {wait_s} seconds"
         );
-        let mut fault = Self::new(Kind::RateLimited, message);
+        let mut fault = Self::new(FaultKind::RateLimited, message);
         fault.retry_after_s = Some(u32::try_from(wait_s).unwrap_or(u32::MAX));
         fault
     }
@@ -131,7 +133,12 @@ mod tests {
         Quotas::parse([("chat", 2), ("embeddings", 1), ("images", 0)]).unwrap()
     }
 
-    fn admit(windows: &Windows, organization: &str, group: Group, now_ms: u64) -> Option<Quota> {
+    fn admit(
+        windows: &Windows,
+        organization: &str,
+        group: QuotaGroup,
+        now_ms: u64,
+    ) -> Option<Quota> {
         let (key, limit) = quotas().of(&organization.into(), group)?;
         Some(Quota {
             verdict: windows.admit(&key, limit, now_ms),
@@ -139,27 +146,35 @@ mod tests {
         })
     }
 
-    fn admits(windows: &Windows, organization: &str, group: Group, now_ms: u64) -> Option<bool> {
+    fn admits(
+        windows: &Windows,
+        organization: &str,
+        group: QuotaGroup,
+        now_ms: u64,
+    ) -> Option<bool> {
         admit(windows, organization, group, now_ms).map(|quota| quota.verdict.is_allowed)
     }
 
     #[test]
     fn a_quota_is_of_an_organization_and_a_group() {
         let windows = windows();
-        let chat = |organization| admits(&windows, organization, Group::Chat, 0);
+        let chat = |organization| admits(&windows, organization, QuotaGroup::Chat, 0);
         assert_eq!(
             [chat("a"), chat("a"), chat("a")],
             [Some(true), Some(true), Some(false)]
         );
         assert_eq!(chat("b"), Some(true));
-        assert_eq!(admits(&windows, "a", Group::Embeddings, 0), Some(true));
-        assert_eq!(admits(&windows, "a", Group::Chat, MINUTE_MS), Some(true));
+        assert_eq!(admits(&windows, "a", QuotaGroup::Embeddings, 0), Some(true));
+        assert_eq!(
+            admits(&windows, "a", QuotaGroup::Chat, MINUTE_MS),
+            Some(true)
+        );
     }
 
     #[test]
     fn a_group_without_a_quota_is_not_checked() {
-        assert_eq!(admits(&windows(), "a", Group::Images, 0), None);
-        assert_eq!(admits(&windows(), "a", Group::Ocr, 0), None);
+        assert_eq!(admits(&windows(), "a", QuotaGroup::Images, 0), None);
+        assert_eq!(admits(&windows(), "a", QuotaGroup::Ocr, 0), None);
     }
 
     #[test]
@@ -171,7 +186,7 @@ mod tests {
     #[test]
     fn a_refusal_is_a_429_that_says_when() {
         let windows = windows();
-        let admit = || admit(&windows, "a", Group::Embeddings, 1).unwrap();
+        let admit = || admit(&windows, "a", QuotaGroup::Embeddings, 1).unwrap();
         admit();
         let fault = Fault::from(&admit());
         assert_eq!((fault.status(), fault.retry_after_s), (429, Some(60)));

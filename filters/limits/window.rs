@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard};
 use loom::sync::{Mutex, MutexGuard};
 
 use super::counter::{Counter, Fixed, Sliding};
-use super::key::Key;
+use super::key::WindowKey;
 
 /// Enough that two threads seldom meet, few enough that empty shards weigh nothing.
 #[cfg(not(all(test, model)))]
@@ -47,17 +47,17 @@ pub struct Verdict {
     /// Until there is more than `remaining` to be had.
     pub reset_ms: u64,
     /// What was counted, for [`Windows::refund`].
-    pub ticket: Ticket,
+    pub ticket: RefundToken,
 }
 
 /// A unit of a window: proof that it was counted, and where.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Ticket(pub(super) u64);
+pub struct RefundToken(pub(super) u64);
 
 /// Marks tickets of windows that processes share: no clock gets there in milliseconds.
 const SHARED: u64 = 1 << 63;
 
-impl Ticket {
+impl RefundToken {
     /// A unit that was counted at this moment in a window that processes share.
     pub fn shared(at_ms: u64) -> Self {
         Self(at_ms | SHARED)
@@ -102,7 +102,7 @@ impl Windows {
     ///
     /// `now_ms` is any monotonic clock; a thread that read it early and comes late is counted in the window that
     /// runs. Cost: one lock of one shard, one look-up; a key seen for the first time is cloned.
-    pub fn admit(&self, key: &Key, limit: u64, now_ms: u64) -> Verdict {
+    pub fn admit(&self, key: &WindowKey, limit: u64, now_ms: u64) -> Verdict {
         match &self.table {
             Table::Fixed(shards) => shards.admit(key, limit, now_ms, self.window_ms),
             Table::Sliding(shards) => shards.admit(key, limit, now_ms, self.window_ms),
@@ -111,7 +111,7 @@ impl Windows {
 
     /// Gives one unit back, and answers whether it did: never into another window than it came from, never below
     /// zero. A ticket is to be given back at most once.
-    pub fn refund(&self, key: &Key, ticket: Ticket, now_ms: u64) -> bool {
+    pub fn refund(&self, key: &WindowKey, ticket: RefundToken, now_ms: u64) -> bool {
         match &self.table {
             Table::Fixed(shards) => shards.refund(key, ticket, now_ms, self.window_ms),
             Table::Sliding(shards) => shards.refund(key, ticket, now_ms, self.window_ms),
@@ -145,7 +145,7 @@ impl Windows {
     }
 }
 
-type Map<C> = HashMap<Key, C>;
+type Map<C> = HashMap<WindowKey, C>;
 
 /// Aligned so that threads on neighbouring shards do not write to one cache line.
 #[derive(Debug)]
@@ -160,7 +160,7 @@ impl<C: Counter> Shards<C> {
         Self((0..SHARDS).map(|_| Shard(Mutex::new(Map::new()))).collect())
     }
 
-    fn admit(&self, key: &Key, limit: u64, now_ms: u64, window_ms: u64) -> Verdict {
+    fn admit(&self, key: &WindowKey, limit: u64, now_ms: u64, window_ms: u64) -> Verdict {
         let Some(mut map) = self.lock(place(key)) else {
             return refused(limit, window_ms);
         };
@@ -174,7 +174,7 @@ impl<C: Counter> Shards<C> {
         verdict
     }
 
-    fn refund(&self, key: &Key, ticket: Ticket, now_ms: u64, window_ms: u64) -> bool {
+    fn refund(&self, key: &WindowKey, ticket: RefundToken, now_ms: u64, window_ms: u64) -> bool {
         let Some(mut map) = self.lock(place(key)) else {
             return false;
         };
@@ -212,7 +212,7 @@ fn refused(limit: u64, window_ms: u64) -> Verdict {
         limit,
         remaining: 0,
         reset_ms: window_ms,
-        ticket: Ticket(0),
+        ticket: RefundToken(0),
     }
 }
 
@@ -230,7 +230,7 @@ fn make_room<C: Counter>(map: &mut Map<C>, now_ms: u64, window_ms: u64) {
 
 /// The shard of a key. FNV-1a: it spreads and need not withstand anybody, since the maps hash with keys of their
 /// own.
-fn place(key: &Key) -> usize {
+fn place(key: &WindowKey) -> usize {
     let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
     key.hash(&mut hasher);
     let mixed = hasher.finish();

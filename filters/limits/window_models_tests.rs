@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use loom::sync::Arc;
 use loom::thread;
 
-use super::super::key::{RowId, Who};
+use super::super::key::{RowId, Subject};
 use super::*;
 
 const WINDOW_MS: u64 = 10;
 
-fn key() -> Key {
-    Key {
-        who: Who::Named("t".into()),
+fn key() -> WindowKey {
+    WindowKey {
+        who: Subject::Named("t".into()),
         row: RowId::of("POST /content/v2"),
     }
 }

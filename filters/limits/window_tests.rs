@@ -1,13 +1,13 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use super::super::key::{RowId, Who};
+use super::super::key::{RowId, Subject};
 use super::*;
 
 const WINDOW_MS: u64 = 10_000;
 
-fn key(name: &str) -> Key {
-    Key {
-        who: Who::Named(name.into()),
+fn key(name: &str) -> WindowKey {
+    WindowKey {
+        who: Subject::Named(name.into()),
         row: RowId::of("POST /content/v2"),
     }
 }
@@ -81,7 +81,7 @@ fn keys_do_not_share_a_window() {
     let get = RowId::of("GET /content/v2");
     assert!(windows.admit(&key("a"), 1, 0).is_allowed);
     assert!(windows.admit(&key("b"), 1, 0).is_allowed);
-    let read = Key {
+    let read = WindowKey {
         row: get,
         ..key("a")
     };

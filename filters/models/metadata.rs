@@ -25,12 +25,12 @@ pub struct Metadata<'a> {
     /// For which project.
     pub project_id: &'a str,
     /// One entry per attempt.
-    pub routing: &'a [Attempted],
+    pub routing: &'a [AttemptRecord],
 }
 
 /// One attempt, as told to the client. Source: decisions 3.
 #[derive(Clone, Debug)]
-pub struct Attempted {
+pub struct AttemptRecord {
     /// The provider's name.
     pub provider: Box<str>,
     /// The upstream's own model id.
@@ -67,13 +67,13 @@ impl Metadata<'_> {
         object.text("project_id", self.project_id);
         // No discount is given yet.
         object.raw("discount", "null");
-        object.array("routing", self.routing, Attempted::write);
+        object.array("routing", self.routing, AttemptRecord::write);
         object.close();
         out
     }
 }
 
-impl Attempted {
+impl AttemptRecord {
     /// Appends it as a JSON object.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut object = Object::open(out);

@@ -4,19 +4,19 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::chat::call::Call;
-use crate::fault::{Fault, Kind};
+use super::chat::call::ChatRequest;
+use crate::fault::{Fault, FaultKind};
 
 /// A request that passed [`super::chat::check::check`].
 ///
 /// The body stays as it came. What routing and rewriting need is typed here; all other bytes are passed on to
 /// providers of the same convention as slices of the body.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ModelRequest {
     /// The body as received.
     pub body: Bytes,
     /// The members of the top-level object, in order.
-    pub members: Vec<Member>,
+    pub members: Vec<RequestMember>,
     /// Messages that hold members beyond the plain convention, as ranges of the body.
     ///
     /// Plain are `role`, `content` (a string, null, or parts without the members listed at `Special`), `name`,
@@ -67,7 +67,7 @@ pub struct Media {
 
 /// One member of the top-level object. Units: byte offsets in the body.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Member {
+pub struct RequestMember {
     /// The key, without escapes.
     pub key: Box<str>,
     /// From the key's first quote to the end of the value.
@@ -170,9 +170,9 @@ impl Effort {
     }
 }
 
-impl Request {
+impl ModelRequest {
     /// The member of this key.
-    pub fn member(&self, key: &str) -> Option<&Member> {
+    pub fn member(&self, key: &str) -> Option<&RequestMember> {
         self.members.iter().find(|member| &*member.key == key)
     }
 
@@ -185,9 +185,9 @@ impl Request {
     ///
     /// Cost: one parse; text without escapes is borrowed from the body. Errors: an internal fault, since the
     /// checks have passed.
-    pub fn call(&self) -> Result<Call<'_>, Fault> {
+    pub fn call(&self) -> Result<ChatRequest<'_>, Fault> {
         serde_json::from_slice(&self.body).map_err(|error| {
-            Fault::new(Kind::Internal, "the request could not be translated")
+            Fault::new(FaultKind::Internal, "the request could not be translated")
                 .with_detail(format!("checked request does not parse: {error}"))
         })
     }

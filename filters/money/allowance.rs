@@ -6,11 +6,11 @@
 use super::period::Period;
 use super::tally::{PlanSpent, Spent};
 use super::usd::Usd;
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, FaultKind};
 
 /// The most that a key may spend; none: any amount.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Limits {
+pub struct KeyLimits {
     /// Ever.
     pub lifetime: Option<Usd>,
     /// In an hour, a day, a week, a month.
@@ -30,16 +30,16 @@ pub struct Allowance {
 
 /// Everything that bounds the spending of one call.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Bounds {
+pub struct SpendingBounds {
     /// The key's.
-    pub key: Limits,
+    pub key: KeyLimits,
     /// The budget of the member who owns the key; none: no owner, or any amount.
     pub member: Option<Usd>,
     /// The plan that pays for the call; none: credit does, or the caller's own provider.
     pub plan: Option<Allowance>,
 }
 
-/// What was spent so far against each of the [`Bounds`], open reservations included.
+/// What was spent so far against each of the [`SpendingBounds`], open reservations included.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SpentSoFar {
     /// By the key.
@@ -52,7 +52,7 @@ pub struct SpentSoFar {
 
 /// Which bound was reached: the answer is a 402.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Reached {
+pub enum LimitReached {
     /// The key's lifetime limit.
     Key(Usd),
     /// The key's limit of a period.
@@ -71,66 +71,74 @@ pub enum Reached {
 ///
 /// `is_premium` says that the model is one ([`super::PriceSet::is_premium`]). Errors: the first bound that is
 /// reached, the key's own first: who holds a key learns of its owner only what concerns him.
-pub fn check(bounds: &Bounds, spent: &SpentSoFar, is_premium: bool) -> Result<(), Reached> {
+pub fn check(
+    bounds: &SpendingBounds,
+    spent: &SpentSoFar,
+    is_premium: bool,
+) -> Result<(), LimitReached> {
     key(&bounds.key, &spent.key)?;
-    reached(bounds.member, spent.member, Reached::Member)?;
+    reached(bounds.member, spent.member, LimitReached::Member)?;
     let Some(plan) = &bounds.plan else {
         return Ok(());
     };
-    reached(Some(plan.cycle), spent.plan.cycle, Reached::Cycle)?;
+    reached(Some(plan.cycle), spent.plan.cycle, LimitReached::Cycle)?;
     if is_premium {
         let limit = Some(plan.weekly_premium);
-        reached(limit, spent.plan.premium, Reached::Premium)?;
+        reached(limit, spent.plan.premium, LimitReached::Premium)?;
     }
-    reached(Some(plan.daily), spent.plan.daily, Reached::Daily)
+    reached(Some(plan.daily), spent.plan.daily, LimitReached::Daily)
 }
 
-fn key(limits: &Limits, spent: &Spent) -> Result<(), Reached> {
-    reached(limits.lifetime, spent.total, Reached::Key)?;
+fn key(limits: &KeyLimits, spent: &Spent) -> Result<(), LimitReached> {
+    reached(limits.lifetime, spent.total, LimitReached::Key)?;
     let pairs = limits.periods.into_iter().zip(spent.periods);
     for (period, (limit, spent)) in Period::ALL.into_iter().zip(pairs) {
-        reached(limit, spent, |limit| Reached::KeyPeriod(period, limit))?;
+        reached(limit, spent, |limit| LimitReached::KeyPeriod(period, limit))?;
     }
     Ok(())
 }
 
-fn reached(limit: Option<Usd>, spent: Usd, why: impl Fn(Usd) -> Reached) -> Result<(), Reached> {
+fn reached(
+    limit: Option<Usd>,
+    spent: Usd,
+    why: impl Fn(Usd) -> LimitReached,
+) -> Result<(), LimitReached> {
     match limit {
         Some(limit) if spent >= limit => Err(why(limit)),
         _ => Ok(()),
     }
 }
 
-impl From<Reached> for Fault {
-    fn from(reached: Reached) -> Self {
+impl From<LimitReached> for Fault {
+    fn from(reached: LimitReached) -> Self {
         let (code, message) = match reached {
-            Reached::Key(usd) => (
+            LimitReached::Key(usd) => (
                 "key_limit_reached",
                 format!("this API key has reached its limit of {usd} USD"),
             ),
-            Reached::KeyPeriod(period, usd) => (
+            LimitReached::KeyPeriod(period, usd) => (
                 "key_limit_reached",
                 format!("this API key has reached its limit of {usd} USD per {period}"),
             ),
-            Reached::Member(usd) => (
+            LimitReached::Member(usd) => (
                 "member_budget_reached",
                 format!("the owner of this API key has reached the budget of {usd} USD"),
             ),
-            Reached::Cycle(usd) => (
+            LimitReached::Cycle(usd) => (
                 "plan_credits_used",
                 format!("the plan's {usd} USD of this cycle are used"),
             ),
-            Reached::Premium(usd) => (
+            LimitReached::Premium(usd) => (
                 "plan_premium_limit_reached",
                 format!(
                     "the plan's {usd} USD a week for premium models are used; others still answer"
                 ),
             ),
-            Reached::Daily(usd) => (
+            LimitReached::Daily(usd) => (
                 "plan_daily_limit_reached",
                 format!("the plan's {usd} USD for 24 hours are used"),
             ),
         };
-        Self::new(Kind::Payment, message).with_code(code)
+        Self::new(FaultKind::Payment, message).with_code(code)
     }
 }

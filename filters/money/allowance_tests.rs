@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 use proptest::prelude::*;
 
-use super::allowance::{Allowance, Bounds, Limits, Reached, SpentSoFar, check};
+use super::allowance::{Allowance, KeyLimits, LimitReached, SpendingBounds, SpentSoFar, check};
 use super::period::{Period, cycle};
 use super::tally::{DAILY_WINDOW_MS, PREMIUM_WINDOW_MS, PlanSpent, PlanTally, Spent, Tally};
 use super::{Price, PriceSet, Usd};
@@ -183,9 +183,9 @@ fn premium_is_output_from_15_or_input_from_5_per_million() {
     }
 }
 
-fn bounds() -> Bounds {
-    Bounds {
-        key: Limits {
+fn bounds() -> SpendingBounds {
+    SpendingBounds {
+        key: KeyLimits {
             lifetime: Some(usd("100")),
             periods: [
                 Some(usd("1")),
@@ -207,59 +207,59 @@ fn bounds() -> Bounds {
 fn each_bound_is_reached_exactly_at_its_amount() {
     let below = |limit: &str| usd(limit).minus(Usd::restore("0.000000000000000001").unwrap());
     type Set = fn(&mut SpentSoFar, Usd);
-    let table: [(Set, &str, Reached, &str); 9] = [
+    let table: [(Set, &str, LimitReached, &str); 9] = [
         (
             |s, u| s.key.total = u,
             "100",
-            Reached::Key(usd("100")),
+            LimitReached::Key(usd("100")),
             "key_limit_reached",
         ),
         (
             |s, u| s.key.periods[0] = u,
             "1",
-            Reached::KeyPeriod(Period::Hour, usd("1")),
+            LimitReached::KeyPeriod(Period::Hour, usd("1")),
             "key_limit_reached",
         ),
         (
             |s, u| s.key.periods[1] = u,
             "2",
-            Reached::KeyPeriod(Period::Day, usd("2")),
+            LimitReached::KeyPeriod(Period::Day, usd("2")),
             "key_limit_reached",
         ),
         (
             |s, u| s.key.periods[2] = u,
             "3",
-            Reached::KeyPeriod(Period::Week, usd("3")),
+            LimitReached::KeyPeriod(Period::Week, usd("3")),
             "key_limit_reached",
         ),
         (
             |s, u| s.key.periods[3] = u,
             "4",
-            Reached::KeyPeriod(Period::Month, usd("4")),
+            LimitReached::KeyPeriod(Period::Month, usd("4")),
             "key_limit_reached",
         ),
         (
             |s, u| s.member = u,
             "50",
-            Reached::Member(usd("50")),
+            LimitReached::Member(usd("50")),
             "member_budget_reached",
         ),
         (
             |s, u| s.plan.cycle = u,
             "87",
-            Reached::Cycle(usd("87")),
+            LimitReached::Cycle(usd("87")),
             "plan_credits_used",
         ),
         (
             |s, u| s.plan.premium = u,
             "8.7",
-            Reached::Premium(usd("8.7")),
+            LimitReached::Premium(usd("8.7")),
             "plan_premium_limit_reached",
         ),
         (
             |s, u| s.plan.daily = u,
             "6.96",
-            Reached::Daily(usd("6.96")),
+            LimitReached::Daily(usd("6.96")),
             "plan_daily_limit_reached",
         ),
     ];
@@ -283,17 +283,17 @@ fn the_premium_share_stops_premium_models_alone() {
 
 #[test]
 fn a_limit_of_zero_is_reached_at_once() {
-    let key = Limits {
+    let key = KeyLimits {
         lifetime: Some(Usd::ZERO),
-        ..Limits::default()
+        ..KeyLimits::default()
     };
-    let bounds = Bounds {
+    let bounds = SpendingBounds {
         key,
-        ..Bounds::default()
+        ..SpendingBounds::default()
     };
     assert_eq!(
         check(&bounds, &SpentSoFar::default(), false),
-        Err(Reached::Key(Usd::ZERO))
+        Err(LimitReached::Key(Usd::ZERO))
     );
 }
 
@@ -306,7 +306,7 @@ fn who_has_no_bounds_may_spend() {
         },
         ..SpentSoFar::default()
     };
-    assert_eq!(check(&Bounds::default(), &spent, true), Ok(()));
+    assert_eq!(check(&SpendingBounds::default(), &spent, true), Ok(()));
 }
 
 proptest! {

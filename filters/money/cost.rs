@@ -34,7 +34,7 @@ impl PriceSet {
 
 /// What was used. `prompt` includes `cached` and both kinds of writes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Tokens {
+pub struct BilledTokens {
     /// All prompt tokens.
     pub prompt: u64,
     /// Of those, read from the cache.
@@ -122,7 +122,7 @@ impl Details {
 }
 
 /// What `tokens` cost at `prices`. Nothing is rounded.
-pub fn cost(prices: &PriceSet, tokens: &Tokens) -> Cost {
+pub fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
     let special = tokens
         .cached
         .saturating_add(tokens.written_5m)

@@ -17,7 +17,7 @@ const OUTPUT_TOKENS: u64 = 16_384;
 
 /// What of a request bounds its cost.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Asked {
+pub struct CostInputs {
     /// Bytes of the request without the data of media.
     pub bytes: u64,
     /// Parts that are pictures.
@@ -46,7 +46,7 @@ pub struct TokenBounds {
 }
 
 /// The most that a call may cost at these prices.
-pub fn max_cost(prices: &PriceSet, bounds: &TokenBounds, asked: &Asked) -> Usd {
+pub fn max_cost(prices: &PriceSet, bounds: &TokenBounds, asked: &CostInputs) -> Usd {
     let media = [
         (asked.images, bounds.image_tokens, IMAGE_TOKENS),
         (asked.sounds, bounds.audio_tokens, AUDIO_TOKENS),

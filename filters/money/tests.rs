@@ -15,11 +15,11 @@ fn vector() -> PriceSet {
 
 #[test]
 fn the_published_vector_holds_to_the_last_digit() {
-    let tokens = Tokens {
+    let tokens = BilledTokens {
         prompt: 1000,
         cached: 400,
         completion: 100,
-        ..Tokens::default()
+        ..BilledTokens::default()
     };
     let cost = cost(&vector(), &tokens);
     assert_eq!(cost.total.to_string(), "0.003");
@@ -42,11 +42,11 @@ fn a_fee_per_request_is_no_inference() {
     };
     let cost = cost(
         &prices,
-        &Tokens {
+        &BilledTokens {
             prompt: 1000,
             cached: 400,
             completion: 100,
-            ..Tokens::default()
+            ..BilledTokens::default()
         },
     );
     assert_eq!(cost.total.to_string(), "0.013");
@@ -146,7 +146,7 @@ proptest! {
             input: per_million(input), output: per_million(output), cached_input: read.map(per_million),
             request: per_million(fee), ..PriceSet::default()
         };
-        let cost = cost(&prices, &Tokens { prompt, cached, written_5m: written, completion, ..Tokens::default() });
+        let cost = cost(&prices, &BilledTokens { prompt, cached, written_5m: written, completion, ..BilledTokens::default() });
         let d = cost.details;
         let sum = [d.input_cost, d.cached_input_cost, d.cache_write_input_cost, d.output_cost, d.request_cost, d.web_search_cost]
             .into_iter().fold(Usd::ZERO, Usd::plus);
@@ -158,12 +158,12 @@ proptest! {
 
 #[test]
 fn the_worst_case_counts_bytes_media_and_all_answers() {
-    let asked = Asked {
+    let asked = CostInputs {
         bytes: 1000,
         images: 2,
         max_tokens: Some(500),
         choices: 3,
-        ..Asked::default()
+        ..CostInputs::default()
     };
     let bounds = TokenBounds {
         max_output: Some(200),

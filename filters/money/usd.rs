@@ -21,21 +21,21 @@ pub struct Price(u64);
 
 /// Why a text is no amount.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct BadAmount(String);
+pub struct InvalidAmount(String);
 
-impl fmt::Display for BadAmount {
+impl fmt::Display for InvalidAmount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for BadAmount {}
+impl std::error::Error for InvalidAmount {}
 
 impl Price {
     /// A price per million tokens, as a plain decimal with at most 12 fraction digits.
     ///
     /// Errors: signs, exponents, more digits, more than 18 USD per token.
-    pub fn per_million(text: &str) -> Result<Self, BadAmount> {
+    pub fn per_million(text: &str) -> Result<Self, InvalidAmount> {
         // 12 digits per million are 18 per token: the same integer.
         parse(text, PRICE_DIGITS).and_then(|units| Self::of(text, units))
     }
@@ -43,14 +43,14 @@ impl Price {
     /// A price per call, as a plain decimal with at most 18 fraction digits.
     ///
     /// Errors: as [`Self::per_million`].
-    pub fn per_call(text: &str) -> Result<Self, BadAmount> {
+    pub fn per_call(text: &str) -> Result<Self, InvalidAmount> {
         parse(text, DIGITS).and_then(|units| Self::of(text, units))
     }
 
-    fn of(text: &str, units: u128) -> Result<Self, BadAmount> {
+    fn of(text: &str, units: u128) -> Result<Self, InvalidAmount> {
         u64::try_from(units)
             .map(Self)
-            .map_err(|_| BadAmount(format!("{text:?} is too large a price")))
+            .map_err(|_| InvalidAmount(format!("{text:?} is too large a price")))
     }
 
     /// A price in 1e-18 USD.
@@ -87,11 +87,11 @@ impl Usd {
     ///
     /// Our choice: a trillion dollars bound it, so that no sum of amounts ever overflows. Errors: signs, exponents,
     /// more digits.
-    pub fn parse(text: &str) -> Result<Self, BadAmount> {
+    pub fn parse(text: &str) -> Result<Self, InvalidAmount> {
         let amount = Self::restore(text)?;
         if text.starts_with('-') || amount.0 >= i128::from(ONE) * i128::from(MOST) {
             let why = "is no amount from 0 to less than 1000000000000 USD";
-            return Err(BadAmount(format!("{text:?} {why}")));
+            return Err(InvalidAmount(format!("{text:?} {why}")));
         }
         Ok(amount)
     }
@@ -99,14 +99,14 @@ impl Usd {
     /// An amount that [`Self::write`] wrote, sums and debts among them.
     ///
     /// Errors: what was never written so.
-    pub fn restore(text: &str) -> Result<Self, BadAmount> {
+    pub fn restore(text: &str) -> Result<Self, InvalidAmount> {
         let (digits, is_debt) = match text.strip_prefix('-') {
             Some(digits) => (digits, true),
             None => (text, false),
         };
         let units = parse(digits, DIGITS)?;
         let units = i128::try_from(units)
-            .map_err(|_| BadAmount(format!("{text:?} has too many digits")))?;
+            .map_err(|_| InvalidAmount(format!("{text:?} has too many digits")))?;
         Ok(Self(if is_debt { -units } else { units }))
     }
 
@@ -194,8 +194,8 @@ impl fmt::Display for Usd {
 }
 
 /// A plain decimal as an integer of this many fraction digits.
-fn parse(text: &str, digits: usize) -> Result<u128, BadAmount> {
-    let bad = |why: &str| BadAmount(format!("{text:?} {why}"));
+fn parse(text: &str, digits: usize) -> Result<u128, InvalidAmount> {
+    let bad = |why: &str| InvalidAmount(format!("{text:?} {why}"));
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
     let is_open = text.contains('.') && fraction.is_empty();

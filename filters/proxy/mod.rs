@@ -4,4 +4,4 @@ mod client_ip;
 mod path;
 
 pub use client_ip::client_address;
-pub use path::{BadPath, normalise};
+pub use path::{InvalidPath, normalise};

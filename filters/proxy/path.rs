@@ -6,7 +6,7 @@ use crate::fault::Fault;
 
 /// A path that two readers could take for two different paths.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum BadPath {
+pub enum InvalidPath {
     /// `%` without two hexadecimal digits after it.
     BrokenEscape,
     /// `%2f`, `%5c` or `%25`: what it means depends on who decodes it, and how often.
@@ -21,7 +21,7 @@ pub enum BadPath {
     DoubtfulParent,
 }
 
-impl BadPath {
+impl InvalidPath {
     /// What the caller is told.
     pub fn message(self) -> &'static str {
         match self {
@@ -42,8 +42,8 @@ impl BadPath {
 }
 
 /// Source: decisions 18.
-impl From<BadPath> for Fault {
-    fn from(bad: BadPath) -> Self {
+impl From<InvalidPath> for Fault {
+    fn from(bad: InvalidPath) -> Self {
         Self::invalid("path", bad.message())
     }
 }
@@ -51,8 +51,8 @@ impl From<BadPath> for Fault {
 /// The normalised copy of a path that stands without its query.
 ///
 /// Decoded once, `\` as `/`, each segment cut at `;`, empty and dot segments and the trailing slash dropped, in
-/// lower case. Errors: [`BadPath`]. Cost: a path that is normal already is borrowed. Source: decisions 18; threats 46.
-pub fn normalise(path: &str) -> Result<Cow<'_, str>, BadPath> {
+/// lower case. Errors: [`InvalidPath`]. Cost: a path that is normal already is borrowed. Source: decisions 18; threats 46.
+pub fn normalise(path: &str) -> Result<Cow<'_, str>, InvalidPath> {
     if is_plainly_normal(path) {
         return Ok(Cow::Borrowed(path));
     }
@@ -64,7 +64,7 @@ pub fn normalise(path: &str) -> Result<Cow<'_, str>, BadPath> {
         is_doubtful |= segment.is_empty() || segment.contains(';');
         match segment.split(';').next().unwrap_or_default() {
             "" | "." => {}
-            ".." if is_doubtful => return Err(BadPath::DoubtfulParent),
+            ".." if is_doubtful => return Err(InvalidPath::DoubtfulParent),
             ".." => drop(kept.pop()),
             segment => kept.push(segment),
         }
@@ -90,20 +90,20 @@ fn is_plainly_normal(path: &str) -> bool {
 }
 
 /// Decoded once, with one kind of slash, in lower case.
-fn decode(path: &str) -> Result<String, BadPath> {
+fn decode(path: &str) -> Result<String, InvalidPath> {
     let mut decoded = String::with_capacity(path.len());
     let mut bytes = path.bytes();
     while let Some(byte) = bytes.next() {
         let byte = match byte {
             b'%' => escaped(bytes.next(), bytes.next())?,
-            b'#' => return Err(BadPath::Fragment),
+            b'#' => return Err(InvalidPath::Fragment),
             byte => byte,
         };
         if !byte.is_ascii() {
-            return Err(BadPath::BeyondAscii);
+            return Err(InvalidPath::BeyondAscii);
         }
         if byte.is_ascii_control() {
-            return Err(BadPath::Control);
+            return Err(InvalidPath::Control);
         }
         let byte = if byte == b'\\' { b'/' } else { byte };
         decoded.push(char::from(byte.to_ascii_lowercase()));
@@ -111,15 +111,15 @@ fn decode(path: &str) -> Result<String, BadPath> {
     Ok(decoded)
 }
 
-fn escaped(high: Option<u8>, low: Option<u8>) -> Result<u8, BadPath> {
+fn escaped(high: Option<u8>, low: Option<u8>) -> Result<u8, InvalidPath> {
     let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
     let (Some(high), Some(low)) = (digit(high), digit(low)) else {
-        return Err(BadPath::BrokenEscape);
+        return Err(InvalidPath::BrokenEscape);
     };
     match u8::try_from(high * 16 + low) {
-        Ok(b'/' | b'\\' | b'%') => Err(BadPath::EncodedSeparator),
+        Ok(b'/' | b'\\' | b'%') => Err(InvalidPath::EncodedSeparator),
         Ok(byte) => Ok(byte),
-        Err(_) => Err(BadPath::BrokenEscape),
+        Err(_) => Err(InvalidPath::BrokenEscape),
     }
 }
 
@@ -156,29 +156,29 @@ mod tests {
     #[test]
     fn paths_with_two_meanings_are_refused() {
         for (path, bad) in [
-            ("/content%2fv2", BadPath::EncodedSeparator),
-            ("/content%5Cv2", BadPath::EncodedSeparator),
-            ("/%2563ontent/v2", BadPath::EncodedSeparator),
-            ("/content/v2%00", BadPath::Control),
-            ("/content/v2%0a", BadPath::Control),
-            ("/content/v2\u{7f}", BadPath::Control),
-            ("/content/v2%", BadPath::BrokenEscape),
-            ("/content/v2%4", BadPath::BrokenEscape),
-            ("/content/v2%+4", BadPath::BrokenEscape),
-            ("/%u0063ontent/v2", BadPath::BrokenEscape),
-            ("/content/v2%c3%a9", BadPath::BeyondAscii),
-            ("/é", BadPath::BeyondAscii),
-            ("/content/v2#x", BadPath::Fragment),
-            ("/content/v2//..", BadPath::DoubtfulParent),
-            ("/x//../content/v2", BadPath::DoubtfulParent),
-            ("//../content/v2", BadPath::DoubtfulParent),
-            ("/content/v2/\\..", BadPath::DoubtfulParent),
-            ("/content//v2/x/%2e%2e", BadPath::DoubtfulParent),
-            ("/content/v2/x/;/../..", BadPath::DoubtfulParent),
-            ("/content/v2/x;a/..", BadPath::DoubtfulParent),
-            ("/content/v2/.;/..", BadPath::DoubtfulParent),
-            ("/content/v2/x/..;", BadPath::DoubtfulParent),
-            ("/content/v2/x/%2e.%3bb", BadPath::DoubtfulParent),
+            ("/content%2fv2", InvalidPath::EncodedSeparator),
+            ("/content%5Cv2", InvalidPath::EncodedSeparator),
+            ("/%2563ontent/v2", InvalidPath::EncodedSeparator),
+            ("/content/v2%00", InvalidPath::Control),
+            ("/content/v2%0a", InvalidPath::Control),
+            ("/content/v2\u{7f}", InvalidPath::Control),
+            ("/content/v2%", InvalidPath::BrokenEscape),
+            ("/content/v2%4", InvalidPath::BrokenEscape),
+            ("/content/v2%+4", InvalidPath::BrokenEscape),
+            ("/%u0063ontent/v2", InvalidPath::BrokenEscape),
+            ("/content/v2%c3%a9", InvalidPath::BeyondAscii),
+            ("/é", InvalidPath::BeyondAscii),
+            ("/content/v2#x", InvalidPath::Fragment),
+            ("/content/v2//..", InvalidPath::DoubtfulParent),
+            ("/x//../content/v2", InvalidPath::DoubtfulParent),
+            ("//../content/v2", InvalidPath::DoubtfulParent),
+            ("/content/v2/\\..", InvalidPath::DoubtfulParent),
+            ("/content//v2/x/%2e%2e", InvalidPath::DoubtfulParent),
+            ("/content/v2/x/;/../..", InvalidPath::DoubtfulParent),
+            ("/content/v2/x;a/..", InvalidPath::DoubtfulParent),
+            ("/content/v2/.;/..", InvalidPath::DoubtfulParent),
+            ("/content/v2/x/..;", InvalidPath::DoubtfulParent),
+            ("/content/v2/x/%2e.%3bb", InvalidPath::DoubtfulParent),
         ] {
             assert_eq!(normalise(path), Err(bad), "{path}");
         }
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_bad_path_is_the_callers_fault() {
-        assert_eq!(Fault::from(BadPath::Control).status(), 400);
+        assert_eq!(Fault::from(InvalidPath::Control).status(), 400);
     }
 
     proptest! {

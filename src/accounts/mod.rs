@@ -25,7 +25,7 @@ pub struct Accounts {
 }
 
 struct Shared {
-    current: ArcSwap<filters::accounts::Accounts>,
+    current: ArcSwap<filters::accounts::AccountsSnapshot>,
     own_keys: ArcSwap<OwnKeys>,
     failures: AtomicU64,
     begun: Instant,
@@ -41,7 +41,7 @@ impl Accounts {
     }
 
     /// A snapshot that nothing refreshes, for tests and benches.
-    pub fn fixed(accounts: filters::accounts::Accounts) -> Self {
+    pub fn fixed(accounts: filters::accounts::AccountsSnapshot) -> Self {
         let shared = Shared {
             current: ArcSwap::from_pointee(accounts),
             own_keys: ArcSwap::default(),
@@ -55,7 +55,7 @@ impl Accounts {
     }
 
     /// The snapshot in force. Cost: no lock, no allocation.
-    pub fn current(&self) -> arc_swap::Guard<Arc<filters::accounts::Accounts>> {
+    pub fn current(&self) -> arc_swap::Guard<Arc<filters::accounts::AccountsSnapshot>> {
         self.shared.current.load()
     }
 
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn every_failure_is_counted_and_an_answer_ends_the_outage() {
-        let accounts = Accounts::fixed(filters::accounts::Accounts::default());
+        let accounts = Accounts::fixed(filters::accounts::AccountsSnapshot::default());
         let mut is_failing = false;
         for _ in 0..3 {
             is_failing = accounts.report(Some("gone".to_owned()), is_failing);
@@ -167,9 +167,9 @@ mod tests {
 
     #[test]
     fn clones_share_the_snapshot_in_force() {
-        let accounts = Accounts::fixed(filters::accounts::Accounts::default());
+        let accounts = Accounts::fixed(filters::accounts::AccountsSnapshot::default());
         let clone = accounts.clone();
-        let next = filters::accounts::Accounts::new(7, []);
+        let next = filters::accounts::AccountsSnapshot::new(7, []);
         accounts.shared.current.store(Arc::new(next));
         assert_eq!(clone.current().revision(), 7);
     }

@@ -3,8 +3,8 @@
 //! A request is matched on the normalised copy of its path, so that what is authorised is what is routed; a
 //! row's name is its label in metrics and logs, and the name of its test module. Source: decisions 18.
 
-use filters::fault::{Fault, Kind};
-use filters::limits::Group;
+use filters::fault::{Fault, FaultKind};
+use filters::limits::QuotaGroup;
 use filters::proxy::normalise;
 use http::Method;
 
@@ -37,9 +37,9 @@ pub enum Answers {
 
 impl Answers {
     /// The quota that requests count against.
-    pub fn group(self) -> Option<Group> {
+    pub fn group(self) -> Option<QuotaGroup> {
         match self {
-            Self::Chat => Some(Group::Chat),
+            Self::Chat => Some(QuotaGroup::Chat),
             _ => None,
         }
     }
@@ -297,14 +297,17 @@ pub fn find(method: &Method, path: &str, has_graph: bool) -> Result<&'static Row
             .map(|row| row.method.as_str())
             .collect();
         return Err(Fault::new(
-            Kind::MethodNotAllowed,
+            FaultKind::MethodNotAllowed,
             format!(
                 "this path does not take this method; accepted: {}",
                 accepted.join(", ")
             ),
         ));
     }
-    Err(Fault::new(Kind::NotFound, "there is nothing at this path"))
+    Err(Fault::new(
+        FaultKind::NotFound,
+        "there is nothing at this path",
+    ))
 }
 
 #[cfg(test)]

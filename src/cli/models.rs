@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use filters::models::routing::{Written, WrittenMapping, WrittenModel};
+use filters::models::routing::{CatalogFile, WrittenMapping, WrittenModel};
 use serde_json::json;
 
 use super::{Exit, Format, ImportFrom, ModelsCommand, Output, Record};
@@ -40,7 +40,7 @@ fn list(format: Format, config: &Config, out: &mut Output) -> Exit {
                 return Exit::Configuration;
             }
         },
-        None => Written::default(),
+        None => CatalogFile::default(),
     };
     let is_on = |provider: &str| config.providers.iter().any(|known| known.name == provider);
     let mappings = written

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
-use filters::accounts::{BadTerm, WrittenTerms};
+use filters::accounts::{InvalidTerm, TermsFile};
 use serde_json::{Value, json};
 
 use super::{Exit, Output, Source, load};
@@ -73,7 +73,7 @@ impl Part {
     }
 
     /// Takes it out of the terms.
-    pub(super) fn clear(self, terms: &mut WrittenTerms) {
+    pub(super) fn clear(self, terms: &mut TermsFile) {
         match self {
             Self::Expires | Self::Member => {}
             Self::Limit => terms.limit = None,
@@ -101,14 +101,14 @@ impl Part {
 impl TermArgs {
     /// Whether any was given.
     pub(super) fn is_given(&self) -> bool {
-        let mut terms = WrittenTerms::default();
+        let mut terms = TermsFile::default();
         self.apply(&mut terms);
         !terms.is_empty()
     }
 
     /// The terms that were given, which are good. Errors: those that are not; the flag is named.
-    pub(super) fn terms(&self, out: &mut Output) -> Result<WrittenTerms, Exit> {
-        let mut terms = WrittenTerms::default();
+    pub(super) fn terms(&self, out: &mut Output) -> Result<TermsFile, Exit> {
+        let mut terms = TermsFile::default();
         if let Some(wrong) = self.limit_per.iter().find(|text| !text.contains('=')) {
             let shape = "is not of the form PERIOD=USD, such as day=5";
             out.fail(&format!("--limit-per: {wrong:?} {shape}"));
@@ -161,7 +161,7 @@ impl TermArgs {
     }
 
     /// Writes what was given over `terms`.
-    pub(super) fn apply(&self, terms: &mut WrittenTerms) {
+    pub(super) fn apply(&self, terms: &mut TermsFile) {
         let pairs = self
             .limit_per
             .iter()
@@ -193,7 +193,7 @@ impl TermArgs {
 }
 
 /// The flag behind a field: `allow_models` is `allow-model`.
-fn flag(bad: &BadTerm) -> String {
+fn flag(bad: &InvalidTerm) -> String {
     bad.field.trim_end_matches('s').replace('_', "-")
 }
 
@@ -206,8 +206,8 @@ pub(super) struct Shown {
 }
 
 /// Limits of periods and rules as they are listed.
-pub(super) fn shown(terms: &WrittenTerms) -> Shown {
-    let rules = WrittenTerms {
+pub(super) fn shown(terms: &TermsFile) -> Shown {
+    let rules = TermsFile {
         limit: None,
         limit_per: BTreeMap::new(),
         ..terms.clone()

@@ -6,7 +6,7 @@
     reason = "tests"
 )]
 
-use filters::accounts::Key;
+use filters::accounts::ApiKey;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -117,7 +117,7 @@ fn a_new_key_is_alone_on_the_last_line_of_stdout_and_never_shown_again() {
     let desk = Desk::with_acme();
     let answer = desk.run(&["key", "create", "--org", "acme", "--label", "ci"]);
     let key = answer.out.lines().last().unwrap();
-    assert!(Key::parse(key.as_bytes()).is_ok(), "{key}");
+    assert!(ApiKey::parse(key.as_bytes()).is_ok(), "{key}");
     assert!(!answer.err.contains(key));
     let list = desk.json(&["key", "list", "--org", "acme"]);
     assert!(!list.to_string().contains(key));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use filters::decisions::Compat;
 use filters::graph::Operations;
 use filters::limits::Algorithm;
-use filters::models::wires::{Family, Quirks};
+use filters::models::wires::{Quirks, WireKind};
 use http::{HeaderName, HeaderValue, Uri};
 
 pub use self::plans::Plans;
@@ -157,7 +157,7 @@ pub struct Graph {
     /// The table of operations.
     pub operations: Operations,
     /// What each tenant may do.
-    pub limits: filters::graph::Limits,
+    pub limits: filters::graph::TenantLimits,
     /// Who the tenants are.
     pub tenants: Vec<Tenant>,
     /// For how long answers are kept, and the most bytes of them; none: not at all.
@@ -382,11 +382,11 @@ pub enum Kind {
 
 impl Kind {
     /// The family that speaks its wire.
-    pub fn family(self) -> Family {
+    pub fn family(self) -> WireKind {
         match self {
-            Self::OpenAi | Self::Compatible | Self::Sandbox => Family::Compatible,
-            Self::Anthropic => Family::Messages,
-            Self::Google => Family::Contents,
+            Self::OpenAi | Self::Compatible | Self::Sandbox => WireKind::Compatible,
+            Self::Anthropic => WireKind::Messages,
+            Self::Google => WireKind::Contents,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use filters::decisions::Options;
 use filters::decisions::bandit;
-use filters::decisions::bandit::Question;
+use filters::decisions::bandit::CmabRequest;
 use filters::decisions::inputs::Predicted;
 use futures::future::join_all;
 use moka::future::Cache;
@@ -92,7 +92,7 @@ impl Predictor {
     pub async fn predict(
         &self,
         whose: &Whose,
-        questions: Vec<Question>,
+        questions: Vec<CmabRequest>,
         options: Options,
     ) -> Vec<(Box<str>, Predicted)> {
         let asked = questions.into_iter().map(|question| {
@@ -109,7 +109,7 @@ impl Predictor {
 }
 
 impl Inner {
-    async fn answer(&self, whose: Whose, question: &Question, options: Options) -> Option<Kept> {
+    async fn answer(&self, whose: Whose, question: &CmabRequest, options: Options) -> Option<Kept> {
         let user = whose.1.clone();
         if options.ignore_cmab_cache {
             return self.ask(&user, question).await;
@@ -143,7 +143,7 @@ impl Inner {
     }
 
     /// Asks the predictor, twice at most.
-    async fn ask(&self, user: &str, question: &Question) -> Option<Kept> {
+    async fn ask(&self, user: &str, question: &CmabRequest) -> Option<Kept> {
         let uuid = super::new_uuid();
         let body = question.body(user, &uuid);
         for pause in [Some(PAUSE), None] {

@@ -2,7 +2,7 @@
 
 use std::thread::available_parallelism;
 
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// How many wait for each that runs.
@@ -44,7 +44,7 @@ impl Hashing {
     pub async fn turn(&self) -> Result<Turn<'_>, Fault> {
         let busy = || {
             let message = "more tokens are asked for than can be issued: try again in two seconds";
-            Fault::new(Kind::Unavailable, message).with_retry_after_s(RETRY_AFTER_S)
+            Fault::new(FaultKind::Unavailable, message).with_retry_after_s(RETRY_AFTER_S)
         };
         let admitted = self.admitted.try_acquire().map_err(|_| busy())?;
         let running = self.running.acquire().await.map_err(|_| busy())?;

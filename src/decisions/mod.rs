@@ -16,7 +16,7 @@ pub mod segments;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use filters::auth::jwt::Tokens;
+use filters::auth::jwt::JwtTokens;
 use filters::decisions::Compat;
 use filters::decisions::credentials::SdkRules;
 use pingora::server::ShutdownWatch;
@@ -105,7 +105,7 @@ impl Flags {
             compat: decisions.compat,
             credentials: SdkRules {
                 headers: decisions.sdk_key_headers.clone(),
-                tokens: Tokens::new(&keys, decisions.token_ttl_s),
+                tokens: JwtTokens::new(&keys, decisions.token_ttl_s),
                 trusts_foreign: foreign.is_some(),
                 is_agent: decisions.compat == Compat::Agent,
             },

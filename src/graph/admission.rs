@@ -7,11 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use filters::fault::{Fault, Kind};
-use filters::graph::credentials::{Claims, Class, Doubled, Presented, Proof, UNIDENTIFIED};
-use filters::graph::{Asked, HeadKey};
+use filters::fault::{Fault, FaultKind};
+use filters::graph::credentials::{
+    ConflictingCredentials, CredentialKind, PresentedCredential, TenantClaims, UNIDENTIFIED,
+    VerificationInputs,
+};
+use filters::graph::{CacheRequest, HeadKey};
 use filters::limits::headers::{Header, graph_refusal, graph_refusal_body};
-use filters::limits::{Key, Verdict, Who};
+use filters::limits::{Subject, Verdict, WindowKey};
 use filters::proxy::normalise;
 use http::{HeaderName, HeaderValue, header};
 use md5::{Digest, Md5};
@@ -58,7 +61,10 @@ pub async fn pass(
         .graph
         .insert(Box::new(Call::new(found.operation, graph.window_s)));
     if graph.rejects_unknown && !found.is_known {
-        return Err(Fault::new(Kind::NotFound, "there is nothing at this path"));
+        return Err(Fault::new(
+            FaultKind::NotFound,
+            "there is nothing at this path",
+        ));
     }
     call.room_bytes = graph.body_bytes(&call.operation);
     body::fits(&head.headers, call.room_bytes)?;
@@ -93,7 +99,7 @@ async fn identify(
     graph: &Graph,
     session: &mut Session,
     call: &mut Call,
-) -> Result<Class, Fault> {
+) -> Result<CredentialKind, Fault> {
     let mut presented = read_credential(session)?;
     let is_signed = graph.tenants.needs_body(&presented);
     if is_signed {
@@ -101,13 +107,13 @@ async fn identify(
         presented = read_credential(session)?;
     }
     let claims = match presented {
-        Presented::Bearer(token) => claims(house, graph, token).await,
+        PresentedCredential::Bearer(token) => claims(house, graph, token).await,
         _ => None,
     };
     let head = session.req_header();
     let target = origin_form(head.raw_path());
     let body_md5 = call.body.as_ref().filter(|_| is_signed);
-    let proof = Proof {
+    let proof = VerificationInputs {
         method: head.method.as_str(),
         // A signature is over text: what is none was signed by nobody.
         path_and_query: std::str::from_utf8(target).unwrap_or_default(),
@@ -122,20 +128,20 @@ async fn identify(
     Ok(identity.class)
 }
 
-fn read_credential(session: &Session) -> Result<Presented<'_>, Doubled> {
+fn read_credential(session: &Session) -> Result<PresentedCredential<'_>, ConflictingCredentials> {
     let head = session.req_header();
-    Presented::read(&head.headers, head.uri.query())
+    PresentedCredential::read(&head.headers, head.uri.query())
 }
 
 /// What a token says, verified where a key set has to.
-async fn claims(house: &House, graph: &Graph, token: &str) -> Option<Claims> {
-    let claims = Claims::read(token)?;
+async fn claims(house: &House, graph: &Graph, token: &str) -> Option<TenantClaims> {
+    let claims = TenantClaims::read(token)?;
     let Some(number) = graph.tenants.needs_key_set(&claims) else {
         return Some(claims);
     };
     let set = graph.key_sets.get(number)?.for_token(token).await;
     let verified = set?.verify::<IgnoredAny>(token, house.unix_s());
-    Some(Claims {
+    Some(TenantClaims {
         is_verified: verified.is_ok(),
         ..claims
     })
@@ -148,13 +154,13 @@ async fn look_up(
     cache: &Arc<Cache>,
     session: &mut Session,
     call: &mut Call,
-    class: Class,
+    class: CredentialKind,
 ) -> Result<Option<Arc<Kept>>, Fault> {
     let head = session.req_header();
-    let asked = Asked {
+    let asked = CacheRequest {
         tenant: call.tenant.as_deref(),
         class: "single",
-        is_public: class == Class::Single && call.operation.takes_single_key,
+        is_public: class == CredentialKind::Single && call.operation.takes_single_key,
         method: &head.method,
         path: head.uri.path(),
         query: head.uri.query().unwrap_or_default(),
@@ -164,7 +170,9 @@ async fn look_up(
         return Ok(None);
     };
     let body = body::any(session, call.room_bytes).await?;
-    let found = cache.find(key.with(&body), || key.only_reads(&body)).await;
+    let found = cache
+        .find(key.with(&body), || key.is_read_only(&body))
+        .await;
     call.body = Some(body);
     Ok(match found {
         Found::Hit(kept) => Some(kept),
@@ -178,8 +186,8 @@ async fn look_up(
 
 async fn count(graph: &Graph, call: &mut Call, address: Option<IpAddr>) -> Result<Verdict, Fault> {
     let address = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
-    let key = Key {
-        who: Who::of(call.tenant.as_ref(), address),
+    let key = WindowKey {
+        who: Subject::of(call.tenant.as_ref(), address),
         row: call.operation.id,
     };
     call.outcome = Outcome::Unavailable;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use filters::graph::{CacheKey, age_s, fresh_for_s, may_keep};
+use filters::graph::{CacheKey, age_s, fresh_for_s, is_cacheable};
 use filters::limits::is_replaced;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use pingora::http::ResponseHeader;
@@ -218,7 +218,7 @@ impl Collecting {
             || head.version == Version::HTTP_2;
         let fresh_for = fresh_for_s(headers).map_or(cache.ttl, Duration::from_secs);
         let is_small = length.is_none_or(|length| length <= cache.largest_bytes);
-        let is_kept = may_keep(head.status, headers) && is_framed && is_small;
+        let is_kept = is_cacheable(head.status, headers) && is_framed && is_small;
         (is_kept && !fresh_for.is_zero()).then(|| Answer {
             headers: end_to_end(headers),
             body: BytesMut::with_capacity(length.unwrap_or_default()),

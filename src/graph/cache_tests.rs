@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use filters::graph::{Asked, HeadKey};
+use filters::graph::{CacheRequest, HeadKey};
 use http::Method;
 
 use super::*;
@@ -10,7 +10,7 @@ fn cache() -> Arc<Cache> {
 }
 
 fn key() -> CacheKey {
-    let asked = Asked {
+    let asked = CacheRequest {
         tenant: Some("t1"),
         class: "single",
         is_public: true,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use filters::graph::Operation;
 use filters::limits::headers::{self, Header};
-use filters::limits::{Key, Ticket};
+use filters::limits::{RefundToken, WindowKey};
 
 use super::Collecting;
 
@@ -35,9 +35,9 @@ pub struct Call {
 /// One unit of a window.
 pub struct Admission {
     /// Of which one.
-    pub key: Key,
+    pub key: WindowKey,
     /// What proves it.
-    pub ticket: Ticket,
+    pub ticket: RefundToken,
 }
 
 /// What a limit decided.

@@ -5,7 +5,7 @@
 //! not be made, or was kept and had died, is tried again.
 
 use bytes::Bytes;
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 use filters::graph::is_upstream_hit;
 use filters::limits::headers::{is_replaced, overrides_method};
 use http::{HeaderName, HeaderValue, StatusCode, header};
@@ -70,7 +70,7 @@ pub fn upload(call: &mut Call, piece: Option<&Bytes>) -> Option<Fault> {
         return None;
     }
     Some(Fault::new(
-        Kind::TooLarge,
+        FaultKind::TooLarge,
         "the body is larger than is taken here",
     ))
 }
@@ -159,7 +159,7 @@ pub fn fault(house: &House, session: &Session, error: &Error) -> Option<Fault> {
         let is_bad = *error.etype() == ErrorType::InvalidHTTPHeader;
         let is_silent = session.response_written().is_none();
         let message = "`Connection` names a header that has to be sent on";
-        return (is_bad && is_silent).then(|| Fault::new(Kind::Invalid, message));
+        return (is_bad && is_silent).then(|| Fault::new(FaultKind::Invalid, message));
     }
     let (outcome, fault) = match error.etype() {
         ErrorType::ConnectTimedout
@@ -168,7 +168,7 @@ pub fn fault(house: &House, session: &Session, error: &Error) -> Option<Fault> {
         | ErrorType::WriteTimedout => (
             "timeout",
             Fault::new(
-                Kind::UpstreamTimeout,
+                FaultKind::UpstreamTimeout,
                 "the graph service did not answer in time",
             ),
         ),
@@ -179,13 +179,16 @@ pub fn fault(house: &House, session: &Session, error: &Error) -> Option<Fault> {
         | ErrorType::H2Error
         | ErrorType::InvalidHTTPHeader => (
             "broken",
-            Fault::new(Kind::UpstreamFailed, "the graph service's answer broke off")
-                .with_code("upstream_failed"),
+            Fault::new(
+                FaultKind::UpstreamFailed,
+                "the graph service's answer broke off",
+            )
+            .with_code("upstream_failed"),
         ),
         _ => (
             "connect_failed",
             Fault::new(
-                Kind::ConnectFailed,
+                FaultKind::ConnectFailed,
                 "the graph service could not be reached",
             ),
         ),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::graph::credentials::{Nonces, Tenants};
-use filters::graph::{Limits, Operation, Operations};
+use filters::graph::{Operation, Operations, TenantLimits};
 use http::Uri;
 use pingora::{ErrorType, OrErr};
 use tokio::runtime::Handle;
@@ -31,7 +31,7 @@ pub struct Graph {
     /// The table of operations.
     pub operations: Operations,
     /// What each tenant may do.
-    pub limits: Limits,
+    pub limits: TenantLimits,
     /// Whose credential is whose.
     pub tenants: Tenants,
     /// What verifies tokens, by the numbers that the tenants have for it.

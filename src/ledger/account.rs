@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use filters::ledger::{Balance, Charge, Entry, Funding};
+use filters::ledger::{Balance, Charge, Funding, LedgerEntry};
 use filters::money::Usd;
-use filters::money::allowance::{self, Bounds, Reached, SpentSoFar};
+use filters::money::allowance;
+use filters::money::allowance::{LimitReached, SpendingBounds, SpentSoFar};
 use filters::money::tally::{PlanTally, Tally};
 
 use super::leases::Turns;
@@ -82,7 +83,7 @@ pub struct Spent {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Short {
     /// A limit is reached.
-    Reached(Reached),
+    Reached(LimitReached),
     /// The lease does not cover it: so much is missing.
     Lease(Usd),
     /// What the keys have spent is not known yet.
@@ -118,14 +119,14 @@ impl Account {
     pub fn reserve(
         &self,
         want: &Want<'_>,
-        bounds: &Bounds,
+        bounds: &SpendingBounds,
         plan_since_ms: i64,
         now_ms: i64,
     ) -> Result<(), Short> {
         let mut state = self.lock();
         state.touched = Instant::now();
         state.plan_since_ms = plan_since_ms;
-        if *bounds != Bounds::default() {
+        if *bounds != SpendingBounds::default() {
             state.has_bounds = true;
             if state.loaded.is_none() {
                 return Err(Short::NotLoaded);
@@ -197,7 +198,7 @@ impl Account {
     /// were handed in and not stored. No call is handed in meanwhile, so that each counts in one of the two, once.
     ///
     /// Calls of other organizations are passed over.
-    pub fn load(&self, rows: &[SpentRow], pending: impl FnOnce(&mut dyn FnMut(&Entry))) {
+    pub fn load(&self, rows: &[SpentRow], pending: impl FnOnce(&mut dyn FnMut(&LedgerEntry))) {
         let mut state = self.lock();
         let spenders = state.keys.values_mut();
         spenders.for_each(|spender| spender.tally = Tally::default());

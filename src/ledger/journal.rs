@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use filters::ledger::Entry;
-use filters::ledger::journal::{Read, Reader, Record, Written, put};
+use filters::ledger::LedgerEntry;
+use filters::ledger::journal::{FrameRead, FrameReader, Record, RecordRef, put};
 use tokio::sync::oneshot;
 
 use super::error::{Error, file};
@@ -48,7 +48,7 @@ struct State {
     bytes: Vec<u8>,
     waiting: Vec<Waiting>,
     /// Ended calls that are not in the store yet, oldest first.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<LedgerEntry>,
     /// Younger ones, as records: a worker that gave away what it allocates would always work on cold memory.
     fresh: Vec<u8>,
     /// How many they are.
@@ -90,7 +90,7 @@ impl State {
 /// Ended calls on their way to the store.
 pub struct Batch {
     /// The calls.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LedgerEntry>,
     /// The number of the last.
     pub sequence: u64,
 }
@@ -127,7 +127,7 @@ impl Journal {
     }
 
     /// Hands in a record that nobody waits for. Cost: one encoding, one short lock.
-    pub fn note<'a>(&self, record: impl Into<Written<'a>>) {
+    pub fn note<'a>(&self, record: impl Into<RecordRef<'a>>) {
         let mut bytes = Vec::with_capacity(512);
         put(record, &mut bytes);
         let mut state = self.shared.lock();
@@ -140,9 +140,9 @@ impl Journal {
     }
 
     /// Hands in the end of a call; `is_urgent`: somebody waits for it to be safe.
-    pub fn settle(&self, entry: &Entry, is_urgent: bool) -> Ticket {
+    pub fn settle(&self, entry: &LedgerEntry, is_urgent: bool) -> Ticket {
         let mut bytes = Vec::with_capacity(512);
-        put(Written::Settle(entry), &mut bytes);
+        put(RecordRef::Settle(entry), &mut bytes);
         let mut state = self.shared.lock();
         let is_first = state.bytes.is_empty();
         state.sequence += 1;
@@ -169,14 +169,14 @@ impl Journal {
         self.read_fresh();
         let mut state = self.shared.lock();
         let count = state.entries.len().min(most);
-        let entries: Vec<Entry> = state.entries.drain(..count).collect();
+        let entries: Vec<LedgerEntry> = state.entries.drain(..count).collect();
         // Every ended call has the next number.
         let sequence = state.sequence - state.waiting_entries() as u64;
         (!entries.is_empty()).then_some(Batch { entries, sequence })
     }
 
     /// Shows the ended calls that are not in the store yet, but for those taken.
-    pub fn look(&self, mut look: impl FnMut(&Entry)) {
+    pub fn look(&self, mut look: impl FnMut(&LedgerEntry)) {
         self.read_fresh();
         self.shared.lock().entries.iter().for_each(&mut look);
     }
@@ -187,9 +187,9 @@ impl Journal {
         let room = state.fresh.len();
         let records = std::mem::replace(&mut state.fresh, Vec::with_capacity(room));
         drop(state);
-        let mut reader = Reader::of_records(&records);
+        let mut reader = FrameReader::of_records(&records);
         let mut entries = VecDeque::new();
-        while let Ok(Read::Record(record)) = reader.read() {
+        while let Ok(FrameRead::Record(record)) = reader.read() {
             if let Record::Settle(entry) = *record {
                 entries.push_back(*entry);
             }

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use filters::accounts::Caller;
 use filters::ledger::{Charge, EntryId, Funding};
 use filters::money::Usd;
-use filters::money::allowance::{Bounds, SpentSoFar};
+use filters::money::allowance::{SpendingBounds, SpentSoFar};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -177,7 +177,7 @@ impl Ledger {
                     Ok(()) => {}
                     Err(()) if is_ours(call.funding) => return Err(Refusal::Unavailable),
                     // The provider bills the caller: limits that nobody can read hold no such call back.
-                    Err(()) => call.bounds = Bounds::default(),
+                    Err(()) => call.bounds = SpendingBounds::default(),
                 },
                 Err(Short::Lease(_)) => {
                     if let Some(reservation) = self.wait(&account, &call, seen).await? {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use filters::ledger::journal::{Delivered, Reserve, Written, put};
-use filters::ledger::{EntryId, Taken};
+use filters::ledger::journal::{Delivered, RecordRef, Reserve, put};
+use filters::ledger::{EntryId, UsageRecord};
 
 /// So many locks, so that requests rarely meet.
 const SHARDS: usize = 16;
@@ -13,12 +13,12 @@ const SHARDS: usize = 16;
 pub struct Running {
     /// What was reserved for it.
     pub reserve: Reserve,
-    taken: Mutex<Option<Taken>>,
+    taken: Mutex<Option<UsageRecord>>,
 }
 
 impl Running {
     /// Remembers what has gone out so far.
-    pub fn delivered(&self, taken: Taken) {
+    pub fn delivered(&self, taken: UsageRecord) {
         *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
     }
 }
@@ -61,11 +61,11 @@ impl Open {
         for shard in &self.shards {
             let running: Vec<_> = lock(shard).values().cloned().collect();
             for call in running {
-                put(Written::Reserve(&call.reserve), out);
+                put(RecordRef::Reserve(&call.reserve), out);
                 let taken = call.taken.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(taken) = taken.clone() {
                     let id = call.reserve.id;
-                    put(Written::Delivered(&Delivered { id, taken }), out);
+                    put(RecordRef::Delivered(&Delivered { id, taken }), out);
                 }
             }
         }

@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use filters::ledger::Entry;
-use filters::ledger::journal::{Damage, Read, Reader, Replay, owner};
+use filters::ledger::LedgerEntry;
+use filters::ledger::journal::{Damage, FrameRead, FrameReader, Replay, owner};
 
 use super::error::{Error, file};
 use super::segments::{FOLDER, LOCK, SUFFIX, lock, remove};
@@ -14,7 +14,7 @@ pub struct Adopted {
     /// Its process, as leases name it.
     pub owner: String,
     /// What has to be in the ledger.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LedgerEntry>,
     folder: PathBuf,
     /// Held until it is done with, so that no other process adopts it too.
     _lock: File,
@@ -53,7 +53,7 @@ pub fn adopt(state_dir: &Path) -> Result<Vec<Adopted>, Error> {
 }
 
 /// What the segments of one process come to.
-fn entries(folder: &Path) -> Result<Vec<Entry>, Error> {
+fn entries(folder: &Path) -> Result<Vec<LedgerEntry>, Error> {
     let mut replay = Replay::default();
     let mut cut: Option<Error> = None;
     for path in sorted(folder)? {
@@ -73,12 +73,12 @@ fn entries(folder: &Path) -> Result<Vec<Entry>, Error> {
         if let Some(cut) = cut.take() {
             return Err(cut);
         }
-        let mut reader = Reader::new(&bytes);
+        let mut reader = FrameReader::new(&bytes);
         loop {
             match reader.read().map_err(damaged)? {
-                Read::Record(record) => replay.take(*record),
-                Read::End { is_cut: false, .. } => break,
-                Read::End { offset, .. } => {
+                FrameRead::Record(record) => replay.take(*record),
+                FrameRead::End { is_cut: false, .. } => break,
+                FrameRead::End { offset, .. } => {
                     let what = "a record ends in the middle though others were written behind it";
                     log::warn!(
                         "{}: the record at offset {offset} was never finished, and counts as not written",

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use filters::accounts::Caller;
-use filters::fault::{Fault, Kind};
-use filters::ledger::journal::{Delivered, Reserve, Written};
-use filters::ledger::{Entry, EntryId, Funding, Outcome, Taken, Who};
+use filters::fault::{Fault, FaultKind};
+use filters::ledger::journal::{Delivered, RecordRef, Reserve};
+use filters::ledger::{CallOutcome, CallOwner, EntryId, Funding, LedgerEntry, UsageRecord};
 use filters::money::Usd;
-use filters::money::allowance::{Bounds, Reached};
+use filters::money::allowance::{LimitReached, SpendingBounds};
 
 use super::Ledger;
 use super::account::{self, Account, Want};
@@ -34,14 +34,14 @@ pub struct NewCall<'a> {
     /// Whether the model is one that plans count for themselves.
     pub is_premium: bool,
     /// What bounds the spending of its key, member and plan.
-    pub bounds: Bounds,
+    pub bounds: SpendingBounds,
 }
 
 /// Why a call is not made.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Refusal {
     /// A limit is reached.
-    Reached(Reached),
+    Reached(LimitReached),
     /// The credit does not cover it.
     NoCredit,
     /// Nothing can be reserved now: the store has been away for too long, or the journal cannot be written.
@@ -53,14 +53,14 @@ impl From<Refusal> for Fault {
         match refusal {
             Refusal::Reached(reached) => reached.into(),
             Refusal::NoCredit => Self::new(
-                Kind::Payment,
+                FaultKind::Payment,
                 "the organization's credit does not cover what this request may cost; \
                  a smaller `max_tokens` reserves less",
             )
             .with_code("insufficient_credits"),
             Refusal::Unavailable => {
                 let message = "calls on credit cannot be accounted for at the moment";
-                let mut fault = Self::new(Kind::Unavailable, message);
+                let mut fault = Self::new(FaultKind::Unavailable, message);
                 fault.retry_after_s = Some(2);
                 fault
             }
@@ -71,9 +71,9 @@ impl From<Refusal> for Fault {
 /// How a call ended.
 pub struct Ended {
     /// What it took.
-    pub taken: Taken,
+    pub taken: UsageRecord,
     /// How.
-    pub outcome: Outcome,
+    pub outcome: CallOutcome,
     /// Whether the caller's own provider key served it.
     pub is_own_key: bool,
     /// From its head to its end.
@@ -90,7 +90,7 @@ pub struct Reservation {
     key_id: Arc<str>,
     member_id: Option<Arc<str>>,
     is_premium: bool,
-    delivered: Option<Taken>,
+    delivered: Option<UsageRecord>,
     is_own_key: bool,
     noted: Option<Instant>,
     has_ended: bool,
@@ -104,7 +104,7 @@ impl Reservation {
         let reserve = Reserve {
             id: ledger.new_id(),
             at_ms: ledger.now_ms(),
-            who: Who {
+            who: CallOwner {
                 organization_id: (*caller.organization_id).into(),
                 project_id: (*caller.project_id).into(),
                 key_id: (*caller.key_id).into(),
@@ -117,7 +117,7 @@ impl Reservation {
         };
         let running = ledger.open.begin(reserve);
         if is_ours(call.funding) {
-            ledger.journal.note(Written::Reserve(&running.reserve));
+            ledger.journal.note(RecordRef::Reserve(&running.reserve));
         }
         Self {
             ledger: Arc::clone(ledger),
@@ -140,7 +140,7 @@ impl Reservation {
 
     /// A piece of the answer goes out. `taken` is asked at the first, and then four times a second at most;
     /// `is_own_key`: the caller's own provider key serves it.
-    pub fn delivered(&mut self, is_own_key: bool, taken: impl FnOnce() -> Taken) {
+    pub fn delivered(&mut self, is_own_key: bool, taken: impl FnOnce() -> UsageRecord) {
         let is_due = self.noted.is_none_or(|noted| noted.elapsed() >= NOTE_EVERY);
         if self.has_ended || !is_due {
             return;
@@ -155,7 +155,7 @@ impl Reservation {
                 id,
                 taken: taken.clone(),
             };
-            self.ledger.journal.note(Written::Delivered(&delivered));
+            self.ledger.journal.note(RecordRef::Delivered(&delivered));
         }
         self.delivered = Some(taken);
     }
@@ -179,7 +179,7 @@ impl Reservation {
             funding => funding,
         };
         let is_urgent = is_ours(funding) && cost > Usd::ZERO;
-        let mut entry = Entry {
+        let mut entry = LedgerEntry {
             id: reserve.id,
             at_ms,
             who: reserve.who.clone(),
@@ -215,7 +215,7 @@ impl Reservation {
         // A segment that begins meanwhile must not say again that it runs.
         self.ledger.open.end(&reserve.id);
         if is_ours(reserve.funding) {
-            self.ledger.journal.note(Written::Release(&reserve.id));
+            self.ledger.journal.note(RecordRef::Release(&reserve.id));
         }
     }
 
@@ -238,7 +238,7 @@ impl Drop for Reservation {
             Some(taken) if !self.has_ended => {
                 _ = self.settle(Ended {
                     taken,
-                    outcome: Outcome::Killed,
+                    outcome: CallOutcome::Killed,
                     is_own_key: self.is_own_key,
                     duration: Duration::ZERO,
                     first_event: None,

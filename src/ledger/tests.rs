@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use filters::accounts::{Caller, Mode, Plan};
-use filters::ledger::journal::{Delivered, HEADER, Record, Reserve, Written};
-use filters::ledger::{Entry, EntryId, Funding, Outcome, Parts, Taken, Who};
+use filters::ledger::journal::{Delivered, HEADER, Record, RecordRef, Reserve};
+use filters::ledger::{
+    CallOutcome, CallOwner, CostParts, EntryId, Funding, LedgerEntry, UsageRecord,
+};
 use filters::money::Usd;
-use filters::money::allowance::Bounds;
+use filters::money::allowance::SpendingBounds;
 
 use super::account::{Account, Spent, Want};
 use super::flusher::forgotten_before_ms;
@@ -32,26 +34,26 @@ fn id(n: u32) -> EntryId {
     EntryId(id)
 }
 
-fn taken(units: i128) -> Taken {
-    Taken {
-        cost: Some(Parts {
+fn taken(units: i128) -> UsageRecord {
+    UsageRecord {
+        cost: Some(CostParts {
             total: Usd::from_units(units),
-            ..Parts::default()
+            ..CostParts::default()
         }),
-        ..Taken::default()
+        ..UsageRecord::default()
     }
 }
 
-fn entry(n: u32) -> Box<Entry> {
-    Box::new(Entry {
+fn entry(n: u32) -> Box<LedgerEntry> {
+    Box::new(LedgerEntry {
         id: id(n),
-        who: Who {
+        who: CallOwner {
             // As long as in life.
             organization_id: "o".repeat(200).into(),
-            ..Who::default()
+            ..CallOwner::default()
         },
         taken: taken(5),
-        ..Entry::default()
+        ..LedgerEntry::default()
     })
 }
 
@@ -72,7 +74,7 @@ async fn settle(journal: &Journal, n: u32) {
 }
 
 /// What a start finds.
-fn found(folder: &Path) -> Vec<Entry> {
+fn found(folder: &Path) -> Vec<LedgerEntry> {
     let adopted = adopt(folder).unwrap();
     adopted.into_iter().flat_map(|it| it.entries).collect()
 }
@@ -139,7 +141,7 @@ async fn an_old_segment_goes_once_the_store_has_everything_of_it() {
             Instant::now() < until,
             "a kill would charge its calls again"
         );
-        journal.note(Written::Release(&id(2)));
+        journal.note(RecordRef::Release(&id(2)));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -183,9 +185,9 @@ async fn a_call_that_runs_is_carried_from_segment_to_segment() {
     }
     drop(journal);
     let found = found(folder.path());
-    let killed: Vec<&Entry> = found.iter().filter(|entry| entry.id == id(0)).collect();
+    let killed: Vec<&LedgerEntry> = found.iter().filter(|entry| entry.id == id(0)).collect();
     assert_eq!(killed.len(), 1);
-    assert_eq!(killed[0].outcome, Outcome::Killed);
+    assert_eq!(killed[0].outcome, CallOutcome::Killed);
     assert_eq!(killed[0].charged, Usd::from_units(30));
 }
 
@@ -299,12 +301,12 @@ async fn calls_on_own_keys_fill_no_journal_beyond_its_bound() {
         funding,
         worst: Usd::ZERO,
         is_premium: false,
-        bounds: Bounds::default(),
+        bounds: SpendingBounds::default(),
     };
     let mut own = ledger.reserve(&call(Funding::OwnKey)).await.unwrap();
     let ended = Ended {
         taken: taken(5),
-        outcome: Outcome::Answered,
+        outcome: CallOutcome::Answered,
         is_own_key: true,
         duration: Duration::ZERO,
         first_event: None,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use filters::fault::Fault;
-use filters::limits::{Algorithm, Key, Ticket, Verdict, Windows};
+use filters::limits::{Algorithm, RefundToken, Verdict, WindowKey, Windows};
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::time::Instant;
@@ -57,7 +57,7 @@ impl Counters {
     /// Counts one request if its limit has room for it.
     ///
     /// Errors: 503, where nobody can say whether there is room. Cost: one lock of one shard, or one question to Redis.
-    pub async fn admit(&self, key: &Key, limit: u64) -> Result<Verdict, Fault> {
+    pub async fn admit(&self, key: &WindowKey, limit: u64) -> Result<Verdict, Fault> {
         let Some(shared) = &self.shared else {
             return Ok(self.windows.admit(key, limit, self.now_ms()));
         };
@@ -73,7 +73,7 @@ impl Counters {
     }
 
     /// Gives one unit back, and answers whether it did: only while its window runs, and at most once a ticket.
-    pub async fn refund(&self, key: &Key, ticket: Ticket) -> bool {
+    pub async fn refund(&self, key: &WindowKey, ticket: RefundToken) -> bool {
         match (ticket.shared_ms(), &self.shared) {
             (Some(at_ms), Some(shared)) => shared.refund(key, at_ms).await,
             _ => self.windows.refund(key, ticket, self.now_ms()),
@@ -129,13 +129,13 @@ impl BackgroundService for Sweeper {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
-    use filters::limits::{RowId, Who};
+    use filters::limits::{RowId, Subject};
 
     use super::*;
 
-    fn key(who: u32) -> Key {
-        Key {
-            who: Who::Named(who.to_string().into()),
+    fn key(who: u32) -> WindowKey {
+        WindowKey {
+            who: Subject::Named(who.to_string().into()),
             row: RowId::of("POST /content/v2"),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use filters::fault::Fault;
 use filters::limits::headers::Quota;
 use filters::limits::quota::{MINUTE_MS, UnknownGroup};
-use filters::limits::{Algorithm, Group, Quotas as Limits};
+use filters::limits::{Algorithm, QuotaGroup, Quotas as Limits};
 use prometheus::IntCounterVec;
 
 use super::counters::{Counters, Sweeper};
@@ -48,7 +48,7 @@ impl Quotas {
     pub async fn admit(
         &self,
         organization: &Arc<str>,
-        group: Group,
+        group: QuotaGroup,
     ) -> Result<Option<Quota>, Fault> {
         let Some((key, limit)) = self.limits.of(organization, group) else {
             return Ok(None);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 use filters::graph::tiers::share;
-use filters::limits::{Algorithm, Key, Ticket, Verdict};
+use filters::limits::{Algorithm, RefundToken, Verdict, WindowKey};
 
 use crate::config::OnOutage;
 use crate::redis::{Call, Gone, PROCESSES, Redis, Script};
@@ -55,7 +55,7 @@ impl Shared {
     }
 
     /// Counts one request if its limit has room for it, over all processes.
-    pub(super) async fn admit(&self, key: &Key, limit: u64) -> Result<Verdict, Gone> {
+    pub(super) async fn admit(&self, key: &WindowKey, limit: u64) -> Result<Verdict, Gone> {
         let name = self.name(key);
         let call = Call {
             script: self.admit.clone(),
@@ -75,12 +75,12 @@ impl Shared {
             limit,
             remaining: limit.saturating_sub(count),
             reset_ms,
-            ticket: Ticket::shared(at_ms),
+            ticket: RefundToken::shared(at_ms),
         })
     }
 
     /// Gives back what was counted at a moment, and answers whether it did. While Redis is gone nothing is.
-    pub(super) async fn refund(&self, key: &Key, at_ms: u64) -> bool {
+    pub(super) async fn refund(&self, key: &WindowKey, at_ms: u64) -> bool {
         let call = refund_of(&self.refund, self.name(key), at_ms, self.length_ms);
         self.redis.eval::<u64>(call).await == Ok(1)
     }
@@ -94,14 +94,14 @@ impl Shared {
             OnOutage::Local => Ok(share(limit, self.redis.processes())),
             OnOutage::Closed => {
                 let message = "limits cannot be checked right now: try again in a second";
-                Err(Fault::new(Kind::Unavailable, message)
+                Err(Fault::new(FaultKind::Unavailable, message)
                     .with_retry_after_s(1)
                     .with_detail("shared.redis does not answer"))
             }
         }
     }
 
-    fn name(&self, key: &Key) -> Vec<u8> {
+    fn name(&self, key: &WindowKey) -> Vec<u8> {
         let mut name = Vec::with_capacity(self.prefix.len() + 64);
         name.extend_from_slice(self.prefix.as_bytes());
         key.write(&mut name);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::accounts::{Caller, Mode};
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 use filters::models::chat::check::check;
-use filters::models::request::Request;
+use filters::models::request::ModelRequest;
 use filters::models::routing::resolve::Candidate;
 use http::HeaderName;
 use pingora_proxy::Session;
@@ -114,13 +114,13 @@ pub async fn pay(house: &Arc<House>, ctx: &mut Context) -> Result<(), Fault> {
 
 fn call(
     house: &House,
-    request: Request,
+    request: ModelRequest,
     provider: Option<Box<str>>,
     steps: Vec<Step>,
 ) -> Result<Call, Fault> {
     if steps.is_empty() {
         return Err(Fault::new(
-            Kind::Internal,
+            FaultKind::Internal,
             "no provider of this model is switched on",
         ));
     }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use filters::accounts::rules::{Forbidden, Offer};
 use filters::accounts::{Caller, Mode, Plan as Tariff};
 use filters::fault::Fault;
-use filters::models::request::Request;
-use filters::models::routing::affinity::Sticky;
+use filters::models::request::ModelRequest;
+use filters::models::routing::affinity::SessionAffinity;
 use filters::models::routing::capable::WireLimits;
 use filters::models::routing::catalog::Catalog;
-use filters::models::routing::health::{Health, Outcome};
-use filters::models::routing::plan::{Plan, Situation, plan};
+use filters::models::routing::health::{AttemptOutcome, Health};
+use filters::models::routing::plan::{PlanInputs, RoutePlan, plan};
 use filters::models::routing::resolve::{Candidate, Resolved, resolve};
 use filters::models::routing::score::Weights;
-use filters::models::routing::{Written, allowed};
+use filters::models::routing::{CatalogFile, allowed};
 
 use crate::config::{Config, Routing};
 use crate::models::providers::Upstream;
@@ -28,7 +28,7 @@ pub struct Choice {
     names: Vec<Arc<str>>,
     keyless: Vec<Arc<str>>,
     health: Health,
-    sticky: Sticky,
+    sticky: SessionAffinity,
     routing: Routing,
 }
 
@@ -52,7 +52,7 @@ pub struct Asked<'a> {
 /// What was chosen.
 pub struct Chosen {
     /// The attempts.
-    pub plan: Plan,
+    pub plan: RoutePlan,
     /// The provider named in the model string.
     pub provider: Option<Box<str>>,
     /// Under which key the session's provider is remembered.
@@ -76,7 +76,7 @@ impl Choice {
         let ttl_ms = u64::try_from(config.routing.sticky_ttl.as_millis()).unwrap_or(u64::MAX);
         Self {
             health: Health::new(catalog.mappings()),
-            sticky: Sticky::new(ttl_ms),
+            sticky: SessionAffinity::new(ttl_ms),
             names: named(false),
             keyless: named(true),
             upstreams: by_name,
@@ -103,7 +103,7 @@ impl Choice {
     /// The attempts of a request.
     ///
     /// Errors: as `filters::models::routing` says: 400, 403, 404, 410.
-    pub fn choose(&self, request: &Request, asked: &Asked<'_>) -> Result<Chosen, Fault> {
+    pub fn choose(&self, request: &ModelRequest, asked: &Asked<'_>) -> Result<Chosen, Fault> {
         let providers = self.providers(asked);
         let mut resolved = resolve(
             &request.model,
@@ -122,7 +122,7 @@ impl Choice {
             .session
             .map(|session| self.sticky.key(organization, &request.model, session));
         let weights = self.routing.weights;
-        let situation = Situation {
+        let situation = PlanInputs {
             attempts: self.routing.attempts as usize,
             weights: Weights {
                 price: weights.price,
@@ -170,7 +170,7 @@ impl Choice {
     }
 
     /// Remembers how an attempt ended.
-    pub fn record(&self, mapping: usize, outcome: Outcome, now_ms: u64) {
+    pub fn record(&self, mapping: usize, outcome: AttemptOutcome, now_ms: u64) {
         self.health.record(mapping, outcome, now_ms);
     }
 
@@ -182,7 +182,7 @@ impl Choice {
 
 /// Takes out what the caller may not have; answers the providers whose own keys go first.
 fn allow<'k>(
-    request: &Request,
+    request: &ModelRequest,
     resolved: &mut Resolved,
     caller: &Caller,
     keyed: &'k [&'k str],
@@ -228,7 +228,7 @@ const WIDEST: WireLimits = WireLimits {
 pub fn catalog(config: &Config) -> Result<Catalog, String> {
     let written = match &config.models.file {
         Some(path) => read_catalog(path)?,
-        None => Written::default(),
+        None => CatalogFile::default(),
     };
     let is_on = |name: &str| {
         config
@@ -243,7 +243,7 @@ pub fn catalog(config: &Config) -> Result<Catalog, String> {
 /// The catalogue as written.
 ///
 /// Errors: the file cannot be read or parsed; with its name and the place.
-pub fn read_catalog(path: &Path) -> Result<Written, String> {
+pub fn read_catalog(path: &Path) -> Result<CatalogFile, String> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
     toml::from_str(&text).map_err(|error| format!("{shown}: {error}"))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use filters::fault::Fault;
 use filters::json::{Object, write_number};
-use filters::models::metadata::Attempted;
+use filters::models::metadata::AttemptRecord;
 use pingora_proxy::Session;
 use tokio::time::Instant;
 
@@ -56,7 +56,7 @@ fn write_call(line: &mut Object<'_>, call: &Call, started: Instant) {
         call.step().map_or("", |step| &step.upstream.name),
     );
     line.truth("stream", call.request.stream);
-    line.array("attempts", &call.attempted, Attempted::write);
+    line.array("attempts", &call.attempted, AttemptRecord::write);
     match call.first_content {
         Some(at) => ms(line, "first_event_ms", at.duration_since(started)),
         None => line.raw("first_event_ms", "null"),

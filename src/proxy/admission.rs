@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use filters::accounts::Caller;
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 use filters::limits::headers::Quota;
 use filters::proxy::client_address;
 use http::{HeaderMap, header};
@@ -22,7 +22,7 @@ const LINE: usize = 4;
 ///
 /// Source: threats 4, 5 and the baseline 4.10. Errors: 400; 431 for a head of more than `most` bytes.
 pub fn frame(head: &RequestHeader, most: usize) -> Result<(), Fault> {
-    let bad = |message: &'static str| Err(Fault::new(Kind::Invalid, message));
+    let bad = |message: &'static str| Err(Fault::new(FaultKind::Invalid, message));
     let headers = &head.headers;
     let lines = headers.iter();
     let bytes: usize = lines
@@ -30,7 +30,7 @@ pub fn frame(head: &RequestHeader, most: usize) -> Result<(), Fault> {
         .sum();
     if bytes + head.raw_path().len() > most {
         let message = format!("the request's head is larger than {most} bytes");
-        return Err(Fault::new(Kind::HeadTooLarge, message));
+        return Err(Fault::new(FaultKind::HeadTooLarge, message));
     }
     let codings = headers.get_all(header::TRANSFER_ENCODING);
     // A length beside them never gets here: Pingora drops it, and closes the connection behind the answer.
@@ -88,7 +88,7 @@ pub fn place(house: &House, row: &Row) -> Result<Option<OwnedSemaphorePermit>, F
     let place = Arc::clone(&house.room).try_acquire_owned();
     place.map(Some).map_err(|_| {
         let message = "more requests run at once than the gateway takes: try again in a second";
-        Fault::new(Kind::Overloaded, message).with_retry_after_s(1)
+        Fault::new(FaultKind::Overloaded, message).with_retry_after_s(1)
     })
 }
 

@@ -5,7 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 use filters::form;
 use http::header;
 use pingora::ErrorType;
@@ -99,7 +99,7 @@ fn media_type(headers: &http::HeaderMap) -> Result<(), Fault> {
     let is_json = form::media_type(headers).eq_ignore_ascii_case(b"application/json");
     if !is_json {
         return Err(Fault::new(
-            Kind::MediaType,
+            FaultKind::MediaType,
             "`Content-Type` is missing or not JSON; `application/json` is accepted",
         ));
     }
@@ -108,7 +108,7 @@ fn media_type(headers: &http::HeaderMap) -> Result<(), Fault> {
         .map(|value| value.as_bytes());
     if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case(b"identity")) {
         return Err(Fault::new(
-            Kind::MediaType,
+            FaultKind::MediaType,
             "`Content-Encoding` is not accepted; send the body as it is",
         ));
     }
@@ -123,20 +123,21 @@ pub fn length(headers: &http::HeaderMap) -> Result<Option<usize>, Fault> {
     let length = value.to_str().ok().and_then(|value| value.parse().ok());
     length
         .map(Some)
-        .ok_or_else(|| Fault::new(Kind::Invalid, "`Content-Length` is not a number"))
+        .ok_or_else(|| Fault::new(FaultKind::Invalid, "`Content-Length` is not a number"))
 }
 
 fn too_large(cap: usize) -> Fault {
     Fault::new(
-        Kind::TooLarge,
+        FaultKind::TooLarge,
         format!("the body is larger than {cap} bytes"),
     )
 }
 
 fn too_slow() -> Fault {
-    Fault::new(Kind::RequestTimeout, "the body did not arrive in time")
+    Fault::new(FaultKind::RequestTimeout, "the body did not arrive in time")
 }
 
 fn broken() -> Fault {
-    Fault::new(Kind::Invalid, "the body broke off").with_detail("the client's connection broke")
+    Fault::new(FaultKind::Invalid, "the body broke off")
+        .with_detail("the client's connection broke")
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use filters::ledger::Outcome;
+use filters::ledger::CallOutcome;
 use filters::models::usage::Usage;
 use pingora::{Error, ErrorSource};
 use pingora_proxy::Session;
@@ -54,9 +54,9 @@ fn settle(house: &House, call: &mut Call, is_gone: bool, started: Instant) -> &'
     }
     if call.first_content.is_some() && call.settled.is_none() {
         let outcome = if is_gone {
-            Outcome::ClientGone
+            CallOutcome::ClientGone
         } else {
-            Outcome::Broken
+            CallOutcome::Broken
         };
         // Nobody waits for it any more.
         drop(billing::settle(call, outcome, started));

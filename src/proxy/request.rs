@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 use pingora::Result;
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
@@ -122,7 +122,10 @@ async fn go(
         }
         Answers::Graph => match &house.graph {
             Some(graph) => crate::graph::admission::pass(house, graph, session, ctx).await,
-            None => Err(Fault::new(Kind::NotFound, "there is nothing at this path")),
+            None => Err(Fault::new(
+                FaultKind::NotFound,
+                "there is nothing at this path",
+            )),
         },
         Answers::Notices => listen(house, session, ctx).await.map(Some),
         Answers::Flags(_) | Answers::Batch | Answers::Token | Answers::Webhook => {
@@ -143,7 +146,7 @@ async fn go(
 /// Errors: 503 where nobody can say.
 async fn spent(house: &Arc<House>, ctx: &Context) -> Result<Answer, Fault> {
     let Some(caller) = ctx.caller.as_deref() else {
-        return Err(Fault::new(Kind::Internal, "nobody calls"));
+        return Err(Fault::new(FaultKind::Internal, "nobody calls"));
     };
     let spent = house.ledger.spent(caller).await?;
     let plan = house.settings.plans.of(caller.plan);
@@ -157,7 +160,10 @@ async fn listen(
     ctx: &mut Context,
 ) -> Result<Answer, Fault> {
     let Some(organ) = &house.flags else {
-        return Err(Fault::new(Kind::NotFound, "there is nothing at this path"));
+        return Err(Fault::new(
+            FaultKind::NotFound,
+            "there is nothing at this path",
+        ));
     };
     let call = call_of(house, session.req_header(), &[]);
     ctx.listener = Some(endpoints::event_stream::listen(organ, &call).await?);
@@ -183,7 +189,10 @@ async fn decide(
     body: &[u8],
 ) -> Result<Answer, Fault> {
     let Some(organ) = &house.flags else {
-        return Err(Fault::new(Kind::NotFound, "there is nothing at this path"));
+        return Err(Fault::new(
+            FaultKind::NotFound,
+            "there is nothing at this path",
+        ));
     };
     let call = call_of(house, head, body);
     let answer = match row.answers {
@@ -197,7 +206,7 @@ async fn decide(
         | Answers::Chat
         | Answers::Graph
         | Answers::Notices => Err(Fault::new(
-            Kind::Internal,
+            FaultKind::Internal,
             "this endpoint is answered elsewhere",
         )),
     };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use filters::accounts::BadTerm;
+use filters::accounts::InvalidTerm;
 
 /// Why the store did not do it. No variant holds a key, the pepper or a password.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub enum Error {
     /// The text of a provider's key cannot be one; this says why and no more.
     BadSecret(&'static str),
     /// A limit or a rule cannot be one.
-    BadTerm(BadTerm),
+    BadTerm(InvalidTerm),
     /// `store.url` or `store.secret` cannot be used: the configuration has to change.
     Configuration(String),
     /// The pepper is not the one that hashed the keys of this store.

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use filters::accounts::{KeyText, WrittenTerms};
+use filters::accounts::{KeyText, TermsFile};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
@@ -30,7 +30,7 @@ pub struct IssuedKey {
     /// The name of its owner; none: the organization alone.
     pub member: Option<String>,
     /// What it may spend and whom it may reach.
-    pub terms: WrittenTerms,
+    pub terms: TermsFile,
 }
 
 /// What a key is made from.
@@ -47,13 +47,13 @@ pub struct NewKey<'a> {
     /// The name of its owner; none: the organization alone.
     pub member: Option<&'a str>,
     /// What it may spend and whom it may reach.
-    pub terms: &'a WrittenTerms,
+    pub terms: &'a TermsFile,
 }
 
 impl Default for NewKey<'_> {
     /// A key without a name or any bound, of a project named as the default one.
     fn default() -> Self {
-        static NONE: LazyLock<WrittenTerms> = LazyLock::new(WrittenTerms::default);
+        static NONE: LazyLock<TermsFile> = LazyLock::new(TermsFile::default);
         Self {
             organization: "",
             project: DEFAULT_PROJECT,
@@ -75,7 +75,7 @@ pub struct KeyChange {
     /// The name of its owner; `Some(None)`: the organization alone.
     pub member: Option<Option<String>>,
     /// All of its terms.
-    pub terms: Option<WrittenTerms>,
+    pub terms: Option<TermsFile>,
 }
 
 impl Store {
@@ -143,7 +143,7 @@ impl Store {
     }
 
     /// The terms of a key. Errors: [`Error::Absent`].
-    pub async fn key_terms(&self, id: &str) -> Result<WrittenTerms, Error> {
+    pub async fn key_terms(&self, id: &str) -> Result<TermsFile, Error> {
         let sql = "SELECT terms FROM api_keys WHERE id = $1";
         let row = sqlx::query(sql).bind(id).fetch_optional(&self.pool).await?;
         read_terms(&row.ok_or_else(|| Error::absent("key", id))?)
@@ -220,7 +220,7 @@ async fn set(
 }
 
 /// Terms as they are kept: checked, and nothing where they bound nothing.
-fn stored(terms: &WrittenTerms) -> Result<Option<String>, Error> {
+fn stored(terms: &TermsFile) -> Result<Option<String>, Error> {
     terms.check().map_err(Error::BadTerm)?;
     if terms.is_empty() {
         return Ok(None);
@@ -229,10 +229,10 @@ fn stored(terms: &WrittenTerms) -> Result<Option<String>, Error> {
     Ok(Some(text))
 }
 
-fn read_terms(row: &AnyRow) -> Result<WrittenTerms, Error> {
+fn read_terms(row: &AnyRow) -> Result<TermsFile, Error> {
     let text: Option<String> = row.try_get("terms")?;
     let Some(text) = text else {
-        return Ok(WrittenTerms::default());
+        return Ok(TermsFile::default());
     };
     serde_json::from_str(&text).map_err(|_| Error::Damaged("terms"))
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use filters::accounts::{
-    Accounts, Caller, KeyHash, KeyRow, Member, Mode, Plan, Terms, WrittenTerms,
+    AccountsSnapshot, Caller, KeyHash, KeyRow, KeyTerms, Member, Mode, Plan, TermsFile,
 };
 use futures::TryStreamExt;
 use sqlx::Row;
@@ -20,7 +20,7 @@ impl Store {
     /// The revision is read first: what changes between the statements is in the rows already, or missing from
     /// them, and is then read once more under its own number. Cost: one row per key ever issued, read as it comes;
     /// what keys have in common is read once and shared.
-    pub async fn accounts(&self) -> Result<Accounts, Error> {
+    pub async fn accounts(&self) -> Result<AccountsSnapshot, Error> {
         let revision = self.revision().await?;
         let mut known = self.known().await?;
         let sql = "SELECT id, project_id, label, hash, expires_at, revoked_at, terms, member_id \
@@ -30,7 +30,7 @@ impl Store {
         while let Some(row) = rows.try_next().await? {
             keys.extend(known.key(&row)?);
         }
-        Ok(Accounts::new(revision, keys))
+        Ok(AccountsSnapshot::new(revision, keys))
     }
 
     /// What stands behind the keys.
@@ -75,7 +75,7 @@ struct Known {
     organizations: HashMap<String, Organization>,
     projects: HashMap<String, Project>,
     members: HashMap<String, Arc<Member>>,
-    terms: HashMap<String, Arc<Terms>>,
+    terms: HashMap<String, Arc<KeyTerms>>,
     labels: HashMap<String, Arc<str>>,
 }
 
@@ -117,12 +117,12 @@ impl Known {
         Ok(Some((KeyHash::from_bytes(hash), row)))
     }
 
-    fn terms(&mut self, text: Option<String>) -> Result<Option<Arc<Terms>>, Error> {
+    fn terms(&mut self, text: Option<String>) -> Result<Option<Arc<KeyTerms>>, Error> {
         let Some(text) = text else { return Ok(None) };
         if let Some(terms) = self.terms.get(&text) {
             return Ok(Some(Arc::clone(terms)));
         }
-        let written: WrittenTerms =
+        let written: TermsFile =
             serde_json::from_str(&text).map_err(|_| Error::Damaged("terms"))?;
         let terms = Arc::new(written.check().map_err(|_| Error::Damaged("terms"))?);
         self.terms.insert(text, Arc::clone(&terms));

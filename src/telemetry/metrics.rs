@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use filters::models::metadata::Attempted;
+use filters::models::metadata::AttemptRecord;
 use prometheus::core::Collector;
 use prometheus::{
     Counter, CounterVec, Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter,
@@ -147,7 +147,7 @@ impl Metrics {
     }
 
     /// Counts one attempt.
-    pub fn attempt(&self, attempt: &Attempted, model: &str) {
+    pub fn attempt(&self, attempt: &AttemptRecord, model: &str) {
         let outcome = if attempt.succeeded {
             "ok"
         } else {

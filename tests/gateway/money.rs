@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use filters::accounts::{Mode, WrittenTerms};
+use filters::accounts::{Mode, TermsFile};
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
@@ -105,9 +105,9 @@ impl Place {
 
     /// A key, with a limit, of a project that uses its organization's own provider keys alone.
     fn own_key(&self) -> String {
-        let terms = WrittenTerms {
+        let terms = TermsFile {
             limit: Some("5".to_owned()),
-            ..WrittenTerms::default()
+            ..TermsFile::default()
         };
         self.store(async |store| {
             let project = NewProject {
@@ -198,9 +198,9 @@ fn a_limit_spent_in_one_process_holds_in_another() {
     let places = [0, 1].map(|_| Place::new(&postgres.url(), &upstream, CENT));
     let key = places[0].fund("1");
     places[0].store(async |store| {
-        let terms = WrittenTerms {
+        let terms = TermsFile {
             limit_per: [("month".to_owned(), "0.02".to_owned())].into(),
-            ..WrittenTerms::default()
+            ..TermsFile::default()
         };
         let id = store.keys("acme").await.unwrap().remove(0).id;
         let wanted = KeyChange {

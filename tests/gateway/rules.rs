@@ -1,6 +1,6 @@
 //! What a key's rules and its organization's plan forbid, as the caller sees it.
 
-use filters::accounts::{Plan, WrittenTerms};
+use filters::accounts::{Plan, TermsFile};
 use serde_json::json;
 use weirgate::store::{KeyChange, NewKey};
 
@@ -10,7 +10,7 @@ use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
 use crate::support::upstream::Upstream;
 
-fn terms(json: &str) -> WrittenTerms {
+fn terms(json: &str) -> TermsFile {
     serde_json::from_str(json).unwrap()
 }
 

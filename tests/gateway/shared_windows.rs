@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use filters::limits::{Algorithm, Key, RowId, Who};
+use filters::limits::{Algorithm, RowId, Subject, WindowKey};
 use prometheus::IntGauge;
 use tokio::runtime::Runtime;
 use weirgate::config::OnOutage;
@@ -53,9 +53,9 @@ fn runtime() -> Runtime {
         .unwrap()
 }
 
-fn key(who: &str) -> Key {
-    Key {
-        who: Who::Named(who.into()),
+fn key(who: &str) -> WindowKey {
+    WindowKey {
+        who: Subject::Named(who.into()),
         row: RowId::of("GET /a"),
     }
 }

@@ -1,14 +1,14 @@
 //! Which holdouts count for which flags and rules. Source: facts B 3.
 
-use super::Rules;
+use super::RuleIndex;
 use crate::decisions::Compat;
 use crate::decisions::datafile;
 use crate::decisions::project::Project;
 
-impl Rules<'_> {
+impl RuleIndex<'_> {
     /// Adds the holdouts that run.
     pub(super) fn holdouts(&self, written: &datafile::Datafile, project: &mut Project) {
-        let is_running = |one: &&datafile::Experiment| one.status == "Running";
+        let is_running = |one: &&datafile::DatafileExperiment| one.status == "Running";
         for holdout in written.holdouts.iter().filter(is_running) {
             let at = project.holdouts.len();
             project.holdouts.push(self.rule(holdout, None));
@@ -48,7 +48,7 @@ impl Rules<'_> {
 /// The agent's own way: where one global holdout excludes a flag, none of the global ones counts for it; and the
 /// global ones come before those that name the flag.
 fn drop_excluded(written: &datafile::Datafile, project: &mut Project) {
-    let running: Vec<&datafile::Experiment> = written
+    let running: Vec<&datafile::DatafileExperiment> = written
         .holdouts
         .iter()
         .filter(|one| one.status == "Running")

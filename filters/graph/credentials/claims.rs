@@ -6,17 +6,17 @@ use serde_json::Value;
 
 /// Who issued a token, for whom.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Claims {
+pub struct TenantClaims {
     /// `iss`.
     pub issuer: String,
     /// `aud`, which may be one or several.
     pub audiences: Vec<String>,
-    /// Whether a key set of the issuer verified signature and times. [`Claims::read`] says no; only who did verify
+    /// Whether a key set of the issuer verified signature and times. [`TenantClaims::read`] says no; only who did verify
     /// may say yes.
     pub is_verified: bool,
 }
 
-impl Claims {
+impl TenantClaims {
     /// The claims of a JWT, unverified; none where it is not one, or names no issuer.
     ///
     /// Cost: parses the payload. A payload as deep as `serde_json` refuses is none.
@@ -53,8 +53,8 @@ mod tests {
 
     use super::*;
 
-    fn read(payload: &str) -> Option<Claims> {
-        Claims::read(&format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(payload)))
+    fn read(payload: &str) -> Option<TenantClaims> {
+        TenantClaims::read(&format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(payload)))
     }
 
     #[test]
@@ -80,7 +80,7 @@ mod tests {
             "e30.%.e30",
             "e30.e30.e30",
         ] {
-            assert_eq!(Claims::read(token), None, "{token}");
+            assert_eq!(TenantClaims::read(token), None, "{token}");
         }
         assert_eq!(read(r#"{"iss":1}"#), None);
         assert_eq!(read(&"[".repeat(100_000)), None);
@@ -89,7 +89,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_without_a_panic(token: String) {
-            let _ = Claims::read(&token);
+            let _ = TenantClaims::read(&token);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Who calls the graph service: the credential a request presents, and the tenant it counts for.
 //!
-//! [`Presented::read`] takes the one credential from a request or refuses two; [`Tenants::identify`] says whose it is.
+//! [`PresentedCredential::read`] takes the one credential from a request or refuses two; [`Tenants::identify`] says whose it is.
 //! Nobody is turned away here: an unknown credential counts for the client's address and is forwarded, since only the
 //! service itself knows all of its keys. Not here: fetching key sets and verifying tokens with them, the body's MD5.
 
@@ -9,10 +9,10 @@ mod nonces;
 mod presented;
 mod tenants;
 
-pub use claims::Claims;
+pub use claims::TenantClaims;
 pub use nonces::Nonces;
-pub use presented::{Basic, Doubled, Presented, Signed};
-pub use tenants::{Class, Identity, Proof, Tenants};
+pub use presented::{Basic, ConflictingCredentials, PresentedCredential, Signed};
+pub use tenants::{CredentialKind, Identity, Tenants, VerificationInputs};
 
 /// What a 429 says for `tenantId` where a request counts for an address. Source: decisions 27.
 pub const UNIDENTIFIED: &str = "unidentified";

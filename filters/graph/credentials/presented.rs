@@ -7,12 +7,12 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, FaultKind};
 use crate::form::pairs;
 
 /// Two credentials, or one place filled twice: whoever stands behind us might take the other one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Doubled {
+pub enum ConflictingCredentials {
     /// Two `Authorization` lines.
     Authorization,
     /// Two `auth` values in the query.
@@ -22,19 +22,25 @@ pub enum Doubled {
 }
 
 /// Source: decisions 27.
-impl From<Doubled> for Fault {
-    fn from(doubled: Doubled) -> Self {
+impl From<ConflictingCredentials> for Fault {
+    fn from(doubled: ConflictingCredentials) -> Self {
         let message = match doubled {
-            Doubled::Authorization => "`Authorization` came more than once: send one credential",
-            Doubled::Auth => "`auth` came more than once in the query: send one credential",
-            Doubled::Both => "`Authorization` and `auth` differ: send one credential",
+            ConflictingCredentials::Authorization => {
+                "`Authorization` came more than once: send one credential"
+            }
+            ConflictingCredentials::Auth => {
+                "`auth` came more than once in the query: send one credential"
+            }
+            ConflictingCredentials::Both => {
+                "`Authorization` and `auth` differ: send one credential"
+            }
         };
-        Self::new(Kind::Invalid, message)
+        Self::new(FaultKind::Invalid, message)
     }
 }
 
 /// A credential as it came. It has no `Debug`: it is a secret.
-pub enum Presented<'r> {
+pub enum PresentedCredential<'r> {
     /// None at all.
     Nothing,
     /// A public key, from the query or the header.
@@ -71,16 +77,19 @@ pub struct Signed<'r> {
     pub signature: &'r str,
 }
 
-impl<'r> Presented<'r> {
+impl<'r> PresentedCredential<'r> {
     /// Reads `Authorization` and the `auth` of a query, which stands without its `?`.
     ///
-    /// Errors: [`Doubled`]. Cost: allocates for Basic and for an encoded `auth`. Source: graph facts 1.3.
-    pub fn read(headers: &'r HeaderMap, query: Option<&'r str>) -> Result<Self, Doubled> {
+    /// Errors: [`ConflictingCredentials`]. Cost: allocates for Basic and for an encoded `auth`. Source: graph facts 1.3.
+    pub fn read(
+        headers: &'r HeaderMap,
+        query: Option<&'r str>,
+    ) -> Result<Self, ConflictingCredentials> {
         let mut lines = headers.get_all(AUTHORIZATION).iter();
         let header = match (lines.next(), lines.next()) {
             (None, _) => Self::Nothing,
             (Some(line), None) => authorization(line.as_bytes()),
-            (Some(_), Some(_)) => return Err(Doubled::Authorization),
+            (Some(_), Some(_)) => return Err(ConflictingCredentials::Authorization),
         };
         let Some(auth) = auth(query.unwrap_or_default())? else {
             return Ok(header);
@@ -88,37 +97,37 @@ impl<'r> Presented<'r> {
         match header {
             Self::Nothing => Ok(Self::Single(auth)),
             Self::Single(key) if key == auth => Ok(Self::Single(key)),
-            _ => Err(Doubled::Both),
+            _ => Err(ConflictingCredentials::Both),
         }
     }
 }
 
-fn authorization(line: &[u8]) -> Presented<'_> {
+fn authorization(line: &[u8]) -> PresentedCredential<'_> {
     let Ok(line) = std::str::from_utf8(line.trim_ascii()) else {
-        return Presented::Other;
+        return PresentedCredential::Other;
     };
     if line.is_empty() {
-        return Presented::Nothing;
+        return PresentedCredential::Nothing;
     }
     let Some((scheme, rest)) = line.split_once(' ') else {
-        return Presented::Other;
+        return PresentedCredential::Other;
     };
     let rest = rest.trim_start_matches(' ');
     // Two credentials joined on one line are none.
     if rest.is_empty() || rest.contains([' ', ',', '\t']) {
-        return Presented::Other;
+        return PresentedCredential::Other;
     }
     let is = |name: &str| scheme.eq_ignore_ascii_case(name);
     if is("epi-single") {
-        Presented::Single(Cow::Borrowed(rest))
+        PresentedCredential::Single(Cow::Borrowed(rest))
     } else if is("epi-hmac") {
-        signed(rest).map_or(Presented::Other, Presented::Signed)
+        signed(rest).map_or(PresentedCredential::Other, PresentedCredential::Signed)
     } else if is("basic") {
-        basic(rest).map_or(Presented::Other, Presented::Basic)
+        basic(rest).map_or(PresentedCredential::Other, PresentedCredential::Basic)
     } else if is("bearer") {
-        Presented::Bearer(rest)
+        PresentedCredential::Bearer(rest)
     } else {
-        Presented::Other
+        PresentedCredential::Other
     }
 }
 
@@ -142,10 +151,10 @@ fn basic(text: &str) -> Option<Basic> {
 }
 
 /// The value of `auth`, however its name is spelt; an empty one is none.
-fn auth(query: &str) -> Result<Option<Cow<'_, str>>, Doubled> {
+fn auth(query: &str) -> Result<Option<Cow<'_, str>>, ConflictingCredentials> {
     let mut values = pairs(query).filter(|pair| pair.plain_name().eq_ignore_ascii_case("auth"));
     match (values.next(), values.next()) {
-        (Some(_), Some(_)) => Err(Doubled::Auth),
+        (Some(_), Some(_)) => Err(ConflictingCredentials::Auth),
         (Some(pair), None) => Ok(Some(pair.plain_value()).filter(|value| !value.is_empty())),
         (None, _) => Ok(None),
     }

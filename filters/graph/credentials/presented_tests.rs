@@ -17,25 +17,25 @@ fn headers(lines: &[&str]) -> HeaderMap {
 }
 
 /// What a request presents, in words.
-fn read(lines: &[&str], query: &str) -> Result<String, Doubled> {
+fn read(lines: &[&str], query: &str) -> Result<String, ConflictingCredentials> {
     let headers = headers(lines);
-    Ok(match Presented::read(&headers, Some(query))? {
-        Presented::Nothing => "nothing".to_owned(),
-        Presented::Single(key) => format!("single {key}"),
-        Presented::Signed(signed) => format!(
+    Ok(match PresentedCredential::read(&headers, Some(query))? {
+        PresentedCredential::Nothing => "nothing".to_owned(),
+        PresentedCredential::Single(key) => format!("single {key}"),
+        PresentedCredential::Signed(signed) => format!(
             "signed {} {} {} {}",
             signed.key, signed.timestamp_ms, signed.nonce, signed.signature
         ),
-        Presented::Basic(basic) => {
+        PresentedCredential::Basic(basic) => {
             let (key, secret) = basic.parts();
             format!("basic {key} {secret}")
         }
-        Presented::Bearer(token) => format!("bearer {token}"),
-        Presented::Other => "other".to_owned(),
+        PresentedCredential::Bearer(token) => format!("bearer {token}"),
+        PresentedCredential::Other => "other".to_owned(),
     })
 }
 
-fn said(text: &str) -> Result<String, Doubled> {
+fn said(text: &str) -> Result<String, ConflictingCredentials> {
     Ok(text.to_owned())
 }
 
@@ -89,15 +89,33 @@ fn what_is_malformed_is_no_credential() {
 fn two_credentials_are_refused() {
     assert_eq!(
         read(&["epi-single a", "epi-single a"], ""),
-        Err(Doubled::Authorization)
+        Err(ConflictingCredentials::Authorization)
     );
-    assert_eq!(read(&["epi-single a", ""], ""), Err(Doubled::Authorization));
-    assert_eq!(read(&[], "auth=a&auth=a"), Err(Doubled::Auth));
-    assert_eq!(read(&[], "auth=a&%61UTH=b"), Err(Doubled::Auth));
-    assert_eq!(read(&[], "auth&auth=b"), Err(Doubled::Auth));
-    assert_eq!(read(&["epi-single a"], "auth=b"), Err(Doubled::Both));
-    assert_eq!(read(&["Bearer a.b.c"], "auth=b"), Err(Doubled::Both));
-    assert_eq!(read(&["epi-obo x"], "auth=b"), Err(Doubled::Both));
+    assert_eq!(
+        read(&["epi-single a", ""], ""),
+        Err(ConflictingCredentials::Authorization)
+    );
+    assert_eq!(
+        read(&[], "auth=a&auth=a"),
+        Err(ConflictingCredentials::Auth)
+    );
+    assert_eq!(
+        read(&[], "auth=a&%61UTH=b"),
+        Err(ConflictingCredentials::Auth)
+    );
+    assert_eq!(read(&[], "auth&auth=b"), Err(ConflictingCredentials::Auth));
+    assert_eq!(
+        read(&["epi-single a"], "auth=b"),
+        Err(ConflictingCredentials::Both)
+    );
+    assert_eq!(
+        read(&["Bearer a.b.c"], "auth=b"),
+        Err(ConflictingCredentials::Both)
+    );
+    assert_eq!(
+        read(&["epi-obo x"], "auth=b"),
+        Err(ConflictingCredentials::Both)
+    );
 }
 
 #[test]
@@ -107,7 +125,11 @@ fn the_same_public_key_in_both_places_is_one() {
 
 #[test]
 fn two_credentials_are_the_callers_fault() {
-    for doubled in [Doubled::Authorization, Doubled::Auth, Doubled::Both] {
+    for doubled in [
+        ConflictingCredentials::Authorization,
+        ConflictingCredentials::Auth,
+        ConflictingCredentials::Both,
+    ] {
         assert_eq!(Fault::from(doubled).status(), 400);
     }
 }
@@ -119,6 +141,6 @@ proptest! {
         if let Ok(line) = HeaderValue::from_bytes(&line) {
             headers.insert(AUTHORIZATION, line);
         }
-        let _ = Presented::read(&headers, Some(&query));
+        let _ = PresentedCredential::read(&headers, Some(&query));
     }
 }

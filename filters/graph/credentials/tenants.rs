@@ -9,16 +9,16 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-use super::claims::Claims;
+use super::claims::TenantClaims;
 use super::nonces::Nonces;
-use super::presented::{Basic, Presented, Signed};
+use super::presented::{Basic, PresentedCredential, Signed};
 
 /// How far the moment of a signature may be off. Source: decisions 27.
 const LEEWAY_MS: i64 = 300_000;
 
 /// What kind of credential came, whether or not it counts.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Class {
+pub enum CredentialKind {
     /// None.
     Nothing,
     /// A public key.
@@ -37,12 +37,12 @@ pub struct Identity {
     /// The tenant it counts for; without one it counts for the client's address.
     pub tenant: Option<Arc<str>>,
     /// What came.
-    pub class: Class,
+    pub class: CredentialKind,
 }
 
 /// What a credential is checked against, beside itself.
 #[derive(Clone, Copy)]
-pub struct Proof<'r> {
+pub struct VerificationInputs<'r> {
     /// As the request line has it.
     pub method: &'r str,
     /// As the request line has it, byte for byte.
@@ -54,7 +54,7 @@ pub struct Proof<'r> {
     /// Whether a public key is a credential for this operation.
     pub takes_single_key: bool,
     /// What the token says, once [`Tenants::needs_key_set`] was answered.
-    pub claims: Option<&'r Claims>,
+    pub claims: Option<&'r TenantClaims>,
 }
 
 /// The tenants by their credentials. It has no `Debug`: it holds secrets.
@@ -116,8 +116,8 @@ impl Tenants {
     }
 
     /// Whether believing this needs the body: it is signed, by an application whose secret we have.
-    pub fn needs_body(&self, presented: &Presented<'_>) -> bool {
-        let Presented::Signed(signed) = presented else {
+    pub fn needs_body(&self, presented: &PresentedCredential<'_>) -> bool {
+        let PresentedCredential::Signed(signed) = presented else {
             return false;
         };
         let app = self.app.get(signed.key);
@@ -125,7 +125,7 @@ impl Tenants {
     }
 
     /// The number of the key set that has to verify a token that says this, if any has to.
-    pub fn needs_key_set(&self, claims: &Claims) -> Option<usize> {
+    pub fn needs_key_set(&self, claims: &TenantClaims) -> Option<usize> {
         self.issuer(claims)?.key_set
     }
 
@@ -136,17 +136,19 @@ impl Tenants {
     /// look-up; for signatures and secrets a hash over a short text. Source: decisions 27.
     pub fn identify(
         &self,
-        presented: &Presented<'_>,
-        proof: &Proof<'_>,
+        presented: &PresentedCredential<'_>,
+        proof: &VerificationInputs<'_>,
         nonces: &Nonces,
     ) -> Identity {
         let (class, tenant) = match presented {
-            Presented::Nothing => (Class::Nothing, None),
-            Presented::Other => (Class::Other, None),
-            Presented::Single(key) => (Class::Single, self.single(key, proof)),
-            Presented::Basic(basic) => (Class::App, self.basic(basic)),
-            Presented::Signed(signed) => (Class::App, self.signed(signed, proof, nonces)),
-            Presented::Bearer(_) => (Class::Bearer, self.bearer(proof)),
+            PresentedCredential::Nothing => (CredentialKind::Nothing, None),
+            PresentedCredential::Other => (CredentialKind::Other, None),
+            PresentedCredential::Single(key) => (CredentialKind::Single, self.single(key, proof)),
+            PresentedCredential::Basic(basic) => (CredentialKind::App, self.basic(basic)),
+            PresentedCredential::Signed(signed) => {
+                (CredentialKind::App, self.signed(signed, proof, nonces))
+            }
+            PresentedCredential::Bearer(_) => (CredentialKind::Bearer, self.bearer(proof)),
         };
         Identity {
             tenant: tenant.cloned(),
@@ -154,7 +156,7 @@ impl Tenants {
         }
     }
 
-    fn single(&self, key: &str, proof: &Proof<'_>) -> Option<&Arc<str>> {
+    fn single(&self, key: &str, proof: &VerificationInputs<'_>) -> Option<&Arc<str>> {
         self.single.get(key).filter(|_| proof.takes_single_key)
     }
 
@@ -165,7 +167,12 @@ impl Tenants {
         is_believed.then_some(&app.tenant)
     }
 
-    fn signed(&self, signed: &Signed<'_>, proof: &Proof<'_>, nonces: &Nonces) -> Option<&Arc<str>> {
+    fn signed(
+        &self,
+        signed: &Signed<'_>,
+        proof: &VerificationInputs<'_>,
+        nonces: &Nonces,
+    ) -> Option<&Arc<str>> {
         let app = self.app.get(signed.key)?;
         let at_ms: i64 = signed.timestamp_ms.parse().ok()?;
         if at_ms.abs_diff(proof.now_ms) > LEEWAY_MS.unsigned_abs() {
@@ -182,7 +189,7 @@ impl Tenants {
         Some(&app.tenant)
     }
 
-    fn bearer(&self, proof: &Proof<'_>) -> Option<&Arc<str>> {
+    fn bearer(&self, proof: &VerificationInputs<'_>) -> Option<&Arc<str>> {
         let claims = proof.claims?;
         let issuer = self.issuer(claims)?;
         let is_believed = claims.is_verified || issuer.key_set.is_none();
@@ -190,7 +197,7 @@ impl Tenants {
     }
 
     /// An issuer that names an audience goes before one for any.
-    fn issuer(&self, claims: &Claims) -> Option<&Issuer> {
+    fn issuer(&self, claims: &TenantClaims) -> Option<&Issuer> {
         let own = || {
             self.issuers
                 .iter()
@@ -218,7 +225,7 @@ impl Secret {
     }
 
     /// Source: graph facts 1.3.
-    fn has_signed(&self, signed: &Signed<'_>, proof: &Proof<'_>) -> bool {
+    fn has_signed(&self, signed: &Signed<'_>, proof: &VerificationInputs<'_>) -> bool {
         let (Some(mac), Some(body)) = (&self.mac, proof.body_md5) else {
             return false;
         };

@@ -24,8 +24,8 @@ fn tenants() -> Tenants {
     tenants
 }
 
-fn proof() -> Proof<'static> {
-    Proof {
+fn proof() -> VerificationInputs<'static> {
+    VerificationInputs {
         method: "POST",
         path_and_query: "/content/v2?stored=true",
         body_md5: Some(BODY_MD5.to_be_bytes()),
@@ -44,15 +44,15 @@ fn signed(key: &'static str) -> Signed<'static> {
     }
 }
 
-fn basic(key: &str, secret: &str) -> Presented<'static> {
-    Presented::Basic(Basic(format!("{key}:{secret}")))
+fn basic(key: &str, secret: &str) -> PresentedCredential<'static> {
+    PresentedCredential::Basic(Basic(format!("{key}:{secret}")))
 }
 
-fn single(key: &'static str) -> Presented<'static> {
-    Presented::Single(Cow::Borrowed(key))
+fn single(key: &'static str) -> PresentedCredential<'static> {
+    PresentedCredential::Single(Cow::Borrowed(key))
 }
 
-fn whose(presented: &Presented<'_>, proof: &Proof<'_>) -> Option<String> {
+fn whose(presented: &PresentedCredential<'_>, proof: &VerificationInputs<'_>) -> Option<String> {
     let identity = tenants().identify(presented, proof, &Nonces::default());
     identity.tenant.map(|tenant| tenant.to_string())
 }
@@ -68,7 +68,7 @@ fn t2() -> Option<String> {
 #[test]
 fn a_public_key_counts_for_its_tenant_where_it_is_a_credential() {
     assert_eq!(whose(&single("sk1"), &proof()), t1());
-    let elsewhere = Proof {
+    let elsewhere = VerificationInputs {
         takes_single_key: false,
         ..proof()
     };
@@ -80,9 +80,12 @@ fn unknown_credentials_have_no_tenant() {
     assert_eq!(whose(&single("sk2"), &proof()), None);
     assert_eq!(whose(&single("ak1"), &proof()), None);
     assert_eq!(whose(&basic("sk1", ""), &proof()), None);
-    assert_eq!(whose(&Presented::Signed(signed("ak9")), &proof()), None);
-    assert_eq!(whose(&Presented::Nothing, &proof()), None);
-    assert_eq!(whose(&Presented::Other, &proof()), None);
+    assert_eq!(
+        whose(&PresentedCredential::Signed(signed("ak9")), &proof()),
+        None
+    );
+    assert_eq!(whose(&PresentedCredential::Nothing, &proof()), None);
+    assert_eq!(whose(&PresentedCredential::Other, &proof()), None);
 }
 
 #[test]
@@ -96,35 +99,41 @@ fn a_secret_is_compared_where_one_is_configured() {
 
 #[test]
 fn a_signature_counts_for_its_tenant() {
-    assert_eq!(whose(&Presented::Signed(signed("ak1")), &proof()), t1());
+    assert_eq!(
+        whose(&PresentedCredential::Signed(signed("ak1")), &proof()),
+        t1()
+    );
 }
 
 #[test]
 fn a_signature_over_anything_else_counts_for_nobody() {
     let changed = [
-        Proof {
+        VerificationInputs {
             method: "PUT",
             ..proof()
         },
-        Proof {
+        VerificationInputs {
             path_and_query: "/content/v2",
             ..proof()
         },
-        Proof {
+        VerificationInputs {
             path_and_query: "/Content/v2?stored=true",
             ..proof()
         },
-        Proof {
+        VerificationInputs {
             body_md5: Some([0; 16]),
             ..proof()
         },
-        Proof {
+        VerificationInputs {
             body_md5: None,
             ..proof()
         },
     ];
     for proof in &changed {
-        assert_eq!(whose(&Presented::Signed(signed("ak1")), proof), None);
+        assert_eq!(
+            whose(&PresentedCredential::Signed(signed("ak1")), proof),
+            None
+        );
     }
     let forged = [
         Signed {
@@ -150,7 +159,7 @@ fn a_signature_over_anything_else_counts_for_nobody() {
         signed("ak3"),
     ];
     for signed in forged {
-        assert_eq!(whose(&Presented::Signed(signed), &proof()), None);
+        assert_eq!(whose(&PresentedCredential::Signed(signed), &proof()), None);
     }
 }
 
@@ -162,13 +171,13 @@ fn a_signature_counts_for_300_seconds_either_way() {
         (300_000, true),
         (300_001, false),
     ] {
-        let proof = Proof {
+        let proof = VerificationInputs {
             now_ms: NOW_MS + off_ms,
             ..proof()
         };
-        let tenant = whose(&Presented::Signed(signed("ak1")), &proof);
+        let tenant = whose(&PresentedCredential::Signed(signed("ak1")), &proof);
         assert_eq!(tenant.is_some(), counts, "{off_ms}");
-        let unverified = whose(&Presented::Signed(signed("ak2")), &proof);
+        let unverified = whose(&PresentedCredential::Signed(signed("ak2")), &proof);
         assert_eq!(unverified.is_some(), counts, "{off_ms}");
     }
 }
@@ -177,9 +186,9 @@ fn a_signature_counts_for_300_seconds_either_way() {
 fn a_signature_counts_once() {
     let (tenants, nonces) = (tenants(), Nonces::default());
     let tenant = |now_ms| {
-        let proof = Proof { now_ms, ..proof() };
+        let proof = VerificationInputs { now_ms, ..proof() };
         tenants
-            .identify(&Presented::Signed(signed("ak1")), &proof, &nonces)
+            .identify(&PresentedCredential::Signed(signed("ak1")), &proof, &nonces)
             .tenant
     };
     assert!(tenant(NOW_MS - 300_000).is_some());
@@ -194,22 +203,26 @@ fn a_forged_signature_spends_no_nonce() {
         signature: "AAAA",
         ..signed("ak1")
     };
-    tenants.identify(&Presented::Signed(forged), &proof(), &nonces);
-    let honest = tenants.identify(&Presented::Signed(signed("ak1")), &proof(), &nonces);
+    tenants.identify(&PresentedCredential::Signed(forged), &proof(), &nonces);
+    let honest = tenants.identify(
+        &PresentedCredential::Signed(signed("ak1")),
+        &proof(),
+        &nonces,
+    );
     assert!(honest.tenant.is_some());
 }
 
 #[test]
 fn only_a_signature_that_can_be_verified_needs_the_body() {
     let needs = |presented| tenants().needs_body(&presented);
-    assert!(needs(Presented::Signed(signed("ak1"))));
-    assert!(!needs(Presented::Signed(signed("ak2"))));
-    assert!(!needs(Presented::Signed(signed("ak9"))));
+    assert!(needs(PresentedCredential::Signed(signed("ak1"))));
+    assert!(!needs(PresentedCredential::Signed(signed("ak2"))));
+    assert!(!needs(PresentedCredential::Signed(signed("ak9"))));
     assert!(!needs(basic("ak1", SECRET)));
 }
 
-fn claims(issuer: &str, audiences: &[&str], is_verified: bool) -> Claims {
-    Claims {
+fn claims(issuer: &str, audiences: &[&str], is_verified: bool) -> TenantClaims {
+    TenantClaims {
         issuer: issuer.to_owned(),
         audiences: audiences
             .iter()
@@ -221,11 +234,11 @@ fn claims(issuer: &str, audiences: &[&str], is_verified: bool) -> Claims {
 
 fn bearer(issuer: &str, audiences: &[&str], is_verified: bool) -> Option<String> {
     let claims = claims(issuer, audiences, is_verified);
-    let proof = Proof {
+    let proof = VerificationInputs {
         claims: Some(&claims),
         ..proof()
     };
-    whose(&Presented::Bearer("a.b.c"), &proof)
+    whose(&PresentedCredential::Bearer("a.b.c"), &proof)
 }
 
 #[test]
@@ -251,7 +264,7 @@ fn a_token_is_believed_unverified_only_where_no_key_set_is_configured() {
 
 #[test]
 fn a_token_without_claims_counts_for_nobody() {
-    assert_eq!(whose(&Presented::Bearer("junk"), &proof()), None);
+    assert_eq!(whose(&PresentedCredential::Bearer("junk"), &proof()), None);
 }
 
 #[test]
@@ -261,10 +274,16 @@ fn a_credential_has_its_class_whether_or_not_it_counts() {
             .identify(&presented, &proof(), &Nonces::default())
             .class
     };
-    assert_eq!(class(single("nobody")), Class::Single);
-    assert_eq!(class(basic("nobody", "")), Class::App);
-    assert_eq!(class(Presented::Signed(signed("nobody"))), Class::App);
-    assert_eq!(class(Presented::Bearer("junk")), Class::Bearer);
-    assert_eq!(class(Presented::Other), Class::Other);
-    assert_eq!(class(Presented::Nothing), Class::Nothing);
+    assert_eq!(class(single("nobody")), CredentialKind::Single);
+    assert_eq!(class(basic("nobody", "")), CredentialKind::App);
+    assert_eq!(
+        class(PresentedCredential::Signed(signed("nobody"))),
+        CredentialKind::App
+    );
+    assert_eq!(
+        class(PresentedCredential::Bearer("junk")),
+        CredentialKind::Bearer
+    );
+    assert_eq!(class(PresentedCredential::Other), CredentialKind::Other);
+    assert_eq!(class(PresentedCredential::Nothing), CredentialKind::Nothing);
 }

@@ -6,7 +6,7 @@
 //! leaves one whose end is missing or zero: that record was never confirmed to anybody and counts as not written.
 //! Everything else that does not add up is damage, and is named with its place.
 
-use super::{Record, Written};
+use super::{Record, RecordRef};
 
 /// Bytes in front of the first record.
 pub const HEADER: usize = 8 + 16 + 4;
@@ -17,7 +17,7 @@ const CLOSING: u8 = 0xa5;
 const LEAD: usize = 8;
 const TAIL: usize = 5;
 /// No record is longer: a length beyond it is damage.
-const LONGEST: usize = 1 << 20;
+const MAX_RECORD_BYTES: usize = 1 << 20;
 
 /// Where a file does not add up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -30,7 +30,7 @@ pub struct Damage {
 
 /// What comes next in a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Read {
+pub enum FrameRead {
     /// A record.
     Record(Box<Record>),
     /// Nothing more.
@@ -74,7 +74,7 @@ pub fn owner(file: &[u8]) -> Result<Option<[u8; 16]>, Damage> {
 }
 
 /// Appends a record. Cost: one encoding into `out`.
-pub fn put<'a>(record: impl Into<Written<'a>>, out: &mut Vec<u8>) {
+pub fn put<'a>(record: impl Into<RecordRef<'a>>, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; LEAD]);
     let fallback = out.len();
@@ -100,12 +100,12 @@ pub fn put<'a>(record: impl Into<Written<'a>>, out: &mut Vec<u8>) {
 
 /// Reads a file's records one after the other.
 #[derive(Clone, Debug)]
-pub struct Reader<'a> {
+pub struct FrameReader<'a> {
     file: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FrameReader<'a> {
     /// Begins behind the file's head.
     pub fn new(file: &'a [u8]) -> Self {
         Self { file, at: HEADER }
@@ -122,15 +122,15 @@ impl<'a> Reader<'a> {
     /// What comes next.
     ///
     /// Errors: damage; nothing behind it can be told from it.
-    pub fn read(&mut self) -> Result<Read, Damage> {
+    pub fn read(&mut self) -> Result<FrameRead, Damage> {
         let offset = self.at;
         let rest = self.file.get(offset..).unwrap_or_default();
         if rest.iter().all(|byte| *byte == 0) {
             let is_cut = false;
-            return Ok(Read::End { offset, is_cut });
+            return Ok(FrameRead::End { offset, is_cut });
         }
         let damage = |what| Damage { offset, what };
-        let cut = Ok(Read::End {
+        let cut = Ok(FrameRead::End {
             offset,
             is_cut: true,
         });
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
             };
         }
         let length = u32::from_le_bytes(length) as usize;
-        if length > LONGEST {
+        if length > MAX_RECORD_BYTES {
             return Err(damage("a record is longer than any can be"));
         }
         let Some(record) = rest.get(LEAD..LEAD + length + TAIL) else {
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
         let record = postcard::from_bytes(payload)
             .map_err(|_| damage("a record is none of this version"))?;
         self.at = offset + LEAD + length + TAIL;
-        Ok(Read::Record(Box::new(record)))
+        Ok(FrameRead::Record(Box::new(record)))
     }
 }
 

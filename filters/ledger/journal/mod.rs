@@ -10,6 +10,6 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-pub use frame::{Damage, HEADER, Read, Reader, header, owner, put};
-pub use record::{Delivered, Record, Reserve, Written};
+pub use frame::{Damage, FrameRead, FrameReader, HEADER, header, owner, put};
+pub use record::{Delivered, Record, RecordRef, Reserve};
 pub use replay::Replay;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::entry::{Entry, EntryId, Funding, Taken, Who, units};
+use super::super::entry::{CallOwner, EntryId, Funding, LedgerEntry, UsageRecord, units};
 use crate::money::Usd;
 
 /// One record.
@@ -13,25 +13,25 @@ pub enum Record {
     /// So much of its answer has gone out.
     Delivered(Delivered),
     /// It has ended, and costs this.
-    Settle(Box<Entry>),
+    Settle(Box<LedgerEntry>),
     /// It has ended, and costs nothing.
     Release(EntryId),
 }
 
 /// One record on its way into a file: the same bytes as [`Record`], of which nothing has to be owned.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub enum Written<'a> {
+pub enum RecordRef<'a> {
     /// A call is about to be made.
     Reserve(&'a Reserve),
     /// So much of its answer has gone out.
     Delivered(&'a Delivered),
     /// It has ended, and costs this.
-    Settle(&'a Entry),
+    Settle(&'a LedgerEntry),
     /// It has ended, and costs nothing.
     Release(&'a EntryId),
 }
 
-impl<'a> From<&'a Record> for Written<'a> {
+impl<'a> From<&'a Record> for RecordRef<'a> {
     fn from(record: &'a Record) -> Self {
         match record {
             Record::Reserve(reserve) => Self::Reserve(reserve),
@@ -50,7 +50,7 @@ pub struct Reserve {
     /// When, in unix milliseconds.
     pub at_ms: i64,
     /// Who asked.
-    pub who: Who,
+    pub who: CallOwner,
     /// What will pay.
     pub funding: Funding,
     /// How much was set aside.
@@ -66,5 +66,5 @@ pub struct Delivered {
     /// Of which call.
     pub id: EntryId,
     /// What it has taken so far.
-    pub taken: Taken,
+    pub taken: UsageRecord,
 }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::entry::{Entry, EntryId, Outcome, Taken};
+use super::super::entry::{CallOutcome, EntryId, LedgerEntry, UsageRecord};
 use super::{Record, Reserve};
 
 /// Takes records in the order in which they were written, any of them any number of times.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
-    open: BTreeMap<EntryId, (Reserve, Option<Taken>)>,
-    settled: BTreeMap<EntryId, Entry>,
+    open: BTreeMap<EntryId, (Reserve, Option<UsageRecord>)>,
+    settled: BTreeMap<EntryId, LedgerEntry>,
     released: BTreeSet<EntryId>,
 }
 
@@ -48,7 +48,7 @@ impl Replay {
 
     /// Everything that has to be in the ledger: what was settled, and what ran when the process ended, as far as its
     /// answer had gone out.
-    pub fn finish(self) -> Vec<Entry> {
+    pub fn finish(self) -> Vec<LedgerEntry> {
         let killed = self
             .open
             .into_values()
@@ -58,15 +58,15 @@ impl Replay {
 }
 
 /// A call whose process ended: charged for what had gone out, as far as it was reserved.
-fn killed(reserve: Reserve, taken: Taken) -> Entry {
+fn killed(reserve: Reserve, taken: UsageRecord) -> LedgerEntry {
     let cost = taken.total();
     let charged = cost.min(reserve.amount);
-    Entry {
+    LedgerEntry {
         id: reserve.id,
         at_ms: reserve.at_ms,
         who: reserve.who,
         funding: reserve.funding,
-        outcome: Outcome::Killed,
+        outcome: CallOutcome::Killed,
         reserved: reserve.amount,
         charged,
         shortfall: cost.minus(charged),

@@ -6,7 +6,7 @@
 )]
 use proptest::prelude::*;
 
-use super::super::{Entry, EntryId, Outcome, Parts, Taken, Who};
+use super::super::{CallOutcome, CallOwner, CostParts, EntryId, LedgerEntry, UsageRecord};
 use super::*;
 use crate::money::Usd;
 
@@ -18,22 +18,22 @@ fn reserve(n: u8) -> Record {
     Record::Reserve(Reserve {
         id: id(n),
         at_ms: 7,
-        who: Who {
+        who: CallOwner {
             organization_id: "org_1".into(),
-            ..Who::default()
+            ..CallOwner::default()
         },
         amount: Usd::from_units(1000),
         ..Reserve::default()
     })
 }
 
-fn taken(units: i128) -> Taken {
-    Taken {
-        cost: Some(Parts {
+fn taken(units: i128) -> UsageRecord {
+    UsageRecord {
+        cost: Some(CostParts {
             total: Usd::from_units(units),
-            ..Parts::default()
+            ..CostParts::default()
         }),
-        ..Taken::default()
+        ..UsageRecord::default()
     }
 }
 
@@ -45,11 +45,11 @@ fn delivered(n: u8, units: i128) -> Record {
 }
 
 fn settle(n: u8, units: i128) -> Record {
-    Record::Settle(Box::new(Entry {
+    Record::Settle(Box::new(LedgerEntry {
         id: id(n),
         taken: taken(units),
         charged: Usd::from_units(units),
-        ..Entry::default()
+        ..LedgerEntry::default()
     }))
 }
 
@@ -62,12 +62,12 @@ fn file(records: &[Record]) -> Vec<u8> {
 }
 
 fn read(file: &[u8]) -> Result<(Vec<Record>, bool), Damage> {
-    let mut reader = Reader::new(file);
+    let mut reader = FrameReader::new(file);
     let mut records = Vec::new();
     loop {
         match reader.read()? {
-            Read::Record(record) => records.push(*record),
-            Read::End { is_cut, .. } => return Ok((records, is_cut)),
+            FrameRead::Record(record) => records.push(*record),
+            FrameRead::End { is_cut, .. } => return Ok((records, is_cut)),
         }
     }
 }
@@ -142,7 +142,7 @@ fn a_file_that_was_never_begun_belongs_to_nobody() {
     assert_eq!(owner(&header(&[9; 16])[..20]), Ok(None));
 }
 
-fn replayed(records: impl IntoIterator<Item = Record>) -> Vec<Entry> {
+fn replayed(records: impl IntoIterator<Item = Record>) -> Vec<LedgerEntry> {
     let mut replay = Replay::default();
     records.into_iter().for_each(|record| replay.take(record));
     replay.finish()
@@ -152,7 +152,7 @@ fn replayed(records: impl IntoIterator<Item = Record>) -> Vec<Entry> {
 fn an_open_call_is_charged_for_what_had_gone_out() {
     let entries = replayed([reserve(1), delivered(1, 10), delivered(1, 30)]);
     assert_eq!(entries.len(), 1);
-    assert_eq!(entries[0].outcome, Outcome::Killed);
+    assert_eq!(entries[0].outcome, CallOutcome::Killed);
     assert_eq!(entries[0].charged, Usd::from_units(30));
 }
 
@@ -187,8 +187,8 @@ proptest! {
         let once = replayed(records.clone());
         let twice = replayed(records.iter().chain(&records).cloned());
         // Calls that were still open stay so: what comes again adds nothing to those that had ended.
-        let ended = |entries: &[Entry]| -> Vec<Entry> {
-            entries.iter().filter(|entry| entry.outcome != Outcome::Killed).cloned().collect()
+        let ended = |entries: &[LedgerEntry]| -> Vec<LedgerEntry> {
+            entries.iter().filter(|entry| entry.outcome != CallOutcome::Killed).cloned().collect()
         };
         prop_assert_eq!(ended(&once), ended(&twice));
         let ids: std::collections::BTreeSet<EntryId> = twice.iter().map(|entry| entry.id).collect();

@@ -29,10 +29,10 @@ impl serde::Serialize for Text<'_> {
 
 /// A whole request.
 #[derive(Debug, Deserialize)]
-pub struct Call<'a> {
+pub struct ChatRequest<'a> {
     /// The conversation.
     #[serde(borrow, default)]
-    pub messages: Vec<Message<'a>>,
+    pub messages: Vec<ChatMessage<'a>>,
     /// Functions the model may call.
     #[serde(borrow, default)]
     pub tools: Option<Vec<Tool<'a>>>,
@@ -92,12 +92,12 @@ pub enum Role {
 
 /// One message. Source: model-gateway 2.2.
 #[derive(Debug, Deserialize)]
-pub struct Message<'a> {
+pub struct ChatMessage<'a> {
     /// Who speaks.
     pub role: Role,
     /// What is said.
     #[serde(borrow, default)]
-    pub content: Option<Content<'a>>,
+    pub content: Option<MessageContent<'a>>,
     /// The speaker's, or for role `function` the function's, name.
     #[serde(borrow, default)]
     pub name: Option<Text<'a>>,
@@ -126,11 +126,11 @@ pub struct Message<'a> {
 
 /// `content`.
 #[derive(Debug)]
-pub enum Content<'a> {
+pub enum MessageContent<'a> {
     /// Text alone.
     Text(Text<'a>),
     /// Parts.
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<ContentPart<'a>>),
 }
 
 /// What a content part is.
@@ -151,7 +151,7 @@ pub enum PartType {
 
 /// A content part; flat, because raw values cannot stand inside tagged enums. Source: model-gateway 2.3.
 #[derive(Debug, Deserialize)]
-pub struct Part<'a> {
+pub struct ContentPart<'a> {
     /// Which of the members below is set.
     #[serde(rename = "type")]
     pub part_type: PartType,

@@ -1,7 +1,7 @@
 //! One piece of an answer, as every provider's decoder hands it out.
 //!
 //! Decoders turn a provider's events, and its whole replies alike, into [`Delta`]s. A [`Sink`] puts them
-//! together: [`crate::models::fronts::chat_completions::stream::Stream`] as chunks for the client, [`crate::models::fronts::chat_completions::fold::Fold`] as one whole reply. So the
+//! together: [`crate::models::fronts::chat_completions::stream::ChunkWriter`] as chunks for the client, [`crate::models::fronts::chat_completions::fold::WholeWriter`] as one whole reply. So the
 //! folded stream equals the whole reply by construction, and the rules about roles, tool indexes and finish
 //! reasons stand in one place for all providers.
 

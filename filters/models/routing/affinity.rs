@@ -10,19 +10,19 @@ const SHARDS: usize = 16;
 
 /// The sessions of all organizations. Bounded; the oldest make room.
 #[derive(Debug)]
-pub struct Sticky {
-    shards: [Mutex<HashMap<u64, Seat>>; SHARDS],
+pub struct SessionAffinity {
+    shards: [Mutex<HashMap<u64, Binding>>; SHARDS],
     hasher: RandomState,
     ttl_ms: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seat {
+struct Binding {
     mapping: usize,
     until_ms: u64,
 }
 
-impl Sticky {
+impl SessionAffinity {
     /// Sessions that prefer their provider for this long after its last answer.
     pub fn new(ttl_ms: u64) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Sticky {
         }
         shard.insert(
             key,
-            Seat {
+            Binding {
                 mapping,
                 until_ms: now_ms + self.ttl_ms,
             },
@@ -67,7 +67,7 @@ impl Sticky {
 }
 
 /// Drops what has expired, else the older half: rare, and cheaper than an order kept at every request.
-fn make_room(shard: &mut HashMap<u64, Seat>, now_ms: u64) {
+fn make_room(shard: &mut HashMap<u64, Binding>, now_ms: u64) {
     shard.retain(|_, seat| seat.until_ms > now_ms);
     if shard.len() >= PER_SHARD {
         let mut ends: Vec<u64> = shard.values().map(|seat| seat.until_ms).collect();

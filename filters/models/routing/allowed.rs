@@ -1,8 +1,8 @@
 //! What is left of the candidates to one caller: its key's rules, its own provider keys, its plan.
 
 use super::resolve::{Candidate, Resolved};
-use crate::fault::{Fault, Kind};
-use crate::models::request::{Request, ServiceTier, Strategy};
+use crate::fault::{Fault, FaultKind};
+use crate::models::request::{ModelRequest, ServiceTier, Strategy};
 
 /// Takes out what the rules of the key forbid; `forbids` names the kind of rule that does.
 ///
@@ -25,7 +25,7 @@ pub fn by_rules(
     reasons.sort_unstable();
     reasons.dedup();
     let message = format!("the rules of this API key forbid {}", reasons.join(" and "));
-    Err(Fault::new(Kind::Forbidden, message).with_param("model"))
+    Err(Fault::new(FaultKind::Forbidden, message).with_param("model"))
 }
 
 /// Takes out providers that the caller has no key of its own for.
@@ -52,7 +52,7 @@ pub fn by_own_keys(resolved: &mut Resolved, has_key: impl Fn(&str) -> bool) -> R
 /// What an organization on a plan may ask for: `routing` is `auto` or `price`, `service_tier` is not `priority`.
 ///
 /// Source: model-gateway 2.1. Errors: 400.
-pub fn by_plan(request: &Request) -> Result<(), Fault> {
+pub fn by_plan(request: &ModelRequest) -> Result<(), Fault> {
     if matches!(
         request.strategy,
         Some(Strategy::Throughput | Strategy::Latency)

@@ -1,21 +1,21 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 use serde_json::{Value, json};
 
-use super::Written;
+use super::CatalogFile;
 use super::allowed::{by_own_keys, by_plan, by_rules};
 use super::capable::WireLimits;
 use super::catalog::Catalog;
 use super::health::Health;
-use super::plan::{Situation, plan};
+use super::plan::{PlanInputs, plan};
 use super::resolve::{Resolved, resolve};
 use super::score::Weights;
 use crate::models::chat::check::check;
-use crate::models::request::Request;
+use crate::models::request::ModelRequest;
 
 fn resolved(string: &str) -> Resolved {
     let at = |provider: &str, price: &str| json!({"provider": provider, "name": "up", "input_price": price, "output_price": price});
     let models = json!([{"id": "m", "providers": [at("a", "1"), at("b", "2"), at("c", "3")]}]);
-    let written: Written = serde_json::from_value(json!({ "models": models })).unwrap();
+    let written: CatalogFile = serde_json::from_value(json!({ "models": models })).unwrap();
     let catalog = Catalog::check(written, |_| true).unwrap();
     resolve(string, &catalog, &["a", "b", "c"], &[], 0).unwrap()
 }
@@ -25,7 +25,7 @@ fn providers(resolved: &Resolved) -> Vec<&str> {
     candidates.map(|c| &*c.mapping.provider).collect()
 }
 
-fn request(more: Value) -> Request {
+fn request(more: Value) -> ModelRequest {
     let mut request = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
     let members = request.as_object_mut().unwrap();
     members.extend(more.as_object().unwrap().clone());
@@ -104,7 +104,7 @@ fn a_plan_takes_few_strategies_and_tiers() {
 #[test]
 fn providers_with_own_keys_go_first_and_keep_their_order() {
     let health = Health::new(3);
-    let situation = Situation {
+    let situation = PlanInputs {
         attempts: 2,
         weights: Weights {
             price: 1.0,

@@ -2,7 +2,7 @@
 
 use super::catalog::{Capability, Mapping};
 use crate::fault::Fault;
-use crate::models::request::{Effort, Request, ServiceTier};
+use crate::models::request::{Effort, ModelRequest, ServiceTier};
 
 /// What a family's wire cannot do whatever the catalogue says, as data.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl Lack {
 /// Checks one mapping against what the request needs.
 ///
 /// A forced tool call is not checked here: [`super::plan`] lowers it where nobody honours it.
-pub fn check(request: &Request, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
+pub fn check(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
     let needs = &request.needs;
     let can = |capability| mapping.can(capability);
     let want = |is_needed: bool, capability, param, what: &str| {
@@ -104,7 +104,7 @@ pub fn honours_force(mapping: &Mapping, wire: &WireLimits) -> bool {
     wire.forced_tools && mapping.can(Capability::ForcedTools)
 }
 
-fn choices(request: &Request, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
+fn choices(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
     if request.choices <= 1 {
         return Ok(());
     }
@@ -127,7 +127,7 @@ fn choices(request: &Request, mapping: &Mapping, wire: &WireLimits) -> Result<()
     Ok(())
 }
 
-fn reasoning(request: &Request, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
+fn reasoning(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
     let needs = &request.needs;
     if let Some(mode) = &needs.reasoning_mode
         && !mapping.reasoning_modes.contains(mode)
@@ -166,7 +166,7 @@ fn reasoning(request: &Request, mapping: &Mapping, wire: &WireLimits) -> Result<
     Ok(())
 }
 
-fn tier(request: &Request, mapping: &Mapping) -> Result<(), Lack> {
+fn tier(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     let word = match request.service_tier {
         None => return Ok(()),
         Some(ServiceTier::Flex) => "flex",
@@ -180,7 +180,7 @@ fn tier(request: &Request, mapping: &Mapping) -> Result<(), Lack> {
     Err(lack)
 }
 
-fn sizes(request: &Request, mapping: &Mapping) -> Result<(), Lack> {
+fn sizes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     if let (Some(asked), Some(most)) = (request.max_tokens, mapping.max_output)
         && asked > most
     {

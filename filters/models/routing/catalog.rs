@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::catalog_file::{Date, Written, WrittenMapping, WrittenModel};
-use crate::models::request::Request;
+use super::catalog_file::{CatalogFile, Date, WrittenMapping, WrittenModel};
+use crate::models::request::ModelRequest;
 use crate::models::usage::Usage;
 use crate::money::{
-    Asked, BadAmount, Cost, Price, PriceSet, TokenBounds, Tokens, Usd, cost, max_cost,
+    BilledTokens, Cost, CostInputs, InvalidAmount, Price, PriceSet, TokenBounds, Usd, cost,
+    max_cost,
 };
 
 /// What a mapping can do: a closed list. Source: interface (models.toml).
@@ -106,7 +107,7 @@ impl Mapping {
     /// What a call cost here; `None` where the price is not known.
     pub fn cost(&self, usage: &Usage) -> Option<Cost> {
         let written_1h = usage.cache_write_1h.unwrap_or(0).min(usage.cache_write);
-        let tokens = Tokens {
+        let tokens = BilledTokens {
             prompt: usage.prompt,
             cached: usage.cached,
             written_5m: usage.cache_write - written_1h,
@@ -119,9 +120,9 @@ impl Mapping {
 
     /// The most that a request may cost here, where each answer may have so many tokens; `None` where the price is
     /// not known.
-    pub fn worst(&self, request: &Request, max_tokens: Option<u64>) -> Option<Usd> {
+    pub fn worst(&self, request: &ModelRequest, max_tokens: Option<u64>) -> Option<Usd> {
         let bytes = request.body.len() as u64;
-        let asked = Asked {
+        let asked = CostInputs {
             bytes: bytes.saturating_sub(request.media.bytes),
             images: request.media.images,
             sounds: request.media.sounds,
@@ -177,7 +178,7 @@ impl Catalog {
     /// Checks a catalogue. Mappings of providers that are off are left out.
     ///
     /// Errors: every problem at once, each naming its model and key.
-    pub fn check(written: Written, is_on: impl Fn(&str) -> bool) -> Result<Self, Vec<String>> {
+    pub fn check(written: CatalogFile, is_on: impl Fn(&str) -> bool) -> Result<Self, Vec<String>> {
         let mut catalog = Self::default();
         let mut problems = Vec::new();
         for model in written.models {
@@ -323,8 +324,8 @@ fn mapping(written: WrittenMapping, index: usize) -> Result<Mapping, String> {
 }
 
 /// The prices of a mapping; none where neither input nor output has one.
-fn prices(written: &WrittenMapping) -> Result<Option<PriceSet>, (&'static str, BadAmount)> {
-    type Parse = fn(&str) -> Result<Price, BadAmount>;
+fn prices(written: &WrittenMapping) -> Result<Option<PriceSet>, (&'static str, InvalidAmount)> {
+    type Parse = fn(&str) -> Result<Price, InvalidAmount>;
     let read = |key: &'static str, text: &Option<String>, parse: Parse| {
         text.as_deref()
             .map(parse)

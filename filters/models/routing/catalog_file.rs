@@ -7,7 +7,7 @@ use super::catalog::Capability;
 /// The whole file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Written {
+pub struct CatalogFile {
     /// All models.
     #[serde(default)]
     pub models: Vec<WrittenModel>,

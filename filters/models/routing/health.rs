@@ -11,7 +11,7 @@ const COOL_DOWN_MS: u64 = 30_000;
 
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// It answered.
     Answered {
         /// To the first content.
@@ -27,7 +27,7 @@ pub enum Outcome {
 
 /// What was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Metrics {
+pub struct HealthStats {
     /// Percent of attempts that answered.
     pub uptime: f64,
     /// To the first content.
@@ -36,7 +36,7 @@ pub struct Metrics {
     pub throughput: f64,
 }
 
-impl Default for Metrics {
+impl Default for HealthStats {
     /// What is assumed of a provider nothing is known of.
     fn default() -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Health {
     }
 
     /// Remembers an outcome. Cost: one short lock.
-    pub fn record(&self, mapping: usize, outcome: Outcome, now_ms: u64) {
+    pub fn record(&self, mapping: usize, outcome: AttemptOutcome, now_ms: u64) {
         let Some(window) = self.windows.get(mapping) else {
             return;
         };
@@ -101,15 +101,15 @@ impl Health {
             };
         }
         match outcome {
-            Outcome::CallersFault => {}
-            Outcome::Failed => {
+            AttemptOutcome::CallersFault => {}
+            AttemptOutcome::Failed => {
                 minute.failed += 1;
                 window.failed_in_a_row += 1;
                 if window.failed_in_a_row >= IN_A_ROW {
                     window.cools_until_ms = now_ms + COOL_DOWN_MS;
                 }
             }
-            Outcome::Answered {
+            AttemptOutcome::Answered {
                 latency_ms,
                 throughput,
             } => {
@@ -126,7 +126,7 @@ impl Health {
     }
 
     /// What was measured in the last hour: the last minute counts ten times, the last five three times.
-    pub fn metrics(&self, mapping: usize, now_ms: u64) -> Option<Metrics> {
+    pub fn metrics(&self, mapping: usize, now_ms: u64) -> Option<HealthStats> {
         let window = self
             .windows
             .get(mapping)?
@@ -154,8 +154,8 @@ impl Health {
         if answered + failed == 0.0 {
             return None;
         }
-        let default = Metrics::default();
-        Some(Metrics {
+        let default = HealthStats::default();
+        Some(HealthStats {
             uptime: 100.0 * answered / (answered + failed),
             latency_ms: if answered > 0.0 {
                 latency / answered

@@ -19,4 +19,4 @@ mod allowed_tests;
 #[cfg(test)]
 mod tests;
 
-pub use catalog_file::{Date, Written, WrittenMapping, WrittenModel};
+pub use catalog_file::{CatalogFile, Date, WrittenMapping, WrittenModel};

@@ -5,11 +5,11 @@ use super::health::Health;
 use super::resolve::{Candidate, Resolved};
 use super::score::{Facts, Weights, scores};
 use crate::fault::Fault;
-use crate::models::request::{Request, Strategy};
+use crate::models::request::{ModelRequest, Strategy};
 
 /// What planning looks at beside the request.
 #[derive(Clone, Copy, Debug)]
-pub struct Situation<'a> {
+pub struct PlanInputs<'a> {
     /// The most providers tried.
     pub attempts: usize,
     /// Weights of the automatic strategy.
@@ -34,7 +34,7 @@ pub struct Situation<'a> {
 
 /// The attempts of one request.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct RoutePlan {
     /// Best first; never empty.
     pub attempts: Vec<Candidate>,
     /// A forced tool call has to become `auto`, because nobody honours it.
@@ -46,12 +46,12 @@ pub struct Plan {
 /// `wire` answers what the wire of a provider can do, and `priority` its preference. Errors: 400 for `routing`
 /// beside a pinned provider, and where nobody can serve the request: with the reasons per provider.
 pub fn plan(
-    request: &Request,
+    request: &ModelRequest,
     resolved: Resolved,
-    situation: &Situation<'_>,
+    situation: &PlanInputs<'_>,
     wire: impl Fn(&str) -> WireLimits,
     priority: impl Fn(&str) -> f64,
-) -> Result<Plan, Fault> {
+) -> Result<RoutePlan, Fault> {
     if request.strategy.is_some() && resolved.provider.is_some() {
         return Err(Fault::invalid(
             "routing",
@@ -71,7 +71,7 @@ pub fn plan(
         situation.attempts.max(1)
     };
     candidates.truncate(most);
-    Ok(Plan {
+    Ok(RoutePlan {
         attempts: candidates,
         lower_tool_choice,
     })
@@ -79,7 +79,7 @@ pub fn plan(
 
 /// Those that can serve the request.
 fn able(
-    request: &Request,
+    request: &ModelRequest,
     resolved: Resolved,
     wire: &impl Fn(&str) -> WireLimits,
 ) -> Result<Vec<Candidate>, Fault> {
@@ -121,7 +121,7 @@ fn able(
 }
 
 /// What only counts where the choice of the model is ours. Source: facts 3.2.
-fn auto_only(request: &Request, candidate: &Candidate) -> Option<&'static str> {
+fn auto_only(request: &ModelRequest, candidate: &Candidate) -> Option<&'static str> {
     if request.free_models_only && !candidate.mapping.is_free() {
         return Some("is not free");
     }
@@ -130,7 +130,7 @@ fn auto_only(request: &Request, candidate: &Candidate) -> Option<&'static str> {
 
 /// Keeps those that honour a forced call; where a fixed model has none, the force has to be lowered.
 fn force(
-    request: &Request,
+    request: &ModelRequest,
     candidates: &mut Vec<Candidate>,
     is_auto: bool,
     wire: &impl Fn(&str) -> WireLimits,
@@ -147,9 +147,9 @@ fn force(
 }
 
 fn order(
-    request: &Request,
+    request: &ModelRequest,
     candidates: &mut Vec<Candidate>,
-    situation: &Situation<'_>,
+    situation: &PlanInputs<'_>,
     is_auto: bool,
     priority: &impl Fn(&str) -> f64,
 ) {
@@ -198,7 +198,7 @@ fn order(
 }
 
 /// Once in a while another provider goes first, so that one learns how it does; never for sessions.
-fn explore(count: usize, situation: &Situation<'_>, is_auto: bool) -> Option<usize> {
+fn explore(count: usize, situation: &PlanInputs<'_>, is_auto: bool) -> Option<usize> {
     let (draw, which) = situation.random;
     let explores = count > 1 && !is_auto && !situation.has_session && draw < situation.exploration;
     explores.then(|| ((which * count as f64) as usize).min(count - 1))

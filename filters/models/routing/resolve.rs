@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::catalog::{Catalog, Mapping, Model};
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, FaultKind};
 
 /// The string that leaves the choice of the model to us.
 pub const AUTO: &str = "auto";
@@ -213,7 +213,7 @@ fn served(
         .collect();
     if candidates.is_empty() {
         return Err(
-            Fault::new(Kind::Gone, format!("`{}` is retired", model.id)).with_param("model")
+            Fault::new(FaultKind::Gone, format!("`{}` is retired", model.id)).with_param("model"),
         );
     }
     Ok(candidates)
@@ -246,5 +246,5 @@ fn unserved(model: &str) -> Fault {
 }
 
 fn not_found(message: impl Into<std::borrow::Cow<'static, str>>) -> Fault {
-    Fault::new(Kind::ModelNotFound, message).with_param("model")
+    Fault::new(FaultKind::ModelNotFound, message).with_param("model")
 }

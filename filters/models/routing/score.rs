@@ -1,6 +1,6 @@
 //! In which order providers are tried. Source: facts 3.3, 3.4.
 
-use super::health::Metrics;
+use super::health::HealthStats;
 use crate::models::request::Strategy;
 
 /// Weights of the factors.
@@ -45,7 +45,7 @@ pub struct Facts {
     /// The mean price; `None` where unknown.
     pub price: Option<f64>,
     /// What was measured; `None`: nothing yet.
-    pub metrics: Option<Metrics>,
+    pub metrics: Option<HealthStats>,
     /// The provider's preference; 1 is neutral.
     pub priority: f64,
 }
@@ -68,17 +68,17 @@ pub fn scores(
         let by_priority = |(price, fact): (&f64, &Facts)| price / fact.priority.max(f64::EPSILON);
         return prices.iter().zip(facts).map(by_priority).collect();
     }
-    let metrics: Vec<Metrics> = facts
+    let metrics: Vec<HealthStats> = facts
         .iter()
         .map(|fact| fact.metrics.unwrap_or_default())
         .collect();
-    let best = |value: fn(&Metrics) -> f64, pick: fn(f64, f64) -> f64| {
+    let best = |value: fn(&HealthStats) -> f64, pick: fn(f64, f64) -> f64| {
         metrics.iter().map(value).reduce(pick).unwrap_or(1.0)
     };
     let uptime = best(|m| m.uptime, f64::max);
     let throughput = best(|m| m.throughput, f64::max);
     let latency = best(|m| m.latency_ms, f64::min);
-    let score = |((metrics, price), fact): ((&Metrics, &f64), &Facts)| {
+    let score = |((metrics, price), fact): ((&HealthStats, &f64), &Facts)| {
         let parts = weights.price * price
             + weights.uptime * behind(uptime, metrics.uptime)
             + weights.throughput * behind(throughput, metrics.throughput).min(3.0)

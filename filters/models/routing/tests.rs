@@ -3,17 +3,17 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::affinity::Sticky;
+use super::affinity::SessionAffinity;
 use super::capable::WireLimits;
 use super::catalog::Catalog;
-use super::health::{Health, Metrics, Outcome};
-use super::plan::{Situation, plan};
+use super::health::{AttemptOutcome, Health, HealthStats};
+use super::plan::{PlanInputs, plan};
 use super::resolve::{Resolved, resolve};
 use super::score::{Facts, Weights, scores};
-use super::{Date, Written};
+use super::{CatalogFile, Date};
 use crate::fault::Fault;
 use crate::models::chat::check::check;
-use crate::models::request::{Request, Strategy as Routing};
+use crate::models::request::{ModelRequest, Strategy as Routing};
 
 const WEIGHTS: Weights = Weights {
     price: 0.6,
@@ -39,7 +39,7 @@ fn mapping(provider: &str, price: &str, more: Value) -> Value {
 }
 
 fn catalog(models: Value) -> Catalog {
-    let written: Written = serde_json::from_value(json!({ "models": models })).unwrap();
+    let written: CatalogFile = serde_json::from_value(json!({ "models": models })).unwrap();
     Catalog::check(written, |provider| provider != "off").unwrap()
 }
 
@@ -65,7 +65,7 @@ fn resolved(string: &str) -> Result<Resolved, Fault> {
     )
 }
 
-fn request(more: Value) -> Request {
+fn request(more: Value) -> ModelRequest {
     let mut request = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
     request
         .as_object_mut()
@@ -74,8 +74,8 @@ fn request(more: Value) -> Request {
     check(request.to_string().into()).unwrap()
 }
 
-fn situation(health: &Health) -> Situation<'_> {
-    Situation {
+fn situation(health: &Health) -> PlanInputs<'_> {
+    PlanInputs {
         attempts: 3,
         weights: WEIGHTS,
         exploration: 0.0,
@@ -89,7 +89,11 @@ fn situation(health: &Health) -> Situation<'_> {
     }
 }
 
-fn order(request: &Request, string: &str, situation: &Situation<'_>) -> Result<Vec<String>, Fault> {
+fn order(
+    request: &ModelRequest,
+    string: &str,
+    situation: &PlanInputs<'_>,
+) -> Result<Vec<String>, Fault> {
     let plan = plan(request, resolved(string)?, situation, |_| WIDE, |_| 1.0)?;
     Ok(plan
         .attempts
@@ -153,7 +157,7 @@ fn model_strings_that_name_nothing_say_why() {
 
 #[test]
 fn problems_of_the_catalogue_are_all_told() {
-    let written: Written = serde_json::from_value(json!({"models": [
+    let written: CatalogFile = serde_json::from_value(json!({"models": [
         {"id": "m", "providers": [mapping("a", "1e3", json!({}))]}, {"id": "m", "providers": [mapping("a", "0.0000000000001", json!({}))]}]})).unwrap();
     let problems = Catalog::check(written, |_| true).unwrap_err();
     assert_eq!(problems.len(), 3, "{problems:?}");
@@ -167,7 +171,7 @@ fn the_cheapest_goes_first_until_something_is_known() {
         ["b", "a"]
     );
     for _ in 0..3 {
-        health.record(1, Outcome::Failed, 1000);
+        health.record(1, AttemptOutcome::Failed, 1000);
     }
     assert_eq!(
         order(&request(json!({})), "m", &situation(&health)).unwrap(),
@@ -183,7 +187,7 @@ fn a_pinned_provider_and_no_fallback_are_one_attempt() {
         order(&request(json!({})), "b/m", &situation(&health)).unwrap(),
         ["b"]
     );
-    let alone = Situation {
+    let alone = PlanInputs {
         no_fallback: true,
         ..situation(&health)
     };
@@ -204,7 +208,7 @@ fn a_pinned_provider_and_no_fallback_are_one_attempt() {
 #[test]
 fn a_session_prefers_its_provider_and_is_never_explored() {
     let health = Health::new(8);
-    let session = Situation {
+    let session = PlanInputs {
         preferred: Some(0),
         has_session: true,
         exploration: 1.0,
@@ -215,7 +219,7 @@ fn a_session_prefers_its_provider_and_is_never_explored() {
         order(&request(json!({})), "m", &session).unwrap(),
         ["a", "b"]
     );
-    let explored = Situation {
+    let explored = PlanInputs {
         exploration: 0.01,
         random: (0.005, 0.99),
         ..situation(&health)
@@ -292,7 +296,7 @@ fn auto_takes_the_cheapest_that_can_and_honours_its_own_fields() {
 #[test]
 fn scores_follow_the_published_formula() {
     let metrics = |uptime| {
-        Some(Metrics {
+        Some(HealthStats {
             uptime,
             latency_ms: 1000.0,
             throughput: 50.0,
@@ -315,7 +319,7 @@ fn scores_follow_the_published_formula() {
     assert!((scored[2] - (0.5 / sum + (45.0_f64 / 95.0 * 5.0).powi(2))).abs() < 1e-9);
     let latency = |ms| Facts {
         price: Some(1.0),
-        metrics: Some(Metrics {
+        metrics: Some(HealthStats {
             uptime: 100.0,
             latency_ms: ms,
             throughput: 50.0,
@@ -333,17 +337,17 @@ fn scores_follow_the_published_formula() {
 #[test]
 fn health_forgets_after_an_hour_and_weighs_the_last_minute_most() {
     let health = Health::new(1);
-    let answered = Outcome::Answered {
+    let answered = AttemptOutcome::Answered {
         latency_ms: 10.0,
         throughput: None,
     };
-    health.record(0, Outcome::Failed, 0);
+    health.record(0, AttemptOutcome::Failed, 0);
     health.record(0, answered, 30 * 60_000);
     let uptime = health.metrics(0, 30 * 60_000).unwrap().uptime;
     assert!((uptime - 100.0 * 10.0 / 11.0).abs() < 1e-9, "{uptime}");
     assert_eq!(health.metrics(0, 61 * 60_000).unwrap().uptime, 100.0);
     assert_eq!(health.metrics(0, 200 * 60_000), None);
-    health.record(0, Outcome::CallersFault, 200 * 60_000);
+    health.record(0, AttemptOutcome::CallersFault, 200 * 60_000);
     assert_eq!(
         health.metrics(0, 200 * 60_000),
         None,
@@ -353,7 +357,7 @@ fn health_forgets_after_an_hour_and_weighs_the_last_minute_most() {
 
 #[test]
 fn sessions_expire_and_stay_bounded() {
-    let sticky = Sticky::new(1000);
+    let sticky = SessionAffinity::new(1000);
     let key = sticky.key("org", "m", "s");
     assert_ne!(key, sticky.key("other", "m", "s"));
     sticky.answered(key, 3, 0);
@@ -403,12 +407,12 @@ proptest! {
         let providers: Vec<Value> = prices.iter().enumerate().map(|(at, price)| mapping(&format!("p{at}"), &price.to_string(), json!({}))).collect();
         let catalog = catalog(json!([{"id": "m", "providers": providers}]));
         let health = Health::new(catalog.mappings());
-        for failed in failures { health.record(failed, Outcome::Failed, 500); }
-        let situation = Situation { attempts, exploration: 0.5, random, ..situation(&health) };
+        for failed in failures { health.record(failed, AttemptOutcome::Failed, 500); }
+        let situation = PlanInputs { attempts, exploration: 0.5, random, ..situation(&health) };
         let resolved = resolve("m", &catalog, &NAMES[..prices.len()], &[], 0).unwrap();
         let one = plan(&request(json!({})), resolved.clone(), &situation, |_| WIDE, |_| 1.0).unwrap();
         let two = plan(&request(json!({})), resolved, &situation, |_| WIDE, |_| 1.0).unwrap();
-        let names = |plan: &super::plan::Plan| plan.attempts.iter().map(|c| c.mapping.provider.clone()).collect::<Vec<_>>();
+        let names = |plan: &super::plan::RoutePlan| plan.attempts.iter().map(|c| c.mapping.provider.clone()).collect::<Vec<_>>();
         prop_assert_eq!(names(&one), names(&two));
         prop_assert_eq!(one.attempts.len(), attempts.min(prices.len()));
         let mut unique = names(&one);

@@ -10,8 +10,8 @@ use http::{HeaderName, HeaderValue};
 
 use crate::fault::Fault;
 use crate::models::chat::delta::Sink;
-use crate::models::request::Request;
-use crate::sse::Event;
+use crate::models::request::ModelRequest;
+use crate::sse::SseEvent;
 
 pub mod anthropic;
 pub mod data_url;
@@ -29,7 +29,7 @@ pub use quirks::Quirks;
 
 /// All families.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Family {
+pub enum WireKind {
     /// The chat-completions convention: ours.
     Compatible,
     /// Anthropic's Messages.
@@ -38,11 +38,11 @@ pub enum Family {
     Contents,
 }
 
-impl Family {
+impl WireKind {
     /// What speaks it.
-    pub fn provider(self) -> &'static dyn Provider {
+    pub fn provider(self) -> &'static dyn Wire {
         match self {
-            Self::Compatible => &openai::Compatible,
+            Self::Compatible => &openai::OpenAi,
             Self::Messages => &anthropic::Anthropic,
             Self::Contents => &google::Google,
         }
@@ -64,15 +64,16 @@ impl Family {
 }
 
 /// A provider family.
-pub trait Provider: Send + Sync {
+pub trait Wire: Send + Sync {
     /// Turns a request into what this family's wire wants.
     ///
     /// Errors: a 400 that names the field where the request cannot be said on this wire.
-    fn encode(&self, request: &Request, target: &Target<'_>) -> Result<Encoded, Fault>;
+    fn encode(&self, request: &ModelRequest, target: &Target<'_>)
+    -> Result<UpstreamRequest, Fault>;
 
-    /// The most tokens that each answer may have, as [`Provider::encode`] says it to this provider; `None`: it says
+    /// The most tokens that each answer may have, as [`Wire::encode`] says it to this provider; `None`: it says
     /// nothing.
-    fn output_bound(&self, request: &Request, target: &Target<'_>) -> Option<u64>;
+    fn output_bound(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64>;
 
     /// Reads a whole reply of status 200 into `sink`.
     ///
@@ -93,7 +94,7 @@ pub trait Decoder: Send + Sync {
     /// Reads one event into `sink`; answers whether it was the terminal one.
     ///
     /// Errors: the event is an error, or not what this wire says.
-    fn event(&mut self, event: Event<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure>;
+    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure>;
 
     /// The stream ended; answers whether it had come to its proper end.
     fn ended(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure>;
@@ -133,7 +134,7 @@ pub struct Target<'a> {
 
 /// An upstream request without scheme and authority.
 #[derive(Debug, Default)]
-pub struct Encoded {
+pub struct UpstreamRequest {
     /// Path and query, to be appended to the path of the provider's base URL.
     pub path: String,
     /// Headers beside `host`, `content-length`, `content-type` and the configured ones; the credential among
@@ -143,7 +144,7 @@ pub struct Encoded {
     pub body: Vec<Bytes>,
 }
 
-impl Encoded {
+impl UpstreamRequest {
     /// The length of the body in bytes.
     pub fn body_bytes(&self) -> usize {
         self.body.iter().map(Bytes::len).sum()
@@ -156,7 +157,7 @@ impl Encoded {
 pub fn credential(name: HeaderName, value: &str) -> Result<(HeaderName, HeaderValue), Fault> {
     let mut value = HeaderValue::from_str(value).map_err(|_| {
         Fault::new(
-            crate::fault::Kind::Internal,
+            crate::fault::FaultKind::Internal,
             "the provider's credential is not usable",
         )
         .with_detail("a credential holds bytes that cannot stand in a header")

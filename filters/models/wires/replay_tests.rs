@@ -3,15 +3,15 @@
 
 use serde_json::Value;
 
-use super::{Failure, Progress, Provider, Target};
-use crate::models::fronts::chat_completions::envelope::Envelope;
-use crate::models::fronts::chat_completions::fold::Fold;
+use super::{Failure, Progress, Target, Wire};
+use crate::models::fronts::chat_completions::envelope::ReplyIdentity;
+use crate::models::fronts::chat_completions::fold::WholeWriter;
 use crate::models::metadata::write_usage;
 use crate::sse;
 
 /// An answer without a word yet.
-pub(super) fn answer() -> Fold {
-    Fold::new(Envelope {
+pub(super) fn answer() -> WholeWriter {
+    WholeWriter::new(ReplyIdentity {
         id: "chatcmpl-made".into(),
         created: 7,
         model: "provider/model".into(),
@@ -19,7 +19,7 @@ pub(super) fn answer() -> Fold {
 }
 
 /// The answer as the client would get it, without metadata.
-pub(super) fn render(answer: Fold) -> Value {
+pub(super) fn render(answer: WholeWriter) -> Value {
     let usage = answer
         .reported_usage()
         .map_or(b"null".to_vec(), |usage| write_usage(&usage, None));
@@ -28,16 +28,16 @@ pub(super) fn render(answer: Fold) -> Value {
 
 /// Folds a stream cut into pieces of this many bytes.
 pub(super) fn fold(
-    provider: &dyn Provider,
+    provider: &dyn Wire,
     target: &Target<'_>,
     text: &str,
     piece: usize,
 ) -> Result<Value, Failure> {
     let mut sink = answer();
     let mut decoder = provider.stream(target);
-    let mut reader = sse::Reader::default();
+    let mut reader = sse::EventReader::default();
     let mut progress = Ok(Progress::Open);
-    let mut take = |event: sse::Event<'_>| {
+    let mut take = |event: sse::SseEvent<'_>| {
         if matches!(progress, Ok(Progress::Open)) {
             progress = decoder.event(event, &mut sink);
         }
@@ -54,7 +54,7 @@ pub(super) fn fold(
 
 /// A whole reply.
 pub(super) fn whole(
-    provider: &dyn Provider,
+    provider: &dyn Wire,
     target: &Target<'_>,
     body: &Value,
 ) -> Result<Value, Failure> {

@@ -317,7 +317,8 @@ mod tests {
         let table = r#"{"sample_spec": {"mode": "chat"}, "gpt-x": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 2.5e-06, "output_cost_per_token": 1e-05, "max_input_tokens": 1000},
             "groq/a/gpt-x": {"litellm_provider": "groq", "mode": "chat", "input_cost_per_token": 1e-07}, "img": {"litellm_provider": "openai", "mode": "image_generation"}}"#;
         let imported = litellm(table).unwrap();
-        let written: filters::models::routing::Written = toml::from_str(&imported.toml).unwrap();
+        let written: filters::models::routing::CatalogFile =
+            toml::from_str(&imported.toml).unwrap();
         let providers: Vec<&str> = written
             .models
             .iter()
@@ -343,7 +344,7 @@ mod tests {
     #[test]
     fn models_devs_table_becomes_a_catalogue_too() {
         let table = r#"{"openai": {"id": "openai", "models": {"gpt-x": {"id": "gpt-x", "name": "GPT X", "cost": {"input": 2.5, "output": 10, "cache_read": 0.25}, "limit": {"context": 400000, "output": 128000}}}}}"#;
-        let written: filters::models::routing::Written =
+        let written: filters::models::routing::CatalogFile =
             toml::from_str(&models_dev(table).unwrap().toml).unwrap();
         let model = written.models.first().unwrap();
         let mapping = model.providers.first().unwrap();

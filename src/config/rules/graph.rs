@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use filters::graph::operation::{BadRow, Row};
+use filters::graph::operation::{BadRow, OperationRow};
 use filters::graph::tenant::{BadTenant, Tenant};
 use filters::graph::tiers::BadAllocation;
-use filters::graph::{Category, Ladder, Limits, Operations};
+use filters::graph::{Category, Operations, TenantLimits, Tiers};
 
 use super::Rules;
 use super::decisions::optional;
@@ -74,7 +74,7 @@ fn operations(rules: &mut Rules<'_>, graph: &Graph) -> Option<Operations> {
             (name.clone(), Category { default, maximum })
         })
         .collect();
-    let rows = graph.operations.iter().map(|operation| Row {
+    let rows = graph.operations.iter().map(|operation| OperationRow {
         methods: &operation.methods,
         path: &operation.path,
         category: &operation.category,
@@ -106,9 +106,9 @@ fn refuse_row(rules: &mut Rules<'_>, graph: &Graph, bad: &BadRow) {
 }
 
 /// What each tenant may do; of those that are wrong nothing is kept.
-fn limits(rules: &mut Rules<'_>, graph: &Graph, operations: &Operations) -> Limits {
-    let ladder = Ladder::parse(&graph.levels).unwrap_or_default();
-    let mut limits = Limits::new(ladder, graph.window_s);
+fn limits(rules: &mut Rules<'_>, graph: &Graph, operations: &Operations) -> TenantLimits {
+    let ladder = Tiers::parse(&graph.levels).unwrap_or_default();
+    let mut limits = TenantLimits::new(ladder, graph.window_s);
     for (index, tenant) in graph.tenants.iter().enumerate() {
         let key = format!("graph.tenants[{index}]");
         let own: Vec<(String, u64)> = tenant

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use filters::decisions::activate;
-use filters::decisions::activate::Activated;
+use filters::decisions::activate::Activation;
 use filters::decisions::keys::Keys;
 use filters::decisions::notice;
 use filters::decisions::notice::Topic;
 use filters::decisions::{Compat, Options, answer as written};
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 
 use super::Asked;
 use super::user_state::Known;
@@ -22,7 +22,7 @@ pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let wanted = wanted(asked)?;
     let project = &asked.loaded.project;
     let mut known = Known::new(asked, &user, &[], Options::default()).await;
-    let items: Vec<Activated<'_>> = known
+    let items: Vec<Activation<'_>> = known
         .decide(&wanted, |(kind, key), inputs| match kind {
             Kindred::Feature => activate::feature(project, key, inputs),
             Kindred::Experiment => activate::experiment(project, key, inputs),
@@ -45,9 +45,9 @@ pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
 }
 
 /// The items that the query wants to see, as a JSON list. Errors: 413.
-fn listed(asked: &Asked<'_>, items: &[Activated<'_>], user_id: &str) -> Result<Vec<u8>, Fault> {
+fn listed(asked: &Asked<'_>, items: &[Activation<'_>], user_id: &str) -> Result<Vec<u8>, Fault> {
     let only = asked.call.values("enabled").last();
-    let is_listed = |item: &&Activated<'_>| match only.as_deref() {
+    let is_listed = |item: &&Activation<'_>| match only.as_deref() {
         Some("true") => item.is_enabled,
         Some("false") if asked.compat() == Compat::Agent => !item.is_enabled,
         _ => true,
@@ -102,7 +102,7 @@ fn kinds(asked: &Asked<'_>) -> Result<Vec<Kindred>, Fault> {
             "experiment" => Ok(Kindred::Experiment),
             _ => {
                 let message = format!("type \"{word}\" not supported");
-                Err(Fault::new(Kind::Invalid, message).with_param("type"))
+                Err(Fault::new(FaultKind::Invalid, message).with_param("type"))
             }
         })
         .collect()

@@ -3,7 +3,7 @@
 //! Which it is, a fault says itself: [`AgentForm`] is given to it where it is made. Source: facts E, decisions 19.
 
 use filters::decisions::Compat;
-use filters::fault::{AgentForm, Fault, Kind};
+use filters::fault::{AgentForm, Fault, FaultKind};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 
@@ -66,28 +66,34 @@ pub(super) fn refused_by_source(status: StatusCode) -> Fault {
     let message = format!(
         "unable to fetch fresh datafile (consider rechecking SDK key), status code: {status}"
     );
-    Fault::new(Kind::Forbidden, message)
+    Fault::new(FaultKind::Forbidden, message)
 }
 
 /// What it says of a path it does not know.
 pub(super) fn no_page() -> Fault {
-    Fault::new(Kind::NotFound, "404 page not found").with_agent_form(AgentForm::Text)
+    Fault::new(FaultKind::NotFound, "404 page not found").with_agent_form(AgentForm::Text)
 }
 
 /// What it says of a method that a path does not take.
 pub(super) fn other_method() -> Fault {
-    let fault = Fault::new(Kind::MethodNotAllowed, "the path does not take this method");
+    let fault = Fault::new(
+        FaultKind::MethodNotAllowed,
+        "the path does not take this method",
+    );
     fault.with_agent_form(AgentForm::Nothing)
 }
 
 /// What it says of an operation that no request can be made of.
 pub(super) fn no_request() -> Fault {
-    let fault = Fault::new(Kind::Invalid, "no request can be made of the operation");
+    let fault = Fault::new(
+        FaultKind::Invalid,
+        "no request can be made of the operation",
+    );
     fault.with_agent_form(AgentForm::Nothing)
 }
 
 /// What it says of an SDK key whose datafile cannot be had, or not be used.
 pub(super) fn no_client(name: &str) -> Fault {
     let message = format!("failed to instantiate Optimizely for SDK Key: {name}");
-    Fault::new(Kind::Internal, message)
+    Fault::new(FaultKind::Internal, message)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use filters::decisions::answer::MAX_BYTES;
 use filters::decisions::{Compat, encode};
-use filters::fault::{AgentForm, Fault, Kind};
+use filters::fault::{AgentForm, Fault, FaultKind};
 use filters::json::{Object, write_number};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
@@ -41,7 +41,7 @@ impl Bounds {
         let (order, room) = (Ordering::Relaxed, &self.room_bytes);
         room.fetch_update(order, order, less).map_err(|_| {
             let message = "the batch answers more than 16 MiB: ask for less at once";
-            Fault::new(Kind::TooLarge, message)
+            Fault::new(FaultKind::TooLarge, message)
         })?;
         Ok(answer)
     }
@@ -63,7 +63,7 @@ pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
     let (most, at_once) = flags.batch;
     if operations.len() > most {
         let message = format!("too many operations, exceeding {most} operations");
-        let too_many = Fault::new(Kind::TooMany, message);
+        let too_many = Fault::new(FaultKind::TooMany, message);
         return Err(too_many.with_agent_form(AgentForm::Object));
     }
     let started = now();
@@ -133,7 +133,7 @@ async fn in_time(
 ) -> Result<Answer, Fault> {
     let late = || {
         let message = "the time of the batch was over before this operation was done";
-        Err(Fault::new(Kind::UpstreamTimeout, message))
+        Err(Fault::new(FaultKind::UpstreamTimeout, message))
     };
     if Instant::now() >= until {
         return late();
@@ -197,7 +197,7 @@ fn endpoint(method: &str, path: &str) -> Result<Endpoint, Fault> {
         "POST" => Method::POST,
         other => {
             let message = format!("`method` is {other:?}; GET and POST are accepted");
-            return Err(Fault::new(Kind::Invalid, message).with_param("method"));
+            return Err(Fault::new(FaultKind::Invalid, message).with_param("method"));
         }
     };
     match routes::find(&method, path, false)?.answers {
@@ -214,7 +214,14 @@ fn agent_endpoint(method: &str, path: &str) -> Result<Endpoint, Fault> {
     };
     let at = |method: &Method| match routes::find(method, path, false) {
         Ok(row) => Ok(Some(row.answers).filter(|answers| is_of_agent(*answers))),
-        Err(fault) if matches!(fault.kind, Kind::NotFound | Kind::MethodNotAllowed) => Ok(None),
+        Err(fault)
+            if matches!(
+                fault.kind,
+                FaultKind::NotFound | FaultKind::MethodNotAllowed
+            ) =>
+        {
+            Ok(None)
+        }
         Err(fault) => Err(fault),
     };
     let found = match method {
@@ -240,7 +247,7 @@ fn is_of_agent(answers: Answers) -> bool {
 }
 
 fn no_decisions() -> Fault {
-    Fault::new(Kind::Invalid, "`url` names no decision endpoint").with_param("url")
+    Fault::new(FaultKind::Invalid, "`url` names no decision endpoint").with_param("url")
 }
 
 fn query(operation: &Operation, in_url: &str) -> Result<String, Fault> {
@@ -262,7 +269,7 @@ fn query(operation: &Operation, in_url: &str) -> Result<String, Fault> {
                 _ => {
                     let message =
                         format!("`parameters.{name}` is neither a text nor a list of texts");
-                    return Err(Fault::new(Kind::Invalid, message).with_param("parameters"));
+                    return Err(Fault::new(FaultKind::Invalid, message).with_param("parameters"));
                 }
             };
         }
@@ -276,7 +283,7 @@ fn headers(operation: &Operation) -> Result<HeaderMap, Fault> {
     for (name, value) in operation.headers.iter().flatten() {
         let bad = || {
             let message = format!("the header {name:?} cannot be sent");
-            Fault::new(Kind::Invalid, message).with_param("headers")
+            Fault::new(FaultKind::Invalid, message).with_param("headers")
         };
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
         let value = value.as_str().ok_or_else(bad)?;

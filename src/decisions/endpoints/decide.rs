@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use filters::decisions::answer as written;
 use filters::decisions::ask;
-use filters::decisions::decide::{Decided, decide};
+use filters::decisions::decide::{Decision, decide};
 use filters::decisions::keys::Keys;
 use filters::decisions::notice;
 use filters::decisions::notice::Topic;
@@ -37,7 +37,7 @@ pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
         written::write_decided(one, &user.id, &user.attributes, compat, &mut out);
         return written::within(out).map(Answer::json);
     }
-    let is_listed = |one: &&Decided<'_>| one.is_enabled || !body.options.enabled_flags_only;
+    let is_listed = |one: &&Decision<'_>| one.is_enabled || !body.options.enabled_flags_only;
     let listed = all.iter().filter(is_listed);
     written::decided_list(listed, user, compat).map(Answer::json)
 }
@@ -49,7 +49,7 @@ pub(super) async fn decided<'a>(
     asked: &'a Asked<'a>,
     body: &ask::Decide<'_>,
     keys: &[impl AsRef<str>],
-) -> Result<Vec<Decided<'a>>, Fault> {
+) -> Result<Vec<Decision<'a>>, Fault> {
     let project = &asked.loaded.project;
     let mut known = Known::new(asked, &body.user, &body.forced, body.options).await;
     if body.fetch_segments {

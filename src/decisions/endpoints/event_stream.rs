@@ -2,7 +2,7 @@
 
 use filters::decisions::Compat;
 use filters::decisions::notice::Topic;
-use filters::fault::{AgentForm, Fault, Kind};
+use filters::fault::{AgentForm, Fault, FaultKind};
 
 use super::{Call, caller};
 use crate::decisions::Flags;
@@ -14,7 +14,7 @@ use crate::decisions::notifications::Listener;
 pub async fn listen(flags: &Flags, call: &Call<'_>) -> Result<Listener, Fault> {
     let (sdk_key, _) = caller(flags, call).await?;
     let Some(notices) = &flags.notices else {
-        let off = Fault::new(Kind::Forbidden, "Notification stream not enabled");
+        let off = Fault::new(FaultKind::Forbidden, "Notification stream not enabled");
         return Err(off.with_agent_form(AgentForm::Text));
     };
     let is_raw = call.values("raw").next().is_some();
@@ -33,7 +33,7 @@ fn topics(compat: Compat, call: &Call<'_>) -> Result<Vec<Topic>, Fault> {
                     let message = format!(
                         "`filter` is {name:?}; decision, track and project_config_update are accepted"
                     );
-                    return Err(Fault::new(Kind::Invalid, message).with_param("filter"));
+                    return Err(Fault::new(FaultKind::Invalid, message).with_param("filter"));
                 }
             }
         }

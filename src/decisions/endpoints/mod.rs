@@ -21,13 +21,13 @@ pub mod webhook;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use filters::decisions::ask::{Body, User};
+use filters::decisions::ask::{DecisionBody, DecisionUser};
 use filters::decisions::credentials;
 use filters::decisions::event;
 use filters::decisions::event::{Head, Moment};
 use filters::decisions::notice::Topic;
 use filters::decisions::{Compat, encode};
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 use filters::form;
 use http::HeaderMap;
 
@@ -150,13 +150,14 @@ async fn project(flags: &Flags, sdk_key: &str) -> Result<Arc<Loaded>, Fault> {
     match flags.find(sdk_key).await {
         Found::Project(loaded) => Ok(loaded),
         Found::Refused(status) if is_agent => Err(agent::refused_by_source(status)),
-        Found::Unknown | Found::Refused(_) => {
-            Err(Fault::new(Kind::Forbidden, "the SDK key is not known here"))
-        }
+        Found::Unknown | Found::Refused(_) => Err(Fault::new(
+            FaultKind::Forbidden,
+            "the SDK key is not known here",
+        )),
         Found::Unusable if is_agent => Err(agent::no_client(name())),
         Found::Unusable => {
             let message = "the project's datafile cannot be read at the moment";
-            Err(Fault::new(Kind::Unavailable, message).with_retry_after_s(RETRY_AFTER_S))
+            Err(Fault::new(FaultKind::Unavailable, message).with_retry_after_s(RETRY_AFTER_S))
         }
     }
 }
@@ -205,7 +206,7 @@ fn media_type(call: &Call<'_>) -> Result<(), Fault> {
         return Ok(());
     }
     Err(Fault::new(
-        Kind::MediaType,
+        FaultKind::MediaType,
         "`Content-Type` is missing or not JSON; `application/json` is accepted",
     ))
 }
@@ -215,8 +216,8 @@ impl<'a> Asked<'a> {
         self.flags.compat
     }
 
-    fn body(&self) -> Result<Body<'a>, Fault> {
-        Body::parse(self.call.body, self.compat())
+    fn body(&self) -> Result<DecisionBody<'a>, Fault> {
+        DecisionBody::parse(self.call.body, self.compat())
     }
 
     /// As it came; the agent of old writes it anew.
@@ -238,7 +239,7 @@ impl<'a> Asked<'a> {
     /// Queues impressions of a user.
     fn tell<'i>(
         &self,
-        user: &User<'_>,
+        user: &DecisionUser<'_>,
         impressions: impl IntoIterator<Item = &'i filters::decisions::decide::Impression<'i>>,
     ) {
         let (project, events) = (&self.loaded.project, &self.flags.events);
@@ -253,7 +254,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    fn moment<'m>(&self, user: &'m User<'m>, uuid: &'m str) -> Moment<'m> {
+    fn moment<'m>(&self, user: &'m DecisionUser<'m>, uuid: &'m str) -> Moment<'m> {
         Moment {
             user_id: &user.id,
             attributes: &user.attributes,

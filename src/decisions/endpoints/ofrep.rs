@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use filters::decisions::answer::list;
-use filters::decisions::ask::{Decide, User};
-use filters::decisions::decide::{Decided, Source, decide};
+use filters::decisions::ask::{Decide, DecisionUser};
+use filters::decisions::decide::{Decision, DecisionSource, decide};
 use filters::decisions::encode;
-use filters::decisions::members::{Given, Members};
+use filters::decisions::members::{BorrowedObject, BorrowedValue};
 use filters::fault::Fault;
 use filters::form;
 use filters::json::Object;
@@ -86,33 +86,35 @@ fn fold(bytes: &[u8]) -> u64 {
 
 /// `{"context": {"targetingKey": …, …}}`. Errors: the protocol's word for what is wrong.
 fn context<'a>(asked: &Asked<'a>) -> Result<Context<'a>, &'static str> {
-    let mut body: Members<'a> =
+    let mut body: BorrowedObject<'a> =
         serde_json::from_slice(asked.call.body).map_err(|_| "PARSE_ERROR")?;
     let mut attributes = match body.remove("context") {
-        None | Some(Given::Null) => Members::default(),
-        Some(Given::Object(context)) => context,
+        None | Some(BorrowedValue::Null) => BorrowedObject::default(),
+        Some(BorrowedValue::Object(context)) => context,
         Some(_) => return Err("INVALID_CONTEXT"),
     };
     let id = match attributes.remove("targetingKey") {
-        Some(Given::Text(id)) if !id.is_empty() => id,
-        None | Some(Given::Null | Given::Text(_)) => return Err("TARGETING_KEY_MISSING"),
+        Some(BorrowedValue::Text(id)) if !id.is_empty() => id,
+        None | Some(BorrowedValue::Null | BorrowedValue::Text(_)) => {
+            return Err("TARGETING_KEY_MISSING");
+        }
         Some(_) => return Err("INVALID_CONTEXT"),
     };
     let variable = match attributes.remove("variableKey") {
-        None | Some(Given::Null) => None,
-        Some(Given::Text(key)) => Some(key),
+        None | Some(BorrowedValue::Null) => None,
+        Some(BorrowedValue::Text(key)) => Some(key),
         Some(_) => return Err("INVALID_CONTEXT"),
     };
     Ok(Context {
         ask: Decide {
-            user: User { id, attributes },
+            user: DecisionUser { id, attributes },
             ..Decide::default()
         },
         variable,
     })
 }
 
-fn write(decided: &Decided<'_>, context: &Context<'_>, out: &mut Vec<u8>) {
+fn write(decided: &Decision<'_>, context: &Context<'_>, out: &mut Vec<u8>) {
     let mut result = Object::open(out);
     result.text("key", &decided.flag_key);
     let variable = context.variable.as_deref();
@@ -125,9 +127,11 @@ fn write(decided: &Decided<'_>, context: &Context<'_>, out: &mut Vec<u8>) {
     }
     let reason = match decided.source {
         _ if !decided.is_enabled => "DISABLED",
-        Source::FeatureTest | Source::Experiment => "SPLIT",
-        Source::Rollout if decided.is_everyone_else || decided.rule_key.is_empty() => "DEFAULT",
-        Source::Rollout | Source::Holdout => "TARGETING_MATCH",
+        DecisionSource::FeatureTest | DecisionSource::Experiment => "SPLIT",
+        DecisionSource::Rollout if decided.is_everyone_else || decided.rule_key.is_empty() => {
+            "DEFAULT"
+        }
+        DecisionSource::Rollout | DecisionSource::Holdout => "TARGETING_MATCH",
     };
     result.text("reason", reason);
     if !decided.variation_key.is_empty() {

@@ -1,7 +1,7 @@
 //! The operations of a batch, as they are written. Source: decision-agent 2.4, facts E.
 
 use filters::decisions::Compat;
-use filters::fault::{AgentForm, Fault, Kind};
+use filters::fault::{AgentForm, Fault, FaultKind};
 use http::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -90,9 +90,10 @@ pub(super) fn read(body: &[u8], compat: Compat) -> Result<Vec<Operation>, Fault>
     match compat {
         Compat::Document => serde_json::from_slice(body)
             .map(|batch: Batch| batch.operations.unwrap_or_default())
-            .map_err(|error| Fault::new(Kind::Invalid, format!("{WORDS}: {error}"))),
-        Compat::Agent => old_operations::read(body)
-            .ok_or_else(|| Fault::new(Kind::Invalid, WORDS).with_agent_form(AgentForm::Object)),
+            .map_err(|error| Fault::new(FaultKind::Invalid, format!("{WORDS}: {error}"))),
+        Compat::Agent => old_operations::read(body).ok_or_else(|| {
+            Fault::new(FaultKind::Invalid, WORDS).with_agent_form(AgentForm::Object)
+        }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `POST /v1/override`: what a user gets in an experiment whatever the datafile says.
 
 use filters::decisions::Compat;
-use filters::fault::{AgentForm, Fault, Kind};
+use filters::fault::{AgentForm, Fault, FaultKind};
 use filters::json::{Object, Str};
 
 use super::Asked;
@@ -10,7 +10,7 @@ use crate::proxy::response::Answer;
 /// A list of one result; the agent of old answers the result alone.
 pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let Some(overrides) = &asked.flags.overrides else {
-        let off = Fault::new(Kind::Forbidden, "Overrides not enabled");
+        let off = Fault::new(FaultKind::Forbidden, "Overrides not enabled");
         return Err(off.with_agent_form(AgentForm::Text));
     };
     let body = asked.body()?.overriding()?;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use filters::decisions::{Compat, answer as written};
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 
 use super::Asked;
 use crate::decisions::profiles::Profiles;
@@ -39,7 +39,7 @@ fn unreachable<T: Default>(asked: &Asked<'_>) -> Result<T, Fault> {
         return Ok(T::default());
     }
     let message = "profiles cannot be reached right now: try again in a second";
-    let fault = Fault::new(Kind::Unavailable, message).with_retry_after_s(1);
+    let fault = Fault::new(FaultKind::Unavailable, message).with_retry_after_s(1);
     Err(fault.with_detail("shared.redis does not answer"))
 }
 
@@ -53,5 +53,5 @@ fn kept_at_all(asked: &Asked<'_>) -> Result<(), Fault> {
 
 fn profiles<'a>(asked: &'a Asked<'_>) -> Result<&'a Profiles, Fault> {
     let profiles = asked.flags.profiles.as_ref();
-    profiles.ok_or_else(|| Fault::new(Kind::Internal, "no user profile service found"))
+    profiles.ok_or_else(|| Fault::new(FaultKind::Internal, "no user profile service found"))
 }

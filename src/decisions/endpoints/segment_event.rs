@@ -1,7 +1,7 @@
 //! `POST /v1/send-odp-event`: what a user did, for the segments they are in.
 
 use filters::decisions::Compat;
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 use filters::json::Object;
 
 use super::Asked;
@@ -17,7 +17,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let event = match asked.body()?.segment_event() {
         // The agent of old looks at what is to be told once it knows where.
         Err(fault)
-            if fault.kind == Kind::Internal
+            if fault.kind == FaultKind::Internal
                 && place.is_none()
                 && asked.compat() == Compat::Agent =>
         {
@@ -38,5 +38,5 @@ pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
 }
 
 fn nowhere() -> Fault {
-    Fault::new(Kind::Internal, "ODP is not integrated")
+    Fault::new(FaultKind::Internal, "ODP is not integrated")
 }

@@ -4,7 +4,7 @@ use argon2::{Argon2, PasswordHash, PasswordVerifier};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use filters::decisions::Compat;
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 use filters::form;
 use filters::json::Object;
 use serde_json::{Map, Value};
@@ -31,7 +31,7 @@ struct Asked {
 pub async fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
     let said = |status, error, description| Ok(refused(status, error, description));
     let asked = match read(call) {
-        Err(fault) if fault.kind == Kind::MediaType && flags.compat == Compat::Agent => {
+        Err(fault) if fault.kind == FaultKind::MediaType && flags.compat == Compat::Agent => {
             return said(415, "invalid_request", FORM_ONLY);
         }
         read => read?,
@@ -67,7 +67,7 @@ pub async fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
     };
     let issued = tokens.issue(&client.sdk_keys, call.now_ms / 1000);
     let (token, ttl_s) =
-        issued.ok_or_else(|| Fault::new(Kind::Internal, "the token could not be signed"))?;
+        issued.ok_or_else(|| Fault::new(FaultKind::Internal, "the token could not be signed"))?;
     let mut out = Vec::new();
     let mut body = Object::open(&mut out);
     body.text("access_token", &token);
@@ -111,7 +111,7 @@ fn read(call: &Call<'_>) -> Result<Asked, Fault> {
     } else if essence.eq_ignore_ascii_case(b"application/json") {
         let members: Map<String, Value> = serde_json::from_slice(call.body).map_err(|error| {
             Fault::new(
-                Kind::Invalid,
+                FaultKind::Invalid,
                 format!("the body is no JSON object: {error}"),
             )
         })?;
@@ -120,7 +120,7 @@ fn read(call: &Call<'_>) -> Result<Asked, Fault> {
         }
     } else {
         return Err(Fault::new(
-            Kind::MediaType,
+            FaultKind::MediaType,
             "`Content-Type` is neither application/json nor application/x-www-form-urlencoded",
         ));
     }

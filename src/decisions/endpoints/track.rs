@@ -5,7 +5,7 @@ use filters::decisions::event;
 use filters::decisions::event::Head;
 use filters::decisions::notice;
 use filters::decisions::notice::Topic;
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 use filters::json::Object;
 
 use super::Asked;
@@ -22,7 +22,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let key = asked.call.values("eventKey").next().unwrap_or_default();
     if key.is_empty() {
         let message = "missing required path parameter: eventKey";
-        return Err(Fault::new(Kind::Invalid, message).with_param("eventKey"));
+        return Err(Fault::new(FaultKind::Invalid, message).with_param("eventKey"));
     }
     let project = &asked.loaded.project;
     let uuid = crate::decisions::new_uuid();

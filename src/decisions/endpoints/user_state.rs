@@ -3,26 +3,26 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use filters::decisions::activate::Activated;
-use filters::decisions::ask::{SegmentOptions, User};
-use filters::decisions::bandit::Question;
-use filters::decisions::decide::{Decided, Want};
+use filters::decisions::activate::Activation;
+use filters::decisions::ask::{DecisionUser, SegmentOptions};
+use filters::decisions::bandit::CmabRequest;
+use filters::decisions::decide::{Decision, PredictionRequest};
 use filters::decisions::inputs::{Forced, Inputs, Predicted};
 use filters::decisions::{Options, Profile, answer};
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 
 use super::Asked;
 
 /// What is decided for a key.
 pub(super) trait Item {
     /// What has to be predicted first.
-    fn wants(&self) -> Option<&Want<'_>>;
+    fn wants(&self) -> Option<&PredictionRequest<'_>>;
     /// The length of what it says for itself, which repeats the user's id.
     fn reason_bytes(&self) -> usize;
 }
 
-impl Item for Decided<'_> {
-    fn wants(&self) -> Option<&Want<'_>> {
+impl Item for Decision<'_> {
+    fn wants(&self) -> Option<&PredictionRequest<'_>> {
         self.wants.as_ref()
     }
 
@@ -31,8 +31,8 @@ impl Item for Decided<'_> {
     }
 }
 
-impl Item for Activated<'_> {
-    fn wants(&self) -> Option<&Want<'_>> {
+impl Item for Activation<'_> {
+    fn wants(&self) -> Option<&PredictionRequest<'_>> {
         self.wants.as_ref()
     }
 
@@ -44,7 +44,7 @@ impl Item for Activated<'_> {
 /// See the module.
 pub(super) struct Known<'a> {
     asked: &'a Asked<'a>,
-    user: &'a User<'a>,
+    user: &'a DecisionUser<'a>,
     forced: &'a [Forced],
     options: Options,
     overrides: Vec<(Box<str>, Box<str>)>,
@@ -57,7 +57,7 @@ impl<'a> Known<'a> {
     /// What is kept of the user. Where their profile cannot be read, the decisions do without.
     pub(super) async fn new(
         asked: &'a Asked<'a>,
-        user: &'a User<'a>,
+        user: &'a DecisionUser<'a>,
         forced: &'a [Forced],
         options: Options,
     ) -> Self {
@@ -90,8 +90,8 @@ impl<'a> Known<'a> {
         let segments = &self.asked.flags.segments;
         let (odp, wanted) = (project.odp.as_ref(), project.segments());
         let found = segments.of(self.whose(), odp, wanted, options).await;
-        self.segments =
-            found.map_err(|_| Fault::new(Kind::Internal, "failed to fetch qualified segments"))?;
+        self.segments = found
+            .map_err(|_| Fault::new(FaultKind::Internal, "failed to fetch qualified segments"))?;
         Ok(())
     }
 
@@ -112,7 +112,7 @@ impl<'a> Known<'a> {
             items.push(item);
         }
         loop {
-            let mut questions: Vec<Question> = Vec::new();
+            let mut questions: Vec<CmabRequest> = Vec::new();
             for want in items.iter().filter_map(T::wants) {
                 if !questions
                     .iter()
@@ -138,11 +138,11 @@ impl<'a> Known<'a> {
         &self.segments
     }
 
-    fn question(&self, want: &Want<'_>) -> Question {
-        Question::new(want, &self.user.attributes, self.asked.compat())
+    fn question(&self, want: &PredictionRequest<'_>) -> CmabRequest {
+        CmabRequest::new(want, &self.user.attributes, self.asked.compat())
     }
 
-    async fn predict(&mut self, questions: Vec<Question>) {
+    async fn predict(&mut self, questions: Vec<CmabRequest>) {
         let (predictor, whose) = (&self.asked.flags.predictor, self.whose());
         if self.options.reset_cmab_cache && self.predictions.is_empty() {
             predictor.reset(&self.asked.sdk_key);

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use filters::decisions::Compat;
-use filters::decisions::members::Given;
-use filters::decisions::pairs::Pairs;
-use filters::fault::{Fault, Kind};
+use filters::decisions::members::BorrowedValue;
+use filters::decisions::pairs::CaselessObject;
+use filters::fault::{Fault, FaultKind};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
 use sha1::Sha1;
@@ -25,7 +25,8 @@ pub async fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
         Compat::Document => project_id(call.body),
         Compat::Agent => agent_project_id(call.body),
     };
-    let id = id.ok_or_else(|| Fault::new(Kind::Invalid, "Unable to parse webhook message."))?;
+    let id =
+        id.ok_or_else(|| Fault::new(FaultKind::Invalid, "Unable to parse webhook message."))?;
     let Some(webhook) = flags
         .webhooks
         .iter()
@@ -43,7 +44,7 @@ pub async fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
         .map(|secret| secret.expose().as_bytes());
     if !secret.is_some_and(|secret| is_signed(secret, call.body, given)) {
         let message = "Computed signature does not match signature in request. Ignoring message.";
-        return Err(Fault::new(Kind::Invalid, message));
+        return Err(Fault::new(FaultKind::Invalid, message));
     }
     if let Some(fetched) = &flags.fetched {
         fetched.refresh(&webhook.sdk_keys).await;
@@ -63,17 +64,17 @@ fn project_id(body: &[u8]) -> Option<String> {
 /// The same to the agent of old, which knows names of whatever case, refuses what it knows of another type, and reads a
 /// number, and zero where there is none.
 fn agent_project_id(body: &[u8]) -> Option<String> {
-    let message: Option<Pairs<'_>> = serde_json::from_slice(body).ok()?;
+    let message: Option<CaselessObject<'_>> = serde_json::from_slice(body).ok()?;
     let message = message.unwrap_or_default();
-    let whole = |value: &Given<'_>| match value {
-        Given::Number(number) => number.as_i64(),
+    let whole = |value: &BorrowedValue<'_>| match value {
+        BorrowedValue::Number(number) => number.as_i64(),
         _ => None,
     };
     let is_known = message.all("timestamp").all(|value| whole(value).is_some())
         && message.all("event").all(|value| value.as_str().is_some())
         && message
             .all("data")
-            .all(|value| matches!(value, Given::Object(_)));
+            .all(|value| matches!(value, BorrowedValue::Object(_)));
     let ids: Option<Vec<i64>> = message.all("project_id").map(whole).collect();
     let id = ids?.last().copied().unwrap_or_default();
     is_known.then(|| id.to_string())

@@ -64,7 +64,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
     use std::sync::Arc;
 
-    use filters::accounts::{Mode, Plan, WrittenTerms};
+    use filters::accounts::{Mode, Plan, TermsFile};
     use filters::money::tally::{PlanSpent, Spent};
     use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ mod tests {
     }
 
     fn caller(plan: Plan, terms: &str) -> Caller {
-        let written: WrittenTerms = serde_json::from_str(terms).unwrap();
+        let written: TermsFile = serde_json::from_str(terms).unwrap();
         Caller {
             organization_id: "org_1".into(),
             organization: "acme".into(),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use filters::accounts::{Caller, Plan};
 use filters::fault::Fault;
-use filters::ledger::{Funding, Outcome, Parts, Taken};
+use filters::ledger::{CallOutcome, CostParts, Funding, UsageRecord};
 use filters::money::Usd;
-use filters::money::allowance::{Bounds, Reached};
+use filters::money::allowance::{LimitReached, SpendingBounds};
 use tokio::time::Instant;
 
 use super::{Call, Settled, Step};
@@ -46,12 +46,14 @@ pub async fn reserve(house: &Arc<House>, ctx: &mut Context) -> Result<(), Fault>
 /// Drops the attempts that a refusal forbids; answers whether others remain that it says nothing of.
 fn avoid(steps: &mut Vec<Step>, refusal: &Refusal) -> bool {
     let may_run: fn(&Step) -> bool = match refusal {
-        Refusal::Reached(Reached::Premium(_)) => |step| !takes_premium(step),
-        Refusal::Reached(Reached::Cycle(_) | Reached::Daily(_))
+        Refusal::Reached(LimitReached::Premium(_)) => |step| !takes_premium(step),
+        Refusal::Reached(LimitReached::Cycle(_) | LimitReached::Daily(_))
         | Refusal::NoCredit
         | Refusal::Unavailable => Step::is_own,
         // These bound own keys as well.
-        Refusal::Reached(Reached::Key(_) | Reached::KeyPeriod(..) | Reached::Member(_)) => {
+        Refusal::Reached(
+            LimitReached::Key(_) | LimitReached::KeyPeriod(..) | LimitReached::Member(_),
+        ) => {
             return false;
         }
     };
@@ -83,8 +85,8 @@ fn price(call: &Call, asked: &mut NewCall<'_>) {
 }
 
 /// What bounds the spending of the caller.
-fn bounds(house: &House, caller: &Caller) -> Bounds {
-    Bounds {
+fn bounds(house: &House, caller: &Caller) -> SpendingBounds {
+    SpendingBounds {
         key: caller
             .terms
             .as_ref()
@@ -121,7 +123,7 @@ pub fn delivered(call: &mut Call) {
 
 /// Keeps what the call took, with its cost where the price is known, and charges it; the last byte of the answer
 /// waits for the ticket.
-pub fn settle(call: &mut Call, outcome: Outcome, started: Instant) -> Ticket {
+pub fn settle(call: &mut Call, outcome: CallOutcome, started: Instant) -> Ticket {
     let usage = call.receiving.usage(call.request.text_bytes);
     let cost = call.step().and_then(|step| step.mapping.cost(&usage));
     let settled = Settled { usage, cost };
@@ -141,15 +143,15 @@ pub fn settle(call: &mut Call, outcome: Outcome, started: Instant) -> Ticket {
     }
 }
 
-fn taken(call: &Call, settled: &Settled) -> Taken {
+fn taken(call: &Call, settled: &Settled) -> UsageRecord {
     let usage = &settled.usage;
     let Some(step) = call.step() else {
-        return Taken::default();
+        return UsageRecord::default();
     };
     // The running attempt is listed only once it has ended.
     let has_ended = call.attempted.last().is_some_and(|last| last.succeeded);
     let attempts = call.attempted.len() + usize::from(!has_ended);
-    Taken {
+    UsageRecord {
         model: step.model.id.clone(),
         provider: (*step.upstream.name).into(),
         upstream_model: step.mapping.name.clone(),
@@ -160,7 +162,7 @@ fn taken(call: &Call, settled: &Settled) -> Taken {
         completion_tokens: usage.completion,
         reasoning_tokens: usage.reasoning.unwrap_or(0),
         web_searches: usage.web_searches,
-        cost: settled.cost.as_ref().map(Parts::from),
+        cost: settled.cost.as_ref().map(CostParts::from),
         is_estimated: usage.estimated,
         is_premium: is_premium(step),
         attempts: u32::try_from(attempts).unwrap_or(u32::MAX),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use filters::fault::{Fault, Kind};
-use filters::ledger::Outcome;
+use filters::fault::{Fault, FaultKind};
+use filters::ledger::CallOutcome;
 use filters::limits::headers::Quota;
 use filters::models::wires::{Failure, FailureKind};
 use pingora::{Error, ErrorSource, ErrorType, Result};
@@ -138,7 +138,7 @@ pub async fn report(
     }
     if *error.etype() == UNACCOUNTED {
         let message = "the answer cannot be accounted for at the moment";
-        ctx.fault = Some(Fault::new(Kind::Unavailable, message));
+        ctx.fault = Some(Fault::new(FaultKind::Unavailable, message));
     }
     let is_clients = *error.esource() == ErrorSource::Downstream && *error.etype() != GIVEN_UP;
     if is_clients && ctx.fault.is_none() {
@@ -216,7 +216,7 @@ fn broken(call: &mut Call, fault: &Fault, started: Instant) -> (Bytes, Ticket) {
     let has_begun = call.watch.stage() != Stage::Held;
     let mut ticket = Ticket::ready();
     let usage = has_begun.then(|| {
-        ticket = billing::settle(call, Outcome::Broken, started);
+        ticket = billing::settle(call, CallOutcome::Broken, started);
         upstream_response::usage(call)
     });
     let event = match call.receiving.stream_mut() {
@@ -236,7 +236,7 @@ fn broken(call: &mut Call, fault: &Fault, started: Instant) -> (Bytes, Ticket) {
 fn verdict(call: Option<&Call>) -> Fault {
     let Some(last) = call.and_then(|call| call.failures.last()) else {
         return Fault::new(
-            Kind::Internal,
+            FaultKind::Internal,
             "the request could not be sent to a provider",
         );
     };
@@ -256,7 +256,7 @@ fn verdict(call: Option<&Call>) -> Fault {
     match last.kind {
         FailureKind::Status(status) if !last.is_retryable => {
             let mut fault = Fault::new(
-                Kind::Invalid,
+                FaultKind::Invalid,
                 with_message("the provider refused the request"),
             )
             .with_status(status);
@@ -266,23 +266,25 @@ fn verdict(call: Option<&Call>) -> Fault {
                 None => fault,
             }
         }
-        FailureKind::Connect => Fault::new(Kind::ConnectFailed, "no provider could be reached"),
+        FailureKind::Connect => {
+            Fault::new(FaultKind::ConnectFailed, "no provider could be reached")
+        }
         FailureKind::Timeout | FailureKind::Status(408 | 504) => {
-            Fault::new(Kind::UpstreamTimeout, "no provider answered in time")
+            Fault::new(FaultKind::UpstreamTimeout, "no provider answered in time")
         }
         FailureKind::Status(status @ 403) if all_said(status) => Fault::new(
-            Kind::Forbidden,
+            FaultKind::Forbidden,
             with_message("the provider does not allow this request"),
         ),
         FailureKind::Status(status @ 404) if all_said(status) => Fault::new(
-            Kind::NotFound,
+            FaultKind::NotFound,
             with_message("the provider does not know this model"),
         ),
         FailureKind::Status(425 | 429 | 503 | 529) => Fault::new(
-            Kind::UpstreamUnavailable,
+            FaultKind::UpstreamUnavailable,
             "every provider is overloaded or unavailable",
         ),
-        _ => Fault::new(Kind::UpstreamFailed, "every provider failed"),
+        _ => Fault::new(FaultKind::UpstreamFailed, "every provider failed"),
     }
 }
 
@@ -290,13 +292,16 @@ fn verdict(call: Option<&Call>) -> Fault {
 fn broken_off(failure: &Failure) -> Fault {
     match failure.kind {
         FailureKind::Timeout => Fault::new(
-            Kind::UpstreamTimeout,
+            FaultKind::UpstreamTimeout,
             "the provider stopped sending in the middle of its answer",
         ),
         _ if !failure.message.is_empty() => Fault::new(
-            Kind::StreamTruncated,
+            FaultKind::StreamTruncated,
             format!("the provider's answer broke off: {}", failure.message),
         ),
-        _ => Fault::new(Kind::StreamTruncated, "the provider's answer broke off"),
+        _ => Fault::new(
+            FaultKind::StreamTruncated,
+            "the provider's answer broke off",
+        ),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use filters::models::routing::health::Outcome;
+use filters::models::routing::health::AttemptOutcome;
 use filters::models::wires::Failure;
 use tokio::time::Instant;
 
@@ -22,9 +22,9 @@ pub fn failure(house: &House, call: &Call, failure: &Failure) {
     // What a caller's own key is refused for says nothing about the provider to anybody else.
     let is_of_own_key = step.is_own() && failure.is_about_the_key();
     let outcome = if failure.is_retryable && !is_of_own_key {
-        Outcome::Failed
+        AttemptOutcome::Failed
     } else {
-        Outcome::CallersFault
+        AttemptOutcome::CallersFault
     };
     house.routes.record(step.mapping.index, outcome, now_ms);
 }
@@ -42,7 +42,7 @@ pub fn success(house: &House, call: &Call) {
         .as_ref()
         .map_or(0, |settled| settled.usage.completion);
     let has_rate = call.request.stream && streamed > RATE_AFTER && tokens > 1;
-    let outcome = Outcome::Answered {
+    let outcome = AttemptOutcome::Answered {
         latency_ms: first.duration_since(call.attempt_started).as_secs_f64() * 1e3,
         throughput: has_rate.then(|| tokens as f64 / streamed.as_secs_f64()),
     };

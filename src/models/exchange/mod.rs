@@ -12,9 +12,9 @@ pub mod upstream_response;
 
 use std::sync::Arc;
 
-use filters::models::fronts::chat_completions::envelope::Envelope;
-use filters::models::metadata::Attempted;
-use filters::models::request::Request;
+use filters::models::fronts::chat_completions::envelope::ReplyIdentity;
+use filters::models::metadata::AttemptRecord;
+use filters::models::request::ModelRequest;
 use filters::models::routing::catalog::{Mapping, Model};
 use filters::models::usage::Usage;
 use filters::models::wires::{Failure, Target};
@@ -51,7 +51,7 @@ impl Step {
     }
 
     /// The most that a request may cost here; `None` where the price is not known.
-    fn worst(&self, request: &Request) -> Option<Usd> {
+    fn worst(&self, request: &ModelRequest) -> Option<Usd> {
         let wire = self.upstream.wire;
         let bound = wire.output_bound(request, &self.target(false, None));
         self.mapping.worst(request, bound)
@@ -76,7 +76,7 @@ impl Step {
 /// The call of a model on its way through its attempts.
 pub struct Call {
     /// What was asked, checked.
-    pub request: Request,
+    pub request: ModelRequest,
     /// The provider named in the model string.
     pub requested_provider: Option<Box<str>>,
     /// The attempts planned, best first; never empty.
@@ -95,7 +95,7 @@ pub struct Call {
     /// Whether the attempt was already repeated because a kept connection had died.
     was_repeated: bool,
     /// All attempts that have ended.
-    pub attempted: Vec<Attempted>,
+    pub attempted: Vec<AttemptRecord>,
     /// Failures of all attempts, for the final word.
     pub failures: Vec<Failure>,
     /// Shared with the held session.
@@ -126,7 +126,7 @@ pub struct Settled {
 impl Call {
     /// A call that is about to begin its first attempt.
     pub fn new(
-        request: Request,
+        request: ModelRequest,
         requested_provider: Option<Box<str>>,
         steps: Vec<Step>,
         watch: Arc<Watch>,
@@ -172,8 +172,8 @@ impl Call {
     }
 
     /// Identity of the answer of the running attempt.
-    fn envelope(&self, request_id: &str, created: u64) -> Envelope {
-        Envelope {
+    fn envelope(&self, request_id: &str, created: u64) -> ReplyIdentity {
+        ReplyIdentity {
             id: format!("chatcmpl-{request_id}").into(),
             created,
             model: self.used_model().into(),
@@ -192,11 +192,11 @@ impl Call {
     }
 
     /// The entry of `metadata.routing` for the running attempt.
-    fn record(&self, failure: Option<&Failure>) -> Option<Attempted> {
+    fn record(&self, failure: Option<&Failure>) -> Option<AttemptRecord> {
         let step = self.step()?;
         let key = step.keys.get(self.key);
         let own = key.and_then(|key| key.own.as_ref());
-        Some(Attempted {
+        Some(AttemptRecord {
             provider: (*step.upstream.name).into(),
             model: step.mapping.name.clone(),
             status_code: failure.map_or(200, Failure::status),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use filters::fault::{Fault, Kind};
+use filters::fault::{Fault, FaultKind};
 use filters::models::routing::catalog::Capability;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 use pingora::http::RequestHeader;
@@ -54,12 +54,12 @@ pub async fn peer(house: &House, ctx: &mut Context) -> Result<Box<HttpPeer>> {
 /// Encodes the request for the attempt that is up.
 fn prepare(house: &House, call: &mut Call, request_id: &str) -> Result<(), Fault> {
     let step = call.step().cloned();
-    let step = step.ok_or_else(|| Fault::new(Kind::Internal, "no attempt is planned"))?;
+    let step = step.ok_or_else(|| Fault::new(FaultKind::Internal, "no attempt is planned"))?;
     call.key = step.keys.pick(call.tried_keys, house.now_ms());
     call.tried_keys |= 1 << (call.key % 64);
     let target = call
         .target()
-        .ok_or_else(|| Fault::new(Kind::Internal, "no attempt is planned"))?;
+        .ok_or_else(|| Fault::new(FaultKind::Internal, "no attempt is planned"))?;
     let encoded = step.upstream.wire.encode(&call.request, &target)?;
     let envelope = call.envelope(request_id, house.unix_s());
     call.receiving = Receiving::new(call.request.stream, envelope);

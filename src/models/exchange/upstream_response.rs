@@ -1,11 +1,11 @@
 //! From the provider: its status, its events or its whole reply, read into the answer that the client gets.
 
 use bytes::Bytes;
-use filters::ledger::Outcome;
+use filters::ledger::CallOutcome;
 use filters::models::chat::delta::Sink;
-use filters::models::fronts::chat_completions::envelope::Envelope;
-use filters::models::fronts::chat_completions::fold::Fold;
-use filters::models::fronts::chat_completions::stream::Stream;
+use filters::models::fronts::chat_completions::envelope::ReplyIdentity;
+use filters::models::fronts::chat_completions::fold::WholeWriter;
+use filters::models::fronts::chat_completions::stream::ChunkWriter;
 use filters::models::metadata::{Metadata, write_usage};
 use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, FailureKind, Progress};
@@ -38,8 +38,8 @@ pub struct Receiving {
 
 /// The answer being made.
 enum Answer {
-    Stream(Stream),
-    Fold(Fold),
+    Stream(ChunkWriter),
+    Fold(WholeWriter),
 }
 
 /// How the provider's body is read.
@@ -50,7 +50,7 @@ enum Reading {
     Nothing,
     /// As events.
     Events {
-        reader: sse::Reader,
+        reader: sse::EventReader,
         decoder: Box<dyn Decoder>,
     },
     /// As one whole reply.
@@ -88,11 +88,11 @@ impl From<Stop> for Failure {
 
 impl Receiving {
     /// Reads into an answer of this form and identity.
-    pub fn new(is_stream: bool, envelope: Envelope) -> Self {
+    pub fn new(is_stream: bool, envelope: ReplyIdentity) -> Self {
         let answer = if is_stream {
-            Answer::Stream(Stream::new(envelope))
+            Answer::Stream(ChunkWriter::new(envelope))
         } else {
-            Answer::Fold(Fold::new(envelope))
+            Answer::Fold(WholeWriter::new(envelope))
         };
         Self {
             answer: Some(answer),
@@ -107,7 +107,7 @@ impl Receiving {
     }
 
     /// The chunks written so far that nobody has taken, where the answer is a stream.
-    pub fn stream_mut(&mut self) -> Option<&mut Stream> {
+    pub fn stream_mut(&mut self) -> Option<&mut ChunkWriter> {
         match &mut self.answer {
             Some(Answer::Stream(stream)) => Some(stream),
             _ => None,
@@ -161,7 +161,7 @@ pub async fn status(house: &House, ctx: &mut Context, head: &ResponseHeader) -> 
             .map(|(step, target)| step.upstream.wire.stream(&target));
         call.receiving.reading = match decoder {
             Some(decoder) if is_events => Reading::Events {
-                reader: sse::Reader::default(),
+                reader: sse::EventReader::default(),
                 decoder,
             },
             _ => Reading::Whole(Vec::new()),
@@ -308,14 +308,14 @@ fn take(body: &mut Vec<u8>, chunk: &[u8], limit: usize) -> Result<(), Failure> {
 }
 
 fn events(
-    reader: &mut sse::Reader,
+    reader: &mut sse::EventReader,
     decoder: &mut dyn Decoder,
     chunk: &[u8],
     is_end: bool,
     sink: &mut dyn Sink,
 ) -> Result<Progress, Stop> {
     let mut progress = Progress::Open;
-    let mut take = |event: sse::Event<'_>| {
+    let mut take = |event: sse::SseEvent<'_>| {
         if progress == Progress::Open {
             progress = decoder.event(event, sink)?;
         }
@@ -341,9 +341,9 @@ fn complete(
     let record = call.record(None)?;
     call.attempted.push(record);
     let outcome = if call.watch.has_left() {
-        Outcome::ClientGone
+        CallOutcome::ClientGone
     } else {
-        Outcome::Answered
+        CallOutcome::Answered
     };
     let ticket = billing::settle(call, outcome, started);
     call.watch.hold(ticket);

@@ -6,7 +6,7 @@ mod credentials;
 use std::sync::Arc;
 
 use filters::models::routing::capable::WireLimits;
-use filters::models::wires::{Provider, Quirks};
+use filters::models::wires::{Quirks, Wire};
 use http::{HeaderName, HeaderValue};
 use pingora::{ErrorType, OrErr, Result};
 
@@ -20,7 +20,7 @@ pub struct Upstream {
     /// Its name in the configuration.
     pub name: Arc<str>,
     /// Its wire.
-    pub wire: &'static dyn Provider,
+    pub wire: &'static dyn Wire,
     /// What is special about it.
     pub quirks: Quirks,
     /// The platform's credentials; one without text where it needs none, none where only callers have some.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use filters::ledger::{Entry, Funding};
+use filters::ledger::{Funding, LedgerEntry};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 use tokio::time::timeout;
 
@@ -20,7 +20,7 @@ impl Store {
     pub async fn post(
         &self,
         owner: &str,
-        entries: Vec<Entry>,
+        entries: Vec<LedgerEntry>,
         may_be_known: bool,
     ) -> Result<bool, Error> {
         let mut connection = self.pool.acquire().await?;
@@ -33,7 +33,7 @@ impl Store {
 async fn post(
     connection: &mut AnyConnection,
     owner: &str,
-    mut entries: Vec<Entry>,
+    mut entries: Vec<LedgerEntry>,
     may_be_known: bool,
 ) -> Result<bool, Error> {
     let mut change = connection.begin().await?;
@@ -61,7 +61,10 @@ async fn post(
 }
 
 /// Which of these calls have rows.
-async fn known(change: &mut AnyConnection, entries: &[Entry]) -> Result<BTreeSet<String>, Error> {
+async fn known(
+    change: &mut AnyConnection,
+    entries: &[LedgerEntry],
+) -> Result<BTreeSet<String>, Error> {
     let mut found = BTreeSet::new();
     for some in entries.chunks(AT_ONCE) {
         let places: Vec<String> = (1..=some.len()).map(|place| format!("${place}")).collect();
@@ -82,7 +85,7 @@ async fn charge(
     change: &mut AnyConnection,
     organization: &str,
     owner: &str,
-    entries: &mut [Entry],
+    entries: &mut [LedgerEntry],
 ) -> Result<(), Error> {
     let account = read(change, organization).await?;
     let own = leases::own(change, organization, owner).await?.amount;

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use filters::json::Object;
-use filters::ledger::{Entry, Parts};
+use filters::ledger::{CostParts, LedgerEntry};
 use filters::money::Usd;
 use sqlx::any::AnyArguments;
 use sqlx::query::Query;
@@ -59,7 +59,10 @@ static UNNAMED: LazyLock<[String; 3]> =
     LazyLock::new(|| LENGTHS.map(|rows| statement(rows, |_| "?".to_owned())));
 
 /// Writes rows, none of which may be there already.
-pub(super) async fn insert(change: &mut AnyConnection, entries: &[Entry]) -> Result<(), Error> {
+pub(super) async fn insert(
+    change: &mut AnyConnection,
+    entries: &[LedgerEntry],
+) -> Result<(), Error> {
     let statements = match change.backend_name() {
         "SQLite" => &*UNNAMED,
         _ => &*NUMBERED,
@@ -88,7 +91,10 @@ fn statement(rows: usize, place: impl Fn(usize) -> String) -> String {
 }
 
 /// Binds a row in the order of [`COLUMNS`].
-fn bind<'a>(query: Query<'a, Any, AnyArguments>, entry: &'a Entry) -> Query<'a, Any, AnyArguments> {
+fn bind<'a>(
+    query: Query<'a, Any, AnyArguments>,
+    entry: &'a LedgerEntry,
+) -> Query<'a, Any, AnyArguments> {
     let (who, taken) = (&entry.who, &entry.taken);
     let (nano, rest) = split(taken.total());
     query
@@ -131,7 +137,7 @@ fn integer(count: u64) -> i64 {
 }
 
 /// The parts of a cost that are not nothing, as a JSON object of decimals.
-fn parts(cost: Option<&Parts>) -> String {
+fn parts(cost: Option<&CostParts>) -> String {
     let cost = cost.copied().unwrap_or_default();
     let parts = [
         ("input", cost.input),

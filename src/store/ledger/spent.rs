@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use filters::ledger::Entry;
+use filters::ledger::LedgerEntry;
 use filters::money::Usd;
 use sqlx::{AnyConnection, Row};
 
@@ -65,7 +65,7 @@ impl Store {
 }
 
 /// Adds what calls cost to the hours in which they ended.
-pub(super) async fn add(change: &mut AnyConnection, entries: &[Entry]) -> Result<(), Error> {
+pub(super) async fn add(change: &mut AnyConnection, entries: &[LedgerEntry]) -> Result<(), Error> {
     let mut hours: BTreeMap<_, (Option<&str>, (i64, i64), Usd)> = BTreeMap::new();
     for entry in entries {
         let cost = entry.taken.total();

@@ -1,4 +1,4 @@
-use filters::ledger::{Entry, EntryId, Funding, Parts, Taken as Took, Who};
+use filters::ledger::{CallOwner, CostParts, EntryId, Funding, LedgerEntry, UsageRecord as Took};
 use filters::money::Usd;
 
 use super::super::ledger::{Account, By, Change};
@@ -10,26 +10,26 @@ fn usd(text: &str) -> Usd {
     Usd::restore(text).unwrap()
 }
 
-fn entry(n: u8, cost: &str) -> Entry {
-    Entry {
+fn entry(n: u8, cost: &str) -> LedgerEntry {
+    LedgerEntry {
         id: EntryId([n; 16]),
         at_ms: NOW_MS,
-        who: Who {
+        who: CallOwner {
             organization_id: ORG.into(),
             key_id: "key_1".into(),
-            ..Who::default()
+            ..CallOwner::default()
         },
         taken: Took {
             prompt_tokens: 3,
-            cost: Some(Parts {
+            cost: Some(CostParts {
                 total: usd(cost),
                 input: usd(cost),
-                ..Parts::default()
+                ..CostParts::default()
             }),
             ..Took::default()
         },
         charged: usd(cost),
-        ..Entry::default()
+        ..LedgerEntry::default()
     }
 }
 
@@ -72,7 +72,7 @@ impl House {
         query.execute(&self.store.pool).await.unwrap();
     }
 
-    async fn post(&self, owner: &str, entries: Vec<Entry>) {
+    async fn post(&self, owner: &str, entries: Vec<LedgerEntry>) {
         self.store.post(owner, entries, true).await.unwrap();
     }
 }
@@ -191,7 +191,7 @@ async fn a_call_that_is_posted_again_is_charged_once(house: House) {
 async fn an_hour_knows_its_first_and_its_last_call(house: House) {
     for (n, later_ms) in [(1, 5), (2, 9), (3, 7)] {
         let at_ms = NOW_MS + later_ms;
-        let call = Entry {
+        let call = LedgerEntry {
             at_ms,
             ..entry(n, "0.1")
         };
@@ -220,7 +220,7 @@ async fn a_balance_never_passes_zero_and_the_rest_is_a_shortfall(house: House) {
 
 async fn what_the_balance_does_not_pay_leaves_it_alone(house: House) {
     house.grant("1").await;
-    let of_plan = Entry {
+    let of_plan = LedgerEntry {
         funding: Funding::Plan,
         ..entry(1, "0.1")
     };

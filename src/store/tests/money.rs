@@ -1,6 +1,6 @@
 //! Members, credit, own provider keys, and what a key's terms are kept as.
 
-use filters::accounts::{Terms, WrittenTerms};
+use filters::accounts::{KeyTerms, TermsFile};
 use filters::money::Usd;
 
 use super::*;
@@ -24,12 +24,12 @@ fn usd(text: &str) -> Usd {
     Usd::parse(text).unwrap()
 }
 
-fn terms(json: &str) -> WrittenTerms {
+fn terms(json: &str) -> TermsFile {
     serde_json::from_str(json).unwrap()
 }
 
 impl House {
-    async fn key_with(&self, terms: &WrittenTerms, member: Option<&str>) -> (KeyText, IssuedKey) {
+    async fn key_with(&self, terms: &TermsFile, member: Option<&str>) -> (KeyText, IssuedKey) {
         let new = NewKey {
             organization: "acme",
             terms,
@@ -58,7 +58,7 @@ async fn terms_and_owner_reach_the_caller(house: House) {
     let written = terms(r#"{"limit":"5","deny_models":["a"]}"#);
     let (text, _) = house.key_with(&written, Some("ada")).await;
     let caller = house.admit(&text).await.unwrap();
-    let expected: Terms = written.check().unwrap();
+    let expected: KeyTerms = written.check().unwrap();
     assert_eq!(caller.terms.as_deref(), Some(&expected));
     let owner = caller.member.as_deref().unwrap();
     assert_eq!((&*owner.id, owner.budget), (&*member.id, Some(usd("2.5"))));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, de};
 
-use super::{Content, NamedFunction, Stop, Text, ToolChoice};
+use super::{MessageContent, NamedFunction, Stop, Text, ToolChoice};
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -57,7 +57,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<'de, T> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for MessageContent<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match TextOr::deserialize(deserializer)? {
             TextOr::Text(text) => Self::Text(text),

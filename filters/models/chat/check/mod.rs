@@ -20,12 +20,12 @@ use bytes::Bytes;
 use self::reject::Reject;
 use crate::fault::Fault;
 use crate::json::Walker;
-use crate::models::request::{Media, Member, Needs, Request, ServiceTier, Strategy};
+use crate::models::request::{Media, ModelRequest, Needs, RequestMember, ServiceTier, Strategy};
 
 /// What the pass found.
 #[derive(Debug, Default)]
 struct Findings {
-    members: Vec<Member>,
+    members: Vec<RequestMember>,
     special_messages: Vec<Range<usize>>,
     special_tools: bool,
     /// The message or tools at hand hold members beyond the plain convention.
@@ -57,9 +57,9 @@ struct Findings {
 ///
 /// Cost: one pass; allocates for keys and names, never for content. Errors: 400 naming the field, what came and
 /// what is accepted.
-pub fn check(body: Bytes) -> Result<Request, Fault> {
+pub fn check(body: Bytes) -> Result<ModelRequest, Fault> {
     let found = pass(&body).map_err(Reject::into_fault)?;
-    Ok(Request {
+    Ok(ModelRequest {
         model: found.model.unwrap_or_default(),
         members: found.members,
         special_messages: found.special_messages,

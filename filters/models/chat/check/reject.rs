@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, FaultKind};
 use crate::json::{Error, Type, Walker};
 
 /// The longest value that a message quotes.
@@ -78,7 +78,7 @@ impl Reject {
     pub(super) fn into_fault(self) -> Fault {
         match self {
             Self::Syntax(error) => Fault::new(
-                Kind::Invalid,
+                FaultKind::Invalid,
                 format!("the body is not a valid JSON object: {error}"),
             )
             .with_code("invalid_json"),

@@ -5,25 +5,25 @@ use serde_json::{Value, json};
 
 use super::check;
 use crate::fault::Fault;
-use crate::models::request::{Effort, Request, ServiceTier, Strategy as Routing};
+use crate::models::request::{Effort, ModelRequest, ServiceTier, Strategy as Routing};
 
 fn plain() -> Value {
     json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
 }
 
-fn checked(value: &Value) -> Result<Request, Fault> {
+fn checked(value: &Value) -> Result<ModelRequest, Fault> {
     check(value.to_string().into())
 }
 
 /// A plain request with one more member.
-fn with(key: &str, value: Value) -> Result<Request, Fault> {
+fn with(key: &str, value: Value) -> Result<ModelRequest, Fault> {
     let mut request = plain();
     request[key] = value;
     checked(&request)
 }
 
 #[track_caller]
-fn refused(fault: Result<Request, Fault>, param: &str) -> Fault {
+fn refused(fault: Result<ModelRequest, Fault>, param: &str) -> Fault {
     let fault = fault.unwrap_err();
     assert_eq!(
         (fault.status(), fault.param.as_deref()),

@@ -9,7 +9,7 @@ use super::read::{
 use super::reject::{Reject, other};
 use super::tool::{response_format, tool_choice, tools};
 use crate::json::{Type, Walker};
-use crate::models::request::{Effort, Member, ServiceTier, Strategy};
+use crate::models::request::{Effort, RequestMember, ServiceTier, Strategy};
 
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 const LEVELS: [&str; 3] = ["low", "medium", "high"];
@@ -40,7 +40,7 @@ pub(super) fn top(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Rej
         }
         member(walk, &key, found).map_err(|reject| reject.within(&key))?;
         let end = walk.at();
-        found.members.push(Member {
+        found.members.push(RequestMember {
             key: key.into(),
             whole: start..end,
             value: value..end,

@@ -4,7 +4,7 @@ use crate::json::{Str, write_number};
 
 /// Identity of one answer.
 #[derive(Clone, Debug)]
-pub struct Envelope {
+pub struct ReplyIdentity {
     /// The upstream's id where its wire is ours, else the one passed in.
     pub id: Box<str>,
     /// Unix seconds.
@@ -13,7 +13,7 @@ pub struct Envelope {
     pub model: Box<str>,
 }
 
-impl Envelope {
+impl ReplyIdentity {
     /// Takes the provider's identity where it gives one.
     pub fn identify(&mut self, id: Option<&str>, created: Option<u64>) {
         if let Some(id) = id.filter(|id| !id.is_empty()) {

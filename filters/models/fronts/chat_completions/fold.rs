@@ -1,6 +1,6 @@
 //! An answer put together as one whole reply, from the same deltas that make a stream.
 
-use super::envelope::Envelope;
+use super::envelope::ReplyIdentity;
 use super::members::write_key;
 use super::tools::{Opening, Tools};
 use crate::json::{Str, write_number};
@@ -9,9 +9,9 @@ use crate::models::usage::Usage;
 
 /// A sink that writes one whole reply.
 #[derive(Debug)]
-pub struct Fold {
-    envelope: Envelope,
-    choices: Vec<Choice>,
+pub struct WholeWriter {
+    envelope: ReplyIdentity,
+    choices: Vec<WholeChoice>,
     top_level: Vec<(Box<str>, Box<str>)>,
     usage: Option<Usage>,
     output_bytes: u64,
@@ -19,7 +19,7 @@ pub struct Fold {
 
 /// Texts are insides of JSON strings, lists insides of JSON arrays.
 #[derive(Debug)]
-struct Choice {
+struct WholeChoice {
     index: u32,
     content: Vec<u8>,
     reasoning: Vec<u8>,
@@ -39,9 +39,9 @@ const LISTS: [&str; 4] = [
     "images",
 ];
 
-impl Fold {
+impl WholeWriter {
     /// A reply that answers as `envelope` says.
-    pub fn new(envelope: Envelope) -> Self {
+    pub fn new(envelope: ReplyIdentity) -> Self {
         Self {
             envelope,
             choices: Vec::new(),
@@ -91,11 +91,11 @@ impl Fold {
         out
     }
 
-    fn choice(&mut self, index: u32) -> Option<&mut Choice> {
+    fn choice(&mut self, index: u32) -> Option<&mut WholeChoice> {
         let at = match self.choices.iter().position(|choice| choice.index == index) {
             Some(at) => at,
             None => {
-                self.choices.push(Choice::new(index, &self.envelope));
+                self.choices.push(WholeChoice::new(index, &self.envelope));
                 self.choices.len() - 1
             }
         };
@@ -103,8 +103,8 @@ impl Fold {
     }
 }
 
-impl Choice {
-    fn new(index: u32, envelope: &Envelope) -> Self {
+impl WholeChoice {
+    fn new(index: u32, envelope: &ReplyIdentity) -> Self {
         Self {
             index,
             content: Vec::new(),
@@ -242,7 +242,7 @@ impl Choice {
     }
 }
 
-impl Sink for Fold {
+impl Sink for WholeWriter {
     fn identity(&mut self, id: Option<&str>, created: Option<u64>) {
         if self.choices.is_empty() {
             self.envelope.identify(id, created);

@@ -4,7 +4,7 @@ use crate::json::write_escaped;
 use crate::models::chat::delta::Delta;
 
 /// Which members a delta has.
-pub(super) struct Members {
+pub(super) struct DeltaMembers {
     /// Whether there are any.
     pub(super) any: bool,
     /// Whether they count as content.
@@ -13,7 +13,7 @@ pub(super) struct Members {
     pub(super) bytes: u64,
 }
 
-impl Members {
+impl DeltaMembers {
     pub(super) fn of(delta: &Delta<'_>) -> Self {
         let texts = [delta.content, delta.reasoning, delta.refusal];
         let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();

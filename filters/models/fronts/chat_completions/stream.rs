@@ -5,8 +5,8 @@
 //! reason per choice and nothing behind it; usage and metadata once, last; `[DONE]` only after a whole answer.
 //! Source: wire formats R1–R4, decisions 1–3.
 
-use super::envelope::Envelope;
-use super::members::Members;
+use super::envelope::ReplyIdentity;
+use super::members::DeltaMembers;
 use super::tools::{Opening, Tools};
 use crate::fault::Fault;
 use crate::json::{Str, write_escaped, write_number};
@@ -15,14 +15,14 @@ use crate::models::usage::Usage;
 
 /// A sink that writes chunks.
 #[derive(Debug)]
-pub struct Stream {
-    envelope: Envelope,
+pub struct ChunkWriter {
+    envelope: ReplyIdentity,
     /// `data: {"id":…,"model":"…"` without the closing brace; rendered with the first chunk.
     head: Vec<u8>,
     out: Vec<u8>,
     /// How much was taken last: the next piece is likely to be as long.
     taken_bytes: usize,
-    choices: Vec<Choice>,
+    choices: Vec<ChunkChoice>,
     top_level: Vec<(Box<str>, Box<str>)>,
     top_level_is_new: bool,
     usage: Option<Usage>,
@@ -31,16 +31,16 @@ pub struct Stream {
 }
 
 #[derive(Debug)]
-struct Choice {
+struct ChunkChoice {
     index: u32,
     has_role: bool,
     is_finished: bool,
     tools: Tools,
 }
 
-impl Stream {
+impl ChunkWriter {
     /// A stream that answers as `envelope` says.
-    pub fn new(envelope: Envelope) -> Self {
+    pub fn new(envelope: ReplyIdentity) -> Self {
         Self {
             envelope,
             head: Vec::new(),
@@ -127,7 +127,7 @@ impl Stream {
             return at;
         }
         let tools = Tools::new(&self.envelope, index);
-        self.choices.push(Choice {
+        self.choices.push(ChunkChoice {
             index,
             has_role: false,
             is_finished: false,
@@ -248,7 +248,7 @@ impl Stream {
     }
 }
 
-impl Sink for Stream {
+impl Sink for ChunkWriter {
     fn identity(&mut self, id: Option<&str>, created: Option<u64>) {
         if self.head.is_empty() {
             self.envelope.identify(id, created);
@@ -274,7 +274,7 @@ impl Sink for Stream {
         {
             return self.text(index, text);
         }
-        let text = Members::of(delta);
+        let text = DeltaMembers::of(delta);
         if text.any || (!has_role && delta.tools.is_empty() && delta.finish.is_none()) {
             self.has_content |= text.is_content;
             self.output_bytes += text.bytes;

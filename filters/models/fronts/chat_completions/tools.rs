@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use super::envelope::Envelope;
+use super::envelope::ReplyIdentity;
 use crate::json::{Str, write_escaped};
 use crate::models::chat::delta::{Finish, ToolDelta};
 
 /// The calls of one choice.
 #[derive(Debug)]
 pub(super) struct Tools {
-    calls: Vec<Call>,
+    calls: Vec<OpenToolCall>,
     opened: usize,
     ids: HashSet<Box<str>>,
     /// What made-up ids begin with; unique to the answer and the choice.
@@ -17,7 +17,7 @@ pub(super) struct Tools {
 }
 
 #[derive(Debug)]
-struct Call {
+struct OpenToolCall {
     key: u64,
     /// Its number for the client, from the moment it is opened.
     number: Option<usize>,
@@ -39,7 +39,7 @@ pub(super) struct Opening {
 
 /// What of a delta goes out.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct ToolCallPiece {
     pub(super) number: usize,
     pub(super) opening: Option<Opening>,
     /// Inside of a JSON string.
@@ -60,7 +60,7 @@ impl Opening {
 }
 
 impl Tools {
-    pub(super) fn new(envelope: &Envelope, index: u32) -> Self {
+    pub(super) fn new(envelope: &ReplyIdentity, index: u32) -> Self {
         let unique: String = envelope
             .id
             .chars()
@@ -77,7 +77,7 @@ impl Tools {
     }
 
     /// Takes a piece; `None` where nothing goes out yet.
-    pub(super) fn take(&mut self, delta: &ToolDelta<'_>) -> Option<Piece> {
+    pub(super) fn take(&mut self, delta: &ToolDelta<'_>) -> Option<ToolCallPiece> {
         let at = self.position(delta.key);
         let id = delta.id.filter(|id| !id.is_empty()).map(inside);
         let name = delta.name.filter(|name| !name.is_empty()).map(inside);
@@ -91,7 +91,7 @@ impl Tools {
         }
         if let Some(number) = call.number {
             call.has_arguments |= !arguments.is_empty();
-            return (!arguments.is_empty()).then_some(Piece {
+            return (!arguments.is_empty()).then_some(ToolCallPiece {
                 number,
                 opening: None,
                 arguments,
@@ -110,7 +110,7 @@ impl Tools {
         let extra_content = call.extra_content.clone();
         let asked = call.id.take();
         let id = self.unique(asked, number);
-        Some(Piece {
+        Some(ToolCallPiece {
             number,
             opening: Some(Opening {
                 id,
@@ -151,7 +151,7 @@ impl Tools {
         if let Some(at) = self.calls.iter().position(|call| call.key == key) {
             return at;
         }
-        self.calls.push(Call {
+        self.calls.push(OpenToolCall {
             key,
             number: None,
             is_closed: false,

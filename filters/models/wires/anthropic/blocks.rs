@@ -9,23 +9,23 @@ use serde_json::value::RawValue;
 #[derive(Debug, Serialize)]
 pub(super) struct Turn<'a> {
     pub(super) role: &'static str,
-    pub(super) content: Vec<Block<'a>>,
+    pub(super) content: Vec<ContentBlock<'a>>,
 }
 
 /// A content block.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Block<'a> {
+pub(super) enum ContentBlock<'a> {
     Text {
         text: Cow<'a, str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<&'a RawValue>,
     },
     Image {
-        source: Source<'a>,
+        source: BlockSource<'a>,
     },
     Document {
-        source: Source<'a>,
+        source: BlockSource<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<&'a str>,
     },
@@ -43,7 +43,7 @@ pub(super) enum Block<'a> {
     },
     ToolResult {
         tool_use_id: String,
-        content: Vec<Block<'a>>,
+        content: Vec<ContentBlock<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<&'a RawValue>,
     },
@@ -52,7 +52,7 @@ pub(super) enum Block<'a> {
 /// Where media comes from.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Source<'a> {
+pub(super) enum BlockSource<'a> {
     Base64 {
         media_type: Cow<'a, str>,
         data: Cow<'a, str>,

@@ -8,9 +8,11 @@ use std::collections::HashSet;
 use serde_json::value::RawValue;
 
 use super::FORMAT;
-use super::blocks::{Block, Source, Turn};
+use super::blocks::{BlockSource, ContentBlock, Turn};
 use crate::fault::Fault;
-use crate::models::chat::call::{Content, File, ImageUrl, Message, Part, PartType, Role, ToolCall};
+use crate::models::chat::call::{
+    ChatMessage, ContentPart, File, ImageUrl, MessageContent, PartType, Role, ToolCall,
+};
 use crate::models::wires::data_url;
 use crate::models::wires::history::{fault, object};
 
@@ -19,8 +21,8 @@ const MARKERS: u32 = 4;
 
 /// The conversation in the making.
 #[derive(Debug)]
-pub(super) struct Conversation<'a, 'p> {
-    pub(super) system: Vec<Block<'a>>,
+pub(super) struct MessagesConversation<'a, 'p> {
+    pub(super) system: Vec<ContentBlock<'a>>,
     pub(super) turns: Vec<Turn<'a>>,
     pub(super) markers: u32,
     provider: &'p str,
@@ -30,10 +32,10 @@ pub(super) struct Conversation<'a, 'p> {
     asked_at: usize,
 }
 
-impl<'a, 'p> Conversation<'a, 'p> {
+impl<'a, 'p> MessagesConversation<'a, 'p> {
     /// Reads all messages. `markers` are those that tools have used up.
     pub(super) fn read(
-        messages: &'a [Message<'a>],
+        messages: &'a [ChatMessage<'a>],
         provider: &'p str,
         markers: u32,
     ) -> Result<Self, Fault> {
@@ -54,7 +56,7 @@ impl<'a, 'p> Conversation<'a, 'p> {
         Ok(conversation)
     }
 
-    fn message(&mut self, at: usize, message: &'a Message<'a>) -> Result<(), Fault> {
+    fn message(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
         match message.role {
             Role::System | Role::Developer => {
                 let blocks = self.content(at, message.content.as_ref())?;
@@ -79,7 +81,7 @@ impl<'a, 'p> Conversation<'a, 'p> {
         }
     }
 
-    fn assistant(&mut self, at: usize, message: &'a Message<'a>) -> Result<(), Fault> {
+    fn assistant(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
         self.all_answered(at)?;
         let mut blocks = self.thinking(message);
         blocks.extend(self.content(at, message.content.as_ref())?);
@@ -94,7 +96,7 @@ impl<'a, 'p> Conversation<'a, 'p> {
     }
 
     /// Thinking that this provider signed, as it was: changed or foreign thinking is refused upstream.
-    fn thinking(&self, message: &'a Message<'a>) -> Vec<Block<'a>> {
+    fn thinking(&self, message: &'a ChatMessage<'a>) -> Vec<ContentBlock<'a>> {
         #[derive(serde::Deserialize)]
         struct Carrier<'c> {
             #[serde(default)]
@@ -118,21 +120,21 @@ impl<'a, 'p> Conversation<'a, 'p> {
             }
             if !carrier.signature.is_empty() {
                 let (thinking, signature) = (carrier.text, carrier.signature);
-                blocks.push(Block::Thinking {
+                blocks.push(ContentBlock::Thinking {
                     thinking,
                     signature,
                 });
             } else if !carrier.data.is_empty() {
-                blocks.push(Block::RedactedThinking { data: carrier.data });
+                blocks.push(ContentBlock::RedactedThinking { data: carrier.data });
             }
         }
         blocks
     }
 
-    fn call(&mut self, call: &'a ToolCall<'a>) -> Block<'a> {
+    fn call(&mut self, call: &'a ToolCall<'a>) -> ContentBlock<'a> {
         let id = self.unique_id(&call.id);
         self.open.push((&call.id, id.clone()));
-        Block::ToolUse {
+        ContentBlock::ToolUse {
             id,
             name: &call.function.name,
             input: object(&call.function.arguments),
@@ -158,7 +160,7 @@ impl<'a, 'p> Conversation<'a, 'p> {
         clean
     }
 
-    fn result(&mut self, at: usize, message: &'a Message<'a>) -> Result<(), Fault> {
+    fn result(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
         let wanted = message.tool_call_id.as_deref();
         let position = match wanted {
             Some(wanted) => self.open.iter().position(|(id, _)| *id == wanted),
@@ -175,7 +177,7 @@ impl<'a, 'p> Conversation<'a, 'p> {
         let (_, tool_use_id) = self.open.remove(position);
         let content = self.content(at, message.content.as_ref())?;
         let cache_control = self.marker(message.tool_result_cache_control);
-        self.turn("user").push(Block::ToolResult {
+        self.turn("user").push(ContentBlock::ToolResult {
             tool_use_id,
             content,
             cache_control,
@@ -208,7 +210,7 @@ impl<'a, 'p> Conversation<'a, 'p> {
         }
     }
 
-    fn turn(&mut self, role: &'static str) -> &mut Vec<Block<'a>> {
+    fn turn(&mut self, role: &'static str) -> &mut Vec<ContentBlock<'a>> {
         if self.turns.last().is_none_or(|turn| turn.role != role) {
             self.turns.push(Turn {
                 role,
@@ -232,12 +234,12 @@ impl<'a, 'p> Conversation<'a, 'p> {
     fn content(
         &mut self,
         at: usize,
-        content: Option<&'a Content<'a>>,
-    ) -> Result<Vec<Block<'a>>, Fault> {
+        content: Option<&'a MessageContent<'a>>,
+    ) -> Result<Vec<ContentBlock<'a>>, Fault> {
         match content {
             None => Ok(Vec::new()),
-            Some(Content::Text(text)) => Ok(plain(text).into_iter().collect()),
-            Some(Content::Parts(parts)) => {
+            Some(MessageContent::Text(text)) => Ok(plain(text).into_iter().collect()),
+            Some(MessageContent::Parts(parts)) => {
                 let mut blocks = Vec::with_capacity(parts.len());
                 for (number, part) in parts.iter().enumerate() {
                     blocks.extend(self.part(&format!("messages[{at}].content[{number}]"), part)?);
@@ -247,10 +249,14 @@ impl<'a, 'p> Conversation<'a, 'p> {
         }
     }
 
-    fn part(&mut self, path: &str, part: &'a Part<'a>) -> Result<Option<Block<'a>>, Fault> {
+    fn part(
+        &mut self,
+        path: &str,
+        part: &'a ContentPart<'a>,
+    ) -> Result<Option<ContentBlock<'a>>, Fault> {
         Ok(match part.part_type {
             PartType::Text => match part.text.as_deref().and_then(plain) {
-                Some(Block::Text { text, .. }) => Some(Block::Text {
+                Some(ContentBlock::Text { text, .. }) => Some(ContentBlock::Text {
                     text,
                     cache_control: self.marker(part.cache_control),
                 }),
@@ -258,7 +264,7 @@ impl<'a, 'p> Conversation<'a, 'p> {
             },
             PartType::Refusal => part.refusal.as_deref().and_then(plain),
             PartType::ImageUrl => match &part.image_url {
-                Some(image) => Some(Block::Image {
+                Some(image) => Some(ContentBlock::Image {
                     source: image_source(path, image)?,
                 }),
                 None => None,
@@ -278,14 +284,14 @@ impl<'a, 'p> Conversation<'a, 'p> {
 }
 
 /// Text blocks may not be empty.
-fn plain(text: &str) -> Option<Block<'_>> {
-    (!text.trim().is_empty()).then_some(Block::Text {
+fn plain(text: &str) -> Option<ContentBlock<'_>> {
+    (!text.trim().is_empty()).then_some(ContentBlock::Text {
         text: Cow::Borrowed(text),
         cache_control: None,
     })
 }
 
-fn image_source<'a>(path: &str, image: &'a ImageUrl<'a>) -> Result<Source<'a>, Fault> {
+fn image_source<'a>(path: &str, image: &'a ImageUrl<'a>) -> Result<BlockSource<'a>, Fault> {
     if let Some(url) = data_url::parse(&image.url) {
         if !matches!(
             &*url.media_type,
@@ -297,13 +303,13 @@ fn image_source<'a>(path: &str, image: &'a ImageUrl<'a>) -> Result<Source<'a>, F
             );
             return Err(Fault::invalid(path, said));
         }
-        return Ok(Source::Base64 {
+        return Ok(BlockSource::Base64 {
             media_type: url.media_type,
             data: url.data,
         });
     }
     if image.url.starts_with("https://") {
-        return Ok(Source::Url { url: &image.url });
+        return Ok(BlockSource::Url { url: &image.url });
     }
     Err(Fault::invalid(
         path,
@@ -311,11 +317,11 @@ fn image_source<'a>(path: &str, image: &'a ImageUrl<'a>) -> Result<Source<'a>, F
     ))
 }
 
-fn document<'a>(path: &str, file: &'a File<'a>) -> Result<Block<'a>, Fault> {
+fn document<'a>(path: &str, file: &'a File<'a>) -> Result<ContentBlock<'a>, Fault> {
     let url = file.file_data.as_deref().and_then(data_url::parse);
     match url {
-        Some(url) if &*url.media_type == "application/pdf" => Ok(Block::Document {
-            source: Source::Base64 { media_type: url.media_type, data: url.data },
+        Some(url) if &*url.media_type == "application/pdf" => Ok(ContentBlock::Document {
+            source: BlockSource::Base64 { media_type: url.media_type, data: url.data },
             title: file.filename.as_deref().filter(|name| !name.is_empty()),
         }),
         _ => Err(Fault::invalid(

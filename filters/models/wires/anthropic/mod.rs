@@ -15,10 +15,10 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
-use super::{Decoder, Encoded, Failure, Provider, Target};
+use super::{Decoder, Failure, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
 use crate::models::chat::delta::Sink;
-use crate::models::request::Request;
+use crate::models::request::ModelRequest;
 
 /// What marks our carriers of thinking state. Source: facts 10.6.
 const FORMAT: &str = "anthropic-claude-v1";
@@ -27,12 +27,16 @@ const FORMAT: &str = "anthropic-claude-v1";
 #[derive(Debug)]
 pub struct Anthropic;
 
-impl Provider for Anthropic {
-    fn encode(&self, request: &Request, target: &Target<'_>) -> Result<Encoded, Fault> {
+impl Wire for Anthropic {
+    fn encode(
+        &self,
+        request: &ModelRequest,
+        target: &Target<'_>,
+    ) -> Result<UpstreamRequest, Fault> {
         request::encode(request, target)
     }
 
-    fn output_bound(&self, request: &Request, target: &Target<'_>) -> Option<u64> {
+    fn output_bound(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
         Some(request::max_tokens(request, target))
     }
 
@@ -41,7 +45,7 @@ impl Provider for Anthropic {
     }
 
     fn stream(&self, target: &Target<'_>) -> Box<dyn Decoder> {
-        Box::new(reply::Events::new(target.provider))
+        Box::new(reply::MessageEvents::new(target.provider))
     }
 
     fn refusal(&self, status: u16, body: &[u8]) -> Failure {

@@ -10,18 +10,18 @@ use crate::json::Str;
 use crate::models::chat::call::Text;
 use crate::models::chat::delta::{Delta, Finish, Sink, ToolDelta};
 use crate::models::wires::{Decoder, Failure, FailureKind, Progress};
-use crate::sse::Event;
+use crate::sse::SseEvent;
 
 /// A message: the body of a reply, or what `message_start` holds.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Message<'a> {
+struct ReplyMessage<'a> {
     #[serde(borrow, rename = "type")]
     kind: Text<'a>,
     #[serde(borrow)]
     id: Text<'a>,
     #[serde(borrow)]
-    content: Vec<Block<'a>>,
+    content: Vec<ReplyBlock<'a>>,
     #[serde(borrow)]
     stop_reason: Option<Text<'a>>,
     #[serde(borrow)]
@@ -40,7 +40,7 @@ struct StopDetails<'a> {
 /// A content block, or a delta of one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Block<'a> {
+struct ReplyBlock<'a> {
     #[serde(borrow, rename = "type")]
     kind: Text<'a>,
     #[serde(borrow)]
@@ -73,11 +73,11 @@ struct Data<'a> {
     #[serde(default)]
     index: u64,
     #[serde(borrow, default)]
-    message: Option<Message<'a>>,
+    message: Option<ReplyMessage<'a>>,
     #[serde(borrow, default)]
-    content_block: Option<Block<'a>>,
+    content_block: Option<ReplyBlock<'a>>,
     #[serde(borrow, default)]
-    delta: Option<Block<'a>>,
+    delta: Option<ReplyBlock<'a>>,
     #[serde(default)]
     usage: Option<Report>,
     #[serde(default)]
@@ -86,7 +86,7 @@ struct Data<'a> {
 
 /// Reads a whole reply.
 pub(super) fn decode(body: &[u8], provider: &str, sink: &mut dyn Sink) -> Result<(), Failure> {
-    let message: Message<'_> = serde_json::from_slice(body).map_err(malformed)?;
+    let message: ReplyMessage<'_> = serde_json::from_slice(body).map_err(malformed)?;
     if let Some(error) = &message.error {
         return Err(inside(error));
     }
@@ -106,7 +106,7 @@ pub(super) fn decode(body: &[u8], provider: &str, sink: &mut dyn Sink) -> Result
 
 /// Reads events.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct MessageEvents {
     provider: Box<str>,
     id: Option<Box<str>>,
     open: Vec<Open>,
@@ -114,7 +114,7 @@ pub(super) struct Events {
     reason: Option<Finish>,
 }
 
-impl Events {
+impl MessageEvents {
     pub(super) fn new(provider: &str) -> Self {
         Self {
             provider: provider.into(),
@@ -125,7 +125,7 @@ impl Events {
         }
     }
 
-    fn start(&mut self, message: Message<'_>) -> Result<(), Failure> {
+    fn start(&mut self, message: ReplyMessage<'_>) -> Result<(), Failure> {
         let id: &str = &message.id;
         match &self.id {
             // A relay repeats the start of the same message; another message means that it began anew.
@@ -146,8 +146,8 @@ impl Events {
     }
 }
 
-impl Decoder for Events {
-    fn event(&mut self, event: Event<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+impl Decoder for MessageEvents {
+    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         if event.data.trim_ascii().is_empty() {
             return Ok(Progress::Open);
         }
@@ -194,7 +194,7 @@ impl Decoder for Events {
     }
 }
 
-impl Events {
+impl MessageEvents {
     fn ended_properly(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         let Some(finish) = self.reason else {
             return Err(Failure::malformed(
@@ -217,7 +217,7 @@ impl Events {
 #[derive(Debug)]
 struct Open {
     index: u64,
-    kind: Kind,
+    kind: BlockKind,
     thinking: String,
     signature: String,
     /// The input that came with the start, as JSON; only counts where no pieces follow.
@@ -225,7 +225,7 @@ struct Open {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Kind {
+enum BlockKind {
     Text,
     Thinking,
     Redacted,
@@ -235,13 +235,13 @@ enum Kind {
 }
 
 impl Open {
-    fn begin(index: u64, block: &Block<'_>, sink: &mut dyn Sink) -> Self {
+    fn begin(index: u64, block: &ReplyBlock<'_>, sink: &mut dyn Sink) -> Self {
         let kind = match &*block.kind {
-            "text" => Kind::Text,
-            "thinking" => Kind::Thinking,
-            "redacted_thinking" => Kind::Redacted,
-            "tool_use" => Kind::Tool,
-            _ => Kind::Other,
+            "text" => BlockKind::Text,
+            "thinking" => BlockKind::Thinking,
+            "redacted_thinking" => BlockKind::Redacted,
+            "tool_use" => BlockKind::Tool,
+            _ => BlockKind::Other,
         };
         let mut open = Self {
             index,
@@ -250,7 +250,7 @@ impl Open {
             signature: String::new(),
             input: None,
         };
-        if kind == Kind::Tool {
+        if kind == BlockKind::Tool {
             let empty = |raw: &&RawValue| raw.get().trim() != "{}" && raw.get() != "null";
             open.input = block.input.filter(empty).map(|raw| raw.get().to_owned());
             let tool = ToolDelta {
@@ -268,9 +268,9 @@ impl Open {
         open
     }
 
-    fn delta(&mut self, delta: &Block<'_>, sink: &mut dyn Sink) {
+    fn delta(&mut self, delta: &ReplyBlock<'_>, sink: &mut dyn Sink) {
         match self.kind {
-            Kind::Text => {
+            BlockKind::Text => {
                 let content = delta
                     .text
                     .as_deref()
@@ -283,7 +283,7 @@ impl Open {
                     });
                 }
             }
-            Kind::Thinking => {
+            BlockKind::Thinking => {
                 self.signature
                     .push_str(delta.signature.as_deref().unwrap_or_default());
                 let thinking = delta.thinking.as_deref().unwrap_or_default();
@@ -295,34 +295,34 @@ impl Open {
                     });
                 }
             }
-            Kind::Redacted => self
+            BlockKind::Redacted => self
                 .signature
                 .push_str(delta.data.as_deref().unwrap_or_default()),
-            Kind::Tool => {
+            BlockKind::Tool => {
                 let piece = delta.partial_json.as_deref().unwrap_or_default();
                 if !piece.is_empty() {
                     self.input = None;
                     self.arguments(piece, sink);
                 }
             }
-            Kind::Other => {}
+            BlockKind::Other => {}
         }
     }
 
     fn finish(&mut self, provider: &str, sink: &mut dyn Sink) {
         let details = match self.kind {
-            Kind::Tool => {
+            BlockKind::Tool => {
                 if let Some(input) = self.input.take() {
                     self.arguments(&input, sink);
                 }
                 sink.tool_done(0, self.index);
                 return;
             }
-            Kind::Thinking if !self.signature.is_empty() => serde_json::json!({
+            BlockKind::Thinking if !self.signature.is_empty() => serde_json::json!({
                 "type": "reasoning.text", "format": FORMAT, "provider": provider, "index": self.index,
                 "text": self.thinking, "signature": self.signature,
             }),
-            Kind::Redacted => serde_json::json!({
+            BlockKind::Redacted => serde_json::json!({
                 "type": "reasoning.encrypted", "format": FORMAT, "provider": provider, "index": self.index,
                 "data": self.signature,
             }),

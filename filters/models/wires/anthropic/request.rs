@@ -5,12 +5,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::blocks::{Block, Turn};
-use super::messages::Conversation;
-use crate::fault::{Fault, Kind};
-use crate::models::chat::call::{Call, FormatType, Tool, ToolChoice};
-use crate::models::request::{Effort, Request};
-use crate::models::wires::{Encoded, Target, credential};
+use super::blocks::{ContentBlock, Turn};
+use super::messages::MessagesConversation;
+use crate::fault::{Fault, FaultKind};
+use crate::models::chat::call::{ChatRequest, FormatType, Tool, ToolChoice};
+use crate::models::request::{Effort, ModelRequest};
+use crate::models::wires::{Target, UpstreamRequest, credential};
 
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -24,7 +24,7 @@ struct Body<'a> {
     max_tokens: u64,
     messages: Vec<Turn<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Block<'a>>,
+    system: Vec<ContentBlock<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,14 +57,17 @@ struct WireTool<'a> {
     cache_control: Option<&'a RawValue>,
 }
 
-pub(super) fn encode(request: &Request, target: &Target<'_>) -> Result<Encoded, Fault> {
+pub(super) fn encode(
+    request: &ModelRequest,
+    target: &Target<'_>,
+) -> Result<UpstreamRequest, Fault> {
     let call = request.call()?;
     let tools: Vec<WireTool<'_>> = call.tools.iter().flatten().map(tool).collect();
     let markers = tools
         .iter()
         .filter(|tool| tool.cache_control.is_some())
         .count() as u32;
-    let mut conversation = Conversation::read(&call.messages, target.provider, markers)?;
+    let mut conversation = MessagesConversation::read(&call.messages, target.provider, markers)?;
     let thinking = Thinking::of(request, target);
     if call
         .response_format
@@ -72,7 +75,7 @@ pub(super) fn encode(request: &Request, target: &Target<'_>) -> Result<Encoded, 
         .is_some_and(|f| f.format_type == FormatType::JsonObject)
     {
         let text = "Answer with one JSON object and nothing else.".into();
-        conversation.system.push(Block::Text {
+        conversation.system.push(ContentBlock::Text {
             text,
             cache_control: None,
         });
@@ -109,7 +112,7 @@ pub(super) fn encode(request: &Request, target: &Target<'_>) -> Result<Encoded, 
         headers.push(credential(KEY, secret)?);
     }
     let body = written(&body, request.body.len())?;
-    Ok(Encoded {
+    Ok(UpstreamRequest {
         path: "/v1/messages".to_owned(),
         headers,
         body: vec![body.into()],
@@ -120,7 +123,7 @@ pub(super) fn encode(request: &Request, target: &Target<'_>) -> Result<Encoded, 
 fn written(body: &Body<'_>, about: usize) -> Result<Vec<u8>, Fault> {
     let mut bytes = Vec::with_capacity(about + 4096);
     serde_json::to_writer(&mut bytes, body).map_err(|error| {
-        Fault::new(Kind::Internal, "the request could not be translated")
+        Fault::new(FaultKind::Internal, "the request could not be translated")
             .with_detail(error.to_string())
     })?;
     Ok(bytes)
@@ -151,7 +154,7 @@ enum Thinking {
 }
 
 impl Thinking {
-    fn of(request: &Request, target: &Target<'_>) -> Self {
+    fn of(request: &ModelRequest, target: &Target<'_>) -> Self {
         let needs = &request.needs;
         if let Some(budget) = needs.reasoning_tokens {
             return Self::Budget(budget.clamp(BUDGETS.0, BUDGETS.1));
@@ -198,7 +201,7 @@ impl Thinking {
 }
 
 /// The wire wants a limit, and one above the budget of thinking.
-pub(super) fn max_tokens(request: &Request, target: &Target<'_>) -> u64 {
+pub(super) fn max_tokens(request: &ModelRequest, target: &Target<'_>) -> u64 {
     let budget = Thinking::of(request, target).budget();
     let asked = request
         .max_tokens
@@ -211,7 +214,7 @@ pub(super) fn max_tokens(request: &Request, target: &Target<'_>) -> u64 {
     }
 }
 
-fn tool_choice(call: &Call<'_>, target: &Target<'_>, thinking: &Thinking) -> Option<Value> {
+fn tool_choice(call: &ChatRequest<'_>, target: &Target<'_>, thinking: &Thinking) -> Option<Value> {
     if call.tools.as_ref().is_none_or(Vec::is_empty) {
         return None;
     }
@@ -236,7 +239,7 @@ fn tool_choice(call: &Call<'_>, target: &Target<'_>, thinking: &Thinking) -> Opt
     (is_serial || call.tool_choice.is_some()).then_some(choice)
 }
 
-fn output_config(call: &Call<'_>, thinking: &Thinking) -> Result<Option<Value>, Fault> {
+fn output_config(call: &ChatRequest<'_>, thinking: &Thinking) -> Result<Option<Value>, Fault> {
     let mut config = serde_json::Map::new();
     if let Thinking::Adaptive(Some(effort)) = thinking {
         config.insert("effort".to_owned(), (*effort).into());
@@ -306,7 +309,7 @@ fn close(schema: &mut Value) {
     }
 }
 
-fn stop<'a>(call: &'a Call<'a>) -> Vec<&'a str> {
+fn stop<'a>(call: &'a ChatRequest<'a>) -> Vec<&'a str> {
     let all = call.stop.iter().flat_map(|stop| &stop.0);
     all.map(|text| &**text)
         .filter(|text| !text.trim().is_empty())

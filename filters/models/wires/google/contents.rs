@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::fault::Fault;
 use crate::models::chat::call::{
-    Content as Said, Message, Part as SaidPart, PartType, Role, ToolCall,
+    ChatMessage, ContentPart as SaidPart, MessageContent as Said, PartType, Role, ToolCall,
 };
 use crate::models::wires::data_url;
 use crate::models::wires::history::{fault, object};
@@ -20,16 +20,16 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// A turn.
 #[derive(Debug, Serialize)]
-pub(super) struct Content<'a> {
+pub(super) struct GoogleContent<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) role: &'static str,
-    pub(super) parts: Vec<Part<'a>>,
+    pub(super) parts: Vec<GooglePart<'a>>,
 }
 
 /// A part; one of the members is set.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Part<'a> {
+pub(super) struct GooglePart<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,18 +63,21 @@ struct FunctionResponse<'a> {
 
 /// The conversation in the making.
 #[derive(Debug, Default)]
-pub(super) struct Conversation<'a> {
-    pub(super) system: Vec<Part<'a>>,
-    pub(super) contents: Vec<Content<'a>>,
+pub(super) struct ContentsConversation<'a> {
+    pub(super) system: Vec<GooglePart<'a>>,
+    pub(super) contents: Vec<GoogleContent<'a>>,
     /// Calls of the last model turn: the client's id, the name, and the result once it came.
     open: Vec<(&'a str, &'a str, Option<Value>)>,
     asked_at: usize,
     wants_signatures: bool,
 }
 
-impl<'a> Conversation<'a> {
+impl<'a> ContentsConversation<'a> {
     /// Reads all messages. `wants_signatures`: the model refuses calls without one.
-    pub(super) fn read(messages: &'a [Message<'a>], wants_signatures: bool) -> Result<Self, Fault> {
+    pub(super) fn read(
+        messages: &'a [ChatMessage<'a>],
+        wants_signatures: bool,
+    ) -> Result<Self, Fault> {
         let mut conversation = Self {
             wants_signatures,
             ..Self::default()
@@ -92,7 +95,7 @@ impl<'a> Conversation<'a> {
         Ok(conversation)
     }
 
-    fn message(&mut self, at: usize, message: &'a Message<'a>) -> Result<(), Fault> {
+    fn message(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
         if !matches!(message.role, Role::Tool | Role::Function) {
             self.answer()?;
         }
@@ -105,9 +108,9 @@ impl<'a> Conversation<'a> {
                 let mut parts = parts(at, message.content.as_ref())?;
                 if parts.iter().all(|part| part.text.is_none()) {
                     // A turn of media alone is refused.
-                    parts.push(Part {
+                    parts.push(GooglePart {
                         text: Some(" "),
-                        ..Part::default()
+                        ..GooglePart::default()
                     });
                 }
                 self.turn("user").extend(parts);
@@ -118,7 +121,7 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    fn assistant(&mut self, at: usize, message: &'a Message<'a>) -> Result<(), Fault> {
+    fn assistant(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
         self.asked_at = at;
         let mut parts = parts(at, message.content.as_ref())?;
         for (number, call) in message.tool_calls.iter().flatten().enumerate() {
@@ -130,20 +133,20 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    fn call(&mut self, call: &'a ToolCall<'a>, is_first: bool) -> Part<'a> {
+    fn call(&mut self, call: &'a ToolCall<'a>, is_first: bool) -> GooglePart<'a> {
         self.open.push((&call.id, &call.function.name, None));
         let missing = (self.wants_signatures && is_first).then(|| NO_SIGNATURE.to_owned());
-        Part {
+        GooglePart {
             function_call: Some(FunctionCall {
                 name: &call.function.name,
                 args: object(&call.function.arguments),
             }),
             thought_signature: signature(call.extra_content).or(missing),
-            ..Part::default()
+            ..GooglePart::default()
         }
     }
 
-    fn result(&mut self, at: usize, message: &'a Message<'a>) -> Result<(), Fault> {
+    fn result(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
         let text = match &message.content {
             Some(Said::Text(text)) => text.to_string(),
             Some(Said::Parts(parts)) => parts
@@ -188,22 +191,22 @@ impl<'a> Conversation<'a> {
                     "has calls without a result; each needs a `tool` message right behind it";
                 return Err(fault(self.asked_at, "tool_calls", said));
             };
-            let part = Part {
+            let part = GooglePart {
                 function_response: Some(FunctionResponse { name, response }),
-                ..Part::default()
+                ..GooglePart::default()
             };
             self.turn("user").push(part);
         }
         Ok(())
     }
 
-    fn turn(&mut self, role: &'static str) -> &mut Vec<Part<'a>> {
+    fn turn(&mut self, role: &'static str) -> &mut Vec<GooglePart<'a>> {
         if self
             .contents
             .last()
             .is_none_or(|content| content.role != role)
         {
-            self.contents.push(Content {
+            self.contents.push(GoogleContent {
                 role,
                 parts: Vec::new(),
             });
@@ -217,7 +220,7 @@ impl<'a> Conversation<'a> {
     }
 }
 
-fn parts<'a>(at: usize, content: Option<&'a Said<'a>>) -> Result<Vec<Part<'a>>, Fault> {
+fn parts<'a>(at: usize, content: Option<&'a Said<'a>>) -> Result<Vec<GooglePart<'a>>, Fault> {
     match content {
         None => Ok(Vec::new()),
         Some(Said::Text(text)) => Ok(plain(text).into_iter().collect()),
@@ -231,7 +234,7 @@ fn parts<'a>(at: usize, content: Option<&'a Said<'a>>) -> Result<Vec<Part<'a>>, 
     }
 }
 
-fn part<'a>(path: &str, said: &'a SaidPart<'a>) -> Result<Option<Part<'a>>, Fault> {
+fn part<'a>(path: &str, said: &'a SaidPart<'a>) -> Result<Option<GooglePart<'a>>, Fault> {
     let data = |url: Option<&'a str>, accepted: &str| {
         let url = url.and_then(data_url::parse).ok_or_else(|| {
             Fault::invalid(
@@ -243,13 +246,13 @@ fn part<'a>(path: &str, said: &'a SaidPart<'a>) -> Result<Option<Part<'a>>, Faul
             mime_type: url.media_type,
             data: url.data,
         });
-        Ok(Some(Part {
+        Ok(Some(GooglePart {
             inline_data,
-            ..Part::default()
+            ..GooglePart::default()
         }))
     };
     match said.part_type {
-        PartType::Text => Ok(said.text.as_deref().and_then(plain).map(|part| Part {
+        PartType::Text => Ok(said.text.as_deref().and_then(plain).map(|part| GooglePart {
             thought_signature: signature(said.extra_content),
             ..part
         })),
@@ -265,20 +268,20 @@ fn part<'a>(path: &str, said: &'a SaidPart<'a>) -> Result<Option<Part<'a>>, Faul
                 .and_then(|file| file.file_data.as_deref());
             data(file, "`file_data` as a base64 data URL")
         }
-        PartType::InputAudio => Ok(said.input_audio.as_ref().map(|audio| Part {
+        PartType::InputAudio => Ok(said.input_audio.as_ref().map(|audio| GooglePart {
             inline_data: Some(InlineData {
                 mime_type: format!("audio/{}", &*audio.format).into(),
                 data: Cow::Borrowed(&audio.data),
             }),
-            ..Part::default()
+            ..GooglePart::default()
         })),
     }
 }
 
-fn plain(text: &str) -> Option<Part<'_>> {
-    (!text.is_empty()).then(|| Part {
+fn plain(text: &str) -> Option<GooglePart<'_>> {
+    (!text.is_empty()).then(|| GooglePart {
         text: Some(text),
-        ..Part::default()
+        ..GooglePart::default()
     })
 }
 

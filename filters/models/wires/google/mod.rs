@@ -14,21 +14,25 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-use super::{Decoder, Encoded, Failure, Provider, Target};
+use super::{Decoder, Failure, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
 use crate::models::chat::delta::Sink;
-use crate::models::request::Request;
+use crate::models::request::ModelRequest;
 
 /// The family.
 #[derive(Debug)]
 pub struct Google;
 
-impl Provider for Google {
-    fn encode(&self, request: &Request, target: &Target<'_>) -> Result<Encoded, Fault> {
+impl Wire for Google {
+    fn encode(
+        &self,
+        request: &ModelRequest,
+        target: &Target<'_>,
+    ) -> Result<UpstreamRequest, Fault> {
         request::encode(request, target)
     }
 
-    fn output_bound(&self, request: &Request, _target: &Target<'_>) -> Option<u64> {
+    fn output_bound(&self, request: &ModelRequest, _target: &Target<'_>) -> Option<u64> {
         request.max_tokens
     }
 
@@ -37,7 +41,7 @@ impl Provider for Google {
     }
 
     fn stream(&self, _: &Target<'_>) -> Box<dyn Decoder> {
-        Box::new(reply::Events::default())
+        Box::new(reply::ContentEvents::default())
     }
 
     fn refusal(&self, status: u16, body: &[u8]) -> Failure {

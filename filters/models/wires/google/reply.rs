@@ -10,16 +10,16 @@ use crate::models::chat::call::Text;
 use crate::models::chat::delta::{Delta, Finish, Sink, ToolDelta};
 use crate::models::usage::Usage;
 use crate::models::wires::{Decoder, Failure, FailureKind, Progress};
-use crate::sse::Event;
+use crate::sse::SseEvent;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Reply<'a> {
     #[serde(borrow)]
-    candidates: Vec<Candidate<'a>>,
+    candidates: Vec<ReplyCandidate<'a>>,
     #[serde(borrow)]
     prompt_feedback: Option<Feedback<'a>>,
-    usage_metadata: Option<Report>,
+    usage_metadata: Option<UsageReport>,
     #[serde(borrow)]
     response_id: Option<Text<'a>>,
 }
@@ -33,24 +33,24 @@ struct Feedback<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Candidate<'a> {
+struct ReplyCandidate<'a> {
     index: u32,
     #[serde(borrow)]
-    content: Option<Content<'a>>,
+    content: Option<ReplyContent<'a>>,
     #[serde(borrow)]
     finish_reason: Option<Text<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Content<'a> {
+struct ReplyContent<'a> {
     #[serde(borrow)]
-    parts: Vec<Part<'a>>,
+    parts: Vec<ReplyPart<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Part<'a> {
+struct ReplyPart<'a> {
     #[serde(borrow)]
     text: Option<Text<'a>>,
     thought: bool,
@@ -85,7 +85,7 @@ struct InlineData<'a> {
 /// Absent counts leave what was known: some chunks carry nothing but a traffic type.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Report {
+struct UsageReport {
     prompt_token_count: Option<u64>,
     candidates_token_count: Option<u64>,
     thoughts_token_count: Option<u64>,
@@ -94,7 +94,7 @@ struct Report {
     total_token_count: Option<u64>,
 }
 
-impl Report {
+impl UsageReport {
     fn update(&mut self, later: Self) {
         self.prompt_token_count = later.prompt_token_count.or(self.prompt_token_count);
         self.candidates_token_count = later.candidates_token_count.or(self.candidates_token_count);
@@ -135,7 +135,7 @@ impl Report {
 
 /// Reads a whole reply.
 pub(super) fn decode(body: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
-    let mut events = Events::default();
+    let mut events = ContentEvents::default();
     events.read(body, sink)?;
     events
         .ended(sink)
@@ -150,16 +150,16 @@ pub(super) fn decode(body: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
 
 /// Reads events.
 #[derive(Debug, Default)]
-pub(super) struct Events {
-    usage: Report,
+pub(super) struct ContentEvents {
+    usage: UsageReport,
     /// The candidates seen, and whether each has ended.
     candidates: Vec<(u32, bool)>,
     calls: u64,
     id: String,
 }
 
-impl Decoder for Events {
-    fn event(&mut self, event: Event<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+impl Decoder for ContentEvents {
+    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         let data = event.data.trim_ascii();
         if data.is_empty() || data.starts_with(b"[DONE]") {
             return Ok(Progress::Open);
@@ -180,7 +180,7 @@ impl Decoder for Events {
     }
 }
 
-impl Events {
+impl ContentEvents {
     fn read(&mut self, data: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
         let Ok(reply) = serde_json::from_slice::<Reply<'_>>(data) else {
             return Err(unreadable(data));
@@ -210,7 +210,11 @@ impl Events {
         Ok(())
     }
 
-    fn candidate(&mut self, candidate: &Candidate<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
+    fn candidate(
+        &mut self,
+        candidate: &ReplyCandidate<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Failure> {
         let index = candidate.index;
         if !self.candidates.iter().any(|(known, _)| *known == index) {
             self.candidates.push((index, false));
@@ -249,7 +253,7 @@ impl Events {
         });
     }
 
-    fn part(&mut self, index: u32, part: &Part<'_>, sink: &mut dyn Sink) {
+    fn part(&mut self, index: u32, part: &ReplyPart<'_>, sink: &mut dyn Sink) {
         if let Some(call) = &part.function_call {
             self.call(index, call, part.thought_signature.as_deref(), sink);
             return;

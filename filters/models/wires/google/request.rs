@@ -5,12 +5,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::contents::{Content, Conversation};
+use super::contents::{ContentsConversation, GoogleContent};
 use super::schema;
-use crate::fault::{Fault, Kind};
-use crate::models::chat::call::{Call, FormatType, ToolChoice};
-use crate::models::request::{Effort, Request};
-use crate::models::wires::{Encoded, Target, credential};
+use crate::fault::{Fault, FaultKind};
+use crate::models::chat::call::{ChatRequest, FormatType, ToolChoice};
+use crate::models::request::{Effort, ModelRequest};
+use crate::models::wires::{Target, UpstreamRequest, credential};
 
 const KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 /// Stop sequences of one request.
@@ -19,9 +19,9 @@ const STOPS: usize = 5;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {
-    contents: Vec<Content<'a>>,
+    contents: Vec<GoogleContent<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    system_instruction: Option<Content<'a>>,
+    system_instruction: Option<GoogleContent<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,13 +30,16 @@ struct Body<'a> {
     safety_settings: Value,
 }
 
-pub(super) fn encode(request: &Request, target: &Target<'_>) -> Result<Encoded, Fault> {
+pub(super) fn encode(
+    request: &ModelRequest,
+    target: &Target<'_>,
+) -> Result<UpstreamRequest, Fault> {
     let call = request.call()?;
-    let conversation = Conversation::read(&call.messages, has_levels(target))?;
+    let conversation = ContentsConversation::read(&call.messages, has_levels(target))?;
     let system = conversation.system;
     let body = Body {
         contents: conversation.contents,
-        system_instruction: (!system.is_empty()).then_some(Content {
+        system_instruction: (!system.is_empty()).then_some(GoogleContent {
             role: "",
             parts: system,
         }),
@@ -47,7 +50,7 @@ pub(super) fn encode(request: &Request, target: &Target<'_>) -> Result<Encoded, 
     };
     let mut bytes = Vec::with_capacity(request.body.len() + 4096);
     serde_json::to_writer(&mut bytes, &body).map_err(|error| {
-        Fault::new(Kind::Internal, "the request could not be translated")
+        Fault::new(FaultKind::Internal, "the request could not be translated")
             .with_detail(error.to_string())
     })?;
     let headers = target
@@ -59,7 +62,7 @@ pub(super) fn encode(request: &Request, target: &Target<'_>) -> Result<Encoded, 
     } else {
         "generateContent"
     };
-    Ok(Encoded {
+    Ok(UpstreamRequest {
         path: format!("/v1beta/models/{}:{method}", escaped(target.model)),
         headers: headers.into_iter().collect(),
         body: vec![bytes.into()],
@@ -87,7 +90,7 @@ fn has_levels(target: &Target<'_>) -> bool {
     !target.reasoning_efforts.is_empty()
 }
 
-fn tools(call: &Call<'_>) -> Option<Value> {
+fn tools(call: &ChatRequest<'_>) -> Option<Value> {
     let declarations: Vec<Value> = call
         .tools
         .iter()
@@ -114,7 +117,7 @@ fn tools(call: &Call<'_>) -> Option<Value> {
     (!declarations.is_empty()).then(|| json!([{ "functionDeclarations": declarations }]))
 }
 
-fn tool_config(call: &Call<'_>, target: &Target<'_>) -> Option<Value> {
+fn tool_config(call: &ChatRequest<'_>, target: &Target<'_>) -> Option<Value> {
     if call.tools.as_ref().is_none_or(Vec::is_empty) {
         return None;
     }
@@ -131,8 +134,8 @@ fn tool_config(call: &Call<'_>, target: &Target<'_>) -> Option<Value> {
 }
 
 fn generation(
-    request: &Request,
-    call: &Call<'_>,
+    request: &ModelRequest,
+    call: &ChatRequest<'_>,
     target: &Target<'_>,
 ) -> Result<Map<String, Value>, Fault> {
     let mut config = Map::new();
@@ -186,7 +189,7 @@ fn generation(
 }
 
 /// Source: facts 10.4, wire formats 4.1. Levels and budgets exclude each other.
-fn thinking(request: &Request, target: &Target<'_>) -> Option<Value> {
+fn thinking(request: &ModelRequest, target: &Target<'_>) -> Option<Value> {
     let needs = &request.needs;
     if let Some(budget) = needs.reasoning_tokens {
         return Some(json!({ "thinkingBudget": budget, "includeThoughts": true }));

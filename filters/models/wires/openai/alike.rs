@@ -14,23 +14,23 @@ const PADDING: &[u8] = b"\"obfuscation\":\"";
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plain<'a> {
     pub(super) index: u32,
-    pub(super) member: Member,
+    pub(super) member: TemplateMember,
     /// As it stands in the event.
     pub(super) text: &'a str,
 }
 
 /// Whose text it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Member {
+pub(super) enum TemplateMember {
     Content,
     Reasoning,
 }
 
 /// What stood around the text of the event before.
 #[derive(Debug)]
-pub(super) struct Alike {
+pub(super) struct EventTemplate {
     index: u32,
-    member: Member,
+    member: TemplateMember,
     /// Up to the text's opening quote, with it.
     before: Box<[u8]>,
     /// From the text's closing quote to the end, or to the opening quote of the padding.
@@ -39,7 +39,7 @@ pub(super) struct Alike {
     end: Option<Box<[u8]>>,
 }
 
-impl Alike {
+impl EventTemplate {
     /// What stands around the text of an event. `None` where the text does not lie in it.
     pub(super) fn of(event: &[u8], plain: &Plain<'_>) -> Option<Self> {
         let start = (plain.text.as_ptr() as usize).checked_sub(event.as_ptr() as usize)?;
@@ -81,8 +81,8 @@ impl Alike {
             ..Delta::default()
         };
         match self.member {
-            Member::Content => delta.content = Some(text),
-            Member::Reasoning => delta.reasoning = Some(text),
+            TemplateMember::Content => delta.content = Some(text),
+            TemplateMember::Reasoning => delta.reasoning = Some(text),
         }
         Some(delta)
     }
@@ -101,24 +101,24 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::stream::Events;
+    use super::super::stream::ChunkEvents;
     use crate::models::chat::delta::Sink;
-    use crate::models::fronts::chat_completions::envelope::Envelope;
-    use crate::models::fronts::chat_completions::stream::Stream;
+    use crate::models::fronts::chat_completions::envelope::ReplyIdentity;
+    use crate::models::fronts::chat_completions::stream::ChunkWriter;
     use crate::models::wires::quirks::Quirks;
     use crate::models::wires::{Decoder, Failure};
-    use crate::sse::Event;
+    use crate::sse::SseEvent;
 
-    fn stream() -> Stream {
-        Stream::new(Envelope {
+    fn stream() -> ChunkWriter {
+        ChunkWriter::new(ReplyIdentity {
             id: "i".into(),
             created: 1,
             model: "m".into(),
         })
     }
 
-    fn decode(decoder: &mut Events, data: &str, sink: &mut dyn Sink) -> Result<(), Failure> {
-        let event = Event {
+    fn decode(decoder: &mut ChunkEvents, data: &str, sink: &mut dyn Sink) -> Result<(), Failure> {
+        let event = SseEvent {
             name: "",
             data: data.as_bytes(),
         };
@@ -128,10 +128,15 @@ mod tests {
     /// The chunks of these events, read one after the other, and each on its own.
     fn both(events: &[String]) -> [Vec<u8>; 2] {
         let mut sinks = [stream(), stream()];
-        let mut decoder = Events::new(&Quirks::default());
+        let mut decoder = ChunkEvents::new(&Quirks::default());
         for event in events {
             decode(&mut decoder, event, &mut sinks[0]).unwrap();
-            decode(&mut Events::new(&Quirks::default()), event, &mut sinks[1]).unwrap();
+            decode(
+                &mut ChunkEvents::new(&Quirks::default()),
+                event,
+                &mut sinks[1],
+            )
+            .unwrap();
         }
         sinks.map(|mut sink| sink.take())
     }
@@ -174,7 +179,7 @@ mod tests {
         let good = event("content", "a", "");
         for bad in [r#"a\ud800"#, "a\u{1}", r#"a\x"#, r#"a","b":"c\"#] {
             let bad = good.replace(r#""a""#, &format!("\"{bad}\""));
-            let mut decoder = Events::new(&Quirks::default());
+            let mut decoder = ChunkEvents::new(&Quirks::default());
             decode(&mut decoder, &good, &mut stream()).unwrap();
             assert!(decode(&mut decoder, &bad, &mut stream()).is_err(), "{bad}");
         }

@@ -10,7 +10,7 @@ use super::request::{internal, quoted, walker};
 use super::splice::Splice;
 use crate::fault::Fault;
 use crate::json::{Error, Str, Type, Walker};
-use crate::models::request::{Member, Request};
+use crate::models::request::{ModelRequest, RequestMember};
 use crate::models::wires::Target;
 use crate::models::wires::quirks::{Quirks, ReasoningReplay};
 
@@ -48,7 +48,7 @@ const BEYOND_INSIDE: [&str; 5] = [
 ];
 
 /// Whether any message has to change for this provider.
-pub(super) fn must_rewrite(request: &Request, quirks: &Quirks) -> bool {
+pub(super) fn must_rewrite(request: &ModelRequest, quirks: &Quirks) -> bool {
     !request.special_messages.is_empty() || must_rewrite_all(quirks)
 }
 
@@ -67,8 +67,8 @@ fn must_rewrite_all(quirks: &Quirks) -> bool {
 
 /// Writes the member `messages`.
 pub(super) fn rewrite(
-    request: &Request,
-    member: &Member,
+    request: &ModelRequest,
+    member: &RequestMember,
     target: &Target<'_>,
     splice: &mut Splice<'_>,
 ) -> Result<(), Fault> {
@@ -98,8 +98,8 @@ pub(super) fn rewrite(
 
 /// Writes the member `tools` without what belongs to other providers.
 pub(super) fn rewrite_tools(
-    _request: &Request,
-    member: &Member,
+    _request: &ModelRequest,
+    member: &RequestMember,
     splice: &mut Splice<'_>,
 ) -> Result<(), Fault> {
     splice.new_bytes(b"\"tools\":");
@@ -108,7 +108,7 @@ pub(super) fn rewrite_tools(
 
 /// What a message is, as far as its rewriting depends on it.
 #[derive(Default)]
-struct Kind {
+struct MessageKind {
     is_assistant: bool,
     has_calls: bool,
     has_reasoning: bool,
@@ -157,7 +157,7 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Res
 /// The name under which a member of a message goes out, if it does.
 fn kept_as<'k>(
     key: &'k str,
-    kind: &Kind,
+    kind: &MessageKind,
     members: &[(String, Range<usize>)],
     quirks: &Quirks,
 ) -> Option<&'k str> {
@@ -186,8 +186,8 @@ fn kept_as<'k>(
     (is_text && kind.is_assistant && !is_shadowed).then_some(replay)
 }
 
-fn kind(splice: &Splice<'_>, members: &[(String, Range<usize>)]) -> Result<Kind, Error> {
-    let mut kind = Kind::default();
+fn kind(splice: &Splice<'_>, members: &[(String, Range<usize>)]) -> Result<MessageKind, Error> {
+    let mut kind = MessageKind::default();
     for (key, value) in members {
         match key.as_str() {
             "role" => {

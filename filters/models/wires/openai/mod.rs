@@ -17,21 +17,25 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
-use super::{Decoder, Encoded, Failure, Provider, Target};
+use super::{Decoder, Failure, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
 use crate::models::chat::delta::Sink;
-use crate::models::request::Request;
+use crate::models::request::ModelRequest;
 
 /// The family.
 #[derive(Debug)]
-pub struct Compatible;
+pub struct OpenAi;
 
-impl Provider for Compatible {
-    fn encode(&self, request: &Request, target: &Target<'_>) -> Result<Encoded, Fault> {
+impl Wire for OpenAi {
+    fn encode(
+        &self,
+        request: &ModelRequest,
+        target: &Target<'_>,
+    ) -> Result<UpstreamRequest, Fault> {
         request::encode(request, target)
     }
 
-    fn output_bound(&self, request: &Request, _target: &Target<'_>) -> Option<u64> {
+    fn output_bound(&self, request: &ModelRequest, _target: &Target<'_>) -> Option<u64> {
         request.max_tokens
     }
 
@@ -40,7 +44,7 @@ impl Provider for Compatible {
     }
 
     fn stream(&self, target: &Target<'_>) -> Box<dyn Decoder> {
-        Box::new(stream::Events::new(target.quirks))
+        Box::new(stream::ChunkEvents::new(target.quirks))
     }
 
     fn refusal(&self, status: u16, body: &[u8]) -> Failure {

@@ -1,6 +1,6 @@
 //! A choice of a reply or of a chunk, read by scanning; and whole replies.
 
-use super::alike::{Member, Plain};
+use super::alike::{Plain, TemplateMember};
 use super::calls::Calls;
 use super::failure::error_inside;
 use super::usage;
@@ -34,7 +34,7 @@ pub(super) struct Reading<'q> {
 
 /// What an object held.
 #[derive(Debug, Default)]
-pub(super) struct Read<'a> {
+pub(super) struct ReadReply<'a> {
     pub(super) choices: u32,
     pub(super) finishes: u32,
     /// The text, where the event holds one text of one choice and no other news.
@@ -62,10 +62,10 @@ impl Reading<'_> {
         data: &'a [u8],
         calls: &mut Calls,
         sink: &mut dyn Sink,
-    ) -> Result<Read<'a>, Failure> {
+    ) -> Result<ReadReply<'a>, Failure> {
         let mut walk = Walker::new(data).map_err(malformed)?;
         // Identity stands in front in every known reply, but nothing says that it must.
-        let mut read = Read::default();
+        let mut read = ReadReply::default();
         let mut failure = None;
         let walked = walk.object(|walk, key| {
             match &*key {
@@ -105,7 +105,7 @@ impl Reading<'_> {
     }
 
     /// A `usage` one level down counts only where there is none at the top.
-    fn usage_inside(&self, walk: &mut Walker<'_>, read: &mut Read<'_>) -> Result<(), Error> {
+    fn usage_inside(&self, walk: &mut Walker<'_>, read: &mut ReadReply<'_>) -> Result<(), Error> {
         if walk.peek()? != Type::Object {
             return walk.skip().map(|_| ());
         }
@@ -126,7 +126,7 @@ impl Reading<'_> {
         position: u32,
         calls: &mut Calls,
         sink: &mut dyn Sink,
-        read: &mut Read<'a>,
+        read: &mut ReadReply<'a>,
         failure: &mut Option<Failure>,
     ) -> Result<(), Error> {
         let mut index = position;
@@ -249,8 +249,8 @@ fn plain<'a>(
         || !extra.is_empty();
     let (member, text) = match (delta.content, delta.reasoning, content_reasoning) {
         _ if has_more => return None,
-        (Some(text), None, None) => (Member::Content, text),
-        (None, Some(text), None) | (None, None, Some(text)) => (Member::Reasoning, text),
+        (Some(text), None, None) => (TemplateMember::Content, text),
+        (None, Some(text), None) | (None, None, Some(text)) => (TemplateMember::Reasoning, text),
         _ => return None,
     };
     match text {

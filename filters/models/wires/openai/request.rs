@@ -6,9 +6,9 @@ use super::messages;
 use super::splice::Splice;
 use crate::fault::Fault;
 use crate::json::{Str, Walker};
-use crate::models::request::{Effort, Member, Request};
+use crate::models::request::{Effort, ModelRequest, RequestMember};
 use crate::models::wires::quirks::{Quirks, StreamUsage};
-use crate::models::wires::{Encoded, Target, credential};
+use crate::models::wires::{Target, UpstreamRequest, credential};
 
 /// Members that speak to the gateway and never reach a provider. Source: model-gateway 2.1.
 const OURS: [&str; 12] = [
@@ -65,7 +65,10 @@ const KNOWN: [&str; 35] = [
     "reasoning",
 ];
 
-pub(super) fn encode(request: &Request, target: &Target<'_>) -> Result<Encoded, Fault> {
+pub(super) fn encode(
+    request: &ModelRequest,
+    target: &Target<'_>,
+) -> Result<UpstreamRequest, Fault> {
     let mut splice = Splice::new(&request.body);
     let mut is_first = true;
     for member in &request.members {
@@ -98,7 +101,7 @@ pub(super) fn encode(request: &Request, target: &Target<'_>) -> Result<Encoded, 
         new_member(&mut splice, key, &value);
     }
     splice.new_bytes(if is_first { b"{}" } else { b"}" });
-    Ok(Encoded {
+    Ok(UpstreamRequest {
         path: target.quirks.chat_path.clone(),
         headers: headers(target)?,
         body: splice.finish(),
@@ -115,7 +118,11 @@ enum Change {
     Tools,
 }
 
-fn change(member: &Member, request: &Request, target: &Target<'_>) -> Result<Change, Fault> {
+fn change(
+    member: &RequestMember,
+    request: &ModelRequest,
+    target: &Target<'_>,
+) -> Result<Change, Fault> {
     let quirks = target.quirks;
     let key = &*member.key;
     if quirks.drop.iter().any(|dropped| dropped == key)
@@ -143,7 +150,7 @@ fn change(member: &Member, request: &Request, target: &Target<'_>) -> Result<Cha
 }
 
 /// The limit of tokens in the provider's spelling; where the client sent both, the newer one counts.
-fn max_tokens(member: &Member, request: &Request, quirks: &Quirks) -> Change {
+fn max_tokens(member: &RequestMember, request: &ModelRequest, quirks: &Quirks) -> Change {
     let theirs = if quirks.max_completion_tokens {
         "max_completion_tokens"
     } else {
@@ -163,7 +170,7 @@ fn max_tokens(member: &Member, request: &Request, quirks: &Quirks) -> Change {
 }
 
 /// A temperature above the provider's highest becomes that. Source: wire formats R17.
-fn temperature(member: &Member, request: &Request, quirks: &Quirks) -> Change {
+fn temperature(member: &RequestMember, request: &ModelRequest, quirks: &Quirks) -> Change {
     if is_null(member, request) {
         return Change::Drop;
     }
@@ -181,7 +188,7 @@ fn temperature(member: &Member, request: &Request, quirks: &Quirks) -> Change {
 }
 
 /// `reasoning` in this convention is `reasoning_effort`; an exact budget cannot be said on this wire.
-fn reasoning(request: &Request) -> Result<Change, Fault> {
+fn reasoning(request: &ModelRequest) -> Result<Change, Fault> {
     if request.needs.reasoning_tokens.is_some() {
         return Err(Fault::invalid(
             "reasoning.max_tokens",
@@ -198,7 +205,7 @@ fn reasoning(request: &Request) -> Result<Change, Fault> {
     })
 }
 
-fn additions(request: &Request, quirks: &Quirks) -> Vec<(&'static str, Vec<u8>)> {
+fn additions(request: &ModelRequest, quirks: &Quirks) -> Vec<(&'static str, Vec<u8>)> {
     let asks = request.stream && quirks.stream_usage == StreamUsage::Ask;
     asks.then(|| ("stream_options", br#"{"include_usage":true}"#.to_vec()))
         .into_iter()
@@ -218,7 +225,7 @@ fn headers(target: &Target<'_>) -> Result<Vec<(HeaderName, http::HeaderValue)>, 
     Ok(vec![credential(name, &value)?])
 }
 
-pub(super) fn is_null(member: &Member, request: &Request) -> bool {
+pub(super) fn is_null(member: &RequestMember, request: &ModelRequest) -> bool {
     request.body.get(member.value.clone()) == Some(b"null")
 }
 
@@ -238,7 +245,7 @@ fn new_member(splice: &mut Splice<'_>, key: &str, value: &[u8]) {
 /// A checked part of the body walked again does not fail; where it does all the same, that is ours.
 pub(super) fn internal(error: crate::json::Error) -> Fault {
     Fault::new(
-        crate::fault::Kind::Internal,
+        crate::fault::FaultKind::Internal,
         "the request could not be rewritten",
     )
     .with_detail(format!("checked body does not walk: {error}"))

@@ -11,11 +11,11 @@ const FLAT_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Splice<'a> {
     source: &'a Bytes,
-    pieces: Vec<Piece>,
+    pieces: Vec<SplicePiece>,
 }
 
 #[derive(Debug)]
-enum Piece {
+enum SplicePiece {
     Slice(Range<usize>),
     New(Vec<u8>),
 }
@@ -31,16 +31,16 @@ impl<'a> Splice<'a> {
     /// Adds a range of the source.
     pub(super) fn slice(&mut self, range: Range<usize>) {
         match self.pieces.last_mut() {
-            Some(Piece::Slice(last)) if last.end == range.start => last.end = range.end,
-            _ => self.pieces.push(Piece::Slice(range)),
+            Some(SplicePiece::Slice(last)) if last.end == range.start => last.end = range.end,
+            _ => self.pieces.push(SplicePiece::Slice(range)),
         }
     }
 
     /// Adds new bytes.
     pub(super) fn new_bytes(&mut self, bytes: &[u8]) {
         match self.pieces.last_mut() {
-            Some(Piece::New(last)) => last.extend_from_slice(bytes),
-            _ => self.pieces.push(Piece::New(bytes.to_vec())),
+            Some(SplicePiece::New(last)) => last.extend_from_slice(bytes),
+            _ => self.pieces.push(SplicePiece::New(bytes.to_vec())),
         }
     }
 
@@ -52,9 +52,9 @@ impl<'a> Splice<'a> {
     /// The finished body.
     pub(super) fn finish(self) -> Vec<Bytes> {
         let source = self.source;
-        let bytes = |piece: Piece| match piece {
-            Piece::Slice(range) => source.slice(range),
-            Piece::New(bytes) => Bytes::from(bytes),
+        let bytes = |piece: SplicePiece| match piece {
+            SplicePiece::Slice(range) => source.slice(range),
+            SplicePiece::New(bytes) => Bytes::from(bytes),
         };
         let pieces: Vec<Bytes> = self.pieces.into_iter().map(bytes).collect();
         if pieces.iter().map(Bytes::len).sum::<usize>() <= FLAT_BYTES && pieces.len() > 1 {

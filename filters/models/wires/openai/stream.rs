@@ -1,26 +1,26 @@
 //! The events of a stream of this convention.
 
-use super::alike::Alike;
+use super::alike::EventTemplate;
 use super::calls::Calls;
 use super::failure::error_inside;
 use super::reply::Reading;
 use crate::models::chat::delta::Sink;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::{Decoder, Failure, FailureKind, Progress};
-use crate::sse::Event;
+use crate::sse::SseEvent;
 
 /// A decoder.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct ChunkEvents {
     quirks: Quirks,
     calls: Calls,
     has_choices: bool,
     has_finish: bool,
     /// The event before, where it held nothing but a text.
-    alike: Option<Alike>,
+    alike: Option<EventTemplate>,
 }
 
-impl Events {
+impl ChunkEvents {
     pub(super) fn new(quirks: &Quirks) -> Self {
         let quirks = quirks.clone();
         Self {
@@ -33,8 +33,8 @@ impl Events {
     }
 }
 
-impl Decoder for Events {
-    fn event(&mut self, event: Event<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+impl Decoder for ChunkEvents {
+    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         let data = event.data.trim_ascii();
         if data.starts_with(b"[DONE]") {
             // The terminal event: complete also where the provider left the finish reason out.
@@ -59,7 +59,7 @@ impl Decoder for Events {
             is_whole: false,
         };
         let read = reading.object(data, &mut self.calls, sink)?;
-        self.alike = read.plain.and_then(|plain| Alike::of(data, &plain));
+        self.alike = read.plain.and_then(|plain| EventTemplate::of(data, &plain));
         self.has_choices |= read.choices > 0;
         self.has_finish |= read.finishes > 0;
         Ok(Progress::Open)

@@ -9,16 +9,16 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::models::fronts::chat_completions::envelope::Envelope;
-use crate::models::fronts::chat_completions::fold::Fold;
-use crate::models::fronts::chat_completions::stream::Stream;
+use crate::models::fronts::chat_completions::envelope::ReplyIdentity;
+use crate::models::fronts::chat_completions::fold::WholeWriter;
+use crate::models::fronts::chat_completions::stream::ChunkWriter;
 use crate::models::metadata::write_usage;
 use crate::models::usage::Usage;
 use crate::models::wires::{FailureKind, Progress, Quirks};
 use crate::sse;
 
-fn envelope() -> Envelope {
-    Envelope {
+fn envelope() -> ReplyIdentity {
+    ReplyIdentity {
         id: "chatcmpl-made".into(),
         created: 7,
         model: "here/model".into(),
@@ -45,12 +45,12 @@ fn usage_json(usage: Option<Usage>) -> Vec<u8> {
 
 /// Reads chunks of a provider's stream; answers what the client gets, or the failure.
 fn stream(quirks: &Quirks, chunks: &[&[u8]]) -> Result<String, Failure> {
-    let mut sink = Stream::new(envelope());
-    let mut decoder = Compatible.stream(&target(quirks));
-    let mut reader = sse::Reader::default();
+    let mut sink = ChunkWriter::new(envelope());
+    let mut decoder = OpenAi.stream(&target(quirks));
+    let mut reader = sse::EventReader::default();
     let mut progress = Progress::Open;
     let mut failure = None;
-    let mut take = |event: sse::Event<'_>| {
+    let mut take = |event: sse::SseEvent<'_>| {
         if progress == Progress::Open && failure.is_none() {
             match decoder.event(event, &mut sink) {
                 Ok(now) => progress = now,
@@ -75,8 +75,8 @@ fn stream(quirks: &Quirks, chunks: &[&[u8]]) -> Result<String, Failure> {
 }
 
 fn whole(quirks: &Quirks, body: &[u8]) -> Result<Value, Failure> {
-    let mut sink = Fold::new(envelope());
-    Compatible.decode(body, &target(quirks), &mut sink)?;
+    let mut sink = WholeWriter::new(envelope());
+    OpenAi.decode(body, &target(quirks), &mut sink)?;
     let usage = usage_json(sink.reported_usage());
     Ok(serde_json::from_slice(&sink.render(&usage, b"{}")).unwrap())
 }
