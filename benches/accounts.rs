@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use filters::accounts::{AccountsSnapshot, Plan};
 use sqlx::AnyPool;
-use weirgate::store::{Place, Settings, Store};
+use weirgate::store::{Store, StoreSettings, StoreUrl};
 
 const KEYS: usize = 100_000;
 /// Machines are noisy: the best round counts.
@@ -31,8 +31,8 @@ const FILL: &str = "WITH RECURSIVE numbers(n) AS \
 async fn main() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("weirgate.db").display());
-    let settings = Settings {
-        place: Place::parse(&url).unwrap(),
+    let settings = StoreSettings {
+        place: StoreUrl::parse(&url).unwrap(),
         state_dir: folder.path().to_owned(),
         secret: None,
     };

@@ -16,17 +16,17 @@ use filters::ledger::journal::{Record, Reserve, put};
 use filters::ledger::{CallOwner, CostParts, Funding, LedgerEntry, UsageRecord};
 use filters::money::Usd;
 use filters::money::allowance::{KeyLimits, SpendingBounds};
-use weirgate::ledger::account::{Account, Spent, Want};
+use weirgate::ledger::account::{Hold, OrganizationAccount, Spent};
 
 const TIMES: u32 = 200_000;
 const MOST: Duration = Duration::from_micros(2);
 
 fn main() {
-    let account = Account::new("org_0190c3a2-0000-7000-8000-000000000000");
+    let account = OrganizationAccount::new("org_0190c3a2-0000-7000-8000-000000000000");
     account.lend(Usd::parse("1000000").unwrap());
     account.load(&[], |_| {});
     let key: Arc<str> = "key_0190c3a2-0000-7000-8000-000000000000".into();
-    let want = Want {
+    let want = Hold {
         key_id: &key,
         member_id: None,
         funding: Funding::Credit,

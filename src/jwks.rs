@@ -17,16 +17,16 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 /// How long an issuer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// The least time between two looks.
 const AGAIN: Duration = Duration::from_secs(10);
 /// The most time between two looks.
 const REFRESH: Duration = Duration::from_secs(300);
 /// The most bytes of a set.
-const MOST: usize = 1 << 20;
+const MAX_KEY_SET_BYTES: usize = 1 << 20;
 
 /// The keys that one issuer publishes.
-pub struct Published {
+pub struct RemoteKeySet {
     url: String,
     client: reqwest::Client,
     handle: Handle,
@@ -35,14 +35,14 @@ pub struct Published {
     asked: Mutex<Option<Instant>>,
 }
 
-impl Published {
+impl RemoteKeySet {
     /// Keys at a URL; fetches run on `handle`, the first one with the first token or [`Refresh`].
     ///
     /// Errors: no HTTP client can be made.
     pub fn new(url: String, handle: Handle) -> reqwest::Result<Self> {
         Ok(Self {
             url,
-            client: reqwest::Client::builder().timeout(PATIENCE).build()?,
+            client: reqwest::Client::builder().timeout(FETCH_TIMEOUT).build()?,
             handle,
             current: ArcSwapOption::empty(),
             asked: Mutex::new(None),
@@ -85,8 +85,8 @@ impl Published {
         let mut answer = sent.error_for_status().map_err(told)?;
         let mut text = Vec::new();
         while let Some(part) = answer.chunk().await.map_err(told)? {
-            if text.len() + part.len() > MOST {
-                return Err(format!("more than {MOST} bytes"));
+            if text.len() + part.len() > MAX_KEY_SET_BYTES {
+                return Err(format!("more than {MAX_KEY_SET_BYTES} bytes"));
             }
             text.extend_from_slice(&part);
         }
@@ -95,7 +95,7 @@ impl Published {
 }
 
 /// Looks at the keys now and then.
-pub struct Refresh(pub Vec<Arc<Published>>);
+pub struct Refresh(pub Vec<Arc<RemoteKeySet>>);
 
 #[async_trait]
 impl BackgroundService for Refresh {

@@ -14,7 +14,7 @@ use pingora_proxy::{ProxyHttp, Session, http_proxy_service};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use weirgate::config;
-use weirgate::store::{NewKey, Settings, Store};
+use weirgate::store::{NewKey, Store, StoreSettings};
 
 fn say(line: &str) {
     println!("{line}");
@@ -141,7 +141,7 @@ struct Bare {
     upstream: std::net::SocketAddr,
     decision: Bytes,
     hit: Bytes,
-    lines: weirgate::telemetry::logging::Lines,
+    lines: weirgate::telemetry::logging::AccessLog,
 }
 
 impl Bare {
@@ -210,7 +210,7 @@ pub fn bare() {
         upstream,
         decision: std::env::var("WEIRGATE_BENCH_DECISION").unwrap().into(),
         hit: std::env::var("WEIRGATE_BENCH_HIT").unwrap().into(),
-        lines: weirgate::telemetry::logging::Lines::to(std::io::sink(), dropped).unwrap(),
+        lines: weirgate::telemetry::logging::AccessLog::to(std::io::sink(), dropped).unwrap(),
     };
     let mut service = http_proxy_service(&server.configuration, bare);
     let address = std::net::TcpListener::bind("127.0.0.1:0")
@@ -277,7 +277,7 @@ pub fn gateway() {
         .build()
         .unwrap();
     let key = runtime.block_on(async {
-        let opened = Store::open(&Settings::of(&loaded.config.store).unwrap())
+        let opened = Store::open(&StoreSettings::of(&loaded.config.store).unwrap())
             .await
             .unwrap();
         opened
@@ -299,7 +299,7 @@ pub fn gateway() {
         key.reveal().to_owned()
     });
     let running = weirgate::app::boot(loaded.config, |metrics| {
-        weirgate::telemetry::logging::Lines::to(std::io::sink(), metrics.log_dropped.clone())
+        weirgate::telemetry::logging::AccessLog::to(std::io::sink(), metrics.log_dropped.clone())
     })
     .unwrap();
     say(&format!("{} {key}", running.public));

@@ -10,31 +10,31 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use crate::models::providers::OwnKeys;
-use crate::store::{Error, Store};
+use crate::models::providers::ByokKeys;
+use crate::store::{Store, StoreError};
 
 /// Between two looks at the store's revision. Its revision, the rows and the swap follow well within a second.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// How long the store may take to answer one look.
-const PATIENCE: Duration = Duration::from_secs(3);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The accounts in force, as the request path holds them. Clones share the snapshot.
 #[derive(Clone)]
-pub struct Accounts {
-    shared: Arc<Shared>,
+pub struct AccountsHandle {
+    shared: Arc<SharedSnapshot>,
 }
 
-struct Shared {
+struct SharedSnapshot {
     current: ArcSwap<filters::accounts::AccountsSnapshot>,
-    own_keys: ArcSwap<OwnKeys>,
+    own_keys: ArcSwap<ByokKeys>,
     failures: AtomicU64,
     begun: Instant,
     confirmed_ms: AtomicU64,
 }
 
-impl Accounts {
+impl AccountsHandle {
     /// Reads the first snapshot. Errors: what the store said.
-    pub async fn load(store: &Store) -> Result<Self, Error> {
+    pub async fn load(store: &Store) -> Result<Self, StoreError> {
         let first = Self::fixed(store.accounts().await?);
         first.take_own_keys(store).await?;
         Ok(first)
@@ -42,7 +42,7 @@ impl Accounts {
 
     /// A snapshot that nothing refreshes, for tests and benches.
     pub fn fixed(accounts: filters::accounts::AccountsSnapshot) -> Self {
-        let shared = Shared {
+        let shared = SharedSnapshot {
             current: ArcSwap::from_pointee(accounts),
             own_keys: ArcSwap::default(),
             failures: AtomicU64::new(0),
@@ -60,7 +60,7 @@ impl Accounts {
     }
 
     /// The callers' own keys in force. Cost: no lock, no allocation.
-    pub fn own_keys(&self) -> arc_swap::Guard<Arc<OwnKeys>> {
+    pub fn own_keys(&self) -> arc_swap::Guard<Arc<ByokKeys>> {
         self.shared.own_keys.load()
     }
 
@@ -79,7 +79,7 @@ impl Accounts {
     /// Looks at the store once and swaps a new snapshot in where something changed; answers whether it did.
     ///
     /// Errors: what the store said; the snapshot stays as it was.
-    pub async fn look(&self, store: &Store) -> Result<bool, Error> {
+    pub async fn look(&self, store: &Store) -> Result<bool, StoreError> {
         let revision = store.revision().await?;
         let has_changed = revision != self.current().revision();
         if has_changed {
@@ -105,7 +105,7 @@ impl Accounts {
                     }
                 }
                 _ = ticks.tick() => {
-                    let outcome = tokio::time::timeout(PATIENCE, self.look(&store)).await;
+                    let outcome = tokio::time::timeout(QUERY_TIMEOUT, self.look(&store)).await;
                     let failure = match outcome {
                         Ok(Ok(_)) => None,
                         Ok(Err(error)) => Some(error.to_string()),
@@ -117,9 +117,9 @@ impl Accounts {
         }
     }
 
-    async fn take_own_keys(&self, store: &Store) -> Result<(), Error> {
+    async fn take_own_keys(&self, store: &Store) -> Result<(), StoreError> {
         let rows = store.own_keys().await?;
-        let keys = OwnKeys::new(rows, &self.own_keys(), &store.pepper().mark());
+        let keys = ByokKeys::new(rows, &self.own_keys(), &store.pepper().mark());
         self.shared.own_keys.store(Arc::new(keys));
         Ok(())
     }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn every_failure_is_counted_and_an_answer_ends_the_outage() {
-        let accounts = Accounts::fixed(filters::accounts::AccountsSnapshot::default());
+        let accounts = AccountsHandle::fixed(filters::accounts::AccountsSnapshot::default());
         let mut is_failing = false;
         for _ in 0..3 {
             is_failing = accounts.report(Some("gone".to_owned()), is_failing);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn clones_share_the_snapshot_in_force() {
-        let accounts = Accounts::fixed(filters::accounts::AccountsSnapshot::default());
+        let accounts = AccountsHandle::fixed(filters::accounts::AccountsSnapshot::default());
         let clone = accounts.clone();
         let next = filters::accounts::AccountsSnapshot::new(7, []);
         accounts.shared.current.store(Arc::new(next));

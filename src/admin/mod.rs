@@ -7,12 +7,12 @@ use http::{Response, StatusCode, header};
 use pingora::apps::http_app::ServeHttp;
 use pingora::protocols::http::ServerSession;
 
-use crate::app::state::House;
+use crate::app::state::AppState;
 
 /// The operator's endpoints.
 pub struct Admin {
     /// What they tell about.
-    pub house: Arc<House>,
+    pub house: Arc<AppState>,
 }
 
 #[async_trait]

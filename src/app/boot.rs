@@ -22,25 +22,25 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
-use super::running::{Asked, Organs, Running, Stop};
-use crate::accounts::Accounts;
+use super::running::{BackgroundRuntime, Running, ShutdownChannel, StopMode};
+use crate::accounts::AccountsHandle;
 use crate::admin::Admin;
-use crate::app::state::{House, Settings};
-use crate::config::{Config, GraphUpstream, Kind};
-use crate::decisions::{Flags, Tellers};
+use crate::app::state::{AppState, Settings};
+use crate::config::{Config, GraphUpstream, ProviderKind};
+use crate::decisions::{DecisionService, Dispatchers};
 use crate::graph::Graph;
 use crate::ledger::{self, Ledger};
 use crate::limits::Quotas;
 use crate::models::planner;
-use crate::models::planner::Choice;
-use crate::models::providers::Upstream;
-use crate::proxy::connections::{Front, KEEPALIVE};
-use crate::proxy::hooks::Gateway;
-use crate::proxy::origin::Lookups;
-use crate::redis::{Heart, Redis};
+use crate::models::planner::Planner;
+use crate::models::providers::Provider;
+use crate::proxy::connections::{ConnectionLimiter, KEEPALIVE};
+use crate::proxy::hooks::Proxy;
+use crate::proxy::origin::DnsRefresh;
+use crate::redis::{Heartbeat, Redis};
 use crate::sandbox;
 use crate::store::{self, FirstRun, Store};
-use crate::telemetry::logging::Lines;
+use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
 /// Of a client's connection. Head and body of a usual answer fit, so that they leave in one write; Pingora's own
@@ -88,7 +88,7 @@ fn misconfigured(message: String) -> BootError {
 /// Starts a gateway. Errors: the store cannot be opened, the catalogue is wrong, an address cannot be had.
 pub fn boot(
     mut config: Config,
-    lines: impl FnOnce(&Metrics) -> std::io::Result<Lines>,
+    lines: impl FnOnce(&Metrics) -> std::io::Result<AccessLog>,
 ) -> Result<Running, BootError> {
     // First of all: a start that fails must not make a key that nobody gets to see.
     let (public, admin) = claim(&config)?;
@@ -103,7 +103,7 @@ pub fn boot(
     let upstreams = upstreams(&config, &store)?;
     let (redis, heart) = redis(&config, &metrics)?.unzip();
     let (flags, tellers) = flags(&config, &organs, &metrics, redis.as_ref())?.unzip();
-    let house = Arc::new(House {
+    let house = Arc::new(AppState {
         settings: Settings::new(&config),
         quotas: quotas(&config, redis.as_ref(), &metrics)?,
         graph: graph(&config, &organs, redis.as_ref())?,
@@ -111,7 +111,7 @@ pub fn boot(
         lines,
         accounts: accounts.clone(),
         pepper: store.pepper().clone(),
-        routes: Choice::new(&config, &upstreams, catalog),
+        routes: Planner::new(&config, &upstreams, catalog),
         flags,
         ledger,
         redis,
@@ -125,7 +125,7 @@ pub fn boot(
     spawn(&organs, model, &stopped);
     spawn(&organs, queries, &stopped);
     let dispatching = tellers.map(|it| organs.spawn(it.run(stopped)));
-    let (stop, asked) = watch::channel(Stop::No);
+    let (stop, asked) = watch::channel(StopMode::No);
     let server = start(&config, &house, public, admin, asked)?;
     let running = Running {
         house,
@@ -134,7 +134,7 @@ pub fn boot(
         first_run,
         stop,
         server: Some(server),
-        organs: Some(Organs {
+        organs: Some(BackgroundRuntime {
             runtime: organs,
             stop: stop_organs,
             dispatching,
@@ -150,11 +150,11 @@ async fn open(
     config: &Config,
     has_sandbox: bool,
     metrics: &Arc<Metrics>,
-) -> Result<(Store, Option<FirstRun>, Accounts, Arc<Ledger>), ledger::Error> {
-    let opened = Store::open(&store::Settings::of(&config.store)?).await?;
+) -> Result<(Store, Option<FirstRun>, AccountsHandle, Arc<Ledger>), ledger::LedgerError> {
+    let opened = Store::open(&store::StoreSettings::of(&config.store)?).await?;
     let now_ms = jiff::Timestamp::now().as_millisecond();
     let first_run = store::first_run(&opened, has_sandbox, now_ms).await?;
-    let accounts = Accounts::load(&opened.store).await?;
+    let accounts = AccountsHandle::load(&opened.store).await?;
     let store = opened.store;
     let ledger = Ledger::start(&config.store, store.clone(), Arc::clone(metrics)).await?;
     Ok((store, first_run, accounts, ledger))
@@ -163,15 +163,15 @@ async fn open(
 /// Looks names, keys and datafiles up and drops windows that have ended, now and then, until `stop`.
 fn keep(
     organs: &Runtime,
-    upstreams: &[Arc<Upstream>],
-    house: &House,
+    upstreams: &[Arc<Provider>],
+    house: &AppState,
     stop: &watch::Receiver<bool>,
 ) {
     let graph = house.graph.as_ref();
     let (keyless, on): (Vec<_>, Vec<_>) = upstreams.iter().partition(|it| it.keys.is_empty());
     let origins = on.iter().map(|upstream| &upstream.origin);
     let origins = origins.chain(graph.map(|graph| &graph.origin));
-    let lookups = Lookups {
+    let lookups = DnsRefresh {
         always: origins.cloned().collect(),
         // Nobody may ever have a key for them: the first request that has one looks.
         once_known: keyless.iter().map(|it| Arc::clone(&it.origin)).collect(),
@@ -180,7 +180,7 @@ fn keep(
     spawn(organs, Some(house.quotas.sweeper()), stop);
     spawn(organs, graph.map(Graph::sweeper), stop);
     spawn(organs, graph.map(Graph::keys), stop);
-    let followers = house.flags.as_ref().map(Flags::followers);
+    let followers = house.flags.as_ref().map(DecisionService::followers);
     for follower in followers.unwrap_or_default() {
         let stop = stop.clone();
         organs.spawn(async move { follower.start(stop).await });
@@ -210,9 +210,10 @@ fn flags(
     organs: &Runtime,
     metrics: &Arc<Metrics>,
     redis: Option<&Redis>,
-) -> Result<Option<(Flags, Tellers)>, BootError> {
+) -> Result<Option<(DecisionService, Dispatchers)>, BootError> {
     let state_dir = &config.store.state_dir;
-    let build = |decisions| Flags::build(decisions, state_dir, organs.handle(), metrics, redis);
+    let build =
+        |decisions| DecisionService::build(decisions, state_dir, organs.handle(), metrics, redis);
     let built = config.decisions.as_ref().map(build).transpose();
     built.map_err(|error| failed("decisions", error))
 }
@@ -224,7 +225,7 @@ fn quotas(config: &Config, redis: Option<&Redis>, metrics: &Metrics) -> Result<Q
 }
 
 /// The connection to what is shared, where something is.
-fn redis(config: &Config, metrics: &Metrics) -> Result<Option<(Redis, Heart)>, BootError> {
+fn redis(config: &Config, metrics: &Metrics) -> Result<Option<(Redis, Heartbeat)>, BootError> {
     let Some(url) = &config.shared.redis else {
         return Ok(None);
     };
@@ -257,9 +258,9 @@ where
     }
 }
 
-fn store_failed(error: &ledger::Error) -> BootError {
+fn store_failed(error: &ledger::LedgerError) -> BootError {
     match error {
-        ledger::Error::Store(error) => BootError {
+        ledger::LedgerError::Store(error) => BootError {
             message: format!("store: {error}"),
             is_configuration: error.is_configuration(),
         },
@@ -268,15 +269,16 @@ fn store_failed(error: &ledger::Error) -> BootError {
 }
 
 /// Takes a port for the model sandbox where one is configured, and points its provider at it.
-fn bind_sandbox(config: &mut Config) -> Result<Option<sandbox::Model>, BootError> {
+fn bind_sandbox(config: &mut Config) -> Result<Option<sandbox::ModelSandbox>, BootError> {
     let mut sandboxes = config
         .providers
         .iter_mut()
-        .filter(|provider| provider.kind == Kind::Sandbox);
+        .filter(|provider| provider.kind == ProviderKind::Sandbox);
     let Some(first) = sandboxes.next() else {
         return Ok(None);
     };
-    let model = sandbox::Model::bind().map_err(|error| failed("the model sandbox", error))?;
+    let model =
+        sandbox::ModelSandbox::bind().map_err(|error| failed("the model sandbox", error))?;
     first.base_url = model.base_url();
     for other in sandboxes {
         other.base_url = model.base_url();
@@ -285,12 +287,13 @@ fn bind_sandbox(config: &mut Config) -> Result<Option<sandbox::Model>, BootError
 }
 
 /// The same for the graph sandbox.
-fn bind_graph_sandbox(config: &mut Config) -> Result<Option<sandbox::Graph>, BootError> {
+fn bind_graph_sandbox(config: &mut Config) -> Result<Option<sandbox::GraphSandbox>, BootError> {
     let graph = config.graph.as_mut();
     let Some(graph) = graph.filter(|graph| graph.upstream == GraphUpstream::Sandbox) else {
         return Ok(None);
     };
-    let sandbox = sandbox::Graph::bind().map_err(|error| failed("the graph sandbox", error))?;
+    let sandbox =
+        sandbox::GraphSandbox::bind().map_err(|error| failed("the graph sandbox", error))?;
     let url = format!("http://{}", sandbox.address());
     let url = url
         .parse()
@@ -299,11 +302,11 @@ fn bind_graph_sandbox(config: &mut Config) -> Result<Option<sandbox::Graph>, Boo
     Ok(Some(sandbox))
 }
 
-fn upstreams(config: &Config, store: &Store) -> Result<Arc<[Arc<Upstream>]>, BootError> {
+fn upstreams(config: &Config, store: &Store) -> Result<Arc<[Arc<Provider>]>, BootError> {
     let key = store.pepper().mark();
     let providers = config.providers.iter().chain(&config.keyless_providers);
     let upstreams: pingora::Result<Vec<_>> = providers
-        .map(|provider| Upstream::new(provider, &config.routing, &key).map(Arc::new))
+        .map(|provider| Provider::new(provider, &config.routing, &key).map(Arc::new))
         .collect();
     Ok(upstreams
         .map_err(|error| failed("providers", error))?
@@ -329,10 +332,10 @@ fn claim(config: &Config) -> Result<(SocketAddr, SocketAddr), BootError> {
 
 fn start(
     config: &Config,
-    house: &Arc<House>,
+    house: &Arc<AppState>,
     public: SocketAddr,
     admin: SocketAddr,
-    asked: watch::Receiver<Stop>,
+    asked: watch::Receiver<StopMode>,
 ) -> Result<JoinHandle<()>, BootError> {
     let conf = ServerConf {
         threads: config.server.threads,
@@ -360,15 +363,15 @@ fn start(
     std::thread::Builder::new()
         .name("server".to_owned())
         .spawn(move || {
-            let shutdown_signal = Box::new(Asked(tokio::sync::Mutex::new(asked)));
+            let shutdown_signal = Box::new(ShutdownChannel(tokio::sync::Mutex::new(asked)));
             server.run(RunArgs { shutdown_signal });
         })
         .map_err(|error| failed("starting threads", error))
 }
 
 /// Pingora's proxy with our hooks, behind the limits of connections.
-fn front(config: &Config, house: &Arc<House>, server: &Server) -> Front {
-    let hooks = Gateway {
+fn front(config: &Config, house: &Arc<AppState>, server: &Server) -> ConnectionLimiter {
+    let hooks = Proxy {
         house: Arc::clone(house),
     };
     let mut proxy = http_proxy(&server.configuration, hooks);
@@ -380,7 +383,7 @@ fn front(config: &Config, house: &Arc<House>, server: &Server) -> Front {
     let mut h2 = default_h2_options();
     h2.max_header_list_size(u32::try_from(listen.header_bytes).unwrap_or(u32::MAX));
     proxy.h2_options = Some(h2);
-    Front::new(
+    ConnectionLimiter::new(
         proxy,
         listen.max_connections,
         listen.header_timeout,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// One part.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Part {
+pub struct HealthPart {
     /// Whether it can be reached; true where it is not configured or its check was skipped.
     pub connected: bool,
     /// Why not.
@@ -26,8 +26,8 @@ struct Body<'a> {
 #[derive(Serialize)]
 struct Health {
     status: &'static str,
-    redis: Part,
-    database: Part,
+    redis: HealthPart,
+    database: HealthPart,
 }
 
 /// Which checks the query leaves out: `skip=redis,database`.
@@ -62,8 +62,8 @@ impl Skip {
 pub fn answer(
     client_ip: Option<&str>,
     client_ip_header: &str,
-    redis: Part,
-    database: Part,
+    redis: HealthPart,
+    database: HealthPart,
 ) -> (u16, Vec<u8>) {
     let is_well = redis.connected && database.connected;
     let body = Body {
@@ -109,11 +109,11 @@ mod tests {
 
     #[test]
     fn a_part_that_is_down_makes_it_a_503_of_the_same_shape() {
-        let down = Part {
+        let down = HealthPart {
             connected: false,
             error: Some("connection failed"),
         };
-        let up = Part {
+        let up = HealthPart {
             connected: true,
             error: None,
         };

@@ -8,4 +8,4 @@ pub mod serve;
 pub mod state;
 
 pub use boot::boot;
-pub use running::{Running, Stop};
+pub use running::{Running, StopMode};

@@ -71,7 +71,7 @@ pub enum Access {
 
 /// One endpoint.
 #[derive(Debug)]
-pub struct Row {
+pub struct Route {
     /// For metrics, logs and tests.
     pub name: &'static str,
     /// The method; `HEAD` is served wherever `GET` is.
@@ -85,134 +85,134 @@ pub struct Row {
 }
 
 /// All endpoints. Those of flags check credentials of their own.
-pub static ROWS: [Row; 19] = [
-    Row {
+pub static ROWS: [Route; 19] = [
+    Route {
         name: "health",
         method: Method::GET,
         path: "/",
         access: Access::Open,
         answers: Answers::Health,
     },
-    Row {
+    Route {
         name: "models",
         method: Method::GET,
         path: "/v1/models",
         access: Access::KeyIfRequired,
         answers: Answers::Models,
     },
-    Row {
+    Route {
         name: "key",
         method: Method::GET,
         path: "/v1/key",
         access: Access::Key,
         answers: Answers::Key,
     },
-    Row {
+    Route {
         name: "chat_completions",
         method: Method::POST,
         path: "/v1/chat/completions",
         access: Access::Key,
         answers: Answers::Chat,
     },
-    Row {
+    Route {
         name: "config",
         method: Method::GET,
         path: "/v1/config",
         access: Access::Open,
         answers: Answers::Flags(Endpoint::Config),
     },
-    Row {
+    Route {
         name: "datafile",
         method: Method::GET,
         path: "/v1/datafile",
         access: Access::Open,
         answers: Answers::Flags(Endpoint::Datafile),
     },
-    Row {
+    Route {
         name: "decide",
         method: Method::POST,
         path: "/v1/decide",
         access: Access::Open,
         answers: Answers::Flags(Endpoint::Decide),
     },
-    Row {
+    Route {
         name: "activate",
         method: Method::POST,
         path: "/v1/activate",
         access: Access::Open,
         answers: Answers::Flags(Endpoint::Activate),
     },
-    Row {
+    Route {
         name: "track",
         method: Method::POST,
         path: "/v1/track",
         access: Access::Open,
         answers: Answers::Flags(Endpoint::Track),
     },
-    Row {
+    Route {
         name: "overrides",
         method: Method::POST,
         path: "/v1/override",
         access: Access::Open,
         answers: Answers::Flags(Endpoint::Override),
     },
-    Row {
+    Route {
         name: "lookup",
         method: Method::POST,
         path: "/v1/lookup",
         access: Access::Open,
         answers: Answers::Flags(Endpoint::Lookup),
     },
-    Row {
+    Route {
         name: "save",
         method: Method::POST,
         path: "/v1/save",
         access: Access::Open,
         answers: Answers::Flags(Endpoint::Save),
     },
-    Row {
+    Route {
         name: "send_odp_event",
         method: Method::POST,
         path: "/v1/send-odp-event",
         access: Access::Open,
         answers: Answers::Flags(Endpoint::SegmentEvent),
     },
-    Row {
+    Route {
         name: "event_stream",
         method: Method::GET,
         path: "/v1/notifications/event-stream",
         access: Access::Open,
         answers: Answers::Notices,
     },
-    Row {
+    Route {
         name: "batch",
         method: Method::POST,
         path: "/v1/batch",
         access: Access::Open,
         answers: Answers::Batch,
     },
-    Row {
+    Route {
         name: "token",
         method: Method::POST,
         path: "/oauth/token",
         access: Access::Open,
         answers: Answers::Token,
     },
-    Row {
+    Route {
         name: "webhook",
         method: Method::POST,
         path: "/webhooks/optimizely",
         access: Access::Open,
         answers: Answers::Webhook,
     },
-    Row {
+    Route {
         name: "ofrep_flags",
         method: Method::POST,
         path: "/ofrep/v1/evaluate/flags",
         access: Access::Open,
         answers: Answers::Flags(Endpoint::OfrepFlags),
     },
-    Row {
+    Route {
         name: "ofrep_flag",
         method: Method::POST,
         path: "/ofrep/v1/evaluate/flags/*",
@@ -222,7 +222,7 @@ pub static ROWS: [Row; 19] = [
 ];
 
 /// Everything that is not ours, where there is a graph service.
-pub static GRAPH: Row = Row {
+pub static GRAPH: Route = Route {
     name: "graph",
     method: Method::GET,
     path: "",
@@ -231,21 +231,23 @@ pub static GRAPH: Row = Row {
 };
 
 /// The first segments of our own paths, beside `/`. Source: decisions 18.
-const OURS: [&str; 5] = ["v1", "oauth", "ofrep", ".well-known", "webhooks"];
+const RESERVED_PREFIXES: [&str; 5] = ["v1", "oauth", "ofrep", ".well-known", "webhooks"];
 /// What others of our paths begin with.
 const MCP: &str = "mcp";
 
 /// Whether a path is ours, normalised or not: known or not, it is never sent on.
-pub fn is_ours(path: &str) -> bool {
+pub fn is_reserved(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next();
     let first = first.unwrap_or_default();
     let begins = first.get(..MCP.len());
     first.is_empty()
         || begins.is_some_and(|begins| begins.eq_ignore_ascii_case(MCP))
-        || OURS.iter().any(|own| first.eq_ignore_ascii_case(own))
+        || RESERVED_PREFIXES
+            .iter()
+            .any(|own| first.eq_ignore_ascii_case(own))
 }
 
-impl Row {
+impl Route {
     fn is_at(&self, path: &str) -> bool {
         match self.path.strip_suffix('*') {
             None => self.path == path,
@@ -257,7 +259,7 @@ impl Row {
 }
 
 /// The place of a row among all: the graph service's and none are the last two.
-pub fn place(row: Option<&'static Row>) -> usize {
+pub fn route_index(row: Option<&'static Route>) -> usize {
     let Some(row) = row else {
         return ROWS.len() + 1;
     };
@@ -268,7 +270,7 @@ pub fn place(row: Option<&'static Row>) -> usize {
 /// The row that answers; with `has_graph` that is [`GRAPH`] for what is not ours.
 ///
 /// Errors: 400 for a path that cannot be normalised, 404, 405.
-pub fn find(method: &Method, path: &str, has_graph: bool) -> Result<&'static Row, Fault> {
+pub fn find(method: &Method, path: &str, has_graph: bool) -> Result<&'static Route, Fault> {
     // Nearly every path comes as it stands in the table, where nothing is left to normalise.
     let exact = ROWS
         .iter()
@@ -277,7 +279,7 @@ pub fn find(method: &Method, path: &str, has_graph: bool) -> Result<&'static Row
         return Ok(row);
     }
     let path = normalise(path)?;
-    if has_graph && !is_ours(&path) {
+    if has_graph && !is_reserved(&path) {
         return Ok(&GRAPH);
     }
     let mut is_known = false;

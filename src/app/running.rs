@@ -12,41 +12,41 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::boot::{BootError, failed};
-use crate::app::state::House;
+use crate::app::state::AppState;
 use crate::decisions::events::queue;
-use crate::redis::Heart;
+use crate::redis::Heartbeat;
 use crate::store::FirstRun;
 
 /// The most that an end may take: Pingora's, the ledger's and the one of what no request waits for have limits of their
 /// own, which add up to less.
-const PATIENCE: Duration = queue::LAST_WORDS.saturating_add(Duration::from_secs(5));
+const PATIENCE: Duration = queue::DRAIN_TIMEOUT.saturating_add(Duration::from_secs(5));
 
 /// A gateway that listens.
 pub struct Running {
     /// What its requests share.
-    pub house: Arc<House>,
+    pub house: Arc<AppState>,
     /// The public listener.
     pub public: SocketAddr,
     /// The operator's listener.
     pub admin: SocketAddr,
     /// What the first start made.
     pub first_run: Option<FirstRun>,
-    pub(super) stop: watch::Sender<Stop>,
+    pub(super) stop: watch::Sender<StopMode>,
     pub(super) server: Option<JoinHandle<()>>,
-    pub(super) organs: Option<Organs>,
+    pub(super) organs: Option<BackgroundRuntime>,
 }
 
 /// What no request waits for.
-pub(super) struct Organs {
+pub(super) struct BackgroundRuntime {
     pub(super) runtime: Runtime,
     pub(super) stop: watch::Sender<bool>,
     /// Sends what decisions have to tell.
     pub(super) dispatching: Option<tokio::task::JoinHandle<()>>,
     /// Holds the connection to what is shared.
-    pub(super) heart: Option<Heart>,
+    pub(super) heart: Option<Heartbeat>,
 }
 
-impl Organs {
+impl BackgroundRuntime {
     /// Ends them, in an order in which each has what it needs.
     fn end(self) {
         // What decisions have to tell goes out before the end.
@@ -62,7 +62,7 @@ impl Organs {
 
 /// How a gateway is asked to stop.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Stop {
+pub enum StopMode {
     /// Not at all.
     No,
     /// Listeners close; what runs may end within the grace period.
@@ -72,26 +72,26 @@ pub enum Stop {
 }
 
 /// Hands what was asked of [`Running`] on to Pingora.
-pub(super) struct Asked(pub(super) tokio::sync::Mutex<watch::Receiver<Stop>>);
+pub(super) struct ShutdownChannel(pub(super) tokio::sync::Mutex<watch::Receiver<StopMode>>);
 
 #[async_trait]
-impl ShutdownSignalWatch for Asked {
+impl ShutdownSignalWatch for ShutdownChannel {
     async fn recv(&self) -> ShutdownSignal {
         let mut asked = self.0.lock().await;
         let stop = asked
-            .wait_for(|stop| *stop != Stop::No)
+            .wait_for(|stop| *stop != StopMode::No)
             .await
-            .map_or(Stop::Now, |stop| *stop);
+            .map_or(StopMode::Now, |stop| *stop);
         match stop {
-            Stop::Gracefully => ShutdownSignal::GracefulTerminate,
-            Stop::No | Stop::Now => ShutdownSignal::FastShutdown,
+            StopMode::Gracefully => ShutdownSignal::GracefulTerminate,
+            StopMode::No | StopMode::Now => ShutdownSignal::FastShutdown,
         }
     }
 }
 
 impl Running {
     /// Asks it to stop.
-    pub fn stop(&self, stop: Stop) {
+    pub fn stop(&self, stop: StopMode) {
         self.house.is_serving.store(false, Ordering::Relaxed);
         self.stop.send_replace(stop);
     }
@@ -156,7 +156,7 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.stop(Stop::Now);
+        self.stop(StopMode::Now);
         let server = self.server.take();
         self.end_after(server);
     }

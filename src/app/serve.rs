@@ -10,10 +10,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::app::boot::BootError;
-use crate::app::{Running, Stop, boot};
-use crate::config::{Config, GraphUpstream, Loaded};
+use crate::app::{Running, StopMode, boot};
+use crate::config::{Config, GraphUpstream, LoadedConfig};
 use crate::telemetry::logging;
-use crate::telemetry::logging::Lines;
+use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
 /// How often a stopping process looks whether the last request has ended.
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Runs the gateway until it is told to stop.
 ///
 /// Exit codes: 0 stopped, 1 could not start, 78 the configuration has to change.
-pub fn serve(loaded: Loaded) -> ExitCode {
+pub fn serve(loaded: LoadedConfig) -> ExitCode {
     let mut err = std::io::stderr();
     let off = loaded.config.off_providers.len();
     let store = shown_store(&loaded.config.store.url);
@@ -46,11 +46,11 @@ pub fn serve(loaded: Loaded) -> ExitCode {
         return tell(&mut err, &format!("signals: {error}"));
     }
     let lines = |metrics: &Metrics| {
-        let lines = Lines::to(std::io::stdout(), metrics.log_dropped.clone())?;
+        let lines = AccessLog::to(std::io::stdout(), metrics.log_dropped.clone())?;
         logging::install(&lines, level);
         Ok(lines)
     };
-    let running = match boot::boot(loaded.config, lines) {
+    let running = match boot(loaded.config, lines) {
         Ok(running) => running,
         Err(BootError {
             message,
@@ -85,12 +85,12 @@ fn wait(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode
                 ::log::warn!("SIGHUP: reloading is not built yet; the configuration stays as it is")
             }
             SIGINT => {
-                running.stop(Stop::Now);
+                running.stop(StopMode::Now);
                 break;
             }
             _ => {
                 notify(&[sd_notify::NotifyState::Stopping]);
-                running.stop(Stop::Gracefully);
+                running.stop(StopMode::Gracefully);
                 let until = Instant::now() + grace;
                 while running.house.metrics.in_flight.get() > 0 && Instant::now() < until {
                     std::thread::sleep(LOOK);
@@ -107,7 +107,7 @@ fn wait(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode
 
 /// The store without a password in it.
 fn shown_store(url: &str) -> String {
-    crate::store::Place::parse(url).map_or_else(|_| "?".to_owned(), |place| place.shown())
+    crate::store::StoreUrl::parse(url).map_or_else(|_| "?".to_owned(), |place| place.shown())
 }
 
 /// A public key for queries to the graph sandbox, where it is in use.

@@ -10,40 +10,40 @@ use http::HeaderName;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::accounts::Accounts;
+use crate::accounts::AccountsHandle;
 use crate::app::health;
-use crate::app::health::{Part, Skip};
+use crate::app::health::{HealthPart, Skip};
 use crate::config::{Cidr, Config, Plans};
-use crate::decisions::Flags;
+use crate::decisions::DecisionService;
 use crate::graph::Graph;
 use crate::ledger::Ledger;
 use crate::limits::Quotas;
 use crate::models::endpoints::models;
-use crate::models::planner::Choice;
-use crate::proxy::buffered::state::Patience;
+use crate::models::planner::Planner;
+use crate::proxy::buffered::state::Timeouts;
 use crate::redis::Redis;
-use crate::telemetry::logging::Lines;
+use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
 /// How old the store's last word may be before it counts as unreachable.
 const STORE_SILENCE: Duration = Duration::from_secs(5);
 
 /// See the module.
-pub struct House {
+pub struct AppState {
     /// What the configuration says, in the form the request path reads it.
     pub settings: Settings,
     /// All metrics.
     pub metrics: Arc<Metrics>,
     /// Access lines.
-    pub lines: Arc<Lines>,
+    pub lines: Arc<AccessLog>,
     /// Who may call.
-    pub accounts: Accounts,
+    pub accounts: AccountsHandle,
     /// Under which keys are hashed.
     pub pepper: Pepper,
     /// Catalogue, providers and what is known of their health.
-    pub routes: Choice,
+    pub routes: Planner,
     /// The decision endpoints; none: they are off.
-    pub flags: Option<Flags>,
+    pub flags: Option<DecisionService>,
     /// What calls cost, and who pays.
     pub ledger: Arc<Ledger>,
     /// What is shared with other processes; none: nothing is.
@@ -76,8 +76,8 @@ pub struct Settings {
     pub access_log: bool,
     /// Where the client's address comes from.
     pub client_ip: ClientIp,
-    stream: Patience,
-    whole: Patience,
+    stream: Timeouts,
+    whole: Timeouts,
 }
 
 /// Where the client's address comes from.
@@ -92,7 +92,7 @@ impl Settings {
     /// The settings of a configuration.
     pub fn new(config: &Config) -> Self {
         let routing = &config.routing;
-        let stream = Patience {
+        let stream = Timeouts {
             first_event: routing.first_event_timeout,
             idle: routing.idle_timeout,
             attempt: routing.stream_total_timeout,
@@ -114,7 +114,7 @@ impl Settings {
                 trusted_proxies: config.listen.trusted_proxies.clone(),
             },
             stream,
-            whole: Patience {
+            whole: Timeouts {
                 attempt: routing.total_timeout,
                 ..stream
             },
@@ -122,12 +122,12 @@ impl Settings {
     }
 
     /// How long a call may take.
-    pub fn patience(&self, is_stream: bool) -> Patience {
+    pub fn patience(&self, is_stream: bool) -> Timeouts {
         if is_stream { self.stream } else { self.whole }
     }
 }
 
-impl House {
+impl AppState {
     /// Milliseconds of the process's own clock, which never goes back.
     pub fn now_ms(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
@@ -167,7 +167,7 @@ impl House {
             .as_ref()
             .map_or("", HeaderName::as_str);
         let is_gone = !skip.redis && self.redis.as_ref().is_some_and(Redis::is_gone);
-        let part = |fault: Option<&'static str>| Part {
+        let part = |fault: Option<&'static str>| HealthPart {
             connected: fault.is_none(),
             error: fault,
         };
@@ -186,6 +186,6 @@ impl House {
     /// The body of `GET /v1/models`.
     pub fn listing(&self, query: models::Query) -> Vec<u8> {
         let (routes, now_s) = (&self.routes, self.unix_s());
-        models::answer(routes.catalog(), |name| routes.is_on(name), query, now_s)
+        models::list_models(routes.catalog(), |name| routes.is_on(name), query, now_s)
     }
 }

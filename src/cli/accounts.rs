@@ -4,7 +4,7 @@ use filters::money::Usd;
 use jiff::Timestamp;
 
 use super::{Exit, Output, Source, load};
-use crate::store::{Error, Settings, Store};
+use crate::store::{Store, StoreError, StoreSettings};
 
 /// Opens the store that the configuration names, and runs one piece of work on it.
 ///
@@ -12,7 +12,7 @@ use crate::store::{Error, Settings, Store};
 pub(super) fn on_store<T>(
     source: &Source,
     out: &mut Output,
-    work: impl AsyncFnOnce(&Store) -> Result<T, Error>,
+    work: impl AsyncFnOnce(&Store) -> Result<T, StoreError>,
 ) -> Result<T, Exit> {
     let loaded = load(source, out)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -20,7 +20,7 @@ pub(super) fn on_store<T>(
         .build()
         .map_err(|error| out.fail(&format!("nothing can be run: {error}")))?;
     let done = runtime.block_on(async {
-        let settings = Settings::of(&loaded.config.store)?;
+        let settings = StoreSettings::of(&loaded.config.store)?;
         let store = Store::open(&settings).await?.store;
         let done = work(&store).await;
         store.close().await;
@@ -29,10 +29,12 @@ pub(super) fn on_store<T>(
     done.map_err(|error| refuse(&error, out))
 }
 
-fn refuse(error: &Error, out: &mut Output) -> Exit {
+fn refuse(error: &StoreError, out: &mut Output) -> Exit {
     let exit = out.fail(&error.to_string());
     match error {
-        Error::BadName { .. } | Error::BadTerm(_) | Error::BadSecret(_) => Exit::Usage,
+        StoreError::BadName { .. } | StoreError::BadTerm(_) | StoreError::BadSecret(_) => {
+            Exit::Usage
+        }
         error if error.is_configuration() => Exit::Configuration,
         _ => exit,
     }

@@ -9,11 +9,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{CheckArgs, CheckFormat, Exit, Output};
-use crate::config::{self, Config, Kind, Loaded, Problem, Source};
+use crate::config;
+use crate::config::{Config, LoadedConfig, Problem, ProviderKind, Source};
 use crate::models::planner;
 
 /// A problem and how bad it is.
-type Finding = (&'static str, Problem);
+type CheckFinding = (&'static str, Problem);
 
 /// How long one address may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -31,7 +32,7 @@ pub fn run(args: &CheckArgs, source: &Source, out: &mut Output) -> Exit {
 fn report(
     args: &CheckArgs,
     source: &Source,
-    loaded: Result<Loaded, Vec<Problem>>,
+    loaded: Result<LoadedConfig, Vec<Problem>>,
     out: &mut Output,
 ) -> Exit {
     let (findings, exit) = match &loaded {
@@ -53,7 +54,7 @@ fn report(
 }
 
 /// What there is to say of a configuration whose values are in order.
-fn look_through(args: &CheckArgs, loaded: &Loaded) -> (Vec<Finding>, Exit) {
+fn look_through(args: &CheckArgs, loaded: &LoadedConfig) -> (Vec<CheckFinding>, Exit) {
     let config = &loaded.config;
     let mut findings = all("warning", loaded.warnings.iter().cloned());
     let off = config.off_providers.iter();
@@ -80,7 +81,7 @@ fn look_through(args: &CheckArgs, loaded: &Loaded) -> (Vec<Finding>, Exit) {
     (findings, exit)
 }
 
-fn all(severity: &'static str, problems: impl IntoIterator<Item = Problem>) -> Vec<Finding> {
+fn all(severity: &'static str, problems: impl IntoIterator<Item = Problem>) -> Vec<CheckFinding> {
     let problems = problems.into_iter();
     problems.map(|problem| (severity, problem)).collect()
 }
@@ -88,7 +89,7 @@ fn all(severity: &'static str, problems: impl IntoIterator<Item = Problem>) -> V
 fn in_catalog(problem: &str) -> Problem {
     Problem {
         key: "models.file".to_owned(),
-        place: config::Place::Nowhere {},
+        place: config::Location::Nowhere {},
         message: problem.to_owned(),
         cure: String::new(),
     }
@@ -106,8 +107,8 @@ fn row(severity: &str, problem: &Problem) -> Value {
 
 fn human(
     source: &Source,
-    loaded: Option<&Loaded>,
-    findings: &[Finding],
+    loaded: Option<&LoadedConfig>,
+    findings: &[CheckFinding],
     exit: Exit,
     out: &mut Output,
 ) {
@@ -160,7 +161,7 @@ fn off_provider(name: &str, why: &str, is_keyless: bool) -> Problem {
     };
     Problem {
         key: format!("providers.{name}"),
-        place: config::Place::Nowhere {},
+        place: config::Location::Nowhere {},
         message: format!("is off: {why}{but}"),
         cure: String::new(),
     }
@@ -171,13 +172,13 @@ fn unreached(config: &Config) -> Vec<Problem> {
     let remote = config
         .providers
         .iter()
-        .filter(|provider| provider.kind != Kind::Sandbox);
+        .filter(|provider| provider.kind != ProviderKind::Sandbox);
     remote
         .filter_map(|provider| {
             let why = connect(&provider.base_url).err()?;
             Some(Problem {
                 key: format!("providers.{}", provider.name),
-                place: config::Place::Nowhere {},
+                place: config::Location::Nowhere {},
                 message: format!("{} cannot be reached: {why}", provider.base_url),
                 cure: "correct base_url, or look at DNS, firewall and proxy".to_owned(),
             })

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ConfigCommand, Exit, Format, Output, load};
+use super::{ConfigCommand, Exit, Output, OutputFormat, load};
 use crate::config::{self, Origins, Source};
 
 /// Shows the effective configuration of `source`, or the schema of every configuration.
@@ -18,9 +18,9 @@ pub fn run(command: &ConfigCommand, source: &Source, out: &mut Output) -> Exit {
 }
 
 /// Shape: `key = value  # origin` in lines, or an array of `{key, value, origin}`.
-fn show(origins: &Origins, with_origin: bool, format: Format, out: &mut Output) {
+fn show(origins: &Origins, with_origin: bool, format: OutputFormat, out: &mut Output) {
     match format {
-        Format::Json => {
+        OutputFormat::Json => {
             let rows = origins.iter().map(|(key, value, origin)| {
                 let mut row = json!({ "key": key, "value": value });
                 if let (true, Some(row)) = (with_origin, row.as_object_mut()) {
@@ -30,7 +30,7 @@ fn show(origins: &Origins, with_origin: bool, format: Format, out: &mut Output) 
             });
             out.json(&Value::Array(rows.collect()));
         }
-        Format::Table => {
+        OutputFormat::Table => {
             for (key, value, origin) in origins.iter() {
                 let line = format!("{key} = {}", config::as_toml(value));
                 out.line(&if with_origin {
@@ -48,7 +48,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    fn shown(format: Format) -> String {
+    fn shown(format: OutputFormat) -> String {
         let env = [("WEIRGATE_ROUTING__ATTEMPTS".to_owned(), "5".to_owned())];
         let loaded = config::from_str("[listen]\nhttp2 = false\n", env)
             .ok()
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn each_value_says_where_it_came_from() {
-        let shown = shown(Format::Table);
+        let shown = shown(OutputFormat::Table);
         for line in [
             "listen.http2 = false  # weirgate.toml:2",
             "routing.attempts = 5  # env WEIRGATE_ROUTING__ATTEMPTS",
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn json_says_the_same() {
-        let rows: Vec<Value> = serde_json::from_str(&shown(Format::Json)).unwrap();
+        let rows: Vec<Value> = serde_json::from_str(&shown(OutputFormat::Json)).unwrap();
         let row = json!({ "key": "listen.http2", "value": false, "origin": "weirgate.toml:2" });
         assert!(rows.contains(&row));
     }

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::accounts::{now_ms, on_store, usd};
-use super::{Exit, Format, Output, Record, Source};
+use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::Credit;
 
 pub(super) const EXAMPLES: &str = "\
@@ -34,7 +34,7 @@ pub(super) enum CreditCommand {
         org: String,
         /// For people or for programs
         #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        format: OutputFormat,
     },
 }
 
@@ -60,7 +60,7 @@ fn add(org: &str, amount: &str, source: &Source, out: &mut Output) -> Result<(),
     Ok(())
 }
 
-fn show(org: &str, format: Format, source: &Source, out: &mut Output) -> Result<(), Exit> {
+fn show(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let credit = on_store(source, out, async |store| store.credit(org).await)?;
     out.record(format, &COLUMNS, record(org, &credit));
     Ok(())

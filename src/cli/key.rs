@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::accounts::{now_ms, on_store, shown};
-use super::terms::{Part, TermArgs};
-use super::{Exit, Format, Output, Record, Source};
+use super::terms::{TermArgs, TermPart};
+use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::{DEFAULT_PROJECT, IssuedKey, KeyChange, NewKey};
 
 pub(super) const EXAMPLES: &str = "\
@@ -48,7 +48,7 @@ pub(super) enum KeyCommand {
         org: String,
         /// For people or for programs
         #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        format: OutputFormat,
     },
     /// Revoke a key: it stops to count within a second
     Revoke {
@@ -97,7 +97,7 @@ pub(super) struct UpdateArgs {
     terms: TermArgs,
     /// Take a bound away
     #[arg(long, value_enum, value_name = "PART")]
-    clear: Vec<Part>,
+    clear: Vec<TermPart>,
 }
 
 pub(super) fn run(command: &KeyCommand, source: &Source, out: &mut Output) -> Exit {
@@ -134,18 +134,20 @@ fn create(args: &CreateArgs, source: &Source, out: &mut Output) -> Result<(), Ex
 }
 
 fn update(args: &UpdateArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
-    let clears = |part: Part| args.clear.contains(&part);
+    let clears = |part: TermPart| args.clear.contains(&part);
     let expires = future(args.expires, now_ms(), out)?;
     let mut wanted = KeyChange {
         label: args.label.clone(),
-        expires_at_ms: expires.map(Some).or(clears(Part::Expires).then_some(None)),
+        expires_at_ms: expires
+            .map(Some)
+            .or(clears(TermPart::Expires).then_some(None)),
         member: match &args.member {
             Some(name) => Some(Some(name.clone())),
-            None => clears(Part::Member).then_some(None),
+            None => clears(TermPart::Member).then_some(None),
         },
         terms: None,
     };
-    let changes_terms = args.terms.is_given() || args.clear.iter().any(Part::is_term);
+    let changes_terms = args.terms.is_given() || args.clear.iter().any(TermPart::is_term);
     if changes_terms {
         // Wrong values are refused before the store is opened.
         args.terms.terms(out)?;
@@ -173,7 +175,7 @@ fn future(at: Option<Timestamp>, now_ms: i64, out: &mut Output) -> Result<Option
     Ok(at_ms)
 }
 
-fn list(org: &str, format: Format, source: &Source, out: &mut Output) -> Result<(), Exit> {
+fn list(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let keys = on_store(source, out, async |store| store.keys(org).await)?;
     let now_ms = now_ms();
     let records: Vec<Record> = keys.iter().map(|key| record(key, now_ms)).collect();

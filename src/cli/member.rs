@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::accounts::{now_ms, on_store, shown, usd};
-use super::{Exit, Format, Output, Record, Source};
+use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::Member;
 
 pub(super) const EXAMPLES: &str = "\
@@ -35,7 +35,7 @@ pub(super) enum MemberCommand {
         org: String,
         /// For people or for programs
         #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        format: OutputFormat,
     },
     /// Set the most that all keys of a member may ever spend together
     Budget {
@@ -68,7 +68,7 @@ fn add(org: &str, name: &str, source: &Source, out: &mut Output) -> Result<(), E
     Ok(())
 }
 
-fn list(org: &str, format: Format, source: &Source, out: &mut Output) -> Result<(), Exit> {
+fn list(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let all = on_store(source, out, async |store| store.members(org).await)?;
     let records: Vec<Record> = all.iter().map(record).collect();
     out.records(format, &COLUMNS, &records);

@@ -9,7 +9,8 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::config::{self, Loaded, Source};
+use crate::config;
+use crate::config::{LoadedConfig, Source};
 
 mod accounts;
 pub mod check;
@@ -28,7 +29,7 @@ mod provider_key;
 mod terms;
 mod usage;
 
-pub use output::{Exit, Format, Output, Record};
+pub use output::{Exit, Output, OutputFormat, Record};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -142,7 +143,7 @@ pub enum ConfigCommand {
         origin: bool,
         /// For people or for programs
         #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        format: OutputFormat,
     },
     /// The JSON Schema of the configuration file
     Schema,
@@ -155,7 +156,7 @@ pub enum ModelsCommand {
     List {
         /// For people or for programs
         #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        format: OutputFormat,
     },
     /// Read a price table and print it as a catalogue
     Import {
@@ -226,7 +227,7 @@ fn serve(args: ServeArgs, source: &Source, out: &mut Output) -> ExitCode {
 }
 
 /// The configuration, or every problem it has on stderr.
-fn load(source: &Source, out: &mut Output) -> Result<Loaded, Exit> {
+fn load(source: &Source, out: &mut Output) -> Result<LoadedConfig, Exit> {
     config::load(source, config::environment()).map_err(|problems| {
         for problem in &problems {
             out.fail(&problem.to_string());

@@ -5,7 +5,7 @@ use std::path::Path;
 use filters::models::routing::{CatalogFile, WrittenMapping, WrittenModel};
 use serde_json::json;
 
-use super::{Exit, Format, ImportFrom, ModelsCommand, Output, Record};
+use super::{Exit, ImportFrom, ModelsCommand, Output, OutputFormat, Record};
 use crate::config::Config;
 use crate::models::planner::read_catalog;
 
@@ -31,7 +31,7 @@ pub fn run(command: ModelsCommand, config: &Config, out: &mut Output) -> Exit {
     }
 }
 
-fn list(format: Format, config: &Config, out: &mut Output) -> Exit {
+fn list(format: OutputFormat, config: &Config, out: &mut Output) -> Exit {
     let written = match &config.models.file {
         Some(path) => match read_catalog(path) {
             Ok(written) => written,

@@ -5,7 +5,7 @@ use filters::accounts::Plan;
 use serde_json::json;
 
 use super::accounts::{now_ms, on_store, shown};
-use super::{Exit, Format, Output, Record, Source};
+use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::Organization;
 
 pub(super) const EXAMPLES: &str = "\
@@ -33,7 +33,7 @@ pub(super) enum OrgCommand {
     List {
         /// For people or for programs
         #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        format: OutputFormat,
     },
     /// Put an organization on another plan; its first cycle begins now
     Update {
@@ -71,7 +71,7 @@ fn create(name: &str, plan: Plan, source: &Source, out: &mut Output) -> Result<(
     Ok(())
 }
 
-fn list(format: Format, source: &Source, out: &mut Output) -> Result<(), Exit> {
+fn list(format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let all = on_store(source, out, async |store| store.organizations().await)?;
     let records: Vec<Record> = all.iter().map(record).collect();
     out.records(format, &COLUMNS, &records);

@@ -44,7 +44,7 @@ impl From<Exit> for ExitCode {
 
 /// The form of a list.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     /// Columns, for people.
     #[default]
     Table,
@@ -142,23 +142,23 @@ impl Output {
     /// A list.
     ///
     /// Shape: a JSON array of objects, or a table with the columns named even where there is no row.
-    pub fn records(&mut self, format: Format, columns: &[&str], records: &[Record]) {
+    pub fn records(&mut self, format: OutputFormat, columns: &[&str], records: &[Record]) {
         match format {
-            Format::Json => {
+            OutputFormat::Json => {
                 let objects = records.iter().cloned().map(Value::Object).collect();
                 self.json(&Value::Array(objects));
             }
-            Format::Table => self.table(columns, records),
+            OutputFormat::Table => self.table(columns, records),
         }
     }
 
     /// One thing.
     ///
     /// Shape: a JSON object, or a table of one row.
-    pub fn record(&mut self, format: Format, columns: &[&str], record: Record) {
+    pub fn record(&mut self, format: OutputFormat, columns: &[&str], record: Record) {
         match format {
-            Format::Json => self.json(&Value::Object(record)),
-            Format::Table => self.table(columns, &[record]),
+            OutputFormat::Json => self.json(&Value::Object(record)),
+            OutputFormat::Table => self.table(columns, &[record]),
         }
     }
 
@@ -296,7 +296,7 @@ mod tests {
         rows.map(|row| row.as_object().unwrap().clone()).collect()
     }
 
-    fn shown(format: Format) -> String {
+    fn shown(format: OutputFormat) -> String {
         let (mut output, captured) = Output::captured();
         output.records(format, &["name", "limit", "tags"], &records());
         captured.out()
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_table_aligns_its_columns_and_keeps_control_characters_out() {
-        let table = shown(Format::Table);
+        let table = shown(OutputFormat::Table);
         let lines: Vec<_> = table.lines().collect();
         assert_eq!(lines[0], "name         limit  tags");
         assert_eq!(lines[1], "acme         -      a,b");
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn json_is_an_array_with_the_field_names_of_the_table() {
-        let json: Value = serde_json::from_str(&shown(Format::Json)).unwrap();
+        let json: Value = serde_json::from_str(&shown(OutputFormat::Json)).unwrap();
         assert_eq!(json[0]["name"], "acme");
         assert!(json[0]["limit"].is_null());
         assert_eq!(json[1]["limit"], 12);
@@ -321,7 +321,10 @@ mod tests {
 
     #[test]
     fn no_record_is_an_empty_array_and_a_bare_head() {
-        for (format, expected) in [(Format::Json, "[]\n"), (Format::Table, "name\n")] {
+        for (format, expected) in [
+            (OutputFormat::Json, "[]\n"),
+            (OutputFormat::Table, "name\n"),
+        ] {
             let (mut output, captured) = Output::captured();
             output.records(format, &["name"], &[]);
             assert_eq!(captured.out(), expected);

@@ -5,7 +5,7 @@ use filters::accounts::Mode;
 use serde_json::json;
 
 use super::accounts::{now_ms, on_store, shown};
-use super::{Exit, Format, Output, Record, Source};
+use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::{NewProject, Project, ProjectChange};
 
 pub(super) const EXAMPLES: &str = "\
@@ -56,7 +56,7 @@ pub(super) enum ProjectCommand {
         org: String,
         /// For people or for programs
         #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        format: OutputFormat,
     },
     /// Archive a project: its keys stop to count
     Archive {
@@ -138,7 +138,7 @@ fn update(
     Ok(())
 }
 
-fn list(org: &str, format: Format, source: &Source, out: &mut Output) -> Result<(), Exit> {
+fn list(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let all = on_store(source, out, async |store| store.projects(org).await)?;
     let records: Vec<Record> = all.iter().map(record).collect();
     out.records(format, &COLUMNS, &records);

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::accounts::{now_ms, on_store, shown};
-use super::{Exit, Format, Output, Record, Source, load};
+use super::{Exit, Output, OutputFormat, Record, Source, load};
 use crate::store::ProviderKey;
 
 pub(super) const EXAMPLES: &str = "\
@@ -33,7 +33,7 @@ pub(super) enum ProviderKeyCommand {
         org: String,
         /// For people or for programs
         #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        format: OutputFormat,
     },
     /// Remove a key for good
     Remove(RemoveArgs),
@@ -136,7 +136,7 @@ fn check_provider(name: &str, source: &Source, out: &mut Output) -> Result<(), E
     Err(Exit::Usage)
 }
 
-fn list(org: &str, format: Format, source: &Source, out: &mut Output) -> Result<(), Exit> {
+fn list(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let all = on_store(source, out, async |store| store.provider_keys(org).await)?;
     let records: Vec<Record> = all.iter().map(record).collect();
     out.records(format, &COLUMNS, &records);

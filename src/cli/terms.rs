@@ -47,7 +47,7 @@ pub(super) struct TermArgs {
 
 /// What `key update --clear` takes away.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(super) enum Part {
+pub(super) enum TermPart {
     /// The time it stops to count
     Expires,
     /// Its owner
@@ -66,7 +66,7 @@ pub(super) enum Part {
     Ips,
 }
 
-impl Part {
+impl TermPart {
     /// Whether it is one of the key's terms.
     pub(super) fn is_term(&self) -> bool {
         !matches!(self, Self::Expires | Self::Member)

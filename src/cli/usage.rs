@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::accounts::{now_ms, on_store};
-use super::{Exit, Format, Output, Record, Source};
+use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::ledger::{By, Usage};
 
 pub(super) const EXAMPLES: &str = "\
@@ -37,7 +37,7 @@ pub(super) struct UsageArgs {
     by: Option<ByArg>,
     /// For people or for programs
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// What rows are by.

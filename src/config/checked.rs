@@ -23,37 +23,37 @@ pub struct Config {
     /// The public listener.
     pub listen: Listen,
     /// The operator's listener.
-    pub admin: Admin,
+    pub admin: AdminConfig,
     /// The process.
     pub server: Server,
     /// Where accounts live.
-    pub store: Store,
+    pub store: StoreConfig,
     /// What several processes share.
-    pub shared: Shared,
+    pub shared: SharedConfig,
     /// What one caller may ask for.
     pub limits: Limits,
     /// How attempts are chosen and how long they may take.
     pub routing: Routing,
     /// The catalogue.
-    pub models: Models,
+    pub models: ModelsConfig,
     /// What plans allow.
     pub plans: Plans,
     /// Providers that are on, in order of their names.
-    pub providers: Vec<Provider>,
+    pub providers: Vec<ProviderConfig>,
     /// Providers that are configured but off, by name, with the reason.
     pub off_providers: Vec<(String, String)>,
     /// Those of them that only lack a key: whoever has one of their own is served there.
-    pub keyless_providers: Vec<Provider>,
+    pub keyless_providers: Vec<ProviderConfig>,
     /// The decision endpoints; none: they are off.
-    pub decisions: Option<Decisions>,
+    pub decisions: Option<DecisionsConfig>,
     /// The graph service; none: it is off.
-    pub graph: Option<Graph>,
+    pub graph: Option<GraphConfig>,
     /// What is logged.
     pub log: Log,
 }
 
 /// The decision endpoints.
-pub struct Decisions {
+pub struct DecisionsConfig {
     /// Headers that carry the SDK key.
     pub sdk_key_headers: Vec<HeaderName>,
     /// Whose behaviour is shown.
@@ -145,7 +145,7 @@ pub struct Client {
 }
 
 /// The graph service behind its limits.
-pub struct Graph {
+pub struct GraphConfig {
     /// Where it is.
     pub upstream: GraphUpstream,
     /// Whether paths that no operation names are refused.
@@ -215,7 +215,7 @@ pub struct Listen {
 }
 
 /// The operator's listener.
-pub struct Admin {
+pub struct AdminConfig {
     /// Where it listens.
     pub address: SocketAddr,
     /// The bearer token of the console, where one is asked for.
@@ -231,7 +231,7 @@ pub struct Server {
 }
 
 /// Where accounts live.
-pub struct Store {
+pub struct StoreConfig {
     /// `sqlite:PATH` or `postgres://…`; without a secret in it unless the file says so.
     pub url: String,
     /// The folder of journal, spools and `secret.key`.
@@ -245,7 +245,7 @@ pub struct Store {
 }
 
 /// What several processes share.
-pub struct Shared {
+pub struct SharedConfig {
     /// The URL of their Redis, which may hold a password; none: nothing is shared.
     pub redis: Option<Secret>,
     /// What limits do while Redis is gone.
@@ -335,7 +335,7 @@ pub struct Weights {
 
 /// The catalogue.
 #[derive(Clone, Debug)]
-pub struct Models {
+pub struct ModelsConfig {
     /// The catalogue's file, which exists; none: an empty catalogue.
     pub file: Option<PathBuf>,
     /// Whether `/v1/models` needs a key.
@@ -344,11 +344,11 @@ pub struct Models {
 
 /// A provider that is on.
 #[derive(Clone)]
-pub struct Provider {
+pub struct ProviderConfig {
     /// Its name: the prefix of `provider/model`.
     pub name: String,
     /// Its wire.
-    pub kind: Kind,
+    pub kind: ProviderKind,
     /// `http` or `https`, without a slash at the end.
     pub base_url: String,
     /// Its keys, in the order they are tried; empty where none is needed, or only callers have some.
@@ -367,7 +367,7 @@ pub struct Provider {
 
 /// A provider's wire, of those that are built.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum ProviderKind {
     /// OpenAI itself.
     OpenAi,
     /// Anthropic.
@@ -380,7 +380,7 @@ pub enum Kind {
     Sandbox,
 }
 
-impl Kind {
+impl ProviderKind {
     /// The family that speaks its wire.
     pub fn family(self) -> WireKind {
         match self {

@@ -15,10 +15,10 @@ pub(super) mod providers;
 pub(super) mod routing;
 pub(super) mod secret;
 
-pub(super) use decisions::Decisions;
-pub(super) use graph::Graph;
-pub(super) use providers::Provider;
-pub(super) use routing::{Limits, Models, Routing};
+pub(super) use decisions::DecisionsConfig;
+pub(super) use graph::GraphConfig;
+pub(super) use providers::ProviderConfig;
+pub(super) use routing::{Limits, ModelsConfig, Routing};
 pub(super) use secret::{SecretRef, Usd};
 
 /// The configuration of Weirgate.
@@ -28,29 +28,29 @@ pub(super) struct File {
     /// The public listener.
     pub listen: Listen,
     /// The operator's listener: metrics, health, console.
-    pub admin: Admin,
+    pub admin: AdminConfig,
     /// The process.
     pub server: Server,
     /// Where accounts live.
-    pub store: Store,
+    pub store: StoreConfig,
     /// What several processes share.
-    pub shared: Shared,
+    pub shared: SharedConfig,
     /// What callers may ask for.
     pub limits: Limits,
     /// How attempts are chosen, and how long they may take.
     pub routing: Routing,
     /// The cache of responses.
     #[schemars(extend("x-not-in-force" = true))]
-    pub cache: Cache,
+    pub cache: CacheConfig,
     /// The catalogue of models.
-    pub models: Models,
+    pub models: ModelsConfig,
     /// Model providers, by name: the prefix of `provider/model`.
     #[schemars(extend("x-names" = "name"))]
-    pub providers: BTreeMap<String, Provider>,
+    pub providers: BTreeMap<String, ProviderConfig>,
     /// The decision agent; without this section it is off.
-    pub decisions: Option<Decisions>,
+    pub decisions: Option<DecisionsConfig>,
     /// The graph service behind its limits; without this section it is off.
-    pub graph: Option<Graph>,
+    pub graph: Option<GraphConfig>,
     /// Allowances of plans, by name.
     #[schemars(extend("x-names" = "name"))]
     pub plans: BTreeMap<String, Plan>,
@@ -123,7 +123,7 @@ pub(super) struct Tls {
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Admin {
+pub(super) struct AdminConfig {
     /// Address and port of metrics, health and console; loopback unless told otherwise.
     #[schemars(extend("format" = "address"))]
     pub address: String,
@@ -132,7 +132,7 @@ pub(super) struct Admin {
     pub token: Option<SecretRef>,
 }
 
-impl Default for Admin {
+impl Default for AdminConfig {
     fn default() -> Self {
         Self {
             address: "127.0.0.1:8081".to_owned(),
@@ -167,7 +167,7 @@ impl Default for Server {
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Store {
+pub(super) struct StoreConfig {
     /// Where accounts live: sqlite:PATH or postgres://user@host/db.
     #[schemars(extend("format" = "store-url"))]
     pub url: String,
@@ -184,7 +184,7 @@ pub(super) struct Store {
     pub usage_retention_days: u64,
 }
 
-impl Default for Store {
+impl Default for StoreConfig {
     fn default() -> Self {
         Self {
             url: "sqlite:var/weirgate.db".to_owned(),
@@ -198,7 +198,7 @@ impl Default for Store {
 
 #[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Shared {
+pub(super) struct SharedConfig {
     /// redis://… shares windows, caches and sticky sessions between processes; empty: nothing is shared.
     #[schemars(extend("format" = "redis-url-or-empty"))]
     pub redis: String,
@@ -217,12 +217,12 @@ pub(super) enum OnOutage {
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Cache {
+pub(super) struct CacheConfig {
     /// The most bytes of memory that cached responses take.
     pub max_bytes: u64,
 }
 
-impl Default for Cache {
+impl Default for CacheConfig {
     fn default() -> Self {
         Self {
             max_bytes: 268_435_456,

@@ -10,14 +10,14 @@ use super::suggest;
 use filters::cidr::Cidr;
 
 /// What is wrong, and its cure.
-type Refusal = (String, String);
+type FormatError = (String, String);
 
-fn refused<T>(message: impl Into<String>, cure: impl Into<String>) -> Result<T, Refusal> {
+fn refused<T>(message: impl Into<String>, cure: impl Into<String>) -> Result<T, FormatError> {
     Err((message.into(), cure.into()))
 }
 
 /// A number of the schema's type within its bounds.
-pub(super) fn number(value: &Value, schema: &Json) -> Result<Json, Refusal> {
+pub(super) fn number(value: &Value, schema: &Json) -> Result<Json, FormatError> {
     let (number, shown) = match value {
         Value::Integer(number) => (*number as f64, number.to_string()),
         Value::Float(text) => (
@@ -89,7 +89,7 @@ fn listed(choices: &[Json]) -> String {
 }
 
 /// A text that is one of the schema's choices, long enough, and of its format.
-pub(super) fn text(text: &str, schema: &Json) -> Result<Json, Refusal> {
+pub(super) fn text(text: &str, schema: &Json) -> Result<Json, FormatError> {
     if let Some(choices) = schema.get("enum").and_then(Json::as_array)
         && !choices.iter().any(|choice| choice == text)
     {
@@ -108,7 +108,7 @@ pub(super) fn text(text: &str, schema: &Json) -> Result<Json, Refusal> {
     Ok(Json::String(text.to_owned()))
 }
 
-fn formatted(text: &str, format: &str) -> Result<(), Refusal> {
+fn formatted(text: &str, format: &str) -> Result<(), FormatError> {
     if let Some(format) = format.strip_suffix("-or-empty") {
         return if text.is_empty() {
             Ok(())
@@ -136,7 +136,7 @@ fn formatted(text: &str, format: &str) -> Result<(), Refusal> {
     }
 }
 
-fn address(text: &str) -> Result<(), Refusal> {
+fn address(text: &str) -> Result<(), FormatError> {
     if text.parse::<SocketAddr>().is_ok() {
         return Ok(());
     }
@@ -148,7 +148,7 @@ fn address(text: &str) -> Result<(), Refusal> {
     refused(format!("{text:?} is not an address with a port"), cure)
 }
 
-fn header(text: &str) -> Result<(), Refusal> {
+fn header(text: &str) -> Result<(), FormatError> {
     match HeaderName::from_bytes(text.as_bytes()) {
         Ok(_) => Ok(()),
         Err(_) => refused(
@@ -159,7 +159,7 @@ fn header(text: &str) -> Result<(), Refusal> {
 }
 
 /// An absolute URL of one of these schemes, without query, fragment or user.
-fn url(text: &str, schemes: &[&str]) -> Result<(), Refusal> {
+fn url(text: &str, schemes: &[&str]) -> Result<(), FormatError> {
     let wanted = schemes.join(":// or ");
     let cure = format!("give a URL that begins with {wanted}://");
     // The text is not repeated: it may hold a password.
@@ -209,7 +209,7 @@ fn port_is_wrong(uri: &Uri) -> bool {
     written.is_some_and(|_| uri.port_u16().is_none_or(|port| port == 0))
 }
 
-fn url_pattern(text: &str) -> Result<(), Refusal> {
+fn url_pattern(text: &str) -> Result<(), FormatError> {
     if text.matches("%s").count() != 1 {
         return refused("must contain %s once", "write %s where the id belongs");
     }
@@ -220,7 +220,7 @@ fn url_pattern(text: &str) -> Result<(), Refusal> {
     )
 }
 
-fn origin(text: &str) -> Result<(), Refusal> {
+fn origin(text: &str) -> Result<(), FormatError> {
     if text.is_empty() || text == "sandbox" {
         return Ok(());
     }
@@ -238,7 +238,7 @@ fn origin(text: &str) -> Result<(), Refusal> {
     )
 }
 
-fn store(text: &str) -> Result<(), Refusal> {
+fn store(text: &str) -> Result<(), FormatError> {
     if let Some(path) = text.strip_prefix("sqlite:") {
         return if path.trim_start_matches('/').is_empty() {
             refused("names no file", "write \"sqlite:var/weirgate.db\"")
@@ -256,7 +256,7 @@ fn store(text: &str) -> Result<(), Refusal> {
     )
 }
 
-fn path(text: &str) -> Result<(), Refusal> {
+fn path(text: &str) -> Result<(), FormatError> {
     if text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(());
     }
@@ -266,7 +266,7 @@ fn path(text: &str) -> Result<(), Refusal> {
     )
 }
 
-fn field(text: &str) -> Result<(), Refusal> {
+fn field(text: &str) -> Result<(), FormatError> {
     let good = |part: &str| {
         let part = part.strip_suffix("[]").unwrap_or(part);
         !part.is_empty()
@@ -281,7 +281,7 @@ fn field(text: &str) -> Result<(), Refusal> {
     refused(format!("{text:?} is not a field"), cure)
 }
 
-fn sdk_key(text: &str) -> Result<(), Refusal> {
+fn sdk_key(text: &str) -> Result<(), FormatError> {
     let key = text.split_once(':').map_or(text, |(key, _)| key);
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte);
     if (1..=128).contains(&key.len()) && text.bytes().all(|byte| good(byte) || byte == b':') {
@@ -293,7 +293,7 @@ fn sdk_key(text: &str) -> Result<(), Refusal> {
     )
 }
 
-fn method(text: &str) -> Result<(), Refusal> {
+fn method(text: &str) -> Result<(), FormatError> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase()) {
         return Ok(());
     }
@@ -304,7 +304,7 @@ fn method(text: &str) -> Result<(), Refusal> {
 }
 
 /// The name of a member in a table of free names.
-pub(super) fn name(name: &str, names: &str) -> Result<(), Refusal> {
+pub(super) fn name(name: &str, names: &str) -> Result<(), FormatError> {
     match names {
         "header" => header(name),
         "operation" => match name.split_once(' ') {
@@ -328,7 +328,7 @@ pub(super) fn name(name: &str, names: &str) -> Result<(), Refusal> {
 }
 
 /// An amount of USD as decimal text; a float keeps the digits that were written.
-pub(super) fn usd(value: &Value) -> Result<Json, Refusal> {
+pub(super) fn usd(value: &Value) -> Result<Json, FormatError> {
     let text = match value {
         Value::Text(text) | Value::Float(text) => text.clone(),
         Value::Integer(number) => number.to_string(),
@@ -348,7 +348,7 @@ pub(super) fn usd(value: &Value) -> Result<Json, Refusal> {
 }
 
 /// An id written with or without quotes.
-pub(super) fn id(value: &Value) -> Result<Json, Refusal> {
+pub(super) fn id(value: &Value) -> Result<Json, FormatError> {
     match value {
         Value::Text(text) if !text.is_empty() => Ok(Json::String(text.clone())),
         Value::Integer(number) if u64::try_from(*number).is_ok() => {

@@ -27,8 +27,8 @@ pub mod secret;
 
 pub use checked::*;
 pub use filters::cidr::Cidr;
-pub use origin::{Origin, Origins};
-pub use problem::{Place, Problem, Spot};
+pub use origin::{Origins, ValueSource};
+pub use problem::{Location, Problem, Spot};
 pub use schema::schema;
 pub use secret::{Secret, SecretBytes};
 
@@ -79,7 +79,7 @@ impl std::fmt::Display for Source {
 }
 
 /// A configuration that is good, and what there is to say about it.
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The configuration as used.
     pub config: Config,
     /// What is not wrong but worth knowing.
@@ -96,7 +96,7 @@ pub struct Loaded {
 pub fn load(
     source: &Source,
     env: impl IntoIterator<Item = (String, String)>,
-) -> Result<Loaded, Vec<Problem>> {
+) -> Result<LoadedConfig, Vec<Problem>> {
     let (name, text) = read(source)?;
     let env: BTreeMap<String, String> = env.into_iter().collect();
     let schema = schema();
@@ -118,7 +118,7 @@ pub fn load(
     if *source == Source::Defaults {
         warnings.push(nothing_found());
     }
-    let told = Told {
+    let told = Reporter {
         name: &name,
         text: &text,
         hidden: &walk.hidden,
@@ -129,7 +129,7 @@ pub fn load(
     let effective = serde_json::to_value(&file).unwrap_or_default();
     let origin = |key: &str| walk.places.get(key).and_then(|at| told.origin(at));
     let origins = Origins::gather(&effective, &schema, &origin);
-    Ok(Loaded {
+    Ok(LoadedConfig {
         config,
         warnings: told.problems(warnings),
         origins,
@@ -167,7 +167,7 @@ fn unreadable(name: &str, error: &std::io::Error) -> Problem {
     };
     Problem {
         key: String::new(),
-        place: Place::Nowhere {},
+        place: Location::Nowhere {},
         message: format!("{name} cannot be read: {error}"),
         cure: cure.to_owned(),
     }
@@ -183,13 +183,13 @@ fn nothing_found() -> Finding {
 }
 
 /// The text that findings are told about.
-struct Told<'a> {
+struct Reporter<'a> {
     name: &'a str,
     text: &'a str,
     hidden: &'a [Range<usize>],
 }
 
-impl Told<'_> {
+impl Reporter<'_> {
     /// Findings as problems, in the order of the file; then those of variables, then the rest.
     fn problems(&self, mut findings: Vec<Finding>) -> Vec<Problem> {
         findings.sort_by_key(|finding| match &finding.at {
@@ -205,9 +205,9 @@ impl Told<'_> {
 
     fn problem(&self, finding: Finding) -> Problem {
         let place = match finding.at {
-            At::Bytes(bytes) => Place::File(self.spot(&bytes)),
-            At::Variable(variable) => Place::Variable { variable },
-            At::Nowhere => Place::Nowhere {},
+            At::Bytes(bytes) => Location::File(self.spot(&bytes)),
+            At::Variable(variable) => Location::Variable { variable },
+            At::Nowhere => Location::Nowhere {},
         };
         Problem {
             key: finding.key,
@@ -224,16 +224,16 @@ impl Told<'_> {
             .fold(spot, |spot, hidden| spot.without(self.text, hidden))
     }
 
-    fn origin(&self, at: &At) -> Option<Origin> {
+    fn origin(&self, at: &At) -> Option<ValueSource> {
         match at {
             At::Bytes(bytes) => {
                 let line = Spot::of(self.name, self.text, bytes.start, bytes.end).line;
-                Some(Origin::File {
+                Some(ValueSource::File {
                     file: self.name.to_owned(),
                     line,
                 })
             }
-            At::Variable(name) => Some(Origin::Variable(name.clone())),
+            At::Variable(name) => Some(ValueSource::Variable(name.clone())),
             At::Nowhere => None,
         }
     }
@@ -245,7 +245,7 @@ impl Told<'_> {
 pub fn from_str(
     toml: &str,
     env: impl IntoIterator<Item = (String, String)>,
-) -> Result<Loaded, Vec<Problem>> {
+) -> Result<LoadedConfig, Vec<Problem>> {
     let source = Source::Text {
         name: "weirgate.toml".to_owned(),
         text: toml.to_owned(),

@@ -11,7 +11,7 @@ use super::walk::{format_of, join};
 /// Where one value came from.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum ValueSource {
     /// Nobody set it.
     Default,
     /// A line of a file.
@@ -25,7 +25,7 @@ pub enum Origin {
     Variable(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -37,11 +37,11 @@ impl fmt::Display for Origin {
 
 /// Every value of the effective configuration with its origin, by dotted key; secrets are shown as references.
 #[derive(Clone, Debug, Default)]
-pub struct Origins(BTreeMap<String, (Json, Origin)>);
+pub struct Origins(BTreeMap<String, (Json, ValueSource)>);
 
 impl Origins {
     /// The origin of one key, `routing.attempts`; none if it has no value.
-    pub fn of(&self, key: &str) -> Option<&Origin> {
+    pub fn of(&self, key: &str) -> Option<&ValueSource> {
         self.0.get(key).map(|(_, origin)| origin)
     }
 
@@ -51,7 +51,7 @@ impl Origins {
     }
 
     /// All keys in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json, &Origin)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json, &ValueSource)> {
         self.0
             .iter()
             .map(|(key, (value, origin))| (key.as_str(), value, origin))
@@ -61,7 +61,7 @@ impl Origins {
     pub(super) fn gather(
         effective: &Json,
         schema: &Json,
-        origin: &dyn Fn(&str) -> Option<Origin>,
+        origin: &dyn Fn(&str) -> Option<ValueSource>,
     ) -> Self {
         let mut origins = Self::default();
         origins.add(effective, schema, "", origin);
@@ -73,7 +73,7 @@ impl Origins {
         value: &Json,
         schema: &Json,
         key: &str,
-        origin: &dyn Fn(&str) -> Option<Origin>,
+        origin: &dyn Fn(&str) -> Option<ValueSource>,
     ) {
         if let (Json::Object(members), "object") = (value, super::walk::type_of(schema)) {
             for (name, member) in members {
@@ -86,7 +86,7 @@ impl Origins {
             let shown = shown(value, schema);
             self.0.insert(
                 key.to_owned(),
-                (shown, origin(key).unwrap_or(Origin::Default)),
+                (shown, origin(key).unwrap_or(ValueSource::Default)),
             );
         }
     }

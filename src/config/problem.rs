@@ -12,7 +12,7 @@ pub struct Problem {
     pub key: String,
     /// Where it stands.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: Location,
     /// What is wrong: names what came and what is accepted.
     pub message: String,
     /// What to do about it.
@@ -22,7 +22,7 @@ pub struct Problem {
 /// Where a problem stands.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Place {
+pub enum Location {
     /// In a file.
     File(Spot),
     /// In a variable of the environment.
@@ -131,9 +131,9 @@ impl fmt::Display for Problem {
             writeln!(f, "{}: {}", self.key, self.message)?;
         }
         match &self.place {
-            Place::File(spot) => spot.show(f)?,
-            Place::Variable { variable } => writeln!(f, " --> the variable {variable}")?,
-            Place::Nowhere {} => {}
+            Location::File(spot) => spot.show(f)?,
+            Location::Variable { variable } => writeln!(f, " --> the variable {variable}")?,
+            Location::Nowhere {} => {}
         }
         if self.cure.is_empty() {
             Ok(())
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn of_an_endless_line_only_the_part_around_the_caret_is_shown() {
         let text = format!("a = \"{}\" # {}", "x".repeat(5000), "y".repeat(5000));
-        let place = Place::File(Spot::of("f", &text, 4900, 9000));
+        let place = Location::File(Spot::of("f", &text, 4900, 9000));
         let problem = Problem {
             key: String::new(),
             place,
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_caret_stands_under_the_value() {
-        let place = Place::File(Spot::of("f.toml", "\ta = \"x\"", 5, 8));
+        let place = Location::File(Spot::of("f.toml", "\ta = \"x\"", 5, 8));
         let problem = Problem {
             key: "a".into(),
             place,

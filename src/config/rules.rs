@@ -10,7 +10,8 @@ use std::time::Duration;
 use http::HeaderName;
 
 use super::checked::{
-    Admin, BodyBytes, Config, Limits, Listen, Log, Models, Routing, Server, Store, Weights,
+    AdminConfig, BodyBytes, Config, Limits, Listen, Log, ModelsConfig, Routing, Server,
+    StoreConfig, Weights,
 };
 use super::document::At;
 use super::file::{self, File, LogLevel, SecretRef};
@@ -163,7 +164,7 @@ impl Rules<'_> {
         }
     }
 
-    fn admin(&mut self, file: &File) -> Admin {
+    fn admin(&mut self, file: &File) -> AdminConfig {
         let address = address(&file.admin.address);
         if address == self::address(&file.listen.address) && address.port() != 0 {
             self.refuse(
@@ -179,13 +180,13 @@ impl Rules<'_> {
                 "listen on 127.0.0.1, or let a firewall decide who may connect",
             );
         }
-        Admin {
+        AdminConfig {
             address,
             token: self.secret("admin.token", file.admin.token.as_ref()),
         }
     }
 
-    fn store(&mut self, store: &file::Store) -> Store {
+    fn store(&mut self, store: &file::StoreConfig) -> StoreConfig {
         let is_sqlite = store.url.starts_with("sqlite:");
         if !is_sqlite && store.secret.is_none() {
             self.refuse(
@@ -202,7 +203,7 @@ impl Rules<'_> {
                 "use a password file (~/.pgpass), or set WEIRGATE_STORE__URL",
             );
         }
-        Store {
+        StoreConfig {
             url: store.url.clone(),
             state_dir: self.state_dir(store),
             journal_bytes: store.journal_bytes,
@@ -233,7 +234,7 @@ impl Rules<'_> {
         None
     }
 
-    fn state_dir(&self, store: &file::Store) -> PathBuf {
+    fn state_dir(&self, store: &file::StoreConfig) -> PathBuf {
         let given = store.state_dir.as_ref().map(PathBuf::from);
         let from_env = || {
             let folders = self.env.get("STATE_DIRECTORY")?;
@@ -291,7 +292,7 @@ impl Rules<'_> {
         }
     }
 
-    fn models(&mut self, models: &file::Models) -> Models {
+    fn models(&mut self, models: &file::ModelsConfig) -> ModelsConfig {
         let path = PathBuf::from(&models.file);
         let exists = path.is_file();
         if !exists && self.is_set("models.file") {
@@ -303,7 +304,7 @@ impl Rules<'_> {
             let message = format!("no catalogue: {} does not exist", models.file);
             self.warn("models.file", message, "set models.file to a catalogue");
         }
-        Models {
+        ModelsConfig {
             file: exists.then_some(path),
             require_key: models.require_key,
         }

@@ -26,7 +26,7 @@ fn env(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         .collect()
 }
 
-fn good_with(toml: &str, pairs: &[(&str, &str)]) -> Loaded {
+fn good_with(toml: &str, pairs: &[(&str, &str)]) -> LoadedConfig {
     match from_str(toml, env(pairs)) {
         Ok(loaded) => loaded,
         Err(problems) => {
@@ -36,7 +36,7 @@ fn good_with(toml: &str, pairs: &[(&str, &str)]) -> Loaded {
     }
 }
 
-fn good(toml: &str) -> Loaded {
+fn good(toml: &str) -> LoadedConfig {
     good_with(toml, &[])
 }
 
@@ -60,12 +60,12 @@ fn only(toml: &str) -> Problem {
 /// Key, line and column of a problem in a file.
 fn spot(problem: &Problem) -> (&str, usize, usize) {
     match &problem.place {
-        Place::File(spot) => (&problem.key, spot.line, spot.column),
+        Location::File(spot) => (&problem.key, spot.line, spot.column),
         other => panic!("{other:?}"),
     }
 }
 
-fn warned(loaded: &Loaded) -> Vec<(&str, &str)> {
+fn warned(loaded: &LoadedConfig) -> Vec<(&str, &str)> {
     loaded
         .warnings
         .iter()

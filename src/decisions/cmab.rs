@@ -1,6 +1,6 @@
 //! Who predicts for bandits, and what was predicted before. Source: facts B.
 //!
-//! A prediction counts until it is [`KEPT`] old or something else is known of the user. Decisions that want the same
+//! A prediction counts until it is [`CACHE_TTL`] old or something else is known of the user. Decisions that want the same
 //! one wait for it together.
 
 use std::sync::Arc;
@@ -15,42 +15,42 @@ use moka::future::Cache;
 use moka::ops::compute::{CompResult, Op};
 use tokio::runtime::Handle;
 
-use super::Whose;
-use crate::config::Decisions;
+use super::UserKey;
+use crate::config::DecisionsConfig;
 use crate::telemetry::metrics::Metrics;
 
 /// How many predictions are kept.
-const MOST: u64 = 10_000;
-const KEPT: Duration = Duration::from_secs(1800);
+const MAX_PREDICTIONS: u64 = 10_000;
+const CACHE_TTL: Duration = Duration::from_secs(1800);
 /// How long the predictor may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PREDICTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between the first try and the second, which is the last.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// See the module.
 #[derive(Clone)]
-pub struct Predictor(Arc<Inner>);
+pub struct CmabClient(Arc<CmabState>);
 
-struct Inner {
+struct CmabState {
     endpoint: String,
     client: reqwest::Client,
     handle: Handle,
-    kept: Cache<Key, Kept>,
+    kept: Cache<Key, CachedPrediction>,
     metrics: Arc<Metrics>,
 }
 
 /// Whose prediction, and in which experiment.
-type Key = (Whose, Box<str>);
+type Key = (UserKey, Box<str>);
 
 #[derive(Clone)]
-struct Kept {
+struct CachedPrediction {
     fingerprint: u32,
     variation: Box<str>,
     uuid: Box<str>,
 }
 
-impl From<Kept> for Predicted {
-    fn from(kept: Kept) -> Self {
+impl From<CachedPrediction> for Predicted {
+    fn from(kept: CachedPrediction) -> Self {
         Self::Variation {
             id: kept.variation,
             uuid: kept.uuid,
@@ -58,22 +58,24 @@ impl From<Kept> for Predicted {
     }
 }
 
-impl Predictor {
+impl CmabClient {
     /// The predictor of a configuration; it is asked on `handle`.
     ///
     /// Errors: no HTTP client can be made.
     pub fn new(
-        decisions: &Decisions,
+        decisions: &DecisionsConfig,
         handle: Handle,
         metrics: &Arc<Metrics>,
     ) -> reqwest::Result<Self> {
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(CmabState {
             endpoint: decisions.cmab_endpoint.clone(),
-            client: reqwest::Client::builder().timeout(PATIENCE).build()?,
+            client: reqwest::Client::builder()
+                .timeout(PREDICTION_TIMEOUT)
+                .build()?,
             handle,
             kept: Cache::builder()
-                .max_capacity(MOST)
-                .time_to_live(KEPT)
+                .max_capacity(MAX_PREDICTIONS)
+                .time_to_live(CACHE_TTL)
                 .support_invalidation_closures()
                 .build(),
             metrics: Arc::clone(metrics),
@@ -83,7 +85,7 @@ impl Predictor {
     /// Forgets all predictions of an SDK key's users.
     pub fn reset(&self, sdk_key: &str) {
         let key: Box<str> = sdk_key.into();
-        let is_of_key = move |((owner, _), _): &Key, _: &Kept| *owner == key;
+        let is_of_key = move |((owner, _), _): &Key, _: &CachedPrediction| *owner == key;
         // Refused only without support for closures, which the cache was built with.
         _ = self.0.kept.invalidate_entries_if(is_of_key);
     }
@@ -91,7 +93,7 @@ impl Predictor {
     /// What is predicted for a user, by experiment. Questions are asked at once.
     pub async fn predict(
         &self,
-        whose: &Whose,
+        whose: &UserKey,
         questions: Vec<CmabRequest>,
         options: Options,
     ) -> Vec<(Box<str>, Predicted)> {
@@ -108,8 +110,13 @@ impl Predictor {
     }
 }
 
-impl Inner {
-    async fn answer(&self, whose: Whose, question: &CmabRequest, options: Options) -> Option<Kept> {
+impl CmabState {
+    async fn answer(
+        &self,
+        whose: UserKey,
+        question: &CmabRequest,
+        options: Options,
+    ) -> Option<CachedPrediction> {
         let user = whose.1.clone();
         if options.ignore_cmab_cache {
             return self.ask(&user, question).await;
@@ -143,14 +150,14 @@ impl Inner {
     }
 
     /// Asks the predictor, twice at most.
-    async fn ask(&self, user: &str, question: &CmabRequest) -> Option<Kept> {
+    async fn ask(&self, user: &str, question: &CmabRequest) -> Option<CachedPrediction> {
         let uuid = super::new_uuid();
         let body = question.body(user, &uuid);
         for pause in [Some(PAUSE), None] {
             match self.post(&question.experiment_id, body.clone()).await {
                 Ok(variation) => {
                     self.metrics.prediction("predicted");
-                    return Some(Kept {
+                    return Some(CachedPrediction {
                         fingerprint: question.fingerprint(),
                         variation,
                         uuid: uuid.into(),

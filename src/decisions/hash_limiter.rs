@@ -11,18 +11,18 @@ const WAITING_EACH: usize = 8;
 const RETRY_AFTER_S: u32 = 2;
 
 /// See the module.
-pub struct Hashing {
+pub struct HashLimiter {
     admitted: Semaphore,
     running: Semaphore,
 }
 
 /// Leave to hash, until it is dropped.
-pub struct Turn<'a> {
+pub struct HashPermit<'a> {
     _running: SemaphorePermit<'a>,
     _admitted: SemaphorePermit<'a>,
 }
 
-impl Default for Hashing {
+impl Default for HashLimiter {
     /// On half of the cores: the others answer requests meanwhile.
     fn default() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
@@ -30,7 +30,7 @@ impl Default for Hashing {
     }
 }
 
-impl Hashing {
+impl HashLimiter {
     fn new(at_once: usize) -> Self {
         Self {
             admitted: Semaphore::new(at_once * (1 + WAITING_EACH)),
@@ -41,14 +41,14 @@ impl Hashing {
     /// Waits for one's turn.
     ///
     /// Errors: 503 where too many wait already.
-    pub async fn turn(&self) -> Result<Turn<'_>, Fault> {
+    pub async fn turn(&self) -> Result<HashPermit<'_>, Fault> {
         let busy = || {
             let message = "more tokens are asked for than can be issued: try again in two seconds";
             Fault::new(FaultKind::Unavailable, message).with_retry_after_s(RETRY_AFTER_S)
         };
         let admitted = self.admitted.try_acquire().map_err(|_| busy())?;
         let running = self.running.acquire().await.map_err(|_| busy())?;
-        Ok(Turn {
+        Ok(HashPermit {
             _running: running,
             _admitted: admitted,
         })
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn one_hashes_some_wait_and_the_others_are_sent_away() {
-        let hashing = Hashing::new(1);
+        let hashing = HashLimiter::new(1);
         let turn = hashing.turn().now_or_never().unwrap().ok().unwrap();
         let mut waiting: Vec<_> = (0..WAITING_EACH)
             .map(|_| Box::pin(hashing.turn()))

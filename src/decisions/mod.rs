@@ -23,47 +23,48 @@ use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::runtime::Handle;
 
-use self::cmab::Predictor;
-use self::datafiles::local::{Found, Projects, Watch};
-use self::datafiles::remote::{Fetched, Poll};
-use self::events::odp::{SegmentEvents, Teller};
-use self::events::queue::{Dispatcher, Events};
-use self::hash_limiter::Hashing;
-use self::notifications::Notices;
+use self::cmab::CmabClient;
+use self::datafiles::local::{DatafileWatch, LocalDatafiles, ProjectLookup};
+use self::datafiles::remote::{Poll, RemoteDatafiles};
+use self::events::odp::{OdpDispatcher, OdpEvents};
+use self::events::queue::{Dispatcher, EventQueue};
+use self::hash_limiter::HashLimiter;
+use self::notifications::Notifications;
 use self::overrides::Overrides;
 use self::profiles::Profiles;
 use self::segments::Segments;
-use crate::config::{Client, Decisions, Webhook};
-use crate::jwks::{self, Published};
+use crate::config::{Client, DecisionsConfig, Webhook};
+use crate::jwks;
+use crate::jwks::RemoteKeySet;
 use crate::redis::Redis;
 use crate::telemetry::metrics::Metrics;
 
 /// See the module.
-pub struct Flags {
+pub struct DecisionService {
     /// Whose behaviour is shown.
     pub compat: Compat,
     /// How callers show who they are.
     pub credentials: SdkRules,
     /// Keys of tokens that somebody else issues.
-    pub foreign: Option<Arc<Published>>,
+    pub foreign: Option<Arc<RemoteKeySet>>,
     /// Projects from files, by SDK key.
-    pub projects: Arc<Projects>,
+    pub projects: Arc<LocalDatafiles>,
     /// Projects by URL; `None` where there is no source.
-    pub fetched: Option<Arc<Fetched>>,
+    pub fetched: Option<Arc<RemoteDatafiles>>,
     /// Events on their way to the backend.
-    pub events: Events,
+    pub events: EventQueue,
     /// Who listens to what is decided; `None`: nobody may.
-    pub notices: Option<Notices>,
+    pub notices: Option<Notifications>,
     /// Who predicts for bandits.
-    pub predictor: Predictor,
+    pub predictor: CmabClient,
     /// Segments of users.
     pub segments: Segments,
     /// Events that segments are made of.
-    pub segment_events: SegmentEvents,
+    pub segment_events: OdpEvents,
     /// Who may ask for tokens.
     pub clients: Vec<Client>,
     /// How many of their secrets are checked at once.
-    pub hashing: Hashing,
+    pub hashing: HashLimiter,
     /// Who may announce new datafiles.
     pub webhooks: Vec<Webhook>,
     /// The most operations of a batch, and how many run at once.
@@ -74,32 +75,32 @@ pub struct Flags {
     pub profiles: Option<Profiles>,
 }
 
-impl Flags {
+impl DecisionService {
     /// The organ of a configuration, and who sends its events. What takes time runs on `handle`.
     ///
     /// Errors: no HTTP client can be made.
     pub fn build(
-        decisions: &Decisions,
+        decisions: &DecisionsConfig,
         state_dir: &Path,
         handle: &Handle,
         metrics: &Arc<Metrics>,
         redis: Option<&Redis>,
-    ) -> reqwest::Result<(Self, Tellers)> {
-        let notices = decisions.notifications.then(Notices::default);
-        let projects = Arc::new(Projects::load(decisions, metrics, notices.clone()));
-        let fetched = Fetched::new(
+    ) -> reqwest::Result<(Self, Dispatchers)> {
+        let notices = decisions.notifications.then(Notifications::default);
+        let projects = Arc::new(LocalDatafiles::load(decisions, metrics, notices.clone()));
+        let fetched = RemoteDatafiles::new(
             decisions,
             state_dir,
             handle.clone(),
             metrics,
             notices.clone(),
         )?;
-        let (events, dispatcher) = Events::new(decisions, state_dir, metrics)?;
-        let (segment_events, teller) = SegmentEvents::new(metrics)?;
+        let (events, dispatcher) = EventQueue::new(decisions, state_dir, metrics)?;
+        let (segment_events, teller) = OdpEvents::new(metrics)?;
         let keys = decisions.token_keys.iter();
         let keys: Vec<Vec<u8>> = keys.map(|key| key.expose().to_vec()).collect();
         let foreign = decisions.jwks_url.clone();
-        let foreign = foreign.map(|url| Published::new(url, handle.clone()));
+        let foreign = foreign.map(|url| RemoteKeySet::new(url, handle.clone()));
         let foreign = foreign.transpose()?.map(Arc::new);
         let flags = Self {
             compat: decisions.compat,
@@ -114,22 +115,23 @@ impl Flags {
             fetched: fetched.map(Arc::new),
             events,
             notices,
-            predictor: Predictor::new(decisions, handle.clone(), metrics)?,
+            predictor: CmabClient::new(decisions, handle.clone(), metrics)?,
             segments: Segments::new(decisions, handle.clone(), redis.cloned())?,
             segment_events,
             clients: decisions.clients.clone(),
-            hashing: Hashing::default(),
+            hashing: HashLimiter::default(),
             webhooks: decisions.webhooks.clone(),
             batch: (decisions.batch_max_operations, decisions.batch_concurrency),
             overrides: decisions.overrides.then(Overrides::default),
             profiles: Profiles::new(decisions, redis),
         };
-        Ok((flags, Tellers { dispatcher, teller }))
+        Ok((flags, Dispatchers { dispatcher, teller }))
     }
 
     /// Who follows what changes elsewhere: datafiles, and the keys of foreign tokens.
-    pub fn followers(&self) -> Vec<Follower> {
-        let mut followers: Vec<Follower> = vec![Box::new(Watch(Arc::clone(&self.projects)))];
+    pub fn followers(&self) -> Vec<BackgroundTask> {
+        let mut followers: Vec<BackgroundTask> =
+            vec![Box::new(DatafileWatch(Arc::clone(&self.projects)))];
         if let Some(fetched) = self.fetched.clone() {
             followers.push(Box::new(Poll(fetched)));
         }
@@ -141,15 +143,15 @@ impl Flags {
 }
 
 /// Who follows something that changes elsewhere.
-pub type Follower = Box<dyn BackgroundService + Send + Sync>;
+pub type BackgroundTask = Box<dyn BackgroundService + Send + Sync>;
 
 /// Who tells others what was decided, until the process stops.
-pub struct Tellers {
+pub struct Dispatchers {
     dispatcher: Option<Dispatcher>,
-    teller: Teller,
+    teller: OdpDispatcher,
 }
 
-impl Tellers {
+impl Dispatchers {
     /// Tells until it is asked to stop, and then what waits as far as there is time.
     pub async fn run(self, stop: ShutdownWatch) {
         let dispatched = async {
@@ -161,7 +163,7 @@ impl Tellers {
         let mut stopped = stop.clone();
         let limit = async {
             _ = stopped.wait_for(|is_asked| *is_asked).await;
-            tokio::time::sleep(events::queue::LAST_WORDS).await;
+            tokio::time::sleep(events::queue::DRAIN_TIMEOUT).await;
         };
         let told = async {
             tokio::select! {
@@ -182,19 +184,19 @@ pub fn new_uuid() -> String {
         .to_string()
 }
 
-impl Flags {
+impl DecisionService {
     /// What an SDK key stands for: a project from a file first, under the name in front of an access token.
-    pub async fn find(&self, sdk_key: &str) -> Found {
+    pub async fn find(&self, sdk_key: &str) -> ProjectLookup {
         let name = sdk_key.split(':').next().unwrap_or_default();
         match (self.projects.find(name), &self.fetched) {
-            (Found::Unknown, Some(fetched)) => fetched.find(sdk_key).await,
+            (ProjectLookup::Unknown, Some(fetched)) => fetched.find(sdk_key).await,
             (found, _) => found,
         }
     }
 }
 
 /// An SDK key and a user of its project.
-type Whose = (Box<str>, Box<str>);
+type UserKey = (Box<str>, Box<str>);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

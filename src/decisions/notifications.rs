@@ -21,10 +21,10 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// The source of all notices: a channel per SDK key that somebody listens to.
 #[derive(Clone, Default)]
-pub struct Notices(Arc<Inner>);
+pub struct Notifications(Arc<Subscribers>);
 
 #[derive(Default)]
-struct Inner {
+struct Subscribers {
     channels: ArcSwap<Channels>,
     /// Held while listeners are added.
     changing: Mutex<()>,
@@ -38,7 +38,7 @@ struct Notice {
     json: Vec<u8>,
 }
 
-impl Notices {
+impl Notifications {
     /// Tells all who listen. `json` is only called where somebody does. Cost: no lock where nobody does.
     pub fn tell(&self, sdk_key: &str, topic: Topic, json: impl FnOnce() -> Vec<u8>) {
         let channels = self.0.channels.load();
@@ -59,9 +59,9 @@ impl Notices {
         topics: Vec<Topic>,
         is_raw: bool,
         compat: Compat,
-    ) -> Listener {
+    ) -> Subscription {
         let notices = self.subscribe(sdk_key);
-        Listener {
+        Subscription {
             notices,
             topics,
             is_raw,
@@ -85,7 +85,7 @@ impl Notices {
 }
 
 /// Who listens.
-pub struct Listener {
+pub struct Subscription {
     notices: Receiver<Arc<Notice>>,
     topics: Vec<Topic>,
     is_raw: bool,
@@ -94,7 +94,7 @@ pub struct Listener {
     quiet_until: Instant,
 }
 
-impl Listener {
+impl Subscription {
     /// The next bytes of the stream; none: there will be no more. May be dropped while it waits: nothing is lost.
     pub async fn next(&mut self) -> Option<Bytes> {
         loop {

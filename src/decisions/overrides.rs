@@ -8,29 +8,29 @@ use moka::ops::compute::Op;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
-use super::Whose;
+use super::UserKey;
 
 /// How many bytes of overrides are kept; users whose overrides nobody asked for longest go first.
 const MOST_BYTES: u64 = 32 << 20;
 /// How long a user's overrides are kept behind the last one that was set.
-const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+const OVERRIDE_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many overrides a user has; the oldest goes first.
 const MOST_EACH: usize = 100;
 /// What an entry takes beside its texts, about.
 const ENTRY_BYTES: usize = 128;
 
 /// Experiment key, variation key.
-type Chosen = Vec<(Box<str>, Box<str>)>;
+type OverrideEntry = Vec<(Box<str>, Box<str>)>;
 
 /// Overrides by SDK key and user. In memory alone: they are for debugging. Source: decision-agent 4, rule 3; threats 62.
 pub struct Overrides {
     is_used: AtomicBool,
-    by_user: Cache<Whose, Arc<Chosen>>,
+    by_user: Cache<UserKey, Arc<OverrideEntry>>,
 }
 
 impl Default for Overrides {
     fn default() -> Self {
-        Self::new(MOST_BYTES, KEPT)
+        Self::new(MOST_BYTES, OVERRIDE_TTL)
     }
 }
 
@@ -48,9 +48,9 @@ impl Overrides {
     }
 
     /// Those of a user. Cost: no look-up until somebody has set one.
-    pub fn of(&self, sdk_key: &str, user: &str) -> Chosen {
+    pub fn of(&self, sdk_key: &str, user: &str) -> OverrideEntry {
         if !self.is_used.load(Ordering::Acquire) {
-            return Chosen::new();
+            return OverrideEntry::new();
         }
         let found = self.by_user.get(&(sdk_key.into(), user.into()));
         found.map(Arc::unwrap_or_clone).unwrap_or_default()
@@ -87,7 +87,7 @@ impl Overrides {
     }
 }
 
-fn weight((sdk_key, user): &Whose, chosen: &Arc<Chosen>) -> u32 {
+fn weight((sdk_key, user): &UserKey, chosen: &Arc<OverrideEntry>) -> u32 {
     let texts: usize = chosen
         .iter()
         .map(|(experiment, variation)| experiment.len() + variation.len() + ENTRY_BYTES)
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(overrides.set("k", "u", "e", "a"), None);
         assert_eq!(overrides.set("k", "u", "f", "x"), None);
         assert_eq!(overrides.set("k", "u", "e", "b").as_deref(), Some("a"));
-        let expected: Chosen = vec![("f".into(), "x".into()), ("e".into(), "b".into())];
+        let expected: OverrideEntry = vec![("f".into(), "x".into()), ("e".into(), "b".into())];
         assert_eq!(overrides.of("k", "u"), expected);
         assert_eq!(overrides.of("k", "v"), []);
         assert_eq!(overrides.of("other", "u"), []);
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn no_more_are_kept_than_there_is_room_for_and_the_newest_is() {
-        let overrides = Overrides::new(10_000, KEPT);
+        let overrides = Overrides::new(10_000, OVERRIDE_TTL);
         for user in 0..1_000 {
             overrides.set("k", &user.to_string(), "e", "a");
         }

@@ -6,12 +6,12 @@ use std::sync::Mutex;
 use filters::decisions::{Compat, Profile, profile_json};
 use sha2::{Digest, Sha256};
 
-use super::{Whose, lock};
-use crate::config::{Decisions, ProfilesIn};
-use crate::redis::{Call, Gone, Redis, Script};
+use super::{UserKey, lock};
+use crate::config::{DecisionsConfig, ProfilesIn};
+use crate::redis::{Redis, Script, ScriptCall, Unavailable};
 
 /// How many profiles are kept in memory; the oldest goes first. Source: interface.
-const MOST: usize = 100_000;
+const MAX_PROFILES: usize = 100_000;
 
 /// Adds to a profile as one step, so that two processes do not undo each other.
 const MERGE: &str = include_str!("remember.lua");
@@ -21,14 +21,14 @@ pub enum Profiles {
     /// In this process.
     Memory(Memory),
     /// In Redis, where they stay.
-    Redis(Shelf),
+    Redis(RedisProfiles),
 }
 
 impl Profiles {
     /// Where the configuration wants them; `None`: nowhere.
-    pub fn new(decisions: &Decisions, redis: Option<&Redis>) -> Option<Self> {
+    pub fn new(decisions: &DecisionsConfig, redis: Option<&Redis>) -> Option<Self> {
         Some(match (decisions.profiles?, redis) {
-            (ProfilesIn::Redis, Some(redis)) => Self::Redis(Shelf {
+            (ProfilesIn::Redis, Some(redis)) => Self::Redis(RedisProfiles {
                 redis: redis.clone(),
                 is_plain: decisions.compat == Compat::Agent,
                 merge: Script::new(MERGE),
@@ -38,7 +38,7 @@ impl Profiles {
     }
 
     /// The profile of a user. Errors: Redis does not answer.
-    pub async fn of(&self, sdk_key: &str, user: &str) -> Result<Profile, Gone> {
+    pub async fn of(&self, sdk_key: &str, user: &str) -> Result<Profile, Unavailable> {
         match self {
             Self::Memory(memory) => Ok(memory.of(sdk_key, user)),
             Self::Redis(shelf) => shelf.of(sdk_key, user).await,
@@ -46,7 +46,12 @@ impl Profiles {
     }
 
     /// Puts a profile in the place of the one before. Errors: Redis does not answer.
-    pub async fn replace(&self, sdk_key: &str, user: &str, profile: Profile) -> Result<(), Gone> {
+    pub async fn replace(
+        &self,
+        sdk_key: &str,
+        user: &str,
+        profile: Profile,
+    ) -> Result<(), Unavailable> {
         match self {
             Self::Memory(memory) => {
                 memory.replace(sdk_key, user, profile);
@@ -70,12 +75,12 @@ impl Profiles {
 
 /// Profiles in this process.
 #[derive(Default)]
-pub struct Memory(Mutex<Kept>);
+pub struct Memory(Mutex<ProfileTable>);
 
 #[derive(Default)]
-struct Kept {
-    profiles: HashMap<Whose, Profile>,
-    order: VecDeque<Whose>,
+struct ProfileTable {
+    profiles: HashMap<UserKey, Profile>,
+    order: VecDeque<UserKey>,
 }
 
 impl Memory {
@@ -99,7 +104,7 @@ impl Memory {
 
     /// One step under one lock, so that two decisions do not undo each other.
     fn change(&self, sdk_key: &str, user: &str, change: impl FnOnce(&mut Profile)) {
-        let key: Whose = (sdk_key.into(), user.into());
+        let key: UserKey = (sdk_key.into(), user.into());
         let mut kept = lock(&self.0);
         if let Some(profile) = kept.profiles.get_mut(&key) {
             return change(profile);
@@ -108,7 +113,7 @@ impl Memory {
         change(&mut profile);
         kept.profiles.insert(key.clone(), profile);
         kept.order.push_back(key);
-        if kept.order.len() > MOST
+        if kept.order.len() > MAX_PROFILES
             && let Some(oldest) = kept.order.pop_front()
         {
             kept.profiles.remove(&oldest);
@@ -117,20 +122,25 @@ impl Memory {
 }
 
 /// Profiles in Redis. Shape: `{"EXPERIMENT ID": {"variation_id": "ID"}}`. Source: facts, UPS wire.
-pub struct Shelf {
+pub struct RedisProfiles {
     redis: Redis,
     /// Whether the key is the user's id alone, as the agent of old has it.
     is_plain: bool,
     merge: Script,
 }
 
-impl Shelf {
-    async fn of(&self, sdk_key: &str, user: &str) -> Result<Profile, Gone> {
+impl RedisProfiles {
+    async fn of(&self, sdk_key: &str, user: &str) -> Result<Profile, Unavailable> {
         let text = self.redis.get(&self.name(sdk_key, user)).await?;
         Ok(text.as_deref().map(profile_json::read).unwrap_or_default())
     }
 
-    async fn replace(&self, sdk_key: &str, user: &str, profile: &Profile) -> Result<(), Gone> {
+    async fn replace(
+        &self,
+        sdk_key: &str,
+        user: &str,
+        profile: &Profile,
+    ) -> Result<(), Unavailable> {
         let (name, mut text) = (self.name(sdk_key, user), Vec::new());
         profile_json::write(profile, &mut text);
         self.redis.set(&name, &text, None).await
@@ -140,7 +150,7 @@ impl Shelf {
         let pairs = found
             .iter()
             .flat_map(|(experiment, variation)| [*experiment, *variation]);
-        let call = Call {
+        let call = ScriptCall {
             script: self.merge.clone(),
             keys: vec![self.name(sdk_key, user)],
             args: pairs.map(str::to_owned).collect(),

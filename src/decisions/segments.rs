@@ -10,15 +10,15 @@ use moka::future::Cache;
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 
-use super::Whose;
-use crate::config::Decisions;
+use super::UserKey;
+use crate::config::DecisionsConfig;
 use crate::redis::Redis;
 
 /// How many users' segments are kept in memory.
-const MOST: u64 = 10_000;
-const KEPT: Duration = Duration::from_secs(600);
+const MAX_USERS: u64 = 10_000;
+const CACHE_TTL: Duration = Duration::from_secs(600);
 /// How long the source may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SEGMENTS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// See the module.
 pub struct Segments {
@@ -26,13 +26,13 @@ pub struct Segments {
     host: Option<String>,
     client: reqwest::Client,
     handle: Handle,
-    kept: Shelf,
+    kept: SegmentCache,
 }
 
 /// Where they are kept.
 #[derive(Clone)]
-enum Shelf {
-    Memory(Cache<Whose, Arc<[String]>>),
+enum SegmentCache {
+    Memory(Cache<UserKey, Arc<[String]>>),
     Redis(Redis),
 }
 
@@ -45,21 +45,25 @@ impl Segments {
     ///
     /// Errors: no HTTP client can be made.
     pub fn new(
-        decisions: &Decisions,
+        decisions: &DecisionsConfig,
         handle: Handle,
         redis: Option<Redis>,
     ) -> reqwest::Result<Self> {
         let in_memory = || {
-            let cache = Cache::builder().max_capacity(MOST).time_to_live(KEPT);
-            Shelf::Memory(cache.support_invalidation_closures().build())
+            let cache = Cache::builder()
+                .max_capacity(MAX_USERS)
+                .time_to_live(CACHE_TTL);
+            SegmentCache::Memory(cache.support_invalidation_closures().build())
         };
         Ok(Self {
             host: decisions.odp_host.clone(),
-            client: reqwest::Client::builder().timeout(PATIENCE).build()?,
+            client: reqwest::Client::builder()
+                .timeout(SEGMENTS_TIMEOUT)
+                .build()?,
             handle,
             kept: redis
                 .filter(|_| decisions.shares_segments)
-                .map_or_else(in_memory, Shelf::Redis),
+                .map_or_else(in_memory, SegmentCache::Redis),
         })
     }
 
@@ -75,7 +79,7 @@ impl Segments {
     /// Errors: [`Untold`]. An empty list is never kept: who joins a segment is in it at once.
     pub async fn of(
         &self,
-        whose: Whose,
+        whose: UserKey,
         odp: Option<&Odp>,
         asked: &[Box<str>],
         options: SegmentOptions,
@@ -122,8 +126,8 @@ async fn ask(request: reqwest::RequestBuilder) -> Result<Vec<String>, String> {
     segment::qualified(&body).ok_or_else(|| "the answer does not tell segments".to_owned())
 }
 
-impl Shelf {
-    async fn get(&self, whose: &Whose) -> Option<Arc<[String]>> {
+impl SegmentCache {
+    async fn get(&self, whose: &UserKey) -> Option<Arc<[String]>> {
         match self {
             Self::Memory(cache) => cache.get(whose).await,
             Self::Redis(redis) => {
@@ -134,19 +138,21 @@ impl Shelf {
         }
     }
 
-    async fn put(&self, whose: Whose, segments: Arc<[String]>) {
+    async fn put(&self, whose: UserKey, segments: Arc<[String]>) {
         match self {
             Self::Memory(cache) => cache.insert(whose, segments).await,
             Self::Redis(redis) => {
                 let text = serde_json::json!(segments).to_string();
                 // What cannot be kept is asked for again.
-                _ = redis.set(&name(&whose), text.as_bytes(), Some(KEPT)).await;
+                _ = redis
+                    .set(&name(&whose), text.as_bytes(), Some(CACHE_TTL))
+                    .await;
             }
         }
     }
 
     /// Forgets the segments of an SDK key's users; in Redis, which others use too, this user's alone.
-    async fn reset(&self, whose: &Whose) {
+    async fn reset(&self, whose: &UserKey) {
         match self {
             Self::Memory(cache) => {
                 let key = whose.0.clone();
@@ -163,7 +169,7 @@ impl Shelf {
 }
 
 /// A name in Redis that tells neither SDK key nor user.
-fn name((sdk_key, user): &Whose) -> Vec<u8> {
+fn name((sdk_key, user): &UserKey) -> Vec<u8> {
     let hash = Sha256::new()
         .chain_update(sdk_key.as_bytes())
         .chain_update([0]);

@@ -21,12 +21,15 @@ use md5::{Digest, Md5};
 use pingora_proxy::Session;
 use serde::de::IgnoredAny;
 
-use crate::app::state::House;
-use crate::graph::{Admission, Cache, Call, Collecting, Found, Graph, Kept, Outcome, origin_form};
-use crate::proxy::buffered::session::Held;
-use crate::proxy::buffered::state::Watch;
+use crate::app::state::AppState;
+use crate::graph::{
+    Admission, CacheWriter, CachedResponse, Graph, GraphExchange, LimitOutcome, Lookup,
+    ResponseCache, origin_form,
+};
+use crate::proxy::buffered::session::BufferedSession;
+use crate::proxy::buffered::state::AttemptState;
 use crate::proxy::context::Context;
-use crate::proxy::response::Answer;
+use crate::proxy::response::Response;
 use crate::proxy::{admission, body};
 
 const CACHE: HeaderName = HeaderName::from_static("x-weirgate-cache");
@@ -36,30 +39,31 @@ const DRAINED_BYTES: usize = 64 << 10;
 const DRAINED_WITHIN: Duration = Duration::from_secs(5);
 
 /// A request that is refused for its head, with the limit of its row; where nobody can read the path, of unknown paths.
-pub fn refused(graph: &Graph, method: &http::Method, path: &str) -> Box<Call> {
+pub fn refused(graph: &Graph, method: &http::Method, path: &str) -> Box<GraphExchange> {
     let (operations, method) = (&graph.operations, method.as_str());
     let operation = match normalise(path) {
         Ok(path) => operations.find(method, &path).operation,
         Err(_) => operations.pathless(method),
     };
-    Box::new(Call::new(operation, graph.window_s))
+    Box::new(GraphExchange::new(operation, graph.window_s))
 }
 
 /// Lets a request pass, or answers it.
 ///
 /// Errors: 400 for two credentials, 404 for unknown paths where they are refused, 413, 503 where nobody can count.
 pub async fn pass(
-    house: &House,
+    house: &AppState,
     graph: &Graph,
     session: &mut Session,
     ctx: &mut Context,
-) -> Result<Option<Answer>, Fault> {
+) -> Result<Option<Response>, Fault> {
     let head = session.req_header();
     let path = normalise(head.uri.path())?;
     let found = graph.operations.find(head.method.as_str(), &path);
-    let call = ctx
-        .graph
-        .insert(Box::new(Call::new(found.operation, graph.window_s)));
+    let call = ctx.graph.insert(Box::new(GraphExchange::new(
+        found.operation,
+        graph.window_s,
+    )));
     if graph.rejects_unknown && !found.is_known {
         return Err(Fault::new(
             FaultKind::NotFound,
@@ -75,7 +79,7 @@ pub async fn pass(
     if let Some(cache) = &graph.cache
         && let Some(kept) = look_up(cache, session, call, class).await?
     {
-        call.outcome = Outcome::Hit;
+        call.outcome = LimitOutcome::Hit;
         house.metrics.cache_hit("graph");
         return Ok(Some(again(call, &kept)));
     }
@@ -95,15 +99,15 @@ pub async fn pass(
 ///
 /// Errors: 400 for two credentials; where the body is signed, those of reading it.
 async fn identify(
-    house: &House,
+    house: &AppState,
     graph: &Graph,
     session: &mut Session,
-    call: &mut Call,
+    call: &mut GraphExchange,
 ) -> Result<CredentialKind, Fault> {
     let mut presented = read_credential(session)?;
     let is_signed = graph.tenants.needs_body(&presented);
     if is_signed {
-        call.body = Some(body::any(session, call.room_bytes).await?);
+        call.body = Some(body::read_body(session, call.room_bytes).await?);
         presented = read_credential(session)?;
     }
     let claims = match presented {
@@ -134,7 +138,7 @@ fn read_credential(session: &Session) -> Result<PresentedCredential<'_>, Conflic
 }
 
 /// What a token says, verified where a key set has to.
-async fn claims(house: &House, graph: &Graph, token: &str) -> Option<TenantClaims> {
+async fn claims(house: &AppState, graph: &Graph, token: &str) -> Option<TenantClaims> {
     let claims = TenantClaims::read(token)?;
     let Some(number) = graph.tenants.needs_key_set(&claims) else {
         return Some(claims);
@@ -151,11 +155,11 @@ async fn claims(house: &House, graph: &Graph, token: &str) -> Option<TenantClaim
 ///
 /// Errors: those of reading the body, which is read for requests alone whose head lets them be answered so.
 async fn look_up(
-    cache: &Arc<Cache>,
+    cache: &Arc<ResponseCache>,
     session: &mut Session,
-    call: &mut Call,
+    call: &mut GraphExchange,
     class: CredentialKind,
-) -> Result<Option<Arc<Kept>>, Fault> {
+) -> Result<Option<Arc<CachedResponse>>, Fault> {
     let head = session.req_header();
     let asked = CacheRequest {
         tenant: call.tenant.as_deref(),
@@ -169,44 +173,48 @@ async fn look_up(
     let Ok(key) = HeadKey::of(&asked) else {
         return Ok(None);
     };
-    let body = body::any(session, call.room_bytes).await?;
+    let body = body::read_body(session, call.room_bytes).await?;
     let found = cache
         .find(key.with(&body), || key.is_read_only(&body))
         .await;
     call.body = Some(body);
     Ok(match found {
-        Found::Hit(kept) => Some(kept),
-        Found::Nothing(flight) => {
-            call.collecting = Some(Collecting::new(flight));
+        Lookup::Hit(kept) => Some(kept),
+        Lookup::Nothing(flight) => {
+            call.collecting = Some(CacheWriter::new(flight));
             None
         }
-        Found::Alone => None,
+        Lookup::Alone => None,
     })
 }
 
-async fn count(graph: &Graph, call: &mut Call, address: Option<IpAddr>) -> Result<Verdict, Fault> {
+async fn count(
+    graph: &Graph,
+    call: &mut GraphExchange,
+    address: Option<IpAddr>,
+) -> Result<Verdict, Fault> {
     let address = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
     let key = WindowKey {
         who: Subject::of(call.tenant.as_ref(), address),
         row: call.operation.id,
     };
-    call.outcome = Outcome::Unavailable;
+    call.outcome = LimitOutcome::Unavailable;
     let verdict = graph.counters.admit(&key, call.limit).await?;
     if verdict.is_allowed {
-        call.outcome = Outcome::Admitted;
+        call.outcome = LimitOutcome::Admitted;
         let ticket = verdict.ticket;
         call.admission = Some(Admission { key, ticket });
     } else {
-        call.outcome = Outcome::Refused;
+        call.outcome = LimitOutcome::Refused;
     }
     Ok(verdict)
 }
 
 /// Source: limits 7.
-fn refusal(graph: &Graph, call: &Call, verdict: &Verdict) -> Answer {
+fn refusal(graph: &Graph, call: &GraphExchange, verdict: &Verdict) -> Response {
     let tenant = call.tenant.as_deref().unwrap_or(UNIDENTIFIED);
     let limits = call.headers().into_iter();
-    Answer {
+    Response {
         status: 429,
         headers: limits.chain(graph_refusal(verdict)).collect(),
         body: graph_refusal_body(call.limit, graph.window_s, tenant).into(),
@@ -214,13 +222,13 @@ fn refusal(graph: &Graph, call: &Call, verdict: &Verdict) -> Answer {
 }
 
 /// An answer that was kept.
-fn again(call: &Call, kept: &Kept) -> Answer {
+fn again(call: &GraphExchange, kept: &CachedResponse) -> Response {
     let mut headers: Vec<Header> = Vec::with_capacity(kept.headers.len() + 4);
     headers.extend_from_slice(&kept.headers);
     headers.extend(call.headers());
     headers.push((header::AGE, kept.age_s().into()));
     headers.push((CACHE, HeaderValue::from_static("HIT")));
-    Answer {
+    Response {
         status: 200,
         headers,
         body: Bytes::clone(&kept.body),
@@ -251,8 +259,13 @@ fn hold(session: &mut Session, ctx: &mut Context) {
     let is_framed = headers.contains_key(header::CONTENT_LENGTH)
         || headers.contains_key(header::TRANSFER_ENCODING);
     if let Some(body) = body.filter(|body| is_framed || !body.is_empty()) {
-        let watch = Arc::new(Watch::replay(body));
+        let watch = Arc::new(AttemptState::replay(body));
         let id = ctx.request_id.header().clone();
-        ctx.slot = Some(Held::wrap(session, watch, (id, None), ctx.is_http1_1));
+        ctx.slot = Some(BufferedSession::wrap(
+            session,
+            watch,
+            (id, None),
+            ctx.is_http1_1,
+        ));
     }
 }

@@ -1,6 +1,6 @@
 //! Answers of the graph service that are given again, and who waits for one that is being fetched.
 //!
-//! The first request for an answer that is not kept fetches it, and holds a [`Flight`] meanwhile; others for the same
+//! The first request for an answer that is not kept fetches it, and holds a [`FetchGuard`] meanwhile; others for the same
 //! answer wait for it, for a while. A flight ends when it is dropped: whoever waits then finds the answer kept, or
 //! takes the next flight, or goes alone where the answer turned out to be nobody else's.
 
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// How long a request waits for another one's answer. Source: decisions 28.
-const PATIENCE: Duration = Duration::from_secs(5);
+const FOLLOWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// What an entry takes beside its texts: key, map, counters.
 const ENTRY_BYTES: usize = 256;
 /// One answer may take this part of the whole.
@@ -37,15 +37,15 @@ const NOT_KEPT: [HeaderName; 10] = [
 ];
 
 /// See the module.
-pub struct Cache {
-    kept: moka::sync::Cache<CacheKey, Arc<Kept>>,
+pub struct ResponseCache {
+    kept: moka::sync::Cache<CacheKey, Arc<CachedResponse>>,
     flights: Mutex<HashMap<CacheKey, watch::Sender<bool>>>,
     ttl: Duration,
     largest_bytes: usize,
 }
 
 /// An answer that is given again.
-pub struct Kept {
+pub struct CachedResponse {
     /// Its headers, but for those of its connection.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Its body.
@@ -55,7 +55,7 @@ pub struct Kept {
     until: Instant,
 }
 
-impl Kept {
+impl CachedResponse {
     /// How old it is, in seconds.
     pub fn age_s(&self) -> u64 {
         self.since.elapsed().as_secs()
@@ -63,22 +63,22 @@ impl Kept {
 }
 
 /// What there is for a request.
-pub enum Found {
+pub enum Lookup {
     /// An answer.
-    Hit(Arc<Kept>),
+    Hit(Arc<CachedResponse>),
     /// Nothing: it is for this request to fetch it.
-    Nothing(Flight),
+    Nothing(FetchGuard),
     /// Nothing to wait for.
     Alone,
 }
 
 /// The right to fetch an answer for all who wait for it.
-pub struct Flight {
-    cache: Arc<Cache>,
+pub struct FetchGuard {
+    cache: Arc<ResponseCache>,
     key: CacheKey,
 }
 
-impl Flight {
+impl FetchGuard {
     /// Tells those who wait that the answer will not be theirs.
     fn is_for_nobody_else(&self) {
         if let Some(waiting) = self.cache.lock().get(&self.key) {
@@ -87,21 +87,21 @@ impl Flight {
     }
 }
 
-impl Drop for Flight {
+impl Drop for FetchGuard {
     fn drop(&mut self) {
         self.cache.lock().remove(&self.key);
     }
 }
 
-enum Seat {
-    Taken(Flight),
+enum FetchRole {
+    Taken(FetchGuard),
     Behind(watch::Receiver<bool>),
 }
 
-impl Cache {
+impl ResponseCache {
     /// An empty one: answers are kept for `ttl` at most, and take about `max_bytes`.
     pub fn new(ttl: Duration, max_bytes: u64) -> Self {
-        let weigh = |_: &CacheKey, kept: &Arc<Kept>| {
+        let weigh = |_: &CacheKey, kept: &Arc<CachedResponse>| {
             let lines = kept.headers.iter();
             let headers: usize = lines
                 .map(|(name, value)| name.as_str().len() + value.len())
@@ -122,53 +122,53 @@ impl Cache {
     }
 
     /// An answer, or the right to fetch it, where it may be kept; waits while somebody else does, at most
-    /// [`PATIENCE`].
+    /// [`FOLLOWER_TIMEOUT`].
     ///
     /// Cost of a hit: one look-up; `may_be_kept` is asked where there is none.
     pub async fn find(
         self: &Arc<Self>,
         key: CacheKey,
         may_be_kept: impl FnOnce() -> bool,
-    ) -> Found {
+    ) -> Lookup {
         if let Some(kept) = self.fresh(key) {
-            return Found::Hit(kept);
+            return Lookup::Hit(kept);
         }
         if !may_be_kept() {
-            return Found::Alone;
+            return Lookup::Alone;
         }
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + FOLLOWER_TIMEOUT;
         loop {
             let mut behind = match self.take(key) {
                 // It may have been kept while the seat was taken.
-                Seat::Taken(flight) => {
-                    return self.fresh(key).map_or(Found::Nothing(flight), Found::Hit);
+                FetchRole::Taken(flight) => {
+                    return self.fresh(key).map_or(Lookup::Nothing(flight), Lookup::Hit);
                 }
-                Seat::Behind(behind) => behind,
+                FetchRole::Behind(behind) => behind,
             };
             let ended = behind.wait_for(|is_for_nobody_else| *is_for_nobody_else);
             let ended = tokio::time::timeout_at(until, ended).await;
             if !matches!(ended, Ok(Err(_))) {
-                return Found::Alone;
+                return Lookup::Alone;
             }
             if let Some(kept) = self.fresh(key) {
-                return Found::Hit(kept);
+                return Lookup::Hit(kept);
             }
         }
     }
 
-    fn fresh(&self, key: CacheKey) -> Option<Arc<Kept>> {
+    fn fresh(&self, key: CacheKey) -> Option<Arc<CachedResponse>> {
         let kept = self.kept.get(&key)?;
         (Instant::now() < kept.until).then_some(kept)
     }
 
-    fn take(self: &Arc<Self>, key: CacheKey) -> Seat {
+    fn take(self: &Arc<Self>, key: CacheKey) -> FetchRole {
         let mut flights = self.lock();
         if let Some(flight) = flights.get(&key) {
-            return Seat::Behind(flight.subscribe());
+            return FetchRole::Behind(flight.subscribe());
         }
         flights.insert(key, watch::Sender::new(false));
         let cache = Arc::clone(self);
-        Seat::Taken(Flight { cache, key })
+        FetchRole::Taken(FetchGuard { cache, key })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<CacheKey, watch::Sender<bool>>> {
@@ -177,8 +177,8 @@ impl Cache {
 }
 
 /// An answer on its way into the cache.
-pub struct Collecting {
-    flight: Flight,
+pub struct CacheWriter {
+    flight: FetchGuard,
     answer: Option<Answer>,
 }
 
@@ -190,9 +190,9 @@ struct Answer {
     fresh_for: Duration,
 }
 
-impl Collecting {
+impl CacheWriter {
     /// Nothing of the answer is there yet.
-    pub fn new(flight: Flight) -> Self {
+    pub fn new(flight: FetchGuard) -> Self {
         Self {
             flight,
             answer: None,
@@ -255,7 +255,7 @@ impl Collecting {
 
     fn keep(&self, answer: Answer) {
         let now = Instant::now();
-        let kept = Kept {
+        let kept = CachedResponse {
             headers: answer.headers,
             // Of an answer without a length more was taken than it needs.
             body: Bytes::copy_from_slice(&answer.body),

@@ -5,8 +5,8 @@ use http::Method;
 
 use super::*;
 
-fn cache() -> Arc<Cache> {
-    Arc::new(Cache::new(Duration::from_secs(60), 1 << 20))
+fn cache() -> Arc<ResponseCache> {
+    Arc::new(ResponseCache::new(Duration::from_secs(60), 1 << 20))
 }
 
 fn key() -> CacheKey {
@@ -31,15 +31,15 @@ fn head(lines: &[(&'static str, &'static str)]) -> ResponseHeader {
     head
 }
 
-async fn flight(cache: &Arc<Cache>) -> Collecting {
+async fn flight(cache: &Arc<ResponseCache>) -> CacheWriter {
     match cache.find(key(), || true).await {
-        Found::Nothing(flight) => Collecting::new(flight),
+        Lookup::Nothing(flight) => CacheWriter::new(flight),
         _ => panic!("somebody else flies"),
     }
 }
 
 /// Whoever asks now waits from here on.
-fn behind(cache: &Arc<Cache>) -> tokio::task::JoinHandle<Found> {
+fn behind(cache: &Arc<ResponseCache>) -> tokio::task::JoinHandle<Lookup> {
     let cache = Arc::clone(cache);
     tokio::spawn(async move { cache.find(key(), || true).await })
 }
@@ -55,7 +55,7 @@ async fn who_waits_gets_the_answer_that_another_fetched() {
     assert!(!second.is_finished());
     first.body(b"cd", true);
     drop(first);
-    let Found::Hit(kept) = second.await.unwrap() else {
+    let Lookup::Hit(kept) = second.await.unwrap() else {
         panic!("no hit")
     };
     assert_eq!(&kept.body[..], b"abcd");
@@ -70,7 +70,7 @@ async fn who_waits_flies_where_the_first_is_gone() {
     let second = behind(&cache);
     tokio::task::yield_now().await;
     drop(first);
-    assert!(matches!(second.await.unwrap(), Found::Nothing(_)));
+    assert!(matches!(second.await.unwrap(), Lookup::Nothing(_)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,7 +81,7 @@ async fn nobody_waits_for_an_answer_that_is_not_kept() {
         let second = behind(&cache);
         tokio::task::yield_now().await;
         assert!(!first.head(&head(&[("content-length", "4"), line])));
-        assert!(matches!(second.await.unwrap(), Found::Alone), "{line:?}");
+        assert!(matches!(second.await.unwrap(), Lookup::Alone), "{line:?}");
     }
 }
 
@@ -90,7 +90,7 @@ async fn nobody_waits_longer_than_five_seconds() {
     let cache = cache();
     let _first = flight(&cache).await;
     let begun = Instant::now();
-    assert!(matches!(cache.find(key(), || true).await, Found::Alone));
+    assert!(matches!(cache.find(key(), || true).await, Lookup::Alone));
     assert_eq!(begun.elapsed().as_secs(), 5);
 }
 
@@ -108,7 +108,7 @@ async fn an_answer_that_is_not_whole_is_not_kept() {
         }
         drop(first);
         assert!(
-            matches!(cache.find(key(), || true).await, Found::Nothing(_)),
+            matches!(cache.find(key(), || true).await, Lookup::Nothing(_)),
             "{lines:?}"
         );
     }
@@ -123,13 +123,13 @@ async fn an_answer_is_fresh_for_as_long_as_it_says_and_no_longer_than_configured
         first.body(b"a", true);
         drop(first);
         tokio::time::sleep(Duration::from_secs(fresh_s - 1)).await;
-        let Found::Hit(kept) = cache.find(key(), || true).await else {
+        let Lookup::Hit(kept) = cache.find(key(), || true).await else {
             panic!("{line}: no hit")
         };
         assert_eq!(kept.age_s(), fresh_s - 1);
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(
-            matches!(cache.find(key(), || true).await, Found::Nothing(_)),
+            matches!(cache.find(key(), || true).await, Lookup::Nothing(_)),
             "{line}"
         );
     }
@@ -147,6 +147,6 @@ async fn what_is_larger_than_its_part_is_not_kept() {
     drop(second);
     assert!(matches!(
         cache.find(key(), || true).await,
-        Found::Nothing(_)
+        Lookup::Nothing(_)
     ));
 }

@@ -7,10 +7,10 @@ use filters::graph::Operation;
 use filters::limits::headers::{self, Header};
 use filters::limits::{RefundToken, WindowKey};
 
-use super::Collecting;
+use super::CacheWriter;
 
 /// See the module.
-pub struct Call {
+pub struct GraphExchange {
     /// The row it is counted on.
     pub operation: Arc<Operation>,
     /// Whose it is; none: the client's address counts.
@@ -18,7 +18,7 @@ pub struct Call {
     /// The limit that the answer names, in requests per window.
     pub limit: u64,
     /// What became of it so far.
-    pub outcome: Outcome,
+    pub outcome: LimitOutcome,
     /// What it took of a window, until that is given back.
     pub admission: Option<Admission>,
     /// The whole body, where it was read.
@@ -26,7 +26,7 @@ pub struct Call {
     /// How much more of the body may come, where it is passed on as it comes.
     pub room_bytes: usize,
     /// The answer as it is put by, where it may be given again.
-    pub collecting: Option<Collecting>,
+    pub collecting: Option<CacheWriter>,
     /// Connections that failed.
     pub failed_connections: u8,
     window_s: u64,
@@ -42,7 +42,7 @@ pub struct Admission {
 
 /// What a limit decided.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Outcome {
+pub enum LimitOutcome {
     /// Nothing: the request ended before it was asked, or takes no unit.
     #[default]
     Uncounted,
@@ -58,7 +58,7 @@ pub enum Outcome {
     Unavailable,
 }
 
-impl Outcome {
+impl LimitOutcome {
     /// The word for it, in metrics and logs.
     pub fn word(self) -> &'static str {
         match self {
@@ -72,14 +72,14 @@ impl Outcome {
     }
 }
 
-impl Call {
+impl GraphExchange {
     /// A request on this row, of nobody yet.
     pub fn new(operation: &Arc<Operation>, window_s: u64) -> Self {
         Self {
             operation: Arc::clone(operation),
             tenant: None,
             limit: operation.category.default,
-            outcome: Outcome::default(),
+            outcome: LimitOutcome::default(),
             admission: None,
             body: None,
             room_bytes: usize::MAX,

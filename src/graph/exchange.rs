@@ -14,9 +14,9 @@ use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 use pingora_proxy::Session;
 
-use crate::app::state::House;
-use crate::graph::{Call, Graph, Outcome, origin_form};
-use crate::proxy::buffered::session::GIVEN_UP;
+use crate::app::state::AppState;
+use crate::graph::{Graph, GraphExchange, LimitOutcome, origin_form};
+use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 
 /// Connections tried for one request: another address, or the same one again.
 const CONNECTIONS: u8 = 2;
@@ -34,7 +34,7 @@ pub async fn peer(graph: &Graph) -> Result<Box<HttpPeer>> {
 /// The request's head: the service's own host, and nothing that would have it take another method.
 ///
 /// Errors: a target that is no URI, which Pingora has read as one before.
-pub fn head(graph: &Graph, call: &Call, head: &mut RequestHeader) -> Result<()> {
+pub fn head(graph: &Graph, call: &GraphExchange, head: &mut RequestHeader) -> Result<()> {
     if head.uri.authority().is_some() || !head.raw_path().starts_with(b"/") {
         let target = origin_form(head.raw_path()).to_vec();
         head.set_raw_path(&target)?;
@@ -63,7 +63,7 @@ pub fn head(graph: &Graph, call: &Call, head: &mut RequestHeader) -> Result<()> 
 }
 
 /// A piece of the request's body on its way; answers what is wrong where there is too much of it.
-pub fn upload(call: &mut Call, piece: Option<&Bytes>) -> Option<Fault> {
+pub fn upload(call: &mut GraphExchange, piece: Option<&Bytes>) -> Option<Fault> {
     let bytes = piece.map_or(0, Bytes::len);
     if call.body.is_some() || bytes <= call.room_bytes {
         call.room_bytes = call.room_bytes.saturating_sub(bytes);
@@ -76,7 +76,12 @@ pub fn upload(call: &mut Call, piece: Option<&Bytes>) -> Option<Fault> {
 }
 
 /// The answer's head as the service sent it: whether its unit is given back, and whether the answer is kept.
-pub async fn verdict(house: &House, graph: &Graph, call: &mut Call, head: &ResponseHeader) {
+pub async fn verdict(
+    house: &AppState,
+    graph: &Graph,
+    call: &mut GraphExchange,
+    head: &ResponseHeader,
+) {
     if head.status.is_informational() {
         return;
     }
@@ -97,14 +102,18 @@ pub async fn verdict(house: &House, graph: &Graph, call: &mut Call, head: &Respo
             .refund(&admission.key, admission.ticket)
             .await
     {
-        call.outcome = Outcome::Refunded;
+        call.outcome = LimitOutcome::Refunded;
     }
 }
 
 /// The answer's head as the client gets it: our limits in the place of the service's.
 ///
 /// Errors: none; numbers always make headers.
-pub fn answer(call: &Call, head: &mut ResponseHeader, request_id: &HeaderValue) -> Result<()> {
+pub fn answer(
+    call: &GraphExchange,
+    head: &mut ResponseHeader,
+    request_id: &HeaderValue,
+) -> Result<()> {
     if head.status.is_informational() {
         return Ok(());
     }
@@ -125,7 +134,7 @@ pub fn answer(call: &Call, head: &mut ResponseHeader, request_id: &HeaderValue) 
 }
 
 /// A piece of the answer's body on its way.
-pub fn body(call: &mut Call, piece: Option<&Bytes>, is_end: bool) {
+pub fn body(call: &mut GraphExchange, piece: Option<&Bytes>, is_end: bool) {
     if let Some(collecting) = &mut call.collecting {
         collecting.body(piece.map_or(&b""[..], |piece| piece), is_end);
         if is_end {
@@ -136,7 +145,7 @@ pub fn body(call: &mut Call, piece: Option<&Bytes>, is_end: bool) {
 }
 
 /// No connection: whether it is tried once more.
-pub fn connect(call: &mut Call, mut error: Box<Error>) -> Box<Error> {
+pub fn connect(call: &mut GraphExchange, mut error: Box<Error>) -> Box<Error> {
     call.failed_connections += 1;
     error.set_retry(call.failed_connections < CONNECTIONS);
     error
@@ -154,8 +163,8 @@ pub fn midway(session: &Session, mut error: Box<Error>, was_reused: bool) -> Box
 }
 
 /// What the client is told where the service did not answer; none where there is nobody to tell.
-pub fn fault(house: &House, session: &Session, error: &Error) -> Option<Fault> {
-    if *error.esource() == ErrorSource::Downstream && *error.etype() != GIVEN_UP {
+pub fn fault(house: &AppState, session: &Session, error: &Error) -> Option<Fault> {
+    if *error.esource() == ErrorSource::Downstream && *error.etype() != ATTEMPT_ABORTED {
         let is_bad = *error.etype() == ErrorType::InvalidHTTPHeader;
         let is_silent = session.response_written().is_none();
         let message = "`Connection` names a header that has to be sent on";

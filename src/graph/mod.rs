@@ -1,7 +1,7 @@
 //! The graph service as requests meet it: its operations and tenants, its windows, its place, and answers kept of it.
 //!
 //! Built once from the configuration. What is decided is decided in `filters::limits` and `filters::graph::credentials`; this
-//! holds what they need from one request to the next. [`Call`] is what one request carries from its admission to the
+//! holds what they need from one request to the next. [`GraphExchange`] is what one request carries from its admission to the
 //! end of its answer. Not here: Pingora's hooks, which pass requests through, and who counts together with whom.
 
 pub mod admission;
@@ -18,12 +18,12 @@ use http::Uri;
 use pingora::{ErrorType, OrErr};
 use tokio::runtime::Handle;
 
-pub use self::cache::{Cache, Collecting, Found, Kept};
-pub use self::call::{Admission, Call, Outcome};
+pub use self::cache::{CacheWriter, CachedResponse, Lookup, ResponseCache};
+pub use self::call::{Admission, GraphExchange, LimitOutcome};
 use crate::config;
-use crate::jwks::{Published, Refresh};
-use crate::limits::counters::{Counters, Sweeper};
-use crate::proxy::origin::{Origin, Patience};
+use crate::jwks::{Refresh, RemoteKeySet};
+use crate::limits::counters::{Sweeper, WindowCounters};
+use crate::proxy::origin::{ConnectTimeouts, Origin};
 use crate::redis::Redis;
 
 /// See the module.
@@ -35,15 +35,15 @@ pub struct Graph {
     /// Whose credential is whose.
     pub tenants: Tenants,
     /// What verifies tokens, by the numbers that the tenants have for it.
-    pub key_sets: Vec<Arc<Published>>,
+    pub key_sets: Vec<Arc<RemoteKeySet>>,
     /// Signatures seen of late.
     pub nonces: Nonces,
     /// The windows.
-    pub counters: Arc<Counters>,
+    pub counters: Arc<WindowCounters>,
     /// Where the service is.
     pub origin: Arc<Origin>,
     /// Answers that may be given again, where any are kept.
-    pub cache: Option<Arc<Cache>>,
+    pub cache: Option<Arc<ResponseCache>>,
     /// Whether paths that no operation names are refused.
     pub rejects_unknown: bool,
     /// The length of a window in seconds.
@@ -57,21 +57,23 @@ impl Graph {
     ///
     /// Errors: a URL that is none, which the configuration's checks should have found.
     pub fn new(
-        graph: &config::Graph,
+        graph: &config::GraphConfig,
         url: &Uri,
         config: &config::Config,
         handle: &Handle,
         redis: Option<&Redis>,
     ) -> pingora::Result<Self> {
-        let patience = Patience {
+        let patience = ConnectTimeouts {
             connect: config.routing.connect_timeout,
             longest: config.routing.total_timeout,
         };
         let (tenants, key_sets) = tenants(&graph.tenants, handle)?;
         let body_bytes = &config.limits.body_bytes;
         let (window, on_outage) = (Duration::from_secs(graph.window_s), config.shared.on_outage);
-        let counters = Counters::shared(graph.algorithm, window, redis, on_outage);
-        let cache = graph.cache.map(|(ttl, bytes)| Cache::new(ttl, bytes));
+        let counters = WindowCounters::shared(graph.algorithm, window, redis, on_outage);
+        let cache = graph
+            .cache
+            .map(|(ttl, bytes)| ResponseCache::new(ttl, bytes));
         Ok(Self {
             operations: graph.operations.clone(),
             limits: graph.limits.clone(),
@@ -112,7 +114,7 @@ impl Graph {
 fn tenants(
     configured: &[config::Tenant],
     handle: &Handle,
-) -> pingora::Result<(Tenants, Vec<Arc<Published>>)> {
+) -> pingora::Result<(Tenants, Vec<Arc<RemoteKeySet>>)> {
     let (mut tenants, mut urls) = (Tenants::default(), Vec::new());
     for tenant in configured {
         let id = &tenant.id;
@@ -134,7 +136,7 @@ fn tenants(
         }
     }
     let key_sets = urls.into_iter().map(|url| {
-        let published = Published::new(url.clone(), handle.clone());
+        let published = RemoteKeySet::new(url.clone(), handle.clone());
         published.or_err(ErrorType::InternalError, "asking for published keys")
     });
     let key_sets: pingora::Result<Vec<_>> = key_sets.map(|it| it.map(Arc::new)).collect();

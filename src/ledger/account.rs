@@ -12,21 +12,21 @@ use filters::money::allowance;
 use filters::money::allowance::{LimitReached, SpendingBounds, SpentSoFar};
 use filters::money::tally::{PlanTally, Tally};
 
-use super::leases::Turns;
+use super::leases::LeaseState;
 use crate::store::ledger::SpentRow;
 
 /// See the module.
-pub struct Account {
+pub struct OrganizationAccount {
     /// Whose.
     pub organization_id: Arc<str>,
     /// Whoever holds it asks the store; the others wait for what comes of it.
     pub asking: tokio::sync::Mutex<()>,
     /// Held while the lease is changed: one change after the other.
-    pub turns: tokio::sync::Mutex<Turns>,
-    state: Mutex<State>,
+    pub turns: tokio::sync::Mutex<LeaseState>,
+    state: Mutex<AccountState>,
 }
 
-struct State {
+struct AccountState {
     balance: Balance,
     keys: HashMap<Arc<str>, Spender>,
     members: HashMap<Arc<str>, Spender>,
@@ -53,7 +53,7 @@ struct Spender {
 
 /// What a reservation is for.
 #[derive(Clone, Copy, Debug)]
-pub struct Want<'a> {
+pub struct Hold<'a> {
     /// Which key.
     pub key_id: &'a Arc<str>,
     /// Who owns it.
@@ -81,7 +81,7 @@ pub struct Spent {
 
 /// Why nothing was reserved.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Short {
+pub enum HoldError {
     /// A limit is reached.
     Reached(LimitReached),
     /// The lease does not cover it: so much is missing.
@@ -90,14 +90,14 @@ pub enum Short {
     NotLoaded,
 }
 
-impl Account {
+impl OrganizationAccount {
     /// An organization of which nothing is known yet.
     pub fn new(organization_id: &str) -> Self {
         Self {
             organization_id: organization_id.into(),
             asking: tokio::sync::Mutex::default(),
             turns: tokio::sync::Mutex::default(),
-            state: Mutex::new(State {
+            state: Mutex::new(AccountState {
                 balance: Balance::default(),
                 keys: HashMap::new(),
                 members: HashMap::new(),
@@ -118,25 +118,25 @@ impl Account {
     /// Reserves, where limits and lease allow it.
     pub fn reserve(
         &self,
-        want: &Want<'_>,
+        want: &Hold<'_>,
         bounds: &SpendingBounds,
         plan_since_ms: i64,
         now_ms: i64,
-    ) -> Result<(), Short> {
+    ) -> Result<(), HoldError> {
         let mut state = self.lock();
         state.touched = Instant::now();
         state.plan_since_ms = plan_since_ms;
         if *bounds != SpendingBounds::default() {
             state.has_bounds = true;
             if state.loaded.is_none() {
-                return Err(Short::NotLoaded);
+                return Err(HoldError::NotLoaded);
             }
             let member = want.member_id.map(|member| &**member);
             let spent = state.spent(want.key_id, member, now_ms);
-            allowance::check(bounds, &spent, want.is_premium).map_err(Short::Reached)?;
+            allowance::check(bounds, &spent, want.is_premium).map_err(HoldError::Reached)?;
         }
         if want.funding == Funding::Credit && !state.balance.reserve(want.amount) {
-            return Err(Short::Lease(want.amount.minus(state.balance.free())));
+            return Err(HoldError::Lease(want.amount.minus(state.balance.free())));
         }
         state.hold(want, want.amount);
         Ok(())
@@ -147,7 +147,7 @@ impl Account {
     /// Cost: the lock is held until it is handed in, or a [`Self::load`] in between would count the call nowhere.
     pub fn settle<T>(
         &self,
-        want: &Want<'_>,
+        want: &Hold<'_>,
         spent: &Spent,
         hand_in: impl FnOnce(Charge) -> T,
     ) -> T {
@@ -170,7 +170,7 @@ impl Account {
     }
 
     /// Ends a reservation of a call that costs nothing.
-    pub fn release(&self, want: &Want<'_>) {
+    pub fn release(&self, want: &Hold<'_>) {
         let mut state = self.lock();
         state.hold(want, Usd::ZERO.minus(want.amount));
         if want.funding == Funding::Credit {
@@ -297,7 +297,7 @@ impl Account {
         ask > seen && need >= refused
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, AccountState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -305,7 +305,7 @@ impl Account {
 /// The longest that a plan looks back, and a month of the calendar.
 pub const LOOK_BACK_MS: i64 = 32 * 24 * 3_600_000;
 
-impl State {
+impl AccountState {
     /// What was spent, and what is reserved, which may come to be spent.
     fn spent(&self, key_id: &str, member_id: Option<&str>, now_ms: i64) -> SpentSoFar {
         let mut spent = self.settled(key_id, member_id, now_ms);
@@ -335,7 +335,7 @@ impl State {
     }
 
     /// Adds to what is reserved by key, member and plan; takes away where the amount is negative.
-    fn hold(&mut self, want: &Want<'_>, amount: Usd) {
+    fn hold(&mut self, want: &Hold<'_>, amount: Usd) {
         if amount == Usd::ZERO {
             return;
         }

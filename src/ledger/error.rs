@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Why the ledger did not start.
 #[derive(Debug)]
-pub enum Error {
+pub enum LedgerError {
     /// A file or folder of the journal.
     File {
         /// Which.
@@ -22,10 +22,10 @@ pub enum Error {
         what: &'static str,
     },
     /// The store.
-    Store(crate::store::Error),
+    Store(crate::store::StoreError),
 }
 
-impl std::fmt::Display for Error {
+impl std::fmt::Display for LedgerError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
@@ -40,16 +40,16 @@ impl std::fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for LedgerError {}
 
-impl From<crate::store::Error> for Error {
-    fn from(error: crate::store::Error) -> Self {
+impl From<crate::store::StoreError> for LedgerError {
+    fn from(error: crate::store::StoreError) -> Self {
         Self::Store(error)
     }
 }
 
 /// For `map_err`: an error of this file.
-pub(super) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+pub(super) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> LedgerError {
     let path = path.to_owned();
-    |error| Error::File { path, error }
+    |error| LedgerError::File { path, error }
 }

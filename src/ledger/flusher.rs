@@ -8,14 +8,14 @@ use filters::money::Usd;
 use tokio::sync::watch;
 
 use super::Ledger;
-use super::journal::Batch;
+use super::journal::JournalBatch;
 
 /// Between two batches.
-const TICK: Duration = Duration::from_millis(200);
+const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 /// The most calls of one batch.
-pub(super) const BATCH: usize = 4096;
+pub(super) const MAX_BATCH_ENTRIES: usize = 4096;
 /// How long the store may take for one batch.
-const PATIENCE: Duration = Duration::from_secs(8);
+const STORE_TIMEOUT: Duration = Duration::from_secs(8);
 /// How often a process says that it lives, where it has nothing else to say.
 const CONFIRM: Duration = Duration::from_secs(2);
 /// After so long without a call what is free of a lease goes back, where others could use it. They get it before if
@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const MARGIN_MS: i64 = 24 * 3_600_000;
 
 /// What the background remembers from tick to tick.
-struct Rhythm {
+struct FlushState {
     /// A batch failed: whether the store has it is not known.
     may_be_known: bool,
     is_failing: bool,
@@ -44,9 +44,9 @@ struct Rhythm {
 impl Ledger {
     /// Works until `stop`, and then stores what is left.
     pub(super) async fn work(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let mut ticks = tokio::time::interval(TICK);
+        let mut ticks = tokio::time::interval(FLUSH_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut rhythm = Rhythm {
+        let mut rhythm = FlushState {
             may_be_known: false,
             is_failing: false,
             confirmed: Instant::now(),
@@ -65,7 +65,7 @@ impl Ledger {
         self.finish().await;
     }
 
-    async fn tick(&self, rhythm: &mut Rhythm) {
+    async fn tick(&self, rhythm: &mut FlushState) {
         self.store_ended(rhythm).await;
         if self.is_unknown.load(Ordering::Relaxed) || rhythm.confirmed.elapsed() >= CONFIRM {
             self.confirm(rhythm).await;
@@ -86,18 +86,18 @@ impl Ledger {
     }
 
     /// Brings what has ended to the store.
-    async fn store_ended(&self, rhythm: &mut Rhythm) {
+    async fn store_ended(&self, rhythm: &mut FlushState) {
         let _on_their_way = self.storing.lock().await;
-        while let Some(batch) = self.journal.take(BATCH) {
+        while let Some(batch) = self.journal.take(MAX_BATCH_ENTRIES) {
             let count = batch.entries.len();
-            if !self.post(batch, rhythm).await || count < BATCH {
+            if !self.post(batch, rhythm).await || count < MAX_BATCH_ENTRIES {
                 break;
             }
         }
     }
 
     /// Sends a batch; answers whether the store has it.
-    async fn post(&self, batch: Batch, rhythm: &mut Rhythm) -> bool {
+    async fn post(&self, batch: JournalBatch, rhythm: &mut FlushState) -> bool {
         let entries = batch.entries.clone();
         let may_be_known = rhythm.may_be_known;
         let posted = self.store.post(&self.owner, entries, may_be_known);
@@ -117,9 +117,9 @@ impl Ledger {
         }
     }
 
-    async fn confirm(&self, rhythm: &mut Rhythm) {
+    async fn confirm(&self, rhythm: &mut FlushState) {
         let confirmed = self.store.confirm_process(&self.owner);
-        match tokio::time::timeout(PATIENCE, confirmed).await {
+        match tokio::time::timeout(STORE_TIMEOUT, confirmed).await {
             Ok(Ok(was_known)) => self.wrote(was_known, rhythm).await,
             Ok(Err(error)) => self.failed(&error.to_string(), rhythm),
             Err(_) => self.failed("it does not answer", rhythm),
@@ -127,7 +127,7 @@ impl Ledger {
     }
 
     /// The store took a write.
-    async fn wrote(&self, was_known: bool, rhythm: &mut Rhythm) {
+    async fn wrote(&self, was_known: bool, rhythm: &mut FlushState) {
         rhythm.confirmed = Instant::now();
         if std::mem::take(&mut rhythm.is_failing) {
             log::info!("the store takes calls again");
@@ -140,7 +140,7 @@ impl Ledger {
         self.written_ms.store(written_ms, Ordering::Relaxed);
     }
 
-    fn failed(&self, why: &str, rhythm: &mut Rhythm) {
+    fn failed(&self, why: &str, rhythm: &mut FlushState) {
         // Counted once per try, logged once per outage.
         self.metrics.ledger_failures.inc();
         rhythm.confirmed = Instant::now();
@@ -154,7 +154,7 @@ impl Ledger {
         for account in self.accounts() {
             if account.has_bounds() && account.is_active(ACTIVE) {
                 // What fails here fails louder elsewhere; the next look comes soon.
-                _ = tokio::time::timeout(PATIENCE, self.read_spent(&account)).await;
+                _ = tokio::time::timeout(STORE_TIMEOUT, self.read_spent(&account)).await;
             }
         }
     }
@@ -191,14 +191,14 @@ impl Ledger {
 
     /// The last word: what is left goes to the store, and leases go back. What does not, the next start finds.
     async fn finish(&self) {
-        let mut rhythm = Rhythm {
+        let mut rhythm = FlushState {
             may_be_known: true,
             is_failing: true,
             confirmed: Instant::now(),
             looked: Instant::now(),
         };
         let _on_their_way = self.storing.lock().await;
-        while let Some(batch) = self.journal.take(BATCH) {
+        while let Some(batch) = self.journal.take(MAX_BATCH_ENTRIES) {
             if !self.post(batch, &mut rhythm).await {
                 return;
             }

@@ -15,10 +15,10 @@ use filters::ledger::LedgerEntry;
 use filters::ledger::journal::{FrameRead, FrameReader, Record, RecordRef, put};
 use tokio::sync::oneshot;
 
-use super::error::{Error, file};
-use super::open_reservations::Open;
-use super::receipt::Ticket;
-use super::segments::Files;
+use super::error::{LedgerError, file};
+use super::open_reservations::OpenReservations;
+use super::receipt::Receipt;
+use super::segments::SegmentFiles;
 use super::unix_ms_of as ms;
 
 /// After so long a segment ends of which the store has everything: rows have to stay as long as their segment.
@@ -26,12 +26,12 @@ pub const RENEW: Duration = Duration::from_secs(3600);
 
 /// See the module.
 pub struct Journal {
-    shared: Arc<Shared>,
+    shared: Arc<JournalShared>,
     writer: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct JournalShared {
+    state: Mutex<JournalState>,
     wake: Condvar,
     /// Bytes on disk.
     bytes: AtomicU64,
@@ -40,13 +40,13 @@ struct Shared {
     renew: Duration,
     /// The last write failed, or there is no room for a next segment.
     is_stuck: AtomicBool,
-    open: Arc<Open>,
+    open: Arc<OpenReservations>,
 }
 
 #[derive(Default)]
-struct State {
+struct JournalState {
     bytes: Vec<u8>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingRecords>,
     /// Ended calls that are not in the store yet, oldest first.
     entries: VecDeque<LedgerEntry>,
     /// Younger ones, as records: a worker that gave away what it allocates would always work on cold memory.
@@ -62,12 +62,12 @@ struct State {
     is_stopping: bool,
 }
 
-struct Waiting {
+struct WaitingRecords {
     sequence: u64,
     done: oneshot::Sender<()>,
 }
 
-impl State {
+impl JournalState {
     /// How many ended calls are not in the store, but for those on their way.
     fn waiting_entries(&self) -> usize {
         self.entries.len() + self.fresh_count
@@ -88,7 +88,7 @@ impl State {
 }
 
 /// Ended calls on their way to the store.
-pub struct Batch {
+pub struct JournalBatch {
     /// The calls.
     pub entries: Vec<LedgerEntry>,
     /// The number of the last.
@@ -102,11 +102,11 @@ impl Journal {
     pub fn start(
         state_dir: &Path,
         owner: [u8; 16],
-        open: Arc<Open>,
+        open: Arc<OpenReservations>,
         renew: Duration,
-    ) -> Result<Self, Error> {
-        let files = Files::create(state_dir, owner)?;
-        let shared = Arc::new(Shared {
+    ) -> Result<Self, LedgerError> {
+        let files = SegmentFiles::create(state_dir, owner)?;
+        let shared = Arc::new(JournalShared {
             state: Mutex::default(),
             wake: Condvar::new(),
             bytes: AtomicU64::new(files.bytes()),
@@ -140,7 +140,7 @@ impl Journal {
     }
 
     /// Hands in the end of a call; `is_urgent`: somebody waits for it to be safe.
-    pub fn settle(&self, entry: &LedgerEntry, is_urgent: bool) -> Ticket {
+    pub fn settle(&self, entry: &LedgerEntry, is_urgent: bool) -> Receipt {
         let mut bytes = Vec::with_capacity(512);
         put(RecordRef::Settle(entry), &mut bytes);
         let mut state = self.shared.lock();
@@ -150,11 +150,11 @@ impl Journal {
         state.fresh.extend_from_slice(&bytes);
         state.fresh_count += 1;
         state.oldest.get_or_insert_with(Instant::now);
-        let mut ticket = Ticket::ready();
+        let mut ticket = Receipt::ready();
         if is_urgent {
-            let (done, theirs) = Ticket::new();
+            let (done, theirs) = Receipt::new();
             let sequence = state.sequence;
-            state.waiting.push(Waiting { sequence, done });
+            state.waiting.push(WaitingRecords { sequence, done });
             ticket = theirs;
         }
         drop(state);
@@ -165,14 +165,14 @@ impl Journal {
     }
 
     /// Takes what has to go to the store. Whoever takes it says [`Self::stored`] or [`Self::put_back`].
-    pub fn take(&self, most: usize) -> Option<Batch> {
+    pub fn take(&self, most: usize) -> Option<JournalBatch> {
         self.read_fresh();
         let mut state = self.shared.lock();
         let count = state.entries.len().min(most);
         let entries: Vec<LedgerEntry> = state.entries.drain(..count).collect();
         // Every ended call has the next number.
         let sequence = state.sequence - state.waiting_entries() as u64;
-        (!entries.is_empty()).then_some(Batch { entries, sequence })
+        (!entries.is_empty()).then_some(JournalBatch { entries, sequence })
     }
 
     /// Shows the ended calls that are not in the store yet, but for those taken.
@@ -205,7 +205,7 @@ impl Journal {
     }
 
     /// The store did not take it.
-    pub fn put_back(&self, batch: Batch) {
+    pub fn put_back(&self, batch: JournalBatch) {
         let mut state = self.shared.lock();
         for entry in batch.entries.into_iter().rev() {
             state.entries.push_front(entry);
@@ -263,8 +263,8 @@ impl Drop for Journal {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl JournalShared {
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,12 +8,12 @@ use filters::money::Usd;
 use sqlx::postgres::PgListener;
 
 use super::Ledger;
-use super::account::{Account, LOOK_BACK_MS};
+use super::account::{LOOK_BACK_MS, OrganizationAccount};
 use crate::store;
-use crate::store::ledger::{Change, Taken};
+use crate::store::ledger::{LeaseChange, LeaseGrant};
 
 /// Others have so long to give back what they do not need.
-const PATIENCE: Duration = Duration::from_millis(100);
+const RETURN_TIMEOUT: Duration = Duration::from_millis(100);
 /// Between two looks whether they have.
 const LOOK: Duration = Duration::from_millis(10);
 /// How long the store may take for one answer.
@@ -23,15 +23,15 @@ const LISTEN_AGAIN: Duration = Duration::from_millis(500);
 
 /// The changes of one lease, one after the other.
 #[derive(Default)]
-pub struct Turns {
+pub struct LeaseState {
     /// The number of the last.
     number: i64,
     /// That one, as long as it is not known to have happened.
-    open: Option<Change>,
+    open: Option<LeaseChange>,
 }
 
-impl Turns {
-    fn next(&mut self, wanted: Change) {
+impl LeaseState {
+    fn next(&mut self, wanted: LeaseChange) {
         self.number += 1;
         self.open = Some(wanted);
     }
@@ -43,7 +43,7 @@ impl Ledger {
     /// Runs on the runtime of the store. Errors: the store does not answer.
     pub(super) async fn borrow(
         self: &Arc<Self>,
-        account: &Arc<Account>,
+        account: &Arc<OrganizationAccount>,
         need: Usd,
     ) -> Result<bool, ()> {
         let (ledger, account) = (Arc::clone(self), Arc::clone(account));
@@ -61,7 +61,11 @@ impl Ledger {
         }
     }
 
-    async fn ask(&self, account: &Account, need: Usd) -> Result<bool, store::Error> {
+    async fn ask(
+        &self,
+        account: &OrganizationAccount,
+        need: Usd,
+    ) -> Result<bool, store::StoreError> {
         let organization = &account.organization_id;
         let began = tokio::time::Instant::now();
         let mut has_asked = false;
@@ -71,9 +75,9 @@ impl Ledger {
             if missing <= Usd::ZERO {
                 return Ok(true);
             }
-            let Some(taken) = self.change(account, Change::Take(missing)).await? else {
+            let Some(taken) = self.change(account, LeaseChange::Take(missing)).await? else {
                 if began.elapsed() >= STORE {
-                    return Err(store::Error::Silent);
+                    return Err(store::StoreError::Silent);
                 }
                 // The background makes this process known again.
                 tokio::time::sleep(LOOK).await;
@@ -83,7 +87,7 @@ impl Ledger {
                 return Ok(true);
             }
             let may_come = self.is_shared && taken.others > Usd::ZERO;
-            if !may_come || began.elapsed() >= PATIENCE {
+            if !may_come || began.elapsed() >= RETURN_TIMEOUT {
                 return Ok(false);
             }
             if !has_asked {
@@ -95,7 +99,10 @@ impl Ledger {
     }
 
     /// Reads what an organization's keys have spent. Runs on the runtime of the store.
-    pub(super) async fn load(self: &Arc<Self>, account: &Arc<Account>) -> Result<(), ()> {
+    pub(super) async fn load(
+        self: &Arc<Self>,
+        account: &Arc<OrganizationAccount>,
+    ) -> Result<(), ()> {
         let (ledger, account) = (Arc::clone(self), Arc::clone(account));
         let loading = self.organs.spawn(async move {
             let loaded = ledger.read_spent(&account);
@@ -108,7 +115,10 @@ impl Ledger {
     }
 
     /// Reads what all processes have stored, and adds what this one has not.
-    pub(super) async fn read_spent(&self, account: &Account) -> Result<(), store::Error> {
+    pub(super) async fn read_spent(
+        &self,
+        account: &OrganizationAccount,
+    ) -> Result<(), store::StoreError> {
         let organization = &*account.organization_id;
         let since_ms = self.now_ms() - LOOK_BACK_MS;
         // What is on its way to the store would be found in neither, and not count.
@@ -121,7 +131,7 @@ impl Ledger {
     }
 
     /// Takes the next lease while there is still something left of this one.
-    pub(super) fn top_up(self: &Arc<Self>, account: &Arc<Account>, need: Usd) {
+    pub(super) fn top_up(self: &Arc<Self>, account: &Arc<OrganizationAccount>, need: Usd) {
         if !self.is_shared || !account.is_low() {
             return;
         }
@@ -133,7 +143,7 @@ impl Ledger {
             if !account.is_low() {
                 return;
             }
-            if let Ok(Some(taken)) = ledger.change(&account, Change::Take(need)).await
+            if let Ok(Some(taken)) = ledger.change(&account, LeaseChange::Take(need)).await
                 && taken.amount == Usd::ZERO
             {
                 // Nothing more to have: it is not tried again before the next ask.
@@ -143,7 +153,7 @@ impl Ledger {
     }
 
     /// Gives back what is free of a lease.
-    pub(super) async fn give_back(&self, account: &Account) {
+    pub(super) async fn give_back(&self, account: &OrganizationAccount) {
         // Where its lease is being changed, the organization is short here too.
         let Ok(mut turns) = account.turns.try_lock() else {
             return;
@@ -153,7 +163,7 @@ impl Ledger {
             if amount == Usd::ZERO {
                 return;
             }
-            turns.next(Change::Give(amount));
+            turns.next(LeaseChange::Give(amount));
         }
         if let Err(error) = self.catch_up(account, &mut turns).await {
             log::warn!("a lease could not be given back: {error}");
@@ -163,9 +173,9 @@ impl Ledger {
     /// Changes a lease, in the store and here; answers nothing where the store does not know this process any more.
     async fn change(
         &self,
-        account: &Account,
-        wanted: Change,
-    ) -> Result<Option<Taken>, store::Error> {
+        account: &OrganizationAccount,
+        wanted: LeaseChange,
+    ) -> Result<Option<LeaseGrant>, store::StoreError> {
         let mut turns = account.turns.lock().await;
         if turns.open.is_some() {
             self.catch_up(account, &mut turns).await?;
@@ -177,9 +187,9 @@ impl Ledger {
     /// Makes the open change. One whose answer is lost stays open, and is made again before any other.
     async fn catch_up(
         &self,
-        account: &Account,
-        turns: &mut Turns,
-    ) -> Result<Option<Taken>, store::Error> {
+        account: &OrganizationAccount,
+        turns: &mut LeaseState,
+    ) -> Result<Option<LeaseGrant>, store::StoreError> {
         let Some(wanted) = turns.open else {
             return Ok(None);
         };
@@ -198,7 +208,7 @@ impl Ledger {
     }
 
     /// Forgets all leases, here and in the store, and makes this process known again.
-    pub(super) async fn begin_anew(&self) -> Result<(), store::Error> {
+    pub(super) async fn begin_anew(&self) -> Result<(), store::StoreError> {
         log::warn!("this process was silent for so long that its leases were given to others");
         for account in self.accounts() {
             account.turns.lock().await.open = None;

@@ -31,33 +31,33 @@ use filters::money::allowance::{SpendingBounds, SpentSoFar};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-pub use error::Error;
-pub use receipt::Ticket;
-pub use reservation::{Ended, NewCall, Refusal, Reservation};
+pub use error::LedgerError;
+pub use receipt::Receipt;
+pub use reservation::{CallEnd, NewReservation, Reservation, ReservationError};
 
-use self::account::{Account, Short, Want};
-use self::flusher::BATCH;
+use self::account::{Hold, HoldError, OrganizationAccount};
+use self::flusher::MAX_BATCH_ENTRIES;
 use self::journal::{Journal, RENEW};
-use self::open_reservations::Open;
-use self::reservation::is_ours;
+use self::open_reservations::OpenReservations;
+use self::reservation::is_funded;
 use crate::config;
-use crate::store::{Place, Store};
+use crate::store::{Store, StoreUrl};
 use crate::telemetry::metrics::Metrics;
 
 /// After so long without a successful write no more credit is spent. Source: promises.
-const SILENCE: Duration = Duration::from_secs(10);
+const STORE_OUTAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How old what is known of others' spending may be for somebody who asks for it.
 const FRESH: Duration = Duration::from_secs(1);
 /// How long the last batch may take.
-const LAST_WORD: Duration = Duration::from_secs(3);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a request looks again whether its turn has come. A bound: each look but the last follows a lease.
-const LOOKS: usize = 100;
+const MAX_TRIES: usize = 100;
 
 /// See the module.
 pub struct Ledger {
-    accounts: RwLock<HashMap<Arc<str>, Arc<Account>>>,
+    accounts: RwLock<HashMap<Arc<str>, Arc<OrganizationAccount>>>,
     journal: Arc<Journal>,
-    open: Arc<Open>,
+    open: Arc<OpenReservations>,
     store: Store,
     metrics: Arc<Metrics>,
     /// The runtime on which the store is used.
@@ -86,13 +86,13 @@ impl Ledger {
     ///
     /// Errors: a journal that does not add up, files, the store.
     pub async fn start(
-        configured: &config::Store,
+        configured: &config::StoreConfig,
         store: Store,
         metrics: Arc<Metrics>,
-    ) -> Result<Arc<Self>, Error> {
-        for left in recovery::adopt(&configured.state_dir)? {
+    ) -> Result<Arc<Self>, LedgerError> {
+        for left in recovery::recover(&configured.state_dir)? {
             let count = left.entries.len();
-            for some in left.entries.chunks(BATCH) {
+            for some in left.entries.chunks(MAX_BATCH_ENTRIES) {
                 store.post(&left.owner, some.to_vec(), true).await?;
             }
             store.end_process(&left.owner).await?;
@@ -102,11 +102,11 @@ impl Ledger {
             left.forget();
         }
         let owner = *uuid::Uuid::now_v7().as_bytes();
-        let open = Arc::new(Open::default());
+        let open = Arc::new(OpenReservations::default());
         let journal = Journal::start(&configured.state_dir, owner, Arc::clone(&open), RENEW)?;
         let owner: String = owner.iter().map(|byte| format!("{byte:02x}")).collect();
         store.begin_process(&owner).await?;
-        let is_shared = matches!(Place::parse(&configured.url), Ok(Place::Postgres(_)));
+        let is_shared = matches!(StoreUrl::parse(&configured.url), Ok(StoreUrl::Postgres(_)));
         let (stop, stopped) = watch::channel(false);
         let (end, ended) = mpsc::channel();
         let ledger = Arc::new(Self {
@@ -153,7 +153,7 @@ impl Ledger {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(ended) = ended {
-            _ = ended.recv_timeout(LAST_WORD);
+            _ = ended.recv_timeout(CLOSE_TIMEOUT);
         }
         self.journal.close();
     }
@@ -161,66 +161,71 @@ impl Ledger {
     /// Reserves the most that a call may cost.
     ///
     /// Before it refuses for want of credit it asks the store once, where other processes may hold some. Errors: as
-    /// [`Refusal`] says. Cost: one short lock where the lease covers it.
-    pub async fn reserve(self: &Arc<Self>, call: &NewCall<'_>) -> Result<Reservation, Refusal> {
-        if is_ours(call.funding) && !self.is_available() {
-            return Err(Refusal::Unavailable);
+    /// [`ReservationError`] says. Cost: one short lock where the lease covers it.
+    pub async fn reserve(
+        self: &Arc<Self>,
+        call: &NewReservation<'_>,
+    ) -> Result<Reservation, ReservationError> {
+        if is_funded(call.funding) && !self.is_available() {
+            return Err(ReservationError::Unavailable);
         }
         let account = self.of(&call.caller.organization_id);
         let mut call = *call;
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_TRIES {
             let seen = account.asks();
             match self.try_reserve(&account, &call) {
                 Ok(reservation) => return Ok(reservation),
-                Err(Short::Reached(reached)) => return Err(Refusal::Reached(reached)),
-                Err(Short::NotLoaded) => match self.load(&account).await {
+                Err(HoldError::Reached(reached)) => return Err(ReservationError::Reached(reached)),
+                Err(HoldError::NotLoaded) => match self.load(&account).await {
                     Ok(()) => {}
-                    Err(()) if is_ours(call.funding) => return Err(Refusal::Unavailable),
+                    Err(()) if is_funded(call.funding) => {
+                        return Err(ReservationError::Unavailable);
+                    }
                     // The provider bills the caller: limits that nobody can read hold no such call back.
                     Err(()) => call.bounds = SpendingBounds::default(),
                 },
-                Err(Short::Lease(_)) => {
+                Err(HoldError::Lease(_)) => {
                     if let Some(reservation) = self.wait(&account, &call, seen).await? {
                         return Ok(reservation);
                     }
                 }
             }
         }
-        Err(Refusal::NoCredit)
+        Err(ReservationError::NoCredit)
     }
 
     /// Asks the store for more, or waits for what another request's ask brings.
     async fn wait(
         self: &Arc<Self>,
-        account: &Arc<Account>,
-        call: &NewCall<'_>,
+        account: &Arc<OrganizationAccount>,
+        call: &NewReservation<'_>,
         seen: u64,
-    ) -> Result<Option<Reservation>, Refusal> {
+    ) -> Result<Option<Reservation>, ReservationError> {
         let _turn = account.asking.lock().await;
         match self.try_reserve(account, call) {
             Ok(reservation) => return Ok(Some(reservation)),
-            Err(Short::Lease(_)) => {}
+            Err(HoldError::Lease(_)) => {}
             Err(_) => return Ok(None),
         }
         if account.was_refused(seen, call.worst) {
-            return Err(Refusal::NoCredit);
+            return Err(ReservationError::NoCredit);
         }
         account.begin_ask();
         match self.borrow(account, call.worst).await {
             Ok(true) => {}
             Ok(false) => account.refuse(call.worst),
-            Err(()) => return Err(Refusal::Unavailable),
+            Err(()) => return Err(ReservationError::Unavailable),
         }
         Ok(None)
     }
 
     fn try_reserve(
         self: &Arc<Self>,
-        account: &Arc<Account>,
-        call: &NewCall<'_>,
-    ) -> Result<Reservation, Short> {
+        account: &Arc<OrganizationAccount>,
+        call: &NewReservation<'_>,
+    ) -> Result<Reservation, HoldError> {
         let member: Option<Arc<str>> = call.caller.member.as_deref().map(|it| (*it.id).into());
-        let want = Want {
+        let want = Hold {
             key_id: &call.caller.key_id,
             member_id: member.as_ref(),
             funding: call.funding,
@@ -243,7 +248,7 @@ impl Ledger {
     /// stored is at most [`FRESH`] old, where the store answers.
     ///
     /// Errors: it has never been read, and the store does not answer.
-    pub async fn spent(self: &Arc<Self>, caller: &Caller) -> Result<SpentSoFar, Refusal> {
+    pub async fn spent(self: &Arc<Self>, caller: &Caller) -> Result<SpentSoFar, ReservationError> {
         let account = self.of(&caller.organization_id);
         let member = caller.member.as_deref().map(|member| &*member.id);
         let look = || {
@@ -252,11 +257,11 @@ impl Ledger {
         };
         let known = look();
         if known.is_some() && !(self.is_shared && account.is_stale(FRESH)) {
-            return known.ok_or(Refusal::Unavailable);
+            return known.ok_or(ReservationError::Unavailable);
         }
         match self.load(&account).await {
-            Ok(()) => look().ok_or(Refusal::Unavailable),
-            Err(()) => known.ok_or(Refusal::Unavailable),
+            Ok(()) => look().ok_or(ReservationError::Unavailable),
+            Err(()) => known.ok_or(ReservationError::Unavailable),
         }
     }
 
@@ -287,11 +292,11 @@ impl Ledger {
     /// Whether the store has taken no write for ten seconds.
     pub fn is_silent(&self) -> bool {
         let written = Duration::from_millis(self.written_ms.load(Ordering::Relaxed));
-        self.begun.elapsed().saturating_sub(written) >= SILENCE
+        self.begun.elapsed().saturating_sub(written) >= STORE_OUTAGE_TIMEOUT
     }
 
     /// The organization's account in this process.
-    fn of(&self, organization_id: &Arc<str>) -> Arc<Account> {
+    fn of(&self, organization_id: &Arc<str>) -> Arc<OrganizationAccount> {
         if let Some(account) = self.find(organization_id) {
             return account;
         }
@@ -299,19 +304,19 @@ impl Ledger {
             .accounts
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        let new = || Arc::new(Account::new(organization_id));
+        let new = || Arc::new(OrganizationAccount::new(organization_id));
         let account = accounts
             .entry(Arc::clone(organization_id))
             .or_insert_with(new);
         Arc::clone(account)
     }
 
-    fn find(&self, organization_id: &str) -> Option<Arc<Account>> {
+    fn find(&self, organization_id: &str) -> Option<Arc<OrganizationAccount>> {
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
         accounts.get(organization_id).cloned()
     }
 
-    fn accounts(&self) -> Vec<Arc<Account>> {
+    fn accounts(&self) -> Vec<Arc<OrganizationAccount>> {
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
         accounts.values().cloned().collect()
     }

@@ -10,13 +10,13 @@ use filters::ledger::{EntryId, UsageRecord};
 const SHARDS: usize = 16;
 
 /// A call that runs.
-pub struct Running {
+pub struct OpenReservation {
     /// What was reserved for it.
     pub reserve: Reserve,
     taken: Mutex<Option<UsageRecord>>,
 }
 
-impl Running {
+impl OpenReservation {
     /// Remembers what has gone out so far.
     pub fn delivered(&self, taken: UsageRecord) {
         *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
@@ -25,15 +25,15 @@ impl Running {
 
 /// All calls that run.
 #[derive(Default)]
-pub struct Open {
-    shards: [Mutex<HashMap<EntryId, Arc<Running>>>; SHARDS],
+pub struct OpenReservations {
+    shards: [Mutex<HashMap<EntryId, Arc<OpenReservation>>>; SHARDS],
 }
 
-impl Open {
+impl OpenReservations {
     /// A call begins.
-    pub fn begin(&self, reserve: Reserve) -> Arc<Running> {
+    pub fn begin(&self, reserve: Reserve) -> Arc<OpenReservation> {
         let id = reserve.id;
-        let running = Arc::new(Running {
+        let running = Arc::new(OpenReservation {
             reserve,
             taken: Mutex::default(),
         });
@@ -71,7 +71,7 @@ impl Open {
         }
     }
 
-    fn shard(&self, id: &EntryId) -> MutexGuard<'_, HashMap<EntryId, Arc<Running>>> {
+    fn shard(&self, id: &EntryId) -> MutexGuard<'_, HashMap<EntryId, Arc<OpenReservation>>> {
         // The last byte of an id is random.
         let at = usize::from(id.0.last().copied().unwrap_or_default()) % SHARDS;
         #[expect(clippy::indexing_slicing, reason = "a remainder of their number")]

@@ -5,13 +5,13 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// How long an answer waits for its record before it is given up.
-const PATIENCE: Duration = Duration::from_secs(5);
+const RECEIPT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Tells when a record is where nothing can lose it.
 #[derive(Debug)]
-pub struct Ticket(Option<oneshot::Receiver<()>>);
+pub struct Receipt(Option<oneshot::Receiver<()>>);
 
-impl Ticket {
+impl Receipt {
     /// A ticket, and what tells that its record is safe.
     pub fn new() -> (oneshot::Sender<()>, Self) {
         let (done, ticket) = oneshot::channel();
@@ -27,7 +27,7 @@ impl Ticket {
     pub async fn is_safe(self) -> bool {
         match self.0 {
             None => true,
-            Some(done) => tokio::time::timeout(PATIENCE, done)
+            Some(done) => tokio::time::timeout(RECEIPT_TIMEOUT, done)
                 .await
                 .is_ok_and(|done| done.is_ok()),
         }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use filters::ledger::LedgerEntry;
 use filters::ledger::journal::{Damage, FrameRead, FrameReader, Replay, owner};
 
-use super::error::{Error, file};
+use super::error::{LedgerError, file};
 use super::segments::{FOLDER, LOCK, SUFFIX, lock, remove};
 
 /// The journal of a process that is gone.
-pub struct Adopted {
+pub struct RecoveredJournal {
     /// Its process, as leases name it.
     pub owner: String,
     /// What has to be in the ledger.
@@ -20,7 +20,7 @@ pub struct Adopted {
     _lock: File,
 }
 
-impl Adopted {
+impl RecoveredJournal {
     /// Deletes it: everything is in the store.
     pub fn forget(self) {
         remove(&self.folder);
@@ -30,7 +30,7 @@ impl Adopted {
 /// Reads the journals under `state_dir` whose processes are gone.
 ///
 /// Errors: a file that cannot be read or does not add up; nothing has been changed then.
-pub fn adopt(state_dir: &Path) -> Result<Vec<Adopted>, Error> {
+pub fn recover(state_dir: &Path) -> Result<Vec<RecoveredJournal>, LedgerError> {
     let folder = state_dir.join(FOLDER);
     let mut found = Vec::new();
     for process in sorted(&folder)? {
@@ -42,7 +42,7 @@ pub fn adopt(state_dir: &Path) -> Result<Vec<Adopted>, Error> {
             continue;
         }
         let owner = process.file_name().unwrap_or_default().to_string_lossy();
-        found.push(Adopted {
+        found.push(RecoveredJournal {
             owner: owner.into_owned(),
             entries: entries(&process)?,
             folder: process,
@@ -53,15 +53,15 @@ pub fn adopt(state_dir: &Path) -> Result<Vec<Adopted>, Error> {
 }
 
 /// What the segments of one process come to.
-fn entries(folder: &Path) -> Result<Vec<LedgerEntry>, Error> {
+fn entries(folder: &Path) -> Result<Vec<LedgerEntry>, LedgerError> {
     let mut replay = Replay::default();
-    let mut cut: Option<Error> = None;
+    let mut cut: Option<LedgerError> = None;
     for path in sorted(folder)? {
         if path.extension().is_none_or(|suffix| suffix != SUFFIX) {
             continue;
         }
         let bytes = fs::read(&path).map_err(file(&path))?;
-        let damaged = |damage: Damage| Error::Damaged {
+        let damaged = |damage: Damage| LedgerError::Damaged {
             path: path.clone(),
             offset: damage.offset,
             what: damage.what,
@@ -94,7 +94,7 @@ fn entries(folder: &Path) -> Result<Vec<LedgerEntry>, Error> {
 }
 
 /// What is in a folder, by name; nothing where there is none.
-fn sorted(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+fn sorted(folder: &Path) -> Result<Vec<PathBuf>, LedgerError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

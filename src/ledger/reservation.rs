@@ -11,16 +11,17 @@ use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds};
 
 use super::Ledger;
-use super::account::{self, Account, Want};
-use super::open_reservations::Running;
-use super::receipt::Ticket;
+use super::account;
+use super::account::{Hold, OrganizationAccount};
+use super::open_reservations::OpenReservation;
+use super::receipt::Receipt;
 
 /// How often what has gone out of one answer is put into the journal.
 const NOTE_EVERY: Duration = Duration::from_millis(250);
 
 /// A call that wants to be paid for.
 #[derive(Clone, Copy)]
-pub struct NewCall<'a> {
+pub struct NewReservation<'a> {
     /// Who asks.
     pub caller: &'a Caller,
     /// The request's id, which is only data here.
@@ -39,7 +40,7 @@ pub struct NewCall<'a> {
 
 /// Why a call is not made.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Refusal {
+pub enum ReservationError {
     /// A limit is reached.
     Reached(LimitReached),
     /// The credit does not cover it.
@@ -48,17 +49,17 @@ pub enum Refusal {
     Unavailable,
 }
 
-impl From<Refusal> for Fault {
-    fn from(refusal: Refusal) -> Self {
+impl From<ReservationError> for Fault {
+    fn from(refusal: ReservationError) -> Self {
         match refusal {
-            Refusal::Reached(reached) => reached.into(),
-            Refusal::NoCredit => Self::new(
+            ReservationError::Reached(reached) => reached.into(),
+            ReservationError::NoCredit => Self::new(
                 FaultKind::Payment,
                 "the organization's credit does not cover what this request may cost; \
                  a smaller `max_tokens` reserves less",
             )
             .with_code("insufficient_credits"),
-            Refusal::Unavailable => {
+            ReservationError::Unavailable => {
                 let message = "calls on credit cannot be accounted for at the moment";
                 let mut fault = Self::new(FaultKind::Unavailable, message);
                 fault.retry_after_s = Some(2);
@@ -69,7 +70,7 @@ impl From<Refusal> for Fault {
 }
 
 /// How a call ended.
-pub struct Ended {
+pub struct CallEnd {
     /// What it took.
     pub taken: UsageRecord,
     /// How.
@@ -85,8 +86,8 @@ pub struct Ended {
 /// See the module. Dropped without an end it costs what had gone out, and nothing where that is nothing.
 pub struct Reservation {
     ledger: Arc<Ledger>,
-    account: Arc<Account>,
-    running: Arc<Running>,
+    account: Arc<OrganizationAccount>,
+    running: Arc<OpenReservation>,
     key_id: Arc<str>,
     member_id: Option<Arc<str>>,
     is_premium: bool,
@@ -98,7 +99,11 @@ pub struct Reservation {
 
 impl Reservation {
     /// Begins to stand for a call whose amount the account has set aside.
-    pub(super) fn begin(ledger: &Arc<Ledger>, account: &Arc<Account>, call: &NewCall<'_>) -> Self {
+    pub(super) fn begin(
+        ledger: &Arc<Ledger>,
+        account: &Arc<OrganizationAccount>,
+        call: &NewReservation<'_>,
+    ) -> Self {
         let caller = call.caller;
         let member = caller.member.as_deref().map(|member| &*member.id);
         let reserve = Reserve {
@@ -116,7 +121,7 @@ impl Reservation {
             is_stream: call.is_stream,
         };
         let running = ledger.open.begin(reserve);
-        if is_ours(call.funding) {
+        if is_funded(call.funding) {
             ledger.journal.note(RecordRef::Reserve(&running.reserve));
         }
         Self {
@@ -149,7 +154,7 @@ impl Reservation {
         self.is_own_key = is_own_key;
         let taken = taken();
         self.running.delivered(taken.clone());
-        if is_ours(self.running.reserve.funding) && !is_own_key {
+        if is_funded(self.running.reserve.funding) && !is_own_key {
             let id = self.id();
             let delivered = Delivered {
                 id,
@@ -161,9 +166,9 @@ impl Reservation {
     }
 
     /// Ends it at what the call took. The ticket tells when that is safe; the last byte of the answer waits for it.
-    pub fn settle(&mut self, ended: Ended) -> Ticket {
+    pub fn settle(&mut self, ended: CallEnd) -> Receipt {
         if std::mem::replace(&mut self.has_ended, true) {
-            return Ticket::ready();
+            return Receipt::ready();
         }
         let reserve = &self.running.reserve;
         let at_ms = self.ledger.now_ms();
@@ -178,7 +183,7 @@ impl Reservation {
             _ if ended.is_own_key => Funding::OwnKey,
             funding => funding,
         };
-        let is_urgent = is_ours(funding) && cost > Usd::ZERO;
+        let is_urgent = is_funded(funding) && cost > Usd::ZERO;
         let mut entry = LedgerEntry {
             id: reserve.id,
             at_ms,
@@ -193,10 +198,10 @@ impl Reservation {
             first_event_ms: ended.first_event.map(millis),
             is_stream: reserve.is_stream,
         };
-        let is_dropped = !is_ours(funding) && self.ledger.drops_free();
+        let is_dropped = !is_funded(funding) && self.ledger.drops_free();
         let (charge, ticket) = self.account.settle(&self.want(), &spent, |charge| {
             if is_dropped {
-                return (charge, Ticket::ready());
+                return (charge, Receipt::ready());
             }
             (entry.charged, entry.shortfall) = (charge.charged, charge.shortfall);
             (charge, self.ledger.journal.settle(&entry, is_urgent))
@@ -214,14 +219,14 @@ impl Reservation {
         self.account.release(&self.want());
         // A segment that begins meanwhile must not say again that it runs.
         self.ledger.open.end(&reserve.id);
-        if is_ours(reserve.funding) {
+        if is_funded(reserve.funding) {
             self.ledger.journal.note(RecordRef::Release(&reserve.id));
         }
     }
 
-    fn want(&self) -> Want<'_> {
+    fn want(&self) -> Hold<'_> {
         let reserve = &self.running.reserve;
-        Want {
+        Hold {
             key_id: &self.key_id,
             member_id: self.member_id.as_ref(),
             funding: reserve.funding,
@@ -236,7 +241,7 @@ impl Drop for Reservation {
         match self.delivered.take() {
             // The task that served it is gone, and nobody else will say how it ended.
             Some(taken) if !self.has_ended => {
-                _ = self.settle(Ended {
+                _ = self.settle(CallEnd {
                     taken,
                     outcome: CallOutcome::Killed,
                     is_own_key: self.is_own_key,
@@ -250,7 +255,7 @@ impl Drop for Reservation {
 }
 
 /// Whether our own money or promises pay for it.
-pub(super) fn is_ours(funding: Funding) -> bool {
+pub(super) fn is_funded(funding: Funding) -> bool {
     matches!(funding, Funding::Credit | Funding::Plan)
 }
 

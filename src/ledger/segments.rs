@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use filters::ledger::journal::{HEADER, header};
 
-use super::error::{Error, file};
+use super::error::{LedgerError, file};
 
 /// The folder under `store.state_dir`.
 pub const FOLDER: &str = "journal";
@@ -27,7 +27,7 @@ pub const SEGMENT: u64 = 2 << 20;
 const SPARE_WITHIN: Duration = Duration::from_secs(3);
 
 /// The segments of this process.
-pub struct Files {
+pub struct SegmentFiles {
     folder: PathBuf,
     owner: [u8; 16],
     current: Segment,
@@ -48,11 +48,11 @@ struct Segment {
     begun: SystemTime,
 }
 
-impl Files {
+impl SegmentFiles {
     /// Makes the folder and the first segment.
     ///
     /// Errors: what the file system said.
-    pub fn create(state_dir: &Path, owner: [u8; 16]) -> Result<Self, Error> {
+    pub fn create(state_dir: &Path, owner: [u8; 16]) -> Result<Self, LedgerError> {
         let name: String = owner.iter().map(|byte| format!("{byte:02x}")).collect();
         let folder = state_dir.join(FOLDER).join(name);
         fs::create_dir_all(&folder).map_err(file(&folder))?;
@@ -191,7 +191,7 @@ pub fn remove(folder: &Path) {
 }
 
 /// The file whose lock says that the folder's process lives.
-pub fn lock(folder: &Path) -> Result<File, Error> {
+pub fn lock(folder: &Path) -> Result<File, LedgerError> {
     let path = folder.join(LOCK);
     let mut options = OpenOptions::new();
     let options = options.write(true).create(true).truncate(false).mode(0o600);

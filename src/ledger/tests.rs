@@ -17,13 +17,13 @@ use filters::ledger::{
 use filters::money::Usd;
 use filters::money::allowance::SpendingBounds;
 
-use super::account::{Account, Spent, Want};
+use super::account::{Hold, OrganizationAccount, Spent};
 use super::flusher::forgotten_before_ms;
 use super::journal::{Journal, RENEW};
-use super::open_reservations::Open;
-use super::recovery::adopt;
-use super::segments::{FOLDER, Files, SEGMENT};
-use super::{Ended, Error, Ledger, NewCall, Refusal};
+use super::open_reservations::OpenReservations;
+use super::recovery::recover;
+use super::segments::{FOLDER, SEGMENT, SegmentFiles};
+use super::{CallEnd, Ledger, LedgerError, NewReservation, ReservationError};
 use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
 use crate::{config, store};
@@ -65,7 +65,7 @@ fn reserve(n: u32) -> Reserve {
     }
 }
 
-fn start(folder: &Path, open: &Arc<Open>) -> Journal {
+fn start(folder: &Path, open: &Arc<OpenReservations>) -> Journal {
     Journal::start(folder, [7; 16], Arc::clone(open), RENEW).unwrap()
 }
 
@@ -75,7 +75,7 @@ async fn settle(journal: &Journal, n: u32) {
 
 /// What a start finds.
 fn found(folder: &Path) -> Vec<LedgerEntry> {
-    let adopted = adopt(folder).unwrap();
+    let adopted = recover(folder).unwrap();
     adopted.into_iter().flat_map(|it| it.entries).collect()
 }
 
@@ -158,7 +158,7 @@ fn a_row_stays_as_long_as_a_journal_may_know_its_call() {
 #[tokio::test]
 async fn a_call_that_runs_is_carried_from_segment_to_segment() {
     let folder = tempfile::tempdir().unwrap();
-    let open = Arc::new(Open::default());
+    let open = Arc::new(OpenReservations::default());
     let journal = start(folder.path(), &open);
     let running = open.begin(reserve(0));
     journal.note(&Record::Reserve(running.reserve.clone()));
@@ -216,16 +216,16 @@ async fn a_flipped_bit_is_named_with_file_and_offset_and_nothing_is_changed() {
     let mut bytes = std::fs::read(path).unwrap();
     bytes[60] ^= 0x10;
     std::fs::write(path, &bytes).unwrap();
-    let Err(Error::Damaged {
+    let Err(LedgerError::Damaged {
         path: named,
         offset,
         ..
-    }) = adopt(folder.path())
+    }) = recover(folder.path())
     else {
         panic!("damage is found");
     };
     assert_eq!((&named, offset), (path, 28));
-    let said = adopt(folder.path()).err().unwrap().to_string();
+    let said = recover(folder.path()).err().unwrap().to_string();
     assert!(
         said.contains("offset 28") && said.contains("00000001.wal"),
         "{said}"
@@ -237,9 +237,9 @@ async fn a_flipped_bit_is_named_with_file_and_offset_and_nothing_is_changed() {
 fn what_keys_have_spent_is_exact_however_loads_meet_ends_of_calls() {
     let folder = tempfile::tempdir().unwrap();
     let journal = start(folder.path(), &Arc::default());
-    let account = Account::new(&"o".repeat(200));
+    let account = OrganizationAccount::new(&"o".repeat(200));
     let key_id: Arc<str> = "key".into();
-    let want = Want {
+    let want = Hold {
         key_id: &key_id,
         member_id: None,
         funding: Funding::OwnKey,
@@ -281,20 +281,20 @@ fn what_keys_have_spent_is_exact_however_loads_meet_ends_of_calls() {
 #[tokio::test]
 async fn calls_on_own_keys_fill_no_journal_beyond_its_bound() {
     let folder = tempfile::tempdir().unwrap();
-    let configured = config::Store {
+    let configured = config::StoreConfig {
         url: format!("sqlite:{}", folder.path().join("store.db").display()),
         state_dir: folder.path().to_owned(),
         secret: None,
         journal_bytes: SEGMENT - 1,
         usage_retention: None,
     };
-    let settings = store::Settings::of(&configured).unwrap();
+    let settings = store::StoreSettings::of(&configured).unwrap();
     let store = Store::open(&settings).await.unwrap().store;
     let metrics = Arc::new(Metrics::new().unwrap());
     let ledger = Ledger::start(&configured, store, Arc::clone(&metrics));
     let ledger = ledger.await.unwrap();
     let caller = caller();
-    let call = |funding| NewCall {
+    let call = |funding| NewReservation {
         caller: &caller,
         request_id: "",
         is_stream: false,
@@ -304,7 +304,7 @@ async fn calls_on_own_keys_fill_no_journal_beyond_its_bound() {
         bounds: SpendingBounds::default(),
     };
     let mut own = ledger.reserve(&call(Funding::OwnKey)).await.unwrap();
-    let ended = Ended {
+    let ended = CallEnd {
         taken: taken(5),
         outcome: CallOutcome::Answered,
         is_own_key: true,
@@ -315,7 +315,7 @@ async fn calls_on_own_keys_fill_no_journal_beyond_its_bound() {
     assert_eq!(ledger.journal.waiting(), 0);
     assert_eq!(metrics.ledger_dropped.get(), 1);
     let refused = ledger.reserve(&call(Funding::Credit)).await.err();
-    assert_eq!(refused, Some(Refusal::Unavailable));
+    assert_eq!(refused, Some(ReservationError::Unavailable));
 }
 
 fn caller() -> Caller {
@@ -339,7 +339,7 @@ fn caller() -> Caller {
 #[test]
 fn a_full_segment_waits_for_the_next_one() {
     let folder = tempfile::tempdir().unwrap();
-    let mut files = Files::create(folder.path(), [7; 16]).unwrap();
+    let mut files = SegmentFiles::create(folder.path(), [7; 16]).unwrap();
     // Each next one is only begun by the change before.
     for sequence in 1..=8 {
         files.rotate(sequence, true).unwrap();

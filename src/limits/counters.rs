@@ -17,20 +17,20 @@ use pingora::services::background::BackgroundService;
 use tokio::time::Instant;
 
 use crate::config::OnOutage;
-use crate::limits::redis_windows::Shared;
+use crate::limits::redis_windows::RedisWindows;
 use crate::redis::Redis;
 
 /// How often ended windows are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// The windows of one length.
-pub struct Counters {
+pub struct WindowCounters {
     windows: Windows,
-    shared: Option<Shared>,
+    shared: Option<RedisWindows>,
     begun: Instant,
 }
 
-impl Counters {
+impl WindowCounters {
     /// No windows yet.
     pub fn new(algorithm: Algorithm, window: Duration) -> Self {
         Self {
@@ -47,7 +47,8 @@ impl Counters {
         redis: Option<&Redis>,
         on_outage: OnOutage,
     ) -> Self {
-        let shared = redis.map(|redis| Shared::new(redis.clone(), on_outage, algorithm, window));
+        let shared =
+            redis.map(|redis| RedisWindows::new(redis.clone(), on_outage, algorithm, window));
         Self {
             shared,
             ..Self::new(algorithm, window)
@@ -111,7 +112,7 @@ pub(super) fn milliseconds(duration: Duration) -> u64 {
 }
 
 /// Drops ended windows, for memory's sake: who comes again finds a new window either way.
-pub struct Sweeper(pub Arc<Counters>);
+pub struct Sweeper(pub Arc<WindowCounters>);
 
 #[async_trait]
 impl BackgroundService for Sweeper {
@@ -142,7 +143,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn ended_windows_are_dropped() {
-        let counters = Arc::new(Counters::new(Algorithm::Fixed, Duration::from_secs(10)));
+        let counters = Arc::new(WindowCounters::new(
+            Algorithm::Fixed,
+            Duration::from_secs(10),
+        ));
         for who in 0..1_000 {
             assert!(counters.admit(&key(who), 1).await.unwrap().is_allowed);
         }
@@ -158,7 +162,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_unit_is_given_back_in_its_own_window_alone() {
-        let counters = Counters::new(Algorithm::Fixed, Duration::from_secs(10));
+        let counters = WindowCounters::new(Algorithm::Fixed, Duration::from_secs(10));
         let first = counters.admit(&key(1), 1).await.unwrap();
         assert!(!counters.admit(&key(1), 1).await.unwrap().is_allowed);
         assert!(counters.refund(&key(1), first.ticket).await);

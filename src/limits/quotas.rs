@@ -9,14 +9,14 @@ use filters::limits::quota::{MINUTE_MS, UnknownGroup};
 use filters::limits::{Algorithm, QuotaGroup, Quotas as Limits};
 use prometheus::IntCounterVec;
 
-use super::counters::{Counters, Sweeper};
+use super::counters::{Sweeper, WindowCounters};
 use crate::config::Config;
 use crate::redis::Redis;
 
 /// Their limits, and where they are counted.
 pub struct Quotas {
     limits: Limits,
-    counters: Arc<Counters>,
+    counters: Arc<WindowCounters>,
     decisions: IntCounterVec,
 }
 
@@ -32,7 +32,12 @@ impl Quotas {
         let window = Duration::from_millis(MINUTE_MS);
         Ok(Self {
             limits: Limits::parse(groups.map(|(group, limit)| (group.as_str(), *limit)))?,
-            counters: Arc::new(Counters::shared(Algorithm::Fixed, window, redis, on_outage)),
+            counters: Arc::new(WindowCounters::shared(
+                Algorithm::Fixed,
+                window,
+                redis,
+                on_outage,
+            )),
             decisions: decisions.clone(),
         })
     }

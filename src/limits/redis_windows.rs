@@ -7,14 +7,14 @@ use filters::graph::tiers::share;
 use filters::limits::{Algorithm, RefundToken, Verdict, WindowKey};
 
 use crate::config::OnOutage;
-use crate::redis::{Call, Gone, PROCESSES, Redis, Script};
+use crate::redis::{PROCESSES, Redis, Script, ScriptCall, Unavailable};
 
 /// What a script answers: whether the request was counted, how many are, milliseconds until there is more room, the
 /// moment for a ticket, how many processes there are.
-type Answer = (u64, u64, u64, u64, u64);
+type ScriptReply = (u64, u64, u64, u64, u64);
 
 /// The windows of one length.
-pub(super) struct Shared {
+pub(super) struct RedisWindows {
     redis: Redis,
     on_outage: OnOutage,
     /// What the names of windows begin with: two lengths or two ways of counting have windows apart.
@@ -24,7 +24,7 @@ pub(super) struct Shared {
     refund: Script,
 }
 
-impl Shared {
+impl RedisWindows {
     pub(super) fn new(
         redis: Redis,
         on_outage: OnOutage,
@@ -55,19 +55,19 @@ impl Shared {
     }
 
     /// Counts one request if its limit has room for it, over all processes.
-    pub(super) async fn admit(&self, key: &WindowKey, limit: u64) -> Result<Verdict, Gone> {
+    pub(super) async fn admit(&self, key: &WindowKey, limit: u64) -> Result<Verdict, Unavailable> {
         let name = self.name(key);
-        let call = Call {
+        let call = ScriptCall {
             script: self.admit.clone(),
             keys: vec![name.clone(), PROCESSES.to_vec()],
             args: vec![limit.to_string(), self.length_ms.to_string()],
         };
         // Who waits no longer asks elsewhere: what was counted here meanwhile must not count twice.
         let (refund, length_ms) = (self.refund.clone(), self.length_ms);
-        let undo = move |(is_admitted, _, _, at_ms, _): Answer| {
+        let undo = move |(is_admitted, _, _, at_ms, _): ScriptReply| {
             (is_admitted == 1).then(|| refund_of(&refund, name, at_ms, length_ms))
         };
-        let answer: Answer = self.redis.eval_or_undo(call, undo).await?;
+        let answer: ScriptReply = self.redis.eval_or_undo(call, undo).await?;
         let (is_admitted, count, reset_ms, at_ms, processes) = answer;
         self.redis.saw(processes);
         Ok(Verdict {
@@ -109,8 +109,8 @@ impl Shared {
     }
 }
 
-fn refund_of(script: &Script, name: Vec<u8>, at_ms: u64, length_ms: u64) -> Call {
-    Call {
+fn refund_of(script: &Script, name: Vec<u8>, at_ms: u64, length_ms: u64) -> ScriptCall {
+    ScriptCall {
         script: script.clone(),
         keys: vec![name],
         args: vec![at_ms.to_string(), length_ms.to_string()],

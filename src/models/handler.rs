@@ -12,11 +12,11 @@ use http::HeaderName;
 use pingora_proxy::Session;
 use tokio::time::Instant;
 
-use crate::app::state::House;
-use crate::models::exchange::{Call, Step, billing};
-use crate::models::planner::Asked;
-use crate::models::providers::{Keys, OwnKeys};
-use crate::proxy::buffered::state::Watch;
+use crate::app::state::AppState;
+use crate::models::exchange::{ModelExchange, PlannedAttempt, billing};
+use crate::models::planner::PlanContext;
+use crate::models::providers::{ByokKeys, KeyPool};
+use crate::proxy::buffered::state::AttemptState;
 use crate::proxy::context::Context;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("x-session-id");
@@ -30,7 +30,7 @@ const SESSION_BYTES: usize = 256;
 ///
 /// Errors: 400, 403, 404, 410.
 pub fn chat(
-    house: &House,
+    house: &AppState,
     session: &Session,
     ctx: &mut Context,
     body: Bytes,
@@ -50,7 +50,7 @@ pub fn chat(
         .get(SESSION_ID)
         .and_then(|value| value.to_str().ok());
     let named = named.filter(|id| !id.is_empty() && id.len() <= SESSION_BYTES);
-    let asked = Asked {
+    let asked = PlanContext {
         caller,
         keyed: &keyed,
         session: named.or(request.session.as_deref()),
@@ -72,17 +72,17 @@ pub fn chat(
 
 /// The attempts: with the caller's own keys, with the platform's, or first with those and then with these.
 fn steps(
-    house: &House,
+    house: &AppState,
     caller: Option<&Caller>,
-    own_keys: &OwnKeys,
+    own_keys: &ByokKeys,
     candidates: &[Candidate],
-) -> Vec<Step> {
+) -> Vec<PlannedAttempt> {
     let (mode, organization) = caller.map_or((Mode::Platform, ""), |caller| {
         (caller.mode, &*caller.organization_id)
     });
-    let step = |candidate: &Candidate, keys: Option<&Arc<Keys>>| {
+    let step = |candidate: &Candidate, keys: Option<&Arc<KeyPool>>| {
         let upstream = house.routes.upstream(&candidate.mapping.provider)?;
-        Some(Step {
+        Some(PlannedAttempt {
             upstream: Arc::clone(upstream),
             model: Arc::clone(&candidate.model),
             mapping: Arc::clone(&candidate.mapping),
@@ -108,16 +108,16 @@ fn steps(
 /// Reserves what the planned attempts may cost at most.
 ///
 /// Errors: 402, 503.
-pub async fn pay(house: &Arc<House>, ctx: &mut Context) -> Result<(), Fault> {
+pub async fn pay(house: &Arc<AppState>, ctx: &mut Context) -> Result<(), Fault> {
     billing::reserve(house, ctx).await
 }
 
 fn call(
-    house: &House,
+    house: &AppState,
     request: ModelRequest,
     provider: Option<Box<str>>,
-    steps: Vec<Step>,
-) -> Result<Call, Fault> {
+    steps: Vec<PlannedAttempt>,
+) -> Result<ModelExchange, Fault> {
     if steps.is_empty() {
         return Err(Fault::new(
             FaultKind::Internal,
@@ -125,6 +125,6 @@ fn call(
         ));
     }
     let patience = house.settings.patience(request.stream);
-    let watch = Arc::new(Watch::new(request.stream, patience, Instant::now()));
-    Ok(Call::new(request, provider, steps, watch))
+    let watch = Arc::new(AttemptState::new(request.stream, patience, Instant::now()));
+    Ok(ModelExchange::new(request, provider, steps, watch))
 }

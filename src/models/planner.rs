@@ -18,12 +18,12 @@ use filters::models::routing::score::Weights;
 use filters::models::routing::{CatalogFile, allowed};
 
 use crate::config::{Config, Routing};
-use crate::models::providers::Upstream;
+use crate::models::providers::Provider;
 
 /// See the module.
-pub struct Choice {
+pub struct Planner {
     catalog: Catalog,
-    upstreams: HashMap<Arc<str>, Arc<Upstream>>,
+    upstreams: HashMap<Arc<str>, Arc<Provider>>,
     /// The providers that are on for everybody, and those that serve callers with keys of their own alone.
     names: Vec<Arc<str>>,
     keyless: Vec<Arc<str>>,
@@ -34,7 +34,7 @@ pub struct Choice {
 
 /// What of the client and the moment counts in a choice.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct PlanContext<'a> {
     /// Whose request it is; none: nobody's in particular.
     pub caller: Option<&'a Caller>,
     /// Providers that the caller's organization has keys of its own for.
@@ -50,7 +50,7 @@ pub struct Asked<'a> {
 }
 
 /// What was chosen.
-pub struct Chosen {
+pub struct Selection {
     /// The attempts.
     pub plan: RoutePlan,
     /// The provider named in the model string.
@@ -59,10 +59,10 @@ pub struct Chosen {
     pub seat: Option<u64>,
 }
 
-impl Choice {
+impl Planner {
     /// The choice that a configuration and a catalogue leave.
-    pub fn new(config: &Config, upstreams: &[Arc<Upstream>], catalog: Catalog) -> Self {
-        let by_name: HashMap<Arc<str>, Arc<Upstream>> = upstreams
+    pub fn new(config: &Config, upstreams: &[Arc<Provider>], catalog: Catalog) -> Self {
+        let by_name: HashMap<Arc<str>, Arc<Provider>> = upstreams
             .iter()
             .map(|upstream| (Arc::clone(&upstream.name), Arc::clone(upstream)))
             .collect();
@@ -86,7 +86,7 @@ impl Choice {
     }
 
     /// The provider of this name.
-    pub fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {
+    pub fn upstream(&self, name: &str) -> Option<&Arc<Provider>> {
         self.upstreams.get(name)
     }
 
@@ -103,7 +103,11 @@ impl Choice {
     /// The attempts of a request.
     ///
     /// Errors: as `filters::models::routing` says: 400, 403, 404, 410.
-    pub fn choose(&self, request: &ModelRequest, asked: &Asked<'_>) -> Result<Chosen, Fault> {
+    pub fn choose(
+        &self,
+        request: &ModelRequest,
+        asked: &PlanContext<'_>,
+    ) -> Result<Selection, Fault> {
         let providers = self.providers(asked);
         let mut resolved = resolve(
             &request.model,
@@ -148,7 +152,7 @@ impl Choice {
                 .map_or(1.0, |upstream| upstream.priority)
         };
         let plan = plan(request, resolved, &situation, wire, priority)?;
-        Ok(Chosen {
+        Ok(Selection {
             plan,
             provider,
             seat,
@@ -157,7 +161,7 @@ impl Choice {
 
     /// The providers that are on for whoever asks. In a project that uses own keys alone those count that there is no
     /// key for yet, too: the answer then says what is missing.
-    fn providers(&self, asked: &Asked<'_>) -> Vec<&str> {
+    fn providers(&self, asked: &PlanContext<'_>) -> Vec<&str> {
         let mode = asked.caller.map_or(Mode::Platform, |caller| caller.mode);
         let serves = |name: &&str| match mode {
             Mode::Platform => false,

@@ -9,7 +9,7 @@ use pingora_proxy::Session;
 use tokio::time::Instant;
 
 use super::context::Context;
-use crate::models::exchange::Call;
+use crate::models::exchange::ModelExchange;
 use crate::telemetry::logging;
 
 /// The line of a request that has ended.
@@ -48,7 +48,7 @@ pub(super) fn write(session: &Session, ctx: &Context, outcome: &str, took: Durat
     out
 }
 
-fn write_call(line: &mut Object<'_>, call: &Call, started: Instant) {
+fn write_call(line: &mut Object<'_>, call: &ModelExchange, started: Instant) {
     line.text("model", &call.request.model);
     line.text("used_model", &call.used_model());
     line.text(

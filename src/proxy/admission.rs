@@ -12,8 +12,8 @@ use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::app::routes::{Access, Row};
-use crate::app::state::{ClientIp, House};
+use crate::app::routes::{Access, Route};
+use crate::app::state::{AppState, ClientIp};
 
 /// What stands around a name and its value in a head: `: ` and the line end.
 const LINE: usize = 4;
@@ -21,7 +21,7 @@ const LINE: usize = 4;
 /// Strict framing: what another parser might read otherwise is refused.
 ///
 /// Source: threats 4, 5 and the baseline 4.10. Errors: 400; 431 for a head of more than `most` bytes.
-pub fn frame(head: &RequestHeader, most: usize) -> Result<(), Fault> {
+pub fn check_framing(head: &RequestHeader, most: usize) -> Result<(), Fault> {
     let bad = |message: &'static str| Err(Fault::new(FaultKind::Invalid, message));
     let headers = &head.headers;
     let lines = headers.iter();
@@ -50,7 +50,11 @@ pub fn frame(head: &RequestHeader, most: usize) -> Result<(), Fault> {
 /// The caller whom the row lets in; `None` where it asks for nobody.
 ///
 /// Errors: 400, 401, 410 as `filters::auth` says.
-pub fn admit(house: &House, row: &Row, headers: &HeaderMap) -> Result<Option<Arc<Caller>>, Fault> {
+pub fn admit(
+    house: &AppState,
+    row: &Route,
+    headers: &HeaderMap,
+) -> Result<Option<Arc<Caller>>, Fault> {
     let needs_key = match row.access {
         Access::Open => false,
         Access::Key => true,
@@ -71,7 +75,11 @@ pub fn admit(house: &House, row: &Row, headers: &HeaderMap) -> Result<Option<Arc
 /// Whether the caller's key may be used from where the request came.
 ///
 /// Errors: 403.
-pub fn from_where(house: &House, session: &Session, caller: Option<&Caller>) -> Result<(), Fault> {
+pub fn check_address(
+    house: &AppState,
+    session: &Session,
+    caller: Option<&Caller>,
+) -> Result<(), Fault> {
     let Some(terms) = caller.and_then(|caller| caller.terms.as_ref()) else {
         return Ok(());
     };
@@ -81,7 +89,10 @@ pub fn from_where(house: &House, session: &Session, caller: Option<&Caller>) -> 
 /// A place among the model requests that run at once, where the row needs one.
 ///
 /// Source: model-gateway 7; promises. Errors: 529.
-pub fn place(house: &House, row: &Row) -> Result<Option<OwnedSemaphorePermit>, Fault> {
+pub fn acquire_permit(
+    house: &AppState,
+    row: &Route,
+) -> Result<Option<OwnedSemaphorePermit>, Fault> {
     if !row.answers.is_of_models() {
         return Ok(None);
     }
@@ -95,9 +106,9 @@ pub fn place(house: &House, row: &Row) -> Result<Option<OwnedSemaphorePermit>, F
 /// Counts the request against its organization's quota, and answers what is left of that.
 ///
 /// Errors: 503, where limits are shared and nobody can say whether there is room.
-pub async fn count(
-    house: &House,
-    row: &Row,
+pub async fn check_quota(
+    house: &AppState,
+    row: &Route,
     caller: Option<&Caller>,
 ) -> Result<Option<Quota>, Fault> {
     let (Some(caller), Some(group)) = (caller, row.answers.group()) else {
@@ -107,7 +118,7 @@ pub async fn count(
 }
 
 /// The client's address: the socket's, or what `listen.client_ip_header` says where a trusted proxy sent it.
-pub fn client_ip(house: &House, session: &Session) -> Option<IpAddr> {
+pub fn client_ip(house: &AppState, session: &Session) -> Option<IpAddr> {
     let socket = session.client_addr()?.as_inet()?.ip();
     let ClientIp {
         header,

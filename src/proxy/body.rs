@@ -12,25 +12,25 @@ use pingora::ErrorType;
 use pingora_proxy::Session;
 
 /// The longest pause between two pieces of a body.
-pub const IDLE: Duration = Duration::from_secs(30);
+pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may leave what was sent to it unread.
-pub const STALL: Duration = Duration::from_secs(30);
+pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Every body gets this long, and a second more for each of these many bytes of its cap.
-const AT_LEAST: Duration = Duration::from_secs(30);
+const MIN_BODY_TIMEOUT: Duration = Duration::from_secs(30);
 const BYTES_PER_S: usize = 64 << 10;
 
 /// A JSON body.
 ///
 /// Errors: 415 for another media type or an encoding, 413 over the cap, 408 too slow, 400 broken off.
-pub async fn json(session: &mut Session, cap: usize) -> Result<Bytes, Fault> {
+pub async fn read_json(session: &mut Session, cap: usize) -> Result<Bytes, Fault> {
     media_type(&session.req_header().headers)?;
-    any(session, cap).await
+    read_body(session, cap).await
 }
 
 /// A body of any media type; none where there is none.
 ///
 /// Errors: 413 over the cap, 408 too slow, 400 broken off.
-pub async fn any(session: &mut Session, cap: usize) -> Result<Bytes, Fault> {
+pub async fn read_body(session: &mut Session, cap: usize) -> Result<Bytes, Fault> {
     let head = session.req_header();
     let length = fits(&head.headers, cap)?;
     let expects = head
@@ -50,7 +50,7 @@ pub async fn any(session: &mut Session, cap: usize) -> Result<Bytes, Fault> {
     if let Poll::Ready(body) = futures::poll!(body.as_mut()) {
         return body;
     }
-    let until = AT_LEAST + Duration::from_secs((cap / BYTES_PER_S) as u64);
+    let until = MIN_BODY_TIMEOUT + Duration::from_secs((cap / BYTES_PER_S) as u64);
     match tokio::time::timeout(until, body).await {
         Ok(body) => body,
         Err(_) => Err(too_slow()),

@@ -18,7 +18,7 @@ use pingora::server::ShutdownWatch;
 use pingora_proxy::{HttpProxy, Session};
 use tokio::time::Instant;
 
-use crate::proxy::hooks::Gateway;
+use crate::proxy::hooks::Proxy;
 use crate::telemetry::metrics::Metrics;
 
 /// How long a client connection may idle; one of HTTP/1 then has as long as any other for its next head.
@@ -30,11 +30,11 @@ const HTTP2: [u8; 3] = *b"PRI";
 
 tokio::task_local! {
     /// What this connection is waited on for.
-    static WAIT: Wait;
+    static WAIT: HeadDeadline;
 }
 
 /// See [`WAIT`].
-struct Wait {
+struct HeadDeadline {
     /// Until when its next head has to be there, or its handshake be over; none while neither is waited for.
     due: Cell<Option<Instant>>,
     /// Whether it began as HTTP/2 does.
@@ -43,7 +43,7 @@ struct Wait {
     is_greeting: Cell<bool>,
 }
 
-impl Wait {
+impl HeadDeadline {
     fn new(is_http2: bool, within: Duration) -> Self {
         Self {
             due: Cell::new(Some(Instant::now() + within)),
@@ -68,24 +68,24 @@ pub fn keep(session: &mut Session) {
 }
 
 /// Counts connections.
-pub struct Front {
-    heads: Arc<Heads>,
+pub struct ConnectionLimiter {
+    heads: Arc<TimedProxy>,
     most: usize,
     open: AtomicUsize,
     metrics: Arc<Metrics>,
 }
 
-impl Front {
+impl ConnectionLimiter {
     /// Lets at most `most` connections through to `proxy`; each has `head_within` for a request's head.
     pub fn new(
-        proxy: HttpProxy<Gateway>,
+        proxy: HttpProxy<Proxy>,
         most: usize,
         head_within: Duration,
         metrics: &Arc<Metrics>,
     ) -> Self {
         let mut http1 = proxy.server_options.clone().unwrap_or_default();
         http1.h2c = false;
-        let heads = Heads {
+        let heads = TimedProxy {
             proxy: Arc::new(proxy),
             http1,
             within: head_within,
@@ -100,17 +100,17 @@ impl Front {
 }
 
 /// One connection, counted until it is dropped.
-struct Open<'f>(&'f Front);
+struct ConnectionGuard<'f>(&'f ConnectionLimiter);
 
-impl<'f> Open<'f> {
-    fn count(front: &'f Front) -> (Self, usize) {
+impl<'f> ConnectionGuard<'f> {
+    fn count(front: &'f ConnectionLimiter) -> (Self, usize) {
         front.metrics.connections.inc();
         let before = front.open.fetch_add(1, Ordering::Relaxed);
         (Self(front), before)
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for ConnectionGuard<'_> {
     fn drop(&mut self) {
         self.0.metrics.connections.dec();
         self.0.open.fetch_sub(1, Ordering::Relaxed);
@@ -118,13 +118,13 @@ impl Drop for Open<'_> {
 }
 
 #[async_trait]
-impl ServerApp for Front {
+impl ServerApp for ConnectionLimiter {
     async fn process_new(
         self: &Arc<Self>,
         mut stream: Stream,
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
-        let (_open, before) = Open::count(self);
+        let (_open, before) = ConnectionGuard::count(self);
         if before >= self.most {
             self.metrics.connections_refused.inc();
             return None;
@@ -135,7 +135,7 @@ impl ServerApp for Front {
         let first = tokio::time::timeout(within, stream.try_peek(&mut start)).await;
         first.ok()?.ok()?;
         let work = self.heads.process_new(stream, shutdown);
-        WAIT.scope(Wait::new(start == HTTP2, within), async {
+        WAIT.scope(HeadDeadline::new(start == HTTP2, within), async {
             tokio::select! {
                 biased;
                 reused = work => reused,
@@ -151,15 +151,15 @@ impl ServerApp for Front {
 }
 
 /// Keeps time for request heads.
-struct Heads {
-    proxy: Arc<HttpProxy<Gateway>>,
+struct TimedProxy {
+    proxy: Arc<HttpProxy<Proxy>>,
     /// The options for connections that do not begin as HTTP/2 does.
     http1: HttpServerOptions,
     within: Duration,
 }
 
 #[async_trait]
-impl HttpServerApp for Heads {
+impl HttpServerApp for TimedProxy {
     // As `async_trait` would have it, but for one more future around Pingora's, once a request.
     fn process_new_http<'s, 'w, 'f>(
         self: &'s Arc<Self>,
@@ -246,7 +246,7 @@ mod tests {
                 () = is_late(WITHIN) => {}
             }
         };
-        WAIT.scope(Wait::new(false, WITHIN), both).await;
+        WAIT.scope(HeadDeadline::new(false, WITHIN), both).await;
         begun.elapsed().as_secs()
     }
 

@@ -8,13 +8,13 @@ use filters::limits::headers::Quota;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::buffered::session::Slot;
+use super::buffered::session::SessionSlot;
 use super::request_id::RequestId;
-use crate::app::routes::Row;
-use crate::app::state::House;
-use crate::decisions::notifications::Listener;
+use crate::app::routes::Route;
+use crate::app::state::AppState;
+use crate::decisions::notifications::Subscription;
 use crate::graph;
-use crate::models::exchange::Call;
+use crate::models::exchange::ModelExchange;
 use crate::telemetry::metrics::InFlight;
 
 /// The context of one request.
@@ -26,7 +26,7 @@ pub struct Context {
     /// Whether the client speaks HTTP/1.1, where an answer without a length is chunked.
     pub is_http1_1: bool,
     /// Which endpoint it goes to.
-    pub row: Option<&'static Row>,
+    pub row: Option<&'static Route>,
     /// Who calls.
     pub caller: Option<Arc<Caller>>,
     /// Its place among the model requests that run at once.
@@ -40,20 +40,20 @@ pub struct Context {
     /// What the client was told went wrong.
     pub fault: Option<Fault>,
     /// The call of a model, once it is planned.
-    pub call: Option<Box<Call>>,
+    pub call: Option<Box<ModelExchange>>,
     /// The request to the graph service, once its row is found.
-    pub graph: Option<Box<graph::Call>>,
+    pub graph: Option<Box<graph::GraphExchange>>,
     /// Who listens, where the answer is a stream of notices.
-    pub listener: Option<Listener>,
+    pub listener: Option<Subscription>,
     /// Where the real session is, while the held one stands in for it.
-    pub slot: Option<Slot>,
+    pub slot: Option<SessionSlot>,
     /// Counts the request as in flight until it is dropped, also when nobody logs it.
     pub guard: InFlight,
 }
 
 impl Context {
     /// The context of a request whose head is about to be looked at.
-    pub fn new(house: &House) -> Self {
+    pub fn new(house: &AppState) -> Self {
         Self {
             request_id: RequestId::NONE,
             started: Instant::now(),

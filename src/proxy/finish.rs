@@ -9,16 +9,16 @@ use pingora_proxy::Session;
 use tokio::time::Instant;
 
 use super::access_log;
-use super::buffered::session::Held;
+use super::buffered::session::BufferedSession;
 use super::context::Context;
 use crate::app::routes;
-use crate::app::state::House;
-use crate::models::exchange::{Call, Settled, billing, feedback};
+use crate::app::state::AppState;
+use crate::models::exchange::{ModelExchange, Settlement, billing, feedback};
 
 /// Puts the real session back and tells what happened. Called once for every request that was answered or left.
-pub fn finish(house: &House, session: &mut Session, error: Option<&Error>, ctx: &mut Context) {
+pub fn finish(house: &AppState, session: &mut Session, error: Option<&Error>, ctx: &mut Context) {
     if let Some(slot) = ctx.slot.take() {
-        Held::unwrap(session, &slot);
+        BufferedSession::unwrap(session, &slot);
     }
     if let Some(written) = session.response_written() {
         ctx.status = written.status.as_u16();
@@ -46,7 +46,12 @@ pub fn finish(house: &House, session: &mut Session, error: Option<&Error>, ctx: 
 }
 
 /// Remembers how the provider did, and what the call took. Answers how it ended.
-fn settle(house: &House, call: &mut Call, is_gone: bool, started: Instant) -> &'static str {
+fn settle(
+    house: &AppState,
+    call: &mut ModelExchange,
+    is_gone: bool,
+    started: Instant,
+) -> &'static str {
     let is_gone = is_gone || call.watch.has_left();
     if call.receiving.is_complete() {
         feedback::success(house, call);
@@ -77,11 +82,11 @@ fn passed(error: Option<&Error>, is_gone: bool) -> &'static str {
     }
 }
 
-fn count(house: &House, ctx: &Context, took: Duration) {
+fn count(house: &AppState, ctx: &Context, took: Duration) {
     let metrics = &house.metrics;
     let route = ctx.row.map_or("none", |row| row.name);
     metrics.ended(
-        routes::place(ctx.row),
+        routes::route_index(ctx.row),
         route,
         ctx.status,
         took.as_secs_f64(),
@@ -101,7 +106,7 @@ fn count(house: &House, ctx: &Context, took: Duration) {
             .with_label_values(&labels)
             .observe(seconds);
     }
-    let Some(Settled { usage, cost }) = &call.settled else {
+    let Some(Settlement { usage, cost }) = &call.settled else {
         return;
     };
     for (kind, tokens) in kinds(usage).into_iter().filter(|(_, tokens)| *tokens > 0) {

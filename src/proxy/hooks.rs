@@ -10,20 +10,20 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, Result};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 
-use crate::app::state::House;
+use crate::app::state::AppState;
 use crate::models::exchange::{failure, upstream_request, upstream_response};
 use crate::proxy::connections;
 use crate::proxy::context::Context;
 use crate::proxy::request;
 
 /// The gateway.
-pub struct Gateway {
+pub struct Proxy {
     /// What all requests share.
-    pub house: Arc<House>,
+    pub house: Arc<AppState>,
 }
 
 #[async_trait]
-impl ProxyHttp for Gateway {
+impl ProxyHttp for Proxy {
     type CTX = Context;
 
     fn new_ctx(&self) -> Context {
@@ -109,7 +109,7 @@ impl ProxyHttp for Gateway {
         ctx: &mut Context,
         was_reused: bool,
     ) -> Box<Error> {
-        failure::midway(&self.house, session, ctx, error, was_reused)
+        failure::broke(&self.house, session, ctx, error, was_reused)
     }
 
     async fn fail_to_proxy(

@@ -20,7 +20,7 @@ use pingora_load_balancing::selection::RoundRobin;
 use pingora_load_balancing::{Backend, Backends, LoadBalancer};
 
 /// How often names are looked up again.
-const LOOKUP_EVERY: Duration = Duration::from_secs(30);
+const DNS_INTERVAL: Duration = Duration::from_secs(30);
 /// How long an unused connection is kept.
 const IDLE_CONNECTION: Duration = Duration::from_secs(90);
 /// Streams at once on one HTTP/2 connection.
@@ -28,7 +28,7 @@ const H2_STREAMS: usize = 100;
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct ConnectTimeouts {
     /// For a connection.
     pub connect: Duration,
     /// For one read or write.
@@ -43,7 +43,7 @@ pub struct Origin {
     pub authority: HeaderValue,
     is_tls: bool,
     host: String,
-    patience: Patience,
+    patience: ConnectTimeouts,
     pool: LoadBalancer<RoundRobin>,
 }
 
@@ -51,7 +51,7 @@ impl Origin {
     /// The origin of a URL; its path is nobody's business here.
     ///
     /// Errors: an authority that is no header, which the configuration's checks should have found.
-    pub fn new(name: &str, url: &Uri, patience: Patience) -> Result<Self> {
+    pub fn new(name: &str, url: &Uri, patience: ConnectTimeouts) -> Result<Self> {
         let is_tls = url.scheme_str() == Some("https");
         let host = url.host().unwrap_or_default();
         let host = host.trim_matches(['[', ']']).to_owned();
@@ -138,7 +138,7 @@ impl ServiceDiscovery for Names {
 }
 
 /// Looks names up, now and then again.
-pub struct Lookups {
+pub struct DnsRefresh {
     /// Whose names are looked up from the start.
     pub always: Vec<Arc<Origin>>,
     /// Whose names are, once a request has.
@@ -146,7 +146,7 @@ pub struct Lookups {
 }
 
 #[async_trait]
-impl BackgroundService for Lookups {
+impl BackgroundService for DnsRefresh {
     async fn start(&self, mut shutdown: ShutdownWatch) {
         loop {
             let known = self.once_known.iter().filter(|origin| origin.is_known());
@@ -156,7 +156,7 @@ impl BackgroundService for Lookups {
                 }
             }
             tokio::select! {
-                () = tokio::time::sleep(LOOKUP_EVERY) => {}
+                () = tokio::time::sleep(DNS_INTERVAL) => {}
                 _ = shutdown.changed() => return,
             }
         }

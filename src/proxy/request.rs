@@ -11,25 +11,24 @@ use pingora::Result;
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 
-use crate::app::health;
 use crate::app::routes;
-use crate::app::routes::{Answers, Row};
-use crate::app::state::House;
+use crate::app::routes::{Answers, Route};
+use crate::app::state::AppState;
 use crate::decisions::endpoints;
-use crate::decisions::endpoints::Call;
+use crate::decisions::endpoints::Request;
 use crate::models::endpoints::{key, models};
-use crate::proxy::buffered::session::Held;
+use crate::proxy::buffered::session::BufferedSession;
 use crate::proxy::context::Context;
 use crate::proxy::request_id::RequestId;
 use crate::proxy::response;
-use crate::proxy::response::Answer;
+use crate::proxy::response::Response;
 
 /// Names the request and bounds what its connection may do.
 ///
 /// Errors: none today; the hook may fail.
 pub fn begin(session: &mut Session, ctx: &mut Context) -> Result<()> {
-    session.set_read_timeout(Some(crate::proxy::body::IDLE));
-    session.set_write_timeout(Some(crate::proxy::body::STALL));
+    session.set_read_timeout(Some(crate::proxy::body::BODY_IDLE_TIMEOUT));
+    session.set_write_timeout(Some(crate::proxy::body::WRITE_TIMEOUT));
     let head = session.req_header();
     ctx.is_http1_1 = head.version == http::Version::HTTP_11;
     ctx.request_id = RequestId::of(&head.headers);
@@ -39,16 +38,18 @@ pub fn begin(session: &mut Session, ctx: &mut Context) -> Result<()> {
 /// The story of a request; answers whether it has been answered.
 ///
 /// Errors: the client's connection broke.
-pub async fn run(house: &Arc<House>, session: &mut Session, ctx: &mut Context) -> Result<bool> {
-    let mut answer = match go(house, session, ctx).await {
+pub async fn run(house: &Arc<AppState>, session: &mut Session, ctx: &mut Context) -> Result<bool> {
+    let mut answer = match handle(house, session, ctx).await {
         Ok(Some(answer)) => answer,
         Ok(None) => return Ok(false),
         Err(fault) => {
             let is_of_flags = ctx.row.is_some_and(|row| row.answers.is_of_flags());
             let answer = match (&ctx.graph, &house.flags) {
-                (Some(call), _) => Answer::graph(&fault, call.headers()),
-                (None, Some(organ)) if is_of_flags => endpoints::refusal(organ.compat, &fault),
-                _ => Answer::from(&fault),
+                (Some(call), _) => Response::graph(&fault, call.headers()),
+                (None, Some(organ)) if is_of_flags => {
+                    endpoints::error_response(organ.compat, &fault)
+                }
+                _ => Response::from(&fault),
             };
             if !session.is_body_done() {
                 // What is left of the body is not worth reading.
@@ -76,25 +77,25 @@ pub async fn run(house: &Arc<House>, session: &mut Session, ctx: &mut Context) -
 }
 
 /// Where the request goes, who sends it, what it says, and who answers; `None`: a provider does.
-async fn go(
-    house: &Arc<House>,
+async fn handle(
+    house: &Arc<AppState>,
     session: &mut Session,
     ctx: &mut Context,
-) -> Result<Option<Answer>, Fault> {
+) -> Result<Option<Response>, Fault> {
     let head = session.req_header();
     let (method, path) = (&head.method, head.uri.path());
-    let framed = crate::proxy::admission::frame(head, house.settings.header_bytes);
+    let framed = crate::proxy::admission::check_framing(head, house.settings.header_bytes);
     let found = routes::find(method, path, house.graph.is_some());
     // Whatever is refused from here on is refused in the words of its row.
     ctx.row = found.as_ref().ok().copied();
     let row = framed.and(found).inspect_err(|_| {
-        let graph = house.graph.as_ref().filter(|_| !routes::is_ours(path));
+        let graph = house.graph.as_ref().filter(|_| !routes::is_reserved(path));
         ctx.graph = graph.map(|graph| crate::graph::admission::refused(graph, method, path));
     })?;
     ctx.caller = crate::proxy::admission::admit(house, row, &head.headers)?;
-    crate::proxy::admission::from_where(house, session, ctx.caller.as_deref())?;
-    ctx.place = crate::proxy::admission::place(house, row)?;
-    ctx.quota = crate::proxy::admission::count(house, row, ctx.caller.as_deref()).await?;
+    crate::proxy::admission::check_address(house, session, ctx.caller.as_deref())?;
+    ctx.place = crate::proxy::admission::acquire_permit(house, row)?;
+    ctx.quota = crate::proxy::admission::check_quota(house, row, ctx.caller.as_deref()).await?;
     if let Some(quota) = ctx.quota.filter(|quota| !quota.verdict.is_allowed) {
         return Err(Fault::from(&quota));
     }
@@ -102,18 +103,19 @@ async fn go(
         Answers::Health => {
             let client = crate::proxy::admission::client_ip(house, session);
             let (status, body) = house.health(client, session.req_header().uri.query());
-            Ok(Some(Answer {
+            Ok(Some(Response {
                 status,
-                ..Answer::json(body)
+                ..Response::json(body)
             }))
         }
         Answers::Models => {
             let query = models::Query::parse(head.uri.query().unwrap_or_default());
-            Ok(Some(Answer::json(house.listing(query))))
+            Ok(Some(Response::json(house.listing(query))))
         }
         Answers::Key => spent(house, ctx).await.map(Some),
         Answers::Chat => {
-            let body = crate::proxy::body::json(session, house.settings.chat_body_bytes).await?;
+            let body =
+                crate::proxy::body::read_json(session, house.settings.chat_body_bytes).await?;
             ctx.request_bytes = body.len();
             let is_stream = crate::models::handler::chat(house, session, ctx, body)?;
             crate::models::handler::pay(house, ctx).await?;
@@ -132,7 +134,8 @@ async fn go(
             let (decisions, batch) = house.settings.flags_body_bytes;
             let is_batch = matches!(row.answers, Answers::Batch);
             let body =
-                crate::proxy::body::any(session, if is_batch { batch } else { decisions }).await?;
+                crate::proxy::body::read_body(session, if is_batch { batch } else { decisions })
+                    .await?;
             ctx.request_bytes = body.len();
             decide(house, session.req_header(), row, &body)
                 .await
@@ -144,21 +147,25 @@ async fn go(
 /// What the calling key has spent.
 ///
 /// Errors: 503 where nobody can say.
-async fn spent(house: &Arc<House>, ctx: &Context) -> Result<Answer, Fault> {
+async fn spent(house: &Arc<AppState>, ctx: &Context) -> Result<Response, Fault> {
     let Some(caller) = ctx.caller.as_deref() else {
         return Err(Fault::new(FaultKind::Internal, "nobody calls"));
     };
     let spent = house.ledger.spent(caller).await?;
     let plan = house.settings.plans.of(caller.plan);
-    Ok(Answer::json(key::answer(caller, plan.as_ref(), &spent)))
+    Ok(Response::json(key::key_status(
+        caller,
+        plan.as_ref(),
+        &spent,
+    )))
 }
 
 /// A stream of notices: the answer is its head, and the context holds who listens.
 async fn listen(
-    house: &Arc<House>,
+    house: &Arc<AppState>,
     session: &mut Session,
     ctx: &mut Context,
-) -> Result<Answer, Fault> {
+) -> Result<Response, Fault> {
     let Some(organ) = &house.flags else {
         return Err(Fault::new(
             FaultKind::NotFound,
@@ -168,11 +175,11 @@ async fn listen(
     let call = call_of(house, session.req_header(), &[]);
     ctx.listener = Some(endpoints::event_stream::listen(organ, &call).await?);
     ctx.guard.is_stream();
-    Ok(Answer::json(Bytes::new()))
+    Ok(Response::json(Bytes::new()))
 }
 
-fn call_of<'a>(house: &House, head: &'a RequestHeader, body: &'a [u8]) -> Call<'a> {
-    Call {
+fn call_of<'a>(house: &AppState, head: &'a RequestHeader, body: &'a [u8]) -> Request<'a> {
+    Request {
         headers: &head.headers,
         path: head.uri.path(),
         query: head.uri.query().unwrap_or_default(),
@@ -183,11 +190,11 @@ fn call_of<'a>(house: &House, head: &'a RequestHeader, body: &'a [u8]) -> Call<'
 
 /// Answers a call of the decision endpoints in-process.
 async fn decide(
-    house: &Arc<House>,
+    house: &Arc<AppState>,
     head: &RequestHeader,
-    row: &Row,
+    row: &Route,
     body: &[u8],
-) -> Result<Answer, Fault> {
+) -> Result<Response, Fault> {
     let Some(organ) = &house.flags else {
         return Err(Fault::new(
             FaultKind::NotFound,
@@ -210,7 +217,7 @@ async fn decide(
             "this endpoint is answered elsewhere",
         )),
     };
-    answer.map(|answer| endpoints::spoken(organ.compat, answer))
+    answer.map(|answer| endpoints::to_agent_response(organ.compat, answer))
 }
 
 /// Puts the held session in the place of the real one: from here on Pingora's loop runs the attempts.
@@ -221,9 +228,6 @@ fn hold(session: &mut Session, ctx: &mut Context, is_stream: bool) {
     if let Some(call) = &ctx.call {
         let watch = Arc::clone(&call.watch);
         let stamp = (ctx.request_id.header().clone(), ctx.quota);
-        ctx.slot = Some(Held::wrap(session, watch, stamp, ctx.is_http1_1));
+        ctx.slot = Some(BufferedSession::wrap(session, watch, stamp, ctx.is_http1_1));
     }
 }
-
-/// What the health endpoint needs of a part.
-pub use health::Part;

@@ -1,6 +1,6 @@
 //! The only place that writes a response of our own.
 //!
-//! Endpoints answer with an [`Answer`] as a value; faults become one here. Every response carries the request's
+//! Endpoints answer with an [`Response`] as a value; faults become one here. Every response carries the request's
 //! id twice, because clients of both conventions look for it under their own name.
 
 use std::time::Duration;
@@ -14,11 +14,11 @@ use pingora::http::ResponseHeader;
 use pingora::protocols::http::HttpTask;
 use pingora_proxy::Session;
 
-use crate::decisions::notifications::Listener;
+use crate::decisions::notifications::Subscription;
 
 /// A response of our own.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct Response {
     /// The status.
     pub status: u16,
     /// Headers beside the ids and the length; without a type it is JSON.
@@ -27,7 +27,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-impl Answer {
+impl Response {
     /// A 200 with this JSON text.
     pub fn json(body: impl Into<Bytes>) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Answer {
     }
 }
 
-impl Answer {
+impl Response {
     /// A fault in the style of the graph service, with the limit it was held against.
     pub fn graph(fault: &Fault, limit: [(HeaderName, HeaderValue); 2]) -> Self {
         let mut answer = Self {
@@ -50,7 +50,7 @@ impl Answer {
     }
 }
 
-impl From<&Fault> for Answer {
+impl From<&Fault> for Response {
     fn from(fault: &Fault) -> Self {
         let mut headers = Vec::new();
         if !fault.is_retryable() {
@@ -82,8 +82,8 @@ const LOOK_UP: Duration = Duration::from_millis(250);
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Writes `answer` whole.
-pub async fn send(session: &mut Session, answer: Answer, request_id: &HeaderValue) -> Result<()> {
-    let Answer {
+pub async fn send(session: &mut Session, answer: Response, request_id: &HeaderValue) -> Result<()> {
+    let Response {
         status,
         headers: own,
         body,
@@ -112,7 +112,7 @@ pub async fn send(session: &mut Session, answer: Answer, request_id: &HeaderValu
 pub async fn stream(
     session: &mut Session,
     request_id: &HeaderValue,
-    mut listener: Listener,
+    mut listener: Subscription,
     is_open: impl Fn() -> bool,
 ) -> Result<()> {
     let is_chunked = session.req_header().version == http::Version::HTTP_11;
@@ -183,7 +183,7 @@ fn framing(quota: Option<&Quota>, is_chunked: bool) -> HeaderMap {
 }
 
 /// Where `tasks` are a head and a whole body, puts the length into the head in place of chunking.
-pub fn give_length(tasks: &mut [HttpTask]) {
+pub fn set_content_length(tasks: &mut [HttpTask]) {
     if !tasks.last().is_some_and(HttpTask::is_end) {
         return;
     }

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::{Call, Gone, Link, PATIENCE, Redis, Script};
+use super::{COMMAND_TIMEOUT, Link, Redis, Script, ScriptCall, Unavailable};
 
 /// Between two beats. Source: interface, `shared.on_outage`.
 const BEAT: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ return redis.call('ZCARD', KEYS[1])";
 const GONE_FOR_GOOD: &str = "return redis.call('ZREM', KEYS[1], ARGV[1])";
 
 /// The thread of the connection.
-pub struct Heart {
+pub struct Heartbeat {
     runtime: Runtime,
     beating: JoinHandle<()>,
     stop: watch::Sender<bool>,
@@ -50,7 +50,7 @@ impl Redis {
     /// Connects to `url` and stays connected. One that cannot be reached now is looked for on and on.
     ///
     /// Errors: a URL that is none, in words without the URL; no thread.
-    pub fn start(url: &str, is_degraded: IntGauge) -> Result<(Self, Heart), String> {
+    pub fn start(url: &str, is_degraded: IntGauge) -> Result<(Self, Heartbeat), String> {
         let client = Client::open(url).map_err(|error| error.category().to_owned())?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -72,7 +72,7 @@ impl Redis {
         }
         let (stop, stopped) = watch::channel(false);
         let beating = runtime.spawn(life.run(stopped));
-        let heart = Heart {
+        let heart = Heartbeat {
             runtime,
             beating,
             stop,
@@ -81,7 +81,7 @@ impl Redis {
     }
 }
 
-impl Heart {
+impl Heartbeat {
     /// Says goodbye, so that the others need not wait until this process is forgotten.
     pub fn stop(self) {
         self.stop.send_replace(true);
@@ -117,7 +117,7 @@ impl Life {
                 log::warn!("shared.redis is back");
             }
         }
-        let goodbye = Call {
+        let goodbye = ScriptCall {
             script: Script::new(GONE_FOR_GOOD),
             keys: vec![PROCESSES.to_vec()],
             args: vec![self.me],
@@ -134,7 +134,7 @@ impl Life {
         let link = tokio::time::timeout(CONNECT, self.open()).await;
         let link = link.map_err(|_| silent())?.map_err(said)?;
         let mut beat: BoxFuture<'static, _> = Box::pin(super::run(link.0.clone(), self.alive()));
-        let count = super::within(PATIENCE, &mut beat)
+        let count = super::within(COMMAND_TIMEOUT, &mut beat)
             .await
             .ok_or_else(silent)?;
         self.hear(count.map_err(said)?);
@@ -158,7 +158,7 @@ impl Life {
         let link = self.redis.0.link.load_full();
         match self.redis.eval(self.alive()).await {
             Ok(count) => self.hear(count),
-            Err(Gone) => {
+            Err(Unavailable) => {
                 // Also a Redis that answers, but does not take what is written, is of no use.
                 if let Some(link) = link {
                     self.redis.lose(&link);
@@ -167,9 +167,9 @@ impl Life {
         }
     }
 
-    fn alive(&self) -> Call {
+    fn alive(&self) -> ScriptCall {
         let ttl = BEAT * u32::try_from(BEATS_REMEMBERED).unwrap_or(u32::MAX);
-        Call {
+        ScriptCall {
             script: self.alive.clone(),
             keys: vec![PROCESSES.to_vec()],
             args: vec![self.me.clone(), ttl.as_millis().to_string()],

@@ -11,7 +11,7 @@
 
 use serde_json::{Value, json};
 
-use super::ask::{Ask, Format, Tool};
+use super::ask::{Ask, ResponseFormat, Tool};
 use super::schema;
 
 /// So many characters of the caller's text are repeated.
@@ -28,7 +28,7 @@ pub(super) fn tokens(text: &str) -> usize {
 
 /// An answer to one request; all its choices are alike.
 #[derive(Debug)]
-pub(super) struct Answer<'a> {
+pub(super) struct SandboxResponse<'a> {
     ask: &'a Ask,
     content: String,
     finish_reason: &'static str,
@@ -36,9 +36,9 @@ pub(super) struct Answer<'a> {
     calls: Vec<(&'a str, String)>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> SandboxResponse<'a> {
     /// Makes up the answer.
-    pub(super) fn new(ask: &'a Ask) -> Answer<'a> {
+    pub(super) fn new(ask: &'a Ask) -> SandboxResponse<'a> {
         let call = |tool: &'a Tool| {
             let parameters = if tool.parameters.is_null() {
                 &json!({"type": "object"})
@@ -49,7 +49,7 @@ impl<'a> Answer<'a> {
         };
         let calls: Vec<_> = ask.calls.iter().map(call).collect();
         if !calls.is_empty() {
-            return Answer {
+            return SandboxResponse {
                 ask,
                 content: String::new(),
                 finish_reason: "tool_calls",
@@ -58,7 +58,7 @@ impl<'a> Answer<'a> {
         }
         let (content, is_cut) = limited(content(ask), ask.max_tokens);
         let finish_reason = if is_cut { "length" } else { "stop" };
-        Answer {
+        SandboxResponse {
             ask,
             content,
             finish_reason,
@@ -180,10 +180,10 @@ impl<'a> Answer<'a> {
 fn content(ask: &Ask) -> String {
     let echo = |text: &str| text.chars().take(ECHO_CHARS).collect::<String>();
     match (&ask.format, &ask.tool_result) {
-        (Format::Object, _) => json!({"you_said": echo(&ask.said)}).to_string(),
-        (Format::Schema(schema), _) => schema::example(schema).to_string(),
-        (Format::Text, Some(result)) => format!("The tool said: {}", echo(result)),
-        (Format::Text, None) => format!("You said: {}", echo(&ask.said)),
+        (ResponseFormat::Object, _) => json!({"you_said": echo(&ask.said)}).to_string(),
+        (ResponseFormat::Schema(schema), _) => schema::example(schema).to_string(),
+        (ResponseFormat::Text, Some(result)) => format!("The tool said: {}", echo(result)),
+        (ResponseFormat::Text, None) => format!("You said: {}", echo(&ask.said)),
     }
 }
 

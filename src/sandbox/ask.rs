@@ -21,7 +21,7 @@ pub(super) struct Ask {
     pub(super) tool_result: Option<String>,
     /// The tools to call now, in order of their declaration.
     pub(super) calls: Vec<Tool>,
-    pub(super) format: Format,
+    pub(super) format: ResponseFormat,
     pub(super) reasons: bool,
     pub(super) max_tokens: Option<usize>,
     /// Tokens of all messages, see [`super::answer::tokens`].
@@ -38,7 +38,7 @@ pub(super) struct Tool {
 
 /// The form the answer's text must have.
 #[derive(Debug)]
-pub(super) enum Format {
+pub(super) enum ResponseFormat {
     Text,
     /// Any JSON object.
     Object,
@@ -152,10 +152,10 @@ fn declared(body: &Value) -> Vec<Tool> {
         .collect()
 }
 
-fn format(wanted: &Value) -> Format {
+fn format(wanted: &Value) -> ResponseFormat {
     match wanted["type"].as_str() {
-        Some("json_object") => Format::Object,
-        Some("json_schema") => Format::Schema(wanted["json_schema"]["schema"].clone()),
-        _ => Format::Text,
+        Some("json_object") => ResponseFormat::Object,
+        Some("json_schema") => ResponseFormat::Schema(wanted["json_schema"]["schema"].clone()),
+        _ => ResponseFormat::Text,
     }
 }

@@ -55,13 +55,13 @@ fn depth(query: &str) -> usize {
     most
 }
 
-type Chosen<'d, 'q> = (&'static str, &'d SelectionSet<'q, &'q str>);
+type EchoedField<'d, 'q> = (&'static str, &'d SelectionSet<'q, &'q str>);
 
 /// The operation of this name, or the only one.
 fn choose<'d, 'q>(
     document: &'d Document<'q, &'q str>,
     wanted: Option<&str>,
-) -> Result<Chosen<'d, 'q>, String> {
+) -> Result<EchoedField<'d, 'q>, String> {
     let operations = document.definitions.iter().filter_map(|it| match it {
         Definition::Operation(operation) => Some(parts(operation)),
         Definition::Fragment(_) => None,
@@ -76,7 +76,7 @@ fn choose<'d, 'q>(
 
 fn parts<'d, 'q>(
     operation: &'d OperationDefinition<'q, &'q str>,
-) -> (Option<&'q str>, Chosen<'d, 'q>) {
+) -> (Option<&'q str>, EchoedField<'d, 'q>) {
     match operation {
         OperationDefinition::SelectionSet(fields) => (None, ("Query", fields)),
         OperationDefinition::Query(it) => (it.name, ("Query", &it.selection_set)),

@@ -25,12 +25,12 @@ use super::serve::read_body;
 
 /// The sandbox's graph service, bound to a loopback port; it serves once it runs as a background service.
 #[derive(Debug)]
-pub struct Graph(Port);
+pub struct GraphSandbox(Port);
 
-impl Graph {
+impl GraphSandbox {
     /// Takes a free loopback port. Errors: the operating system's, when no port can be had.
-    pub fn bind() -> io::Result<Graph> {
-        Port::bind().map(Graph)
+    pub fn bind() -> io::Result<GraphSandbox> {
+        Port::bind().map(GraphSandbox)
     }
 
     /// Where it listens.
@@ -40,7 +40,7 @@ impl Graph {
 }
 
 #[async_trait]
-impl BackgroundService for Graph {
+impl BackgroundService for GraphSandbox {
     async fn start(&self, shutdown: ShutdownWatch) {
         if let Err(e) = self.0.serve(Arc::new(Queries), shutdown).await {
             log::error!("the graph sandbox at {} stopped: {e}", self.address());
@@ -80,7 +80,7 @@ impl HttpServerApp for Queries {
 
 /// What is asked, from a body or a query.
 #[derive(Default, Deserialize)]
-struct Asked {
+struct GraphqlRequest {
     query: String,
     #[serde(default, rename = "operationName")]
     operation: Option<String>,
@@ -104,14 +104,14 @@ fn answer(method: &str, path: &str, query: &str, body: &[u8]) -> (u16, Value) {
     }
 }
 
-fn in_query(query: &str) -> Option<Asked> {
+fn in_query(query: &str) -> Option<GraphqlRequest> {
     let value = |name: &str| {
         let mut pairs = form::pairs(query);
         let pair = pairs.find(|pair| pair.plain_name() == name)?;
         Some(pair.plain_value().into_owned())
     };
     let variables = value("variables").map(|text| serde_json::from_str(&text));
-    Some(Asked {
+    Some(GraphqlRequest {
         query: value("query")?,
         operation: value("operationName"),
         variables: variables.transpose().ok()?,

@@ -1,4 +1,4 @@
-//! The sandboxes: services inside the process, each on a loopback port of its own. [`Graph`] is the one for queries.
+//! The sandboxes: services inside the process, each on a loopback port of its own. [`GraphSandbox`] is the one for queries.
 //!
 //! The model sandbox is a model provider that answers, streams and fails on demand.
 //!
@@ -39,17 +39,17 @@ use async_trait::async_trait;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 
-pub use self::graph::Graph;
+pub use self::graph::GraphSandbox;
 use self::port::Port;
 
 /// The sandbox's model provider, bound to a loopback port; it serves once it runs as a background service.
 #[derive(Debug)]
-pub struct Model(Port);
+pub struct ModelSandbox(Port);
 
-impl Model {
+impl ModelSandbox {
     /// Takes a free loopback port. Errors: the operating system's, when no port can be had.
-    pub fn bind() -> io::Result<Model> {
-        Port::bind().map(Model)
+    pub fn bind() -> io::Result<ModelSandbox> {
+        Port::bind().map(ModelSandbox)
     }
 
     /// Where it listens.
@@ -71,7 +71,7 @@ impl Model {
 }
 
 #[async_trait]
-impl BackgroundService for Model {
+impl BackgroundService for ModelSandbox {
     async fn start(&self, shutdown: ShutdownWatch) {
         if let Err(e) = self.serve(shutdown).await {
             log::error!("the model sandbox at {} stopped: {e}", self.address());

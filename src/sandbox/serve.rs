@@ -12,7 +12,7 @@ use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::answer::SandboxResponse;
 use super::ask::Ask;
 
 /// How long accepting rests after a failure.
@@ -128,7 +128,7 @@ fn reply(method: &str, path: &str, body: &[u8]) -> Reply {
 }
 
 fn answer(ask: &Ask, pause: Duration) -> What {
-    let answer = Answer::new(ask);
+    let answer = SandboxResponse::new(ask);
     if !ask.is_streaming {
         return What::Whole(200, answer.whole());
     }

@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::answer::SandboxResponse;
 use super::ask::Ask;
 use super::schema::example;
 
@@ -25,7 +25,7 @@ fn ask(extra: Value) -> Ask {
 }
 
 fn whole(extra: Value) -> Value {
-    Answer::new(&ask(extra)).whole()
+    SandboxResponse::new(&ask(extra)).whole()
 }
 
 fn tool(name: &str) -> Value {
@@ -191,7 +191,7 @@ fn the_folded_stream_is_the_whole_answer() {
     for mut case in cases {
         case["stream_options"] = json!({"include_usage": true});
         let ask = ask(case);
-        let answer = Answer::new(&ask);
+        let answer = SandboxResponse::new(&ask);
         let (whole, chunks) = (answer.whole(), answer.chunks());
         for choice in whole["choices"].as_array().unwrap() {
             let mut folded = fold(&chunks, &choice["index"]);
@@ -251,7 +251,7 @@ fn fold_call(message: &mut Value, delta: &Value) {
 fn usage_is_streamed_only_when_asked_for() {
     let ask = ask(json!({}));
     assert!(
-        Answer::new(&ask)
+        SandboxResponse::new(&ask)
             .chunks()
             .iter()
             .all(|chunk| chunk.get("usage").is_none())

@@ -6,39 +6,39 @@
 use filters::accounts::Pepper;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
-use super::Error;
+use super::StoreError;
 
 /// What the key is derived for. Another word would make what is sealed unreadable.
 const PURPOSE: &str = "sealing provider keys, version 1";
 
 /// Seals and opens. It has no `Debug`: it holds a key.
-pub(super) struct Seal(LessSafeKey);
+pub(super) struct Cipher(LessSafeKey);
 
-impl Seal {
+impl Cipher {
     /// The seal under a pepper. Errors: none that can happen: the key has the cipher's length.
-    pub(super) fn new(pepper: &Pepper) -> Result<Self, Error> {
+    pub(super) fn new(pepper: &Pepper) -> Result<Self, StoreError> {
         let key = UnboundKey::new(&CHACHA20_POLY1305, &pepper.derive(PURPOSE));
-        let key = key.map_err(|_| Error::Damaged("secret"))?;
+        let key = key.map_err(|_| StoreError::Damaged("secret"))?;
         Ok(Self(LessSafeKey::new(key)))
     }
 
-    /// Seals `text` for the row of this id. Errors: [`Error::Randomness`].
-    pub(super) fn close(&self, id: &str, text: &str) -> Result<Vec<u8>, Error> {
+    /// Seals `text` for the row of this id. Errors: [`StoreError::Randomness`].
+    pub(super) fn close(&self, id: &str, text: &str) -> Result<Vec<u8>, StoreError> {
         let mut nonce = [0_u8; NONCE_LEN];
-        getrandom::fill(&mut nonce).map_err(|_| Error::Randomness)?;
+        getrandom::fill(&mut nonce).map_err(|_| StoreError::Randomness)?;
         let mut sealed = text.as_bytes().to_vec();
         let under = Nonce::assume_unique_for_key(nonce);
         self.0
             .seal_in_place_append_tag(under, Aad::from(id), &mut sealed)
-            .map_err(|_| Error::Damaged("sealed"))?;
+            .map_err(|_| StoreError::Damaged("sealed"))?;
         Ok([&nonce, sealed.as_slice()].concat())
     }
 
     /// Opens what was sealed for the row of this id.
     ///
-    /// Errors: [`Error::Damaged`] where a byte, the row or the key is another.
-    pub(super) fn open(&self, id: &str, sealed: &[u8]) -> Result<String, Error> {
-        let damaged = || Error::Damaged("sealed");
+    /// Errors: [`StoreError::Damaged`] where a byte, the row or the key is another.
+    pub(super) fn open(&self, id: &str, sealed: &[u8]) -> Result<String, StoreError> {
+        let damaged = || StoreError::Damaged("sealed");
         let (nonce, sealed) = sealed.split_first_chunk().ok_or_else(damaged)?;
         let under = Nonce::assume_unique_for_key(*nonce);
         let mut text = sealed.to_vec();
@@ -53,8 +53,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
     use super::*;
 
-    fn seal(byte: u8) -> Seal {
-        Seal::new(&Pepper::parse(&[byte; 32]).unwrap()).unwrap()
+    fn seal(byte: u8) -> Cipher {
+        Cipher::new(&Pepper::parse(&[byte; 32]).unwrap()).unwrap()
     }
 
     #[test]

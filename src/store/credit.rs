@@ -2,7 +2,7 @@
 
 use filters::money::Usd;
 
-use super::{Error, Store, new_id, organizations};
+use super::{Store, StoreError, new_id, organizations};
 
 /// The credit of an organization.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -25,13 +25,13 @@ impl Credit {
 impl Store {
     /// Gives credit to an organization; answers the grant's id.
     ///
-    /// Errors: [`Error::Absent`] or [`Error::Closed`].
+    /// Errors: [`StoreError::Absent`] or [`StoreError::Closed`].
     pub async fn add_credit(
         &self,
         organization: &str,
         amount: Usd,
         now_ms: i64,
-    ) -> Result<String, Error> {
+    ) -> Result<String, StoreError> {
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, organization).await?;
         let id = new_id("grant");
@@ -48,8 +48,8 @@ impl Store {
         Ok(id)
     }
 
-    /// The credit of an organization. Errors: [`Error::Absent`].
-    pub async fn credit(&self, organization: &str) -> Result<Credit, Error> {
+    /// The credit of an organization. Errors: [`StoreError::Absent`].
+    pub async fn credit(&self, organization: &str) -> Result<Credit, StoreError> {
         let id = self.organization(organization).await?.id;
         let account = self.account(&id).await?;
         Ok(Credit {

@@ -6,7 +6,7 @@ use filters::accounts::InvalidTerm;
 
 /// Why the store did not do it. No variant holds a key, the pepper or a password.
 #[derive(Debug)]
-pub enum Error {
+pub enum StoreError {
     /// The name is in use.
     Taken {
         /// What was to be made: `organization`, `project`.
@@ -62,7 +62,7 @@ pub enum Error {
     Database(sqlx::Error),
 }
 
-impl Error {
+impl StoreError {
     /// Whether the configuration is what has to change.
     pub fn is_configuration(&self) -> bool {
         matches!(self, Self::Configuration(_) | Self::OtherPepper)
@@ -88,7 +88,7 @@ impl Error {
     }
 }
 
-impl std::fmt::Display for Error {
+impl std::fmt::Display for StoreError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Taken { what, name } => write!(f, "the {what} `{name}` exists already"),
@@ -112,9 +112,9 @@ impl std::fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for StoreError {}
 
-impl From<sqlx::Error> for Error {
+impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         Self::Database(error)
     }

@@ -3,7 +3,7 @@
 use filters::accounts::{KeyText, Plan};
 use filters::money::Usd;
 
-use super::{DEFAULT_PROJECT, Error, NewKey, Opened};
+use super::{DEFAULT_PROJECT, NewKey, Opened, StoreError};
 
 /// The organization that the first start makes.
 const ORGANIZATION: &str = "default";
@@ -27,7 +27,7 @@ pub async fn first_run(
     opened: &Opened,
     has_sandbox: bool,
     now_ms: i64,
-) -> Result<Option<FirstRun>, Error> {
+) -> Result<Option<FirstRun>, StoreError> {
     if !opened.is_new_file || !has_sandbox {
         return Ok(None);
     }

@@ -8,7 +8,7 @@ use sqlx::any::AnyRow;
 
 use super::members::member_id;
 use super::projects::active_project;
-use super::{Change, DEFAULT_PROJECT, Error, Store, check_name, new_id, organizations};
+use super::{AccountChange, DEFAULT_PROJECT, Store, StoreError, check_name, new_id, organizations};
 
 /// What is known of a key after it was made. Its text is not.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -81,13 +81,13 @@ pub struct KeyChange {
 impl Store {
     /// Makes a key. Its text is in the answer and nowhere else.
     ///
-    /// Errors: [`Error::Absent`] or [`Error::Closed`] for organization, project and member, [`Error::BadName`] for the
-    /// label, [`Error::BadTerm`], [`Error::Randomness`].
+    /// Errors: [`StoreError::Absent`] or [`StoreError::Closed`] for organization, project and member, [`StoreError::BadName`] for the
+    /// label, [`StoreError::BadTerm`], [`StoreError::Randomness`].
     pub async fn create_key(
         &self,
         new: &NewKey<'_>,
         now_ms: i64,
-    ) -> Result<(KeyText, IssuedKey), Error> {
+    ) -> Result<(KeyText, IssuedKey), StoreError> {
         check_name("key", new.label, true)?;
         let text = random_key()?;
         let issued = IssuedKey {
@@ -130,8 +130,8 @@ impl Store {
 
     /// All keys of an organization, oldest first, revoked ones too.
     ///
-    /// Errors: [`Error::Absent`] for the organization.
-    pub async fn keys(&self, organization: &str) -> Result<Vec<IssuedKey>, Error> {
+    /// Errors: [`StoreError::Absent`] for the organization.
+    pub async fn keys(&self, organization: &str) -> Result<Vec<IssuedKey>, StoreError> {
         let id = self.organization(organization).await?.id;
         let sql = "SELECT k.id, k.label, p.name AS project, k.last_four, k.created_at, \
                    k.expires_at, k.revoked_at, k.terms, m.name AS member FROM api_keys k \
@@ -142,23 +142,23 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// The terms of a key. Errors: [`Error::Absent`].
-    pub async fn key_terms(&self, id: &str) -> Result<TermsFile, Error> {
+    /// The terms of a key. Errors: [`StoreError::Absent`].
+    pub async fn key_terms(&self, id: &str) -> Result<TermsFile, StoreError> {
         let sql = "SELECT terms FROM api_keys WHERE id = $1";
         let row = sqlx::query(sql).bind(id).fetch_optional(&self.pool).await?;
-        read_terms(&row.ok_or_else(|| Error::absent("key", id))?)
+        read_terms(&row.ok_or_else(|| StoreError::absent("key", id))?)
     }
 
     /// Changes a key, also one that is revoked.
     ///
-    /// Errors: [`Error::Absent`] for key and member, [`Error::BadName`] for the label, [`Error::BadTerm`].
-    pub async fn update_key(&self, id: &str, wanted: &KeyChange) -> Result<(), Error> {
+    /// Errors: [`StoreError::Absent`] for key and member, [`StoreError::BadName`] for the label, [`StoreError::BadTerm`].
+    pub async fn update_key(&self, id: &str, wanted: &KeyChange) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let sql = "SELECT p.organization_id FROM api_keys k \
                    JOIN projects p ON p.id = k.project_id WHERE k.id = $1";
         let found = sqlx::query_scalar(sql).bind(id);
         let organization_id: Option<String> = found.fetch_optional(&mut *change).await?;
-        let organization_id = organization_id.ok_or_else(|| Error::absent("key", id))?;
+        let organization_id = organization_id.ok_or_else(|| StoreError::absent("key", id))?;
         if let Some(label) = &wanted.label {
             check_name("key", label, true)?;
             set(
@@ -192,8 +192,8 @@ impl Store {
 
     /// Revokes a key. Revoking it again keeps the first time.
     ///
-    /// Errors: [`Error::Absent`].
-    pub async fn revoke_key(&self, id: &str, now_ms: i64) -> Result<(), Error> {
+    /// Errors: [`StoreError::Absent`].
+    pub async fn revoke_key(&self, id: &str, now_ms: i64) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let sql = "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1";
         let done = sqlx::query(sql)
@@ -202,48 +202,48 @@ impl Store {
             .execute(&mut *change)
             .await?;
         if done.rows_affected() == 0 {
-            return Err(Error::absent("key", id));
+            return Err(StoreError::absent("key", id));
         }
         Ok(change.commit().await?)
     }
 }
 
 async fn set(
-    change: &mut Change,
+    change: &mut AccountChange,
     id: &str,
     sql: &'static str,
     text: Option<&str>,
-) -> Result<(), Error> {
+) -> Result<(), StoreError> {
     let update = sqlx::query(sql).bind(id).bind(text.map(str::to_owned));
     update.execute(&mut **change).await?;
     Ok(())
 }
 
 /// Terms as they are kept: checked, and nothing where they bound nothing.
-fn stored(terms: &TermsFile) -> Result<Option<String>, Error> {
-    terms.check().map_err(Error::BadTerm)?;
+fn stored(terms: &TermsFile) -> Result<Option<String>, StoreError> {
+    terms.check().map_err(StoreError::BadTerm)?;
     if terms.is_empty() {
         return Ok(None);
     }
-    let text = serde_json::to_string(terms).map_err(|_| Error::Damaged("terms"))?;
+    let text = serde_json::to_string(terms).map_err(|_| StoreError::Damaged("terms"))?;
     Ok(Some(text))
 }
 
-fn read_terms(row: &AnyRow) -> Result<TermsFile, Error> {
+fn read_terms(row: &AnyRow) -> Result<TermsFile, StoreError> {
     let text: Option<String> = row.try_get("terms")?;
     let Some(text) = text else {
         return Ok(TermsFile::default());
     };
-    serde_json::from_str(&text).map_err(|_| Error::Damaged("terms"))
+    serde_json::from_str(&text).map_err(|_| StoreError::Damaged("terms"))
 }
 
-fn random_key() -> Result<KeyText, Error> {
+fn random_key() -> Result<KeyText, StoreError> {
     let mut entropy = [0_u8; 32];
-    getrandom::fill(&mut entropy).map_err(|_| Error::Randomness)?;
+    getrandom::fill(&mut entropy).map_err(|_| StoreError::Randomness)?;
     Ok(KeyText::from_entropy(&entropy))
 }
 
-fn read(row: &AnyRow) -> Result<IssuedKey, Error> {
+fn read(row: &AnyRow) -> Result<IssuedKey, StoreError> {
     Ok(IssuedKey {
         id: row.try_get("id")?,
         label: row.try_get("label")?,

@@ -4,7 +4,7 @@ use filters::money::Usd;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::{Change, Error, Store, check_name, new_id, organizations};
+use super::{AccountChange, Store, StoreError, check_name, new_id, organizations};
 
 /// A member of an organization: a person or a service.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -22,13 +22,13 @@ pub struct Member {
 impl Store {
     /// Makes a member.
     ///
-    /// Errors: [`Error::Absent`] or [`Error::Closed`] for the organization, [`Error::Taken`], [`Error::BadName`].
+    /// Errors: [`StoreError::Absent`] or [`StoreError::Closed`] for the organization, [`StoreError::Taken`], [`StoreError::BadName`].
     pub async fn add_member(
         &self,
         organization: &str,
         name: &str,
         now_ms: i64,
-    ) -> Result<Member, Error> {
+    ) -> Result<Member, StoreError> {
         check_name("member", name, false)?;
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, organization).await?;
@@ -47,15 +47,15 @@ impl Store {
             .bind(now_ms)
             .execute(&mut *change)
             .await
-            .map_err(|error| Error::taken(error, "member", name))?;
+            .map_err(|error| StoreError::taken(error, "member", name))?;
         change.commit().await?;
         Ok(member)
     }
 
     /// All members of an organization, by name.
     ///
-    /// Errors: [`Error::Absent`] for the organization.
-    pub async fn members(&self, organization: &str) -> Result<Vec<Member>, Error> {
+    /// Errors: [`StoreError::Absent`] for the organization.
+    pub async fn members(&self, organization: &str) -> Result<Vec<Member>, StoreError> {
         let id = self.organization(organization).await?.id;
         let sql = "SELECT id, name, budget, created_at FROM members \
                    WHERE organization_id = $1 ORDER BY name";
@@ -65,13 +65,13 @@ impl Store {
 
     /// Sets or lifts a member's budget.
     ///
-    /// Errors: [`Error::Absent`] for the organization or the member.
+    /// Errors: [`StoreError::Absent`] for the organization or the member.
     pub async fn set_budget(
         &self,
         organization: &str,
         name: &str,
         budget: Option<Usd>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, organization).await?;
         let id = member_id(&mut change, &organization.id, name).await?;
@@ -83,26 +83,26 @@ impl Store {
     }
 }
 
-/// The id of a member. Errors: [`Error::Absent`].
+/// The id of a member. Errors: [`StoreError::Absent`].
 pub(super) async fn member_id(
-    change: &mut Change,
+    change: &mut AccountChange,
     organization_id: &str,
     name: &str,
-) -> Result<String, Error> {
+) -> Result<String, StoreError> {
     let sql = "SELECT id FROM members WHERE organization_id = $1 AND name = $2";
     let found = sqlx::query_scalar(sql).bind(organization_id).bind(name);
     let id: Option<String> = found.fetch_optional(&mut **change).await?;
-    id.ok_or_else(|| Error::absent("member", name))
+    id.ok_or_else(|| StoreError::absent("member", name))
 }
 
 /// A budget as it was stored.
-pub(super) fn budget(row: &AnyRow) -> Result<Option<Usd>, Error> {
+pub(super) fn budget(row: &AnyRow) -> Result<Option<Usd>, StoreError> {
     let text: Option<String> = row.try_get("budget")?;
     let budget = text.as_deref().map(Usd::parse).transpose();
-    budget.map_err(|_| Error::Damaged("budget"))
+    budget.map_err(|_| StoreError::Damaged("budget"))
 }
 
-fn read(row: &AnyRow) -> Result<Member, Error> {
+fn read(row: &AnyRow) -> Result<Member, StoreError> {
     Ok(Member {
         id: row.try_get("id")?,
         name: row.try_get("name")?,

@@ -26,15 +26,15 @@ use sqlx::AnyPool;
 use sqlx::any::AnyRow;
 
 pub use credit::Credit;
-pub use error::Error;
+pub use error::StoreError;
 pub use first_run::{FirstRun, first_run};
 pub use keys::{IssuedKey, KeyChange, NewKey};
 pub use members::Member;
-pub use open::{Opened, Settings};
+pub use open::{Opened, StoreSettings};
 pub use organizations::Organization;
 pub use projects::{NewProject, Project, ProjectChange};
-pub use provider_keys::{OwnKey, ProviderKey};
-pub use url::Place;
+pub use provider_keys::{ByokKeyRow, ProviderKey};
+pub use url::StoreUrl;
 
 /// The name of the project that every organization begins with.
 pub const DEFAULT_PROJECT: &str = "default";
@@ -49,7 +49,7 @@ pub struct Store {
 }
 
 /// One transaction that changes accounts.
-type Change = sqlx::Transaction<'static, sqlx::Any>;
+type AccountChange = sqlx::Transaction<'static, sqlx::Any>;
 
 impl Store {
     /// The pepper under which its keys are hashed.
@@ -58,7 +58,7 @@ impl Store {
     }
 
     /// The number that every change raises. Cost: one row, no join.
-    pub async fn revision(&self) -> Result<i64, Error> {
+    pub async fn revision(&self) -> Result<i64, StoreError> {
         let sql = "SELECT revision FROM store_state WHERE one = 1";
         Ok(sqlx::query_scalar(sql).fetch_one(&self.pool).await?)
     }
@@ -70,7 +70,7 @@ impl Store {
 
     /// Begins a change. The first statement raises the revision, so that two changes wait for each other here and
     /// not half-way, and SQLite takes its write lock at once.
-    async fn change(&self) -> Result<Change, Error> {
+    async fn change(&self) -> Result<AccountChange, StoreError> {
         let mut change = self.pool.begin().await?;
         let sql = "UPDATE store_state SET revision = revision + 1 WHERE one = 1";
         sqlx::query(sql).execute(&mut *change).await?;
@@ -84,13 +84,13 @@ fn new_id(prefix: &str) -> String {
 }
 
 /// A word of a closed list, as it was stored.
-fn word<T: std::str::FromStr>(row: &AnyRow, column: &'static str) -> Result<T, Error> {
+fn word<T: std::str::FromStr>(row: &AnyRow, column: &'static str) -> Result<T, StoreError> {
     let text: String = sqlx::Row::try_get(row, column)?;
-    text.parse().map_err(|_| Error::Damaged(column))
+    text.parse().map_err(|_| StoreError::Damaged(column))
 }
 
 /// Checks the name of an organization or a project, or a label (which may be empty).
-fn check_name(what: &'static str, name: &str, may_be_empty: bool) -> Result<(), Error> {
+fn check_name(what: &'static str, name: &str, may_be_empty: bool) -> Result<(), StoreError> {
     const MAX_CHARS: usize = 128;
     let problem = if name.is_empty() && !may_be_empty {
         "is empty"
@@ -103,7 +103,7 @@ fn check_name(what: &'static str, name: &str, may_be_empty: bool) -> Result<(), 
     } else {
         return Ok(());
     };
-    Err(Error::BadName { what, problem })
+    Err(StoreError::BadName { what, problem })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use sqlx::migrate::Migrator;
 use sqlx::{AnyPool, ConnectOptions, Connection};
 
 use super::secret::{self, file};
-use super::{Error, Place, Store, url};
+use super::{Store, StoreError, StoreUrl, url};
 
 static SQLITE: Migrator = sqlx::migrate!("src/store/migrations/sqlite");
 static POSTGRES: Migrator = sqlx::migrate!("src/store/migrations/postgres");
@@ -24,23 +24,23 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a store is opened from. It has no `Debug`: it holds secrets.
 #[derive(Clone)]
-pub struct Settings {
+pub struct StoreSettings {
     /// Where it is.
-    pub place: Place,
+    pub place: StoreUrl,
     /// The folder of `secret.key`.
     pub state_dir: PathBuf,
     /// The bytes of the secret that replaces `secret.key`; required with PostgreSQL.
     pub secret: Option<Vec<u8>>,
 }
 
-impl Settings {
+impl StoreSettings {
     /// The settings that a checked configuration names.
     ///
-    /// Errors: [`Error::Configuration`] for a URL that names no store.
-    pub fn of(configured: &crate::config::Store) -> Result<Self, Error> {
+    /// Errors: [`StoreError::Configuration`] for a URL that names no store.
+    pub fn of(configured: &crate::config::StoreConfig) -> Result<Self, StoreError> {
         let secret = configured.secret.as_ref();
         Ok(Self {
-            place: Place::parse(&configured.url)?,
+            place: StoreUrl::parse(&configured.url)?,
             state_dir: configured.state_dir.clone(),
             secret: secret.map(|secret| secret.expose().to_vec()),
         })
@@ -58,15 +58,15 @@ pub struct Opened {
 impl Store {
     /// Opens it, makes the folders and files it needs, and brings its tables up to date.
     ///
-    /// Errors: [`Error::Configuration`] for a missing or short secret, [`Error::OtherPepper`] where the keys were
+    /// Errors: [`StoreError::Configuration`] for a missing or short secret, [`StoreError::OtherPepper`] where the keys were
     /// hashed under another one, else what the file system or the database said.
-    pub async fn open(settings: &Settings) -> Result<Opened, Error> {
+    pub async fn open(settings: &StoreSettings) -> Result<Opened, StoreError> {
         let (url, is_new_file) = match &settings.place {
-            Place::Sqlite(path) => {
+            StoreUrl::Sqlite(path) => {
                 let (path, is_new_file) = touch(path)?;
                 (url::sqlite_url(&path), is_new_file)
             }
-            Place::Postgres(url) => (url.clone(), false),
+            StoreUrl::Postgres(url) => (url.clone(), false),
         };
         let pepper = secret::load(
             &settings.place,
@@ -83,7 +83,7 @@ impl Store {
     /// Compares the pepper's mark with the one the store's keys were made under.
     ///
     /// A store without keys, those of providers included, takes the new mark: nothing is lost by another pepper then.
-    async fn check_pepper(&self) -> Result<(), Error> {
+    async fn check_pepper(&self) -> Result<(), StoreError> {
         let mark = self.pepper.mark();
         let sql = "SELECT pepper_mark FROM store_state WHERE one = 1";
         let known: Option<Vec<u8>> = sqlx::query_scalar(sql).fetch_one(&self.pool).await?;
@@ -100,20 +100,24 @@ impl Store {
         if done.rows_affected() == 1 {
             Ok(())
         } else {
-            Err(Error::OtherPepper)
+            Err(StoreError::OtherPepper)
         }
     }
 }
 
-async fn connect(url: &str) -> Result<AnyPool, Error> {
+async fn connect(url: &str) -> Result<AnyPool, StoreError> {
     sqlx::any::install_default_drivers();
     // The driver's own words may repeat the URL with its password.
     let options = AnyConnectOptions::from_str(url)
-        .map_err(|_| Error::Configuration("store.url is not a URL".to_owned()))?
+        .map_err(|_| StoreError::Configuration("store.url is not a URL".to_owned()))?
         .disable_statement_logging();
     // A pool tries again until its time is over and then says only that; a single connection says why.
     let first = tokio::time::timeout(ACQUIRE_TIMEOUT, options.connect());
-    first.await.map_err(|_| Error::Silent)??.close().await?;
+    first
+        .await
+        .map_err(|_| StoreError::Silent)??
+        .close()
+        .await?;
     let pool = AnyPoolOptions::new()
         .max_connections(CONNECTIONS)
         .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -125,16 +129,16 @@ async fn connect(url: &str) -> Result<AnyPool, Error> {
 ///
 /// Two processes may do so at once: PostgreSQL makes them wait for each other, and of SQLite's each waits here until
 /// the folder of the file is its own.
-async fn prepare(pool: &AnyPool, place: &Place) -> Result<(), Error> {
+async fn prepare(pool: &AnyPool, place: &StoreUrl) -> Result<(), StoreError> {
     let _until_done = match place {
-        Place::Sqlite(path) => Some(claim(folder_of(path)).await?),
-        Place::Postgres(_) => None,
+        StoreUrl::Sqlite(path) => Some(claim(folder_of(path)).await?),
+        StoreUrl::Postgres(_) => None,
     };
     migrate(pool, place).await
 }
 
 /// The lock of a folder. That of the file itself would be in the way of SQLite's own.
-async fn claim(folder: &Path) -> Result<fs::File, Error> {
+async fn claim(folder: &Path) -> Result<fs::File, StoreError> {
     let path = folder.to_owned();
     let lock = move || {
         let folder = fs::File::open(&path)?;
@@ -147,24 +151,24 @@ async fn claim(folder: &Path) -> Result<fs::File, Error> {
         .map_err(|error| file(folder, error))
 }
 
-async fn migrate(pool: &AnyPool, place: &Place) -> Result<(), Error> {
+async fn migrate(pool: &AnyPool, place: &StoreUrl) -> Result<(), StoreError> {
     let migrator = match place {
-        Place::Sqlite(_) => {
+        StoreUrl::Sqlite(_) => {
             // The mode stays with the file: readers and the writer do not wait for each other.
             sqlx::query("PRAGMA journal_mode = WAL")
                 .execute(pool)
                 .await?;
             &SQLITE
         }
-        Place::Postgres(_) => &POSTGRES,
+        StoreUrl::Postgres(_) => &POSTGRES,
     };
-    migrator.run(pool).await.map_err(Error::Migration)
+    migrator.run(pool).await.map_err(StoreError::Migration)
 }
 
 /// Makes the file and its folders where they are missing, readable by its owner alone.
 ///
 /// Answers its absolute path, and whether this call made it.
-fn touch(path: &Path) -> Result<(PathBuf, bool), Error> {
+fn touch(path: &Path) -> Result<(PathBuf, bool), StoreError> {
     let folder = folder_of(path);
     fs::create_dir_all(folder).map_err(|error| file(folder, error))?;
     let mut options = fs::OpenOptions::new();

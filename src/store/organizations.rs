@@ -4,7 +4,9 @@ use filters::accounts::{Mode, Plan};
 use sqlx::Row;
 
 use super::projects::insert_project;
-use super::{Change, DEFAULT_PROJECT, Error, NewProject, Store, check_name, new_id, word};
+use super::{
+    AccountChange, DEFAULT_PROJECT, NewProject, Store, StoreError, check_name, new_id, word,
+};
 
 /// An organization: who pays.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -24,13 +26,13 @@ pub struct Organization {
 impl Store {
     /// Makes an organization and its project `default`.
     ///
-    /// Errors: [`Error::Taken`], [`Error::BadName`].
+    /// Errors: [`StoreError::Taken`], [`StoreError::BadName`].
     pub async fn create_organization(
         &self,
         name: &str,
         plan: Plan,
         now_ms: i64,
-    ) -> Result<Organization, Error> {
+    ) -> Result<Organization, StoreError> {
         check_name("organization", name, false)?;
         let mut change = self.change().await?;
         let organization = Organization {
@@ -49,7 +51,7 @@ impl Store {
             .bind(now_ms)
             .execute(&mut *change)
             .await
-            .map_err(|error| Error::taken(error, "organization", name))?;
+            .map_err(|error| StoreError::taken(error, "organization", name))?;
         let project = NewProject {
             name: DEFAULT_PROJECT,
             mode: Mode::default(),
@@ -61,7 +63,7 @@ impl Store {
     }
 
     /// All organizations, by name.
-    pub async fn organizations(&self) -> Result<Vec<Organization>, Error> {
+    pub async fn organizations(&self) -> Result<Vec<Organization>, StoreError> {
         let sql = "SELECT id, name, plan, status, created_at FROM organizations ORDER BY name";
         let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
         rows.iter().map(read).collect()
@@ -69,21 +71,21 @@ impl Store {
 
     /// Disables an organization: its keys stop to count. Disabling it again changes nothing.
     ///
-    /// Errors: [`Error::Absent`].
-    pub async fn disable_organization(&self, name: &str) -> Result<(), Error> {
+    /// Errors: [`StoreError::Absent`].
+    pub async fn disable_organization(&self, name: &str) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let sql = "UPDATE organizations SET status = 'disabled' WHERE name = $1";
         let done = sqlx::query(sql).bind(name).execute(&mut *change).await?;
         if done.rows_affected() == 0 {
-            return Err(Error::absent("organization", name));
+            return Err(StoreError::absent("organization", name));
         }
         Ok(change.commit().await?)
     }
 
     /// Puts an organization on a plan, whose first cycle begins now. The plan it is on already goes on as it was.
     ///
-    /// Errors: [`Error::Absent`], [`Error::Closed`].
-    pub async fn set_plan(&self, name: &str, plan: Plan, now_ms: i64) -> Result<(), Error> {
+    /// Errors: [`StoreError::Absent`], [`StoreError::Closed`].
+    pub async fn set_plan(&self, name: &str, plan: Plan, now_ms: i64) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let organization = active(&mut change, name).await?;
         if organization.plan == plan {
@@ -99,8 +101,8 @@ impl Store {
         Ok(change.commit().await?)
     }
 
-    /// One organization. Errors: [`Error::Absent`].
-    pub async fn organization(&self, name: &str) -> Result<Organization, Error> {
+    /// One organization. Errors: [`StoreError::Absent`].
+    pub async fn organization(&self, name: &str) -> Result<Organization, StoreError> {
         let mut connection = self.pool.acquire().await?;
         find(&mut connection, name).await
     }
@@ -108,26 +110,32 @@ impl Store {
 
 /// The organization of that name, which must not be disabled.
 ///
-/// Errors: [`Error::Absent`], [`Error::Closed`].
-pub(super) async fn active(change: &mut Change, name: &str) -> Result<Organization, Error> {
+/// Errors: [`StoreError::Absent`], [`StoreError::Closed`].
+pub(super) async fn active(
+    change: &mut AccountChange,
+    name: &str,
+) -> Result<Organization, StoreError> {
     let organization = find(change, name).await?;
     if organization.is_disabled {
         let (what, name) = ("organization", name.to_owned());
-        return Err(Error::Closed { what, name });
+        return Err(StoreError::Closed { what, name });
     }
     Ok(organization)
 }
 
-async fn find(connection: &mut sqlx::AnyConnection, name: &str) -> Result<Organization, Error> {
+async fn find(
+    connection: &mut sqlx::AnyConnection,
+    name: &str,
+) -> Result<Organization, StoreError> {
     let sql = "SELECT id, name, plan, status, created_at FROM organizations WHERE name = $1";
     let row = sqlx::query(sql)
         .bind(name)
         .fetch_optional(connection)
         .await?;
-    read(&row.ok_or_else(|| Error::absent("organization", name))?)
+    read(&row.ok_or_else(|| StoreError::absent("organization", name))?)
 }
 
-fn read(row: &sqlx::any::AnyRow) -> Result<Organization, Error> {
+fn read(row: &sqlx::any::AnyRow) -> Result<Organization, StoreError> {
     Ok(Organization {
         id: row.try_get("id")?,
         name: row.try_get("name")?,

@@ -4,7 +4,7 @@ use filters::accounts::Mode;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::{Change, Error, Store, check_name, new_id, organizations, word};
+use super::{AccountChange, Store, StoreError, check_name, new_id, organizations, word};
 
 /// A project: a part of an organization with settings of its own.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -46,13 +46,13 @@ pub struct NewProject<'a> {
 impl Store {
     /// Makes a project of an organization.
     ///
-    /// Errors: [`Error::Absent`] or [`Error::Closed`] for the organization, [`Error::Taken`], [`Error::BadName`].
+    /// Errors: [`StoreError::Absent`] or [`StoreError::Closed`] for the organization, [`StoreError::Taken`], [`StoreError::BadName`].
     pub async fn create_project(
         &self,
         organization: &str,
         project: &NewProject<'_>,
         now_ms: i64,
-    ) -> Result<Project, Error> {
+    ) -> Result<Project, StoreError> {
         check_name("project", project.name, false)?;
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, organization).await?;
@@ -63,8 +63,8 @@ impl Store {
 
     /// All projects of an organization, by name, archived ones too.
     ///
-    /// Errors: [`Error::Absent`] for the organization.
-    pub async fn projects(&self, organization: &str) -> Result<Vec<Project>, Error> {
+    /// Errors: [`StoreError::Absent`] for the organization.
+    pub async fn projects(&self, organization: &str) -> Result<Vec<Project>, StoreError> {
         let id = self.organization(organization).await?.id;
         let sql = "SELECT id, name, mode, cache_ttl_s, status, created_at FROM projects \
                    WHERE organization_id = $1 ORDER BY name";
@@ -74,13 +74,13 @@ impl Store {
 
     /// Changes a project.
     ///
-    /// Errors: [`Error::Absent`] or [`Error::Closed`] for the organization and the project.
+    /// Errors: [`StoreError::Absent`] or [`StoreError::Closed`] for the organization and the project.
     pub async fn update_project(
         &self,
         organization: &str,
         name: &str,
         wanted: &ProjectChange,
-    ) -> Result<(), Error> {
+    ) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, organization).await?;
         let id = active_project(&mut change, &organization.id, name).await?;
@@ -99,8 +99,8 @@ impl Store {
 
     /// Archives a project: its keys stop to count. Archiving it again changes nothing.
     ///
-    /// Errors: [`Error::Absent`] for the organization or the project.
-    pub async fn archive_project(&self, organization: &str, name: &str) -> Result<(), Error> {
+    /// Errors: [`StoreError::Absent`] for the organization or the project.
+    pub async fn archive_project(&self, organization: &str, name: &str) -> Result<(), StoreError> {
         let id = self.organization(organization).await?.id;
         let mut change = self.change().await?;
         let sql =
@@ -111,7 +111,7 @@ impl Store {
             .execute(&mut *change)
             .await?;
         if done.rows_affected() == 0 {
-            return Err(Error::absent("project", name));
+            return Err(StoreError::absent("project", name));
         }
         Ok(change.commit().await?)
     }
@@ -119,11 +119,11 @@ impl Store {
 
 /// Writes a project within a change.
 pub(super) async fn insert_project(
-    change: &mut Change,
+    change: &mut AccountChange,
     organization_id: &str,
     project: &NewProject<'_>,
     now_ms: i64,
-) -> Result<Project, Error> {
+) -> Result<Project, StoreError> {
     let id = new_id("proj");
     let sql = "INSERT INTO projects \
                (id, organization_id, name, mode, cache_ttl_s, status, created_at) \
@@ -137,7 +137,7 @@ pub(super) async fn insert_project(
         .bind(now_ms)
         .execute(&mut **change)
         .await
-        .map_err(|error| Error::taken(error, "project", project.name))?;
+        .map_err(|error| StoreError::taken(error, "project", project.name))?;
     Ok(Project {
         id,
         name: project.name.to_owned(),
@@ -150,34 +150,34 @@ pub(super) async fn insert_project(
 
 /// The id of a project that was not archived.
 ///
-/// Errors: [`Error::Absent`], [`Error::Closed`].
+/// Errors: [`StoreError::Absent`], [`StoreError::Closed`].
 pub(super) async fn active_project(
-    change: &mut Change,
+    change: &mut AccountChange,
     organization_id: &str,
     name: &str,
-) -> Result<String, Error> {
+) -> Result<String, StoreError> {
     let sql = "SELECT id, status FROM projects WHERE organization_id = $1 AND name = $2";
     let row = sqlx::query(sql)
         .bind(organization_id)
         .bind(name)
         .fetch_optional(&mut **change)
         .await?
-        .ok_or_else(|| Error::absent("project", name))?;
+        .ok_or_else(|| StoreError::absent("project", name))?;
     if row.try_get::<String, _>("status")? == "archived" {
         let (what, name) = ("project", name.to_owned());
-        return Err(Error::Closed { what, name });
+        return Err(StoreError::Closed { what, name });
     }
     Ok(row.try_get("id")?)
 }
 
 /// A time to live as it was stored.
-pub(super) fn cache_ttl_s(row: &AnyRow) -> Result<Option<u32>, Error> {
+pub(super) fn cache_ttl_s(row: &AnyRow) -> Result<Option<u32>, StoreError> {
     let stored: Option<i64> = row.try_get("cache_ttl_s")?;
     let read = stored.map(u32::try_from).transpose();
-    read.map_err(|_| Error::Damaged("cache_ttl_s"))
+    read.map_err(|_| StoreError::Damaged("cache_ttl_s"))
 }
 
-fn read(row: &AnyRow) -> Result<Project, Error> {
+fn read(row: &AnyRow) -> Result<Project, StoreError> {
     Ok(Project {
         id: row.try_get("id")?,
         name: row.try_get("name")?,

@@ -3,8 +3,8 @@
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::cipher::Seal;
-use super::{Error, Store, check_name, new_id, organizations};
+use super::cipher::Cipher;
+use super::{Store, StoreError, check_name, new_id, organizations};
 use crate::config::Secret;
 
 /// What is known of an own key after it was stored. Its text is not.
@@ -23,7 +23,7 @@ pub struct ProviderKey {
 }
 
 /// An own key, opened for use. It has no `Debug`: it holds a secret.
-pub struct OwnKey {
+pub struct ByokKeyRow {
     /// `pk_` and a uuid.
     pub id: String,
     /// Whose it is.
@@ -44,8 +44,8 @@ const SHOWN_FROM: usize = 16;
 impl Store {
     /// Stores an own key of an organization, sealed.
     ///
-    /// Errors: [`Error::Absent`] or [`Error::Closed`] for the organization, [`Error::Taken`] for the label,
-    /// [`Error::BadName`] for label and provider, [`Error::BadSecret`] for the text, [`Error::Randomness`].
+    /// Errors: [`StoreError::Absent`] or [`StoreError::Closed`] for the organization, [`StoreError::Taken`] for the label,
+    /// [`StoreError::BadName`] for label and provider, [`StoreError::BadSecret`] for the text, [`StoreError::Randomness`].
     pub async fn add_provider_key(
         &self,
         organization: &str,
@@ -53,12 +53,12 @@ impl Store {
         label: &str,
         text: &str,
         now_ms: i64,
-    ) -> Result<ProviderKey, Error> {
+    ) -> Result<ProviderKey, StoreError> {
         check_name("provider", provider, false)?;
         check_name("provider key", label, false)?;
         check_text(text)?;
         let id = new_id("pk");
-        let sealed = Seal::new(&self.pepper)?.close(&id, text)?;
+        let sealed = Cipher::new(&self.pepper)?.close(&id, text)?;
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, organization).await?;
         let key = ProviderKey {
@@ -81,15 +81,15 @@ impl Store {
             .bind(now_ms)
             .execute(&mut *change)
             .await
-            .map_err(|error| Error::taken(error, "provider key", label))?;
+            .map_err(|error| StoreError::taken(error, "provider key", label))?;
         change.commit().await?;
         Ok(key)
     }
 
     /// All own keys of an organization, oldest first.
     ///
-    /// Errors: [`Error::Absent`] for the organization.
-    pub async fn provider_keys(&self, organization: &str) -> Result<Vec<ProviderKey>, Error> {
+    /// Errors: [`StoreError::Absent`] for the organization.
+    pub async fn provider_keys(&self, organization: &str) -> Result<Vec<ProviderKey>, StoreError> {
         let id = self.organization(organization).await?.id;
         let sql = "SELECT id, provider, label, last_four, created_at FROM provider_keys \
                    WHERE organization_id = $1 ORDER BY created_at, id";
@@ -97,28 +97,28 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// Removes an own key for good. Errors: [`Error::Absent`].
-    pub async fn remove_provider_key(&self, id: &str) -> Result<(), Error> {
+    /// Removes an own key for good. Errors: [`StoreError::Absent`].
+    pub async fn remove_provider_key(&self, id: &str) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let sql = "DELETE FROM provider_keys WHERE id = $1";
         let done = sqlx::query(sql).bind(id).execute(&mut *change).await?;
         if done.rows_affected() == 0 {
-            return Err(Error::absent("provider key", id));
+            return Err(StoreError::absent("provider key", id));
         }
         Ok(change.commit().await?)
     }
 
     /// Every own key, opened, oldest first.
-    pub async fn own_keys(&self) -> Result<Vec<OwnKey>, Error> {
+    pub async fn own_keys(&self) -> Result<Vec<ByokKeyRow>, StoreError> {
         let sql = "SELECT id, organization_id, provider, label, sealed FROM provider_keys \
                    ORDER BY created_at, id";
         let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
-        let seal = Seal::new(&self.pepper)?;
+        let seal = Cipher::new(&self.pepper)?;
         rows.iter().map(|row| open(row, &seal)).collect()
     }
 }
 
-fn check_text(text: &str) -> Result<(), Error> {
+fn check_text(text: &str) -> Result<(), StoreError> {
     let problem = if text.is_empty() {
         "is empty"
     } else if text.len() > MAX_BYTES {
@@ -128,7 +128,7 @@ fn check_text(text: &str) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(Error::BadSecret(problem))
+    Err(StoreError::BadSecret(problem))
 }
 
 fn last_four(text: &str) -> String {
@@ -143,11 +143,11 @@ fn last_four(text: &str) -> String {
         .to_owned()
 }
 
-fn open(row: &AnyRow, seal: &Seal) -> Result<OwnKey, Error> {
+fn open(row: &AnyRow, seal: &Cipher) -> Result<ByokKeyRow, StoreError> {
     let id: String = row.try_get("id")?;
     let sealed: Vec<u8> = row.try_get("sealed")?;
     let secret = seal.open(&id, &sealed).ok().map(Secret::new);
-    Ok(OwnKey {
+    Ok(ByokKeyRow {
         organization_id: row.try_get("organization_id")?,
         provider: row.try_get("provider")?,
         label: row.try_get("label")?,
@@ -156,7 +156,7 @@ fn open(row: &AnyRow, seal: &Seal) -> Result<OwnKey, Error> {
     })
 }
 
-fn read(row: &AnyRow) -> Result<ProviderKey, Error> {
+fn read(row: &AnyRow) -> Result<ProviderKey, StoreError> {
     Ok(ProviderKey {
         id: row.try_get("id")?,
         provider: row.try_get("provider")?,

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use filters::accounts::Pepper;
 
-use super::{Error, Place};
+use super::{StoreError, StoreUrl};
 
 /// The file of the pepper, in the folder of state.
 const FILE: &str = "secret.key";
@@ -16,15 +16,19 @@ const FILE: &str = "secret.key";
 ///
 /// Errors: a PostgreSQL store without a given secret, because two processes that share it would each make their
 /// own; fewer than 32 bytes; a file that cannot be read or written.
-pub(super) fn load(place: &Place, state_dir: &Path, given: Option<&[u8]>) -> Result<Pepper, Error> {
+pub(super) fn load(
+    place: &StoreUrl,
+    state_dir: &Path,
+    given: Option<&[u8]>,
+) -> Result<Pepper, StoreError> {
     match (given, place) {
         (Some(secret), _) => parse(secret, "store.secret"),
-        (None, Place::Postgres(_)) => Err(Error::Configuration(
+        (None, StoreUrl::Postgres(_)) => Err(StoreError::Configuration(
             "store.secret is required with PostgreSQL: name a file of 32 random bytes, \
              the same on every machine"
                 .to_owned(),
         )),
-        (None, Place::Sqlite(_)) => {
+        (None, StoreUrl::Sqlite(_)) => {
             let path = state_dir.join(FILE);
             let secret = match fs::read(&path) {
                 Err(error) if error.kind() == ErrorKind::NotFound => make(state_dir, &path)?,
@@ -35,16 +39,16 @@ pub(super) fn load(place: &Place, state_dir: &Path, given: Option<&[u8]>) -> Res
     }
 }
 
-fn parse(secret: &[u8], name: &str) -> Result<Pepper, Error> {
+fn parse(secret: &[u8], name: &str) -> Result<Pepper, StoreError> {
     Pepper::parse(secret)
-        .map_err(|_| Error::Configuration(format!("{name} has fewer than 32 bytes")))
+        .map_err(|_| StoreError::Configuration(format!("{name} has fewer than 32 bytes")))
 }
 
 /// Writes a new secret under another name and links it into place, so that no reader ever finds half of one and
 /// the first of two makers wins.
-fn make(folder: &Path, path: &Path) -> Result<Vec<u8>, Error> {
+fn make(folder: &Path, path: &Path) -> Result<Vec<u8>, StoreError> {
     let mut secret = [0_u8; 32];
-    getrandom::fill(&mut secret).map_err(|_| Error::Randomness)?;
+    getrandom::fill(&mut secret).map_err(|_| StoreError::Randomness)?;
     fs::create_dir_all(folder).map_err(|error| file(folder, error))?;
     let draft = folder.join(format!("{FILE}.{}", uuid::Uuid::now_v7()));
     let linked = write(&draft, &secret).and_then(|()| fs::hard_link(&draft, path));
@@ -70,7 +74,7 @@ fn write(path: &Path, secret: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
-pub(super) fn file(path: &Path, error: std::io::Error) -> Error {
+pub(super) fn file(path: &Path, error: std::io::Error) -> StoreError {
     let path = path.to_owned();
-    Error::File { path, error }
+    StoreError::File { path, error }
 }

@@ -12,7 +12,7 @@ use sqlx::any::AnyRow;
 
 use super::members::budget;
 use super::projects::cache_ttl_s;
-use super::{Error, Store, word};
+use super::{Store, StoreError, word};
 
 impl Store {
     /// Every key with its project and organization, and the revision they are of.
@@ -20,7 +20,7 @@ impl Store {
     /// The revision is read first: what changes between the statements is in the rows already, or missing from
     /// them, and is then read once more under its own number. Cost: one row per key ever issued, read as it comes;
     /// what keys have in common is read once and shared.
-    pub async fn accounts(&self) -> Result<AccountsSnapshot, Error> {
+    pub async fn accounts(&self) -> Result<AccountsSnapshot, StoreError> {
         let revision = self.revision().await?;
         let mut known = self.known().await?;
         let sql = "SELECT id, project_id, label, hash, expires_at, revoked_at, terms, member_id \
@@ -34,7 +34,7 @@ impl Store {
     }
 
     /// What stands behind the keys.
-    async fn known(&self) -> Result<Known, Error> {
+    async fn known(&self) -> Result<SnapshotRows, StoreError> {
         let sql = "SELECT id, name, plan, plan_since, status FROM organizations";
         let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
         let organizations = by_id(&rows, organization)?;
@@ -43,7 +43,7 @@ impl Store {
         let members = by_id(&rows, member)?;
         let sql = "SELECT id, organization_id, name, mode, cache_ttl_s, status FROM projects";
         let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
-        Ok(Known {
+        Ok(SnapshotRows {
             organizations,
             projects: by_id(&rows, project)?,
             members,
@@ -53,7 +53,7 @@ impl Store {
     }
 }
 
-struct Organization {
+struct OrganizationRow {
     id: Arc<str>,
     name: Arc<str>,
     plan: Plan,
@@ -61,7 +61,7 @@ struct Organization {
     is_disabled: bool,
 }
 
-struct Project {
+struct ProjectRow {
     id: Arc<str>,
     organization_id: String,
     name: Arc<str>,
@@ -71,17 +71,17 @@ struct Project {
 }
 
 /// What keys have in common, kept once.
-struct Known {
-    organizations: HashMap<String, Organization>,
-    projects: HashMap<String, Project>,
+struct SnapshotRows {
+    organizations: HashMap<String, OrganizationRow>,
+    projects: HashMap<String, ProjectRow>,
     members: HashMap<String, Arc<Member>>,
     terms: HashMap<String, Arc<KeyTerms>>,
     labels: HashMap<String, Arc<str>>,
 }
 
-impl Known {
+impl SnapshotRows {
     /// A key; none where it is younger than what is known here.
-    fn key(&mut self, row: &AnyRow) -> Result<Option<(KeyHash, KeyRow)>, Error> {
+    fn key(&mut self, row: &AnyRow) -> Result<Option<(KeyHash, KeyRow)>, StoreError> {
         let terms = self.terms(row.try_get("terms")?)?;
         let key_label = self.label(row.try_get("label")?);
         let project = self.projects.get(row.try_get::<&str, _>("project_id")?);
@@ -92,7 +92,7 @@ impl Known {
         };
         let member: Option<String> = row.try_get("member_id")?;
         let hash: Vec<u8> = row.try_get("hash")?;
-        let hash = hash.try_into().map_err(|_| Error::Damaged("hash"))?;
+        let hash = hash.try_into().map_err(|_| StoreError::Damaged("hash"))?;
         let caller = Caller {
             organization_id: Arc::clone(&organization.id),
             organization: Arc::clone(&organization.name),
@@ -117,14 +117,14 @@ impl Known {
         Ok(Some((KeyHash::from_bytes(hash), row)))
     }
 
-    fn terms(&mut self, text: Option<String>) -> Result<Option<Arc<KeyTerms>>, Error> {
+    fn terms(&mut self, text: Option<String>) -> Result<Option<Arc<KeyTerms>>, StoreError> {
         let Some(text) = text else { return Ok(None) };
         if let Some(terms) = self.terms.get(&text) {
             return Ok(Some(Arc::clone(terms)));
         }
         let written: TermsFile =
-            serde_json::from_str(&text).map_err(|_| Error::Damaged("terms"))?;
-        let terms = Arc::new(written.check().map_err(|_| Error::Damaged("terms"))?);
+            serde_json::from_str(&text).map_err(|_| StoreError::Damaged("terms"))?;
+        let terms = Arc::new(written.check().map_err(|_| StoreError::Damaged("terms"))?);
         self.terms.insert(text, Arc::clone(&terms));
         Ok(Some(terms))
     }
@@ -137,18 +137,18 @@ impl Known {
 
 fn by_id<T>(
     rows: &[AnyRow],
-    read: fn(&AnyRow) -> Result<T, Error>,
-) -> Result<HashMap<String, T>, Error> {
+    read: fn(&AnyRow) -> Result<T, StoreError>,
+) -> Result<HashMap<String, T>, StoreError> {
     let pairs = rows.iter().map(|row| Ok((row.try_get("id")?, read(row)?)));
     pairs.collect()
 }
 
-fn text(row: &AnyRow, column: &str) -> Result<Arc<str>, Error> {
+fn text(row: &AnyRow, column: &str) -> Result<Arc<str>, StoreError> {
     Ok(row.try_get::<&str, _>(column)?.into())
 }
 
-fn organization(row: &AnyRow) -> Result<Organization, Error> {
-    Ok(Organization {
+fn organization(row: &AnyRow) -> Result<OrganizationRow, StoreError> {
+    Ok(OrganizationRow {
         id: text(row, "id")?,
         name: text(row, "name")?,
         plan: word(row, "plan")?,
@@ -157,8 +157,8 @@ fn organization(row: &AnyRow) -> Result<Organization, Error> {
     })
 }
 
-fn project(row: &AnyRow) -> Result<Project, Error> {
-    Ok(Project {
+fn project(row: &AnyRow) -> Result<ProjectRow, StoreError> {
+    Ok(ProjectRow {
         id: text(row, "id")?,
         organization_id: row.try_get("organization_id")?,
         name: text(row, "name")?,
@@ -168,7 +168,7 @@ fn project(row: &AnyRow) -> Result<Project, Error> {
     })
 }
 
-fn member(row: &AnyRow) -> Result<Arc<Member>, Error> {
+fn member(row: &AnyRow) -> Result<Arc<Member>, StoreError> {
     let member = Member {
         id: row.try_get::<&str, _>("id")?.into(),
         budget: budget(row)?,

@@ -26,7 +26,7 @@ const NOW_MS: i64 = 1_800_000_000_000;
 /// A new store of its own, and the folder it lives in.
 struct House {
     store: Store,
-    settings: Settings,
+    settings: StoreSettings,
     _folder: TempDir,
 }
 
@@ -49,8 +49,8 @@ async fn on_postgres() -> House {
     let create = sqlx::AssertSqlSafe(database.create);
     sqlx::query(create).execute(&admin).await.unwrap();
     admin.close().await;
-    let settings = Settings {
-        place: Place::parse(&database.url).unwrap(),
+    let settings = StoreSettings {
+        place: StoreUrl::parse(&database.url).unwrap(),
         state_dir: folder.path().to_owned(),
         secret: Some(vec![7; 32]),
     };
@@ -62,10 +62,10 @@ async fn on_postgres() -> House {
     }
 }
 
-fn sqlite_settings(folder: &Path) -> Settings {
+fn sqlite_settings(folder: &Path) -> StoreSettings {
     let file = folder.join("deep/er/weirgate.db");
-    Settings {
-        place: Place::parse(&format!("sqlite:{}", file.display())).unwrap(),
+    StoreSettings {
+        place: StoreUrl::parse(&format!("sqlite:{}", file.display())).unwrap(),
         state_dir: folder.join("state"),
         secret: None,
     }

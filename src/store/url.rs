@@ -2,23 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Error;
+use super::StoreError;
 
 /// Where the accounts are kept.
 #[derive(Clone, Eq, PartialEq)]
-pub enum Place {
+pub enum StoreUrl {
     /// In this file.
     Sqlite(PathBuf),
     /// On this server. The URL may hold a password, so there is no `Debug`.
     Postgres(String),
 }
 
-impl Place {
+impl StoreUrl {
     /// Reads `sqlite:PATH`, `postgres://…` or `postgresql://…`.
     ///
     /// A relative path starts at the working directory. Errors: any other form, without repeating the URL, which
     /// may hold a password.
-    pub fn parse(url: &str) -> Result<Self, Error> {
+    pub fn parse(url: &str) -> Result<Self, StoreError> {
         if let Some(rest) = url.strip_prefix("sqlite:") {
             let path = rest.strip_prefix("//").unwrap_or(rest);
             return sqlite(path);
@@ -41,7 +41,7 @@ impl Place {
     }
 }
 
-fn sqlite(path: &str) -> Result<Place, Error> {
+fn sqlite(path: &str) -> Result<StoreUrl, StoreError> {
     if path.contains(":memory:") {
         return Err(bad(
             "names no file: a store in memory would forget every key",
@@ -57,11 +57,11 @@ fn sqlite(path: &str) -> Result<Place, Error> {
     if path.is_empty() || path.ends_with('/') || path.contains('\0') {
         return Err(bad("names no file"));
     }
-    Ok(Place::Sqlite(PathBuf::from(path)))
+    Ok(StoreUrl::Sqlite(PathBuf::from(path)))
 }
 
-fn bad(problem: &str) -> Error {
-    Error::Configuration(format!("store.url {problem}"))
+fn bad(problem: &str) -> StoreError {
+    StoreError::Configuration(format!("store.url {problem}"))
 }
 
 /// Host, port and database.
@@ -95,9 +95,9 @@ mod tests {
     use super::*;
 
     fn path(url: &str) -> PathBuf {
-        match Place::parse(url).ok().unwrap() {
-            Place::Sqlite(path) => path,
-            Place::Postgres(_) => panic!("not a file"),
+        match StoreUrl::parse(url).ok().unwrap() {
+            StoreUrl::Sqlite(path) => path,
+            StoreUrl::Postgres(_) => panic!("not a file"),
         }
     }
 
@@ -127,17 +127,17 @@ mod tests {
             "sqlite:a?mode=ro",
         ];
         for url in urls {
-            assert!(Place::parse(url).is_err(), "{url}");
+            assert!(StoreUrl::parse(url).is_err(), "{url}");
         }
     }
 
     #[test]
     fn a_password_is_not_shown() {
-        let place = Place::parse("postgres://me:p@ss@db:5432/w?password=other")
+        let place = StoreUrl::parse("postgres://me:p@ss@db:5432/w?password=other")
             .ok()
             .unwrap();
         assert_eq!(place.shown(), "postgres://db:5432/w");
-        let refused = Place::parse("postgre://me:hunter2@db/w").err().unwrap();
+        let refused = StoreUrl::parse("postgre://me:hunter2@db/w").err().unwrap();
         assert!(!refused.to_string().contains("hunter2"));
     }
 

@@ -16,21 +16,21 @@ use prometheus::IntCounter;
 const QUEUE: usize = 16 << 10;
 /// How long the writer lets lines gather. A worker that had to wake it for every line paid a tenth of a small
 /// request for that; lines that arrive while it sleeps cost no system call.
-const GATHER: Duration = Duration::from_millis(5);
+const FLUSH_INTERVAL: Duration = Duration::from_millis(5);
 
-enum Item {
+enum LogItem {
     Line(Vec<u8>),
     Flush(SyncSender<()>),
 }
 
 /// The queue of lines.
 #[derive(Clone)]
-pub struct Lines {
-    queue: SyncSender<Item>,
+pub struct AccessLog {
+    queue: SyncSender<LogItem>,
     dropped: IntCounter,
 }
 
-impl Lines {
+impl AccessLog {
     /// Lines to `out`, written by a thread of its own.
     ///
     /// Errors: the thread cannot be started.
@@ -44,7 +44,7 @@ impl Lines {
 
     /// Queues a line without its line end.
     pub fn send(&self, line: Vec<u8>) {
-        if let Err(TrySendError::Full(_)) = self.queue.try_send(Item::Line(line)) {
+        if let Err(TrySendError::Full(_)) = self.queue.try_send(LogItem::Line(line)) {
             self.dropped.inc();
         }
     }
@@ -52,27 +52,27 @@ impl Lines {
     /// Waits until all lines queued so far are written.
     pub fn flush(&self) {
         let (done, wait) = sync_channel(1);
-        if self.queue.send(Item::Flush(done)).is_ok() {
+        if self.queue.send(LogItem::Flush(done)).is_ok() {
             // The writer drops its end where it is gone: nothing is left to wait for.
             _ = wait.recv_timeout(Duration::from_secs(2));
         }
     }
 }
 
-fn write(items: Receiver<Item>, mut out: impl Write) {
+fn write(items: Receiver<LogItem>, mut out: impl Write) {
     let mut buffer = Vec::with_capacity(64 << 10);
     while let Ok(first) = items.recv() {
-        if matches!(first, Item::Line(_)) {
-            std::thread::sleep(GATHER);
+        if matches!(first, LogItem::Line(_)) {
+            std::thread::sleep(FLUSH_INTERVAL);
         }
         let mut flushed = Vec::new();
         for item in std::iter::once(first).chain(items.try_iter().take(QUEUE)) {
             match item {
-                Item::Line(line) => {
+                LogItem::Line(line) => {
                     buffer.extend_from_slice(&line);
                     buffer.push(b'\n');
                 }
-                Item::Flush(done) => flushed.push(done),
+                LogItem::Flush(done) => flushed.push(done),
             }
         }
         // A closed stdout is no reason to stop serving.
@@ -116,7 +116,7 @@ pub fn write_now(line: &mut Object<'_>) {
 }
 
 /// Sends the messages of all libraries to the lines, as JSON too.
-struct Messages(OnceLock<Lines>);
+struct Messages(OnceLock<AccessLog>);
 
 static MESSAGES: Messages = Messages(OnceLock::new());
 
@@ -143,7 +143,7 @@ impl log::Log for Messages {
 }
 
 /// Makes `lines` take the messages of all libraries; only the first call counts.
-pub fn install(lines: &Lines, level: log::LevelFilter) {
+pub fn install(lines: &AccessLog, level: log::LevelFilter) {
     if MESSAGES.0.set(lines.clone()).is_ok() && log::set_logger(&MESSAGES).is_ok() {
         log::set_max_level(level);
     }
@@ -152,6 +152,6 @@ pub fn install(lines: &Lines, level: log::LevelFilter) {
 /// Lines that nobody reads, for servers inside tests and benches.
 ///
 /// Errors: the thread cannot be started.
-pub fn sink(dropped: &IntCounter) -> std::io::Result<Arc<Lines>> {
-    Lines::to(std::io::sink(), dropped.clone()).map(Arc::new)
+pub fn sink(dropped: &IntCounter) -> std::io::Result<Arc<AccessLog>> {
+    AccessLog::to(std::io::sink(), dropped.clone()).map(Arc::new)
 }

@@ -78,6 +78,6 @@ fn nobody_listens_where_it_is_off_or_to_another_project() {
 fn a_stream_ends_when_the_gateway_stops() {
     let gateway = gateway("notifications = true");
     let mut client = listen(&gateway, "");
-    gateway.running.stop(weirgate::app::Stop::Gracefully);
+    gateway.running.stop(weirgate::app::StopMode::Gracefully);
     assert!(client.chunk().is_none());
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
 use weirgate::config;
-use weirgate::store::{Credit, KeyChange, NewKey, NewProject, Settings, Store};
+use weirgate::store::{Credit, KeyChange, NewKey, NewProject, Store, StoreSettings};
 
 use super::chat_completions::{PLAIN, STREAM, chunk, reply};
 use crate::support::ask::Ask;
@@ -78,7 +78,7 @@ impl Place {
             .enable_all()
             .build();
         runtime.unwrap().block_on(async {
-            let settings = Settings::of(&loaded.config.store).unwrap();
+            let settings = StoreSettings::of(&loaded.config.store).unwrap();
             let store = Store::open(&settings).await.unwrap().store;
             let done = work(&store).await;
             store.close().await;

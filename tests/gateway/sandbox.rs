@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::json;
 use tokio::sync::watch;
-use weirgate::sandbox::Model;
+use weirgate::sandbox::ModelSandbox;
 
 use crate::support::client::{Answer, Ask, Client, End, ask};
 
@@ -16,7 +16,7 @@ struct Running {
 
 impl Running {
     fn start() -> Running {
-        let model = Model::bind().unwrap();
+        let model = ModelSandbox::bind().unwrap();
         let (stop, stopped) = watch::channel(false);
         let address = model.address();
         std::thread::spawn(move || {

@@ -9,8 +9,8 @@ use filters::limits::{Algorithm, RowId, Subject, WindowKey};
 use prometheus::IntGauge;
 use tokio::runtime::Runtime;
 use weirgate::config::OnOutage;
-use weirgate::limits::counters::Counters;
-use weirgate::redis::{Heart, Redis as Connection};
+use weirgate::limits::counters::WindowCounters;
+use weirgate::redis::{Heartbeat, Redis as Connection};
 
 use super::shared::until;
 use crate::support::redis::Redis;
@@ -18,15 +18,15 @@ use crate::support::redis::Redis;
 /// What one process has: a connection, and windows.
 struct Process {
     redis: Connection,
-    counters: Counters,
-    _heart: Heart,
+    counters: WindowCounters,
+    _heart: Heartbeat,
 }
 
 fn process(redis: &Redis, algorithm: Algorithm, window: Duration, on_outage: OnOutage) -> Process {
     let gauge = IntGauge::new("degraded", "for a test").unwrap();
     let (connection, heart) = Connection::start(&redis.url(), gauge).unwrap();
     Process {
-        counters: Counters::shared(algorithm, window, Some(&connection), on_outage),
+        counters: WindowCounters::shared(algorithm, window, Some(&connection), on_outage),
         redis: connection,
         _heart: heart,
     }

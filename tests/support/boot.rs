@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use weirgate::app::Running;
 use weirgate::app::boot;
 use weirgate::config;
-use weirgate::store::{NewKey, Settings, Store};
-use weirgate::telemetry::logging::Lines;
+use weirgate::store::{NewKey, Store, StoreSettings};
+use weirgate::telemetry::logging::AccessLog;
 
 use super::ask::Ask;
 use super::client::{self, Answer};
@@ -237,16 +237,16 @@ impl Gateway {
     }
 }
 
-fn read(toml: &str, env: &[(String, String)]) -> config::Loaded {
+fn read(toml: &str, env: &[(String, String)]) -> config::LoadedConfig {
     config::from_str(toml, env.iter().cloned()).unwrap_or_else(|problems| {
         let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
         panic!("{}", lines.join("\n"))
     })
 }
 
-fn start(loaded: config::Loaded) -> Running {
+fn start(loaded: config::LoadedConfig) -> Running {
     let lines = |metrics: &weirgate::telemetry::metrics::Metrics| {
-        Lines::to(std::io::sink(), metrics.log_dropped.clone())
+        AccessLog::to(std::io::sink(), metrics.log_dropped.clone())
     };
     boot(loaded.config, lines).unwrap()
 }
@@ -270,7 +270,7 @@ fn with_store<T>(config: &config::Config, work: impl AsyncFnOnce(Store) -> T) ->
         .build()
         .unwrap();
     runtime.block_on(async {
-        let settings = Settings::of(&config.store).unwrap();
+        let settings = StoreSettings::of(&config.store).unwrap();
         let opened = Store::open(&settings).await.unwrap();
         let made = work(opened.store.clone()).await;
         opened.store.close().await;

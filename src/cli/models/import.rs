@@ -37,13 +37,13 @@ struct Litellm<'a> {
 
 /// One provider of models.dev: prices in USD per million tokens.
 #[derive(Deserialize)]
-struct Provider<'a> {
+struct ImportProvider<'a> {
     #[serde(borrow, default)]
-    models: BTreeMap<String, Model<'a>>,
+    models: BTreeMap<String, ImportModel<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Model<'a> {
+struct ImportModel<'a> {
     #[serde(default)]
     name: Option<String>,
     #[serde(borrow, default)]
@@ -74,7 +74,7 @@ struct Limit<'a> {
 
 /// A row on its way into the catalogue; prices per million.
 #[derive(Default)]
-struct Row {
+struct ImportRow {
     id: String,
     title: Option<String>,
     provider: String,
@@ -125,7 +125,7 @@ pub(super) fn litellm(text: &str) -> Result<Imported, String> {
             count(entry.max_input_tokens),
             count(entry.max_output_tokens),
         ];
-        rows.push(Row {
+        rows.push(ImportRow {
             id,
             title: None,
             provider,
@@ -142,7 +142,7 @@ pub(super) fn litellm(text: &str) -> Result<Imported, String> {
 
 /// The `api.json` of models.dev. Errors: not JSON of that shape.
 pub(super) fn models_dev(text: &str) -> Result<Imported, String> {
-    let table: BTreeMap<String, Provider<'_>> =
+    let table: BTreeMap<String, ImportProvider<'_>> =
         serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut rows = Vec::new();
     for (provider, served) in table {
@@ -161,7 +161,7 @@ pub(super) fn models_dev(text: &str) -> Result<Imported, String> {
                 count(limit.and_then(|limit| limit.output)),
             ];
             let id = name.rsplit('/').next().unwrap_or(&name).to_owned();
-            rows.push(Row {
+            rows.push(ImportRow {
                 id,
                 title: model.name,
                 provider: provider.clone(),
@@ -179,8 +179,8 @@ pub(super) fn models_dev(text: &str) -> Result<Imported, String> {
 }
 
 /// Rows as TOML, one model per id with all its providers.
-fn catalogue(rows: Vec<Row>, skipped: &mut BTreeMap<&'static str, usize>) -> String {
-    let mut models: BTreeMap<String, Vec<Row>> = BTreeMap::new();
+fn catalogue(rows: Vec<ImportRow>, skipped: &mut BTreeMap<&'static str, usize>) -> String {
+    let mut models: BTreeMap<String, Vec<ImportRow>> = BTreeMap::new();
     for row in rows {
         if row
             .prices
@@ -216,7 +216,7 @@ fn catalogue(rows: Vec<Row>, skipped: &mut BTreeMap<&'static str, usize>) -> Str
     out
 }
 
-fn mapping(row: &Row) -> String {
+fn mapping(row: &ImportRow) -> String {
     let mut out = format!(
         "[[models.providers]]\nprovider = {}\nname = {}\n",
         quoted(&row.provider),

@@ -7,7 +7,7 @@ use super::SecretRef;
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Decisions {
+pub(crate) struct DecisionsConfig {
     /// Headers that carry the SDK key.
     #[schemars(extend("items" = {"type": "string", "format": "header"}, "minItems" = 1, "uniqueItems" = true))]
     pub sdk_key_headers: Vec<String>,
@@ -62,14 +62,14 @@ pub(crate) struct Decisions {
     /// Contextual bandits.
     pub cmab: Cmab,
     /// Projects from files.
-    pub projects: Vec<Project>,
+    pub projects: Vec<ProjectConfig>,
     /// Who may ask for tokens.
     pub clients: Vec<Client>,
     /// Who may announce new datafiles.
     pub webhooks: Vec<Webhook>,
 }
 
-impl Default for Decisions {
+impl Default for DecisionsConfig {
     fn default() -> Self {
         Self {
             sdk_key_headers: vec![
@@ -147,7 +147,7 @@ pub(crate) struct Cmab {
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Project {
+pub(crate) struct ProjectConfig {
     /// Its SDK key.
     #[schemars(extend("format" = "sdk-key"))]
     pub sdk_key: String,

@@ -9,7 +9,7 @@ use super::SecretRef;
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Graph {
+pub(crate) struct GraphConfig {
     /// The graph service, scheme, host and port without a path, or "sandbox"; empty: off.
     #[schemars(extend("format" = "origin-or-sandbox"))]
     pub upstream: String,
@@ -26,7 +26,7 @@ pub(crate) struct Graph {
     /// The cache of responses.
     pub cache: GraphCache,
     /// Operations matched before the built-in table; the first match wins.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<OperationConfig>,
     /// Limits of a category of operations, requests per window.
     #[schemars(extend("x-names" = "name"))]
     pub categories: BTreeMap<String, Category>,
@@ -34,7 +34,7 @@ pub(crate) struct Graph {
     pub tenants: Vec<Tenant>,
 }
 
-impl Default for Graph {
+impl Default for GraphConfig {
     fn default() -> Self {
         Self {
             upstream: String::new(),
@@ -87,7 +87,7 @@ impl Default for GraphCache {
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Operation {
+pub(crate) struct OperationConfig {
     /// Its methods.
     #[schemars(extend("items" = {"type": "string", "format": "method"}, "minItems" = 1, "uniqueItems" = true))]
     pub methods: Vec<String>,

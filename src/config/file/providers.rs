@@ -9,9 +9,9 @@ use super::SecretRef;
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Provider {
+pub(crate) struct ProviderConfig {
     /// The wire it speaks.
-    pub kind: Kind,
+    pub kind: ProviderKind,
     /// What the vendor's own SDK takes: with /v1 for the OpenAI convention; default by kind.
     #[serde(default)]
     #[schemars(extend("format" = "url"))]
@@ -112,7 +112,7 @@ fn one() -> f64 {
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Kind {
+pub(crate) enum ProviderKind {
     #[serde(rename = "openai")]
     OpenAi,
     Anthropic,

@@ -199,7 +199,7 @@ impl Default for Weights {
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Models {
+pub(crate) struct ModelsConfig {
     /// The catalogue's file; where it is not set and conf/models.toml is absent, the catalogue is empty.
     #[schemars(length(min = 1))]
     pub file: String,
@@ -207,7 +207,7 @@ pub(crate) struct Models {
     pub require_key: bool,
 }
 
-impl Default for Models {
+impl Default for ModelsConfig {
     fn default() -> Self {
         Self {
             file: "conf/models.toml".to_owned(),

@@ -11,7 +11,7 @@ use http::HeaderName;
 use super::Rules;
 use crate::config::checked::{self, Datafile, ProfilesIn};
 use crate::config::file::decisions::{
-    Client, Compat, Decisions, ProjectId, SegmentsCache, UserProfiles, Webhook,
+    Client, Compat, DecisionsConfig, ProjectId, SegmentsCache, UserProfiles, Webhook,
 };
 use crate::config::file::{File, SecretRef};
 use crate::config::secret::{self, SecretBytes};
@@ -20,7 +20,7 @@ use crate::config::secret::{self, SecretBytes};
 const USUAL_PREDICTOR: &str = "https://prediction.cmab.optimizely.com/predict/%s";
 
 /// Checks the section, where there is one.
-pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::Decisions> {
+pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::DecisionsConfig> {
     let decisions = file.decisions.as_ref()?;
     projects(rules, decisions);
     clients(rules, decisions);
@@ -40,7 +40,7 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::Decis
         .iter()
         .map(|webhook| webhook_of(webhook, rules.env));
     let webhooks = webhooks.collect();
-    Some(checked::Decisions {
+    Some(checked::DecisionsConfig {
         webhooks,
         ..as_used(decisions, token_keys)
     })
@@ -58,10 +58,10 @@ fn webhook_of(written: &Webhook, env: &BTreeMap<String, String>) -> checked::Web
     }
 }
 
-fn as_used(decisions: &Decisions, token_keys: Vec<SecretBytes>) -> checked::Decisions {
+fn as_used(decisions: &DecisionsConfig, token_keys: Vec<SecretBytes>) -> checked::DecisionsConfig {
     let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     let headers = decisions.sdk_key_headers.iter();
-    checked::Decisions {
+    checked::DecisionsConfig {
         sdk_key_headers: headers
             .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
             .collect(),
@@ -119,7 +119,7 @@ fn client(written: &Client) -> checked::Client {
     }
 }
 
-fn projects(rules: &mut Rules<'_>, decisions: &Decisions) {
+fn projects(rules: &mut Rules<'_>, decisions: &DecisionsConfig) {
     let mut seen = BTreeSet::new();
     for (index, project) in decisions.projects.iter().enumerate() {
         let key = format!("decisions.projects[{index}]");
@@ -134,7 +134,7 @@ fn projects(rules: &mut Rules<'_>, decisions: &Decisions) {
     }
 }
 
-fn clients(rules: &mut Rules<'_>, decisions: &Decisions) {
+fn clients(rules: &mut Rules<'_>, decisions: &DecisionsConfig) {
     let mut seen = BTreeSet::new();
     for (index, client) in decisions.clients.iter().enumerate() {
         let key = format!("decisions.clients[{index}]");
@@ -158,7 +158,7 @@ fn looks_hashed(client: &Client) -> bool {
 }
 
 /// Keys as bytes; what is no base64 is refused.
-fn token_keys(rules: &mut Rules<'_>, decisions: &Decisions) -> Vec<SecretBytes> {
+fn token_keys(rules: &mut Rules<'_>, decisions: &DecisionsConfig) -> Vec<SecretBytes> {
     let mut keys = Vec::new();
     let has_clients = !decisions.clients.is_empty();
     let are_used = has_clients || !decisions.jwks_url.is_empty();
@@ -184,7 +184,7 @@ fn token_keys(rules: &mut Rules<'_>, decisions: &Decisions) -> Vec<SecretBytes> 
     keys
 }
 
-fn shared(rules: &mut Rules<'_>, decisions: &Decisions, file: &File) {
+fn shared(rules: &mut Rules<'_>, decisions: &DecisionsConfig, file: &File) {
     let cure = "set shared.redis, or use \"memory\"";
     if !file.shared.redis.is_empty() {
         return;

@@ -12,7 +12,8 @@ use super::Rules;
 use super::decisions::optional;
 use crate::config::checked::{self, GraphUpstream};
 use crate::config::file::File;
-use crate::config::file::graph::{self as file, Algorithm, Graph, UnknownPaths};
+use crate::config::file::graph as file;
+use crate::config::file::graph::{Algorithm, GraphConfig, UnknownPaths};
 use crate::config::walk::join;
 use crate::config::{secret, suggest};
 
@@ -27,7 +28,7 @@ const BUILT_IN: [&str; 6] = [
 ];
 
 /// Checks the section, where there is one; none where no service is named.
-pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::Graph> {
+pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::GraphConfig> {
     let graph = file.graph.as_ref()?;
     levels(rules, graph);
     categories(rules, graph);
@@ -37,7 +38,7 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::Graph
     let tenants = graph.tenants.iter().enumerate();
     let tenants = tenants.map(|(index, tenant)| tenant_of(rules, index, tenant));
     let tenants = tenants.collect();
-    Some(checked::Graph {
+    Some(checked::GraphConfig {
         upstream: upstream(graph)?,
         rejects_unknown: graph.unknown_paths == UnknownPaths::Reject,
         window_s: graph.window_s,
@@ -56,7 +57,7 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::Graph
 }
 
 /// The walk has checked the text.
-fn upstream(graph: &Graph) -> Option<GraphUpstream> {
+fn upstream(graph: &GraphConfig) -> Option<GraphUpstream> {
     match graph.upstream.as_str() {
         "" => None,
         "sandbox" => Some(GraphUpstream::Sandbox),
@@ -65,7 +66,7 @@ fn upstream(graph: &Graph) -> Option<GraphUpstream> {
 }
 
 /// The table of operations; none where a row of the file is wrong.
-fn operations(rules: &mut Rules<'_>, graph: &Graph) -> Option<Operations> {
+fn operations(rules: &mut Rules<'_>, graph: &GraphConfig) -> Option<Operations> {
     let categories: BTreeMap<String, Category> = graph
         .categories
         .iter()
@@ -84,7 +85,7 @@ fn operations(rules: &mut Rules<'_>, graph: &Graph) -> Option<Operations> {
         .ok()
 }
 
-fn refuse_row(rules: &mut Rules<'_>, graph: &Graph, bad: &BadRow) {
+fn refuse_row(rules: &mut Rules<'_>, graph: &GraphConfig, bad: &BadRow) {
     let (BadRow::Path(text) | BadRow::Category(text) | BadRow::Collision(text)) = bad;
     let has_it = |path: &str| path == text || text.ends_with(path);
     let mut rows = graph.operations.iter();
@@ -106,7 +107,7 @@ fn refuse_row(rules: &mut Rules<'_>, graph: &Graph, bad: &BadRow) {
 }
 
 /// What each tenant may do; of those that are wrong nothing is kept.
-fn limits(rules: &mut Rules<'_>, graph: &Graph, operations: &Operations) -> TenantLimits {
+fn limits(rules: &mut Rules<'_>, graph: &GraphConfig, operations: &Operations) -> TenantLimits {
     let ladder = Tiers::parse(&graph.levels).unwrap_or_default();
     let mut limits = TenantLimits::new(ladder, graph.window_s);
     for (index, tenant) in graph.tenants.iter().enumerate() {
@@ -170,7 +171,7 @@ fn tenant_of(rules: &mut Rules<'_>, index: usize, written: &file::Tenant) -> che
     }
 }
 
-fn levels(rules: &mut Rules<'_>, graph: &Graph) {
+fn levels(rules: &mut Rules<'_>, graph: &GraphConfig) {
     let pairs = graph.levels.iter().zip(graph.levels.iter().skip(1));
     let falling = pairs
         .enumerate()
@@ -182,7 +183,7 @@ fn levels(rules: &mut Rules<'_>, graph: &Graph) {
     }
 }
 
-fn categories(rules: &mut Rules<'_>, graph: &Graph) {
+fn categories(rules: &mut Rules<'_>, graph: &GraphConfig) {
     for (name, category) in &graph.categories {
         if category.default > category.maximum {
             let key = format!("{}.default", join("graph.categories", name));
@@ -216,7 +217,7 @@ fn categories(rules: &mut Rules<'_>, graph: &Graph) {
 }
 
 /// A key belongs to one tenant: with two owners nobody could tell whom a request counts for.
-fn credentials(rules: &mut Rules<'_>, graph: &Graph) {
+fn credentials(rules: &mut Rules<'_>, graph: &GraphConfig) {
     let mut ids = BTreeSet::new();
     let mut owners = BTreeMap::new();
     for (index, tenant) in graph.tenants.iter().enumerate() {
@@ -251,7 +252,11 @@ fn keys_of<'a>(key: &str, tenant: &'a file::Tenant) -> Vec<(String, &'a str)> {
 }
 
 /// The tenant before this one that the same tokens belong to.
-fn issuers_owner<'a>(graph: &'a Graph, index: usize, bearer: &file::Bearer) -> Option<&'a str> {
+fn issuers_owner<'a>(
+    graph: &'a GraphConfig,
+    index: usize,
+    bearer: &file::Bearer,
+) -> Option<&'a str> {
     let is_same =
         |other: &file::Bearer| other.issuer == bearer.issuer && other.audience == bearer.audience;
     let mut before = graph.tenants.iter().take(index);

@@ -7,7 +7,7 @@ use filters::models::wires::quirks::{ReasoningReplay, StreamUsage};
 use http::{HeaderName, HeaderValue, Uri};
 
 use super::Rules;
-use crate::config::checked::{Kind, Provider};
+use crate::config::checked::{ProviderConfig, ProviderKind};
 use crate::config::file::{self, File, providers as written};
 use crate::config::secret::{self, Absent, Secret};
 use crate::config::walk::join;
@@ -32,18 +32,18 @@ const RESERVED: [&str; 14] = [
 
 /// The configured providers.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct FoundProviders {
     /// Those that are on.
-    pub on: Vec<Provider>,
+    pub on: Vec<ProviderConfig>,
     /// The others, with the reason.
     pub off: Vec<(String, String)>,
     /// Those of the others that only lack a key.
-    pub keyless: Vec<Provider>,
+    pub keyless: Vec<ProviderConfig>,
 }
 
 /// Which providers are on, and which are not.
-pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Found {
-    let mut found = Found::default();
+pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> FoundProviders {
+    let mut found = FoundProviders::default();
     for (name, written) in &file.providers {
         match one(rules, name, written) {
             Ok((provider, None)) => found.on.push(provider),
@@ -61,8 +61,8 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Found {
 fn one(
     rules: &mut Rules<'_>,
     name: &str,
-    provider: &file::Provider,
-) -> Result<(Provider, Option<String>), String> {
+    provider: &file::ProviderConfig,
+) -> Result<(ProviderConfig, Option<String>), String> {
     let key = join("providers", name);
     let headers = headers(rules, &key, provider);
     let keys = keys(rules, &key, provider);
@@ -76,7 +76,10 @@ fn one(
         );
         return Err("its kind is not in force yet".to_owned());
     };
-    if matches!(kind, Kind::Anthropic | Kind::Google | Kind::Sandbox) {
+    if matches!(
+        kind,
+        ProviderKind::Anthropic | ProviderKind::Google | ProviderKind::Sandbox
+    ) {
         idle_quirks(rules, &key);
     }
     let (keys, lack) = match keys {
@@ -88,7 +91,7 @@ fn one(
         let message = "keys and prompts would travel unencrypted to another machine";
         rules.warn(&format!("{key}.base_url"), message, "use https");
     }
-    let provider = Provider {
+    let provider = ProviderConfig {
         name: name.to_owned(),
         kind,
         base_url,
@@ -102,27 +105,29 @@ fn one(
     Ok((provider, lack))
 }
 
-fn kind(kind: written::Kind) -> Option<Kind> {
+fn kind(kind: written::ProviderKind) -> Option<ProviderKind> {
     match kind {
-        written::Kind::OpenAi => Some(Kind::OpenAi),
-        written::Kind::Anthropic => Some(Kind::Anthropic),
-        written::Kind::Google => Some(Kind::Google),
-        written::Kind::Compatible => Some(Kind::Compatible),
-        written::Kind::Sandbox => Some(Kind::Sandbox),
-        written::Kind::Vertex | written::Kind::Bedrock | written::Kind::Azure => None,
+        written::ProviderKind::OpenAi => Some(ProviderKind::OpenAi),
+        written::ProviderKind::Anthropic => Some(ProviderKind::Anthropic),
+        written::ProviderKind::Google => Some(ProviderKind::Google),
+        written::ProviderKind::Compatible => Some(ProviderKind::Compatible),
+        written::ProviderKind::Sandbox => Some(ProviderKind::Sandbox),
+        written::ProviderKind::Vertex
+        | written::ProviderKind::Bedrock
+        | written::ProviderKind::Azure => None,
     }
 }
 
-fn base_url(rules: &mut Rules<'_>, key: &str, provider: &file::Provider) -> String {
+fn base_url(rules: &mut Rules<'_>, key: &str, provider: &file::ProviderConfig) -> String {
     let usual = match provider.kind {
-        written::Kind::OpenAi => "https://api.openai.com/v1",
-        written::Kind::Anthropic => "https://api.anthropic.com",
-        written::Kind::Google => "https://generativelanguage.googleapis.com",
+        written::ProviderKind::OpenAi => "https://api.openai.com/v1",
+        written::ProviderKind::Anthropic => "https://api.anthropic.com",
+        written::ProviderKind::Google => "https://generativelanguage.googleapis.com",
         _ => "",
     };
     let is_needed = matches!(
         provider.kind,
-        written::Kind::Compatible | written::Kind::Azure
+        written::ProviderKind::Compatible | written::ProviderKind::Azure
     );
     if provider.base_url.is_none() && is_needed {
         let message = "is missing: this kind has no usual address";
@@ -140,7 +145,7 @@ fn base_url(rules: &mut Rules<'_>, key: &str, provider: &file::Provider) -> Stri
 fn keys(
     rules: &mut Rules<'_>,
     key: &str,
-    provider: &file::Provider,
+    provider: &file::ProviderConfig,
 ) -> Result<Vec<Secret>, String> {
     let listed = provider.keys.as_deref().unwrap_or_default();
     if listed.is_empty() {
@@ -154,7 +159,7 @@ fn keys(
     let mut absent = Vec::new();
     for (index, reference) in listed.iter().enumerate() {
         let place = format!("{key}.keys[{index}]");
-        if provider.kind != written::Kind::Sandbox && rules.literal(&place, reference) {
+        if provider.kind != written::ProviderKind::Sandbox && rules.literal(&place, reference) {
             continue;
         }
         match secret::find(reference, rules.env) {
@@ -178,10 +183,10 @@ fn keys(
     }
 }
 
-fn needs_key(provider: &file::Provider) -> bool {
+fn needs_key(provider: &file::ProviderConfig) -> bool {
     match provider.kind {
-        written::Kind::Sandbox => false,
-        written::Kind::Compatible => {
+        written::ProviderKind::Sandbox => false,
+        written::ProviderKind::Compatible => {
             let is_local = provider.base_url.as_deref().is_some_and(is_loopback);
             provider.keys.is_none() && !is_local
         }
@@ -203,7 +208,7 @@ fn is_plain_and_remote(url: &str) -> bool {
 fn headers(
     rules: &mut Rules<'_>,
     key: &str,
-    provider: &file::Provider,
+    provider: &file::ProviderConfig,
 ) -> Vec<(HeaderName, HeaderValue)> {
     let mut good = Vec::new();
     for (name, value) in &provider.headers {
@@ -247,9 +252,9 @@ fn idle_quirks(rules: &mut Rules<'_>, key: &str) {
     }
 }
 
-fn quirks(provider: &file::Provider) -> Quirks {
+fn quirks(provider: &file::ProviderConfig) -> Quirks {
     let plain = Quirks::default();
-    let is_openai = provider.kind == written::Kind::OpenAi;
+    let is_openai = provider.kind == written::ProviderKind::OpenAi;
     Quirks {
         chat_path: provider.chat_path.clone().unwrap_or(plain.chat_path),
         auth_header: provider

@@ -1,14 +1,14 @@
 //! How the keys of `[shared]` depend on the world.
 
 use super::Rules;
-use crate::config::checked::{OnOutage, Shared};
+use crate::config::checked::{OnOutage, SharedConfig};
 use crate::config::document::At;
 use crate::config::file;
 use crate::config::origin::without_password;
 use crate::config::secret::Secret;
 
 /// What is shared, if anything.
-pub(super) fn check(rules: &mut Rules<'_>, shared: &file::Shared) -> Shared {
+pub(super) fn check(rules: &mut Rules<'_>, shared: &file::SharedConfig) -> SharedConfig {
     const KEY: &str = "shared.redis";
     let in_file = matches!(rules.at(KEY), At::Bytes(_));
     if in_file && without_password(&shared.redis) != shared.redis {
@@ -19,7 +19,7 @@ pub(super) fn check(rules: &mut Rules<'_>, shared: &file::Shared) -> Shared {
         );
     }
     let url = Some(shared.redis.as_str()).filter(|url| !url.is_empty());
-    Shared {
+    SharedConfig {
         redis: url.map(Secret::new),
         on_outage: match shared.on_outage {
             file::OnOutage::Open => OnOutage::Open,

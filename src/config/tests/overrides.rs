@@ -92,7 +92,7 @@ fn a_variable_that_names_no_key_is_refused_by_its_name() {
         ],
     );
     let variable = |problem: &Problem| match &problem.place {
-        Place::Variable { variable } => variable.clone(),
+        Location::Variable { variable } => variable.clone(),
         other => panic!("{other:?}"),
     };
     let named: Vec<_> = problems.iter().map(variable).collect();
@@ -119,7 +119,7 @@ fn a_wrong_value_of_a_variable_is_refused_by_its_name() {
     assert_eq!(problems[0].key, "routing.attempts");
     assert_eq!(
         problems[0].place,
-        Place::Variable {
+        Location::Variable {
             variable: "WEIRGATE_ROUTING__ATTEMPTS".to_owned()
         }
     );

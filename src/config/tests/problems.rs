@@ -202,7 +202,7 @@ fn texts_are_checked_by_what_they_mean() {
         assert_eq!(problem.key, key, "{toml}: {problem:?}");
         assert!(!problem.cure.is_empty(), "{toml}: {problem:?}");
         assert!(
-            matches!(problem.place, Place::File(_)),
+            matches!(problem.place, Location::File(_)),
             "{toml}: {problem:?}"
         );
     }

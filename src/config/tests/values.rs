@@ -182,6 +182,6 @@ fn without_a_file_there_is_a_warning_and_every_key_is_default() {
         loaded
             .origins
             .iter()
-            .all(|(_, _, origin)| *origin == Origin::Default)
+            .all(|(_, _, origin)| *origin == ValueSource::Default)
     );
 }

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::time::Instant;
 
-use super::local::Loaded;
+use super::local::LoadedDatafile;
 use crate::decisions::lock;
 
 /// How many there are at the most.
-pub(super) const MOST: usize = 1024;
+pub(super) const MAX_DATAFILES: usize = 1024;
 /// How many of one name are there with an access token, at the most.
 const MOST_TOKENS: usize = 8;
 /// How exactly it is known when one was asked for last.
@@ -23,15 +23,15 @@ const EXACT_MS: u64 = 10;
 #[derive(Default)]
 pub(super) struct Slot {
     /// What is in force.
-    pub(super) current: ArcSwapOption<Loaded>,
+    pub(super) current: ArcSwapOption<LoadedDatafile>,
     /// Held while the source is asked.
-    pub(super) asked: tokio::sync::Mutex<Asked>,
+    pub(super) asked: tokio::sync::Mutex<CacheEntry>,
     used_ms: AtomicU64,
 }
 
 /// What was learned when the source was asked.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct CacheEntry {
     /// When the datafile was last changed, in the source's words.
     pub(super) modified: Option<String>,
     /// It is on the shelf no more: the source need not be asked again.
@@ -42,13 +42,13 @@ pub(super) struct Asked {
 pub(super) type Slots = HashMap<Box<str>, Arc<Slot>>;
 
 /// See the module.
-pub(super) struct Shelf {
+pub(super) struct DatafileCache {
     slots: ArcSwap<Slots>,
     writing: Mutex<()>,
     begun: Instant,
 }
 
-impl Default for Shelf {
+impl Default for DatafileCache {
     fn default() -> Self {
         Self {
             slots: ArcSwap::default(),
@@ -58,9 +58,9 @@ impl Default for Shelf {
     }
 }
 
-impl Shelf {
+impl DatafileCache {
     /// What is in force for a key. Cost: no lock.
-    pub(super) fn get(&self, key: &str) -> Option<Arc<Loaded>> {
+    pub(super) fn get(&self, key: &str) -> Option<Arc<LoadedDatafile>> {
         let slots = self.slots.load();
         let slot = slots.get(key)?;
         self.use_now(slot);
@@ -89,7 +89,7 @@ impl Shelf {
         let is_alike = |one: &str| one.contains(':') && self::name(one) == name;
         let surplus = [
             surplus(&mut slots, key, MOST_TOKENS, is_alike),
-            surplus(&mut slots, key, MOST, |_| true),
+            surplus(&mut slots, key, MAX_DATAFILES, |_| true),
         ];
         self.slots.store(Arc::new(slots));
         surplus.into_iter().flatten().collect()
@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    async fn add(shelf: &Shelf, key: &str) -> Vec<String> {
+    async fn add(shelf: &DatafileCache, key: &str) -> Vec<String> {
         tokio::time::advance(Duration::from_secs(1)).await;
         let out = shelf.add(key, &Arc::default());
         out.into_iter().map(|(key, _)| key.into()).collect()
@@ -132,7 +132,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn tokens_of_a_name_push_one_another_out_and_nobody_else() {
-        let shelf = Shelf::default();
+        let shelf = DatafileCache::default();
         assert!(add(&shelf, "other:1").await.is_empty());
         assert!(add(&shelf, "key").await.is_empty());
         for token in 0..MOST_TOKENS {
@@ -146,13 +146,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_was_not_asked_for_the_longest_goes_when_there_are_too_many() {
-        let shelf = Shelf::default();
-        for number in 0..MOST {
+        let shelf = DatafileCache::default();
+        for number in 0..MAX_DATAFILES {
             assert!(add(&shelf, &format!("key{number}")).await.is_empty());
         }
         tokio::time::advance(Duration::from_secs(1)).await;
         shelf.get("key0");
         assert_eq!(add(&shelf, "one more").await, ["key1"]);
-        assert_eq!(shelf.all().len(), MOST);
+        assert_eq!(shelf.all().len(), MAX_DATAFILES);
     }
 }

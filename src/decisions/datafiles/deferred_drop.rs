@@ -10,7 +10,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// whoever decides with it may be the last to let go.
 ///
 /// Only for what nobody can get hold of any more. Panics: outside of a runtime.
-pub(super) fn retire<T: Send + Sync + 'static>(one: Arc<T>) {
+pub(super) fn drop_later<T: Send + Sync + 'static>(one: Arc<T>) {
     tokio::spawn(async move {
         while Arc::strong_count(&one) > 1 {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -39,7 +39,7 @@ mod tests {
         let (freed, by) = mpsc::channel();
         let large = Arc::new(Large(freed));
         let held = Arc::clone(&large);
-        retire(large);
+        drop_later(large);
         tokio::task::yield_now().await;
         let me = std::thread::current().id();
         drop(held);

@@ -17,11 +17,11 @@ pub(super) fn digest(key: &str) -> [u8; 16] {
 
 /// See the module.
 #[derive(Clone)]
-pub(super) struct Copies {
+pub(super) struct DiskCache {
     folder: PathBuf,
 }
 
-impl Copies {
+impl DiskCache {
     /// Those of a state folder.
     pub(super) fn new(state_dir: &Path) -> Self {
         Self {
@@ -89,7 +89,7 @@ mod tests {
     #[tokio::test]
     async fn the_newest_copies_stay() {
         let folder = tempfile::tempdir().unwrap();
-        let copies = Copies::new(folder.path());
+        let copies = DiskCache::new(folder.path());
         let begun = SystemTime::UNIX_EPOCH;
         for (at, key) in [(3, "new"), (1, "old"), (2, "middle")] {
             copies.write(key, key.as_bytes()).await;

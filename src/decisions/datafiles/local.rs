@@ -18,22 +18,22 @@ use http::StatusCode;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 
-use super::deferred_drop::retire;
-use crate::config::{Datafile, Decisions};
+use super::deferred_drop::drop_later;
+use crate::config::{Datafile, DecisionsConfig};
 use crate::decisions::lock;
-use crate::decisions::notifications::Notices;
+use crate::decisions::notifications::Notifications;
 use crate::telemetry::metrics::Metrics;
 
 /// The built-in datafile.
 const SANDBOX: &[u8] = include_bytes!("../../../conf/flags.json");
 /// How often files are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Seconds after which a project without a datafile may have one.
 pub const RETRY_AFTER_S: u32 = 5;
 
 /// A datafile in force.
-pub struct Loaded {
+pub struct LoadedDatafile {
     /// Indexed.
     pub project: Project,
     /// As it came.
@@ -41,17 +41,17 @@ pub struct Loaded {
 }
 
 /// See the module.
-pub struct Projects {
-    slots: HashMap<Box<str>, Slot>,
+pub struct LocalDatafiles {
+    slots: HashMap<Box<str>, LocalSlot>,
     compat: Compat,
     max_bytes: u64,
     metrics: Arc<Metrics>,
-    notices: Option<Notices>,
+    notices: Option<Notifications>,
 }
 
-struct Slot {
+struct LocalSlot {
     datafile: Datafile,
-    current: ArcSwapOption<Loaded>,
+    current: ArcSwapOption<LoadedDatafile>,
     last: Mutex<Last>,
 }
 
@@ -68,9 +68,9 @@ struct Last {
 type Look = (SystemTime, u64);
 
 /// What an SDK key stands for.
-pub enum Found {
+pub enum ProjectLookup {
     /// A project.
-    Project(Arc<Loaded>),
+    Project(Arc<LoadedDatafile>),
     /// A project whose datafile has never been usable.
     Unusable,
     /// Nothing: no project names it, and no source was asked.
@@ -79,11 +79,15 @@ pub enum Found {
     Refused(StatusCode),
 }
 
-impl Projects {
+impl LocalDatafiles {
     /// Reads all datafiles; one that cannot be read is looked at again later.
-    pub fn load(decisions: &Decisions, metrics: &Arc<Metrics>, notices: Option<Notices>) -> Self {
+    pub fn load(
+        decisions: &DecisionsConfig,
+        metrics: &Arc<Metrics>,
+        notices: Option<Notifications>,
+    ) -> Self {
         let slots = decisions.projects.iter().map(|(key, datafile)| {
-            let slot = Slot {
+            let slot = LocalSlot {
                 datafile: datafile.clone(),
                 current: ArcSwapOption::empty(),
                 last: Mutex::default(),
@@ -108,13 +112,13 @@ impl Projects {
     }
 
     /// What an SDK key stands for. Cost: no lock.
-    pub fn find(&self, sdk_key: &str) -> Found {
+    pub fn find(&self, sdk_key: &str) -> ProjectLookup {
         let Some(slot) = self.slots.get(sdk_key) else {
-            return Found::Unknown;
+            return ProjectLookup::Unknown;
         };
         slot.current
             .load_full()
-            .map_or(Found::Unusable, Found::Project)
+            .map_or(ProjectLookup::Unusable, ProjectLookup::Project)
     }
 
     /// The SDK key of the built-in datafile, where one has it.
@@ -126,7 +130,7 @@ impl Projects {
     }
 
     /// Reads the files that have changed; answers what was in force, whose end takes time.
-    fn look_again(&self) -> Vec<Arc<Loaded>> {
+    fn look_again(&self) -> Vec<Arc<LoadedDatafile>> {
         let changed = self.slots.iter().filter(|(_, slot)| {
             let now = look(&slot.datafile);
             now.is_some() && lock(&slot.last).seen != now
@@ -137,7 +141,7 @@ impl Projects {
     }
 
     /// Reads a datafile; answers the one that was in force.
-    fn refresh(&self, key: &str, slot: &Slot) -> Option<Arc<Loaded>> {
+    fn refresh(&self, key: &str, slot: &LocalSlot) -> Option<Arc<LoadedDatafile>> {
         let mut last = lock(&slot.last);
         // Before it is read: what is written meanwhile looks different afterwards.
         let now = look(&slot.datafile);
@@ -162,7 +166,7 @@ impl Projects {
         }
     }
 
-    fn refused(&self, key: &str, slot: &Slot, why: &str) {
+    fn refused(&self, key: &str, slot: &LocalSlot, why: &str) {
         self.metrics.datafile("refused");
         let stays = if slot.current.load().is_some() {
             ": the one before stays"
@@ -179,9 +183,9 @@ impl Projects {
         }
     }
 
-    fn parse(&self, text: Bytes) -> Result<Loaded, String> {
+    fn parse(&self, text: Bytes) -> Result<LoadedDatafile, String> {
         let project = Project::parse(&text, self.compat).map_err(|error| error.to_string())?;
-        Ok(Loaded { project, text })
+        Ok(LoadedDatafile { project, text })
     }
 
     fn read_file(&self, path: &Path) -> Result<Vec<u8>, String> {
@@ -199,7 +203,7 @@ impl Projects {
 }
 
 /// Tells who listens that a datafile is in force.
-pub(super) fn tell(notices: Option<&Notices>, sdk_key: &str, loaded: &Loaded) {
+pub(super) fn tell(notices: Option<&Notifications>, sdk_key: &str, loaded: &LoadedDatafile) {
     if let Some(notices) = notices {
         notices.tell(sdk_key, Topic::Project, || notice::project(&loaded.project));
     }
@@ -221,14 +225,14 @@ fn look(datafile: &Datafile) -> Option<Look> {
 }
 
 /// Reads files again when they have changed.
-pub struct Watch(pub Arc<Projects>);
+pub struct DatafileWatch(pub Arc<LocalDatafiles>);
 
 #[async_trait]
-impl BackgroundService for Watch {
+impl BackgroundService for DatafileWatch {
     async fn start(&self, mut shutdown: ShutdownWatch) {
         loop {
             tokio::select! {
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(WATCH_INTERVAL) => {}
                 _ = shutdown.changed() => return,
             }
             let projects = Arc::clone(&self.0);
@@ -237,7 +241,7 @@ impl BackgroundService for Watch {
                 .await
                 .unwrap_or_default()
                 .into_iter()
-                .for_each(retire);
+                .for_each(drop_later);
         }
     }
 }
@@ -259,13 +263,13 @@ mod tests {
         format!(r#"{{"version":"4","revision":"{revision}"}}"#)
     }
 
-    fn project(path: PathBuf) -> Projects {
-        let slot = Slot {
+    fn project(path: PathBuf) -> LocalDatafiles {
+        let slot = LocalSlot {
             datafile: Datafile::File(path),
             current: ArcSwapOption::empty(),
             last: Mutex::default(),
         };
-        let projects = Projects {
+        let projects = LocalDatafiles {
             slots: HashMap::from([("key".into(), slot)]),
             compat: Compat::Document,
             max_bytes: 1 << 20,
@@ -276,9 +280,9 @@ mod tests {
         projects
     }
 
-    fn revision(projects: &Projects) -> Option<Box<str>> {
+    fn revision(projects: &LocalDatafiles) -> Option<Box<str>> {
         match projects.find("key") {
-            Found::Project(loaded) => Some(loaded.project.revision.clone()),
+            ProjectLookup::Project(loaded) => Some(loaded.project.revision.clone()),
             _ => None,
         }
     }
@@ -331,7 +335,7 @@ mod tests {
         );
         let (_stop, asked) = watch::channel(false);
         let watched = Arc::clone(&projects);
-        tokio::spawn(async move { Watch(watched).start(asked).await });
+        tokio::spawn(async move { DatafileWatch(watched).start(asked).await });
         let (opened, is_open) = oneshot::channel();
         let (go, wait) = mpsc::channel();
         let writing = std::thread::spawn(move || {

@@ -9,11 +9,11 @@ use http::StatusCode;
 use tokio::time::Instant;
 
 use super::disk_cache::digest;
-use super::local::{Found, RETRY_AFTER_S};
+use super::local::{ProjectLookup, RETRY_AFTER_S};
 use crate::decisions::lock;
 
 /// How many are remembered; all are forgotten when there are more.
-const MOST: usize = 10_000;
+const MAX_KEYS: usize = 10_000;
 
 /// How the source was asked in vain.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -25,12 +25,12 @@ pub(super) enum Why {
 }
 
 /// See the module.
-pub(super) struct TurnedAway {
+pub(super) struct NegativeCache {
     refused_for: Duration,
     by_key: Mutex<HashMap<[u8; 16], (Why, Instant)>>,
 }
 
-impl TurnedAway {
+impl NegativeCache {
     /// Refusals count for so long; failures until a caller is to come again.
     pub(super) fn new(refused_for: Duration) -> Self {
         Self {
@@ -40,11 +40,14 @@ impl TurnedAway {
     }
 
     /// What to answer without asking again.
-    pub(super) fn of(&self, key: &str) -> Option<Found> {
+    pub(super) fn of(&self, key: &str) -> Option<ProjectLookup> {
         let (why, at) = lock(&self.by_key).get(&digest(key)).copied()?;
         let (period, found) = match why {
-            Why::Refused(status) => (self.refused_for, Found::Refused(status)),
-            Why::Failed => (Duration::from_secs(RETRY_AFTER_S.into()), Found::Unusable),
+            Why::Refused(status) => (self.refused_for, ProjectLookup::Refused(status)),
+            Why::Failed => (
+                Duration::from_secs(RETRY_AFTER_S.into()),
+                ProjectLookup::Unusable,
+            ),
         };
         (at.elapsed() < period).then_some(found)
     }
@@ -52,7 +55,7 @@ impl TurnedAway {
     /// Remembers one.
     pub(super) fn add(&self, key: &str, why: Why) {
         let mut by_key = lock(&self.by_key);
-        if by_key.len() >= MOST {
+        if by_key.len() >= MAX_KEYS {
             by_key.clear();
         }
         by_key.insert(digest(key), (why, Instant::now()));
@@ -65,17 +68,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_failure_is_forgotten_before_a_refusal() {
-        let away = TurnedAway::new(Duration::from_secs(30));
+        let away = NegativeCache::new(Duration::from_secs(30));
         away.add("refused", Why::Refused(StatusCode::NOT_FOUND));
         away.add("failed", Why::Failed);
         tokio::time::advance(Duration::from_secs(4)).await;
-        assert!(matches!(away.of("failed"), Some(Found::Unusable)));
+        assert!(matches!(away.of("failed"), Some(ProjectLookup::Unusable)));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(away.of("failed").is_none());
         let refused = away.of("refused");
         assert!(matches!(
             refused,
-            Some(Found::Refused(StatusCode::NOT_FOUND))
+            Some(ProjectLookup::Refused(StatusCode::NOT_FOUND))
         ));
         tokio::time::advance(Duration::from_secs(25)).await;
         assert!(away.of("refused").is_none());

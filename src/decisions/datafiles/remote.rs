@@ -18,34 +18,34 @@ use reqwest::header::{AUTHORIZATION, IF_MODIFIED_SINCE, LAST_MODIFIED};
 use tokio::runtime::Handle;
 
 use super::cache;
-use super::cache::{Asked, Shelf, Slot};
-use super::deferred_drop::retire;
-use super::disk_cache::Copies;
-use super::local::{Found, Loaded, shown, tell};
-use super::negative_cache::{TurnedAway, Why};
-use crate::config::Decisions;
+use super::cache::{CacheEntry, DatafileCache, Slot};
+use super::deferred_drop::drop_later;
+use super::disk_cache::DiskCache;
+use super::local::{LoadedDatafile, ProjectLookup, shown, tell};
+use super::negative_cache::{NegativeCache, Why};
+use crate::config::DecisionsConfig;
 use crate::decisions::lock;
-use crate::decisions::notifications::Notices;
+use crate::decisions::notifications::Notifications;
 use crate::telemetry::metrics::Metrics;
 
 /// How long the source may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// See the module.
-pub struct Fetched {
+pub struct RemoteDatafiles {
     template: String,
     client: reqwest::Client,
     handle: Handle,
-    copies: Copies,
+    copies: DiskCache,
     compat: Compat,
     max_bytes: u64,
     poll_interval: Duration,
-    shelf: Shelf,
+    shelf: DatafileCache,
     /// Those whose first fetch is not over.
     pending: Mutex<HashMap<Box<str>, Arc<Slot>>>,
-    turned_away: TurnedAway,
+    turned_away: NegativeCache,
     metrics: Arc<Metrics>,
-    notices: Option<Notices>,
+    notices: Option<Notifications>,
 }
 
 /// What the source said.
@@ -56,44 +56,44 @@ enum Said {
     Nothing(String),
 }
 
-impl Fetched {
+impl RemoteDatafiles {
     /// Asks the source of a configuration, where there is one; fetches run on `handle`.
     ///
     /// Errors: no HTTP client can be made.
     pub fn new(
-        decisions: &Decisions,
+        decisions: &DecisionsConfig,
         state_dir: &std::path::Path,
         handle: Handle,
         metrics: &Arc<Metrics>,
-        notices: Option<Notices>,
+        notices: Option<Notifications>,
     ) -> reqwest::Result<Option<Self>> {
         let Some(template) = decisions.datafile_url.clone() else {
             return Ok(None);
         };
         Ok(Some(Self {
             template,
-            client: reqwest::Client::builder().timeout(PATIENCE).build()?,
+            client: reqwest::Client::builder().timeout(FETCH_TIMEOUT).build()?,
             handle,
-            copies: Copies::new(state_dir),
+            copies: DiskCache::new(state_dir),
             compat: decisions.compat,
             max_bytes: decisions.datafile_max_bytes,
             poll_interval: decisions.poll_interval,
-            shelf: Shelf::default(),
+            shelf: DatafileCache::default(),
             pending: Mutex::default(),
-            turned_away: TurnedAway::new(decisions.unknown_key_ttl),
+            turned_away: NegativeCache::new(decisions.unknown_key_ttl),
             metrics: Arc::clone(metrics),
             notices,
         }))
     }
 
     /// What an SDK key stands for; asks the source the first time. Cost: no lock for a key that is known.
-    pub async fn find(self: &Arc<Self>, sdk_key: &str) -> Found {
+    pub async fn find(self: &Arc<Self>, sdk_key: &str) -> ProjectLookup {
         if let Some(found) = self.known(sdk_key) {
             return found;
         }
         let (fetched, key): (_, Box<str>) = (Arc::clone(self), sdk_key.into());
         let found = self.handle.spawn(async move { fetched.first(&key).await });
-        found.await.unwrap_or(Found::Unusable)
+        found.await.unwrap_or(ProjectLookup::Unusable)
     }
 
     /// Looks again at the datafiles of all keys that begin with one of these.
@@ -112,13 +112,13 @@ impl Fetched {
     }
 
     /// What is known without asking the source.
-    fn known(&self, sdk_key: &str) -> Option<Found> {
-        let loaded = self.shelf.get(sdk_key).map(Found::Project);
+    fn known(&self, sdk_key: &str) -> Option<ProjectLookup> {
+        let loaded = self.shelf.get(sdk_key).map(ProjectLookup::Project);
         loaded.or_else(|| self.turned_away.of(sdk_key))
     }
 
     /// The first look at a key's datafile; who comes while it runs waits for it, and is told what it brought.
-    async fn first(self: &Arc<Self>, key: &str) -> Found {
+    async fn first(self: &Arc<Self>, key: &str) -> ProjectLookup {
         let slot = Arc::clone(lock(&self.pending).entry(key.into()).or_default());
         let mut asked = slot.asked.lock().await;
         let found = match self.known(key) {
@@ -133,12 +133,17 @@ impl Fetched {
         found
     }
 
-    async fn first_of(self: &Arc<Self>, key: &str, slot: &Arc<Slot>, asked: &mut Asked) -> Found {
+    async fn first_of(
+        self: &Arc<Self>,
+        key: &str,
+        slot: &Arc<Slot>,
+        asked: &mut CacheEntry,
+    ) -> ProjectLookup {
         let refused = self.look(key, slot, asked).await;
         let Some(loaded) = slot.current.load_full() else {
             let (why, found) = match refused {
-                Some(status) => (Why::Refused(status), Found::Refused(status)),
-                None => (Why::Failed, Found::Unusable),
+                Some(status) => (Why::Refused(status), ProjectLookup::Refused(status)),
+                None => (Why::Failed, ProjectLookup::Unusable),
             };
             self.turned_away.add(key, why);
             return found;
@@ -147,14 +152,14 @@ impl Fetched {
             let fetched = Arc::clone(self);
             tokio::spawn(async move { fetched.let_go(&key, &out).await });
         }
-        Found::Project(loaded)
+        ProjectLookup::Project(loaded)
     }
 
     /// Ends what is on the shelf no more.
     async fn let_go(&self, key: &str, slot: &Slot) {
         let mut asked = slot.asked.lock().await;
         asked.is_out = true;
-        slot.current.swap(None).into_iter().for_each(retire);
+        slot.current.swap(None).into_iter().for_each(drop_later);
         self.metrics.datafile("dropped");
         log::warn!("datafile of {}: dropped, there are too many", shown(key));
         // It may have come back meanwhile.
@@ -172,7 +177,7 @@ impl Fetched {
 
     /// Asks the source; what it says that can be used is in force afterwards. Answers the status it refused the
     /// key with, where it did.
-    async fn look(&self, key: &str, slot: &Slot, asked: &mut Asked) -> Option<StatusCode> {
+    async fn look(&self, key: &str, slot: &Slot, asked: &mut CacheEntry) -> Option<StatusCode> {
         let is_first = slot.current.load().is_none();
         let why = match self.ask(key, asked.modified.as_deref()).await {
             Said::Unchanged => return None,
@@ -181,7 +186,7 @@ impl Fetched {
                 Ok(loaded) => {
                     tell(self.notices.as_ref(), key, &loaded);
                     let before = slot.current.swap(Some(Arc::new(loaded)));
-                    before.into_iter().for_each(retire);
+                    before.into_iter().for_each(drop_later);
                     asked.modified = at;
                     self.metrics.datafile("loaded");
                     self.copies.write(key, &text).await;
@@ -241,24 +246,24 @@ impl Fetched {
     }
 
     /// Indexes off the runtime's own threads.
-    async fn parse(&self, text: Bytes) -> Result<Loaded, String> {
+    async fn parse(&self, text: Bytes) -> Result<LoadedDatafile, String> {
         let compat = self.compat;
         let parsed = tokio::task::spawn_blocking(move || {
             let project = Project::parse(&text, compat).map_err(|error| error.to_string())?;
-            Ok(Loaded { project, text })
+            Ok(LoadedDatafile { project, text })
         });
         parsed.await.map_err(|error| error.to_string())?
     }
 }
 
 /// Looks at all fetched datafiles again, now and then.
-pub struct Poll(pub Arc<Fetched>);
+pub struct Poll(pub Arc<RemoteDatafiles>);
 
 #[async_trait]
 impl BackgroundService for Poll {
     async fn start(&self, mut shutdown: ShutdownWatch) {
         let copies = self.0.copies.clone();
-        tokio::task::spawn_blocking(move || copies.sweep(cache::MOST));
+        tokio::task::spawn_blocking(move || copies.sweep(cache::MAX_DATAFILES));
         loop {
             tokio::select! {
                 () = tokio::time::sleep(self.0.poll_interval) => {}

@@ -10,22 +10,22 @@ use filters::decisions::notice::Topic;
 use filters::decisions::{Compat, Options, answer as written};
 use filters::fault::{Fault, FaultKind};
 
-use super::Asked;
-use super::user_state::Known;
-use crate::proxy::response::Answer;
+use super::DecisionContext;
+use super::user_state::UserState;
+use crate::proxy::response::Response;
 
 /// A list, in the order of the query; by type in the datafile's.
 ///
 /// Errors: 400 for too many keys and for unknown types, 413 for an answer that would be too long.
-pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
+pub(super) async fn answer(asked: &DecisionContext<'_>) -> Result<Response, Fault> {
     let user = asked.body()?.user()?;
     let wanted = wanted(asked)?;
     let project = &asked.loaded.project;
-    let mut known = Known::new(asked, &user, &[], Options::default()).await;
+    let mut known = UserState::new(asked, &user, &[], Options::default()).await;
     let items: Vec<Activation<'_>> = known
         .decide(&wanted, |(kind, key), inputs| match kind {
-            Kindred::Feature => activate::feature(project, key, inputs),
-            Kindred::Experiment => activate::experiment(project, key, inputs),
+            ItemKind::Feature => activate::feature(project, key, inputs),
+            ItemKind::Experiment => activate::experiment(project, key, inputs),
         })
         .await?;
     if !asked.call.is_true("disableTracking") {
@@ -41,11 +41,15 @@ pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
             asked.notify(Topic::Decision, || notice);
         }
     }
-    listed(asked, &items, &user.id).map(Answer::json)
+    listed(asked, &items, &user.id).map(Response::json)
 }
 
 /// The items that the query wants to see, as a JSON list. Errors: 413.
-fn listed(asked: &Asked<'_>, items: &[Activation<'_>], user_id: &str) -> Result<Vec<u8>, Fault> {
+fn listed(
+    asked: &DecisionContext<'_>,
+    items: &[Activation<'_>],
+    user_id: &str,
+) -> Result<Vec<u8>, Fault> {
     let only = asked.call.values("enabled").last();
     let is_listed = |item: &&Activation<'_>| match only.as_deref() {
         Some("true") => item.is_enabled,
@@ -58,30 +62,30 @@ fn listed(asked: &Asked<'_>, items: &[Activation<'_>], user_id: &str) -> Result<
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Kindred {
+enum ItemKind {
     Feature,
     Experiment,
 }
 
 /// What is asked for, each once; a key of both kinds is the feature's. Errors: 400. Source: decision-agent 4, rule 2.
-fn wanted<'a>(asked: &'a Asked<'_>) -> Result<Vec<(Kindred, Cow<'a, str>)>, Fault> {
+fn wanted<'a>(asked: &'a DecisionContext<'_>) -> Result<Vec<(ItemKind, Cow<'a, str>)>, Fault> {
     let project = &asked.loaded.project;
     let features = asked.call.values("featureKey");
     let experiments = asked.call.values("experimentKey");
     let mut found = Keys::default();
     for key in features {
-        found.name(Kindred::Feature, key, "featureKey")?;
+        found.name(ItemKind::Feature, key, "featureKey")?;
     }
     for key in experiments {
-        found.name(Kindred::Experiment, key, "experimentKey")?;
+        found.name(ItemKind::Experiment, key, "experimentKey")?;
     }
     let kinds = kinds(asked)?;
     let is_agent = asked.compat() == Compat::Agent;
     if found.is_empty() || is_agent {
         for kind in kinds {
             let keys: &mut dyn Iterator<Item = &'a str> = match kind {
-                Kindred::Feature => &mut project.flag_keys(),
-                Kindred::Experiment => &mut project.experiment_keys(),
+                ItemKind::Feature => &mut project.flag_keys(),
+                ItemKind::Experiment => &mut project.experiment_keys(),
             };
             keys.for_each(|key| found.add(kind, key.into()));
         }
@@ -94,12 +98,12 @@ fn wanted<'a>(asked: &'a Asked<'_>) -> Result<Vec<(Kindred, Cow<'a, str>)>, Faul
     Ok(found)
 }
 
-fn kinds(asked: &Asked<'_>) -> Result<Vec<Kindred>, Fault> {
+fn kinds(asked: &DecisionContext<'_>) -> Result<Vec<ItemKind>, Fault> {
     let types = asked.call.values("type");
     types
         .map(|word| match &*word {
-            "feature" => Ok(Kindred::Feature),
-            "experiment" => Ok(Kindred::Experiment),
+            "feature" => Ok(ItemKind::Feature),
+            "experiment" => Ok(ItemKind::Experiment),
             _ => {
                 let message = format!("type \"{word}\" not supported");
                 Err(Fault::new(FaultKind::Invalid, message).with_param("type"))

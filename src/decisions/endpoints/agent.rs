@@ -7,7 +7,7 @@ use filters::fault::{AgentForm, Fault, FaultKind};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 
-use crate::proxy::response::Answer;
+use crate::proxy::response::Response;
 
 /// What marks plain text.
 const PLAIN: [(HeaderName, HeaderValue); 2] = [
@@ -19,14 +19,14 @@ const PLAIN: [(HeaderName, HeaderValue); 2] = [
 ];
 
 /// A fault as the agent of old sends it.
-pub(super) fn refusal(fault: &Fault) -> Answer {
+pub(super) fn refusal(fault: &Fault) -> Response {
     let message = &*fault.message;
     match fault.agent_form {
-        AgentForm::Json => super::spoken(
+        AgentForm::Json => super::to_agent_response(
             Compat::Agent,
-            Answer {
+            Response {
                 body: fault.plain_body().into(),
-                ..Answer::from(fault)
+                ..Response::from(fault)
             },
         ),
         AgentForm::Text => plain(fault, message.to_owned()),
@@ -39,19 +39,19 @@ pub(super) fn refusal(fault: &Fault) -> Answer {
                 format!("{{\"error\": {error}, \"reason\": {reason}}}"),
             )
         }
-        AgentForm::Nothing => Answer {
+        AgentForm::Nothing => Response {
             body: Default::default(),
-            ..Answer::from(fault)
+            ..Response::from(fault)
         },
     }
 }
 
 /// Text, and a line end behind it.
-fn plain(fault: &Fault, mut text: String) -> Answer {
+fn plain(fault: &Fault, mut text: String) -> Response {
     text.push('\n');
-    let mut answer = Answer {
+    let mut answer = Response {
         body: text.into(),
-        ..Answer::from(fault)
+        ..Response::from(fault)
     };
     answer.headers.extend(PLAIN);
     answer

@@ -14,16 +14,17 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use super::operations::{self, Operation};
-use super::{Call, Endpoint, agent, answer};
+use super::operations;
+use super::operations::BatchOperation;
+use super::{Endpoint, Request, agent, answer};
 use crate::app::routes;
 use crate::app::routes::Answers;
-use crate::decisions::Flags;
-use crate::proxy::response::Answer;
+use crate::decisions::DecisionService;
+use crate::proxy::response::Response;
 
 /// How long all operations of a batch may take. Our choice: the agent of old breaks off after 10 s, so that its
 /// clients wait no longer, and what is done by then has to reach them.
-const PATIENCE: Duration = Duration::from_secs(9);
+const BATCH_TIMEOUT: Duration = Duration::from_secs(9);
 
 /// What all operations of a batch share.
 struct Bounds {
@@ -35,7 +36,7 @@ impl Bounds {
     /// The answer, where there is room for it.
     ///
     /// Errors: 413.
-    fn take(&self, answer: Answer) -> Result<Answer, Fault> {
+    fn take(&self, answer: Response) -> Result<Response, Fault> {
         let bytes = answer.body.len();
         let less = |room: usize| room.checked_sub(bytes);
         let (order, room) = (Ordering::Relaxed, &self.room_bytes);
@@ -47,13 +48,13 @@ impl Bounds {
     }
 }
 
-/// Answers a batch, after [`PATIENCE`] at the latest; what is not done by then has failed, and so has what has no room
+/// Answers a batch, after [`BATCH_TIMEOUT`] at the latest; what is not done by then has failed, and so has what has no room
 /// among [`MAX_BYTES`].
 ///
 /// Errors: 400 for what is no batch, 422 for too many operations; in document mode 401 and 403 for the call itself.
-pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
+pub async fn run(flags: &DecisionService, call: &Request<'_>) -> Result<Response, Fault> {
     let bounds = Bounds {
-        until: Instant::now() + PATIENCE,
+        until: Instant::now() + BATCH_TIMEOUT,
         room_bytes: AtomicUsize::new(MAX_BYTES),
     };
     if flags.compat == Compat::Document {
@@ -83,13 +84,13 @@ pub async fn run(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
         out.extend_from_slice(&item);
     });
     body.close();
-    Ok(Answer::json(out))
+    Ok(Response::json(out))
 }
 
 /// The item of an operation, and whether it failed.
 async fn item(
-    flags: &Flags,
-    operation: &Operation,
+    flags: &DecisionService,
+    operation: &BatchOperation,
     now_ms: u64,
     bounds: &Bounds,
 ) -> (Vec<u8>, bool) {
@@ -102,7 +103,7 @@ async fn item(
         false => Err(agent::no_request()),
     };
     let answered = answered.and_then(|answer| bounds.take(answer));
-    let answered = answered.unwrap_or_else(|fault| super::refusal(flags.compat, &fault));
+    let answered = answered.unwrap_or_else(|fault| super::error_response(flags.compat, &fault));
     let is_error = answered.status != 200;
     let status = match flags.compat {
         Compat::Document if is_error => 400,
@@ -129,8 +130,8 @@ async fn item(
 /// Errors: 504, and what the call says.
 async fn in_time(
     until: Instant,
-    call: impl Future<Output = Result<Answer, Fault>>,
-) -> Result<Answer, Fault> {
+    call: impl Future<Output = Result<Response, Fault>>,
+) -> Result<Response, Fault> {
     let late = || {
         let message = "the time of the batch was over before this operation was done";
         Err(Fault::new(FaultKind::UpstreamTimeout, message))
@@ -154,7 +155,11 @@ fn body(compat: Compat, answered: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 /// Runs the call that an operation names; only decision endpoints can be, and no batch.
-async fn call(flags: &Flags, operation: &Operation, now_ms: u64) -> Result<Answer, Fault> {
+async fn call(
+    flags: &DecisionService,
+    operation: &BatchOperation,
+    now_ms: u64,
+) -> Result<Response, Fault> {
     let is_agent = flags.compat == Compat::Agent;
     let (path, in_url) = operation.target(flags.compat);
     let found = match is_agent {
@@ -169,7 +174,7 @@ async fn call(flags: &Flags, operation: &Operation, now_ms: u64) -> Result<Answe
         Value::Null => Vec::new(),
         body => body.to_string().into_bytes(),
     };
-    let call = Call {
+    let call = Request {
         headers: &headers,
         path,
         query: &query,
@@ -250,7 +255,7 @@ fn no_decisions() -> Fault {
     Fault::new(FaultKind::Invalid, "`url` names no decision endpoint").with_param("url")
 }
 
-fn query(operation: &Operation, in_url: &str) -> Result<String, Fault> {
+fn query(operation: &BatchOperation, in_url: &str) -> Result<String, Fault> {
     let mut query = form_urlencoded::Serializer::new(in_url.to_owned());
     let named = operation
         .parameters
@@ -278,7 +283,7 @@ fn query(operation: &Operation, in_url: &str) -> Result<String, Fault> {
 }
 
 /// Headers of the operation and no others: a body without its `Content-Type` is of no media type.
-fn headers(operation: &Operation) -> Result<HeaderMap, Fault> {
+fn headers(operation: &BatchOperation) -> Result<HeaderMap, Fault> {
     let mut headers = HeaderMap::new();
     for (name, value) in operation.headers.iter().flatten() {
         let bad = || {
@@ -293,7 +298,7 @@ fn headers(operation: &Operation) -> Result<HeaderMap, Fault> {
 }
 
 /// The agent of old tells the id that an operation came with.
-fn request_id(compat: Compat, operation: &Operation) -> String {
+fn request_id(compat: Compat, operation: &BatchOperation) -> String {
     let given = operation.header("x-request-id");
     let given = given.filter(|id| compat == Compat::Agent && !id.is_empty());
     given.map_or_else(crate::decisions::new_uuid, str::to_owned)

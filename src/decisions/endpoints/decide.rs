@@ -10,14 +10,14 @@ use filters::decisions::notice;
 use filters::decisions::notice::Topic;
 use filters::fault::Fault;
 
-use super::Asked;
-use super::user_state::Known;
-use crate::proxy::response::Answer;
+use super::DecisionContext;
+use super::user_state::UserState;
+use crate::proxy::response::Response;
 
 /// One key: an object; several or none: a list, in the request's or the datafile's order.
 ///
 /// Errors: 400 for too many keys, 413 for an answer that would be too long, and as [`decided`].
-pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
+pub(super) async fn answer(asked: &DecisionContext<'_>) -> Result<Response, Fault> {
     let body = asked.body()?.decide()?;
     let (user, compat) = (&body.user, asked.compat());
     let mut named = Keys::default();
@@ -35,23 +35,23 @@ pub(super) async fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     if let ([one], 1) = (all.as_slice(), times) {
         let mut out = Vec::with_capacity(1024);
         written::write_decided(one, &user.id, &user.attributes, compat, &mut out);
-        return written::within(out).map(Answer::json);
+        return written::within(out).map(Response::json);
     }
     let is_listed = |one: &&Decision<'_>| one.is_enabled || !body.options.enabled_flags_only;
     let listed = all.iter().filter(is_listed);
-    written::decided_list(listed, user, compat).map(Answer::json)
+    written::decided_list(listed, user, compat).map(Response::json)
 }
 
 /// Decides for one user, and tells whom it concerns: the profile is read once, and written once.
 ///
 /// Errors: 500 where segments are wanted and not told, 413 for reasons that would fit no answer.
 pub(super) async fn decided<'a>(
-    asked: &'a Asked<'a>,
+    asked: &'a DecisionContext<'a>,
     body: &ask::Decide<'_>,
     keys: &[impl AsRef<str>],
 ) -> Result<Vec<Decision<'a>>, Fault> {
     let project = &asked.loaded.project;
-    let mut known = Known::new(asked, &body.user, &body.forced, body.options).await;
+    let mut known = UserState::new(asked, &body.user, &body.forced, body.options).await;
     if body.fetch_segments {
         known.fetch_segments(body.segment_options).await?;
     }

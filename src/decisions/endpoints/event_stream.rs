@@ -4,14 +4,14 @@ use filters::decisions::Compat;
 use filters::decisions::notice::Topic;
 use filters::fault::{AgentForm, Fault, FaultKind};
 
-use super::{Call, caller};
-use crate::decisions::Flags;
-use crate::decisions::notifications::Listener;
+use super::{Request, caller};
+use crate::decisions::DecisionService;
+use crate::decisions::notifications::Subscription;
 
 /// A listener to the notices of the caller's project.
 ///
 /// Errors: as other calls; 403 where nobody may listen; in document mode 400 for a filter that names no topic.
-pub async fn listen(flags: &Flags, call: &Call<'_>) -> Result<Listener, Fault> {
+pub async fn listen(flags: &DecisionService, call: &Request<'_>) -> Result<Subscription, Fault> {
     let (sdk_key, _) = caller(flags, call).await?;
     let Some(notices) = &flags.notices else {
         let off = Fault::new(FaultKind::Forbidden, "Notification stream not enabled");
@@ -22,7 +22,7 @@ pub async fn listen(flags: &Flags, call: &Call<'_>) -> Result<Listener, Fault> {
 }
 
 /// The topics of `filter`, one or several behind commas; the agent of old passes over names it does not know.
-fn topics(compat: Compat, call: &Call<'_>) -> Result<Vec<Topic>, Fault> {
+fn topics(compat: Compat, call: &Request<'_>) -> Result<Vec<Topic>, Fault> {
     let mut topics = Vec::new();
     for filter in call.values("filter") {
         for name in filter.split(',').filter(|name| !name.is_empty()) {

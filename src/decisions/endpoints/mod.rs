@@ -31,9 +31,9 @@ use filters::fault::{Fault, FaultKind};
 use filters::form;
 use http::HeaderMap;
 
-use crate::decisions::datafiles::local::{Found, Loaded, RETRY_AFTER_S};
-use crate::decisions::{Flags, new_uuid};
-use crate::proxy::response::Answer;
+use crate::decisions::datafiles::local::{LoadedDatafile, ProjectLookup, RETRY_AFTER_S};
+use crate::decisions::{DecisionService, new_uuid};
+use crate::proxy::response::Response;
 
 /// Who answers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -71,7 +71,7 @@ impl Endpoint {
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub struct Request<'a> {
     /// Its headers.
     pub headers: &'a HeaderMap,
     /// The path as it came.
@@ -84,7 +84,7 @@ pub struct Call<'a> {
     pub now_ms: u64,
 }
 
-impl<'a> Call<'a> {
+impl<'a> Request<'a> {
     /// Values of a query parameter, in order.
     fn values(&self, name: &str) -> impl Iterator<Item = Cow<'a, str>> {
         form::pairs(self.query)
@@ -100,29 +100,33 @@ impl<'a> Call<'a> {
 }
 
 /// A call whose caller is known.
-struct Asked<'a> {
-    call: &'a Call<'a>,
-    flags: &'a Flags,
+struct DecisionContext<'a> {
+    call: &'a Request<'a>,
+    flags: &'a DecisionService,
     sdk_key: Box<str>,
-    loaded: Arc<Loaded>,
+    loaded: Arc<LoadedDatafile>,
 }
 
 /// Answers a call.
 ///
 /// Errors: 400, 401, 403, 404, 413, 415, 503 as the specification and the decisions say.
-pub async fn answer(flags: &Flags, endpoint: Endpoint, call: &Call<'_>) -> Result<Answer, Fault> {
+pub async fn answer(
+    flags: &DecisionService,
+    endpoint: Endpoint,
+    call: &Request<'_>,
+) -> Result<Response, Fault> {
     let (sdk_key, loaded) = caller(flags, call).await?;
     if endpoint.has_body() || flags.compat == Compat::Document {
         media_type(call)?;
     }
-    let asked = Asked {
+    let asked = DecisionContext {
         call,
         flags,
         sdk_key,
         loaded,
     };
     match endpoint {
-        Endpoint::Config => Ok(Answer::json(asked.loaded.project.overview())),
+        Endpoint::Config => Ok(Response::json(asked.loaded.project.overview())),
         Endpoint::Datafile => Ok(asked.datafile()),
         Endpoint::Decide => decide::answer(&asked).await,
         Endpoint::Activate => activate::answer(&asked).await,
@@ -137,25 +141,28 @@ pub async fn answer(flags: &Flags, endpoint: Endpoint, call: &Call<'_>) -> Resul
 }
 
 /// The SDK key that a call is made with, and its project.
-async fn caller(flags: &Flags, call: &Call<'_>) -> Result<(Box<str>, Arc<Loaded>), Fault> {
+async fn caller(
+    flags: &DecisionService,
+    call: &Request<'_>,
+) -> Result<(Box<str>, Arc<LoadedDatafile>), Fault> {
     let sdk_key = sdk_key(flags, call).await?;
     let loaded = project(flags, &sdk_key).await?;
     Ok((sdk_key, loaded))
 }
 
 /// The project of an SDK key.
-async fn project(flags: &Flags, sdk_key: &str) -> Result<Arc<Loaded>, Fault> {
+async fn project(flags: &DecisionService, sdk_key: &str) -> Result<Arc<LoadedDatafile>, Fault> {
     let name = || sdk_key.split(':').next().unwrap_or_default();
     let is_agent = flags.compat == Compat::Agent;
     match flags.find(sdk_key).await {
-        Found::Project(loaded) => Ok(loaded),
-        Found::Refused(status) if is_agent => Err(agent::refused_by_source(status)),
-        Found::Unknown | Found::Refused(_) => Err(Fault::new(
+        ProjectLookup::Project(loaded) => Ok(loaded),
+        ProjectLookup::Refused(status) if is_agent => Err(agent::refused_by_source(status)),
+        ProjectLookup::Unknown | ProjectLookup::Refused(_) => Err(Fault::new(
             FaultKind::Forbidden,
             "the SDK key is not known here",
         )),
-        Found::Unusable if is_agent => Err(agent::no_client(name())),
-        Found::Unusable => {
+        ProjectLookup::Unusable if is_agent => Err(agent::no_client(name())),
+        ProjectLookup::Unusable => {
             let message = "the project's datafile cannot be read at the moment";
             Err(Fault::new(FaultKind::Unavailable, message).with_retry_after_s(RETRY_AFTER_S))
         }
@@ -163,22 +170,22 @@ async fn project(flags: &Flags, sdk_key: &str) -> Result<Arc<Loaded>, Fault> {
 }
 
 /// A fault in the words of the decision endpoints.
-pub fn refusal(compat: Compat, fault: &Fault) -> Answer {
+pub fn error_response(compat: Compat, fault: &Fault) -> Response {
     match compat {
-        Compat::Document => Answer {
+        Compat::Document => Response {
             body: fault.plain_body().into(),
-            ..Answer::from(fault)
+            ..Response::from(fault)
         },
         Compat::Agent => agent::refusal(fault),
     }
 }
 
 /// An answer as `compat` sends it.
-pub fn spoken(compat: Compat, answer: Answer) -> Answer {
+pub fn to_agent_response(compat: Compat, answer: Response) -> Response {
     if compat == Compat::Document || answer.body.is_empty() {
         return answer;
     }
-    Answer {
+    Response {
         body: encode::as_agent(&answer.body).into(),
         ..answer
     }
@@ -187,7 +194,7 @@ pub fn spoken(compat: Compat, answer: Answer) -> Answer {
 /// The SDK key that a call is made with.
 ///
 /// Errors: 400, 401, 403 as the decisions say.
-async fn sdk_key(flags: &Flags, call: &Call<'_>) -> Result<Box<str>, Fault> {
+async fn sdk_key(flags: &DecisionService, call: &Request<'_>) -> Result<Box<str>, Fault> {
     let foreign = match &flags.foreign {
         Some(published) => match credentials::token(call.headers, &flags.credentials) {
             Some(token) => published.for_token(token).await,
@@ -200,7 +207,7 @@ async fn sdk_key(flags: &Flags, call: &Call<'_>) -> Result<Box<str>, Fault> {
 }
 
 /// A body has to be JSON; where there is none, nothing has to be said of it.
-fn media_type(call: &Call<'_>) -> Result<(), Fault> {
+fn media_type(call: &Request<'_>) -> Result<(), Fault> {
     let is_json = form::media_type(call.headers).eq_ignore_ascii_case(b"application/json");
     if call.body.is_empty() || is_json {
         return Ok(());
@@ -211,7 +218,7 @@ fn media_type(call: &Call<'_>) -> Result<(), Fault> {
     ))
 }
 
-impl<'a> Asked<'a> {
+impl<'a> DecisionContext<'a> {
     fn compat(&self) -> Compat {
         self.flags.compat
     }
@@ -221,11 +228,11 @@ impl<'a> Asked<'a> {
     }
 
     /// As it came; the agent of old writes it anew.
-    fn datafile(&self) -> Answer {
+    fn datafile(&self) -> Response {
         let text = &self.loaded.text;
         match (self.compat(), serde_json::from_slice(text)) {
-            (Compat::Agent, Ok(value)) => Answer::json(encode::value(&value)),
-            _ => Answer::json(text.clone()),
+            (Compat::Agent, Ok(value)) => Response::json(encode::value(&value)),
+            _ => Response::json(text.clone()),
         }
     }
 

@@ -13,20 +13,20 @@ use filters::form;
 use filters::json::Object;
 use http::{HeaderValue, header};
 
-use super::Asked;
+use super::DecisionContext;
 use super::decide::decided;
-use super::user_state::Known;
-use crate::proxy::response::Answer;
+use super::user_state::UserState;
+use crate::proxy::response::Response;
 
 /// What an evaluation is asked with.
-struct Context<'a> {
+struct OfrepContext<'a> {
     ask: Decide<'a>,
     /// Which variable is the value; none: whether the flag is on.
     variable: Option<Cow<'a, str>>,
 }
 
 /// One flag.
-pub(super) async fn flag(asked: &Asked<'_>) -> Result<Answer, Fault> {
+pub(super) async fn flag(asked: &DecisionContext<'_>) -> Result<Response, Fault> {
     let last = asked.call.path.rsplit('/').next().unwrap_or_default();
     // A `+` in a path is itself.
     let key = form::decode(&last.replace('+', "%2B")).into_owned();
@@ -41,20 +41,20 @@ pub(super) async fn flag(asked: &Asked<'_>) -> Result<Answer, Fault> {
     for one in decided(asked, &context.ask, &[&key]).await? {
         write(&one, &context, &mut out);
     }
-    Ok(Answer::json(out))
+    Ok(Response::json(out))
 }
 
 /// All flags, in the datafile's order; impressions are for single flags alone.
 ///
 /// Errors: 413 for an answer that would be too long.
-pub(super) async fn flags(asked: &Asked<'_>) -> Result<Answer, Fault> {
+pub(super) async fn flags(asked: &DecisionContext<'_>) -> Result<Response, Fault> {
     let context = match context(asked) {
         Ok(context) => context,
         Err(code) => return Ok(refused(400, None, code)),
     };
     let project = &asked.loaded.project;
     let keys: Vec<&str> = project.flag_keys().collect();
-    let mut known = Known::new(asked, &context.ask.user, &[], context.ask.options).await;
+    let mut known = UserState::new(asked, &context.ask.user, &[], context.ask.options).await;
     let all = known
         .decide(&keys, |key, inputs| decide(project, key, inputs))
         .await?;
@@ -66,7 +66,7 @@ pub(super) async fn flags(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let tag = format!("\"{:016x}\"", fold(&out));
     let known = asked.call.headers.get(header::IF_NONE_MATCH);
     let is_known = known.is_some_and(|known| known.as_bytes() == tag.as_bytes());
-    let mut answer = Answer::json(out);
+    let mut answer = Response::json(out);
     if is_known {
         answer.status = 304;
         answer.body = Bytes::new();
@@ -85,7 +85,7 @@ fn fold(bytes: &[u8]) -> u64 {
 }
 
 /// `{"context": {"targetingKey": …, …}}`. Errors: the protocol's word for what is wrong.
-fn context<'a>(asked: &Asked<'a>) -> Result<Context<'a>, &'static str> {
+fn context<'a>(asked: &DecisionContext<'a>) -> Result<OfrepContext<'a>, &'static str> {
     let mut body: BorrowedObject<'a> =
         serde_json::from_slice(asked.call.body).map_err(|_| "PARSE_ERROR")?;
     let mut attributes = match body.remove("context") {
@@ -105,7 +105,7 @@ fn context<'a>(asked: &Asked<'a>) -> Result<Context<'a>, &'static str> {
         Some(BorrowedValue::Text(key)) => Some(key),
         Some(_) => return Err("INVALID_CONTEXT"),
     };
-    Ok(Context {
+    Ok(OfrepContext {
         ask: Decide {
             user: DecisionUser { id, attributes },
             ..Decide::default()
@@ -114,7 +114,7 @@ fn context<'a>(asked: &Asked<'a>) -> Result<Context<'a>, &'static str> {
     })
 }
 
-fn write(decided: &Decision<'_>, context: &Context<'_>, out: &mut Vec<u8>) {
+fn write(decided: &Decision<'_>, context: &OfrepContext<'_>, out: &mut Vec<u8>) {
     let mut result = Object::open(out);
     result.text("key", &decided.flag_key);
     let variable = context.variable.as_deref();
@@ -145,14 +145,14 @@ fn write(decided: &Decision<'_>, context: &Context<'_>, out: &mut Vec<u8>) {
     result.close();
 }
 
-fn refused(status: u16, key: Option<&str>, code: &str) -> Answer {
+fn refused(status: u16, key: Option<&str>, code: &str) -> Response {
     let mut out = Vec::new();
     let mut body = Object::open(&mut out);
     body.some_text("key", key);
     body.text("errorCode", code);
     body.close();
-    Answer {
+    Response {
         status,
-        ..Answer::json(out)
+        ..Response::json(out)
     }
 }

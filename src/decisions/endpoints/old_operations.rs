@@ -8,12 +8,12 @@ use std::mem::take;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::operations::Operation;
+use super::operations::BatchOperation;
 
 /// The first JSON value that comes. `None` for what is no batch.
-pub(super) fn read(body: &[u8]) -> Option<Vec<Operation>> {
+pub(super) fn read(body: &[u8]) -> Option<Vec<BatchOperation>> {
     let mut values = serde_json::Deserializer::from_slice(body).into_iter();
-    let batch: Option<Read<Batch>> = values.next()?.ok()?;
+    let batch: Option<Read<AgentBatch>> = values.next()?.ok()?;
     let operations = batch.unwrap_or_default().0.0.into_iter();
     Some(operations.map(|one| one.unwrap_or_default().0).collect())
 }
@@ -32,9 +32,9 @@ trait Folded: Default {
 struct Read<T>(T);
 
 #[derive(Default)]
-struct Batch(Vec<Option<Read<Operation>>>);
+struct AgentBatch(Vec<Option<Read<BatchOperation>>>);
 
-impl Folded for Batch {
+impl Folded for AgentBatch {
     fn read_member<'de, A: MapAccess<'de>>(
         &mut self,
         name: &str,
@@ -47,7 +47,7 @@ impl Folded for Batch {
     }
 }
 
-impl Folded for Operation {
+impl Folded for BatchOperation {
     fn read_member<'de, A: MapAccess<'de>>(
         &mut self,
         name: &str,

@@ -9,15 +9,15 @@ use serde_json::{Map, Value};
 use super::old_operations;
 
 #[derive(Default, Deserialize)]
-struct Batch {
+struct BatchRequest {
     #[serde(default)]
-    operations: Option<Vec<Operation>>,
+    operations: Option<Vec<BatchOperation>>,
 }
 
 /// One operation; it inherits nothing from the batch.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Operation {
+pub(super) struct BatchOperation {
     /// Its method; none: GET.
     pub(super) method: String,
     /// Where it goes.
@@ -35,7 +35,7 @@ pub(super) struct Operation {
     pub(super) headers: Option<Map<String, Value>>,
 }
 
-impl Operation {
+impl BatchOperation {
     /// Its path and its query. The agent of old takes whole URLs, and passes over their ends behind `#`.
     pub(super) fn target(&self, compat: Compat) -> (&str, &str) {
         let url = match compat {
@@ -85,11 +85,11 @@ impl Operation {
 /// The operations of a batch.
 ///
 /// Errors: 400 for what is no batch.
-pub(super) fn read(body: &[u8], compat: Compat) -> Result<Vec<Operation>, Fault> {
+pub(super) fn read(body: &[u8], compat: Compat) -> Result<Vec<BatchOperation>, Fault> {
     const WORDS: &str = "cannot decode the operation body";
     match compat {
         Compat::Document => serde_json::from_slice(body)
-            .map(|batch: Batch| batch.operations.unwrap_or_default())
+            .map(|batch: BatchRequest| batch.operations.unwrap_or_default())
             .map_err(|error| Fault::new(FaultKind::Invalid, format!("{WORDS}: {error}"))),
         Compat::Agent => old_operations::read(body).ok_or_else(|| {
             Fault::new(FaultKind::Invalid, WORDS).with_agent_form(AgentForm::Object)
@@ -102,10 +102,10 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
     use super::*;
 
-    fn to(url: &str) -> Operation {
-        Operation {
+    fn to(url: &str) -> BatchOperation {
+        BatchOperation {
             url: url.to_owned(),
-            ..Operation::default()
+            ..BatchOperation::default()
         }
     }
 

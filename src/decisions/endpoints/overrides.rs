@@ -4,11 +4,11 @@ use filters::decisions::Compat;
 use filters::fault::{AgentForm, Fault, FaultKind};
 use filters::json::{Object, Str};
 
-use super::Asked;
-use crate::proxy::response::Answer;
+use super::DecisionContext;
+use crate::proxy::response::Response;
 
 /// A list of one result; the agent of old answers the result alone.
-pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
+pub(super) fn answer(asked: &DecisionContext<'_>) -> Result<Response, Fault> {
     let Some(overrides) = &asked.flags.overrides else {
         let off = Fault::new(FaultKind::Forbidden, "Overrides not enabled");
         return Err(off.with_agent_form(AgentForm::Text));
@@ -50,5 +50,5 @@ pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     if !is_agent {
         out.push(b']');
     }
-    Ok(Answer::json(out))
+    Ok(Response::json(out))
 }

@@ -4,14 +4,14 @@ use filters::decisions::Compat;
 use filters::fault::{Fault, FaultKind};
 use filters::json::Object;
 
-use super::Asked;
+use super::DecisionContext;
 use crate::decisions::new_uuid;
-use crate::proxy::response::Answer;
+use crate::proxy::response::Response;
 
 /// Queues the event: `{"success":true}`.
 ///
 /// Errors: 400 and 500 in the agent's words; 500 where the project names no platform.
-pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
+pub(super) fn answer(asked: &DecisionContext<'_>) -> Result<Response, Fault> {
     let (flags, project) = (asked.flags, &asked.loaded.project);
     let place = flags.segments.place(project.odp.as_ref());
     let event = match asked.body()?.segment_event() {
@@ -34,7 +34,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let mut answer = Object::open(&mut out);
     answer.truth("success", true);
     answer.close();
-    Ok(Answer::json(out))
+    Ok(Response::json(out))
 }
 
 fn nowhere() -> Fault {

@@ -9,17 +9,17 @@ use filters::form;
 use filters::json::Object;
 use serde_json::{Map, Value};
 
-use super::Call;
+use super::Request;
 use crate::config::Client;
-use crate::decisions::Flags;
-use crate::proxy::response::Answer;
+use crate::decisions::DecisionService;
+use crate::proxy::response::Response;
 
 /// What the agent of old says of another media type.
 const FORM_ONLY: &str = "Content-Type header value must be application/x-www-form-urlencoded";
 
 /// What is asked.
 #[derive(Default)]
-struct Asked {
+struct TokenRequest {
     grant_type: String,
     client_id: String,
     client_secret: String,
@@ -28,7 +28,7 @@ struct Asked {
 /// A token, or why none. Cost: a slow hash on purpose, while the worker's other requests move on.
 ///
 /// Errors: 415 for a body that is neither a form nor JSON; 503 where too many ask at once.
-pub async fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
+pub async fn answer(flags: &DecisionService, call: &Request<'_>) -> Result<Response, Fault> {
     let said = |status, error, description| Ok(refused(status, error, description));
     let asked = match read(call) {
         Err(fault) if fault.kind == FaultKind::MediaType && flags.compat == Compat::Agent => {
@@ -74,10 +74,10 @@ pub async fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
     body.text("token_type", "bearer");
     body.number("expires_in", ttl_s);
     body.close();
-    Ok(Answer::json(out))
+    Ok(Response::json(out))
 }
 
-fn refused(status: u16, error: &str, description: &str) -> Answer {
+fn refused(status: u16, error: &str, description: &str) -> Response {
     let mut out = Vec::new();
     let mut body = Object::open(&mut out);
     body.text("error", error);
@@ -86,16 +86,16 @@ fn refused(status: u16, error: &str, description: &str) -> Answer {
         Some(description).filter(|text| !text.is_empty()),
     );
     body.close();
-    Answer {
+    Response {
         status,
-        ..Answer::json(out)
+        ..Response::json(out)
     }
 }
 
 /// A form, as the standard says, or JSON, as the specification does.
-fn read(call: &Call<'_>) -> Result<Asked, Fault> {
+fn read(call: &Request<'_>) -> Result<TokenRequest, Fault> {
     let essence = form::media_type(call.headers);
-    let mut asked = Asked::default();
+    let mut asked = TokenRequest::default();
     let mut take = |name: &str, value: &str| {
         let member = match name {
             "grant_type" => &mut asked.grant_type,
@@ -131,7 +131,7 @@ fn read(call: &Call<'_>) -> Result<Asked, Fault> {
 /// there are.
 fn proven<'c>(
     clients: &'c [Client],
-    asked: &Asked,
+    asked: &TokenRequest,
     is_secret_of: impl FnOnce(&Client, &str) -> bool,
 ) -> Option<&'c Client> {
     let known = clients.iter().find(|client| *client.id == *asked.client_id);
@@ -166,10 +166,10 @@ mod tests {
             sdk_keys: Vec::new(),
         }];
         let ask = |id: &str, is_right: bool| {
-            let asked = Asked {
+            let asked = TokenRequest {
                 client_id: id.to_owned(),
                 client_secret: "secret".to_owned(),
-                ..Asked::default()
+                ..TokenRequest::default()
             };
             let mut hashes = 0;
             let proven = proven(&clients, &asked, |client, secret| {

@@ -8,11 +8,11 @@ use filters::decisions::notice::Topic;
 use filters::fault::{Fault, FaultKind};
 use filters::json::Object;
 
-use super::Asked;
-use crate::proxy::response::Answer;
+use super::DecisionContext;
+use crate::proxy::response::Response;
 
 /// An empty object; what was wrong with the event, where something was. The agent of old repeats the request.
-pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
+pub(super) fn answer(asked: &DecisionContext<'_>) -> Result<Response, Fault> {
     let mut body = asked.body()?;
     let user = match asked.compat() {
         Compat::Document => body.user()?,
@@ -42,5 +42,5 @@ pub(super) fn answer(asked: &Asked<'_>) -> Result<Answer, Fault> {
         None => answer.text("error", &format!("event with key \"{key}\" not found")),
     }
     answer.close();
-    Ok(Answer::json(out))
+    Ok(Response::json(out))
 }

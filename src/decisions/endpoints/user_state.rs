@@ -11,17 +11,17 @@ use filters::decisions::inputs::{Forced, Inputs, Predicted};
 use filters::decisions::{Options, Profile, answer};
 use filters::fault::{Fault, FaultKind};
 
-use super::Asked;
+use super::DecisionContext;
 
 /// What is decided for a key.
-pub(super) trait Item {
+pub(super) trait UserItem {
     /// What has to be predicted first.
     fn wants(&self) -> Option<&PredictionRequest<'_>>;
     /// The length of what it says for itself, which repeats the user's id.
     fn reason_bytes(&self) -> usize;
 }
 
-impl Item for Decision<'_> {
+impl UserItem for Decision<'_> {
     fn wants(&self) -> Option<&PredictionRequest<'_>> {
         self.wants.as_ref()
     }
@@ -31,7 +31,7 @@ impl Item for Decision<'_> {
     }
 }
 
-impl Item for Activation<'_> {
+impl UserItem for Activation<'_> {
     fn wants(&self) -> Option<&PredictionRequest<'_>> {
         self.wants.as_ref()
     }
@@ -42,8 +42,8 @@ impl Item for Activation<'_> {
 }
 
 /// See the module.
-pub(super) struct Known<'a> {
-    asked: &'a Asked<'a>,
+pub(super) struct UserState<'a> {
+    asked: &'a DecisionContext<'a>,
     user: &'a DecisionUser<'a>,
     forced: &'a [Forced],
     options: Options,
@@ -53,10 +53,10 @@ pub(super) struct Known<'a> {
     predictions: HashMap<Box<str>, Predicted>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> UserState<'a> {
     /// What is kept of the user. Where their profile cannot be read, the decisions do without.
     pub(super) async fn new(
-        asked: &'a Asked<'a>,
+        asked: &'a DecisionContext<'a>,
         user: &'a DecisionUser<'a>,
         forced: &'a [Forced],
         options: Options,
@@ -98,7 +98,7 @@ impl<'a> Known<'a> {
     /// Decides for every key; what has to be predicted first is asked for all of them at once.
     ///
     /// Errors: 413 for reasons that would fit no answer.
-    pub(super) async fn decide<K, T: Item>(
+    pub(super) async fn decide<K, T: UserItem>(
         &mut self,
         keys: &[K],
         decide: impl Fn(&K, &Inputs<'_>) -> T,

@@ -9,9 +9,9 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
 use sha1::Sha1;
 
-use super::{Call, media_type};
-use crate::decisions::Flags;
-use crate::proxy::response::Answer;
+use super::{Request, media_type};
+use crate::decisions::DecisionService;
+use crate::proxy::response::Response;
 
 /// What signs an announcement.
 const SIGNATURE: &str = "x-hub-signature";
@@ -19,7 +19,7 @@ const SIGNATURE: &str = "x-hub-signature";
 /// 204 once the datafiles have been looked at again; also for projects nobody here knows.
 ///
 /// Errors: 415, 400 for what is no announcement or not signed with the project's secret.
-pub async fn answer(flags: &Flags, call: &Call<'_>) -> Result<Answer, Fault> {
+pub async fn answer(flags: &DecisionService, call: &Request<'_>) -> Result<Response, Fault> {
     media_type(call)?;
     let id = match flags.compat {
         Compat::Document => project_id(call.body),
@@ -80,10 +80,10 @@ fn agent_project_id(body: &[u8]) -> Option<String> {
     is_known.then(|| id.to_string())
 }
 
-fn no_content() -> Answer {
-    Answer {
+fn no_content() -> Response {
+    Response {
         status: 204,
-        ..Answer::json(Bytes::new())
+        ..Response::json(Bytes::new())
     }
 }
 

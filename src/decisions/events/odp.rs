@@ -14,32 +14,32 @@ use tokio::time::Instant;
 use crate::telemetry::metrics::Metrics;
 
 const QUEUE: usize = 10_000;
-const MOST: usize = 10;
+const MAX_BATCH: usize = 10;
 const FLUSH: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(10);
+const ODP_TIMEOUT: Duration = Duration::from_secs(10);
 const TRIES: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
 /// Where an event goes: host and key.
-pub type Place = (Box<str>, Box<str>);
+pub type OdpTarget = (Box<str>, Box<str>);
 
-type Item = (Place, Value);
+type OdpItem = (OdpTarget, Value);
 
 /// The queue.
-pub struct SegmentEvents {
-    queue: Sender<Item>,
+pub struct OdpEvents {
+    queue: Sender<OdpItem>,
     metrics: Arc<Metrics>,
 }
 
-impl SegmentEvents {
+impl OdpEvents {
     /// A queue, and who empties it.
     ///
     /// Errors: no HTTP client can be made.
-    pub fn new(metrics: &Arc<Metrics>) -> reqwest::Result<(Self, Teller)> {
+    pub fn new(metrics: &Arc<Metrics>) -> reqwest::Result<(Self, OdpDispatcher)> {
         let (queue, items) = channel(QUEUE);
-        let teller = Teller {
+        let teller = OdpDispatcher {
             items,
-            client: reqwest::Client::builder().timeout(PATIENCE).build()?,
+            client: reqwest::Client::builder().timeout(ODP_TIMEOUT).build()?,
             metrics: Arc::clone(metrics),
         };
         let metrics = Arc::clone(metrics);
@@ -47,7 +47,7 @@ impl SegmentEvents {
     }
 
     /// Queues an event.
-    pub fn send(&self, place: Place, event: Value) {
+    pub fn send(&self, place: OdpTarget, event: Value) {
         let outcome = match self.queue.try_send((place, event)) {
             Ok(()) => "segments_queued",
             Err(_) => "segments_full",
@@ -57,13 +57,13 @@ impl SegmentEvents {
 }
 
 /// Empties the queue.
-pub struct Teller {
-    items: Receiver<Item>,
+pub struct OdpDispatcher {
+    items: Receiver<OdpItem>,
     client: reqwest::Client,
     metrics: Arc<Metrics>,
 }
 
-impl Teller {
+impl OdpDispatcher {
     /// Sends until it is asked to stop, and then what waits.
     pub async fn run(mut self, mut stop: ShutdownWatch) {
         let mut held = None;
@@ -75,7 +75,7 @@ impl Teller {
             let Some((place, event)) = first else { return };
             let mut batch = vec![event];
             let due = Instant::now() + FLUSH;
-            while batch.len() < MOST && held.is_none() {
+            while batch.len() < MAX_BATCH && held.is_none() {
                 let more = tokio::time::timeout_at(due, self.next(&mut stop)).await;
                 match more.ok().flatten() {
                     Some((other, event)) if other == place => batch.push(event),
@@ -88,7 +88,7 @@ impl Teller {
     }
 
     /// The next one; none once it is asked to stop and nothing waits any more.
-    async fn next(&mut self, stop: &mut ShutdownWatch) -> Option<Item> {
+    async fn next(&mut self, stop: &mut ShutdownWatch) -> Option<OdpItem> {
         if !self.items.is_closed() {
             tokio::select! {
                 item = self.items.recv() => return item,
@@ -99,7 +99,7 @@ impl Teller {
         self.items.recv().await
     }
 
-    async fn tell(&self, (host, key): &Place, batch: &[Value]) {
+    async fn tell(&self, (host, key): &OdpTarget, batch: &[Value]) {
         let body = serde_json::json!(batch).to_string();
         let url = format!("{}/v3/events", host.trim_end_matches('/'));
         let mut pause = FIRST_PAUSE;
@@ -135,9 +135,9 @@ mod tests {
     use super::*;
 
     /// A queue with one event for a platform that is not there, and its teller while it gathers more.
-    async fn gathering(stop: ShutdownWatch) -> (SegmentEvents, tokio::task::JoinHandle<()>) {
+    async fn gathering(stop: ShutdownWatch) -> (OdpEvents, tokio::task::JoinHandle<()>) {
         _ = rustls::crypto::ring::default_provider().install_default();
-        let (queue, teller) = SegmentEvents::new(&Arc::new(Metrics::new().unwrap())).unwrap();
+        let (queue, teller) = OdpEvents::new(&Arc::new(Metrics::new().unwrap())).unwrap();
         queue.send(
             ("http://127.0.0.1:1".into(), "key".into()),
             Value::from("event"),

@@ -1,6 +1,6 @@
 //! Events on their way to the analytics backend: a bounded queue, batches by size and time, repeated until taken or refused.
 //!
-//! Deciding never waits for it: a full queue drops and counts. What waits is on disk within [`SPOOL_EVERY`], so that a
+//! Deciding never waits for it: a full queue drops and counts. What waits is on disk within [`SPOOL_INTERVAL`], so that a
 //! kill loses what was queued since; a batch that is sent again carries the same ids. Source: decisions 23, facts G.
 
 use std::collections::VecDeque;
@@ -17,24 +17,24 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::spool::{self, Left, Spool};
-use crate::config::Decisions;
+use crate::config::DecisionsConfig;
 use crate::telemetry::metrics::Metrics;
 
 /// How long the backend may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The first pause after a failure; each one is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How long a stopping process goes on sending.
-pub const LAST_WORDS: Duration = Duration::from_secs(5);
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often what waits is put on disk.
-const SPOOL_EVERY: Duration = Duration::from_millis(500);
+const SPOOL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A larger event takes a place for each of these many bytes, so that the queue bounds memory too.
 const PLACE_BYTES: usize = 16 << 10;
 
 /// One event.
-struct Item {
+struct QueuedEvent {
     head: Head,
     visitor: Vec<u8>,
     /// What it takes of the queue, given back once the backend has taken the event.
@@ -43,7 +43,7 @@ struct Item {
 
 #[derive(Clone)]
 struct Queue {
-    items: UnboundedSender<Item>,
+    items: UnboundedSender<QueuedEvent>,
     /// The places that are free.
     room: Arc<Semaphore>,
     /// All places.
@@ -52,17 +52,17 @@ struct Queue {
 
 /// The queue.
 #[derive(Clone)]
-pub struct Events {
+pub struct EventQueue {
     queue: Option<Queue>,
     metrics: Arc<Metrics>,
 }
 
-impl Events {
+impl EventQueue {
     /// The queue of a configuration, and who empties it; nobody where events go nowhere.
     ///
     /// Errors: no HTTP client can be made.
     pub fn new(
-        decisions: &Decisions,
+        decisions: &DecisionsConfig,
         state_dir: &Path,
         metrics: &Arc<Metrics>,
     ) -> reqwest::Result<(Self, Option<Dispatcher>)> {
@@ -79,12 +79,14 @@ impl Events {
                 items,
                 backend: Backend {
                     url: url.clone(),
-                    client: reqwest::Client::builder().timeout(PATIENCE).build()?,
+                    client: reqwest::Client::builder()
+                        .timeout(DELIVERY_TIMEOUT)
+                        .build()?,
                     metrics: Arc::clone(metrics),
                 },
                 most: decisions.event_batch,
                 flush: decisions.event_flush,
-                waiting: Waiting::default(),
+                waiting: QueueState::default(),
                 left: left.into(),
                 spool,
             });
@@ -114,7 +116,7 @@ impl Events {
         let Ok(places) = Arc::clone(&queue.room).try_acquire_many_owned(places) else {
             return self.metrics.event("full", 1);
         };
-        let item = Item {
+        let item = QueuedEvent {
             head,
             visitor,
             _places: places,
@@ -181,8 +183,8 @@ fn is_final(status: StatusCode) -> bool {
 
 /// Events in the order in which they were queued, numbered from 1.
 #[derive(Default)]
-struct Waiting {
-    items: VecDeque<Item>,
+struct QueueState {
+    items: VecDeque<QueuedEvent>,
     /// How many have been taken by the backend: the number of the last one.
     taken: u64,
     /// The number of the last one on disk.
@@ -191,8 +193,8 @@ struct Waiting {
     since: Option<Instant>,
 }
 
-impl Waiting {
-    fn push(&mut self, item: Item) {
+impl QueueState {
+    fn push(&mut self, item: QueuedEvent) {
         self.since.get_or_insert_with(Instant::now);
         self.items.push_back(item);
     }
@@ -249,18 +251,18 @@ impl Waiting {
 }
 
 /// What is on its way, and how many of those that wait are in it; none: what an earlier process left.
-struct Flying {
+struct InFlightBatch {
     count: usize,
     delivery: BoxFuture<'static, ()>,
 }
 
 /// Empties the queue.
 pub struct Dispatcher {
-    items: UnboundedReceiver<Item>,
+    items: UnboundedReceiver<QueuedEvent>,
     backend: Backend,
     most: usize,
     flush: Duration,
-    waiting: Waiting,
+    waiting: QueueState,
     left: VecDeque<Left>,
     spool: Spool,
 }
@@ -268,9 +270,9 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// Sends until it is asked to stop, and what waits then.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        let mut spooling = interval(SPOOL_EVERY);
+        let mut spooling = interval(SPOOL_INTERVAL);
         spooling.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut flying: Option<Flying> = None;
+        let mut flying: Option<InFlightBatch> = None;
         while !*stop.borrow() {
             if flying.is_none() {
                 flying = self.launch();
@@ -291,11 +293,11 @@ impl Dispatcher {
     }
 
     /// Sends the next body: what an earlier process left first.
-    fn launch(&mut self) -> Option<Flying> {
+    fn launch(&mut self) -> Option<InFlightBatch> {
         while let Some(left) = self.left.front_mut() {
             if let Some(body) = left.bodies.first().cloned() {
                 let delivery = self.backend.clone().deliver(body, 1).boxed();
-                return Some(Flying { count: 0, delivery });
+                return Some(InFlightBatch { count: 0, delivery });
             }
             spool::remove(&left.path);
             self.left.pop_front();
@@ -306,17 +308,17 @@ impl Dispatcher {
         let count = self.waiting.batch(0, self.most);
         let body = self.waiting.body(0, count)?;
         let delivery = self.backend.clone().deliver(body, count as u64).boxed();
-        Some(Flying { count, delivery })
+        Some(InFlightBatch { count, delivery })
     }
 
-    fn landed(&mut self, flying: Option<Flying>) {
+    fn landed(&mut self, flying: Option<InFlightBatch>) {
         match flying {
-            Some(Flying { count: 0, .. }) => {
+            Some(InFlightBatch { count: 0, .. }) => {
                 if let Some(left) = self.left.front_mut() {
                     left.bodies.remove(0);
                 }
             }
-            Some(Flying { count, .. }) => {
+            Some(InFlightBatch { count, .. }) => {
                 self.waiting.took(count);
                 self.spool.taken(self.waiting.taken);
             }
@@ -350,7 +352,7 @@ impl Dispatcher {
             self.waiting.push(item);
         }
         self.spool();
-        let until = Instant::now() + LAST_WORDS;
+        let until = Instant::now() + DRAIN_TIMEOUT;
         self.flush = Duration::ZERO;
         while let Some(mut flying) = self.launch() {
             let sent = tokio::time::timeout_at(until, &mut flying.delivery).await;

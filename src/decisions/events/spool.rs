@@ -19,10 +19,10 @@ pub(super) struct Spool {
     folder: PathBuf,
     next_number: u64,
     /// Oldest first; the last one is appended to.
-    files: Vec<Kept>,
+    files: Vec<SpoolFile>,
 }
 
-struct Kept {
+struct SpoolFile {
     path: PathBuf,
     file: File,
     bytes: u64,
@@ -31,7 +31,7 @@ struct Kept {
     last: u64,
 }
 
-impl Kept {
+impl SpoolFile {
     /// Takes back what was written in part; where that cannot be, nothing more is written behind it.
     fn mend(&mut self) {
         if self.file.set_len(self.bytes).is_err() {
@@ -88,7 +88,7 @@ impl Spool {
     ///
     /// Errors: the disk's.
     pub(super) fn append(&mut self, bodies: &[Vec<u8>], last: u64) -> io::Result<()> {
-        let is_worn = |kept: &Kept| kept.bytes > MOST_BYTES || kept.since.elapsed() > MOST_AGE;
+        let is_worn = |kept: &SpoolFile| kept.bytes > MOST_BYTES || kept.since.elapsed() > MOST_AGE;
         if self.files.last().is_none_or(is_worn) {
             self.begin()?;
         }
@@ -113,7 +113,7 @@ impl Spool {
             .append(true)
             .open(&path)?;
         self.next_number += 1;
-        self.files.push(Kept {
+        self.files.push(SpoolFile {
             path,
             file,
             bytes: 0,

@@ -5,9 +5,9 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::super::segments::Files;
+use super::super::segments::SegmentFiles;
 use super::super::unix_ms_of as ms;
-use super::Shared;
+use super::JournalShared;
 
 /// How long a record may wait for company that nobody waits for.
 const LINGER: Duration = Duration::from_millis(20);
@@ -45,9 +45,9 @@ impl Group {
     }
 }
 
-impl Shared {
+impl JournalShared {
     /// The writer's life.
-    pub(super) fn write(&self, mut files: Files) {
+    pub(super) fn write(&self, mut files: SegmentFiles) {
         let mut group = Group::default();
         let mut tried = Instant::now();
         loop {
@@ -72,7 +72,7 @@ impl Shared {
     }
 
     /// Waits until there is something to write, and takes it.
-    fn gather(&self, group: &mut Group, files: &Files) {
+    fn gather(&self, group: &mut Group, files: &SegmentFiles) {
         let mut state = self.lock();
         let mut first = None;
         loop {
@@ -107,7 +107,12 @@ impl Shared {
     }
 
     /// Writes the group, forces it where somebody waits, and lets those go.
-    fn commit(&self, files: &mut Files, group: &mut Group, tried: &mut Instant) -> io::Result<()> {
+    fn commit(
+        &self,
+        files: &mut SegmentFiles,
+        group: &mut Group,
+        tried: &mut Instant,
+    ) -> io::Result<()> {
         let is_full = !files.has_room(group.bytes.len());
         let is_old = files.is_old(self.renew) && group.stored >= group.written;
         let is_due = is_full || is_old || files.fullness() > ROTATE_AT;

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 /// The body: `{data}`, with every field of the contract.
 ///
 /// `plan` is what the organization's plan allows; without one every number of the plan is `0` and no window is open.
-pub fn answer(caller: &Caller, plan: Option<&Allowance>, spent: &SpentSoFar) -> Vec<u8> {
+pub fn key_status(caller: &Caller, plan: Option<&Allowance>, spent: &SpentSoFar) -> Vec<u8> {
     let mut out = Vec::with_capacity(640);
     let mut body = Object::open(&mut out);
     body.object("data", |data| {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn data(caller: &Caller, plan: Option<&Allowance>) -> Value {
-        let body: Value = serde_json::from_slice(&answer(caller, plan, &spent())).unwrap();
+        let body: Value = serde_json::from_slice(&key_status(caller, plan, &spent())).unwrap();
         body["data"].clone()
     }
 

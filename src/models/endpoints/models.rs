@@ -32,7 +32,7 @@ impl Query {
 }
 
 /// The body: `{"object":"list","data":[…]}`, with the providers that are on.
-pub fn answer(
+pub fn list_models(
     catalog: &Catalog,
     is_on: impl Fn(&str) -> bool,
     query: Query,

@@ -9,19 +9,19 @@ use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds};
 use tokio::time::Instant;
 
-use super::{Call, Settled, Step};
-use crate::app::state::House;
-use crate::ledger::{Ended, NewCall, Refusal, Ticket};
+use super::{ModelExchange, PlannedAttempt, Settlement};
+use crate::app::state::AppState;
+use crate::ledger::{CallEnd, NewReservation, Receipt, ReservationError};
 use crate::proxy::context::Context;
 
 /// Reserves the most that the planned attempts may cost.
 ///
 /// Where credit or plan do not reach, attempts remain that need neither. Errors: 402, 503.
-pub async fn reserve(house: &Arc<House>, ctx: &mut Context) -> Result<(), Fault> {
+pub async fn reserve(house: &Arc<AppState>, ctx: &mut Context) -> Result<(), Fault> {
     let (Some(call), Some(caller)) = (ctx.call.as_deref_mut(), ctx.caller.as_deref()) else {
         return Ok(());
     };
-    let mut asked = NewCall {
+    let mut asked = NewReservation {
         caller,
         request_id: ctx.request_id.text(),
         is_stream: call.request.stream,
@@ -44,14 +44,14 @@ pub async fn reserve(house: &Arc<House>, ctx: &mut Context) -> Result<(), Fault>
 }
 
 /// Drops the attempts that a refusal forbids; answers whether others remain that it says nothing of.
-fn avoid(steps: &mut Vec<Step>, refusal: &Refusal) -> bool {
-    let may_run: fn(&Step) -> bool = match refusal {
-        Refusal::Reached(LimitReached::Premium(_)) => |step| !takes_premium(step),
-        Refusal::Reached(LimitReached::Cycle(_) | LimitReached::Daily(_))
-        | Refusal::NoCredit
-        | Refusal::Unavailable => Step::is_own,
+fn avoid(steps: &mut Vec<PlannedAttempt>, refusal: &ReservationError) -> bool {
+    let may_run: fn(&PlannedAttempt) -> bool = match refusal {
+        ReservationError::Reached(LimitReached::Premium(_)) => |step| !takes_premium(step),
+        ReservationError::Reached(LimitReached::Cycle(_) | LimitReached::Daily(_))
+        | ReservationError::NoCredit
+        | ReservationError::Unavailable => PlannedAttempt::is_own,
         // These bound own keys as well.
-        Refusal::Reached(
+        ReservationError::Reached(
             LimitReached::Key(_) | LimitReached::KeyPeriod(..) | LimitReached::Member(_),
         ) => {
             return false;
@@ -65,7 +65,7 @@ fn avoid(steps: &mut Vec<Step>, refusal: &Refusal) -> bool {
 }
 
 /// What pays for the planned attempts, and the most that they may cost.
-fn price(call: &Call, asked: &mut NewCall<'_>) {
+fn price(call: &ModelExchange, asked: &mut NewReservation<'_>) {
     let has_ours = call.steps.iter().any(|step| !step.is_own());
     let steps = call.steps.iter().filter(|step| has_ours != step.is_own());
     asked.worst = steps
@@ -85,7 +85,7 @@ fn price(call: &Call, asked: &mut NewCall<'_>) {
 }
 
 /// What bounds the spending of the caller.
-fn bounds(house: &House, caller: &Caller) -> SpendingBounds {
+fn bounds(house: &AppState, caller: &Caller) -> SpendingBounds {
     SpendingBounds {
         key: caller
             .terms
@@ -97,40 +97,40 @@ fn bounds(house: &House, caller: &Caller) -> SpendingBounds {
 }
 
 /// Whether an attempt takes of what plans allow for premium models.
-fn takes_premium(step: &Step) -> bool {
+fn takes_premium(step: &PlannedAttempt) -> bool {
     !step.is_own() && is_premium(step)
 }
 
-fn is_premium(step: &Step) -> bool {
+fn is_premium(step: &PlannedAttempt) -> bool {
     step.mapping
         .prices
         .is_some_and(|prices| prices.is_premium())
 }
 
 /// A piece of the answer goes out.
-pub fn delivered(call: &mut Call) {
+pub fn delivered(call: &mut ModelExchange) {
     let Some(mut reservation) = call.reservation.take() else {
         return;
     };
-    let is_own = call.step().is_some_and(Step::is_own);
+    let is_own = call.step().is_some_and(PlannedAttempt::is_own);
     reservation.delivered(is_own, || {
         let usage = call.receiving.usage(call.request.text_bytes);
         let cost = call.step().and_then(|step| step.mapping.cost(&usage));
-        taken(call, &Settled { usage, cost })
+        usage_record(call, &Settlement { usage, cost })
     });
     call.reservation = Some(reservation);
 }
 
 /// Keeps what the call took, with its cost where the price is known, and charges it; the last byte of the answer
 /// waits for the ticket.
-pub fn settle(call: &mut Call, outcome: CallOutcome, started: Instant) -> Ticket {
+pub fn settle(call: &mut ModelExchange, outcome: CallOutcome, started: Instant) -> Receipt {
     let usage = call.receiving.usage(call.request.text_bytes);
     let cost = call.step().and_then(|step| step.mapping.cost(&usage));
-    let settled = Settled { usage, cost };
-    let ended = Ended {
-        taken: taken(call, &settled),
+    let settled = Settlement { usage, cost };
+    let ended = CallEnd {
+        taken: usage_record(call, &settled),
         outcome,
-        is_own_key: call.step().is_some_and(Step::is_own),
+        is_own_key: call.step().is_some_and(PlannedAttempt::is_own),
         duration: started.elapsed(),
         first_event: call
             .first_content
@@ -139,11 +139,11 @@ pub fn settle(call: &mut Call, outcome: CallOutcome, started: Instant) -> Ticket
     call.settled = Some(settled);
     match &mut call.reservation {
         Some(reservation) => reservation.settle(ended),
-        None => Ticket::ready(),
+        None => Receipt::ready(),
     }
 }
 
-fn taken(call: &Call, settled: &Settled) -> UsageRecord {
+fn usage_record(call: &ModelExchange, settled: &Settlement) -> UsageRecord {
     let usage = &settled.usage;
     let Some(step) = call.step() else {
         return UsageRecord::default();

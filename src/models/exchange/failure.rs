@@ -11,18 +11,18 @@ use pingora::{Error, ErrorSource, ErrorType, Result};
 use pingora_proxy::{FailToProxy, Session};
 use tokio::time::Instant;
 
-use super::{Call, OTHER_KEYS, billing, feedback, upstream_response};
-use crate::app::state::House;
+use super::{MAX_KEY_RETRIES, ModelExchange, billing, feedback, upstream_response};
+use crate::app::state::AppState;
 use crate::graph::exchange;
-use crate::ledger::Ticket;
-use crate::proxy::buffered::session::{GIVEN_UP, Held, UNACCOUNTED};
+use crate::ledger::Receipt;
+use crate::proxy::buffered::session::{ATTEMPT_ABORTED, BufferedSession, COST_NOT_RECORDED};
 use crate::proxy::buffered::state::Stage;
 use crate::proxy::context::Context;
 use crate::proxy::response;
-use crate::proxy::response::Answer;
+use crate::proxy::response::Response;
 
 /// No connection to the provider.
-pub fn connect(house: &House, ctx: &mut Context, mut error: Box<Error>) -> Box<Error> {
+pub fn connect(house: &AppState, ctx: &mut Context, mut error: Box<Error>) -> Box<Error> {
     if let Some(call) = &mut ctx.graph {
         return exchange::connect(call, error);
     }
@@ -36,8 +36,8 @@ pub fn connect(house: &House, ctx: &mut Context, mut error: Box<Error>) -> Box<E
 }
 
 /// The connection or the answer broke, or a hook or a timer of ours gave the attempt up.
-pub fn midway(
-    house: &House,
+pub fn broke(
+    house: &AppState,
     session: &Session,
     ctx: &mut Context,
     mut error: Box<Error>,
@@ -51,7 +51,7 @@ pub fn midway(
         return error;
     };
     let found = call.watch.take_failure();
-    let is_ours = *error.etype() == GIVEN_UP;
+    let is_ours = *error.etype() == ATTEMPT_ABORTED;
     if found.is_none() && !is_ours && *error.esource() == ErrorSource::Downstream {
         return error;
     }
@@ -77,14 +77,16 @@ fn of(error: &Error, is_held: bool) -> Failure {
     match error.etype() {
         ErrorType::ReadTimedout | ErrorType::WriteTimedout => Failure::new(FailureKind::Timeout),
         ErrorType::InvalidHTTPHeader => Failure::malformed("the provider's reply is not HTTP"),
-        _ if *error.etype() == GIVEN_UP => Failure::malformed("the provider's reply is empty"),
+        _ if *error.etype() == ATTEMPT_ABORTED => {
+            Failure::malformed("the provider's reply is empty")
+        }
         _ if is_held => Failure::new(FailureKind::Connect),
         _ => Failure::new(FailureKind::Truncated),
     }
 }
 
 /// Records a failed attempt and moves on to the next; answers whether there is one.
-fn next(house: &House, ctx: &mut Context, failure: Failure) -> bool {
+fn next(house: &AppState, ctx: &mut Context, failure: Failure) -> bool {
     let Some(call) = ctx.call.as_deref_mut() else {
         return false;
     };
@@ -106,10 +108,10 @@ fn next(house: &House, ctx: &mut Context, failure: Failure) -> bool {
 }
 
 /// Another key of the same provider where the failure is about the key, else the next provider.
-fn advance(call: &mut Call, failure: &Failure) -> bool {
+fn advance(call: &mut ModelExchange, failure: &Failure) -> bool {
     let keys = call.step().map_or(0, |step| step.keys.len());
     let untried = (0..keys.min(64)).any(|key| call.tried_keys & (1 << key) == 0);
-    if failure.is_about_the_key() && untried && call.other_keys < OTHER_KEYS {
+    if failure.is_about_the_key() && untried && call.other_keys < MAX_KEY_RETRIES {
         call.other_keys += 1;
         return true;
     }
@@ -125,22 +127,23 @@ fn advance(call: &mut Call, failure: &Failure) -> bool {
 
 /// Tells the client that no attempt succeeded, or that the answer broke off.
 pub async fn report(
-    house: &House,
+    house: &AppState,
     session: &mut Session,
     error: &Error,
     ctx: &mut Context,
 ) -> FailToProxy {
     if let Some(slot) = &ctx.slot {
-        Held::unwrap(session, &Arc::clone(slot));
+        BufferedSession::unwrap(session, &Arc::clone(slot));
     }
     if ctx.graph.is_some() && ctx.fault.is_none() {
         ctx.fault = exchange::fault(house, session, error);
     }
-    if *error.etype() == UNACCOUNTED {
+    if *error.etype() == COST_NOT_RECORDED {
         let message = "the answer cannot be accounted for at the moment";
         ctx.fault = Some(Fault::new(FaultKind::Unavailable, message));
     }
-    let is_clients = *error.esource() == ErrorSource::Downstream && *error.etype() != GIVEN_UP;
+    let is_clients =
+        *error.esource() == ErrorSource::Downstream && *error.etype() != ATTEMPT_ABORTED;
     if is_clients && ctx.fault.is_none() {
         ctx.status = if session.response_written().is_some() {
             ctx.status
@@ -156,7 +159,7 @@ pub async fn report(
         .call
         .as_deref()
         .map(|call| call.receiving.is_complete() && call.watch.is_head_sent())
-        .map(|is_complete| is_complete && *error.etype() != UNACCOUNTED)
+        .map(|is_complete| is_complete && *error.etype() != COST_NOT_RECORDED)
     {
         Some(true) => finish(session).await,
         _ => explain(session, ctx).await,
@@ -179,7 +182,7 @@ async fn explain(session: &mut Session, ctx: &mut Context) -> Result<()> {
     let fault = ctx
         .fault
         .take()
-        .unwrap_or_else(|| verdict(ctx.call.as_deref()));
+        .unwrap_or_else(|| final_fault(ctx.call.as_deref()));
     let sent = if is_head_sent && ctx.graph.is_some() {
         // The answer is cut off where it is: no end is made up for it.
         Ok(())
@@ -198,8 +201,8 @@ async fn explain(session: &mut Session, ctx: &mut Context) -> Result<()> {
         ctx.status = fault.status();
         session.set_keepalive(None);
         let mut answer = match &ctx.graph {
-            Some(call) => Answer::graph(&fault, call.headers()),
-            None => Answer::from(&fault),
+            Some(call) => Response::graph(&fault, call.headers()),
+            None => Response::from(&fault),
         };
         answer
             .headers
@@ -212,9 +215,9 @@ async fn explain(session: &mut Session, ctx: &mut Context) -> Result<()> {
 
 /// The error event that ends a broken stream, behind what was ready to go out before it; and what tells when its
 /// cost is safe.
-fn broken(call: &mut Call, fault: &Fault, started: Instant) -> (Bytes, Ticket) {
+fn broken(call: &mut ModelExchange, fault: &Fault, started: Instant) -> (Bytes, Receipt) {
     let has_begun = call.watch.stage() != Stage::Held;
-    let mut ticket = Ticket::ready();
+    let mut ticket = Receipt::ready();
     let usage = has_begun.then(|| {
         ticket = billing::settle(call, CallOutcome::Broken, started);
         upstream_response::usage(call)
@@ -233,7 +236,7 @@ fn broken(call: &mut Call, fault: &Fault, started: Instant) -> (Bytes, Ticket) {
 }
 
 /// What the client is told when no attempt is left. Source: promises.md, decisions 5.
-fn verdict(call: Option<&Call>) -> Fault {
+fn final_fault(call: Option<&ModelExchange>) -> Fault {
     let Some(last) = call.and_then(|call| call.failures.last()) else {
         return Fault::new(
             FaultKind::Internal,

@@ -6,14 +6,14 @@ use filters::models::routing::health::AttemptOutcome;
 use filters::models::wires::Failure;
 use tokio::time::Instant;
 
-use super::{Call, Step};
-use crate::app::state::House;
+use super::{ModelExchange, PlannedAttempt};
+use crate::app::state::AppState;
 
 /// Below this a rate of tokens says more about buffers than about the provider.
 const RATE_AFTER: Duration = Duration::from_millis(50);
 
 /// What a failure says about the provider and the key.
-pub fn failure(house: &House, call: &Call, failure: &Failure) {
+pub fn failure(house: &AppState, call: &ModelExchange, failure: &Failure) {
     let Some(step) = call.step() else { return };
     let now_ms = house.now_ms();
     if let Some(key) = step.keys.get(call.key) {
@@ -30,7 +30,7 @@ pub fn failure(house: &House, call: &Call, failure: &Failure) {
 }
 
 /// The running attempt answered: remembers how fast, and the session's provider.
-pub fn success(house: &House, call: &Call) {
+pub fn success(house: &AppState, call: &ModelExchange) {
     let Some(step) = call.step() else { return };
     if let Some(key) = step.keys.get(call.key) {
         key.answered();
@@ -57,7 +57,7 @@ pub fn success(house: &House, call: &Call) {
 }
 
 /// The model's label in metrics: bounded, because ids that are not in the catalogue are all `other`.
-pub fn model_label(step: &Step) -> &str {
+pub fn model_label(step: &PlannedAttempt) -> &str {
     if step.mapping.index == usize::MAX {
         "other"
     } else {

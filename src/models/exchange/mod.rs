@@ -21,19 +21,19 @@ use filters::models::wires::{Failure, Target};
 use filters::money::Usd;
 use tokio::time::Instant;
 
-use self::upstream_response::Receiving;
+use self::upstream_response::ReplyReader;
 use crate::ledger::Reservation;
-use crate::models::providers::{Keys, Upstream};
-use crate::proxy::buffered::state::Watch;
+use crate::models::providers::{KeyPool, Provider};
+use crate::proxy::buffered::state::AttemptState;
 
 /// How many other keys of one provider are tried inside an attempt. Source: decisions 13.
-const OTHER_KEYS: u8 = 2;
+const MAX_KEY_RETRIES: u8 = 2;
 
 /// One planned attempt.
 #[derive(Clone)]
-pub struct Step {
+pub struct PlannedAttempt {
     /// Which provider.
-    pub upstream: Arc<Upstream>,
+    pub upstream: Arc<Provider>,
     /// Which model of the catalogue.
     pub model: Arc<Model>,
     /// What the provider calls it, and for how much.
@@ -41,10 +41,10 @@ pub struct Step {
     /// Which region.
     pub region: Option<Box<str>>,
     /// With whose keys: the platform's, or the caller's own.
-    pub keys: Arc<Keys>,
+    pub keys: Arc<KeyPool>,
 }
 
-impl Step {
+impl PlannedAttempt {
     /// Whether the provider bills the caller itself: the keys are the caller's own.
     pub fn is_own(&self) -> bool {
         self.keys.are_own()
@@ -74,13 +74,13 @@ impl Step {
 }
 
 /// The call of a model on its way through its attempts.
-pub struct Call {
+pub struct ModelExchange {
     /// What was asked, checked.
     pub request: ModelRequest,
     /// The provider named in the model string.
     pub requested_provider: Option<Box<str>>,
     /// The attempts planned, best first; never empty.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlannedAttempt>,
     /// Whether a forced tool call has to be lowered to `auto`.
     pub lower_tool_choice: bool,
     /// Under which key the session's provider is remembered.
@@ -99,9 +99,9 @@ pub struct Call {
     /// Failures of all attempts, for the final word.
     pub failures: Vec<Failure>,
     /// Shared with the held session.
-    pub watch: Arc<Watch>,
+    pub watch: Arc<AttemptState>,
     /// The answer being read.
-    pub receiving: Receiving,
+    pub receiving: ReplyReader,
     /// Path and headers of the running attempt, from its wire.
     head: Option<(String, Vec<(http::HeaderName, http::HeaderValue)>)>,
     /// When the running attempt began.
@@ -109,27 +109,27 @@ pub struct Call {
     /// When content first went to the client.
     pub first_content: Option<Instant>,
     /// What it took in the end.
-    pub settled: Option<Settled>,
+    pub settled: Option<Settlement>,
     /// Stands for it in the ledger until it has ended, whatever the end is.
     pub reservation: Option<Reservation>,
 }
 
 /// What a call took.
 #[derive(Clone, Debug)]
-pub struct Settled {
+pub struct Settlement {
     /// Tokens.
     pub usage: Usage,
     /// What it costs, where the price is known.
     pub cost: Option<filters::money::Cost>,
 }
 
-impl Call {
+impl ModelExchange {
     /// A call that is about to begin its first attempt.
     pub fn new(
         request: ModelRequest,
         requested_provider: Option<Box<str>>,
-        steps: Vec<Step>,
-        watch: Arc<Watch>,
+        steps: Vec<PlannedAttempt>,
+        watch: Arc<AttemptState>,
     ) -> Self {
         Self {
             request,
@@ -146,7 +146,7 @@ impl Call {
             failures: Vec::new(),
             attempt_started: Instant::now(),
             watch,
-            receiving: Receiving::default(),
+            receiving: ReplyReader::default(),
             head: None,
             first_content: None,
             settled: None,
@@ -155,7 +155,7 @@ impl Call {
     }
 
     /// The running attempt.
-    pub fn step(&self) -> Option<&Step> {
+    pub fn step(&self) -> Option<&PlannedAttempt> {
         self.steps.get(self.at)
     }
 

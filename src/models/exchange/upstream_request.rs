@@ -11,11 +11,11 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType, OrErr, Result};
 use tokio::time::Instant;
 
-use super::Call;
-use super::upstream_response::Receiving;
-use crate::app::state::House;
+use super::ModelExchange;
+use super::upstream_response::ReplyReader;
+use crate::app::state::AppState;
 use crate::graph::exchange;
-use crate::proxy::buffered::session::GIVEN_UP;
+use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::context::Context;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -25,24 +25,24 @@ const USER_AGENT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
 /// The peer of the attempt that is up, with its request rewritten for it.
 ///
 /// Errors: the request cannot be said on this wire, or the provider's name cannot be looked up.
-pub async fn peer(house: &House, ctx: &mut Context) -> Result<Box<HttpPeer>> {
+pub async fn peer(house: &AppState, ctx: &mut Context) -> Result<Box<HttpPeer>> {
     if let (Some(graph), Some(call)) = (&house.graph, &mut ctx.graph) {
         return exchange::peer(graph)
             .await
             .map_err(|error| exchange::connect(call, error));
     }
     let Some(call) = ctx.call.as_deref_mut() else {
-        return Error::e_explain(GIVEN_UP, "no call is planned");
+        return Error::e_explain(ATTEMPT_ABORTED, "no call is planned");
     };
     match prepare(house, call, ctx.request_id.text()) {
         Ok(()) => {}
         Err(fault) => {
             ctx.fault = Some(fault);
-            return Error::e_explain(GIVEN_UP, "the request cannot be said on this wire");
+            return Error::e_explain(ATTEMPT_ABORTED, "the request cannot be said on this wire");
         }
     }
     let Some(step) = call.step() else {
-        return Error::e_explain(GIVEN_UP, "no attempt is left");
+        return Error::e_explain(ATTEMPT_ABORTED, "no attempt is left");
     };
     let upstream = Arc::clone(&step.upstream);
     match upstream.origin.peer().await {
@@ -52,7 +52,7 @@ pub async fn peer(house: &House, ctx: &mut Context) -> Result<Box<HttpPeer>> {
 }
 
 /// Encodes the request for the attempt that is up.
-fn prepare(house: &House, call: &mut Call, request_id: &str) -> Result<(), Fault> {
+fn prepare(house: &AppState, call: &mut ModelExchange, request_id: &str) -> Result<(), Fault> {
     let step = call.step().cloned();
     let step = step.ok_or_else(|| Fault::new(FaultKind::Internal, "no attempt is planned"))?;
     call.key = step.keys.pick(call.tried_keys, house.now_ms());
@@ -62,7 +62,7 @@ fn prepare(house: &House, call: &mut Call, request_id: &str) -> Result<(), Fault
         .ok_or_else(|| Fault::new(FaultKind::Internal, "no attempt is planned"))?;
     let encoded = step.upstream.wire.encode(&call.request, &target)?;
     let envelope = call.envelope(request_id, house.unix_s());
-    call.receiving = Receiving::new(call.request.stream, envelope);
+    call.receiving = ReplyReader::new(call.request.stream, envelope);
     call.head = Some((encoded.path, encoded.headers));
     call.attempt_started = Instant::now();
     call.watch.begin(encoded.body, call.attempt_started);
@@ -82,7 +82,7 @@ pub fn body(ctx: &mut Context, piece: Option<&Bytes>) -> Result<()> {
         None => Ok(()),
         Some(fault) => {
             ctx.fault = Some(fault);
-            Error::e_explain(GIVEN_UP, "the body is too large")
+            Error::e_explain(ATTEMPT_ABORTED, "the body is too large")
         }
     }
 }
@@ -90,7 +90,7 @@ pub fn body(ctx: &mut Context, piece: Option<&Bytes>) -> Result<()> {
 /// The head of the upstream request: nothing of the client's but what is listed here.
 ///
 /// Errors: a path that is no URI, which is a bug.
-pub fn head(house: &House, ctx: &Context, head: &mut RequestHeader) -> Result<()> {
+pub fn head(house: &AppState, ctx: &Context, head: &mut RequestHeader) -> Result<()> {
     if let (Some(graph), Some(call)) = (&house.graph, &ctx.graph) {
         return exchange::head(graph, call, head);
     }

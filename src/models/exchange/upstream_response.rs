@@ -15,10 +15,10 @@ use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
 use tokio::time::Instant;
 
-use super::{Call, Settled, billing};
-use crate::app::state::House;
+use super::{ModelExchange, Settlement, billing};
+use crate::app::state::AppState;
 use crate::graph::exchange;
-use crate::proxy::buffered::session::GIVEN_UP;
+use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::buffered::state::Stage;
 use crate::proxy::context::Context;
 use crate::proxy::response;
@@ -30,14 +30,14 @@ const MAX_REFUSAL_BYTES: usize = 64 << 10;
 
 /// The answer being read.
 #[derive(Default)]
-pub struct Receiving {
-    answer: Option<Answer>,
+pub struct ReplyReader {
+    answer: Option<ResponseWriter>,
     reading: Reading,
     is_complete: bool,
 }
 
 /// The answer being made.
-enum Answer {
+enum ResponseWriter {
     Stream(ChunkWriter),
     Fold(WholeWriter),
 }
@@ -60,39 +60,39 @@ enum Reading {
 }
 
 /// Why reading stopped.
-enum Stop {
+enum ReadError {
     TooLong,
     Failed(Failure),
 }
 
-impl From<sse::TooLong> for Stop {
+impl From<sse::TooLong> for ReadError {
     fn from(_: sse::TooLong) -> Self {
         Self::TooLong
     }
 }
 
-impl From<Failure> for Stop {
+impl From<Failure> for ReadError {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
 }
 
-impl From<Stop> for Failure {
-    fn from(stop: Stop) -> Self {
+impl From<ReadError> for Failure {
+    fn from(stop: ReadError) -> Self {
         match stop {
-            Stop::TooLong => Self::malformed("an event of the provider is longer than 16 MiB"),
-            Stop::Failed(failure) => failure,
+            ReadError::TooLong => Self::malformed("an event of the provider is longer than 16 MiB"),
+            ReadError::Failed(failure) => failure,
         }
     }
 }
 
-impl Receiving {
+impl ReplyReader {
     /// Reads into an answer of this form and identity.
     pub fn new(is_stream: bool, envelope: ReplyIdentity) -> Self {
         let answer = if is_stream {
-            Answer::Stream(ChunkWriter::new(envelope))
+            ResponseWriter::Stream(ChunkWriter::new(envelope))
         } else {
-            Answer::Fold(WholeWriter::new(envelope))
+            ResponseWriter::Fold(WholeWriter::new(envelope))
         };
         Self {
             answer: Some(answer),
@@ -109,7 +109,7 @@ impl Receiving {
     /// The chunks written so far that nobody has taken, where the answer is a stream.
     pub fn stream_mut(&mut self) -> Option<&mut ChunkWriter> {
         match &mut self.answer {
-            Some(Answer::Stream(stream)) => Some(stream),
+            Some(ResponseWriter::Stream(stream)) => Some(stream),
             _ => None,
         }
     }
@@ -117,12 +117,12 @@ impl Receiving {
     /// Usage as reported, else estimated from bytes.
     pub fn usage(&self, prompt_bytes: u64) -> Usage {
         let (reported, bytes, has_finished) = match &self.answer {
-            Some(Answer::Stream(stream)) => (
+            Some(ResponseWriter::Stream(stream)) => (
                 stream.reported_usage(),
                 stream.output_bytes(),
                 stream.has_finished(),
             ),
-            Some(Answer::Fold(fold)) => (fold.reported_usage(), fold.output_bytes(), false),
+            Some(ResponseWriter::Fold(fold)) => (fold.reported_usage(), fold.output_bytes(), false),
             None => (None, 0, false),
         };
         match reported {
@@ -136,7 +136,7 @@ impl Receiving {
 /// The verdict over the provider's status, and how its body is to be read.
 ///
 /// Errors: a status that means failure without looking at the body.
-pub async fn status(house: &House, ctx: &mut Context, head: &ResponseHeader) -> Result<()> {
+pub async fn status(house: &AppState, ctx: &mut Context, head: &ResponseHeader) -> Result<()> {
     if let (Some(graph), Some(call)) = (&house.graph, &mut ctx.graph) {
         exchange::verdict(house, graph, call, head).await;
         return Ok(());
@@ -170,7 +170,7 @@ pub async fn status(house: &House, ctx: &mut Context, head: &ResponseHeader) -> 
     }
     let failure = Failure::refused(status, "");
     if failure.is_retryable {
-        return Err(give_up(call, failure));
+        return Err(abort_attempt(call, failure));
     }
     // Only the body tells whether the request or our account is to blame.
     call.receiving.reading = Reading::Refusal {
@@ -230,7 +230,7 @@ pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result
     }
     let progress = match read(call, &chunk, is_end) {
         Ok(progress) => progress,
-        Err(failure) => return Err(give_up(call, failure)),
+        Err(failure) => return Err(abort_attempt(call, failure)),
     };
     let mut finished = None;
     if progress == Progress::Complete {
@@ -238,7 +238,7 @@ pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result
         finished = complete(call, request_id.text(), caller.as_deref(), *started);
     }
     let out = match &mut call.receiving.answer {
-        Some(Answer::Stream(stream)) if stream.has_content() => stream.take(),
+        Some(ResponseWriter::Stream(stream)) if stream.has_content() => stream.take(),
         _ => finished.unwrap_or_default(),
     };
     if !out.is_empty() {
@@ -254,18 +254,23 @@ pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result
 }
 
 /// Reads a piece into the answer.
-fn read(call: &mut Call, chunk: &[u8], is_end: bool) -> Result<Progress, Failure> {
+fn read(call: &mut ModelExchange, chunk: &[u8], is_end: bool) -> Result<Progress, Failure> {
     let mut receiving = std::mem::take(&mut call.receiving);
     let read = receiving.read(call, chunk, is_end);
     call.receiving = receiving;
     read
 }
 
-impl Receiving {
-    fn read(&mut self, call: &Call, chunk: &[u8], is_end: bool) -> Result<Progress, Failure> {
+impl ReplyReader {
+    fn read(
+        &mut self,
+        call: &ModelExchange,
+        chunk: &[u8],
+        is_end: bool,
+    ) -> Result<Progress, Failure> {
         let sink: &mut dyn Sink = match &mut self.answer {
-            Some(Answer::Stream(stream)) => stream,
-            Some(Answer::Fold(fold)) => fold,
+            Some(ResponseWriter::Stream(stream)) => stream,
+            Some(ResponseWriter::Fold(fold)) => fold,
             None => return Err(Failure::malformed("no answer is expected")),
         };
         match &mut self.reading {
@@ -313,13 +318,13 @@ fn events(
     chunk: &[u8],
     is_end: bool,
     sink: &mut dyn Sink,
-) -> Result<Progress, Stop> {
+) -> Result<Progress, ReadError> {
     let mut progress = Progress::Open;
     let mut take = |event: sse::SseEvent<'_>| {
         if progress == Progress::Open {
             progress = decoder.event(event, sink)?;
         }
-        Ok::<(), Stop>(())
+        Ok::<(), ReadError>(())
     };
     reader.feed(chunk, &mut take)?;
     if is_end {
@@ -333,7 +338,7 @@ fn events(
 
 /// Ends a whole answer: settles what it took, and writes usage and metadata.
 fn complete(
-    call: &mut Call,
+    call: &mut ModelExchange,
     request_id: &str,
     caller: Option<&filters::accounts::Caller>,
     started: Instant,
@@ -364,20 +369,20 @@ fn complete(
     let metadata = metadata.write();
     let usage = usage(call);
     match call.receiving.answer.as_mut()? {
-        Answer::Stream(stream) => {
+        ResponseWriter::Stream(stream) => {
             stream.complete(&usage, &metadata, call.request.include_usage);
             None
         }
-        Answer::Fold(_) => match call.receiving.answer.take() {
-            Some(Answer::Fold(fold)) => Some(fold.render(&usage, &metadata)),
+        ResponseWriter::Fold(_) => match call.receiving.answer.take() {
+            Some(ResponseWriter::Fold(fold)) => Some(fold.render(&usage, &metadata)),
             _ => None,
         },
     }
 }
 
 /// What the call took, as `usage` of its answer.
-pub fn usage(call: &Call) -> Vec<u8> {
-    let Some(Settled { usage, cost }) = &call.settled else {
+pub fn usage(call: &ModelExchange) -> Vec<u8> {
+    let Some(Settlement { usage, cost }) = &call.settled else {
         return b"null".to_vec();
     };
     let cost = cost.map(|cost| (cost.total.to_string(), cost.details.to_json()));
@@ -386,10 +391,10 @@ pub fn usage(call: &Call) -> Vec<u8> {
 }
 
 /// Leaves the reason where [`super::failure`] looks for it.
-fn give_up(call: &Call, failure: Failure) -> Box<Error> {
+fn abort_attempt(call: &ModelExchange, failure: Failure) -> Box<Error> {
     let kind = failure.kind;
     call.watch.fail(failure);
-    let mut error = Error::explain(GIVEN_UP, format!("{kind:?}")).into_up();
+    let mut error = Error::explain(ATTEMPT_ABORTED, format!("{kind:?}")).into_up();
     error.set_retry(matches!(
         kind,
         FailureKind::Status(_) | FailureKind::Malformed

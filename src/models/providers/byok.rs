@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::credentials::{Credential, Keys, Own};
-use crate::store::OwnKey;
+use super::credentials::{ByokKey, Credential, KeyPool};
+use crate::store::ByokKeyRow;
 
 /// All own keys, by organization and provider. Memory is bounded by the store's rows.
 #[derive(Default)]
-pub struct OwnKeys(HashMap<Box<str>, HashMap<Box<str>, Arc<Keys>>>);
+pub struct ByokKeys(HashMap<Box<str>, HashMap<Box<str>, Arc<KeyPool>>>);
 
-impl OwnKeys {
+impl ByokKeys {
     /// The keys of the store. What `before` knows of a key's health stays known: a key's text never changes.
     ///
     /// Keys that could not be opened are left out, and said to the log by their ids.
-    pub fn new(rows: Vec<OwnKey>, before: &Self, fingerprint_key: &[u8]) -> Self {
+    pub fn new(rows: Vec<ByokKeyRow>, before: &Self, fingerprint_key: &[u8]) -> Self {
         let mut sets: HashMap<(String, String), Vec<Arc<Credential>>> = HashMap::new();
         for row in rows {
             let Some(secret) = row.secret else {
@@ -25,7 +25,7 @@ impl OwnKeys {
                 .find(&row.organization_id, &row.provider)
                 .and_then(|keys| keys.find_own(&row.id).cloned());
             let key = known.unwrap_or_else(|| {
-                let own = Own {
+                let own = ByokKey {
                     id: row.id.into(),
                     label: row.label.into(),
                 };
@@ -36,7 +36,7 @@ impl OwnKeys {
         }
         let mut all = Self::default();
         for ((organization, provider), list) in sets {
-            let keys = Arc::new(Keys::new(list));
+            let keys = Arc::new(KeyPool::new(list));
             let of = all.0.entry(organization.into()).or_default();
             of.insert(provider.into(), keys);
         }
@@ -50,7 +50,7 @@ impl OwnKeys {
     }
 
     /// The keys of an organization for a provider; never an empty set.
-    pub fn find(&self, organization_id: &str, provider: &str) -> Option<&Arc<Keys>> {
+    pub fn find(&self, organization_id: &str, provider: &str) -> Option<&Arc<KeyPool>> {
         self.0.get(organization_id)?.get(provider)
     }
 }

@@ -18,7 +18,7 @@ const FAILING_MS: u64 = 30_000;
 
 /// The keys for one provider that one caller's requests may use.
 #[derive(Default)]
-pub struct Keys {
+pub struct KeyPool {
     list: Vec<Arc<Credential>>,
     turn: AtomicUsize,
 }
@@ -30,7 +30,7 @@ pub struct Credential {
     /// 16 hex digits that stand for it. Source: decisions 3.
     pub fingerprint: Option<Box<str>>,
     /// Its row, where it is the caller's own; `None`: the platform's.
-    pub own: Option<Own>,
+    pub own: Option<ByokKey>,
     /// When it is tried again without need, in milliseconds of the process's clock.
     cool_until_ms: AtomicU64,
     failed_in_a_row: AtomicU32,
@@ -38,14 +38,14 @@ pub struct Credential {
 
 /// Which of the caller's own keys it is.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Own {
+pub struct ByokKey {
     /// `pk_` and a uuid.
     pub id: Box<str>,
     /// What the owner calls it.
     pub label: Box<str>,
 }
 
-impl Keys {
+impl KeyPool {
     /// These keys, the first of which has the first turn.
     pub fn new(list: Vec<Arc<Credential>>) -> Self {
         let turn = AtomicUsize::new(0);
@@ -109,7 +109,7 @@ impl Credential {
     }
 
     /// A credential with its fingerprint under this key; `own` where it is a caller's.
-    pub fn new(secret: Secret, fingerprint_key: &[u8], own: Option<Own>) -> Self {
+    pub fn new(secret: Secret, fingerprint_key: &[u8], own: Option<ByokKey>) -> Self {
         let digest = Hmac::<Sha256>::new_from_slice(fingerprint_key).map(|mac| {
             mac.chain_update(secret.expose().as_bytes())
                 .finalize()

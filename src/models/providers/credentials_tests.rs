@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
-use super::super::byok::OwnKeys;
+use super::super::byok::ByokKeys;
 use super::*;
-use crate::store::OwnKey;
+use crate::store::ByokKeyRow;
 
-fn row(id: &str, text: Option<&str>) -> OwnKey {
-    OwnKey {
+fn row(id: &str, text: Option<&str>) -> ByokKeyRow {
+    ByokKeyRow {
         id: id.to_owned(),
         organization_id: "org_1".to_owned(),
         provider: "first".to_owned(),
@@ -13,8 +13,8 @@ fn row(id: &str, text: Option<&str>) -> OwnKey {
     }
 }
 
-fn keys(rows: Vec<OwnKey>, before: &OwnKeys) -> OwnKeys {
-    OwnKeys::new(rows, before, b"fingerprints")
+fn keys(rows: Vec<ByokKeyRow>, before: &ByokKeys) -> ByokKeys {
+    ByokKeys::new(rows, before, b"fingerprints")
 }
 
 fn status(status: u16) -> Failure {
@@ -24,9 +24,9 @@ fn status(status: u16) -> Failure {
     }
 }
 
-fn three() -> Arc<Keys> {
+fn three() -> Arc<KeyPool> {
     let rows = ["a", "b", "c"].map(|id| row(id, Some(id))).into();
-    let all = keys(rows, &OwnKeys::default());
+    let all = keys(rows, &ByokKeys::default());
     Arc::clone(all.find("org_1", "first").unwrap())
 }
 
@@ -77,9 +77,9 @@ fn a_caller_s_wrong_request_says_nothing_about_the_key() {
 fn what_is_known_of_a_key_outlives_the_snapshot_and_ends_with_the_key() {
     let before = keys(
         vec![row("a", Some("x")), row("b", Some("y"))],
-        &OwnKeys::default(),
+        &ByokKeys::default(),
     );
-    let of = |all: &OwnKeys| Arc::clone(all.find("org_1", "first").unwrap());
+    let of = |all: &ByokKeys| Arc::clone(all.find("org_1", "first").unwrap());
     of(&before).get(0).unwrap().failed(&status(401), 0);
     let after = keys(vec![row("a", Some("x")), row("c", Some("z"))], &before);
     assert!((0..4).all(|_| of(&after).pick(0, 1) == 1));
@@ -89,9 +89,9 @@ fn what_is_known_of_a_key_outlives_the_snapshot_and_ends_with_the_key() {
 
 #[test]
 fn a_key_that_cannot_be_opened_is_left_out_and_others_stay_apart() {
-    let all = keys(vec![row("a", None)], &OwnKeys::default());
+    let all = keys(vec![row("a", None)], &ByokKeys::default());
     assert!(all.find("org_1", "first").is_none());
-    let all = keys(vec![row("a", Some("x"))], &OwnKeys::default());
+    let all = keys(vec![row("a", Some("x"))], &ByokKeys::default());
     assert!(all.find("org_2", "first").is_none() && all.find("org_1", "second").is_none());
 }
 

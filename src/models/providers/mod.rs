@@ -10,13 +10,13 @@ use filters::models::wires::{Quirks, Wire};
 use http::{HeaderName, HeaderValue};
 use pingora::{ErrorType, OrErr, Result};
 
-pub use self::byok::OwnKeys;
-pub use self::credentials::{Credential, Keys, Own};
+pub use self::byok::ByokKeys;
+pub use self::credentials::{ByokKey, Credential, KeyPool};
 use crate::config::{self, Secret};
-use crate::proxy::origin::{Origin, Patience};
+use crate::proxy::origin::{ConnectTimeouts, Origin};
 
 /// One provider.
-pub struct Upstream {
+pub struct Provider {
     /// Its name in the configuration.
     pub name: Arc<str>,
     /// Its wire.
@@ -24,7 +24,7 @@ pub struct Upstream {
     /// What is special about it.
     pub quirks: Quirks,
     /// The platform's credentials; one without text where it needs none, none where only callers have some.
-    pub keys: Arc<Keys>,
+    pub keys: Arc<KeyPool>,
     /// Its preference among equals; 1 is neutral.
     pub priority: f64,
     /// What its wire and its quirks leave possible.
@@ -37,12 +37,12 @@ pub struct Upstream {
     pub path: String,
 }
 
-impl Upstream {
+impl Provider {
     /// The provider as configured.
     ///
     /// Errors: the base URL cannot be used; the configuration's checks should have found that.
     pub fn new(
-        provider: &config::Provider,
+        provider: &config::ProviderConfig,
         routing: &config::Routing,
         fingerprint_key: &[u8],
     ) -> Result<Self> {
@@ -50,7 +50,7 @@ impl Upstream {
             .base_url
             .parse()
             .or_err(ErrorType::InternalError, "parsing a base URL")?;
-        let patience = Patience {
+        let patience = ConnectTimeouts {
             connect: routing.connect_timeout,
             // The held session keeps time; this only bounds what it cannot see: an upload nobody reads.
             longest: routing.total_timeout.max(routing.stream_total_timeout),
@@ -64,7 +64,7 @@ impl Upstream {
             name: provider.name.as_str().into(),
             wire: provider.kind.family().provider(),
             quirks: provider.quirks.clone(),
-            keys: Arc::new(Keys::new(keys)),
+            keys: Arc::new(KeyPool::new(keys)),
             headers: provider.headers.clone(),
             priority: provider.priority,
             limits: limits(provider),
@@ -84,7 +84,7 @@ impl Upstream {
 }
 
 /// What a provider's wire can say, whatever the catalogue claims.
-fn limits(provider: &config::Provider) -> WireLimits {
+fn limits(provider: &config::ProviderConfig) -> WireLimits {
     let family = provider.kind.family();
     let (choices, streams_choices) = family.choices();
     WireLimits {

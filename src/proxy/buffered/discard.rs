@@ -3,10 +3,10 @@
 use pingora::protocols::http::HttpTask;
 use pingora::{Error, Result};
 
-use super::session::GIVEN_UP;
+use super::session::ATTEMPT_ABORTED;
 
 /// Takes an answer for which nobody waits any more; tells whether it has ended.
-pub(super) fn unheard(tasks: Vec<HttpTask>) -> Result<bool> {
+pub(super) fn discard(tasks: Vec<HttpTask>) -> Result<bool> {
     let mut is_end = false;
     for task in tasks {
         is_end |= task.is_end();
@@ -19,7 +19,7 @@ pub(super) fn unheard(tasks: Vec<HttpTask>) -> Result<bool> {
 
 /// An answer that ended before it began.
 pub(super) fn empty() -> Box<Error> {
-    let mut error = Error::explain(GIVEN_UP, "the answer is empty").into_up();
+    let mut error = Error::explain(ATTEMPT_ABORTED, "the answer is empty").into_up();
     error.set_retry(true);
     error
 }

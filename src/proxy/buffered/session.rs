@@ -2,9 +2,9 @@
 //! that fails.
 //!
 //! Pingora asks its downstream session for the request's body, writes the answer to it and waits on it while
-//! the provider is silent. [`Held`] decorates the real session at exactly these points: it replays the body of
+//! the provider is silent. [`BufferedSession`] decorates the real session at exactly these points: it replays the body of
 //! the current attempt from slices, keeps the head back until there is content, and keeps time. Everything else
-//! is passed on. Whoever drops it finds the real session in the [`Slot`] again, so that connections are reused.
+//! is passed on. Whoever drops it finds the real session in the [`SessionSlot`] again, so that connections are reused.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,24 +23,24 @@ use pingora::protocols::l4::socket::SocketAddr;
 use pingora::{Error, ErrorType, Result};
 use tokio::time::{Instant, Sleep};
 
-use super::state::{Stage, Wake, Watch};
-use crate::proxy::buffered::discard::{empty, unheard};
+use super::state::{AttemptState, Stage, Wake};
+use crate::proxy::buffered::discard::{discard, empty};
 use crate::proxy::response;
 
-/// What an error of ours inside the session is called; the reason lies in the [`Watch`].
-pub const GIVEN_UP: ErrorType = ErrorType::Custom("attempt given up");
+/// What an error of ours inside the session is called; the reason lies in the [`AttemptState`].
+pub const ATTEMPT_ABORTED: ErrorType = ErrorType::Custom("attempt given up");
 
 /// An answer that is made, but of which nobody would know what it cost.
-pub const UNACCOUNTED: ErrorType = ErrorType::Custom("answer not accounted for");
+pub const COST_NOT_RECORDED: ErrorType = ErrorType::Custom("answer not accounted for");
 
 /// Where the real session is found again.
-pub type Slot = Arc<Mutex<Option<Box<ServerSession>>>>;
+pub type SessionSlot = Arc<Mutex<Option<Box<ServerSession>>>>;
 
 /// The decorated session.
-pub struct Held {
+pub struct BufferedSession {
     inner: Option<Box<ServerSession>>,
-    slot: Slot,
-    watch: Arc<Watch>,
+    slot: SessionSlot,
+    watch: Arc<AttemptState>,
     head: Option<Box<ResponseHeader>>,
     /// What the head of a first keepalive comment needs.
     request_id: HeaderValue,
@@ -49,16 +49,16 @@ pub struct Held {
     sleep: Pin<Box<Sleep>>,
 }
 
-impl Held {
+impl BufferedSession {
     /// Puts `session` behind a held one; id, quota and `is_chunked` are for the head of a keepalive before the
     /// provider's first event.
     pub fn wrap(
         session: &mut pingora_proxy::Session,
-        watch: Arc<Watch>,
+        watch: Arc<AttemptState>,
         (request_id, quota): (HeaderValue, Option<Quota>),
         is_chunked: bool,
-    ) -> Slot {
-        let slot = Slot::default();
+    ) -> SessionSlot {
+        let slot = SessionSlot::default();
         let inner = std::mem::replace(&mut session.downstream_session, placeholder());
         let held = Self {
             inner: Some(inner),
@@ -75,7 +75,7 @@ impl Held {
     }
 
     /// Puts the real session back. Does nothing where it has been put back already.
-    pub fn unwrap(session: &mut pingora_proxy::Session, slot: &Slot) {
+    pub fn unwrap(session: &mut pingora_proxy::Session, slot: &SessionSlot) {
         if !session.downstream_session.is_custom() {
             return;
         }
@@ -172,7 +172,7 @@ impl Held {
         if let Some(ticket) = self.watch.take_ticket()
             && !ticket.is_safe().await
         {
-            return Error::e_explain(UNACCOUNTED, "neither journal nor store took it");
+            return Error::e_explain(COST_NOT_RECORDED, "neither journal nor store took it");
         }
         Ok(())
     }
@@ -189,14 +189,14 @@ fn placeholder() -> Box<ServerSession> {
     Box::new(ServerSession::new_custom(Box::new(())))
 }
 
-impl Drop for Held {
+impl Drop for BufferedSession {
     fn drop(&mut self) {
         *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = self.inner.take();
     }
 }
 
 #[async_trait]
-impl CustomSession for Held {
+impl CustomSession for BufferedSession {
     // The request's body: that of the current attempt, in slices, as often as it is asked for.
 
     fn is_body_done(&mut self) -> bool {
@@ -258,10 +258,10 @@ impl CustomSession for Held {
             }
             match wake {
                 Wake::Keepalive => self.keepalive().await?,
-                Wake::Finish => return Error::e_explain(GIVEN_UP, "the answer is complete"),
+                Wake::Finish => return Error::e_explain(ATTEMPT_ABORTED, "the answer is complete"),
                 Wake::GiveUp => {
-                    self.watch.fail(Watch::timed_out());
-                    return Error::e_explain(GIVEN_UP, "the provider took too long");
+                    self.watch.fail(AttemptState::timed_out());
+                    return Error::e_explain(ATTEMPT_ABORTED, "the provider took too long");
                 }
             }
         }
@@ -279,7 +279,7 @@ impl CustomSession for Held {
             return self.inner_mut().response_duplex_vec(tasks).await;
         }
         if self.watch.has_left() {
-            return unheard(tasks);
+            return discard(tasks);
         }
         self.flush().await?;
         let was_sent = self.watch.is_head_sent();
@@ -290,7 +290,7 @@ impl CustomSession for Held {
                 self.watch.advance(Stage::Committed);
             }
             if !was_sent && error.is_none() {
-                response::give_length(&mut out);
+                response::set_content_length(&mut out);
             }
             self.account().await?;
             self.watch.wrote(Instant::now());

@@ -10,11 +10,11 @@ use bytes::Bytes;
 use filters::models::wires::{Failure, FailureKind};
 use tokio::time::Instant;
 
-use crate::ledger::Ticket;
+use crate::ledger::Receipt;
 
 /// How long each stage of an answer may take. Source: promises.md, decisions 12.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Timeouts {
     /// Streams: until the provider's first event.
     pub first_event: Duration,
     /// Streams: between two events.
@@ -28,10 +28,10 @@ pub struct Patience {
 }
 
 /// How long an answer is read on that nobody waits for any more, to learn what it costs. Source: promises.
-const READ_ON: Duration = Duration::from_secs(30);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a provider may keep its stream open behind the terminal event.
-const LINGER: Duration = Duration::from_secs(1);
+const TERMINAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How far the answer is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -57,9 +57,9 @@ pub enum Wake {
 
 /// See the module.
 #[derive(Debug)]
-pub struct Watch {
+pub struct AttemptState {
     state: Mutex<State>,
-    patience: Patience,
+    patience: Timeouts,
     is_stream: bool,
     /// Whether the body is given again and nothing else is held.
     is_replay: bool,
@@ -79,12 +79,12 @@ struct State {
     /// The provider bills the whole answer whoever leaves.
     bills_anyway: bool,
     client_left: Option<Instant>,
-    ticket: Option<Ticket>,
+    ticket: Option<Receipt>,
 }
 
-impl Watch {
+impl AttemptState {
     /// A watch over a request that came in at `now`.
-    pub fn new(is_stream: bool, patience: Patience, now: Instant) -> Self {
+    pub fn new(is_stream: bool, patience: Timeouts, now: Instant) -> Self {
         let state = State {
             stage: Stage::Held,
             is_head_sent: false,
@@ -111,7 +111,7 @@ impl Watch {
     /// A watch over a request that is passed on as it came: its body is given again, nothing of its answer is held,
     /// and the peer's own timeouts keep time.
     pub fn replay(body: Bytes) -> Self {
-        let patience = Patience {
+        let patience = Timeouts {
             first_event: Duration::ZERO,
             idle: Duration::ZERO,
             attempt: Duration::ZERO,
@@ -188,12 +188,12 @@ impl Watch {
     }
 
     /// The last byte of the answer waits for this.
-    pub fn hold(&self, ticket: Ticket) {
+    pub fn hold(&self, ticket: Receipt) {
         self.lock().ticket = Some(ticket);
     }
 
     /// What the last byte waits for.
-    pub fn take_ticket(&self) -> Option<Ticket> {
+    pub fn take_ticket(&self) -> Option<Receipt> {
         self.lock().ticket.take()
     }
 
@@ -246,12 +246,12 @@ impl Watch {
     pub fn next_wake(&self) -> (Instant, Wake) {
         let state = self.lock();
         if state.stage == Stage::Complete {
-            return (state.last_write + LINGER, Wake::Finish);
+            return (state.last_write + TERMINAL_TIMEOUT, Wake::Finish);
         }
         let attempt_until = state.attempt_started + self.patience.attempt;
         let mut until = attempt_until.min(self.request_until);
         if let Some(left) = state.client_left {
-            return (until.min(left + READ_ON), Wake::GiveUp);
+            return (until.min(left + DRAIN_TIMEOUT), Wake::GiveUp);
         }
         if self.is_stream {
             until = until.min(match state.last_event {

@@ -4,7 +4,7 @@ use filters::money::Usd;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 use tokio::time::timeout;
 
-use super::super::{Error, Store};
+use super::super::{Store, StoreError};
 use super::{PATIENCE, hold, kept, read, usd};
 
 /// After so long without a word a process counts as gone, and its leases with it.
@@ -16,7 +16,7 @@ const SHARE: i128 = 4;
 
 /// What came of asking for a lease.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Taken {
+pub struct LeaseGrant {
     /// What was added to it.
     pub amount: Usd,
     /// What others hold back, some of which they may not need.
@@ -25,7 +25,7 @@ pub struct Taken {
 
 /// A change of what a process holds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Change {
+pub enum LeaseChange {
     /// At least so much more, or nothing where there is not so much. Alone, a process takes all there is: nobody
     /// else could use it.
     Take(Usd),
@@ -35,21 +35,21 @@ pub enum Change {
 
 impl Store {
     /// Makes a process known, which holds nothing then, before it takes its first lease.
-    pub async fn begin_process(&self, owner: &str) -> Result<(), Error> {
+    pub async fn begin_process(&self, owner: &str) -> Result<(), StoreError> {
         let mut connection = self.pool.acquire().await?;
         let done = timeout(PATIENCE, begin(&mut connection, owner)).await;
         kept(connection, done)
     }
 
     /// Says that a process lives; answers whether it was still known to.
-    pub async fn confirm_process(&self, owner: &str) -> Result<bool, Error> {
+    pub async fn confirm_process(&self, owner: &str) -> Result<bool, StoreError> {
         let mut connection = self.pool.acquire().await?;
         let done = timeout(PATIENCE, is_known(&mut connection, owner)).await;
         kept(connection, done)
     }
 
     /// Ends a process: its leases go back, and it is known no more.
-    pub async fn end_process(&self, owner: &str) -> Result<(), Error> {
+    pub async fn end_process(&self, owner: &str) -> Result<(), StoreError> {
         let mut connection = self.pool.acquire().await?;
         let done = timeout(PATIENCE, end(&mut connection, owner)).await;
         kept(connection, done)
@@ -64,8 +64,8 @@ impl Store {
         organization_id: &str,
         owner: &str,
         turn: i64,
-        wanted: Change,
-    ) -> Result<Option<Taken>, Error> {
+        wanted: LeaseChange,
+    ) -> Result<Option<LeaseGrant>, StoreError> {
         let mut connection = self.pool.acquire().await?;
         let changing = change(&mut connection, organization_id, owner, turn, wanted);
         let done = timeout(PATIENCE, changing).await;
@@ -73,7 +73,7 @@ impl Store {
     }
 
     /// Asks the other processes on a PostgreSQL store to give back what they do not need of a balance.
-    pub async fn ask_back(&self, organization_id: &str, owner: &str) -> Result<(), Error> {
+    pub async fn ask_back(&self, organization_id: &str, owner: &str) -> Result<(), StoreError> {
         let sql = "SELECT CAST(pg_notify($1, $2) AS TEXT)";
         let said = format!("{owner} {organization_id}");
         let query = sqlx::query(sql).bind(CHANNEL).bind(said);
@@ -92,7 +92,10 @@ fn clock(connection: &AnyConnection) -> &'static str {
 
 /// Whether a process is known; says that it lives. It, or [`stays_known`], comes first in every change of what a
 /// process holds: whoever takes its leases away waits for that change, or that change learns of it.
-pub(super) async fn is_known(connection: &mut AnyConnection, owner: &str) -> Result<bool, Error> {
+pub(super) async fn is_known(
+    connection: &mut AnyConnection,
+    owner: &str,
+) -> Result<bool, StoreError> {
     let now = clock(connection);
     let sql = format!("UPDATE ledger_processes SET seen_at = {now} WHERE owner = $1");
     let query = sqlx::query(AssertSqlSafe(sql)).bind(owner);
@@ -102,7 +105,7 @@ pub(super) async fn is_known(connection: &mut AnyConnection, owner: &str) -> Res
 
 /// Whether a process is known, and stays so until the end of the change. Leases of several balances do not wait for
 /// each other, nor for calls on their way.
-async fn stays_known(change: &mut AnyConnection, owner: &str) -> Result<bool, Error> {
+async fn stays_known(change: &mut AnyConnection, owner: &str) -> Result<bool, StoreError> {
     if change.backend_name() != "PostgreSQL" {
         return is_known(change, owner).await;
     }
@@ -111,7 +114,7 @@ async fn stays_known(change: &mut AnyConnection, owner: &str) -> Result<bool, Er
     Ok(found.is_some())
 }
 
-async fn begin(connection: &mut AnyConnection, owner: &str) -> Result<(), Error> {
+async fn begin(connection: &mut AnyConnection, owner: &str) -> Result<(), StoreError> {
     let mut change = connection.begin().await?;
     let now = clock(&change);
     let sql = format!(
@@ -126,7 +129,7 @@ async fn begin(connection: &mut AnyConnection, owner: &str) -> Result<(), Error>
     Ok(())
 }
 
-async fn end(connection: &mut AnyConnection, owner: &str) -> Result<(), Error> {
+async fn end(connection: &mut AnyConnection, owner: &str) -> Result<(), StoreError> {
     let mut change = connection.begin().await?;
     for table in [
         "DELETE FROM ledger_processes WHERE owner = $1",
@@ -143,8 +146,8 @@ async fn change(
     organization_id: &str,
     owner: &str,
     turn: i64,
-    wanted: Change,
-) -> Result<Option<Taken>, Error> {
+    wanted: LeaseChange,
+) -> Result<Option<LeaseGrant>, StoreError> {
     let mut change = connection.begin().await?;
     if !stays_known(&mut change, owner).await? {
         change.rollback().await?;
@@ -154,17 +157,17 @@ async fn change(
     hold(&mut change, organization_id).await?;
     let account = read(&mut change, organization_id).await?;
     let own = own(&mut change, organization_id, owner).await?;
-    let mut taken = Taken {
+    let mut taken = LeaseGrant {
         amount: own.taken,
         others: account.leased.minus(own.amount),
     };
     if own.turn != turn {
         let rest = match wanted {
-            Change::Take(need) => {
+            LeaseChange::Take(need) => {
                 taken.amount = share(&mut change, account.free(), need).await?;
                 own.amount.plus(taken.amount)
             }
-            Change::Give(amount) => {
+            LeaseChange::Give(amount) => {
                 taken.amount = Usd::ZERO;
                 own.amount.minus(amount).max(Usd::ZERO)
             }
@@ -186,7 +189,7 @@ async fn change(
 }
 
 /// How much of what is free a process gets that needs so much.
-async fn share(change: &mut AnyConnection, free: Usd, need: Usd) -> Result<Usd, Error> {
+async fn share(change: &mut AnyConnection, free: Usd, need: Usd) -> Result<Usd, StoreError> {
     if free < need || free == Usd::ZERO {
         return Ok(Usd::ZERO);
     }
@@ -215,7 +218,7 @@ pub(super) async fn own(
     change: &mut AnyConnection,
     organization_id: &str,
     owner: &str,
-) -> Result<Lease, Error> {
+) -> Result<Lease, StoreError> {
     let sql = "SELECT amount, turn, taken FROM leases WHERE organization_id = $1 AND owner = $2";
     let row = sqlx::query(sql)
         .bind(organization_id)
@@ -237,7 +240,7 @@ pub(super) async fn write(
     organization_id: &str,
     owner: &str,
     amount: Usd,
-) -> Result<(), Error> {
+) -> Result<(), StoreError> {
     let sql = "UPDATE leases SET amount = $3 WHERE organization_id = $1 AND owner = $2";
     sqlx::query(sql)
         .bind(organization_id)
@@ -251,7 +254,7 @@ pub(super) async fn write(
 /// Lets go what other processes hold that have not been heard of.
 ///
 /// Their row goes first: one that lives after all waits for it, and then learns that it has lost its leases.
-async fn expire(change: &mut AnyConnection, owner: &str) -> Result<(), Error> {
+async fn expire(change: &mut AnyConnection, owner: &str) -> Result<(), StoreError> {
     let now = clock(change);
     let sql = format!(
         "DELETE FROM ledger_processes WHERE owner <> $1 AND seen_at < {now} - $2 RETURNING owner"

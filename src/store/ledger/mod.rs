@@ -17,11 +17,11 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, Row};
 use tokio::time::error::Elapsed;
 
-pub use leases::{CHANNEL, Change, Taken};
+pub use leases::{CHANNEL, LeaseChange, LeaseGrant};
 pub use spent::SpentRow;
 pub use usage::{By, Usage};
 
-use super::{Error, Store};
+use super::{Store, StoreError};
 
 /// How long one change may take.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -30,7 +30,7 @@ const FORGOTTEN_AT_ONCE: i64 = 2000;
 
 /// What the store says of an organization's credit.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Account {
+pub struct StoreAccount {
     /// All that was ever given.
     pub granted: Usd,
     /// What calls have taken.
@@ -41,7 +41,7 @@ pub struct Account {
     pub leased: Usd,
 }
 
-impl Account {
+impl StoreAccount {
     /// What nobody holds back; never below zero.
     pub fn free(&self) -> Usd {
         let free = self.granted.minus(self.settled).minus(self.leased);
@@ -51,14 +51,14 @@ impl Account {
 
 impl Store {
     /// What the store says of an organization's credit.
-    pub async fn account(&self, organization_id: &str) -> Result<Account, Error> {
+    pub async fn account(&self, organization_id: &str) -> Result<StoreAccount, StoreError> {
         let mut connection = self.pool.acquire().await?;
         read(&mut connection, organization_id).await
     }
 
     /// Deletes some rows of calls that ended before; answers whether there may be more. Balances and what keys have
     /// spent keep what they cost.
-    pub async fn forget_calls(&self, before_ms: i64) -> Result<bool, Error> {
+    pub async fn forget_calls(&self, before_ms: i64) -> Result<bool, StoreError> {
         let sql = "DELETE FROM ledger WHERE id IN \
                    (SELECT id FROM ledger WHERE at < $1 ORDER BY at LIMIT $2)";
         let query = sqlx::query(sql).bind(before_ms).bind(FORGOTTEN_AT_ONCE);
@@ -68,7 +68,10 @@ impl Store {
 }
 
 /// Reads the credit of an organization. Inside a change that holds it, nothing moves meanwhile.
-async fn read(connection: &mut AnyConnection, organization_id: &str) -> Result<Account, Error> {
+async fn read(
+    connection: &mut AnyConnection,
+    organization_id: &str,
+) -> Result<StoreAccount, StoreError> {
     let sql = "SELECT amount FROM credit_grants WHERE organization_id = $1";
     let granted = sum(&mut *connection, sql, organization_id).await?;
     let sql = "SELECT amount FROM leases WHERE organization_id = $1";
@@ -82,7 +85,7 @@ async fn read(connection: &mut AnyConnection, organization_id: &str) -> Result<A
         None => (Usd::ZERO, Usd::ZERO),
         Some(row) => (usd(&row, "settled")?, usd(&row, "shortfall")?),
     };
-    Ok(Account {
+    Ok(StoreAccount {
         granted,
         settled,
         shortfall,
@@ -94,7 +97,7 @@ async fn sum(
     connection: &mut AnyConnection,
     sql: &'static str,
     organization_id: &str,
-) -> Result<Usd, Error> {
+) -> Result<Usd, StoreError> {
     let rows = sqlx::query(sql).bind(organization_id).fetch_all(connection);
     let rows = rows.await?;
     rows.iter()
@@ -102,7 +105,7 @@ async fn sum(
 }
 
 /// Makes others wait who would change this balance or a lease of it.
-async fn hold(change: &mut AnyConnection, organization_id: &str) -> Result<(), Error> {
+async fn hold(change: &mut AnyConnection, organization_id: &str) -> Result<(), StoreError> {
     let sql = "INSERT INTO balances (organization_id, version, settled, shortfall) \
                VALUES ($1, 1, '0', '0') \
                ON CONFLICT (organization_id) DO UPDATE SET version = balances.version + 1";
@@ -119,9 +122,9 @@ async fn hold(change: &mut AnyConnection, organization_id: &str) -> Result<(), E
 /// would be confirmed, and lost with the process. Seen on a full disk with SQLite.
 fn kept<T>(
     connection: PoolConnection<Any>,
-    done: Result<Result<T, Error>, Elapsed>,
-) -> Result<T, Error> {
-    let done = done.unwrap_or(Err(Error::Silent));
+    done: Result<Result<T, StoreError>, Elapsed>,
+) -> Result<T, StoreError> {
+    let done = done.unwrap_or(Err(StoreError::Silent));
     if done.is_err() {
         drop(connection.detach());
     }
@@ -129,9 +132,9 @@ fn kept<T>(
 }
 
 /// An amount as it was written.
-fn usd(row: &AnyRow, column: &'static str) -> Result<Usd, Error> {
+fn usd(row: &AnyRow, column: &'static str) -> Result<Usd, StoreError> {
     let text: String = row.try_get(column)?;
-    Usd::restore(&text).map_err(|_| Error::Damaged(column))
+    Usd::restore(&text).map_err(|_| StoreError::Damaged(column))
 }
 
 /// A cost as two integers: 1e-9 USD, and 1e-18 USD below that. The first holds nine billion dollars.

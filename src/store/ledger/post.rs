@@ -6,7 +6,7 @@ use filters::ledger::{Funding, LedgerEntry};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 use tokio::time::timeout;
 
-use super::super::{Error, Store};
+use super::super::{Store, StoreError};
 use super::{PATIENCE, hold, kept, leases, read, rows, spent};
 
 /// Ids that one look-up names.
@@ -22,7 +22,7 @@ impl Store {
         owner: &str,
         entries: Vec<LedgerEntry>,
         may_be_known: bool,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, StoreError> {
         let mut connection = self.pool.acquire().await?;
         let posting = post(&mut connection, owner, entries, may_be_known);
         let done = timeout(PATIENCE, posting).await;
@@ -35,7 +35,7 @@ async fn post(
     owner: &str,
     mut entries: Vec<LedgerEntry>,
     may_be_known: bool,
-) -> Result<bool, Error> {
+) -> Result<bool, StoreError> {
     let mut change = connection.begin().await?;
     // First of all a write: SQLite could not turn a reading change into a writing one.
     let was_known = leases::is_known(&mut change, owner).await?;
@@ -64,7 +64,7 @@ async fn post(
 async fn known(
     change: &mut AnyConnection,
     entries: &[LedgerEntry],
-) -> Result<BTreeSet<String>, Error> {
+) -> Result<BTreeSet<String>, StoreError> {
     let mut found = BTreeSet::new();
     for some in entries.chunks(AT_ONCE) {
         let places: Vec<String> = (1..=some.len()).map(|place| format!("${place}")).collect();
@@ -86,7 +86,7 @@ async fn charge(
     organization: &str,
     owner: &str,
     entries: &mut [LedgerEntry],
-) -> Result<(), Error> {
+) -> Result<(), StoreError> {
     let account = read(change, organization).await?;
     let own = leases::own(change, organization, owner).await?.amount;
     let (mut lease, mut free) = (own, account.free());

@@ -9,7 +9,7 @@ use sqlx::any::AnyArguments;
 use sqlx::query::Query;
 use sqlx::{Any, AnyConnection, AssertSqlSafe};
 
-use super::super::Error;
+use super::super::StoreError;
 use super::split;
 
 const COLUMNS: [&str; 32] = [
@@ -62,7 +62,7 @@ static UNNAMED: LazyLock<[String; 3]> =
 pub(super) async fn insert(
     change: &mut AnyConnection,
     entries: &[LedgerEntry],
-) -> Result<(), Error> {
+) -> Result<(), StoreError> {
     let statements = match change.backend_name() {
         "SQLite" => &*UNNAMED,
         _ => &*NUMBERED,

@@ -6,7 +6,7 @@ use filters::ledger::LedgerEntry;
 use filters::money::Usd;
 use sqlx::{AnyConnection, Row};
 
-use super::super::{Error, Store};
+use super::super::{Store, StoreError};
 use super::{joined, split};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -34,7 +34,7 @@ impl Store {
         &self,
         organization_id: &str,
         since_ms: i64,
-    ) -> Result<Vec<SpentRow>, Error> {
+    ) -> Result<Vec<SpentRow>, StoreError> {
         let sql = "SELECT key_id, member_id, funding, is_premium, first_at, last_at, \
                    cost_nano, cost_rest FROM spent WHERE organization_id = $1 AND hour >= $2 \
                    UNION ALL \
@@ -65,7 +65,10 @@ impl Store {
 }
 
 /// Adds what calls cost to the hours in which they ended.
-pub(super) async fn add(change: &mut AnyConnection, entries: &[LedgerEntry]) -> Result<(), Error> {
+pub(super) async fn add(
+    change: &mut AnyConnection,
+    entries: &[LedgerEntry],
+) -> Result<(), StoreError> {
     let mut hours: BTreeMap<_, (Option<&str>, (i64, i64), Usd)> = BTreeMap::new();
     for entry in entries {
         let cost = entry.taken.total();

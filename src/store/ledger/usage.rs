@@ -3,7 +3,7 @@
 use filters::money::Usd;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::super::{Error, Store};
+use super::super::{Store, StoreError};
 use super::joined;
 
 /// What the calls of a sum have in common.
@@ -56,13 +56,13 @@ pub struct Usage {
 impl Store {
     /// The calls of an organization since a moment, in one sum or one per key, model or provider.
     ///
-    /// Errors: [`Error::Absent`].
+    /// Errors: [`StoreError::Absent`].
     pub async fn usage(
         &self,
         organization: &str,
         since_ms: i64,
         by: Option<By>,
-    ) -> Result<Vec<Usage>, Error> {
+    ) -> Result<Vec<Usage>, StoreError> {
         let id = self.organization(organization).await?.id;
         let name = by.map_or("''", By::column);
         let group = by.map_or(String::new(), |by| format!(" GROUP BY {0}", by.column()));

@@ -63,7 +63,7 @@ async fn a_name_is_taken_once(house: House) {
     let again = store.create_organization("acme", Plan::None, NOW_MS).await;
     assert!(matches!(
         again,
-        Err(Error::Taken {
+        Err(StoreError::Taken {
             what: "organization",
             ..
         })
@@ -84,7 +84,7 @@ async fn a_name_is_taken_once(house: House) {
     let again = store.create_project("acme", &project, NOW_MS).await;
     assert!(matches!(
         again,
-        Err(Error::Taken {
+        Err(StoreError::Taken {
             what: "project",
             ..
         })
@@ -116,7 +116,10 @@ async fn what_is_not_there_is_absent(house: House) {
         store.revoke_key("key_none", NOW_MS).await.err(),
     ];
     for outcome in outcomes {
-        assert!(matches!(outcome, Some(Error::Absent { .. })), "{outcome:?}");
+        assert!(
+            matches!(outcome, Some(StoreError::Absent { .. })),
+            "{outcome:?}"
+        );
     }
 }
 
@@ -126,7 +129,7 @@ async fn bad_names_are_refused(house: House) {
             .store
             .create_organization(name, Plan::None, NOW_MS)
             .await;
-        assert!(matches!(made, Err(Error::BadName { .. })), "{name:?}");
+        assert!(matches!(made, Err(StoreError::BadName { .. })), "{name:?}");
     }
     let longest = "é".repeat(128);
     house.organization(&longest).await;
@@ -231,7 +234,7 @@ async fn nothing_new_under_what_is_closed(house: House) {
     let refused = store.create_key(&new, NOW_MS).await.err();
     assert!(matches!(
         refused,
-        Some(Error::Closed {
+        Some(StoreError::Closed {
             what: "project",
             ..
         })
@@ -240,7 +243,7 @@ async fn nothing_new_under_what_is_closed(house: House) {
     let refused = store.create_key(&new, NOW_MS).await.err();
     assert!(matches!(
         refused,
-        Some(Error::Closed {
+        Some(StoreError::Closed {
             what: "organization",
             ..
         })
@@ -261,7 +264,7 @@ async fn a_store_opens_again_with_what_was_in_it(house: House) {
 }
 
 async fn another_pepper_is_refused_once_there_are_keys(house: House) {
-    let other = Settings {
+    let other = StoreSettings {
         secret: Some(vec![9; 32]),
         ..house.settings.clone()
     };
@@ -273,7 +276,7 @@ async fn another_pepper_is_refused_once_there_are_keys(house: House) {
     let house = House { store, ..house };
     house.key("acme").await;
     let refused = Store::open(&house.settings).await.err().unwrap();
-    assert!(matches!(refused, Error::OtherPepper));
+    assert!(matches!(refused, StoreError::OtherPepper));
     assert!(Store::open(&other).await.is_ok());
 }
 

@@ -2,10 +2,10 @@
 
 use super::*;
 
-fn database(settings: &Settings) -> std::path::PathBuf {
+fn database(settings: &StoreSettings) -> std::path::PathBuf {
     match &settings.place {
-        Place::Sqlite(path) => path.clone(),
-        Place::Postgres(_) => panic!("not a file"),
+        StoreUrl::Sqlite(path) => path.clone(),
+        StoreUrl::Postgres(_) => panic!("not a file"),
     }
 }
 
@@ -115,8 +115,8 @@ async fn a_first_start_without_a_sandbox_makes_nothing() {
 async fn a_path_with_odd_characters_is_opened() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("a b%20#é/w;1.db");
-    let settings = Settings {
-        place: Place::parse(&format!("sqlite:{}", file.display())).unwrap(),
+    let settings = StoreSettings {
+        place: StoreUrl::parse(&format!("sqlite:{}", file.display())).unwrap(),
         ..sqlite_settings(folder.path())
     };
     Store::open(&settings).await.unwrap();
@@ -126,7 +126,7 @@ async fn a_path_with_odd_characters_is_opened() {
 #[tokio::test]
 async fn a_short_secret_is_a_problem_of_the_configuration() {
     let folder = TempDir::new().unwrap();
-    let settings = Settings {
+    let settings = StoreSettings {
         secret: Some(vec![7; 31]),
         ..sqlite_settings(folder.path())
     };
@@ -137,8 +137,8 @@ async fn a_short_secret_is_a_problem_of_the_configuration() {
 #[tokio::test]
 async fn postgresql_without_a_secret_is_a_problem_of_the_configuration() {
     let folder = TempDir::new().unwrap();
-    let settings = Settings {
-        place: Place::parse("postgres://nobody@127.0.0.1:1/none").unwrap(),
+    let settings = StoreSettings {
+        place: StoreUrl::parse("postgres://nobody@127.0.0.1:1/none").unwrap(),
         ..sqlite_settings(folder.path())
     };
     let error = Store::open(&settings).await.err().unwrap();
@@ -153,8 +153,8 @@ async fn a_server_that_is_not_there_is_named_as_the_cause() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let settings = Settings {
-        place: Place::parse(&format!("postgres://me:hunter2@127.0.0.1:{port}/none")).unwrap(),
+    let settings = StoreSettings {
+        place: StoreUrl::parse(&format!("postgres://me:hunter2@127.0.0.1:{port}/none")).unwrap(),
         secret: Some(vec![7; 32]),
         ..sqlite_settings(folder.path())
     };
@@ -180,7 +180,7 @@ async fn a_file_that_is_no_database_is_an_error() {
 #[tokio::test]
 async fn the_snapshot_follows_until_it_is_told_to_stop() {
     let house = on_sqlite().await;
-    let accounts = accounts::Accounts::load(&house.store).await.unwrap();
+    let accounts = accounts::AccountsHandle::load(&house.store).await.unwrap();
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let follower = tokio::spawn(accounts.clone().follow(house.store.clone(), stopped));
     house.organization("acme").await;

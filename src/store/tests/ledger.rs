@@ -1,7 +1,7 @@
 use filters::ledger::{CallOwner, CostParts, EntryId, Funding, LedgerEntry, UsageRecord as Took};
 use filters::money::Usd;
 
-use super::super::ledger::{Account, By, Change};
+use super::super::ledger::{By, LeaseChange, StoreAccount};
 use super::*;
 
 const ORG: &str = "org_1";
@@ -46,18 +46,23 @@ impl House {
         query.execute(&self.store.pool).await.unwrap();
     }
 
-    async fn account(&self) -> Account {
+    async fn account(&self) -> StoreAccount {
         self.store.account(ORG).await.unwrap()
     }
 
-    async fn change(&self, owner: &str, turn: i64, wanted: Change) -> Option<(String, String)> {
+    async fn change(
+        &self,
+        owner: &str,
+        turn: i64,
+        wanted: LeaseChange,
+    ) -> Option<(String, String)> {
         let changed = self.store.change_lease(ORG, owner, turn, wanted).await;
         let taken = changed.unwrap()?;
         Some((taken.amount.to_string(), taken.others.to_string()))
     }
 
     async fn take(&self, owner: &str, turn: i64, need: &str) -> (String, String) {
-        let taken = self.change(owner, turn, Change::Take(usd(need))).await;
+        let taken = self.change(owner, turn, LeaseChange::Take(usd(need))).await;
         taken.expect("the process is known")
     }
 
@@ -103,7 +108,7 @@ async fn processes_never_hold_more_than_there_is(house: House) {
         ("0.7".into(), "0.25".into())
     );
     assert_eq!(house.take("a", 2, "0.1").await, ("0".into(), "0.7".into()));
-    house.change("b", 2, Change::Give(usd("0.6"))).await;
+    house.change("b", 2, LeaseChange::Give(usd("0.6"))).await;
     assert_eq!(
         house.take("a", 3, "0.1").await,
         ("0.1625".into(), "0.1".into())
@@ -117,9 +122,12 @@ async fn the_leases_of_a_process_that_is_gone_are_free(house: House) {
     house.silence("a").await;
     house.begin("b").await;
     assert_eq!(house.take("b", 1, "1").await, ("1".into(), "0".into()));
-    let of_a = house.change("a", 2, Change::Take(usd("0.1"))).await;
+    let of_a = house.change("a", 2, LeaseChange::Take(usd("0.1"))).await;
     assert_eq!(of_a, None, "it learns of it");
-    assert_eq!(house.change("a", 3, Change::Give(usd("1"))).await, None);
+    assert_eq!(
+        house.change("a", 3, LeaseChange::Give(usd("1"))).await,
+        None
+    );
     assert_eq!(house.account().await.leased, usd("1"));
 }
 
@@ -141,7 +149,7 @@ async fn a_change_of_a_lease_that_is_made_again_happens_once(house: House) {
         assert_eq!(house.take("a", 1, "0.5").await, ("1".into(), "0".into()));
     }
     for _ in 0..2 {
-        let given = house.change("a", 2, Change::Give(usd("0.4"))).await;
+        let given = house.change("a", 2, LeaseChange::Give(usd("0.4"))).await;
         assert_eq!(given, Some(("0".into(), "0".into())));
         assert_eq!(house.account().await.leased, usd("0.6"));
     }

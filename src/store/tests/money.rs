@@ -39,7 +39,7 @@ impl House {
         self.store.create_key(&new, NOW_MS).await.unwrap()
     }
 
-    async fn add_own(&self, label: &str, text: &str) -> Result<ProviderKey, Error> {
+    async fn add_own(&self, label: &str, text: &str) -> Result<ProviderKey, StoreError> {
         let added = self
             .store
             .add_provider_key("acme", "first", label, text, NOW_MS);
@@ -94,7 +94,10 @@ async fn a_key_is_changed_in_what_is_named_alone(house: House) {
     };
     assert_eq!(listed, expected);
     let absent = store.update_key("key_none", &KeyChange::default()).await;
-    assert!(matches!(absent, Err(Error::Absent { what: "key", .. })));
+    assert!(matches!(
+        absent,
+        Err(StoreError::Absent { what: "key", .. })
+    ));
 }
 
 async fn terms_that_cannot_be_are_refused_by_name(house: House) {
@@ -106,7 +109,7 @@ async fn terms_that_cannot_be_are_refused_by_name(house: House) {
         ..NewKey::default()
     };
     let refused = house.store.create_key(&new, NOW_MS).await;
-    assert!(matches!(refused, Err(Error::BadTerm(term)) if term.field == "limit"));
+    assert!(matches!(refused, Err(StoreError::BadTerm(term)) if term.field == "limit"));
 }
 
 async fn a_member_is_taken_once_and_has_a_budget(house: House) {
@@ -114,7 +117,10 @@ async fn a_member_is_taken_once_and_has_a_budget(house: House) {
     let store = &house.store;
     store.add_member("acme", "ada", NOW_MS).await.unwrap();
     let again = store.add_member("acme", "ada", NOW_MS).await;
-    assert!(matches!(again, Err(Error::Taken { what: "member", .. })));
+    assert!(matches!(
+        again,
+        Err(StoreError::Taken { what: "member", .. })
+    ));
     store
         .set_budget("acme", "ada", Some(Usd::ZERO))
         .await
@@ -126,7 +132,10 @@ async fn a_member_is_taken_once_and_has_a_budget(house: House) {
     store.set_budget("acme", "ada", None).await.unwrap();
     assert_eq!(store.members("acme").await.unwrap()[0].budget, None);
     let absent = store.set_budget("acme", "bob", None).await;
-    assert!(matches!(absent, Err(Error::Absent { what: "member", .. })));
+    assert!(matches!(
+        absent,
+        Err(StoreError::Absent { what: "member", .. })
+    ));
 }
 
 async fn a_plan_begins_when_it_is_chosen(house: House) {
@@ -160,7 +169,7 @@ async fn a_project_is_changed_and_listed(house: House) {
     let closed = store.update_project("acme", "default", &wanted).await;
     assert!(matches!(
         closed,
-        Err(Error::Closed {
+        Err(StoreError::Closed {
             what: "project",
             ..
         })
@@ -181,7 +190,7 @@ async fn credit_is_summed_exactly(house: House) {
     assert_eq!(credit.balance(), credit.granted);
     store.disable_organization("acme").await.unwrap();
     let closed = store.add_credit("acme", usd("1"), NOW_MS).await;
-    assert!(matches!(closed, Err(Error::Closed { .. })));
+    assert!(matches!(closed, Err(StoreError::Closed { .. })));
 }
 
 async fn an_own_key_is_in_no_column_and_opens_again(house: House) {
@@ -203,7 +212,7 @@ async fn an_own_key_is_in_no_column_and_opens_again(house: House) {
     let again = house.add_own("team", "sk-other").await;
     assert!(matches!(
         again,
-        Err(Error::Taken {
+        Err(StoreError::Taken {
             what: "provider key",
             ..
         })
@@ -211,7 +220,7 @@ async fn an_own_key_is_in_no_column_and_opens_again(house: House) {
     house.store.remove_provider_key(&made.id).await.unwrap();
     assert!(house.store.own_keys().await.unwrap().is_empty());
     let gone = house.store.remove_provider_key(&made.id).await;
-    assert!(matches!(gone, Err(Error::Absent { .. })));
+    assert!(matches!(gone, Err(StoreError::Absent { .. })));
 }
 
 async fn an_own_key_cannot_be_moved_to_another_row(house: House) {
@@ -237,7 +246,7 @@ async fn an_own_key_that_cannot_be_one_is_refused_without_being_named(house: Hou
         &"x".repeat((16 << 10) + 1),
     ] {
         let error = house.add_own("team", text).await.unwrap_err();
-        assert!(matches!(error, Error::BadSecret(_)));
+        assert!(matches!(error, StoreError::BadSecret(_)));
         assert!(text.is_empty() || !error.to_string().contains(text));
     }
 }
@@ -245,10 +254,10 @@ async fn an_own_key_that_cannot_be_one_is_refused_without_being_named(house: Hou
 async fn own_keys_keep_another_pepper_out(house: House) {
     house.organization("acme").await;
     house.add_own("team", "sk-own").await.unwrap();
-    let other = Settings {
+    let other = StoreSettings {
         secret: Some(vec![9; 32]),
         ..house.settings.clone()
     };
     let refused = Store::open(&other).await;
-    assert!(matches!(refused.err(), Some(Error::OtherPepper)));
+    assert!(matches!(refused.err(), Some(StoreError::OtherPepper)));
 }

@@ -84,7 +84,7 @@ async fn an_expiry_reaches_the_caller(house: House) {
 
 async fn the_snapshot_follows_another_process(house: House) {
     house.organization("acme").await;
-    let accounts = accounts::Accounts::load(&house.store).await.unwrap();
+    let accounts = accounts::AccountsHandle::load(&house.store).await.unwrap();
     assert!(accounts.current().is_empty());
     // The other process: a store of its own on the same place.
     let store = Store::open(&house.settings).await.unwrap().store;
@@ -105,7 +105,7 @@ async fn the_snapshot_follows_another_process(house: House) {
 async fn a_store_that_fails_leaves_the_last_snapshot(house: House) {
     house.organization("acme").await;
     house.key("acme").await;
-    let accounts = accounts::Accounts::load(&house.store).await.unwrap();
+    let accounts = accounts::AccountsHandle::load(&house.store).await.unwrap();
     house.store.close().await;
     assert!(accounts.look(&house.store).await.is_err());
     assert_eq!(accounts.current().len(), 1);
