@@ -7,12 +7,16 @@ SYSCONFDIR ?= /etc
 UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,$(PREFIX)/lib/systemd/system)
 APT = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: run build test check bench oracle install cmake test-tools clients
+.DEFAULT_GOAL := help
+.PHONY: help run build test check deny bench oracle install cmake test-tools clients
 
-run: build
+help: ## Show what make can do
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## Build the release binary and start it with conf/weirgate.toml
 	./target/release/weirgate serve
 
-build: cmake
+build: cmake ## Build the release binary
 	$(CARGO) build --release --locked
 
 # Pingora compiles zlib-ng, which needs cmake.
@@ -27,22 +31,30 @@ test-tools: cmake
 	@python3 -c 'import ensurepip' 2>/dev/null || { $(APT) update -qq && $(APT) install -y -qq python3-venv; }
 	@command -v promtool >/dev/null || { $(APT) update -qq && $(APT) install -y -qq prometheus; }
 
-test: test-tools clients
+test: test-tools clients ## Run the whole suite
 	$(CARGO) test --workspace --locked
 
-check: cmake
+check: cmake ## Format, lint, tidy, documentation, licences
+	./.ci/docs
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) test --locked --test tidy
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	@$(MAKE) --no-print-directory deny
+
+# What the binary is made of: licences, sources, banned crates. Offline, on what a build has fetched; advisories need the
+# network, so they are asked for apart: `cargo deny check advisories`.
+deny:
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --frozen check bans licenses sources; \
+	else echo "skipped: licences and sources of crates (cargo-deny is not installed: cargo install --locked cargo-deny)"; fi
 
 ORACLE = target/oracle
-bench: cmake test-tools $(ORACLE)/.done
+bench: cmake test-tools $(ORACLE)/.done ## Measure beside bare Pingora
 	$(CARGO) bench --locked
 
 # Decisions beside those of the public SDKs: 160,000 each, on datafiles made at random.
 SEED ?= 4
-oracle: test-tools $(ORACLE)/.done
+oracle: test-tools $(ORACLE)/.done ## Compare decisions with the public SDKs
 	rm -rf $(ORACLE)/python $(ORACLE)/npm
 	$(ORACLE)/venv/bin/python tests/oracle/generate.py $(ORACLE)/python 200 100 $(SEED)
 	WEIRGATE_ORACLE=$(CURDIR)/$(ORACLE)/python $(CARGO) test --locked --test oracle
@@ -68,7 +80,7 @@ target/clients/.done: tests/clients/requirements.txt tests/clients/package.json
 	cp tests/clients/package.json target/clients/ && cd target/clients && npm install --silent --no-audit --no-fund
 	@touch $@
 
-install: build
+install: build ## Install binary, unit, configuration, manual: PREFIX=/usr DESTDIR=…
 	install -D -m 0755 target/release/weirgate $(DESTDIR)$(PREFIX)/bin/weirgate
 	install -D -m 0644 conf/weirgate.toml $(DESTDIR)$(SYSCONFDIR)/weirgate/weirgate.toml
 	install -D -m 0644 conf/models.toml $(DESTDIR)$(SYSCONFDIR)/weirgate/models.toml
