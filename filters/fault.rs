@@ -18,7 +18,7 @@ pub enum Blame {
 
 /// What kind of failure it is; decides the status and the words of the body.
 ///
-/// Source: model-gateway 7; the `type` and `code` words are decisions 5 and 6.
+/// Source: docs/model-gateway.md 7; the `type` and `code` words are docs/decisions.md 5 and 6.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FaultKind {
     /// 400: a field is wrong.
@@ -129,7 +129,7 @@ impl FaultRow {
     }
 }
 
-/// How the decision endpoints' agent of old tells a fault, beside its status. Source: facts E.
+/// How the decision endpoints' agent of old tells a fault, beside its status. Source: docs/facts/decision-engine.md E.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum AgentForm {
     /// A JSON object with the message.
@@ -190,7 +190,7 @@ impl Fault {
         Self::new(FaultKind::Invalid, message).with_param(param)
     }
 
-    /// A 400 for a field whose behaviour is not built yet. Source: decisions 16.
+    /// A 400 for a field whose behaviour is not built yet. Source: docs/decisions.md 16.
     pub fn not_supported_yet(param: impl Into<String>) -> Self {
         let param = param.into();
         Self::new(
@@ -215,7 +215,7 @@ impl Fault {
         self
     }
 
-    /// The same, with an upstream's own status where promises.md says that it is passed on.
+    /// The same, with an upstream's own status where docs/decisions.md 5 says that it is passed on.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.status = Some(status);
@@ -270,7 +270,7 @@ impl Fault {
 
     /// The body of the compatible style.
     ///
-    /// Shape: `{"error":{"message","type","param","code"}}`. Source: model-gateway 7.
+    /// Shape: `{"error":{"message","type","param","code"}}`. Source: docs/model-gateway.md 7.
     pub fn compatible_body(&self) -> Vec<u8> {
         serde_json::json!({ "error": self.compatible_error() })
             .to_string()
@@ -289,7 +289,7 @@ impl Fault {
 
     /// The body of the decision endpoints.
     ///
-    /// Shape: `{"error":"…"}`. Source: decision-agent 7.
+    /// Shape: `{"error":"…"}`. Source: docs/decision-agent.md 7.
     pub fn plain_body(&self) -> Vec<u8> {
         serde_json::json!({ "error": self.message })
             .to_string()
@@ -298,7 +298,7 @@ impl Fault {
 
     /// The body of the graph endpoints: what a refusal by a limit looks like, for everything else.
     ///
-    /// Shape: `{"code","status","message","details":{}}`, the code in capitals. Source: limits 7.2.
+    /// Shape: `{"code","status","message","details":{}}`, the code in capitals. Source: docs/graph-limits.md 7.2.
     pub fn graph_body(&self) -> Vec<u8> {
         let code = self.code().unwrap_or(self.error_type());
         serde_json::json!({
@@ -313,7 +313,8 @@ impl Fault {
 
     /// The body of the alternative style.
     ///
-    /// Shape: `{"type":"error","error":{"type","message"}}`. Source: model-gateway 7, facts 9.4.
+    /// Shape: `{"type":"error","error":{"type","message"}}`.
+    /// Source: docs/model-gateway.md 7, docs/facts/model-gateway.md 9.4.
     pub fn alternative_body(&self) -> Vec<u8> {
         let kind = match self.status() {
             401 => "authentication_error",

@@ -3,12 +3,12 @@
 //! Incremental over chunks cut anywhere, for LF, CR, CRLF and mixtures, with a byte-order mark, comments and
 //! several `data` lines. An event whose one `data` line lies inside a chunk is handed out as a slice of it.
 //!
-//! Source: the event-stream format of the HTML standard. Our choice: an event that the end of the stream cuts
+//! Source: the WHATWG HTML standard, server-sent events. Our choice: an event that the end of the stream cuts
 //! before its blank line is still handed out, because some providers leave the last blank line out.
 
 use memchr::memchr2;
 
-/// How many bytes one event may have. Source: decisions 17.
+/// How many bytes one event may have. Source: docs/decisions.md 17.
 pub const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// One event.

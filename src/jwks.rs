@@ -2,7 +2,7 @@
 //!
 //! A set that was read once stays until a better one comes: an issuer that is away takes nobody's tokens from them.
 //! A token of a key that is not in it makes us look again, so that new keys count at once; not more often than
-//! [`AGAIN`], so that nobody can make us ask without end. Source: decisions 22.
+//! [`AGAIN`], so that nobody can make us ask without end. Source: docs/decisions.md 22.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //! every single wrong character and with every two neighbours swapped, so a typo is told from a revoked key
 //! without a look-up. It proves nothing about who made the key: that is what the hash is for.
 //!
-//! Source: decisions 7.
+//! Source: docs/decisions.md 7.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;

@@ -22,7 +22,7 @@ impl std::fmt::Display for UnknownWord {
 
 impl std::error::Error for UnknownWord {}
 
-/// Whose credential a project's calls use upstream. Source: model-gateway 1.
+/// Whose credential a project's calls use upstream. Source: docs/model-gateway.md 1.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Mode {
     /// The platform's.
@@ -57,7 +57,7 @@ impl std::str::FromStr for Mode {
     }
 }
 
-/// The plan an organization is on. Source: model-gateway 2.8.
+/// The plan an organization is on. Source: docs/model-gateway.md 2.8.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Plan {
     /// Pay as you go.

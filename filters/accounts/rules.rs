@@ -1,4 +1,4 @@
-//! Whom a key may reach, and from where. Source: facts 5.2.
+//! Whom a key may reach, and from where. Source: docs/facts/model-gateway.md 5.2.
 //!
 //! Allowing rules of one kind are united, kinds are joined by "and", and a denying rule wins over all.
 
@@ -72,7 +72,7 @@ impl Forbidden {
     }
 }
 
-/// Source: decisions 6.
+/// Source: docs/decisions.md 6.
 impl From<Forbidden> for Fault {
     fn from(forbidden: Forbidden) -> Self {
         let what = forbidden.what();

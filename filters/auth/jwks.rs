@@ -1,7 +1,7 @@
 //! Public keys that somebody else signs tokens with, by id.
 //!
 //! Which algorithms a key may be used with is the key's business, never the token's: a token that names another is
-//! refused, so a public key never passes as a shared secret. Source: decisions 22, RFC 7517, RFC 8725 3.1.
+//! refused, so a public key never passes as a shared secret. Source: docs/decisions.md 22, RFC 7517, RFC 8725 3.1.
 
 use std::collections::HashMap;
 

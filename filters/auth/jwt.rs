@@ -1,6 +1,7 @@
 //! Tokens of the decision endpoints: HS256, issued and checked against a time that is passed in.
 //!
-//! Source: decisions 22, facts E. The algorithm is bound to the key: a token that names another is refused.
+//! Source: docs/decisions.md 22, docs/facts/decision-engine.md E. The algorithm is bound to the key: a token that
+//! names another is refused.
 
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, decode, encode};
 use serde::{Deserialize, Serialize};
@@ -50,7 +51,7 @@ impl BadToken {
     }
 
     /// The reason that the agent of old gives beside its one word for tokens it cannot read; `None`: what it says of
-    /// a token that it has read is [`message`](Self::message). Source: facts E.
+    /// a token that it has read is [`message`](Self::message). Source: docs/facts/decision-engine.md E.
     pub fn agent_reason(self) -> Option<&'static str> {
         match self {
             Self::Endless | Self::NoKeys => None,

@@ -1,4 +1,4 @@
-//! The older calls: what a user gets in an experiment, or of a feature, by key. Source: decision-agent 2.3.
+//! The older calls: what a user gets in an experiment, or of a feature, by key. Source: docs/decision-agent.md 2.3.
 
 use super::decide;
 use super::decide::{DecisionSource, Impression, PredictionRequest, RuleOutcome};

@@ -1,4 +1,4 @@
-//! Decisions as they are answered. Source: decision-agent 2.3, facts D, E.
+//! Decisions as they are answered. Source: docs/decision-agent.md 2.3, docs/facts/decision-engine.md D, E.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! Bodies of requests: decide, activate, track, override, lookup, save. Source: decision-agent 2.2, facts E.
+//! Bodies of requests: decide, activate, track, override, lookup, save.
+//! Source: docs/decision-agent.md 2.2, docs/facts/decision-engine.md E.
 //!
 //! Keys match whatever their case, unknown ones are ignored, null counts as absent. Of keys that are one but for their
 //! case the last counts that is not null; in document mode of keys that are one to the byte it is the last alone.

@@ -1,4 +1,4 @@
-//! What the predictor of bandits is asked, and what it answers. Source: facts B.
+//! What the predictor of bandits is asked, and what it answers. Source: docs/facts/decision-engine.md B.
 
 use serde_json::{Map, Value};
 

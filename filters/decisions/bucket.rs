@@ -1,4 +1,4 @@
-//! Buckets: which of ten thousand a user falls into, and whose range that is. Source: facts B.
+//! Buckets: which of ten thousand a user falls into, and whose range that is. Source: docs/facts/decision-engine.md B.
 
 use super::murmur;
 

@@ -1,4 +1,5 @@
-//! Conditions of audiences and rules: compiled once, evaluated to true, false or unknown. Source: facts C.
+//! Conditions of audiences and rules: compiled once, evaluated to true, false or unknown.
+//! Source: docs/facts/decision-engine.md C.
 
 use serde_json::Value;
 

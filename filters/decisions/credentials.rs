@@ -1,4 +1,4 @@
-//! Who asks for decisions: an SDK key, a token, or both. Source: decision-agent 5, decisions 20, 21.
+//! Who asks for decisions: an SDK key, a token, or both. Source: docs/decision-agent.md 5, docs/decisions.md 20, 21.
 
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName};

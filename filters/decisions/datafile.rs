@@ -1,4 +1,4 @@
-//! A datafile as it is written: version 4. Source: facts A.
+//! A datafile as it is written: version 4. Source: docs/facts/decision-engine.md A.
 //!
 //! null counts as absent, unknown members are ignored, a wrong type anywhere fails the whole file.
 

@@ -1,4 +1,4 @@
-//! Decisions of flags: forced, holdouts, experiments, rollout, in this order. Source: facts B.
+//! Decisions of flags: forced, holdouts, experiments, rollout, in this order. Source: docs/facts/decision-engine.md B.
 
 use std::borrow::Cow;
 
@@ -369,7 +369,7 @@ fn is_everyone_else(project: &Project, flag: &Flag, rule_key: &str) -> bool {
         && rules.any(|rule| *rule.key == *rule_key && rule.id == rule.key)
 }
 
-/// What the decision tells the backend. Source: facts G.
+/// What the decision tells the backend. Source: docs/facts/decision-engine.md G.
 fn impressions<'p>(
     project: &'p Project,
     flag: &'p Flag,

@@ -1,6 +1,6 @@
 //! JSON as the older agents write it: keys sorted, numbers as 64-bit floats in their shortest form.
 //!
-//! Source: facts D.
+//! Source: docs/facts/decision-engine.md D.
 
 use serde_json::{Map, Value};
 

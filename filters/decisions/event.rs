@@ -1,4 +1,4 @@
-//! Events as the analytics backend takes them. Source: facts G.
+//! Events as the analytics backend takes them. Source: docs/facts/decision-engine.md G.
 //!
 //! A visitor is one event of one user; a batch is a head and visitors of one project and revision.
 

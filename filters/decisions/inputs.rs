@@ -9,7 +9,7 @@ use super::options::Options;
 /// Which variation a user got before, by experiment: ids both.
 pub type Profile = BTreeMap<Box<str>, Box<str>>;
 
-/// A decision that the caller forces. Source: decision-agent 2.2.
+/// A decision that the caller forces. Source: docs/decision-agent.md 2.2.
 #[derive(Clone, Debug, Default)]
 pub struct Forced {
     /// Of which flag.

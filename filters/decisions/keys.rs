@@ -1,4 +1,4 @@
-//! Keys that a call asks for, each once. Source: decision-agent 4, facts D, E.
+//! Keys that a call asks for, each once. Source: docs/decision-agent.md 4, docs/facts/decision-engine.md D, E.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

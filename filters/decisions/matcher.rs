@@ -1,4 +1,4 @@
-//! One comparison of an attribute with a value. Source: facts C.
+//! One comparison of an attribute with a value. Source: docs/facts/decision-engine.md C.
 
 use serde_json::Value;
 

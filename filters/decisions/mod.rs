@@ -57,7 +57,7 @@ pub use inputs::{Inputs, Profile};
 pub use options::Options;
 pub use project::{InvalidDatafile, Project};
 
-/// Whose behaviour is shown where the specifications leave it open. Source: decisions 19.
+/// Whose behaviour is shown where the contracts leave it open. Source: docs/decisions.md 19.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Compat {
     /// The document's, and the majority of the newest SDKs'.

@@ -1,4 +1,4 @@
-//! MurmurHash3, x86, 32 bits: the hash by which users are put into buckets. Source: facts B.
+//! MurmurHash3, x86, 32 bits: the hash by which users are put into buckets. Source: docs/facts/decision-engine.md B.
 
 const C1: u32 = 0xcc9e_2d51;
 const C2: u32 = 0x1b87_3593;

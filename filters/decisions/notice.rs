@@ -1,4 +1,4 @@
-//! What listeners are told: decisions, conversions, new datafiles. Source: facts E.
+//! What listeners are told: decisions, conversions, new datafiles. Source: docs/facts/decision-engine.md E.
 //!
 //! Names and order are the older agents', whose members are Go's and whose maps are sorted.
 

@@ -1,4 +1,4 @@
-//! What a decision is asked to leave out, or to add. Source: decision-agent 2.2, decisions 21.
+//! What a decision is asked to leave out, or to add. Source: docs/decision-agent.md 2.2, docs/decisions.md 21.
 
 /// Options of a decision.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

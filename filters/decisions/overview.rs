@@ -1,4 +1,5 @@
-//! The configuration as clients may see it: `GET /v1/config`. Source: decision-agent 2.1, facts A.
+//! The configuration as clients may see it: `GET /v1/config`.
+//! Source: docs/decision-agent.md 2.1, docs/facts/decision-engine.md A.
 
 use std::collections::BTreeMap;
 

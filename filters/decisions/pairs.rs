@@ -1,4 +1,4 @@
-//! Members of a JSON object whose names match whatever their case. Source: facts E.
+//! Members of a JSON object whose names match whatever their case. Source: docs/facts/decision-engine.md E.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,6 +1,6 @@
 //! A profile as text: what answers show, and what is kept outside the process.
 //!
-//! Shape: `{"EXPERIMENT ID": {"variation_id": "ID"}}`. Source: facts, wire of profiles.
+//! Shape: `{"EXPERIMENT ID": {"variation_id": "ID"}}`. Source: docs/facts/decision-engine.md E, wire of profiles.
 
 use serde_json::{Map, Value};
 

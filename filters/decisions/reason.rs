@@ -1,4 +1,4 @@
-//! Why a decision came out as it did, in the agents' words. Source: facts D.
+//! Why a decision came out as it did, in the agents' words. Source: docs/facts/decision-engine.md D.
 
 use serde_json::Value;
 

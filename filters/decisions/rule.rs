@@ -76,7 +76,8 @@ fn is_in_group(project: &Project, rule: &Rule, id: &str) -> bool {
     owner(&group.ranges, bucket(id, &group.id)).is_some_and(|owner| *owner == rule.id)
 }
 
-/// An experiment: overrides, whitelist, prediction or profile, audience, bucket. Source: facts B 4.
+/// An experiment: overrides, whitelist, prediction or profile, audience, bucket.
+/// Source: docs/facts/decision-engine.md B 4.
 pub(super) fn experiment<'p>(
     project: &'p Project,
     rule: &'p Rule,

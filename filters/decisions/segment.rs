@@ -1,4 +1,5 @@
-//! Segments of a user: how they are asked for, and what is answered; events that segments are made of. Source: facts E.
+//! Segments of a user: how they are asked for, and what is answered; events that segments are made of.
+//! Source: docs/facts/decision-engine.md E.
 
 use serde_json::{Map, Value, json};
 

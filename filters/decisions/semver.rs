@@ -1,6 +1,6 @@
 //! Versions, as conditions compare them: part by part, and only as far as the condition's version goes.
 //!
-//! Source: facts C. This is not the order of semver.org: `2.0` equals `2.0.5`.
+//! Source: docs/facts/decision-engine.md C. This is not the order of semver.org: `2.0` equals `2.0.5`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

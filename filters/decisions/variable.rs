@@ -1,4 +1,4 @@
-//! Variables of flags: their types, and what a written value is worth. Source: facts D.
+//! Variables of flags: their types, and what a written value is worth. Source: docs/facts/decision-engine.md D.
 
 use serde_json::Value;
 

@@ -82,7 +82,8 @@ enum Document {
 impl HeadKey {
     /// What a request's head adds to its key, or why it has none.
     ///
-    /// Cost: one look at each header and each pair of the query. Source: limits 8.1.3; decisions 28; graph facts 1.4.
+    /// Cost: one look at each header and each pair of the query.
+    /// Source: docs/graph-limits.md 8.1.3; docs/decisions.md 28; docs/facts/graph-service.md 1.4.
     pub fn of(asked: &CacheRequest<'_>) -> Result<Self, Bypass> {
         let tenant = asked.tenant.filter(|_| asked.is_public);
         let tenant = tenant.ok_or(Bypass::Private)?;

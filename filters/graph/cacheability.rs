@@ -8,7 +8,7 @@ use super::cache_key::{has_word, is_keyed};
 const CF_CACHE_STATUS: HeaderName = HeaderName::from_static("cf-cache-status");
 const X_CACHE: HeaderName = HeaderName::from_static("x-cache");
 
-/// Whether an answer may be kept, once it is complete. Source: decisions 28.
+/// Whether an answer may be kept, once it is complete. Source: docs/decisions.md 28.
 pub fn is_cacheable(status: StatusCode, headers: &HeaderMap) -> bool {
     const AGAINST: &[&str] = &["private", "no-store", "no-cache"];
     let mut lines = headers.get_all(CACHE_CONTROL).iter();
@@ -48,7 +48,8 @@ pub fn age_s(headers: &HeaderMap) -> Option<u64> {
 
 /// Whether the service answered from a cache of its own: then the request is not to count, and its unit goes back.
 ///
-/// `cf-cache-status` or `x-cache` says hit, or `age` is above zero. Source: limits 8.1.3; graph facts 1.4.
+/// `cf-cache-status` or `x-cache` says hit, or `age` is above zero.
+/// Source: docs/graph-limits.md 8.1.3; docs/facts/graph-service.md 1.4.
 pub fn is_upstream_hit(headers: &HeaderMap) -> bool {
     let says_hit = |name: &HeaderName| {
         let mut values = headers.get_all(name).iter();

@@ -113,7 +113,7 @@ impl Operations {
     }
 
     /// Where a request belongs. `path` is [`normalise`]d; methods are compared without case, since who stands behind us
-    /// may do so. Cost: no allocation. Source: limits 8.1.2; graph facts 1.2.
+    /// may do so. Cost: no allocation. Source: docs/graph-limits.md 8.1.2; docs/facts/graph-service.md 1.2.
     pub fn find(&self, method: &str, path: &str) -> OperationMatch<'_> {
         if method.eq_ignore_ascii_case("OPTIONS") {
             return self.preflight(path);

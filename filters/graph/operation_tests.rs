@@ -23,7 +23,7 @@ fn unknown(name: &str) -> (String, bool) {
     (name.to_owned(), false)
 }
 
-/// Every operation with its limit. Source: limits 8.2; graph facts 1.1.
+/// Every operation with its limit. Source: docs/graph-limits.md 8.2; docs/facts/graph-service.md 1.1.
 const LIMITS: &[(&str, &str, u64)] = &[
     ("POST", "/content/v2", 1_500),
     ("GET", "/content/v2", 1_500),

@@ -17,7 +17,7 @@ pub(super) struct BuiltInOperation {
     pub takes_single_key: bool,
 }
 
-/// The categories by name. Source: limits 8.2; interface, `graph.categories`.
+/// The categories by name. Source: docs/graph-limits.md 8.2; docs/interface.md, `graph.categories`.
 pub(super) const CATEGORIES: &[(&str, Category)] = &[
     (
         "configuration",
@@ -85,7 +85,7 @@ const fn row(
 /// The rows, in the order in which they are tried; those of the configuration come first.
 ///
 /// The paths of the cache configuration and of the accounts are published nowhere: ours are a guess, and the
-/// configuration has the last word. Source: limits 4, 8.2; graph facts 1.1.
+/// configuration has the last word. Source: docs/graph-limits.md 4, 8.2; docs/facts/graph-service.md 1.1.
 #[rustfmt::skip]
 pub(super) const ROWS: &[BuiltInOperation] = &[
     BuiltInOperation {

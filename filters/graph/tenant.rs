@@ -60,7 +60,8 @@ impl TenantLimits {
 
     /// The limit of an operation, in requests per window; callers without a tenant have the default.
     ///
-    /// A limit arranged out of band is the only one that may pass the category's maximum. Source: limits 8.3.
+    /// A limit arranged out of band is the only one that may pass the category's maximum.
+    /// Source: docs/graph-limits.md 8.3.
     pub fn of(&self, tenant: Option<&str>, operation: &Operation) -> u64 {
         let Some(terms) = tenant.and_then(|id| self.tenants.get(id)) else {
             return operation.category.default;

@@ -9,7 +9,7 @@ pub struct Category {
     pub maximum: u64,
 }
 
-/// The levels that limits can have, in requests per window, ascending. Source: decisions 25.
+/// The levels that limits can have, in requests per window, ascending. Source: docs/decisions.md 25.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Tiers(Box<[u64]>);
 
@@ -45,7 +45,7 @@ impl Tiers {
     }
 }
 
-/// The levels of the service. Source: limits 8.2.
+/// The levels of the service. Source: docs/graph-limits.md 8.2.
 impl Default for Tiers {
     fn default() -> Self {
         Self(Box::new([10, 50, 500, 1_000, 1_500, 3_000]))
@@ -94,8 +94,9 @@ fn over_window(decimals: &str, window_s: u64) -> u64 {
 
 /// The limit of an operation of this category, in requests per window.
 ///
-/// An allocation rounds up to a level, and never raises a limit above the category's maximum. Source: limits 8.3.1 to
-/// 8.3.3; decisions 25.
+/// An allocation rounds up to a level, and never raises a limit above the category's maximum.
+/// Source: docs/graph-limits.md 8.3.1 to
+/// 8.3.3; docs/decisions.md 25.
 pub fn limit(category: Category, allocation: Option<Allocation>, ladder: &Tiers) -> u64 {
     match allocation {
         None => category.default,
@@ -104,7 +105,7 @@ pub fn limit(category: Category, allocation: Option<Allocation>, ladder: &Tiers)
 }
 
 /// One process's share of a limit while what the processes share is away: together they admit the limit, and at most
-/// one more for each process. Source: interface, `shared.on_outage`.
+/// one more for each process. Source: docs/interface.md, `shared.on_outage`.
 pub fn share(limit: u64, processes: u64) -> u64 {
     limit.div_ceil(processes.max(1))
 }

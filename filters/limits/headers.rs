@@ -20,12 +20,12 @@ const MOST: u64 = 999_999_999_999_999;
 /// A header to write.
 pub type Header = (HeaderName, HeaderValue);
 
-/// Seconds to wait, rounded up, never 0: a client told 0 asks again at once. Source: decisions 26.
+/// Seconds to wait, rounded up, never 0: a client told 0 asks again at once. Source: docs/decisions.md 26.
 pub fn retry_after_s(reset_ms: u64) -> u64 {
     reset_ms.div_ceil(1_000).max(1)
 }
 
-/// On every answer of the graph service, refusals and replays among them. Source: limits 8.1.4.
+/// On every answer of the graph service, refusals and replays among them. Source: docs/graph-limits.md 8.1.4.
 pub fn graph(limit: u64, window_s: u64) -> [Header; 2] {
     [
         (X_LIMIT, HeaderValue::from(limit)),
@@ -33,7 +33,8 @@ pub fn graph(limit: u64, window_s: u64) -> [Header; 2] {
     ]
 }
 
-/// On a refusal of the graph service beside [`graph`], and on nothing else. Source: limits 7.3; interface, headers.
+/// On a refusal of the graph service beside [`graph`], and on nothing else.
+/// Source: docs/graph-limits.md 7.3; docs/interface.md, Headers.
 pub fn graph_refusal(verdict: &Verdict) -> [Header; 3] {
     [
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
@@ -47,7 +48,7 @@ pub fn graph_refusal(verdict: &Verdict) -> [Header; 3] {
 
 /// The body of a refusal of the graph service.
 ///
-/// Shape: `{code, status, message, details: {limit, window, tenantId}}`. Source: limits 7.2.
+/// Shape: `{code, status, message, details: {limit, window, tenantId}}`. Source: docs/graph-limits.md 7.2.
 pub fn graph_refusal_body(limit: u64, window_s: u64, tenant: &str) -> Vec<u8> {
     // A string is always written.
     let tenant = serde_json::to_string(tenant).unwrap_or_else(|_| "\"\"".to_owned());
@@ -67,7 +68,7 @@ pub fn is_replaced(name: &HeaderName) -> bool {
 }
 
 /// Whether a request header would have the service take another method than the one that was counted: dropped before
-/// the request is forwarded. Source: threats 47.
+/// the request is forwarded. Source: docs/threats.md 47.
 pub fn overrides_method(name: &HeaderName) -> bool {
     const NAMES: [&str; 3] = [
         "x-http-method-override",
@@ -79,7 +80,7 @@ pub fn overrides_method(name: &HeaderName) -> bool {
 
 /// The quota that a request of the model gateway was held against.
 ///
-/// Source: model-gateway 8.2, 8.3; standards 2.1; decisions 9.
+/// Source: docs/model-gateway.md 8.2, 8.3; draft-ietf-httpapi-ratelimit-headers; docs/decisions.md 9.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Quota {
     /// What the window said.

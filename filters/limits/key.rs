@@ -13,7 +13,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// A tenant, or the address of a client without one. Source: decisions 27.
+    /// A tenant, or the address of a client without one. Source: docs/decisions.md 27.
     pub fn of(tenant: Option<&Arc<str>>, address: IpAddr) -> Self {
         match tenant {
             Some(tenant) => Self::Named(Arc::clone(tenant)),
@@ -64,7 +64,7 @@ impl RowId {
     }
 }
 
-/// What one window is counted under. Source: limits 8.1.2; model-gateway 8.1.
+/// What one window is counted under. Source: docs/graph-limits.md 8.1.2; docs/model-gateway.md 8.1.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct WindowKey {
     /// Whose requests.

@@ -9,7 +9,7 @@ use crate::fault::{Fault, FaultKind};
 /// The length of its windows.
 pub const MINUTE_MS: u64 = 60_000;
 
-/// Endpoints that share a quota. Source: interface, `limits.requests_per_minute`.
+/// Endpoints that share a quota. Source: docs/interface.md, `limits.requests_per_minute`.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum QuotaGroup {
     /// Chat completions and its sisters.
@@ -95,7 +95,7 @@ impl Quotas {
 
     /// The window of a minute that a request counts in, and its limit; none where its group has no quota.
     ///
-    /// Only admitted requests count. Source: model-gateway 8.1; decisions 9.
+    /// Only admitted requests count. Source: docs/model-gateway.md 8.1; docs/decisions.md 9.
     pub fn of(&self, organization: &Arc<str>, group: QuotaGroup) -> Option<(WindowKey, u64)> {
         let &(_, limit, row) = self.0.iter().find(|(known, ..)| *known == group)?;
         let who = Subject::Named(Arc::clone(organization));
@@ -103,7 +103,7 @@ impl Quotas {
     }
 }
 
-/// A quota that refuses. Source: model-gateway 7, 8.3.
+/// A quota that refuses. Source: docs/model-gateway.md 7, 8.3.
 impl From<&Quota> for Fault {
     fn from(quota: &Quota) -> Self {
         let window_s = retry_after_s(quota.window_ms);

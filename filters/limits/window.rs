@@ -23,7 +23,7 @@ const SHARDS: usize = 256;
 #[cfg(all(test, model))]
 const SHARDS: usize = 1;
 
-/// How windows are counted. Source: decisions 26.
+/// How windows are counted. Source: docs/decisions.md 26.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Algorithm {
     /// A window begins with the first request after the last one ended. Over any other span of the same length up

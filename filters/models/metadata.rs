@@ -1,4 +1,4 @@
-//! `usage` and `metadata` of an answer. Source: model-gateway 2.5, decisions 3, 14.
+//! `usage` and `metadata` of an answer. Source: docs/model-gateway.md 2.5, docs/decisions.md 3, 14.
 
 use super::usage::Usage;
 use crate::json::Object;
@@ -28,7 +28,7 @@ pub struct Metadata<'a> {
     pub routing: &'a [AttemptRecord],
 }
 
-/// One attempt, as told to the client. Source: decisions 3.
+/// One attempt, as told to the client. Source: docs/decisions.md 3.
 #[derive(Clone, Debug)]
 pub struct AttemptRecord {
     /// The provider's name.

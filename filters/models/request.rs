@@ -76,7 +76,7 @@ pub struct RequestMember {
     pub value: Range<usize>,
 }
 
-/// `routing`. Source: model-gateway 2.1.
+/// `routing`. Source: docs/model-gateway.md 2.1.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Strategy {
     /// Cheapest.
@@ -87,7 +87,7 @@ pub enum Strategy {
     Latency,
 }
 
-/// `service_tier`. Source: model-gateway 2.1.
+/// `service_tier`. Source: docs/model-gateway.md 2.1.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ServiceTier {
     /// Slow and cheap.
@@ -125,7 +125,7 @@ pub struct Needs {
     pub cache_control: bool,
 }
 
-/// A reasoning effort. Source: model-gateway 2.1.
+/// A reasoning effort. Source: docs/model-gateway.md 2.1.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Effort {
     /// No reasoning.

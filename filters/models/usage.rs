@@ -3,7 +3,7 @@
 /// Tokens of one call, in the words of the public convention.
 ///
 /// `prompt` includes `cached` and `cache_write`, each once; `completion` includes `reasoning`. Decoders keep to
-/// that whatever their provider reports (invariants R8 of the wire formats).
+/// that whatever their provider reports (docs/facts/wire-formats.md R8).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Usage {
     /// All prompt tokens.
@@ -35,7 +35,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// An estimate from bytes: four bytes a token. Source: decisions 14, facts 2.10.
+    /// An estimate from bytes: four bytes a token. Source: docs/decisions.md 14, docs/facts/model-gateway.md 2.10.
     pub fn estimate(prompt_bytes: u64, completion_bytes: u64) -> Self {
         Self {
             prompt: prompt_bytes.div_ceil(4),
@@ -62,7 +62,7 @@ impl Usage {
         }
     }
 
-    /// Whether every count is zero. An intermediate report of zeros is no report (decisions 14).
+    /// Whether every count is zero. An intermediate report of zeros is no report (docs/decisions.md 14).
     pub fn is_zero(&self) -> bool {
         self.prompt == 0 && self.completion == 0
     }

@@ -1,4 +1,5 @@
-//! Whether a key, its owner and its plan may spend more. Source: decisions 6, facts 5.3, 5.4.
+//! Whether a key, its owner and its plan may spend more.
+//! Source: docs/decisions.md 6, docs/facts/model-gateway.md 5.3, 5.4.
 //!
 //! A limit is reached when what was spent and what is reserved come up to it, so a limit of 0 is reached at once.
 //! Credit is not asked here: a balance shared by many requests at a time is the ledger's.

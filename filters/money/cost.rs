@@ -1,4 +1,4 @@
-//! From tokens and prices to a cost and its parts. Source: facts 8.1, decisions 14.
+//! From tokens and prices to a cost and its parts. Source: docs/facts/model-gateway.md 8.1, docs/decisions.md 14.
 
 use super::usd::{Price, Usd};
 
@@ -24,7 +24,7 @@ pub struct PriceSet {
 impl PriceSet {
     /// Whether plans count it as premium: output from 15 USD, or input from 5 USD, per million tokens.
     ///
-    /// Source: interface (plans), facts 5.3.
+    /// Source: docs/interface.md, `plans`, docs/facts/model-gateway.md 5.3.
     pub fn is_premium(&self) -> bool {
         const PER_MILLION: u64 = 10_u64.pow(12);
         self.output >= Price::of_units(15 * PER_MILLION)
@@ -58,7 +58,7 @@ pub struct Cost {
     pub details: Details,
 }
 
-/// `usage.cost_details`: every field of the contract, 0 where nothing applies. Source: model-gateway 2.5.
+/// `usage.cost_details`: every field of the contract, 0 where nothing applies. Source: docs/model-gateway.md 2.5.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Details {
     /// Prompt and completion, without fees.

@@ -1,4 +1,5 @@
-//! The most that a call may cost, before anybody knows what it will. Source: issue of the ledger; facts 5.4.
+//! The most that a call may cost, before anybody knows what it will.
+//! Source: docs/promises.md; docs/facts/model-gateway.md 5.4.
 //!
 //! A token is at least one byte of the text it stands for, so the bytes of a request bound its prompt. What a
 //! provider makes of a picture, a sound or a file cannot be read off its bytes: the catalogue bounds those.

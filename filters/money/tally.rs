@@ -7,9 +7,9 @@
 use super::period::{Period, cycle};
 use super::usd::Usd;
 
-/// How long the window of premium models is. Source: facts 5.3.
+/// How long the window of premium models is. Source: docs/facts/model-gateway.md 5.3.
 pub const PREMIUM_WINDOW_MS: i64 = 7 * 24 * 3_600_000;
-/// How long the window of daily pacing is. Source: facts 5.3.
+/// How long the window of daily pacing is. Source: docs/facts/model-gateway.md 5.3.
 pub const DAILY_WINDOW_MS: i64 = 24 * 3_600_000;
 
 /// What a key or a member spent.

@@ -11,7 +11,7 @@ const MOST: u64 = 10_u64.pow(12);
 /// Fraction digits of a price per million tokens: the twelve that leave a whole number of 1e-18 per token.
 const PRICE_DIGITS: usize = 12;
 
-/// An amount of US dollars. Units: 1e-18 USD. Source: decisions 15.
+/// An amount of US dollars. Units: 1e-18 USD. Source: docs/decisions.md 15.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Usd(i128);
 

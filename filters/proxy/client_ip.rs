@@ -10,7 +10,7 @@ use crate::cidr::Cidr;
 ///
 /// Each proxy appends whom it heard the request from, as an address with or without a port. So the list is walked from
 /// its end for as long as a trusted proxy wrote it: the first address that none of them has is the client's. What cannot
-/// be read hides who stands in front of it, so the walk ends at whoever wrote it. Source: decisions 27.
+/// be read hides who stands in front of it, so the walk ends at whoever wrote it. Source: docs/decisions.md 27.
 pub fn client_address<'v>(
     socket: IpAddr,
     values: impl IntoIterator<Item = &'v HeaderValue, IntoIter: DoubleEndedIterator>,

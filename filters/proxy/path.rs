@@ -41,7 +41,7 @@ impl InvalidPath {
     }
 }
 
-/// Source: decisions 18.
+/// Source: docs/decisions.md 18.
 impl From<InvalidPath> for Fault {
     fn from(bad: InvalidPath) -> Self {
         Self::invalid("path", bad.message())
@@ -51,7 +51,8 @@ impl From<InvalidPath> for Fault {
 /// The normalised copy of a path that stands without its query.
 ///
 /// Decoded once, `\` as `/`, each segment cut at `;`, empty and dot segments and the trailing slash dropped, in
-/// lower case. Errors: [`InvalidPath`]. Cost: a path that is normal already is borrowed. Source: decisions 18; threats 46.
+/// lower case. Errors: [`InvalidPath`]. Cost: a path that is normal already is borrowed.
+/// Source: docs/decisions.md 18; docs/threats.md 46.
 pub fn normalise(path: &str) -> Result<Cow<'_, str>, InvalidPath> {
     if is_plainly_normal(path) {
         return Ok(Cow::Borrowed(path));

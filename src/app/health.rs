@@ -1,4 +1,5 @@
-//! `GET /`: whether the parts behind the gateway can be reached. Source: model-gateway 2.9, facts 1.18.
+//! `GET /`: whether the parts behind the gateway can be reached.
+//! Source: docs/model-gateway.md 2.9, docs/facts/model-gateway.md 1.18.
 
 use serde::Serialize;
 

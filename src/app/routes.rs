@@ -1,7 +1,7 @@
 //! The table of endpoints: method, path, who may call, which body, who answers.
 //!
 //! A request is matched on the normalised copy of its path, so that what is authorised is what is routed; a
-//! row's name is its label in metrics and logs, and the name of its test module. Source: decisions 18.
+//! row's name is its label in metrics and logs, and the name of its test module. Source: docs/decisions.md 18.
 
 use filters::fault::{Fault, FaultKind};
 use filters::limits::QuotaGroup;
@@ -230,7 +230,7 @@ pub static GRAPH: Route = Route {
     answers: Answers::Graph,
 };
 
-/// The first segments of our own paths, beside `/`. Source: decisions 18.
+/// The first segments of our own paths, beside `/`. Source: docs/decisions.md 18.
 const RESERVED_PREFIXES: [&str; 5] = ["v1", "oauth", "ofrep", ".well-known", "webhooks"];
 /// What others of our paths begin with.
 const MCP: &str = "mcp";

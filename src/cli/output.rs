@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use clap::builder::StyledStr;
 use serde_json::{Map, Value};
 
-/// How a command ended. Source: interface, commands.
+/// How a command ended. Source: docs/interface.md, Commands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Exit {
     /// 0: done.

@@ -252,7 +252,7 @@ pub struct SharedConfig {
     pub on_outage: OnOutage,
 }
 
-/// What limits do while Redis is gone. Source: interface, `shared.on_outage`.
+/// What limits do while Redis is gone. Source: docs/interface.md, `shared.on_outage`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum OnOutage {
     /// Each process applies the whole limit alone.

@@ -1,4 +1,4 @@
-//! Who predicts for bandits, and what was predicted before. Source: facts B.
+//! Who predicts for bandits, and what was predicted before. Source: docs/facts/decision-engine.md B.
 //!
 //! A prediction counts until it is [`CACHE_TTL`] old or something else is known of the user. Decisions that want the same
 //! one wait for it together.

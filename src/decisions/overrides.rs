@@ -22,7 +22,8 @@ const ENTRY_BYTES: usize = 128;
 /// Experiment key, variation key.
 type OverrideEntry = Vec<(Box<str>, Box<str>)>;
 
-/// Overrides by SDK key and user. In memory alone: they are for debugging. Source: decision-agent 4, rule 3; threats 62.
+/// Overrides by SDK key and user. In memory alone: they are for debugging.
+/// Source: docs/decision-agent.md 4, rule 3; docs/threats.md 62.
 pub struct Overrides {
     is_used: AtomicBool,
     by_user: Cache<UserKey, Arc<OverrideEntry>>,

@@ -10,7 +10,7 @@ use super::{UserKey, lock};
 use crate::config::{DecisionsConfig, ProfilesIn};
 use crate::redis::{Redis, Script, ScriptCall, Unavailable};
 
-/// How many profiles are kept in memory; the oldest goes first. Source: interface.
+/// How many profiles are kept in memory; the oldest goes first. Source: docs/interface.md.
 const MAX_PROFILES: usize = 100_000;
 
 /// Adds to a profile as one step, so that two processes do not undo each other.
@@ -121,7 +121,8 @@ impl Memory {
     }
 }
 
-/// Profiles in Redis. Shape: `{"EXPERIMENT ID": {"variation_id": "ID"}}`. Source: facts, UPS wire.
+/// Profiles in Redis. Shape: `{"EXPERIMENT ID": {"variation_id": "ID"}}`.
+/// Source: docs/facts/decision-engine.md E, wire of profiles.
 pub struct RedisProfiles {
     redis: Redis,
     /// Whether the key is the user's id alone, as the agent of old has it.
@@ -158,7 +159,7 @@ impl RedisProfiles {
         _ = self.redis.eval::<()>(call).await;
     }
 
-    /// Source: interface, `decisions.user_profiles`.
+    /// Source: docs/interface.md, `decisions.user_profiles`.
     fn name(&self, sdk_key: &str, user: &str) -> Vec<u8> {
         if self.is_plain {
             return user.as_bytes().to_vec();

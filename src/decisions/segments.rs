@@ -1,4 +1,4 @@
-//! Segments of users: asked for where a caller wants it, and kept for a while. Source: facts E.
+//! Segments of users: asked for where a caller wants it, and kept for a while. Source: docs/facts/decision-engine.md E.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -95,7 +95,7 @@ pub async fn pass(
     Ok(None)
 }
 
-/// Whose request it is, and with that its limit; answers what kind of credential came. Source: decisions 27.
+/// Whose request it is, and with that its limit; answers what kind of credential came. Source: docs/decisions.md 27.
 ///
 /// Errors: 400 for two credentials; where the body is signed, those of reading it.
 async fn identify(
@@ -210,7 +210,7 @@ async fn count(
     Ok(verdict)
 }
 
-/// Source: limits 7.
+/// Source: docs/graph-limits.md 7.
 fn refusal(graph: &Graph, call: &GraphExchange, verdict: &Verdict) -> Response {
     let tenant = call.tenant.as_deref().unwrap_or(UNIDENTIFIED);
     let limits = call.headers().into_iter();

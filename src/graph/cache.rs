@@ -16,7 +16,7 @@ use pingora::http::ResponseHeader;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a request waits for another one's answer. Source: decisions 28.
+/// How long a request waits for another one's answer. Source: docs/decisions.md 28.
 const FOLLOWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// What an entry takes beside its texts: key, map, counters.
 const ENTRY_BYTES: usize = 256;

@@ -44,7 +44,7 @@ use crate::config;
 use crate::store::{Store, StoreUrl};
 use crate::telemetry::metrics::Metrics;
 
-/// After so long without a successful write no more credit is spent. Source: promises.
+/// After so long without a successful write no more credit is spent. Source: docs/promises.md.
 const STORE_OUTAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How old what is known of others' spending may be for somebody who asks for it.
 const FRESH: Duration = Duration::from_secs(1);

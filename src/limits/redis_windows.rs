@@ -87,7 +87,7 @@ impl RedisWindows {
 
     /// The limit that this process holds requests to while Redis is gone.
     ///
-    /// Errors: 503. Source: interface, `shared.on_outage`.
+    /// Errors: 503. Source: docs/interface.md, `shared.on_outage`.
     pub(super) fn alone(&self, limit: u64) -> Result<u64, Fault> {
         match self.on_outage {
             OnOutage::Open => Ok(limit),

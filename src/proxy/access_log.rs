@@ -1,4 +1,4 @@
-//! The request's one line. No body, no secret, no query. Source: interface (logs).
+//! The request's one line. No body, no secret, no query. Source: docs/interface.md, Logs.
 
 use std::time::Duration;
 

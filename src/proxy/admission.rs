@@ -20,7 +20,7 @@ const LINE: usize = 4;
 
 /// Strict framing: what another parser might read otherwise is refused.
 ///
-/// Source: threats 4, 5 and the baseline 4.10. Errors: 400; 431 for a head of more than `most` bytes.
+/// Source: docs/threats.md 4, 5, 4.10. Errors: 400; 431 for a head of more than `most` bytes.
 pub fn check_framing(head: &RequestHeader, most: usize) -> Result<(), Fault> {
     let bad = |message: &'static str| Err(Fault::new(FaultKind::Invalid, message));
     let headers = &head.headers;
@@ -88,7 +88,7 @@ pub fn check_address(
 
 /// A place among the model requests that run at once, where the row needs one.
 ///
-/// Source: model-gateway 7; promises. Errors: 529.
+/// Source: docs/model-gateway.md 7; docs/promises.md. Errors: 529.
 pub fn acquire_permit(
     house: &AppState,
     row: &Route,

@@ -12,7 +12,7 @@ impl RequestId {
     /// Of a request whose head nobody has looked at.
     pub const NONE: Self = Self(HeaderValue::from_static(""));
 
-    /// The client's `x-request-id` where it is one, else a new one. Source: interface.
+    /// The client's `x-request-id` where it is one, else a new one. Source: docs/interface.md.
     pub fn of(headers: &HeaderMap) -> Self {
         let theirs = headers.get("x-request-id");
         let theirs = theirs.filter(|value| is_id(value.as_bytes()));

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::{COMMAND_TIMEOUT, Link, Redis, Script, ScriptCall, Unavailable};
 
-/// Between two beats. Source: interface, `shared.on_outage`.
+/// Between two beats. Source: docs/interface.md, `shared.on_outage`.
 const BEAT: Duration = Duration::from_secs(1);
 /// For how many beats a process counts that is not heard any more. Source: the same.
 const BEATS_REMEMBERED: usize = 5;

@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 
 pub use self::heartbeat::{Heartbeat, PROCESSES};
 
-/// How long one request waits. Source: interface, `shared.redis`.
+/// How long one request waits. Source: docs/interface.md, `shared.redis`.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_millis(50);
 /// Parts in which it is waited. A process that was not scheduled for a while finds timer and answer both due when it
 /// wakes up; only one part is lost to that, and the connection's task has the others to read the answer.

@@ -22,7 +22,7 @@ pub struct FirstRun {
 /// Makes the organization `default` with credit and one key, where this start created the SQLite file and a sandbox is there
 /// to answer; else nothing.
 ///
-/// Source: interface, first run.
+/// Source: docs/interface.md, First run.
 pub async fn first_run(
     opened: &Opened,
     has_sandbox: bool,

@@ -1,4 +1,4 @@
-//! What the client sees when providers break before anything has been said: the first rows of the promises.
+//! What the client sees when providers break before anything has been said: the first rows of docs/promises.md.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! More model requests at once than `limits.in_flight`. Source: model-gateway 7, promises.
+//! More model requests at once than `limits.in_flight`. Source: docs/model-gateway.md 7, docs/promises.md.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Requests per minute of an organization: what is admitted, and what the headers say. Source: model-gateway 8.
+//! Requests per minute of an organization: what is admitted, and what the headers say. Source: docs/model-gateway.md 8.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -149,7 +149,7 @@ fn only_admitted_requests_count() {
     }
 }
 
-/// Source: threats 48.
+/// Source: docs/threats.md 48.
 #[test]
 fn all_keys_of_an_organization_share_its_quota() {
     let first = Upstream::always(reply());
@@ -175,7 +175,7 @@ fn endpoints_without_a_quota_say_nothing_of_one() {
     assert!(!has(&free.chat(PLAIN), &STATE));
 }
 
-/// Source: threats 43.
+/// Source: docs/threats.md 43.
 #[test]
 fn of_ten_times_the_limit_from_many_clients_exactly_the_limit_is_admitted() {
     const LIMIT: u32 = 64;

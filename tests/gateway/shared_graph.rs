@@ -58,7 +58,7 @@ fn burst(algorithm: &str) -> Option<(usize, usize)> {
     (unanswered.into_inner() == 0).then_some(seen)
 }
 
-/// Source: threats 49.
+/// Source: docs/threats.md 49.
 #[test]
 fn of_ten_times_the_limit_the_service_sees_exactly_the_limit() {
     for algorithm in ["fixed", "sliding"] {
@@ -67,7 +67,7 @@ fn of_ten_times_the_limit_the_service_sees_exactly_the_limit() {
     }
 }
 
-/// A hit of the service's own cache is given back in the window of all processes. Source: limits 8.1.3.
+/// A hit of the service's own cache is given back in the window of all processes. Source: docs/graph-limits.md 8.1.3.
 #[test]
 fn what_the_services_cache_answers_counts_nowhere() {
     let redis = Redis::start();

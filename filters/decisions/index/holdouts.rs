@@ -1,4 +1,4 @@
-//! Which holdouts count for which flags and rules. Source: facts B 3.
+//! Which holdouts count for which flags and rules. Source: docs/facts/decision-engine.md B 3.
 
 use super::RuleIndex;
 use crate::decisions::Compat;

@@ -14,5 +14,5 @@ pub use nonces::Nonces;
 pub use presented::{Basic, ConflictingCredentials, PresentedCredential, Signed};
 pub use tenants::{CredentialKind, Identity, Tenants, VerificationInputs};
 
-/// What a 429 says for `tenantId` where a request counts for an address. Source: decisions 27.
+/// What a 429 says for `tenantId` where a request counts for an address. Source: docs/decisions.md 27.
 pub const UNIDENTIFIED: &str = "unidentified";

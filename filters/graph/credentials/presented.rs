@@ -21,7 +21,7 @@ pub enum ConflictingCredentials {
     Both,
 }
 
-/// Source: decisions 27.
+/// Source: docs/decisions.md 27.
 impl From<ConflictingCredentials> for Fault {
     fn from(doubled: ConflictingCredentials) -> Self {
         let message = match doubled {
@@ -80,7 +80,8 @@ pub struct Signed<'r> {
 impl<'r> PresentedCredential<'r> {
     /// Reads `Authorization` and the `auth` of a query, which stands without its `?`.
     ///
-    /// Errors: [`ConflictingCredentials`]. Cost: allocates for Basic and for an encoded `auth`. Source: graph facts 1.3.
+    /// Errors: [`ConflictingCredentials`]. Cost: allocates for Basic and for an encoded `auth`.
+    /// Source: docs/facts/graph-service.md 1.3.
     pub fn read(
         headers: &'r HeaderMap,
         query: Option<&'r str>,

@@ -13,7 +13,7 @@ use super::claims::TenantClaims;
 use super::nonces::Nonces;
 use super::presented::{Basic, PresentedCredential, Signed};
 
-/// How far the moment of a signature may be off. Source: decisions 27.
+/// How far the moment of a signature may be off. Source: docs/decisions.md 27.
 const LEEWAY_MS: i64 = 300_000;
 
 /// What kind of credential came, whether or not it counts.
@@ -133,7 +133,7 @@ impl Tenants {
     ///
     /// A credential counts only if it is known, and verified where a secret or a key set is configured; a tenant's
     /// window is nobody else's to use up. `nonces` learns the nonce of a signature that was verified. Cost: one
-    /// look-up; for signatures and secrets a hash over a short text. Source: decisions 27.
+    /// look-up; for signatures and secrets a hash over a short text. Source: docs/decisions.md 27.
     pub fn identify(
         &self,
         presented: &PresentedCredential<'_>,
@@ -224,7 +224,7 @@ impl Secret {
         self.text.as_bytes().ct_eq(text.as_bytes()).into()
     }
 
-    /// Source: graph facts 1.3.
+    /// Source: docs/facts/graph-service.md 1.3.
     fn has_signed(&self, signed: &Signed<'_>, proof: &VerificationInputs<'_>) -> bool {
         let (Some(mac), Some(body)) = (&self.mac, proof.body_md5) else {
             return false;

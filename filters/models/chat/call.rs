@@ -54,10 +54,10 @@ pub struct ChatRequest<'a> {
     /// As written.
     #[serde(borrow, default)]
     pub presence_penalty: Option<&'a RawValue>,
-    /// As written; a field of the convention beyond the spec.
+    /// As written; a field of the convention beyond docs/model-gateway.md.
     #[serde(borrow, default)]
     pub seed: Option<&'a RawValue>,
-    /// One stop sequence or several; a field of the convention beyond the spec.
+    /// One stop sequence or several; a field of the convention beyond docs/model-gateway.md.
     #[serde(borrow, default)]
     pub stop: Option<Stop<'a>>,
     /// The form of the answer.
@@ -90,7 +90,7 @@ pub enum Role {
     Function,
 }
 
-/// One message. Source: model-gateway 2.2.
+/// One message. Source: docs/model-gateway.md 2.2.
 #[derive(Debug, Deserialize)]
 pub struct ChatMessage<'a> {
     /// Who speaks.
@@ -145,11 +145,11 @@ pub enum PartType {
     InputAudio,
     /// `file` is set.
     File,
-    /// `refusal` is set: an assistant's refusal in the history, a part of the convention beyond the spec.
+    /// `refusal` is set: an assistant's refusal in the history, a part of the convention beyond docs/model-gateway.md.
     Refusal,
 }
 
-/// A content part; flat, because raw values cannot stand inside tagged enums. Source: model-gateway 2.3.
+/// A content part; flat, because raw values cannot stand inside tagged enums. Source: docs/model-gateway.md 2.3.
 #[derive(Debug, Deserialize)]
 pub struct ContentPart<'a> {
     /// Which of the members below is set.
@@ -195,7 +195,7 @@ pub struct InputAudio<'a> {
     /// Base64.
     #[serde(borrow)]
     pub data: Text<'a>,
-    /// One of the formats of the spec.
+    /// One of the formats of docs/model-gateway.md 2.3.
     #[serde(borrow)]
     pub format: Text<'a>,
 }
@@ -239,7 +239,8 @@ pub struct CalledFunction<'a> {
     pub arguments: Text<'a>,
 }
 
-/// A function tool. Source: model-gateway 2.4; the other shapes are not supported yet and refused by the checks.
+/// A function tool.
+/// Source: docs/model-gateway.md 2.4; the other shapes are not supported yet and refused by the checks.
 #[derive(Debug, Deserialize)]
 pub struct Tool<'a> {
     /// The function.

@@ -1,4 +1,4 @@
-//! Which provider a session prefers. Source: decisions 11, facts 3.8.
+//! Which provider a session prefers. Source: docs/decisions.md 11, docs/facts/model-gateway.md 3.8.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

@@ -6,7 +6,7 @@ use crate::models::request::{ModelRequest, ServiceTier, Strategy};
 
 /// Takes out what the rules of the key forbid; `forbids` names the kind of rule that does.
 ///
-/// Source: facts 5.2. Errors: 403 where nothing is left, so always for a pinned provider.
+/// Source: docs/facts/model-gateway.md 5.2. Errors: 403 where nothing is left, so always for a pinned provider.
 pub fn by_rules(
     resolved: &mut Resolved,
     forbids: impl Fn(&Candidate) -> Option<&'static str>,
@@ -30,7 +30,7 @@ pub fn by_rules(
 
 /// Takes out providers that the caller has no key of its own for.
 ///
-/// Source: facts 4.1. Errors: 400 where nothing is left.
+/// Source: docs/facts/model-gateway.md 4.1. Errors: 400 where nothing is left.
 pub fn by_own_keys(resolved: &mut Resolved, has_key: impl Fn(&str) -> bool) -> Result<(), Fault> {
     let providers = |candidates: &[Candidate]| {
         let mut names: Vec<&str> = candidates.iter().map(|c| &*c.mapping.provider).collect();
@@ -51,7 +51,7 @@ pub fn by_own_keys(resolved: &mut Resolved, has_key: impl Fn(&str) -> bool) -> R
 
 /// What an organization on a plan may ask for: `routing` is `auto` or `price`, `service_tier` is not `priority`.
 ///
-/// Source: model-gateway 2.1. Errors: 400.
+/// Source: docs/model-gateway.md 2.1. Errors: 400.
 pub fn by_plan(request: &ModelRequest) -> Result<(), Fault> {
     if matches!(
         request.strategy,

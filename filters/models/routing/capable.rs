@@ -1,4 +1,4 @@
-//! Whether a mapping can serve a request. Source: facts 3.2, model-gateway 2.1.
+//! Whether a mapping can serve a request. Source: docs/facts/model-gateway.md 3.2, docs/model-gateway.md 2.1.
 
 use super::catalog::{Capability, Mapping};
 use crate::fault::Fault;

@@ -13,7 +13,7 @@ use crate::money::{
     max_cost,
 };
 
-/// What a mapping can do: a closed list. Source: interface (models.toml).
+/// What a mapping can do: a closed list. Source: docs/interface.md, `models.toml`.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the words say it")]

@@ -1,4 +1,4 @@
-//! What real requests told of each provider and model. Source: facts 3.5.
+//! What real requests told of each provider and model. Source: docs/facts/model-gateway.md 3.5.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -28,7 +28,7 @@ pub struct PlanInputs<'a> {
     pub has_session: bool,
     /// The client wants no fallback.
     pub no_fallback: bool,
-    /// Providers that the caller has keys of its own for: they go first. Source: facts 4.1.
+    /// Providers that the caller has keys of its own for: they go first. Source: docs/facts/model-gateway.md 4.1.
     pub keyed: &'a [&'a str],
 }
 
@@ -120,7 +120,7 @@ fn able(
     })
 }
 
-/// What only counts where the choice of the model is ours. Source: facts 3.2.
+/// What only counts where the choice of the model is ours. Source: docs/facts/model-gateway.md 3.2.
 fn auto_only(request: &ModelRequest, candidate: &Candidate) -> Option<&'static str> {
     if request.free_models_only && !candidate.mapping.is_free() {
         return Some("is not free");

@@ -1,4 +1,4 @@
-//! What a model string names. Source: facts 3.1, decisions 6, 11.
+//! What a model string names. Source: docs/facts/model-gateway.md 3.1, docs/decisions.md 6, 11.
 
 use std::sync::Arc;
 

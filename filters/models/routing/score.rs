@@ -1,4 +1,4 @@
-//! In which order providers are tried. Source: facts 3.3, 3.4.
+//! In which order providers are tried. Source: docs/facts/model-gateway.md 3.3, 3.4.
 
 use super::health::HealthStats;
 use crate::models::request::Strategy;

@@ -25,7 +25,7 @@ pub enum FailureKind {
 pub struct Failure {
     /// What kind of failure.
     pub kind: FailureKind,
-    /// Whether the next provider may try. Source: decisions 5.
+    /// Whether the next provider may try. Source: docs/decisions.md 5.
     pub is_retryable: bool,
     /// Whether its words say that the key is bad or its account empty.
     pub blames_key: bool,
@@ -61,7 +61,7 @@ impl Failure {
     /// A refusal of this status with the upstream's message.
     ///
     /// Retryable: 401, 402, 403, 404, 405, 408, 425, 429, 5xx, and any 4xx whose wording says bad credential or
-    /// empty account. Source: decisions 5.
+    /// empty account. Source: docs/decisions.md 5.
     pub fn refused(status: u16, message: &str) -> Self {
         let by_status = matches!(status, 401..=405 | 408 | 425 | 429 | 500..=599);
         let is_ours = (400..500).contains(&status);
@@ -90,7 +90,7 @@ impl Failure {
         }
     }
 
-    /// The word for `metadata.routing[].error_type`. Source: decisions 3.
+    /// The word for `metadata.routing[].error_type`. Source: docs/decisions.md 3.
     pub fn error_type(&self) -> &'static str {
         match self.kind {
             FailureKind::Connect | FailureKind::Timeout => "network_error",
@@ -124,7 +124,7 @@ fn blames_the_account(message: &str) -> bool {
 
 /// A message without what looks like a secret or an address, cut to [`MAX_MESSAGE_BYTES`].
 ///
-/// Source: promises.md (other 4xx), wire formats R15.
+/// Source: docs/promises.md, docs/facts/wire-formats.md R15.
 pub fn scrub(message: &str) -> String {
     let mut clean = String::with_capacity(message.len().min(MAX_MESSAGE_BYTES));
     for word in message

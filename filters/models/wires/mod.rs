@@ -48,7 +48,7 @@ impl WireKind {
         }
     }
 
-    /// How many choices an answer may have, and whether they may be streamed. Source: model-gateway 2.1.
+    /// How many choices an answer may have, and whether they may be streamed. Source: docs/model-gateway.md 2.1.
     pub fn choices(self) -> (u32, bool) {
         match self {
             Self::Compatible => (128, true),

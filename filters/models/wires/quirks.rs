@@ -1,7 +1,7 @@
 //! What is special about one provider of a family, as data.
 //!
 //! The default is the plain convention. The shipped configuration holds the rows of known providers; no code
-//! asks for a provider's name. Source: wire formats 5.3 and 5.4.
+//! asks for a provider's name. Source: docs/facts/wire-formats.md 5.3 and 5.4.
 
 /// Where a provider reports usage on a stream.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

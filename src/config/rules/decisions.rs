@@ -16,7 +16,7 @@ use crate::config::file::decisions::{
 use crate::config::file::{File, SecretRef};
 use crate::config::secret::{self, SecretBytes};
 
-/// Where predictions are asked for, unless something else is configured. Source: facts F.
+/// Where predictions are asked for, unless something else is configured. Source: docs/facts/decision-engine.md F.
 const USUAL_PREDICTOR: &str = "https://prediction.cmab.optimizely.com/predict/%s";
 
 /// Checks the section, where there is one.

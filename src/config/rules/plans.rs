@@ -11,7 +11,7 @@ use crate::config::walk::join;
 /// Credit of a cycle in USD, and the percents of it for premium models in a week and for all in a day.
 type BuiltIn = (u32, f64, f64);
 
-/// Source: facts 5.3.
+/// Source: docs/facts/model-gateway.md 5.3.
 const LITE: BuiltIn = (87, 10.0, 8.0);
 const PRO: BuiltIn = (237, 12.0, 9.0);
 const MAX: BuiltIn = (537, 15.0, 10.0);

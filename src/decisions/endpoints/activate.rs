@@ -67,7 +67,8 @@ enum ItemKind {
     Experiment,
 }
 
-/// What is asked for, each once; a key of both kinds is the feature's. Errors: 400. Source: decision-agent 4, rule 2.
+/// What is asked for, each once; a key of both kinds is the feature's. Errors: 400.
+/// Source: docs/decision-agent.md 4, rule 2.
 fn wanted<'a>(asked: &'a DecisionContext<'_>) -> Result<Vec<(ItemKind, Cow<'a, str>)>, Fault> {
     let project = &asked.loaded.project;
     let features = asked.call.values("featureKey");

@@ -1,6 +1,7 @@
 //! How the agent of old tells faults: some as JSON, some as plain text, a wrong media type not at all.
 //!
-//! Which it is, a fault says itself: [`AgentForm`] is given to it where it is made. Source: facts E, decisions 19.
+//! Which it is, a fault says itself: [`AgentForm`] is given to it where it is made.
+//! Source: docs/facts/decision-engine.md E, docs/decisions.md 19.
 
 use filters::decisions::Compat;
 use filters::fault::{AgentForm, Fault, FaultKind};

@@ -1,4 +1,5 @@
-//! `POST /v1/batch`: several calls in one, answered in the request's order. Source: decision-agent 2.4, 4 rule 5.
+//! `POST /v1/batch`: several calls in one, answered in the request's order.
+//! Source: docs/decision-agent.md 2.4, 4 rule 5.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};

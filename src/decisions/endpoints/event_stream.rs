@@ -1,4 +1,4 @@
-//! `GET /v1/notifications/event-stream`: who listens is told what is decided. Source: facts E.
+//! `GET /v1/notifications/event-stream`: who listens is told what is decided. Source: docs/facts/decision-engine.md E.
 
 use filters::decisions::Compat;
 use filters::decisions::notice::Topic;

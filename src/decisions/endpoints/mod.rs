@@ -1,6 +1,6 @@
 //! The decision endpoints. Each answers from values, so that a batch can call any of them.
 //!
-//! Source: decision-agent 4; where it is silent, facts D and E.
+//! Source: docs/decision-agent.md 4; where it is silent, docs/facts/decision-engine.md D and E.
 
 mod activate;
 mod agent;
@@ -109,7 +109,7 @@ struct DecisionContext<'a> {
 
 /// Answers a call.
 ///
-/// Errors: 400, 401, 403, 404, 413, 415, 503 as the specification and the decisions say.
+/// Errors: 400, 401, 403, 404, 413, 415, 503 as docs/decision-agent.md 7 and docs/decisions.md 20 say.
 pub async fn answer(
     flags: &DecisionService,
     endpoint: Endpoint,

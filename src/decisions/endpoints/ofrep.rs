@@ -1,4 +1,4 @@
-//! The remote evaluation protocol of OpenFeature, on the same engine. Source: decisions 24.
+//! The remote evaluation protocol of OpenFeature, on the same engine. Source: docs/decisions.md 24.
 
 use std::borrow::Cow;
 

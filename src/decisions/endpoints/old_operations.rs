@@ -1,5 +1,5 @@
 //! The operations of a batch as the agent of old reads them: names of whatever case of which the last counts, null for
-//! nothing, and only texts beside an object as body. Source: facts E.
+//! nothing, and only texts beside an object as body. Source: docs/facts/decision-engine.md E.
 
 use std::fmt;
 use std::marker::PhantomData;

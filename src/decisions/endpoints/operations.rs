@@ -1,4 +1,4 @@
-//! The operations of a batch, as they are written. Source: decision-agent 2.4, facts E.
+//! The operations of a batch, as they are written. Source: docs/decision-agent.md 2.4, docs/facts/decision-engine.md E.
 
 use filters::decisions::Compat;
 use filters::fault::{AgentForm, Fault, FaultKind};

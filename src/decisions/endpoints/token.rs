@@ -1,4 +1,5 @@
-//! `POST /oauth/token`: a token for a client that knows its secret. Source: decision-agent 4 rule 6, facts E.
+//! `POST /oauth/token`: a token for a client that knows its secret.
+//! Source: docs/decision-agent.md 4 rule 6, docs/facts/decision-engine.md E.
 
 use argon2::{Argon2, PasswordHash, PasswordVerifier};
 use base64::Engine;
@@ -92,7 +93,7 @@ fn refused(status: u16, error: &str, description: &str) -> Response {
     }
 }
 
-/// A form, as the standard says, or JSON, as the specification does.
+/// A form, as RFC 6749 says, or JSON, as docs/decision-agent.md does.
 fn read(call: &Request<'_>) -> Result<TokenRequest, Fault> {
     let essence = form::media_type(call.headers);
     let mut asked = TokenRequest::default();

@@ -1,4 +1,4 @@
-//! `POST /webhooks/optimizely`: the editor announces a new datafile. Source: facts E.
+//! `POST /webhooks/optimizely`: the editor announces a new datafile. Source: docs/facts/decision-engine.md E.
 
 use bytes::Bytes;
 use filters::decisions::Compat;

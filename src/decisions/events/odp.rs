@@ -1,6 +1,7 @@
 //! Events that segments are made of, on their way to the customer-data platform: a bounded queue, sent in batches.
 //!
-//! Source: facts E: up to ten at a time, a second apart at most. What the platform does not take is tried again a
+//! Source: docs/facts/decision-engine.md E: up to ten at a time, a second apart at most. What the platform does not
+//! take is tried again a
 //! few times and then dropped, which the metric tells.
 
 use std::sync::Arc;

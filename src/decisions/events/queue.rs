@@ -1,7 +1,8 @@
 //! Events on their way to the analytics backend: a bounded queue, batches by size and time, repeated until taken or refused.
 //!
 //! Deciding never waits for it: a full queue drops and counts. What waits is on disk within [`SPOOL_INTERVAL`], so that a
-//! kill loses what was queued since; a batch that is sent again carries the same ids. Source: decisions 23, facts G.
+//! kill loses what was queued since; a batch that is sent again carries the same ids.
+//! Source: docs/decisions.md 23, docs/facts/decision-engine.md G.
 
 use std::collections::VecDeque;
 use std::path::Path;

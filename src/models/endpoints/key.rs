@@ -1,4 +1,5 @@
-//! `GET /v1/key`: what the calling key has spent and may spend. Source: model-gateway 2.8, facts 1.17.
+//! `GET /v1/key`: what the calling key has spent and may spend.
+//! Source: docs/model-gateway.md 2.8, docs/facts/model-gateway.md 1.17.
 //!
 //! Limits are shown and not enforced here: who is held back by one must be able to see it. Nothing is rounded.
 

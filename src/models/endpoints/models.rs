@@ -1,4 +1,5 @@
-//! `GET /v1/models`: the catalogue as clients read it. Source: facts 1.16, model-gateway 2.1, 9.4.
+//! `GET /v1/models`: the catalogue as clients read it.
+//! Source: docs/facts/model-gateway.md 1.16, docs/model-gateway.md 2.1, 9.4.
 
 use filters::models::routing::catalog::{Capability, Catalog, Mapping, Model};
 use filters::money::{Price, PriceSet};

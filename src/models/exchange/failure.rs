@@ -235,7 +235,7 @@ fn broken(call: &mut ModelExchange, fault: &Fault, started: Instant) -> (Bytes, 
     (event, ticket)
 }
 
-/// What the client is told when no attempt is left. Source: promises.md, decisions 5.
+/// What the client is told when no attempt is left. Source: docs/promises.md, docs/decisions.md 5.
 fn final_fault(call: Option<&ModelExchange>) -> Fault {
     let Some(last) = call.and_then(|call| call.failures.last()) else {
         return Fault::new(
@@ -291,7 +291,7 @@ fn final_fault(call: Option<&ModelExchange>) -> Fault {
     }
 }
 
-/// What ends a stream that broke off behind its first content. Source: promises.md.
+/// What ends a stream that broke off behind its first content. Source: docs/promises.md.
 fn broken_off(failure: &Failure) -> Fault {
     match failure.kind {
         FailureKind::Timeout => Fault::new(

@@ -26,7 +26,7 @@ use crate::ledger::Reservation;
 use crate::models::providers::{KeyPool, Provider};
 use crate::proxy::buffered::state::AttemptState;
 
-/// How many other keys of one provider are tried inside an attempt. Source: decisions 13.
+/// How many other keys of one provider are tried inside an attempt. Source: docs/decisions.md 13.
 const MAX_KEY_RETRIES: u8 = 2;
 
 /// One planned attempt.
@@ -180,7 +180,7 @@ impl ModelExchange {
         }
     }
 
-    /// `provider/model`, with `:region` where one is used. Source: decisions 3.
+    /// `provider/model`, with `:region` where one is used. Source: docs/decisions.md 3.
     pub fn used_model(&self) -> String {
         let Some(step) = self.step() else {
             return String::new();

@@ -12,7 +12,7 @@ use crate::config::Secret;
 /// How long a key that was refused is left alone, and one that was throttled.
 const REFUSED_MS: u64 = 300_000;
 const THROTTLED_MS: u64 = 10_000;
-/// Other failures in a row after which a key rests, and how long. Source: facts 4.3.
+/// Other failures in a row after which a key rests, and how long. Source: docs/facts/model-gateway.md 4.3.
 const IN_A_ROW: u32 = 3;
 const FAILING_MS: u64 = 30_000;
 
@@ -27,7 +27,7 @@ pub struct KeyPool {
 pub struct Credential {
     /// The text; `None` where the provider needs none.
     pub secret: Option<Secret>,
-    /// 16 hex digits that stand for it. Source: decisions 3.
+    /// 16 hex digits that stand for it. Source: docs/decisions.md 3.
     pub fingerprint: Option<Box<str>>,
     /// Its row, where it is the caller's own; `None`: the platform's.
     pub own: Option<ByokKey>,

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::ledger::Receipt;
 
-/// How long each stage of an answer may take. Source: promises.md, decisions 12.
+/// How long each stage of an answer may take. Source: docs/promises.md, docs/decisions.md 12.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     /// Streams: until the provider's first event.
@@ -27,7 +27,7 @@ pub struct Timeouts {
     pub keepalive: Duration,
 }
 
-/// How long an answer is read on that nobody waits for any more, to learn what it costs. Source: promises.
+/// How long an answer is read on that nobody waits for any more, to learn what it costs. Source: docs/promises.md.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a provider may keep its stream open behind the terminal event.

@@ -1,4 +1,4 @@
-//! Messages and their parts. Source: model-gateway 2.2, 2.3.
+//! Messages and their parts. Source: docs/model-gateway.md 2.2, 2.3.
 
 use super::Findings;
 use super::read::{array, boolean, integer, nullable_string, object, one_of, required, string};

@@ -1,7 +1,8 @@
 //! The 400 rules of a chat completion request, in one pass over its bytes.
 //!
 //! Every field of the contract is checked for type, enum, bound and forbidden combination; a field whose
-//! behaviour is not built yet is checked and then refused when set (decisions 16). Everything unknown is walked,
+//! behaviour is not built yet is checked and then refused when set (docs/decisions.md 16). Everything unknown is
+//! walked,
 //! so that it is well formed, and passed on. Nothing the size of the body is copied.
 
 mod message;

@@ -1,4 +1,4 @@
-//! Tools, the choice among them, and the form of the answer. Source: model-gateway 2.1, 2.4.
+//! Tools, the choice among them, and the form of the answer. Source: docs/model-gateway.md 2.1, 2.4.
 
 use super::Findings;
 use super::message::cache_control;
@@ -6,7 +6,7 @@ use super::read::{array, boolean, expect, object, one_of, required, string};
 use super::reject::{Reject, other};
 use crate::json::{Type, Walker};
 
-/// Cache breakpoints on tools. Source: model-gateway 8.6.
+/// Cache breakpoints on tools. Source: docs/model-gateway.md 8.6.
 const BREAKPOINTS: u32 = 4;
 
 const TOOL: [&str; 12] = [

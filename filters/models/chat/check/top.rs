@@ -1,4 +1,4 @@
-//! The top-level members, and what holds between them. Source: model-gateway 2.1.
+//! The top-level members, and what holds between them. Source: docs/model-gateway.md 2.1.
 
 use super::Findings;
 use super::message::messages;
@@ -122,7 +122,7 @@ fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Res
         }
         "free_models_only" => flag(walk, &mut found.free_models_only),
         "no_reasoning" => flag(walk, &mut found.no_reasoning),
-        // Deprecated, ignored, grants nothing: model-gateway 9.5.
+        // Deprecated, ignored, grants nothing. Source: docs/model-gateway.md 9.5.
         "onboarding" => boolean(walk).map(|_| ()),
         _ => unbuilt_member(walk, key),
     }

@@ -9,7 +9,7 @@ pub struct ReplyIdentity {
     pub id: Box<str>,
     /// Unix seconds.
     pub created: u64,
-    /// `provider/model`, with `:region` where one was used. Source: decisions 3.
+    /// `provider/model`, with `:region` where one was used. Source: docs/decisions.md 3.
     pub model: Box<str>,
 }
 

@@ -66,7 +66,7 @@ impl WholeWriter {
         !self.choices.is_empty() && self.choices.iter().all(|choice| choice.finish.is_some())
     }
 
-    /// The whole reply. `usage` and `metadata` are JSON objects. Source: model-gateway 2.5.
+    /// The whole reply. `usage` and `metadata` are JSON objects. Source: docs/model-gateway.md 2.5.
     pub fn render(mut self, usage: &[u8], metadata: &[u8]) -> Vec<u8> {
         let mut out =
             Vec::with_capacity(self.output_bytes as usize + usage.len() + metadata.len() + 512);

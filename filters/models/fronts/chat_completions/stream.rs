@@ -3,7 +3,7 @@
 //! Whatever the provider sends: one id, time and model for all chunks; the role once per choice and first; tool
 //! calls numbered densely from 0, opened once with id and name, arguments never left empty; exactly one finish
 //! reason per choice and nothing behind it; usage and metadata once, last; `[DONE]` only after a whole answer.
-//! Source: wire formats R1–R4, decisions 1–3.
+//! Source: docs/facts/wire-formats.md R1–R4, docs/decisions.md 1–3.
 
 use super::envelope::ReplyIdentity;
 use super::members::DeltaMembers;
@@ -57,7 +57,7 @@ impl ChunkWriter {
 
     /// Whether something that counts as content has been written: from then on there is no other provider.
     ///
-    /// Source: decisions 12; a role, an empty delta and a ping do not count.
+    /// Source: docs/decisions.md 12; a role, an empty delta and a ping do not count.
     pub fn has_content(&self) -> bool {
         self.has_content
     }
@@ -91,7 +91,7 @@ impl ChunkWriter {
     /// Writes the end of a whole answer: missing finish reasons, the last chunk, `[DONE]`.
     ///
     /// `usage` and `metadata` are JSON objects. `choices` of the last chunk is empty where the client asked for a
-    /// usage chunk, else it holds one empty delta. Source: decisions 1.
+    /// usage chunk, else it holds one empty delta. Source: docs/decisions.md 1.
     pub fn complete(&mut self, usage: &[u8], metadata: &[u8], is_usage_asked: bool) {
         let open: Vec<u32> = self
             .choices
@@ -117,7 +117,7 @@ impl ChunkWriter {
         self.out.extend_from_slice(b"}\n\ndata: [DONE]\n\n");
     }
 
-    /// Writes the end of a broken answer: an error event with the usage so far. Source: decisions 2.
+    /// Writes the end of a broken answer: an error event with the usage so far. Source: docs/decisions.md 2.
     pub fn fail(&mut self, fault: &Fault, usage: Option<&[u8]>) {
         self.out.extend_from_slice(&error_event(fault, usage));
     }

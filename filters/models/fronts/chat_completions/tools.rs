@@ -137,7 +137,7 @@ impl Tools {
         empty
     }
 
-    /// The finish reason, given what was called. Source: wire formats R3.
+    /// The finish reason, given what was called. Source: docs/facts/wire-formats.md R3.
     pub(super) fn finish(&self, finish: Finish) -> Finish {
         let has_calls = self.opened > 0;
         match finish {

@@ -1,4 +1,4 @@
-//! Turns and content blocks as they stand on the wire. Source: wire formats 3.1.
+//! Turns and content blocks as they stand on the wire. Source: docs/facts/wire-formats.md 3.1.
 
 use std::borrow::Cow;
 

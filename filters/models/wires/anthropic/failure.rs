@@ -1,4 +1,4 @@
-//! Errors of this wire. Source: wire formats 3.6.
+//! Errors of this wire. Source: docs/facts/wire-formats.md 3.6.
 
 use serde::Deserialize;
 

@@ -1,6 +1,6 @@
 //! Messages as this wire wants them: instructions apart, turns alternating, results first and together.
 //!
-//! Source: wire formats 3.1, 3.3, 3.7. What the wire would refuse is refused here, naming the message.
+//! Source: docs/facts/wire-formats.md 3.1, 3.3, 3.7. What the wire would refuse is refused here, naming the message.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ use crate::models::chat::call::{
 use crate::models::wires::data_url;
 use crate::models::wires::history::{fault, object};
 
-/// Cache markers of one request. Source: wire formats 3.3.
+/// Cache markers of one request. Source: docs/facts/wire-formats.md 3.3.
 const MARKERS: u32 = 4;
 
 /// The conversation in the making.

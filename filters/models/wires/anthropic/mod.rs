@@ -20,7 +20,7 @@ use crate::fault::Fault;
 use crate::models::chat::delta::Sink;
 use crate::models::request::ModelRequest;
 
-/// What marks our carriers of thinking state. Source: facts 10.6.
+/// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
 const FORMAT: &str = "anthropic-claude-v1";
 
 /// The family.

@@ -1,4 +1,4 @@
-//! Whole replies and events, read from the same blocks. Source: wire formats 3.4, 3.5.
+//! Whole replies and events, read from the same blocks. Source: docs/facts/wire-formats.md 3.4, 3.5.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -365,7 +365,7 @@ fn explain(details: Option<&StopDetails<'_>>, sink: &mut dyn Sink) {
     }
 }
 
-/// Source: wire formats 3.4, facts 9.5.
+/// Source: docs/facts/wire-formats.md 3.4, docs/facts/model-gateway.md 9.5.
 fn finish_of(reason: &str) -> Finish {
     match reason {
         "max_tokens" | "model_context_window_exceeded" => Finish::Length,

@@ -1,4 +1,5 @@
-//! A request in the words of this wire. Source: wire formats 3.1–3.3, facts 10.4, 10.5.
+//! A request in the words of this wire.
+//! Source: docs/facts/wire-formats.md 3.1–3.3, docs/facts/model-gateway.md 10.4, 10.5.
 
 use http::{HeaderName, HeaderValue};
 use serde::Serialize;
@@ -265,7 +266,7 @@ fn output_config(call: &ChatRequest<'_>, thinking: &Thinking) -> Result<Option<V
     Ok((!config.is_empty()).then(|| Value::Object(config)))
 }
 
-/// Words of a schema that the decoder of this wire refuses. Source: wire formats 3.1.
+/// Words of a schema that the decoder of this wire refuses. Source: docs/facts/wire-formats.md 3.1.
 const REFUSED: [&str; 15] = [
     "minimum",
     "maximum",

@@ -1,4 +1,5 @@
-//! Usage of this wire: the prompt without what was read from or written to the cache. Source: wire formats 3.4.
+//! Usage of this wire: the prompt without what was read from or written to the cache.
+//! Source: docs/facts/wire-formats.md 3.4.
 
 use serde::Deserialize;
 

@@ -1,6 +1,6 @@
 //! Messages as this wire wants them: instructions apart, turns alternating, results together and by name.
 //!
-//! Source: wire formats 4.1, 4.3. What the wire would refuse is refused here, naming the message.
+//! Source: docs/facts/wire-formats.md 4.1, 4.3. What the wire would refuse is refused here, naming the message.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Errors of this wire, alone or as the only item of an array. Source: wire formats 4.6.
+//! Errors of this wire, alone or as the only item of an array. Source: docs/facts/wire-formats.md 4.6.
 
 use serde_json::Value;
 

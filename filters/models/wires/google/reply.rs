@@ -1,4 +1,4 @@
-//! Replies and events: the same shape, whole or in pieces. Source: wire formats 4.4, 4.5.
+//! Replies and events: the same shape, whole or in pieces. Source: docs/facts/wire-formats.md 4.4, 4.5.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -335,7 +335,7 @@ impl ContentEvents {
     }
 }
 
-/// Source: wire formats 4.4. `None`: there is no valid call, and nothing to wait for.
+/// Source: docs/facts/wire-formats.md 4.4. `None`: there is no valid call, and nothing to wait for.
 fn finish_of(reason: &str) -> Option<Finish> {
     match reason {
         "MAX_TOKENS" => Some(Finish::Length),

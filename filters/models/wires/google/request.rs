@@ -1,4 +1,4 @@
-//! A request in the words of this wire. Source: wire formats 4.1, facts 10.4, 10.5.
+//! A request in the words of this wire. Source: docs/facts/wire-formats.md 4.1, docs/facts/model-gateway.md 10.4, 10.5.
 
 use http::HeaderName;
 use serde::Serialize;
@@ -188,7 +188,7 @@ fn generation(
     Ok(config)
 }
 
-/// Source: facts 10.4, wire formats 4.1. Levels and budgets exclude each other.
+/// Source: docs/facts/model-gateway.md 10.4, docs/facts/wire-formats.md 4.1. Levels and budgets exclude each other.
 fn thinking(request: &ModelRequest, target: &Target<'_>) -> Option<Value> {
     let needs = &request.needs;
     if let Some(budget) = needs.reasoning_tokens {

@@ -1,6 +1,6 @@
 //! A JSON schema down to the words this wire knows: any other word refuses the whole request.
 //!
-//! Source: wire formats 4.2.
+//! Source: docs/facts/wire-formats.md 4.2.
 
 use serde_json::{Map, Value, json};
 

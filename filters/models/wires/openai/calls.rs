@@ -19,7 +19,7 @@ impl Calls {
     /// The key of the call that a piece belongs to: by id, else by index, else the one opened last.
     ///
     /// A new id at a known index begins a call only together with a name: some providers repeat the index for
-    /// parallel calls, others change the id from piece to piece. Source: wire formats 7.3.
+    /// parallel calls, others change the id from piece to piece. Source: docs/facts/wire-formats.md 7.3.
     pub(super) fn key(
         &mut self,
         choice: u32,
@@ -63,7 +63,7 @@ impl Calls {
     }
 }
 
-/// An id of nine letters and digits, the same for the same id. Source: wire formats 5.3.
+/// An id of nine letters and digits, the same for the same id. Source: docs/facts/wire-formats.md 5.3.
 pub(super) fn nine(id: &str) -> String {
     const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     if id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()) {

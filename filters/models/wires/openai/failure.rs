@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::models::wires::Failure;
 
 /// The shapes seen: `{error: {message, type, param, code}}`, `{error: "…"}`, `{object: "error", message, code}`,
-/// `{message}`, `{detail: …}`. Source: wire formats 1.4, 5.3, 5.4.
+/// `{message}`, `{detail: …}`. Source: docs/facts/wire-formats.md 1.4, 5.3, 5.4.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Body {

@@ -1,7 +1,7 @@
 //! Messages and tools with the members that this provider does not take left out.
 //!
 //! Only messages that hold such members are walked again; all others, and all that is kept, stay slices.
-//! Source: model-gateway 2.2–2.4 ("stripped otherwise"), wire formats R16, R17.
+//! Source: docs/model-gateway.md 2.2–2.4 ("stripped otherwise"), docs/facts/wire-formats.md R16, R17.
 
 use std::ops::Range;
 

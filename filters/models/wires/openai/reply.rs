@@ -263,7 +263,7 @@ fn plain<'a>(
     }
 }
 
-/// Content in parts: `text`, and `thinking` that holds texts itself. Source: wire formats 5.3.
+/// Content in parts: `text`, and `thinking` that holds texts itself. Source: docs/facts/wire-formats.md 5.3.
 fn content_parts(parts: &str, index: u32, sink: &mut dyn Sink) -> Result<(), Error> {
     Walker::over(parts).array(|walk, _| {
         if walk.peek()? != Type::Object {
@@ -368,7 +368,7 @@ fn list<'a>(walk: &mut Walker<'a>) -> Result<Option<&'a str>, Error> {
 
 /// The finish reason of a word; `None` where the word says that the answer failed.
 ///
-/// Source: wire formats 5.3, 5.4.
+/// Source: docs/facts/wire-formats.md 5.3, 5.4.
 fn finish_of(word: &str) -> Option<Finish> {
     match word {
         "length" | "max_tokens" | "model_length" => Some(Finish::Length),

@@ -10,7 +10,7 @@ use crate::models::request::{Effort, ModelRequest, RequestMember};
 use crate::models::wires::quirks::{Quirks, StreamUsage};
 use crate::models::wires::{Target, UpstreamRequest, credential};
 
-/// Members that speak to the gateway and never reach a provider. Source: model-gateway 2.1.
+/// Members that speak to the gateway and never reach a provider. Source: docs/model-gateway.md 2.1.
 const OURS: [&str; 12] = [
     "routing",
     "free_models_only",
@@ -169,7 +169,7 @@ fn max_tokens(member: &RequestMember, request: &ModelRequest, quirks: &Quirks) -
     }
 }
 
-/// A temperature above the provider's highest becomes that. Source: wire formats R17.
+/// A temperature above the provider's highest becomes that. Source: docs/facts/wire-formats.md R17.
 fn temperature(member: &RequestMember, request: &ModelRequest, quirks: &Quirks) -> Change {
     if is_null(member, request) {
         return Change::Drop;

@@ -81,7 +81,8 @@ fn whole(quirks: &Quirks, body: &[u8]) -> Result<Value, Failure> {
     Ok(serde_json::from_slice(&sink.render(&usage, b"{}")).unwrap())
 }
 
-/// What a client folds out of a stream: the message and finish reason of each choice, and usage. Checks R1–R4.
+/// What a client folds out of a stream: the message and finish reason of each choice, and usage.
+/// Source: docs/facts/wire-formats.md R1–R4.
 fn fold(text: &str) -> (Vec<Value>, Value) {
     let events: Vec<&str> = text
         .split("\n\n")

@@ -6,7 +6,7 @@ use crate::models::usage::Usage;
 /// Reads a `usage` object.
 ///
 /// `reasoning_is_extra`: the provider leaves reasoning out of `completion_tokens`. What providers get wrong is
-/// put right, so that prompt ≥ cached + written and completion ≥ reasoning. Source: wire formats 8.3, R8.
+/// put right, so that prompt ≥ cached + written and completion ≥ reasoning. Source: docs/facts/wire-formats.md 8.3, R8.
 pub(super) fn read(
     walk: &mut Walker<'_>,
     reasoning_is_extra: bool,
