@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use filters::accounts::{Caller, Mode};
 use filters::fault::{Fault, FaultKind};
-use filters::models::chat::check::check;
+use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::request::ModelRequest;
 use filters::models::routing::resolve::Candidate;
 use http::HeaderName;
@@ -36,9 +36,9 @@ pub fn chat(
     body: Bytes,
 ) -> Result<bool, Fault> {
     let request = if body.len() > LARGE_BYTES {
-        tokio::task::block_in_place(|| check(body))?
+        tokio::task::block_in_place(|| ChatCompletions.parse(body))?
     } else {
-        check(body)?
+        ChatCompletions.parse(body)?
     };
     let caller = ctx.caller.as_deref();
     let own_keys = house.accounts.own_keys();
@@ -61,7 +61,7 @@ pub fn chat(
         now_s: house.unix_s(),
     };
     let chosen = house.routes.choose(&request, &asked)?;
-    let is_stream = request.stream;
+    let is_stream = request.is_stream;
     let steps = steps(house, caller, &own_keys, &chosen.plan.attempts);
     let mut call = call(house, request, chosen.provider, steps)?;
     call.lower_tool_choice = chosen.plan.lower_tool_choice;
@@ -124,7 +124,11 @@ fn call(
             "no provider of this model is switched on",
         ));
     }
-    let patience = house.settings.patience(request.stream);
-    let watch = Arc::new(AttemptState::new(request.stream, patience, Instant::now()));
+    let patience = house.settings.patience(request.is_stream);
+    let watch = Arc::new(AttemptState::new(
+        request.is_stream,
+        patience,
+        Instant::now(),
+    ));
     Ok(ModelExchange::new(request, provider, steps, watch))
 }

@@ -55,7 +55,7 @@ fn write_call(line: &mut Object<'_>, call: &ModelExchange, started: Instant) {
         "provider",
         call.step().map_or("", |step| &step.upstream.name),
     );
-    line.truth("stream", call.request.stream);
+    line.truth("stream", call.request.is_stream);
     line.array("attempts", &call.attempted, AttemptRecord::write);
     match call.first_content {
         Some(at) => ms(line, "first_event_ms", at.duration_since(started)),

@@ -9,7 +9,7 @@ use super::health::Health;
 use super::plan::{PlanInputs, plan};
 use super::resolve::{Resolved, resolve};
 use super::score::Weights;
-use crate::models::chat::check::check;
+use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::request::ModelRequest;
 
 fn resolved(string: &str) -> Resolved {
@@ -29,7 +29,7 @@ fn request(more: Value) -> ModelRequest {
     let mut request = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
     let members = request.as_object_mut().unwrap();
     members.extend(more.as_object().unwrap().clone());
-    check(request.to_string().into()).unwrap()
+    ChatCompletions.parse(request.to_string().into()).unwrap()
 }
 
 #[test]

@@ -62,7 +62,12 @@ pub fn check(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Re
             Ok(())
         }
     };
-    want(request.stream, Capability::Streaming, "stream", "streaming")?;
+    want(
+        request.is_stream,
+        Capability::Streaming,
+        "stream",
+        "streaming",
+    )?;
     want(needs.vision, Capability::Vision, "messages", "images")?;
     want(
         !needs.audio.is_empty(),
@@ -105,7 +110,7 @@ pub fn honours_force(mapping: &Mapping, wire: &WireLimits) -> bool {
 }
 
 fn choices(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
-    if request.choices <= 1 {
+    if request.needs.choices <= 1 {
         return Ok(());
     }
     let is_listed = mapping
@@ -115,13 +120,13 @@ fn choices(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Resu
     if !is_listed || wire.choices <= 1 {
         return Err(Lack::of("n", "answers one choice only"));
     }
-    if request.choices > wire.choices {
+    if request.needs.choices > wire.choices {
         return Err(Lack::of(
             "n",
             format!("answers at most {} choices", wire.choices),
         ));
     }
-    if request.stream && !wire.streams_choices {
+    if request.is_stream && !wire.streams_choices {
         return Err(Lack::of("n", "does not stream several choices"));
     }
     Ok(())
@@ -167,7 +172,7 @@ fn reasoning(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Re
 }
 
 fn tier(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
-    let word = match request.service_tier {
+    let word = match request.needs.service_tier {
         None => return Ok(()),
         Some(ServiceTier::Flex) => "flex",
         Some(ServiceTier::Priority) => "priority",
@@ -181,7 +186,7 @@ fn tier(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
 }
 
 fn sizes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
-    if let (Some(asked), Some(most)) = (request.max_tokens, mapping.max_output)
+    if let (Some(asked), Some(most)) = (request.needs.max_tokens, mapping.max_output)
         && asked > most
     {
         return Err(Lack::of(
@@ -190,7 +195,7 @@ fn sizes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
         ));
     }
     // Four bytes a token is the usual estimate; only what is far beyond the window is turned away here.
-    let estimated = request.text_bytes / 4;
+    let estimated = request.needs.context_bytes / 4;
     match mapping.context_size {
         Some(size) if estimated / 2 > size => Err(Lack::of(
             "messages",

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::catalog_file::{CatalogFile, Date, WrittenMapping, WrittenModel};
-use crate::models::request::ModelRequest;
 use crate::models::usage::Usage;
 use crate::money::{
     BilledTokens, Cost, CostInputs, InvalidAmount, Price, PriceSet, TokenBounds, Usd, cost,
@@ -120,19 +119,14 @@ impl Mapping {
 
     /// The most that a request may cost here, where each answer may have so many tokens; `None` where the price is
     /// not known.
-    pub fn worst(&self, request: &ModelRequest, max_tokens: Option<u64>) -> Option<Usd> {
-        let bytes = request.body.len() as u64;
-        let asked = CostInputs {
-            bytes: bytes.saturating_sub(request.media.bytes),
-            images: request.media.images,
-            sounds: request.media.sounds,
-            files: request.media.files,
+    pub fn max_cost(&self, inputs: &CostInputs, max_tokens: Option<u64>) -> Option<Usd> {
+        let inputs = CostInputs {
             max_tokens,
-            choices: u64::from(request.choices),
+            ..*inputs
         };
         self.prices
             .as_ref()
-            .map(|prices| max_cost(prices, &self.bounds, &asked))
+            .map(|prices| max_cost(prices, &self.bounds, &inputs))
     }
 
     /// The mean of input and output price, for comparing; `None` where unknown.

@@ -122,10 +122,10 @@ fn able(
 
 /// What only counts where the choice of the model is ours. Source: docs/facts/model-gateway.md 3.2.
 fn auto_only(request: &ModelRequest, candidate: &Candidate) -> Option<&'static str> {
-    if request.free_models_only && !candidate.mapping.is_free() {
+    if request.needs.free_models_only && !candidate.mapping.is_free() {
         return Some("is not free");
     }
-    (request.no_reasoning && candidate.mapping.reasons()).then_some("reasons")
+    (request.needs.no_reasoning && candidate.mapping.reasons()).then_some("reasons")
 }
 
 /// Keeps those that honour a forced call; where a fixed model has none, the force has to be lowered.
@@ -168,7 +168,7 @@ fn order(
         .collect();
     // Where the model is ours to choose, the cheapest that can serve the request wins.
     let strategy = request.strategy.or(is_auto.then_some(Strategy::Price));
-    let scored = scores(&facts, situation.weights, strategy, request.stream);
+    let scored = scores(&facts, situation.weights, strategy, request.is_stream);
     let cools = |c: &Candidate| {
         situation
             .health

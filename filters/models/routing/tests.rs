@@ -12,7 +12,7 @@ use super::resolve::{Resolved, resolve};
 use super::score::{Facts, Weights, scores};
 use super::{CatalogFile, Date};
 use crate::fault::Fault;
-use crate::models::chat::check::check;
+use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::request::{ModelRequest, Strategy as Routing};
 
 const WEIGHTS: Weights = Weights {
@@ -71,7 +71,7 @@ fn request(more: Value) -> ModelRequest {
         .as_object_mut()
         .unwrap()
         .extend(more.as_object().unwrap().clone());
-    check(request.to_string().into()).unwrap()
+    ChatCompletions.parse(request.to_string().into()).unwrap()
 }
 
 fn situation(health: &Health) -> PlanInputs<'_> {

@@ -24,7 +24,7 @@ pub async fn reserve(house: &Arc<AppState>, ctx: &mut Context) -> Result<(), Fau
     let mut asked = NewReservation {
         caller,
         request_id: ctx.request_id.text(),
-        is_stream: call.request.stream,
+        is_stream: call.request.is_stream,
         funding: Funding::OwnKey,
         worst: Usd::ZERO,
         is_premium: false,

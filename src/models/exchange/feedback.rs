@@ -41,7 +41,7 @@ pub fn success(house: &AppState, call: &ModelExchange) {
         .settled
         .as_ref()
         .map_or(0, |settled| settled.usage.completion);
-    let has_rate = call.request.stream && streamed > RATE_AFTER && tokens > 1;
+    let has_rate = call.request.is_stream && streamed > RATE_AFTER && tokens > 1;
     let outcome = AttemptOutcome::Answered {
         latency_ms: first.duration_since(call.attempt_started).as_secs_f64() * 1e3,
         throughput: has_rate.then(|| tokens as f64 / streamed.as_secs_f64()),

@@ -54,7 +54,7 @@ impl PlannedAttempt {
     fn worst(&self, request: &ModelRequest) -> Option<Usd> {
         let wire = self.upstream.wire;
         let bound = wire.output_bound(request, &self.target(false, None));
-        self.mapping.worst(request, bound)
+        self.mapping.max_cost(&request.cost_inputs, bound)
     }
 
     /// What it goes to, as its wire needs to know.

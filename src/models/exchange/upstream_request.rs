@@ -62,7 +62,7 @@ fn prepare(house: &AppState, call: &mut ModelExchange, request_id: &str) -> Resu
         .ok_or_else(|| Fault::new(FaultKind::Internal, "no attempt is planned"))?;
     let encoded = step.upstream.wire.encode(&call.request, &target)?;
     let envelope = call.envelope(request_id, house.unix_s());
-    call.receiving = ReplyReader::new(call.request.stream, envelope);
+    call.receiving = ReplyReader::new(call.request.is_stream, envelope);
     call.head = Some((encoded.path, encoded.headers));
     call.attempt_started = Instant::now();
     call.watch.begin(encoded.body, call.attempt_started);
@@ -105,7 +105,7 @@ pub fn head(house: &AppState, ctx: &Context, head: &mut RequestHeader) -> Result
     fresh.version = head.version;
     fresh.uri = Uri::from_maybe_shared(step.upstream.path_of(path))
         .or_err(ErrorType::InternalError, "the path of a provider")?;
-    let accept = if call.request.stream {
+    let accept = if call.request.is_stream {
         "text/event-stream"
     } else {
         "application/json"

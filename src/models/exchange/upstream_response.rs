@@ -7,6 +7,7 @@ use filters::models::fronts::chat_completions::envelope::ReplyIdentity;
 use filters::models::fronts::chat_completions::fold::WholeWriter;
 use filters::models::fronts::chat_completions::stream::ChunkWriter;
 use filters::models::metadata::{Metadata, write_usage};
+use filters::models::request::Payload;
 use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, FailureKind, Progress};
 use filters::sse;
@@ -195,7 +196,7 @@ pub fn head(ctx: &Context, head: &mut ResponseHeader) -> Result<()> {
     }
     // Pingora has put it in where the client's protocol wants it, for want of a length.
     let (quota, is_chunked) = (ctx.quota.as_ref(), ctx.is_http1_1);
-    *head = if call.request.stream {
+    *head = if call.request.is_stream {
         response::stream_head(ctx.request_id.header(), quota, is_chunked)
     } else {
         response::whole_head(ctx.request_id.header(), quota, is_chunked)
@@ -370,7 +371,8 @@ fn complete(
     let usage = usage(call);
     match call.receiving.answer.as_mut()? {
         ResponseWriter::Stream(stream) => {
-            stream.complete(&usage, &metadata, call.request.include_usage);
+            let Payload::Chat(chat) = &call.request.payload;
+            stream.complete(&usage, &metadata, chat.includes_usage);
             None
         }
         ResponseWriter::Fold(_) => match call.receiving.answer.take() {

@@ -18,7 +18,7 @@ mod tests;
 use super::{Decoder, Failure, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
 use crate::models::chat::delta::Sink;
-use crate::models::request::ModelRequest;
+use crate::models::request::{ModelRequest, Payload};
 
 /// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
 const FORMAT: &str = "anthropic-claude-v1";
@@ -33,7 +33,9 @@ impl Wire for Anthropic {
         request: &ModelRequest,
         target: &Target<'_>,
     ) -> Result<UpstreamRequest, Fault> {
-        request::encode(request, target)
+        match &request.payload {
+            Payload::Chat(chat) => request::encode(request, chat, target),
+        }
     }
 
     fn output_bound(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {

@@ -10,6 +10,7 @@ use super::blocks::{ContentBlock, Turn};
 use super::messages::MessagesConversation;
 use crate::fault::{Fault, FaultKind};
 use crate::models::chat::call::{ChatRequest, FormatType, Tool, ToolChoice};
+use crate::models::chat::facts::ChatFacts;
 use crate::models::request::{Effort, ModelRequest};
 use crate::models::wires::{Target, UpstreamRequest, credential};
 
@@ -60,9 +61,10 @@ struct WireTool<'a> {
 
 pub(super) fn encode(
     request: &ModelRequest,
+    chat: &ChatFacts,
     target: &Target<'_>,
 ) -> Result<UpstreamRequest, Fault> {
-    let call = request.call()?;
+    let call = (chat.read_tree)(&request.source.body)?;
     let tools: Vec<WireTool<'_>> = call.tools.iter().flatten().map(tool).collect();
     let markers = tools
         .iter()
@@ -106,13 +108,13 @@ pub(super) fn encode(
             .as_deref()
             .filter(|user| !user.is_empty())
             .map(|user| json!({ "user_id": user })),
-        stream: request.stream,
+        stream: request.is_stream,
     };
     let mut headers = vec![(VERSION, HeaderValue::from_static("2023-06-01"))];
     if let Some(secret) = target.secret {
         headers.push(credential(KEY, secret)?);
     }
-    let body = written(&body, request.body.len())?;
+    let body = written(&body, request.source.body.len())?;
     Ok(UpstreamRequest {
         path: "/v1/messages".to_owned(),
         headers,
@@ -205,6 +207,7 @@ impl Thinking {
 pub(super) fn max_tokens(request: &ModelRequest, target: &Target<'_>) -> u64 {
     let budget = Thinking::of(request, target).budget();
     let asked = request
+        .needs
         .max_tokens
         .or(target.max_output)
         .unwrap_or_else(|| 4096.max(budget + 1000));

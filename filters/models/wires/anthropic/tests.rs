@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::models::chat::check::check;
+use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::wires::{FailureKind, Quirks, replay};
 
 fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
@@ -165,7 +165,7 @@ fn refusals_name_the_account_where_it_is_to_blame() {
 fn sent(request: Value, efforts: &[&str]) -> Result<Value, Fault> {
     let quirks = Quirks::default();
     let efforts: Vec<Box<str>> = efforts.iter().map(|effort| (*effort).into()).collect();
-    let request = check(request.to_string().into()).unwrap();
+    let request = ChatCompletions.parse(request.to_string().into()).unwrap();
     let encoded = Anthropic.encode(&request, &target(&quirks, &efforts))?;
     assert_eq!(encoded.path, "/v1/messages");
     assert!(
@@ -318,7 +318,7 @@ fn the_bound_of_the_answer_is_the_one_that_is_sent() {
         let mut ask = json!({"model": "m", "messages": [{"role": "user", "content": "a"}]});
         let members = more.as_object().unwrap().clone();
         ask.as_object_mut().unwrap().extend(members);
-        let request = check(ask.to_string().into()).unwrap();
+        let request = ChatCompletions.parse(ask.to_string().into()).unwrap();
         let bound = Anthropic.output_bound(&request, &target(&quirks, &[]));
         let body = sent(ask, &[]).unwrap();
         assert_eq!(body["max_tokens"].as_u64(), bound, "{more}");

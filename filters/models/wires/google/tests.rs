@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::models::chat::check::check;
+use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::wires::{FailureKind, Quirks, replay};
 
 fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
@@ -141,7 +141,7 @@ fn a_blocked_prompt_is_filtered_and_a_malformed_call_is_a_failure() {
 fn sent(request: Value, efforts: &[&str]) -> Result<(String, Value), Fault> {
     let quirks = Quirks::default();
     let efforts: Vec<Box<str>> = efforts.iter().map(|effort| (*effort).into()).collect();
-    let request = check(request.to_string().into()).unwrap();
+    let request = ChatCompletions.parse(request.to_string().into()).unwrap();
     let encoded = Google.encode(&request, &target(&quirks, &efforts))?;
     assert!(
         encoded

@@ -10,7 +10,8 @@ use super::request::{internal, quoted, walker};
 use super::splice::Splice;
 use crate::fault::Fault;
 use crate::json::{Error, Str, Type, Walker};
-use crate::models::request::{ModelRequest, RequestMember};
+use crate::models::chat::facts::ChatFacts;
+use crate::models::request::RequestMember;
 use crate::models::wires::Target;
 use crate::models::wires::quirks::{Quirks, ReasoningReplay};
 
@@ -48,8 +49,8 @@ const BEYOND_INSIDE: [&str; 5] = [
 ];
 
 /// Whether any message has to change for this provider.
-pub(super) fn must_rewrite(request: &ModelRequest, quirks: &Quirks) -> bool {
-    !request.special_messages.is_empty() || must_rewrite_all(quirks)
+pub(super) fn must_rewrite(chat: &ChatFacts, quirks: &Quirks) -> bool {
+    !chat.special_messages.is_empty() || must_rewrite_all(quirks)
 }
 
 /// Whether plain messages have to change too.
@@ -67,7 +68,7 @@ fn must_rewrite_all(quirks: &Quirks) -> bool {
 
 /// Writes the member `messages`.
 pub(super) fn rewrite(
-    request: &ModelRequest,
+    chat: &ChatFacts,
     member: &RequestMember,
     target: &Target<'_>,
     splice: &mut Splice<'_>,
@@ -86,7 +87,7 @@ pub(super) fn rewrite(
         if at > 0 {
             splice.new_bytes(b",");
         }
-        if all || request.special_messages.contains(&range) {
+        if all || chat.special_messages.contains(&range) {
             message(splice, range, quirks).map_err(internal)?;
         } else {
             splice.slice(range);
@@ -97,11 +98,7 @@ pub(super) fn rewrite(
 }
 
 /// Writes the member `tools` without what belongs to other providers.
-pub(super) fn rewrite_tools(
-    _request: &ModelRequest,
-    member: &RequestMember,
-    splice: &mut Splice<'_>,
-) -> Result<(), Fault> {
+pub(super) fn rewrite_tools(member: &RequestMember, splice: &mut Splice<'_>) -> Result<(), Fault> {
     splice.new_bytes(b"\"tools\":");
     strip_items(splice, member.value.clone()).map_err(internal)
 }

@@ -20,7 +20,7 @@ mod tests;
 use super::{Decoder, Failure, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
 use crate::models::chat::delta::Sink;
-use crate::models::request::ModelRequest;
+use crate::models::request::{ModelRequest, Payload};
 
 /// The family.
 #[derive(Debug)]
@@ -32,11 +32,13 @@ impl Wire for OpenAi {
         request: &ModelRequest,
         target: &Target<'_>,
     ) -> Result<UpstreamRequest, Fault> {
-        request::encode(request, target)
+        match &request.payload {
+            Payload::Chat(chat) => request::encode(request, chat, target),
+        }
     }
 
     fn output_bound(&self, request: &ModelRequest, _target: &Target<'_>) -> Option<u64> {
-        request.max_tokens
+        request.needs.max_tokens
     }
 
     fn decode(&self, body: &[u8], target: &Target<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {

@@ -2,13 +2,13 @@
 
 use super::Findings;
 use super::message::messages;
-use super::read::{
+use super::tool::{response_format, tool_choice, tools};
+use crate::json::{Type, Walker};
+use crate::models::check::read::{
     any_object, array, boolean, integer, nullable_number, nullable_one_of, nullable_string, object,
     one_of, required, string, twice,
 };
-use super::reject::{Reject, other};
-use super::tool::{response_format, tool_choice, tools};
-use crate::json::{Type, Walker};
+use crate::models::check::reject::{Reject, other};
 use crate::models::request::{Effort, RequestMember, ServiceTier, Strategy};
 
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
@@ -104,7 +104,8 @@ fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), 
 fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
     match key {
         "service_tier" => {
-            found.service_tier = match one_of(walk, &["auto", "default", "flex", "priority"])? {
+            found.needs.service_tier = match one_of(walk, &["auto", "default", "flex", "priority"])?
+            {
                 "flex" => Some(ServiceTier::Flex),
                 "priority" => Some(ServiceTier::Priority),
                 _ => None,
@@ -120,8 +121,8 @@ fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Res
             };
             Ok(())
         }
-        "free_models_only" => flag(walk, &mut found.free_models_only),
-        "no_reasoning" => flag(walk, &mut found.no_reasoning),
+        "free_models_only" => flag(walk, &mut found.needs.free_models_only),
+        "no_reasoning" => flag(walk, &mut found.needs.no_reasoning),
         // Deprecated, ignored, grants nothing. Source: docs/model-gateway.md 9.5.
         "onboarding" => boolean(walk).map(|_| ()),
         _ => unbuilt_member(walk, key),
