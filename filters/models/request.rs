@@ -6,6 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::chat::facts::ChatFacts;
+use super::front::Front;
 use super::operation::Operation;
 use crate::money::CostInputs;
 
@@ -14,6 +15,8 @@ use crate::money::CostInputs;
 /// Only wires look into [`Self::payload`]. Everything else serves all operations alike.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
+    /// The front that it came through, which writes the response.
+    pub front: &'static dyn Front,
     /// The model string as sent.
     pub model: Box<str>,
     /// Whether the response is an event stream.

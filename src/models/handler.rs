@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use filters::accounts::{Caller, Mode};
 use filters::fault::{Fault, FaultKind};
+use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::request::ModelRequest;
 use filters::models::routing::resolve::Candidate;

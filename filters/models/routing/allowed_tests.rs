@@ -9,6 +9,7 @@ use super::health::Health;
 use super::plan::{PlanInputs, plan};
 use super::resolve::{Resolved, resolve};
 use super::score::Weights;
+use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::request::ModelRequest;
 

@@ -12,6 +12,7 @@ use super::resolve::{Resolved, resolve};
 use super::score::{Facts, Weights, scores};
 use super::{CatalogFile, Date};
 use crate::fault::Fault;
+use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::request::{ModelRequest, Strategy as Routing};
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 
 use crate::fault::Fault;
-use crate::models::chat::delta::Sink;
+use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::sse::SseEvent;
 

@@ -4,9 +4,11 @@
 use serde_json::Value;
 
 use super::{Failure, Progress, Target, Wire};
-use crate::models::fronts::chat_completions::envelope::ReplyIdentity;
 use crate::models::fronts::chat_completions::fold::WholeWriter;
 use crate::models::metadata::write_usage;
+use crate::models::reply::ReplyIdentity;
+use crate::models::reply::Writer;
+use crate::models::usage::Settlement;
 use crate::sse;
 
 /// An answer without a word yet.
@@ -19,10 +21,10 @@ pub(super) fn answer() -> WholeWriter {
 }
 
 /// The answer as the client would get it, without metadata.
-pub(super) fn render(answer: WholeWriter) -> Value {
-    let usage = answer
-        .reported_usage()
-        .map_or(b"null".to_vec(), |usage| write_usage(&usage, None));
+pub(super) fn render(mut answer: WholeWriter) -> Value {
+    let usage = answer.reported().usage.map_or(b"null".to_vec(), |usage| {
+        write_usage(&Settlement { usage, cost: None })
+    });
     serde_json::from_slice(&answer.render(&usage, b"{}")).unwrap()
 }
 

@@ -11,7 +11,7 @@ use pingora::{Error, ErrorSource, ErrorType, Result};
 use pingora_proxy::{FailToProxy, Session};
 use tokio::time::Instant;
 
-use super::{MAX_KEY_RETRIES, ModelExchange, billing, feedback, upstream_response};
+use super::{MAX_KEY_RETRIES, ModelExchange, billing, feedback};
 use crate::app::state::AppState;
 use crate::graph::exchange;
 use crate::ledger::Receipt;
@@ -218,17 +218,17 @@ async fn explain(session: &mut Session, ctx: &mut Context) -> Result<()> {
 fn broken(call: &mut ModelExchange, fault: &Fault, started: Instant) -> (Bytes, Receipt) {
     let has_begun = call.watch.stage() != Stage::Held;
     let mut ticket = Receipt::ready();
-    let usage = has_begun.then(|| {
+    if has_begun {
         ticket = billing::settle(call, CallOutcome::Broken, started);
-        upstream_response::usage(call)
-    });
-    let event = match call.receiving.stream_mut() {
-        Some(stream) => {
+    }
+    let settlement = call.settled.as_ref().filter(|_| has_begun);
+    let event = match call.receiving.writer_mut() {
+        Some(writer) => {
             if !has_begun {
-                stream.take();
+                writer.take();
             }
-            stream.fail(fault, usage.as_deref());
-            stream.take().into()
+            writer.fail(fault, settlement);
+            writer.take().into()
         }
         None => Bytes::new(),
     };

@@ -12,11 +12,11 @@ pub mod upstream_response;
 
 use std::sync::Arc;
 
-use filters::models::fronts::chat_completions::envelope::ReplyIdentity;
 use filters::models::metadata::AttemptRecord;
+use filters::models::reply::ReplyIdentity;
 use filters::models::request::ModelRequest;
 use filters::models::routing::catalog::{Mapping, Model};
-use filters::models::usage::Usage;
+pub use filters::models::usage::Settlement;
 use filters::models::wires::{Failure, Target};
 use filters::money::Usd;
 use tokio::time::Instant;
@@ -114,15 +114,6 @@ pub struct ModelExchange {
     pub reservation: Option<Reservation>,
 }
 
-/// What a call took.
-#[derive(Clone, Debug)]
-pub struct Settlement {
-    /// Tokens.
-    pub usage: Usage,
-    /// What it costs, where the price is known.
-    pub cost: Option<filters::money::Cost>,
-}
-
 impl ModelExchange {
     /// A call that is about to begin its first attempt.
     pub fn new(
@@ -172,9 +163,9 @@ impl ModelExchange {
     }
 
     /// Identity of the answer of the running attempt.
-    fn envelope(&self, request_id: &str, created: u64) -> ReplyIdentity {
+    fn identity(&self, request_id: &str, created: u64) -> ReplyIdentity {
         ReplyIdentity {
-            id: format!("chatcmpl-{request_id}").into(),
+            id: request_id.into(),
             created,
             model: self.used_model().into(),
         }

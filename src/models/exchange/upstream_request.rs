@@ -61,8 +61,9 @@ fn prepare(house: &AppState, call: &mut ModelExchange, request_id: &str) -> Resu
         .target()
         .ok_or_else(|| Fault::new(FaultKind::Internal, "no attempt is planned"))?;
     let encoded = step.upstream.wire.encode(&call.request, &target)?;
-    let envelope = call.envelope(request_id, house.unix_s());
-    call.receiving = ReplyReader::new(call.request.is_stream, envelope);
+    let identity = call.identity(request_id, house.unix_s());
+    let writer = call.request.front.writer(&call.request, identity);
+    call.receiving = ReplyReader::new(writer);
     call.head = Some((encoded.path, encoded.headers));
     call.attempt_started = Instant::now();
     call.watch.begin(encoded.body, call.attempt_started);

@@ -2,12 +2,8 @@
 
 use bytes::Bytes;
 use filters::ledger::CallOutcome;
-use filters::models::chat::delta::Sink;
-use filters::models::fronts::chat_completions::envelope::ReplyIdentity;
-use filters::models::fronts::chat_completions::fold::WholeWriter;
-use filters::models::fronts::chat_completions::stream::ChunkWriter;
-use filters::models::metadata::{Metadata, write_usage};
-use filters::models::request::Payload;
+use filters::models::metadata::Metadata;
+use filters::models::reply::{Sink, Writer};
 use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, FailureKind, Progress};
 use filters::sse;
@@ -16,7 +12,7 @@ use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
 use tokio::time::Instant;
 
-use super::{ModelExchange, Settlement, billing};
+use super::{ModelExchange, billing};
 use crate::app::state::AppState;
 use crate::graph::exchange;
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
@@ -32,15 +28,9 @@ const MAX_REFUSAL_BYTES: usize = 64 << 10;
 /// The answer being read.
 #[derive(Default)]
 pub struct ReplyReader {
-    answer: Option<ResponseWriter>,
+    writer: Option<Box<dyn Writer>>,
     reading: Reading,
     is_complete: bool,
-}
-
-/// The answer being made.
-enum ResponseWriter {
-    Stream(ChunkWriter),
-    Fold(WholeWriter),
 }
 
 /// How the provider's body is read.
@@ -88,15 +78,10 @@ impl From<ReadError> for Failure {
 }
 
 impl ReplyReader {
-    /// Reads into an answer of this form and identity.
-    pub fn new(is_stream: bool, envelope: ReplyIdentity) -> Self {
-        let answer = if is_stream {
-            ResponseWriter::Stream(ChunkWriter::new(envelope))
-        } else {
-            ResponseWriter::Fold(WholeWriter::new(envelope))
-        };
+    /// Reads into this writer.
+    pub fn new(writer: Box<dyn Writer>) -> Self {
         Self {
-            answer: Some(answer),
+            writer: Some(writer),
             reading: Reading::Nothing,
             is_complete: false,
         }
@@ -107,30 +92,17 @@ impl ReplyReader {
         self.is_complete
     }
 
-    /// The chunks written so far that nobody has taken, where the answer is a stream.
-    pub fn stream_mut(&mut self) -> Option<&mut ChunkWriter> {
-        match &mut self.answer {
-            Some(ResponseWriter::Stream(stream)) => Some(stream),
-            _ => None,
-        }
+    /// The response being made.
+    pub fn writer_mut(&mut self) -> Option<&mut (dyn Writer + 'static)> {
+        self.writer.as_deref_mut()
     }
 
     /// Usage as reported, else estimated from bytes.
     pub fn usage(&self, prompt_bytes: u64) -> Usage {
-        let (reported, bytes, has_finished) = match &self.answer {
-            Some(ResponseWriter::Stream(stream)) => (
-                stream.reported_usage(),
-                stream.output_bytes(),
-                stream.has_finished(),
-            ),
-            Some(ResponseWriter::Fold(fold)) => (fold.reported_usage(), fold.output_bytes(), false),
-            None => (None, 0, false),
-        };
-        match reported {
-            Some(usage) if has_finished || self.is_complete => usage,
-            Some(usage) => usage.unfinished(prompt_bytes, bytes),
-            None => Usage::estimate(prompt_bytes, bytes),
-        }
+        let reported = self.writer.as_ref().map(|writer| writer.reported());
+        reported
+            .unwrap_or_default()
+            .to_usage(prompt_bytes, self.is_complete)
     }
 }
 
@@ -233,14 +205,13 @@ pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result
         Ok(progress) => progress,
         Err(failure) => return Err(abort_attempt(call, failure)),
     };
-    let mut finished = None;
     if progress == Progress::Complete {
         call.receiving.is_complete = true;
-        finished = complete(call, request_id.text(), caller.as_deref(), *started);
+        complete(call, request_id.text(), caller.as_deref(), *started);
     }
-    let out = match &mut call.receiving.answer {
-        Some(ResponseWriter::Stream(stream)) if stream.has_content() => stream.take(),
-        _ => finished.unwrap_or_default(),
+    let out = match call.receiving.writer_mut() {
+        Some(writer) if writer.has_content() => writer.take(),
+        _ => Vec::new(),
     };
     if !out.is_empty() {
         call.first_content.get_or_insert_with(Instant::now);
@@ -269,11 +240,10 @@ impl ReplyReader {
         chunk: &[u8],
         is_end: bool,
     ) -> Result<Progress, Failure> {
-        let sink: &mut dyn Sink = match &mut self.answer {
-            Some(ResponseWriter::Stream(stream)) => stream,
-            Some(ResponseWriter::Fold(fold)) => fold,
-            None => return Err(Failure::malformed("no answer is expected")),
+        let Some(writer) = self.writer.as_deref_mut() else {
+            return Err(Failure::malformed("no answer is expected"));
         };
+        let sink: &mut dyn Sink = writer;
         match &mut self.reading {
             Reading::Nothing => Err(Failure::malformed("a body came before its head")),
             Reading::Events { reader, decoder } => {
@@ -343,8 +313,10 @@ fn complete(
     request_id: &str,
     caller: Option<&filters::accounts::Caller>,
     started: Instant,
-) -> Option<Vec<u8>> {
-    let record = call.record(None)?;
+) {
+    let Some(record) = call.record(None) else {
+        return;
+    };
     call.attempted.push(record);
     let outcome = if call.watch.has_left() {
         CallOutcome::ClientGone
@@ -353,13 +325,27 @@ fn complete(
     };
     let ticket = billing::settle(call, outcome, started);
     call.watch.hold(ticket);
-    let used_model = call.used_model();
-    let step = call.step()?;
+    let Some(mut writer) = call.receiving.writer.take() else {
+        return;
+    };
+    write_end(call, request_id, caller, &mut *writer);
+    call.receiving.writer = Some(writer);
+}
+
+fn write_end(
+    call: &ModelExchange,
+    request_id: &str,
+    caller: Option<&filters::accounts::Caller>,
+    writer: &mut dyn Writer,
+) {
+    let (Some(step), Some(settlement)) = (call.step(), &call.settled) else {
+        return;
+    };
     let metadata = Metadata {
         request_id,
         requested_model: &call.request.model,
         requested_provider: call.requested_provider.as_deref(),
-        used_model: &used_model,
+        used_model: &call.used_model(),
         used_provider: &step.upstream.name,
         used_region: step.region.as_deref(),
         underlying_used_model: &step.mapping.name,
@@ -367,29 +353,7 @@ fn complete(
         project_id: caller.map_or("", |caller| &caller.project_id),
         routing: &call.attempted,
     };
-    let metadata = metadata.write();
-    let usage = usage(call);
-    match call.receiving.answer.as_mut()? {
-        ResponseWriter::Stream(stream) => {
-            let Payload::Chat(chat) = &call.request.payload;
-            stream.complete(&usage, &metadata, chat.includes_usage);
-            None
-        }
-        ResponseWriter::Fold(_) => match call.receiving.answer.take() {
-            Some(ResponseWriter::Fold(fold)) => Some(fold.render(&usage, &metadata)),
-            _ => None,
-        },
-    }
-}
-
-/// What the call took, as `usage` of its answer.
-pub fn usage(call: &ModelExchange) -> Vec<u8> {
-    let Some(Settlement { usage, cost }) = &call.settled else {
-        return b"null".to_vec();
-    };
-    let cost = cost.map(|cost| (cost.total.to_string(), cost.details.to_json()));
-    let cost = cost.as_ref().map(|(total, details)| (&**total, &**details));
-    write_usage(usage, cost)
+    writer.complete(settlement, &metadata);
 }
 
 /// Leaves the reason where [`super::failure`] looks for it.

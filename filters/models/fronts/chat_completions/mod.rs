@@ -3,24 +3,37 @@
 use bytes::Bytes;
 
 use crate::fault::Fault;
-use crate::models::request::ModelRequest;
+use crate::models::front::Front;
+use crate::models::reply::{ReplyIdentity, Writer};
+use crate::models::request::{ModelRequest, Payload};
 
 mod check;
-pub mod envelope;
+mod envelope;
 pub mod fold;
 mod members;
 pub mod stream;
 mod tools;
 
+use self::fold::WholeWriter;
+use self::stream::ChunkWriter;
+
 /// The front of `POST /v1/chat/completions`.
 #[derive(Debug)]
 pub struct ChatCompletions;
 
-impl ChatCompletions {
-    /// Checks a body.
-    ///
-    /// Errors: 400 naming the field, what came and what is accepted.
-    pub fn parse(&self, body: Bytes) -> Result<ModelRequest, Fault> {
+impl Front for ChatCompletions {
+    fn parse(&self, body: Bytes) -> Result<ModelRequest, Fault> {
         check::check(body)
+    }
+
+    fn writer(&self, request: &ModelRequest, mut identity: ReplyIdentity) -> Box<dyn Writer> {
+        identity.id = format!("chatcmpl-{}", identity.id).into();
+        if !request.is_stream {
+            return Box::new(WholeWriter::new(identity));
+        }
+        let includes_usage = match &request.payload {
+            Payload::Chat(chat) => chat.includes_usage,
+        };
+        Box::new(ChunkWriter::new(identity, includes_usage))
     }
 }

@@ -17,7 +17,7 @@ mod tests;
 
 use super::{Decoder, Failure, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
-use crate::models::chat::delta::Sink;
+use crate::models::reply::Sink;
 use crate::models::request::{ModelRequest, Payload};
 
 /// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.

@@ -8,7 +8,8 @@ use super::failure::{ErrorBody, inside};
 use super::usage::Report;
 use crate::json::Str;
 use crate::models::chat::call::Text;
-use crate::models::chat::delta::{Delta, Finish, Sink, ToolDelta};
+use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::reply::Sink;
 use crate::models::wires::{Decoder, Failure, FailureKind, Progress};
 use crate::sse::SseEvent;
 

@@ -102,19 +102,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::stream::ChunkEvents;
-    use crate::models::chat::delta::Sink;
-    use crate::models::fronts::chat_completions::envelope::ReplyIdentity;
     use crate::models::fronts::chat_completions::stream::ChunkWriter;
+    use crate::models::reply::{ReplyIdentity, Sink, Writer};
     use crate::models::wires::quirks::Quirks;
     use crate::models::wires::{Decoder, Failure};
     use crate::sse::SseEvent;
 
     fn stream() -> ChunkWriter {
-        ChunkWriter::new(ReplyIdentity {
+        let identity = ReplyIdentity {
             id: "i".into(),
             created: 1,
             model: "m".into(),
-        })
+        };
+        ChunkWriter::new(identity, false)
     }
 
     fn decode(decoder: &mut ChunkEvents, data: &str, sink: &mut dyn Sink) -> Result<(), Failure> {

@@ -19,7 +19,7 @@ mod tests;
 
 use super::{Decoder, Failure, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
-use crate::models::chat::delta::Sink;
+use crate::models::reply::Sink;
 use crate::models::request::{ModelRequest, Payload};
 
 /// The family.

@@ -5,7 +5,8 @@ use super::calls::Calls;
 use super::failure::error_inside;
 use super::usage;
 use crate::json::{Error, Str, Type, Walker};
-use crate::models::chat::delta::{Delta, Finish, Sink, ToolDelta};
+use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::reply::Sink;
 use crate::models::usage::Usage;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::{Failure, Target};
@@ -81,7 +82,7 @@ impl Reading<'_> {
                 key => {
                     let value = walk.skip()?;
                     if value != "null" {
-                        sink.top_level(key, value);
+                        sink.member(key, value);
                     }
                 }
             }

@@ -4,7 +4,7 @@ use super::alike::EventTemplate;
 use super::calls::Calls;
 use super::failure::error_inside;
 use super::reply::Reading;
-use crate::models::chat::delta::Sink;
+use crate::models::reply::Sink;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::{Decoder, Failure, FailureKind, Progress};
 use crate::sse::SseEvent;

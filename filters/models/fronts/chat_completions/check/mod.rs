@@ -71,6 +71,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
     let bytes = body.len() as u64;
     let choices = found.choices.unwrap_or(1);
     Ok(ModelRequest {
+        front: &super::ChatCompletions,
         model: found.model.unwrap_or_default(),
         is_stream: found.stream,
         strategy: found.strategy,
