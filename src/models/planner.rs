@@ -9,7 +9,6 @@ use filters::accounts::{Caller, Mode, Plan as Tariff};
 use filters::fault::Fault;
 use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionAffinity;
-use filters::models::routing::capable::WireLimits;
 use filters::models::routing::catalog::Catalog;
 use filters::models::routing::health::{AttemptOutcome, Health};
 use filters::models::routing::plan::{PlanInputs, RoutePlan, plan};
@@ -143,10 +142,8 @@ impl Planner {
             no_fallback: asked.no_fallback,
             keyed,
         };
-        let wire = |name: &str| {
-            self.upstream(name)
-                .map_or(WIDEST, |upstream| upstream.limits)
-        };
+        let operation = request.payload.operation();
+        let wire = |name: &str| self.upstream(name)?.limits(operation);
         let priority = |name: &str| {
             self.upstream(name)
                 .map_or(1.0, |upstream| upstream.priority)
@@ -216,15 +213,6 @@ fn allow<'k>(
         }
     }
 }
-
-/// The limits of a wire that has none.
-const WIDEST: WireLimits = WireLimits {
-    choices: 128,
-    streams_choices: true,
-    json_schema: true,
-    forced_tools: true,
-    reasoning_budget: true,
-};
 
 /// The catalogue of a configuration, with the mappings of its providers that are on for anybody.
 ///

@@ -133,7 +133,7 @@ fn providers_with_own_keys_go_first_and_keep_their_order() {
         &request(json!({})),
         resolved("m"),
         &situation,
-        |_| wide,
+        |_| Some(wide),
         |_| 1.0,
     )
     .unwrap();

@@ -19,6 +19,17 @@ pub struct WireLimits {
     pub reasoning_budget: bool,
 }
 
+impl WireLimits {
+    /// The limits of a wire that has none.
+    pub const WIDEST: Self = Self {
+        choices: 128,
+        streams_choices: true,
+        json_schema: true,
+        forced_tools: true,
+        reasoning_budget: true,
+    };
+}
+
 /// What a mapping lacks: the field that asks for it and the reason.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Lack {
@@ -49,10 +60,18 @@ impl Lack {
     }
 }
 
-/// Checks one mapping against what the request needs.
+/// Checks one mapping against what the request needs; without `wire` the operation is not offered there.
 ///
 /// A forced tool call is not checked here: [`super::plan`] lowers it where nobody honours it.
-pub fn check(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
+pub fn check(
+    request: &ModelRequest,
+    mapping: &Mapping,
+    wire: Option<&WireLimits>,
+) -> Result<(), Lack> {
+    let Some(wire) = wire else {
+        let operation = request.payload.operation().as_str();
+        return Err(Lack::of("model", format!("does not offer {operation}")));
+    };
     let needs = &request.needs;
     let can = |capability| mapping.can(capability);
     let want = |is_needed: bool, capability, param, what: &str| {

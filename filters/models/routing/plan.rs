@@ -43,13 +43,13 @@ pub struct RoutePlan {
 
 /// Plans the attempts.
 ///
-/// `wire` answers what the wire of a provider can do, and `priority` its preference. Errors: 400 for `routing`
+/// `wire` returns the limits of a provider's wire for the operation, and `priority` its preference. Errors: 400 for `routing`
 /// beside a pinned provider, and where nobody can serve the request: with the reasons per provider.
 pub fn plan(
     request: &ModelRequest,
     resolved: Resolved,
     situation: &PlanInputs<'_>,
-    wire: impl Fn(&str) -> WireLimits,
+    wire: impl Fn(&str) -> Option<WireLimits>,
     priority: impl Fn(&str) -> f64,
 ) -> Result<RoutePlan, Fault> {
     if request.strategy.is_some() && resolved.provider.is_some() {
@@ -81,7 +81,7 @@ pub fn plan(
 fn able(
     request: &ModelRequest,
     resolved: Resolved,
-    wire: &impl Fn(&str) -> WireLimits,
+    wire: &impl Fn(&str) -> Option<WireLimits>,
 ) -> Result<Vec<Candidate>, Fault> {
     let mut reasons = Vec::new();
     let mut last = None;
@@ -94,7 +94,7 @@ fn able(
             .flatten();
         let lack = match auto_lack {
             Some(reason) => Some(("model", reason.to_owned(), None)),
-            None => capable::check(request, mapping, &wire(&mapping.provider))
+            None => capable::check(request, mapping, wire(&mapping.provider).as_ref())
                 .err()
                 .map(|lack| (lack.param, lack.reason.clone(), Some(lack))),
         };
@@ -133,12 +133,14 @@ fn force(
     request: &ModelRequest,
     candidates: &mut Vec<Candidate>,
     is_auto: bool,
-    wire: &impl Fn(&str) -> WireLimits,
+    wire: &impl Fn(&str) -> Option<WireLimits>,
 ) -> bool {
     if !request.needs.forced_tools {
         return false;
     }
-    let honours = |c: &Candidate| capable::honours_force(&c.mapping, &wire(&c.mapping.provider));
+    let honours = |c: &Candidate| {
+        wire(&c.mapping.provider).is_some_and(|wire| capable::honours_force(&c.mapping, &wire))
+    };
     if candidates.iter().any(honours) {
         candidates.retain(honours);
         return false;

@@ -95,7 +95,13 @@ fn order(
     string: &str,
     situation: &PlanInputs<'_>,
 ) -> Result<Vec<String>, Fault> {
-    let plan = plan(request, resolved(string)?, situation, |_| WIDE, |_| 1.0)?;
+    let plan = plan(
+        request,
+        resolved(string)?,
+        situation,
+        |_| Some(WIDE),
+        |_| 1.0,
+    )?;
     Ok(plan
         .attempts
         .iter()
@@ -265,7 +271,7 @@ fn a_forced_call_goes_to_who_honours_it_and_is_lowered_where_nobody_does() {
         &forced,
         resolved("a/m").unwrap(),
         &situation(&health),
-        |_| WIDE,
+        |_| Some(WIDE),
         |_| 1.0,
     )
     .unwrap();
@@ -283,7 +289,7 @@ fn auto_takes_the_cheapest_that_can_and_honours_its_own_fields() {
         &request(json!({"free_models_only": true})),
         resolved("auto").unwrap(),
         &situation(&health),
-        |_| WIDE,
+        |_| Some(WIDE),
         |_| 1.0,
     )
     .unwrap();
@@ -411,8 +417,8 @@ proptest! {
         for failed in failures { health.record(failed, AttemptOutcome::Failed, 500); }
         let situation = PlanInputs { attempts, exploration: 0.5, random, ..situation(&health) };
         let resolved = resolve("m", &catalog, &NAMES[..prices.len()], &[], 0).unwrap();
-        let one = plan(&request(json!({})), resolved.clone(), &situation, |_| WIDE, |_| 1.0).unwrap();
-        let two = plan(&request(json!({})), resolved, &situation, |_| WIDE, |_| 1.0).unwrap();
+        let one = plan(&request(json!({})), resolved.clone(), &situation, |_| Some(WIDE), |_| 1.0).unwrap();
+        let two = plan(&request(json!({})), resolved, &situation, |_| Some(WIDE), |_| 1.0).unwrap();
         let names = |plan: &super::plan::RoutePlan| plan.attempts.iter().map(|c| c.mapping.provider.clone()).collect::<Vec<_>>();
         prop_assert_eq!(names(&one), names(&two));
         prop_assert_eq!(one.attempts.len(), attempts.min(prices.len()));

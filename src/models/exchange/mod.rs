@@ -53,7 +53,7 @@ impl PlannedAttempt {
     /// The most that a request may cost here; `None` where the price is not known.
     fn worst(&self, request: &ModelRequest) -> Option<Usd> {
         let wire = self.upstream.wire;
-        let bound = wire.output_bound(request, &self.target(false, None));
+        let bound = wire.max_output(request, &self.target(false, None));
         self.mapping.max_cost(&request.cost_inputs, bound)
     }
 

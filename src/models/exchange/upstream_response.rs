@@ -5,8 +5,7 @@ use filters::ledger::CallOutcome;
 use filters::models::metadata::Metadata;
 use filters::models::reply::{Sink, Writer};
 use filters::models::usage::Usage;
-use filters::models::wires::{Decoder, Failure, FailureKind, Progress};
-use filters::sse;
+use filters::models::wires::{Decoder, Failure, FailureKind, Progress, ReplyHead, decode_reply};
 use http::header;
 use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
@@ -20,61 +19,13 @@ use crate::proxy::buffered::state::Stage;
 use crate::proxy::context::Context;
 use crate::proxy::response;
 
-/// The most bytes of a whole reply.
-const MAX_REPLY_BYTES: usize = 64 << 20;
-/// The most bytes of a refusal that are read.
-const MAX_REFUSAL_BYTES: usize = 64 << 10;
-
-/// The answer being read.
+/// The reply being read, and the response being made of it.
 #[derive(Default)]
 pub struct ReplyReader {
     writer: Option<Box<dyn Writer>>,
-    reading: Reading,
+    /// From the head of the reply on.
+    decoder: Option<Box<dyn Decoder>>,
     is_complete: bool,
-}
-
-/// How the provider's body is read.
-#[derive(Default)]
-enum Reading {
-    /// No head has come yet.
-    #[default]
-    Nothing,
-    /// As events.
-    Events {
-        reader: sse::EventReader,
-        decoder: Box<dyn Decoder>,
-    },
-    /// As one whole reply.
-    Whole(Vec<u8>),
-    /// As the reason of a refusal.
-    Refusal { status: u16, body: Vec<u8> },
-}
-
-/// Why reading stopped.
-enum ReadError {
-    TooLong,
-    Failed(Failure),
-}
-
-impl From<sse::TooLong> for ReadError {
-    fn from(_: sse::TooLong) -> Self {
-        Self::TooLong
-    }
-}
-
-impl From<Failure> for ReadError {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
-impl From<ReadError> for Failure {
-    fn from(stop: ReadError) -> Self {
-        match stop {
-            ReadError::TooLong => Self::malformed("an event of the provider is longer than 16 MiB"),
-            ReadError::Failed(failure) => failure,
-        }
-    }
 }
 
 impl ReplyReader {
@@ -82,7 +33,7 @@ impl ReplyReader {
     pub fn new(writer: Box<dyn Writer>) -> Self {
         Self {
             writer: Some(writer),
-            reading: Reading::Nothing,
+            decoder: None,
             is_complete: false,
         }
     }
@@ -121,35 +72,18 @@ pub async fn status(house: &AppState, ctx: &mut Context, head: &ResponseHeader) 
         return Ok(());
     }
     call.watch.saw_event(Instant::now());
-    let status = head.status.as_u16();
     let media_type = head
         .headers
         .get(header::CONTENT_TYPE)
         .map_or(&b""[..], |value| value.as_bytes());
-    let is_events = media_type.starts_with(b"text/event-stream");
-    if status == 200 {
-        let decoder = call
-            .step()
-            .zip(call.target())
-            .map(|(step, target)| step.upstream.wire.stream(&target));
-        call.receiving.reading = match decoder {
-            Some(decoder) if is_events => Reading::Events {
-                reader: sse::EventReader::default(),
-                decoder,
-            },
-            _ => Reading::Whole(Vec::new()),
-        };
+    let head = ReplyHead::new(head.status.as_u16(), media_type);
+    let Some((step, target)) = call.step().zip(call.target()) else {
         return Ok(());
-    }
-    let failure = Failure::refused(status, "");
-    if failure.is_retryable {
-        return Err(abort_attempt(call, failure));
-    }
-    // Only the body tells whether the request or our account is to blame.
-    call.receiving.reading = Reading::Refusal {
-        status,
-        body: Vec::new(),
     };
+    match decode_reply(step.upstream.wire, &call.request, &target, &head) {
+        Ok(decoder) => call.receiving.decoder = Some(decoder),
+        Err(failure) => return Err(abort_attempt(call, failure)),
+    }
     Ok(())
 }
 
@@ -201,7 +135,7 @@ pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result
     if call.receiving.is_complete {
         return Ok(());
     }
-    let progress = match read(call, &chunk, is_end) {
+    let progress = match call.receiving.read(&chunk, is_end) {
         Ok(progress) => progress,
         Err(failure) => return Err(abort_attempt(call, failure)),
     };
@@ -225,86 +159,22 @@ pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result
     Ok(())
 }
 
-/// Reads a piece into the answer.
-fn read(call: &mut ModelExchange, chunk: &[u8], is_end: bool) -> Result<Progress, Failure> {
-    let mut receiving = std::mem::take(&mut call.receiving);
-    let read = receiving.read(call, chunk, is_end);
-    call.receiving = receiving;
-    read
-}
-
 impl ReplyReader {
-    fn read(
-        &mut self,
-        call: &ModelExchange,
-        chunk: &[u8],
-        is_end: bool,
-    ) -> Result<Progress, Failure> {
+    /// Reads a piece of the reply into the response.
+    fn read(&mut self, chunk: &[u8], is_end: bool) -> Result<Progress, Failure> {
         let Some(writer) = self.writer.as_deref_mut() else {
             return Err(Failure::malformed("no answer is expected"));
         };
+        let Some(decoder) = self.decoder.as_deref_mut() else {
+            return Err(Failure::malformed("a body came before its head"));
+        };
         let sink: &mut dyn Sink = writer;
-        match &mut self.reading {
-            Reading::Nothing => Err(Failure::malformed("a body came before its head")),
-            Reading::Events { reader, decoder } => {
-                events(reader, decoder.as_mut(), chunk, is_end, sink).map_err(Failure::from)
-            }
-            Reading::Whole(body) => {
-                take(body, chunk, MAX_REPLY_BYTES)?;
-                if !is_end {
-                    return Ok(Progress::Open);
-                }
-                let (step, target) = call
-                    .step()
-                    .zip(call.target())
-                    .ok_or_else(|| Failure::malformed("no attempt is running"))?;
-                step.upstream.wire.decode(body, &target, sink)?;
-                Ok(Progress::Complete)
-            }
-            Reading::Refusal { status, body } => {
-                let is_full = take(body, chunk, MAX_REFUSAL_BYTES).is_err();
-                if !is_end && !is_full {
-                    return Ok(Progress::Open);
-                }
-                Err(call.step().map_or_else(
-                    || Failure::refused(*status, ""),
-                    |step| step.upstream.wire.refusal(*status, body),
-                ))
-            }
+        let mut progress = decoder.feed(chunk, sink)?;
+        if is_end && progress == Progress::Open {
+            progress = decoder.end(sink)?;
         }
+        Ok(progress)
     }
-}
-
-fn take(body: &mut Vec<u8>, chunk: &[u8], limit: usize) -> Result<(), Failure> {
-    if body.len() + chunk.len() > limit {
-        return Err(Failure::malformed("the provider's reply is too long"));
-    }
-    body.extend_from_slice(chunk);
-    Ok(())
-}
-
-fn events(
-    reader: &mut sse::EventReader,
-    decoder: &mut dyn Decoder,
-    chunk: &[u8],
-    is_end: bool,
-    sink: &mut dyn Sink,
-) -> Result<Progress, ReadError> {
-    let mut progress = Progress::Open;
-    let mut take = |event: sse::SseEvent<'_>| {
-        if progress == Progress::Open {
-            progress = decoder.event(event, sink)?;
-        }
-        Ok::<(), ReadError>(())
-    };
-    reader.feed(chunk, &mut take)?;
-    if is_end {
-        reader.finish(&mut take)?;
-    }
-    if is_end && progress == Progress::Open {
-        progress = decoder.ended(sink)?;
-    }
-    Ok(progress)
 }
 
 /// Ends a whole answer: settles what it took, and writes usage and metadata.

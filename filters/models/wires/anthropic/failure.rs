@@ -21,7 +21,7 @@ pub(super) struct ErrorBody {
 }
 
 /// A reply of this status; a body that is not JSON, as a gateway in between writes it, says nothing.
-pub(super) fn refusal(status: u16, body: &[u8]) -> Failure {
+pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
     let body: Body = serde_json::from_slice(body).unwrap_or_default();
     Failure::refused(status, &body.error.message)
 }

@@ -10,7 +10,8 @@ use crate::json::Str;
 use crate::models::chat::call::Text;
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
 use crate::models::reply::Sink;
-use crate::models::wires::{Decoder, Failure, FailureKind, Progress};
+use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
+use crate::models::wires::{Decoder, Failure, Progress, ReplyHead, Target};
 use crate::sse::SseEvent;
 
 /// A message: the body of a reply, or what `message_start` holds.
@@ -85,8 +86,18 @@ struct Data<'a> {
     error: Option<ErrorBody>,
 }
 
-/// Reads a whole reply.
-pub(super) fn decode(body: &[u8], provider: &str, sink: &mut dyn Sink) -> Result<(), Failure> {
+/// Returns the decoder of a chat's reply.
+pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
+    let provider: Box<str> = target.provider.into();
+    if head.is_event_stream {
+        return Box::new(EventStream::new(MessageEvents::new(provider)));
+    }
+    Box::new(WholeReply::new(move |body, sink| {
+        read_whole(body, &provider, sink)
+    }))
+}
+
+fn read_whole(body: &[u8], provider: &str, sink: &mut dyn Sink) -> Result<(), Failure> {
     let message: ReplyMessage<'_> = serde_json::from_slice(body).map_err(malformed)?;
     if let Some(error) = &message.error {
         return Err(inside(error));
@@ -107,7 +118,7 @@ pub(super) fn decode(body: &[u8], provider: &str, sink: &mut dyn Sink) -> Result
 
 /// Reads events.
 #[derive(Debug)]
-pub(super) struct MessageEvents {
+struct MessageEvents {
     provider: Box<str>,
     id: Option<Box<str>>,
     open: Vec<Open>,
@@ -116,9 +127,9 @@ pub(super) struct MessageEvents {
 }
 
 impl MessageEvents {
-    pub(super) fn new(provider: &str) -> Self {
+    fn new(provider: Box<str>) -> Self {
         Self {
-            provider: provider.into(),
+            provider,
             id: None,
             open: Vec::new(),
             usage: Report::default(),
@@ -147,7 +158,7 @@ impl MessageEvents {
     }
 }
 
-impl Decoder for MessageEvents {
+impl EventDecoder for MessageEvents {
     fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         if event.data.trim_ascii().is_empty() {
             return Ok(Progress::Open);
@@ -190,8 +201,8 @@ impl Decoder for MessageEvents {
         Ok(Progress::Open)
     }
 
-    fn ended(&mut self, _sink: &mut dyn Sink) -> Result<Progress, Failure> {
-        Err(Failure::new(FailureKind::Truncated))
+    fn end(&mut self, _sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        Err(truncated())
     }
 }
 

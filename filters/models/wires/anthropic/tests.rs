@@ -153,13 +153,13 @@ fn refusals_name_the_account_where_it_is_to_blame() {
     let low = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}});
     assert!(
         Anthropic
-            .refusal(400, low.to_string().as_bytes())
+            .classify(400, low.to_string().as_bytes())
             .is_retryable
     );
     let bad = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "max_tokens: too large"}});
-    let bad = Anthropic.refusal(400, bad.to_string().as_bytes());
+    let bad = Anthropic.classify(400, bad.to_string().as_bytes());
     assert!(!bad.is_retryable && bad.message.contains("too large"));
-    assert!(Anthropic.refusal(502, b"<html>").is_retryable);
+    assert!(Anthropic.classify(502, b"<html>").is_retryable);
 }
 
 /// What goes up for a request.
@@ -320,7 +320,7 @@ fn the_bound_of_the_answer_is_the_one_that_is_sent() {
         let members = more.as_object().unwrap().clone();
         ask.as_object_mut().unwrap().extend(members);
         let request = ChatCompletions.parse(ask.to_string().into()).unwrap();
-        let bound = Anthropic.output_bound(&request, &target(&quirks, &[]));
+        let bound = Anthropic.max_output(&request, &target(&quirks, &[]));
         let body = sent(ask, &[]).unwrap();
         assert_eq!(body["max_tokens"].as_u64(), bound, "{more}");
     }

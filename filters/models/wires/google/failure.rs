@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::models::wires::Failure;
 
 /// A reply of this status.
-pub(super) fn refusal(status: u16, body: &[u8]) -> Failure {
+pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let error = error_of(&body).unwrap_or(&Value::Null);
     // A bad key is a 400 here; its reason tells it from a bad request.

@@ -14,16 +14,29 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-use super::{Decoder, Failure, Target, UpstreamRequest, Wire};
+use super::{Decoder, Failure, ReplyHead, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
-use crate::models::reply::Sink;
+use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
+use crate::models::routing::capable::WireLimits;
 
-/// The family.
+/// The wire.
 #[derive(Debug)]
 pub struct Google;
 
 impl Wire for Google {
+    fn limits(&self, operation: Operation) -> Option<WireLimits> {
+        match operation {
+            // Source: docs/model-gateway.md 2.1.
+            Operation::Chat => Some(WireLimits {
+                choices: 8,
+                streams_choices: false,
+                ..WireLimits::WIDEST
+            }),
+            Operation::Embeddings => None,
+        }
+    }
+
     fn encode(
         &self,
         request: &ModelRequest,
@@ -34,19 +47,22 @@ impl Wire for Google {
         }
     }
 
-    fn output_bound(&self, request: &ModelRequest, _target: &Target<'_>) -> Option<u64> {
+    fn max_output(&self, request: &ModelRequest, _: &Target<'_>) -> Option<u64> {
         request.needs.max_tokens
     }
 
-    fn decode(&self, body: &[u8], _: &Target<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
-        reply::decode(body, sink)
+    fn decoder(
+        &self,
+        request: &ModelRequest,
+        _: &Target<'_>,
+        head: &ReplyHead,
+    ) -> Box<dyn Decoder> {
+        match &request.payload {
+            Payload::Chat(_) => reply::decoder(head),
+        }
     }
 
-    fn stream(&self, _: &Target<'_>) -> Box<dyn Decoder> {
-        Box::new(reply::ContentEvents::default())
-    }
-
-    fn refusal(&self, status: u16, body: &[u8]) -> Failure {
-        failure::refusal(status, body)
+    fn classify(&self, status: u16, body: &[u8]) -> Failure {
+        failure::classify(status, body)
     }
 }

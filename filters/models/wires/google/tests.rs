@@ -118,12 +118,12 @@ fn errors_in_a_200_and_in_arrays_are_failures_of_their_status() {
     let bad_key = json!([{"error": {"code": 400, "message": "API key not valid.", "details": [{"reason": "API_KEY_INVALID"}]}}]);
     assert!(
         Google
-            .refusal(400, bad_key.to_string().as_bytes())
+            .classify(400, bad_key.to_string().as_bytes())
             .is_retryable
     );
     assert!(
         !Google
-            .refusal(400, br#"{"error":{"code":400,"message":"bad schema"}}"#)
+            .classify(400, br#"{"error":{"code":400,"message":"bad schema"}}"#)
             .is_retryable
     );
 }

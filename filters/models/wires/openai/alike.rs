@@ -104,8 +104,8 @@ mod tests {
     use super::super::stream::ChunkEvents;
     use crate::models::fronts::chat_completions::stream::ChunkWriter;
     use crate::models::reply::{ReplyIdentity, Sink, Writer};
-    use crate::models::wires::quirks::Quirks;
-    use crate::models::wires::{Decoder, Failure};
+    use crate::models::wires::Failure;
+    use crate::models::wires::decoder::EventDecoder;
     use crate::sse::SseEvent;
 
     fn stream() -> ChunkWriter {
@@ -128,15 +128,10 @@ mod tests {
     /// The chunks of these events, read one after the other, and each on its own.
     fn both(events: &[String]) -> [Vec<u8>; 2] {
         let mut sinks = [stream(), stream()];
-        let mut decoder = ChunkEvents::new(&Quirks::default());
+        let mut decoder = ChunkEvents::new(false);
         for event in events {
             decode(&mut decoder, event, &mut sinks[0]).unwrap();
-            decode(
-                &mut ChunkEvents::new(&Quirks::default()),
-                event,
-                &mut sinks[1],
-            )
-            .unwrap();
+            decode(&mut ChunkEvents::new(false), event, &mut sinks[1]).unwrap();
         }
         sinks.map(|mut sink| sink.take())
     }
@@ -179,7 +174,7 @@ mod tests {
         let good = event("content", "a", "");
         for bad in [r#"a\ud800"#, "a\u{1}", r#"a\x"#, r#"a","b":"c\"#] {
             let bad = good.replace(r#""a""#, &format!("\"{bad}\""));
-            let mut decoder = ChunkEvents::new(&Quirks::default());
+            let mut decoder = ChunkEvents::new(false);
             decode(&mut decoder, &good, &mut stream()).unwrap();
             assert!(decode(&mut decoder, &bad, &mut stream()).is_err(), "{bad}");
         }

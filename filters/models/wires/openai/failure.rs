@@ -19,7 +19,7 @@ struct Body {
     kind: Value,
 }
 
-pub(super) fn refusal(status: u16, body: &[u8]) -> Failure {
+pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
     let body: Body = serde_json::from_slice(body).unwrap_or_default();
     named(status, &body)
 }

@@ -17,16 +17,28 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
-use super::{Decoder, Failure, Target, UpstreamRequest, Wire};
+use super::{Decoder, Failure, ReplyHead, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
-use crate::models::reply::Sink;
+use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
+use crate::models::routing::capable::WireLimits;
 
-/// The family.
+/// The wire.
 #[derive(Debug)]
 pub struct OpenAi;
 
 impl Wire for OpenAi {
+    fn limits(&self, operation: Operation) -> Option<WireLimits> {
+        match operation {
+            // Source: docs/model-gateway.md 2.1. An exact budget of reasoning has no member here.
+            Operation::Chat => Some(WireLimits {
+                reasoning_budget: false,
+                ..WireLimits::WIDEST
+            }),
+            Operation::Embeddings => None,
+        }
+    }
+
     fn encode(
         &self,
         request: &ModelRequest,
@@ -37,19 +49,22 @@ impl Wire for OpenAi {
         }
     }
 
-    fn output_bound(&self, request: &ModelRequest, _target: &Target<'_>) -> Option<u64> {
+    fn max_output(&self, request: &ModelRequest, _: &Target<'_>) -> Option<u64> {
         request.needs.max_tokens
     }
 
-    fn decode(&self, body: &[u8], target: &Target<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
-        reply::decode(body, target, sink)
+    fn decoder(
+        &self,
+        request: &ModelRequest,
+        target: &Target<'_>,
+        head: &ReplyHead,
+    ) -> Box<dyn Decoder> {
+        match &request.payload {
+            Payload::Chat(_) => reply::decoder(target, head),
+        }
     }
 
-    fn stream(&self, target: &Target<'_>) -> Box<dyn Decoder> {
-        Box::new(stream::ChunkEvents::new(target.quirks))
-    }
-
-    fn refusal(&self, status: u16, body: &[u8]) -> Failure {
-        failure::refusal(status, body)
+    fn classify(&self, status: u16, body: &[u8]) -> Failure {
+        failure::classify(status, body)
     }
 }
