@@ -108,8 +108,10 @@ impl Planner {
         asked: &PlanContext<'_>,
     ) -> Result<Selection, Fault> {
         let providers = self.providers(asked);
+        let operation = request.payload.operation();
         let mut resolved = resolve(
             &request.model,
+            operation,
             &self.catalog,
             &providers,
             &self.routing.auto,
@@ -142,7 +144,6 @@ impl Planner {
             no_fallback: asked.no_fallback,
             keyed,
         };
-        let operation = request.payload.operation();
         let wire = |name: &str| self.upstream(name)?.limits(operation);
         let priority = |name: &str| {
             self.upstream(name)

@@ -11,6 +11,7 @@ use super::resolve::{Resolved, resolve};
 use super::score::Weights;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::operation::Operation;
 use crate::models::request::ModelRequest;
 
 fn resolved(string: &str) -> Resolved {
@@ -18,7 +19,7 @@ fn resolved(string: &str) -> Resolved {
     let models = json!([{"id": "m", "providers": [at("a", "1"), at("b", "2"), at("c", "3")]}]);
     let written: CatalogFile = serde_json::from_value(json!({ "models": models })).unwrap();
     let catalog = Catalog::check(written, |_| true).unwrap();
-    resolve(string, &catalog, &["a", "b", "c"], &[], 0).unwrap()
+    resolve(string, Operation::Chat, &catalog, &["a", "b", "c"], &[], 0).unwrap()
 }
 
 fn providers(resolved: &Resolved) -> Vec<&str> {

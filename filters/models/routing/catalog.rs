@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::catalog_file::{CatalogFile, Date, WrittenMapping, WrittenModel};
+use crate::models::operation::Operation;
 use crate::models::usage::Usage;
 use crate::money::{
     BilledTokens, Cost, CostInputs, InvalidAmount, Price, PriceSet, TokenBounds, Usd, cost,
@@ -32,6 +33,7 @@ pub enum Capability {
     Verbosity,
     N,
     Cancellation,
+    Dimensions,
 }
 
 /// One model.
@@ -45,6 +47,8 @@ pub struct Model {
     pub family: Box<str>,
     /// `chat`, `embedding`, …
     pub model_type: Box<str>,
+    /// What it serves.
+    pub operations: Vec<Operation>,
     /// Other names.
     pub aliases: Vec<Box<str>>,
     /// What it is.
@@ -272,13 +276,17 @@ impl Catalog {
             self.unserved.extend(names.map(Into::into));
             return;
         }
+        let model_type = model.model_type.unwrap_or_else(|| "chat".to_owned());
         let at = self.models.len();
         self.by_name.extend(names.map(|name| (name.into(), at)));
         self.models.push(Arc::new(Model {
             name: model.name.unwrap_or_else(|| id.clone()).into(),
             id: id.into(),
             family: model.family.unwrap_or_default().into(),
-            model_type: model.model_type.unwrap_or_else(|| "chat".to_owned()).into(),
+            operations: model
+                .operations
+                .unwrap_or_else(|| Operation::from_model_type(&model_type).to_vec()),
+            model_type: model_type.into(),
             aliases: model.aliases.into_iter().map(Into::into).collect(),
             description: model.description.map(Into::into),
             created: model.created.and_then(|date| date.unix_s()),

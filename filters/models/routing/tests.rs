@@ -14,6 +14,7 @@ use super::{CatalogFile, Date};
 use crate::fault::Fault;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Strategy as Routing};
 
 const WEIGHTS: Weights = Weights {
@@ -59,6 +60,7 @@ fn usual() -> Catalog {
 fn resolved(string: &str) -> Result<Resolved, Fault> {
     resolve(
         string,
+        Operation::Chat,
         &usual(),
         &["a", "b", "local"],
         &["m".into(), "free".into()],
@@ -392,7 +394,7 @@ fn a_date_is_its_first_moment() {
 
 #[test]
 fn a_provider_that_is_off_for_whoever_asks_is_as_good_as_absent() {
-    let at_a = |string| resolve(string, &usual(), &["a"], &[], 0);
+    let at_a = |string| resolve(string, Operation::Chat, &usual(), &["a"], &[], 0);
     let said = |string| at_a(string).unwrap_err().message.into_owned();
     assert_eq!(at_a("m").unwrap().candidates.len(), 1);
     assert_eq!(at_a("auto").unwrap().candidates.len(), 3);
@@ -416,7 +418,7 @@ proptest! {
         let health = Health::new(catalog.mappings());
         for failed in failures { health.record(failed, AttemptOutcome::Failed, 500); }
         let situation = PlanInputs { attempts, exploration: 0.5, random, ..situation(&health) };
-        let resolved = resolve("m", &catalog, &NAMES[..prices.len()], &[], 0).unwrap();
+        let resolved = resolve("m", Operation::Chat, &catalog, &NAMES[..prices.len()], &[], 0).unwrap();
         let one = plan(&request(json!({})), resolved.clone(), &situation, |_| Some(WIDE), |_| 1.0).unwrap();
         let two = plan(&request(json!({})), resolved, &situation, |_| Some(WIDE), |_| 1.0).unwrap();
         let names = |plan: &super::plan::RoutePlan| plan.attempts.iter().map(|c| c.mapping.provider.clone()).collect::<Vec<_>>();
