@@ -21,6 +21,9 @@ pub trait Sink {
     /// A member of the reply itself that we do not know, as `(key, JSON value)`; the last one of a key counts.
     fn member(&mut self, _key: &str, _value: &str) {}
 
+    /// The next item of a list, as JSON in the public shape.
+    fn item(&mut self, _item: &[u8]) {}
+
     /// A report of usage; the last one counts, never the sum.
     fn usage(&mut self, usage: Usage);
 }

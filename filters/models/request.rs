@@ -6,6 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::chat::facts::ChatFacts;
+use super::embeddings::EmbeddingFacts;
 use super::front::Front;
 use super::operation::Operation;
 use crate::money::CostInputs;
@@ -42,6 +43,8 @@ pub struct ModelRequest {
 pub enum Payload {
     /// See [`Operation::Chat`].
     Chat(ChatFacts),
+    /// See [`Operation::Embeddings`].
+    Embeddings(EmbeddingFacts),
 }
 
 impl Payload {
@@ -49,6 +52,7 @@ impl Payload {
     pub fn operation(&self) -> Operation {
         match self {
             Self::Chat(_) => Operation::Chat,
+            Self::Embeddings(_) => Operation::Embeddings,
         }
     }
 }
@@ -106,8 +110,14 @@ pub struct Needs {
     pub free_models_only: bool,
     /// `no_reasoning`.
     pub no_reasoning: bool,
-    /// Bytes of text that have to fit into the context of the model at once.
-    pub context_bytes: u64,
+    /// Tokens that the context of the model has to hold, at the least.
+    pub context_tokens: u64,
+    /// How many inputs are answered one by one.
+    pub inputs: u64,
+    /// Whether the inputs are tokens.
+    pub token_inputs: bool,
+    /// Whether the output has to be shortened.
+    pub dimensions: bool,
     /// A part is an image.
     pub vision: bool,
     /// Formats of audio parts.

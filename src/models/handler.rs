@@ -66,6 +66,7 @@ pub fn chat(
     let steps = steps(house, caller, &own_keys, &chosen.plan.attempts);
     let mut call = call(house, request, chosen.provider, steps)?;
     call.lower_tool_choice = chosen.plan.lower_tool_choice;
+    call.key_id = caller.map(|caller| Arc::clone(&caller.key_id));
     call.seat = chosen.seat;
     ctx.call = Some(Box::new(call));
     Ok(is_stream)

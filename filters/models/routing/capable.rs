@@ -17,6 +17,10 @@ pub struct WireLimits {
     pub forced_tools: bool,
     /// Whether an exact budget of reasoning can be said.
     pub reasoning_budget: bool,
+    /// The most inputs of one request.
+    pub inputs: u64,
+    /// Whether inputs may be tokens.
+    pub token_inputs: bool,
 }
 
 impl WireLimits {
@@ -27,6 +31,8 @@ impl WireLimits {
         json_schema: true,
         forced_tools: true,
         reasoning_budget: true,
+        inputs: u64::MAX,
+        token_inputs: true,
     };
 }
 
@@ -117,6 +123,13 @@ pub fn check(
         "verbosity",
         "`verbosity`",
     )?;
+    want(
+        needs.dimensions,
+        Capability::Dimensions,
+        "dimensions",
+        "`dimensions`",
+    )?;
+    inputs(request, wire)?;
     choices(request, mapping, wire)?;
     reasoning(request, mapping, wire)?;
     tier(request, mapping)?;
@@ -126,6 +139,17 @@ pub fn check(
 /// Whether the mapping honours a forced tool call.
 pub fn honours_force(mapping: &Mapping, wire: &WireLimits) -> bool {
     wire.forced_tools && mapping.can(Capability::ForcedTools)
+}
+
+fn inputs(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
+    if request.needs.token_inputs && !wire.token_inputs {
+        return Err(Lack::of("input", "takes texts, not tokens"));
+    }
+    if request.needs.inputs > wire.inputs {
+        let reason = format!("takes at most {} inputs of a request", wire.inputs);
+        return Err(Lack::of("input", reason));
+    }
+    Ok(())
 }
 
 fn choices(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
@@ -213,11 +237,9 @@ fn sizes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
             format!("answers at most {most} tokens"),
         ));
     }
-    // Four bytes a token is the usual estimate; only what is far beyond the window is turned away here.
-    let estimated = request.needs.context_bytes / 4;
     match mapping.context_size {
-        Some(size) if estimated / 2 > size => Err(Lack::of(
-            "messages",
+        Some(size) if request.needs.context_tokens > size => Err(Lack::of(
+            request.payload.operation().prompt_member(),
             format!("has a context of {size} tokens"),
         )),
         _ => Ok(()),

@@ -23,13 +23,7 @@ const WEIGHTS: Weights = Weights {
     throughput: 0.05,
     latency: 0.025,
 };
-const WIDE: WireLimits = WireLimits {
-    choices: 128,
-    streams_choices: true,
-    json_schema: true,
-    forced_tools: true,
-    reasoning_budget: true,
-};
+const WIDE: WireLimits = WireLimits::WIDEST;
 
 fn mapping(provider: &str, price: &str, more: Value) -> Value {
     let mut mapping = json!({"provider": provider, "name": format!("{provider}-up"), "input_price": price, "output_price": price});

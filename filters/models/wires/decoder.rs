@@ -1,6 +1,7 @@
 //! Bytes of a reply on their way into a sink: as events, as one whole body, or as the reason of a refusal.
 
 use super::{Failure, FailureKind, Target, Wire};
+use crate::fault::{Fault, FaultKind};
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::sse::{EventReader, SseEvent, TooLong};
@@ -222,6 +223,14 @@ impl Decoder for Refusal {
     fn end(&mut self, _: &mut dyn Sink) -> Result<Progress, Failure> {
         Err(self.wire.classify(self.status, &self.body))
     }
+}
+
+/// The fault of an operation that planning keeps from this wire.
+pub(super) fn not_offered() -> Fault {
+    Fault::new(
+        FaultKind::Internal,
+        "the provider does not offer this operation",
+    )
 }
 
 /// The failure of a stream that ended before its end.

@@ -15,6 +15,8 @@ use crate::models::routing::capable::WireLimits;
 pub mod anthropic;
 pub mod data_url;
 mod decoder;
+#[cfg(test)]
+mod embeddings_tests;
 pub mod failure;
 pub mod google;
 mod history;
@@ -98,6 +100,8 @@ pub struct Target<'a> {
     pub lower_tool_choice: bool,
     /// What is special about this provider.
     pub quirks: &'a Quirks,
+    /// The id of the caller's API key.
+    pub key_id: Option<&'a str>,
     /// The credential; only ever put into a header.
     pub secret: Option<&'a str>,
 }

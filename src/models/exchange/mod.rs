@@ -53,12 +53,17 @@ impl PlannedAttempt {
     /// The most that a request may cost here; `None` where the price is not known.
     fn worst(&self, request: &ModelRequest) -> Option<Usd> {
         let wire = self.upstream.wire;
-        let bound = wire.max_output(request, &self.target(false, None));
+        let bound = wire.max_output(request, &self.target(false, None, None));
         self.mapping.max_cost(&request.cost_inputs, bound)
     }
 
     /// What it goes to, as its wire needs to know.
-    fn target<'a>(&'a self, lower_tool_choice: bool, secret: Option<&'a str>) -> Target<'a> {
+    fn target<'a>(
+        &'a self,
+        lower_tool_choice: bool,
+        key_id: Option<&'a str>,
+        secret: Option<&'a str>,
+    ) -> Target<'a> {
         Target {
             provider: &self.upstream.name,
             model: &self.mapping.name,
@@ -67,6 +72,7 @@ impl PlannedAttempt {
             reasoning_efforts: &self.mapping.reasoning_efforts,
             reasons: self.mapping.reasons(),
             lower_tool_choice,
+            key_id,
             quirks: &self.upstream.quirks,
             secret,
         }
@@ -83,6 +89,8 @@ pub struct ModelExchange {
     pub steps: Vec<PlannedAttempt>,
     /// Whether a forced tool call has to be lowered to `auto`.
     pub lower_tool_choice: bool,
+    /// The id of the caller's API key.
+    pub key_id: Option<Arc<str>>,
     /// Under which key the session's provider is remembered.
     pub seat: Option<u64>,
     /// The attempt that runs.
@@ -127,6 +135,7 @@ impl ModelExchange {
             requested_provider,
             steps,
             lower_tool_choice: false,
+            key_id: None,
             seat: None,
             at: 0,
             key: 0,
@@ -159,7 +168,11 @@ impl ModelExchange {
     /// What the running attempt goes to, as its wire needs to know.
     fn target(&self) -> Option<Target<'_>> {
         let step = self.step()?;
-        Some(step.target(self.lower_tool_choice, self.secret()))
+        Some(step.target(
+            self.lower_tool_choice,
+            self.key_id.as_deref(),
+            self.secret(),
+        ))
     }
 
     /// Identity of the answer of the running attempt.

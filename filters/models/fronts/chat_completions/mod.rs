@@ -31,9 +31,7 @@ impl Front for ChatCompletions {
         if !request.is_stream {
             return Box::new(WholeWriter::new(identity));
         }
-        let includes_usage = match &request.payload {
-            Payload::Chat(chat) => chat.includes_usage,
-        };
+        let includes_usage = matches!(&request.payload, Payload::Chat(chat) if chat.includes_usage);
         Box::new(ChunkWriter::new(identity, includes_usage))
     }
 }

@@ -15,6 +15,7 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
+use super::decoder::{WholeReply, not_offered};
 use super::{Decoder, Failure, ReplyHead, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
 use crate::models::operation::Operation;
@@ -44,6 +45,7 @@ impl Wire for Anthropic {
     ) -> Result<UpstreamRequest, Fault> {
         match &request.payload {
             Payload::Chat(chat) => request::encode(request, chat, target),
+            Payload::Embeddings(_) => Err(not_offered()),
         }
     }
 
@@ -59,6 +61,9 @@ impl Wire for Anthropic {
     ) -> Box<dyn Decoder> {
         match &request.payload {
             Payload::Chat(_) => reply::decoder(target, head),
+            Payload::Embeddings(_) => Box::new(WholeReply::new(|_, _| {
+                Err(Failure::malformed(not_offered().message))
+            })),
         }
     }
 

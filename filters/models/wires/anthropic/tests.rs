@@ -17,6 +17,7 @@ fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
         reasoning_efforts: efforts,
         reasons: true,
         lower_tool_choice: false,
+        key_id: Some("key_1"),
         quirks,
         secret: Some("sk-ant-secret"),
     }

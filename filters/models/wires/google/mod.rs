@@ -6,6 +6,7 @@
 //! Deliberately absent: cached contents, search, files by reference, fetching of images by address.
 
 mod contents;
+mod embeddings;
 mod failure;
 mod reply;
 mod request;
@@ -33,7 +34,11 @@ impl Wire for Google {
                 streams_choices: false,
                 ..WireLimits::WIDEST
             }),
-            Operation::Embeddings => None,
+            Operation::Embeddings => Some(WireLimits {
+                inputs: embeddings::MAX_INPUTS,
+                token_inputs: false,
+                ..WireLimits::WIDEST
+            }),
         }
     }
 
@@ -44,11 +49,16 @@ impl Wire for Google {
     ) -> Result<UpstreamRequest, Fault> {
         match &request.payload {
             Payload::Chat(chat) => request::encode(request, chat, target),
+            Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
         }
     }
 
     fn max_output(&self, request: &ModelRequest, _: &Target<'_>) -> Option<u64> {
-        request.needs.max_tokens
+        match &request.payload {
+            Payload::Chat(_) => request.needs.max_tokens,
+            // A vector is no text: only the prompt costs.
+            Payload::Embeddings(_) => Some(0),
+        }
     }
 
     fn decoder(
@@ -59,6 +69,7 @@ impl Wire for Google {
     ) -> Box<dyn Decoder> {
         match &request.payload {
             Payload::Chat(_) => reply::decoder(head),
+            Payload::Embeddings(facts) => embeddings::decoder(*facts),
         }
     }
 

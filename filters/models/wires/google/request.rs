@@ -1,6 +1,6 @@
 //! A request in the words of this wire. Source: docs/facts/wire-formats.md 4.1, docs/facts/model-gateway.md 10.4, 10.5.
 
-use http::HeaderName;
+use http::{HeaderName, HeaderValue};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -55,10 +55,6 @@ pub(super) fn encode(
         Fault::new(FaultKind::Internal, "the request could not be translated")
             .with_detail(error.to_string())
     })?;
-    let headers = target
-        .secret
-        .map(|secret| credential(KEY, secret))
-        .transpose()?;
     let method = if request.is_stream {
         "streamGenerateContent?alt=sse"
     } else {
@@ -66,13 +62,18 @@ pub(super) fn encode(
     };
     Ok(UpstreamRequest {
         path: format!("/v1beta/models/{}:{method}", escaped(target.model)),
-        headers: headers.into_iter().collect(),
+        headers: headers(target)?,
         body: vec![bytes.into()],
     })
 }
 
+pub(super) fn headers(target: &Target<'_>) -> Result<Vec<(HeaderName, HeaderValue)>, Fault> {
+    let key = target.secret.map(|secret| credential(KEY, secret));
+    Ok(key.transpose()?.into_iter().collect())
+}
+
 /// A model id as a path segment.
-fn escaped(model: &str) -> String {
+pub(super) fn escaped(model: &str) -> String {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
     model
         .bytes()

@@ -6,6 +6,7 @@
 
 mod alike;
 mod calls;
+mod embeddings;
 mod failure;
 mod messages;
 mod reply;
@@ -35,7 +36,7 @@ impl Wire for OpenAi {
                 reasoning_budget: false,
                 ..WireLimits::WIDEST
             }),
-            Operation::Embeddings => None,
+            Operation::Embeddings => Some(WireLimits::WIDEST),
         }
     }
 
@@ -46,11 +47,16 @@ impl Wire for OpenAi {
     ) -> Result<UpstreamRequest, Fault> {
         match &request.payload {
             Payload::Chat(chat) => request::encode(request, chat, target),
+            Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
         }
     }
 
     fn max_output(&self, request: &ModelRequest, _: &Target<'_>) -> Option<u64> {
-        request.needs.max_tokens
+        match &request.payload {
+            Payload::Chat(_) => request.needs.max_tokens,
+            // A vector is no text: only the prompt costs.
+            Payload::Embeddings(_) => Some(0),
+        }
     }
 
     fn decoder(
@@ -61,6 +67,7 @@ impl Wire for OpenAi {
     ) -> Box<dyn Decoder> {
         match &request.payload {
             Payload::Chat(_) => reply::decoder(target, head),
+            Payload::Embeddings(facts) => embeddings::decoder(*facts),
         }
     }
 

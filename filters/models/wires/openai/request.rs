@@ -215,7 +215,7 @@ fn additions(request: &ModelRequest, quirks: &Quirks) -> Vec<(&'static str, Vec<
         .collect()
 }
 
-fn headers(target: &Target<'_>) -> Result<Vec<(HeaderName, http::HeaderValue)>, Fault> {
+pub(super) fn headers(target: &Target<'_>) -> Result<Vec<(HeaderName, http::HeaderValue)>, Fault> {
     let Some(secret) = target.secret else {
         return Ok(Vec::new());
     };
@@ -234,7 +234,7 @@ pub(super) fn quoted(text: &str) -> Vec<u8> {
     out
 }
 
-fn new_member(splice: &mut Splice<'_>, key: &str, value: &[u8]) {
+pub(super) fn new_member(splice: &mut Splice<'_>, key: &str, value: &[u8]) {
     splice.new_bytes(b"\"");
     splice.new_bytes(key.as_bytes());
     splice.new_bytes(b"\":");

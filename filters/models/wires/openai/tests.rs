@@ -34,6 +34,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
         reasoning_efforts: &[],
         reasons: false,
         lower_tool_choice: false,
+        key_id: Some("key_1"),
         quirks,
         secret: Some("secret"),
     }

@@ -82,7 +82,8 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         needs: Needs {
             choices,
             max_tokens: found.max_completion_tokens.or(found.max_tokens),
-            context_bytes: found.text_bytes,
+            // Four bytes a token is the usual estimate; only what is far beyond the window is turned away.
+            context_tokens: found.text_bytes / 8,
             ..found.needs
         },
         cost_inputs: CostInputs {

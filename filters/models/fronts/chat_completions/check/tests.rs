@@ -1,4 +1,9 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -19,6 +24,7 @@ fn checked(value: &Value) -> Result<ModelRequest, Fault> {
 fn chat(request: &ModelRequest) -> &ChatFacts {
     match &request.payload {
         Payload::Chat(chat) => chat,
+        other => panic!("{other:?}"),
     }
 }
 
