@@ -1,8 +1,8 @@
 //! What Cargo cannot enforce, over the source tree as text: layers, names, sizes, manners. A test per rule.
 //!
 //! Every rule is a function from a text to findings (`path:line: what`); the tests here apply it to the tree,
-//! those in `tidy/samples.rs` to small wrong texts, so that no rule is empty. A new module under `src/` or
-//! `filters/` needs a layer in `tidy/layers.rs`.
+//! those in `samples.rs` to small wrong texts, so that no rule is empty. A new module under `src/` or
+//! `filters/` needs a layer in `layers.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,15 +12,10 @@
     reason = "tests"
 )]
 
-#[path = "tidy/layers.rs"]
 mod layers;
-#[path = "tidy/lists.rs"]
 mod lists;
-#[path = "tidy/samples.rs"]
 mod samples;
-#[path = "tidy/shape.rs"]
 mod shape;
-#[path = "tidy/source.rs"]
 mod source;
 
 use source::{Source, files, read, sources};
