@@ -1,8 +1,8 @@
-//! What Cargo cannot enforce, over the source tree as text: layers, names, sizes, manners. A test per rule.
+//! Rules that Cargo cannot enforce, checked on the source tree as text: layers, names, sizes. A test per rule.
 //!
-//! Every rule is a function from a text to findings (`path:line: what`); the tests here apply it to the tree,
-//! those in `samples.rs` to small wrong texts, so that no rule is empty. A new module under `src/` or
-//! `filters/` needs a layer in `layers.rs`.
+//! Every rule is a function from texts to findings (`path:line: message`). The tests here apply the rules to the
+//! tree; those in `samples/` apply them to small wrong texts, so that no rule is empty. `leftover.rs` lists the
+//! violations that remain. A new module under `src/` or `filters/` needs a layer in `layers.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,19 +12,36 @@
     reason = "tests"
 )]
 
+mod findings;
 mod layers;
+mod leftover;
 mod lists;
+mod names;
+mod retired;
+mod rules;
 mod samples;
 mod shape;
 mod source;
+mod tokens;
 
+use std::sync::LazyLock;
+
+use findings::{Finding, Leftover, beyond};
 use source::{Source, files, read, sources};
 
 const EVERYWHERE: &[&str] = &["benches", "filters", "src", "tests"];
 
+/// Every Rust file, read once for all rules.
+static TREE: LazyLock<Vec<Source>> = LazyLock::new(|| sources(EVERYWHERE));
+
 /// Fails with every finding of a rule over the files of these folders.
 fn hold(folders: &[&str], rule: impl Fn(&Source) -> Vec<String>) {
-    none(sources(folders).iter().flat_map(rule).collect());
+    let is_inside = |file: &&Source| {
+        folders
+            .iter()
+            .any(|folder| file.is_under(&format!("{folder}/")))
+    };
+    none(TREE.iter().filter(is_inside).flat_map(rule).collect());
 }
 
 fn none(findings: Vec<String>) {
@@ -34,6 +51,21 @@ fn none(findings: Vec<String>) {
         findings.len(),
         findings.join("\n")
     );
+}
+
+/// Fails with every finding that the list of leftovers does not name, and with every entry without a finding.
+fn hold_beyond(leftover: &Leftover, findings: &[Finding]) {
+    none(beyond(findings, leftover));
+}
+
+#[test]
+fn a_public_type_name_occurs_once() {
+    hold_beyond(leftover::REPEATED, &rules::repeated(&TREE));
+}
+
+#[test]
+fn retired_names_do_not_return() {
+    hold_beyond(leftover::RETIRED, &rules::retired(&TREE));
 }
 
 #[test]
@@ -48,16 +80,18 @@ fn the_pure_crate_is_pure() {
 
 #[test]
 fn a_provider_is_named_only_at_home() {
-    hold(&["filters", "src"], layers::provider_names);
+    hold(&["filters", "src"], names::provider_names);
 }
 
 #[test]
 fn every_route_has_a_test_module() {
-    let routes = read("src/app/routes.rs");
-    let names = lists::route_names(&routes);
+    let tables = TREE
+        .iter()
+        .filter(|file| file.is_under("src/") && file.path.ends_with("/routes.rs"));
+    let names: Vec<String> = tables.flat_map(lists::route_names).collect();
     assert!(
         !names.is_empty(),
-        "src/app/routes.rs has no rows `Row {{ name: \"…\", … }}`"
+        "no routes.rs under src has rows `Route {{ name: \"…\", … }}`"
     );
     none(lists::untested_routes(
         &names,
@@ -68,27 +102,12 @@ fn every_route_has_a_test_module() {
 
 #[test]
 fn files_are_short() {
-    hold(EVERYWHERE, |file| {
-        shape::long_files(file, shape::LONG_FILES)
-    });
-}
-
-#[test]
-fn waivers_of_length_are_still_needed() {
-    let is_long = |path: &str| {
-        files(path.rsplit_once('/').unwrap().0).contains(&path.to_owned())
-            && !shape::long_files(&Source::new(path, &read(path)), &[]).is_empty()
-    };
-    let idle = shape::LONG_FILES.iter().filter(|(path, _)| !is_long(path));
-    none(
-        idle.map(|(path, _)| format!("{path}:1: no longer needs its waiver"))
-            .collect(),
-    );
+    hold(EVERYWHERE, shape::long_files);
 }
 
 #[test]
 fn functions_are_short() {
-    hold(EVERYWHERE, shape::long_functions);
+    hold_beyond(leftover::LONG_FUNCTIONS, &rules::long_functions(&TREE));
 }
 
 #[test]
