@@ -2,6 +2,41 @@
 
 use crate::findings::Leftover;
 
+/// Imports that do not go downwards: the file, and the imported modules.
+pub const LAYERS: &Leftover = &[
+    ("filters/models/chat/check/mod.rs", "request"),
+    ("filters/models/chat/check/top.rs", "request"),
+    ("src/accounts/mod.rs", "models"),
+    ("src/decisions/endpoints/batch.rs", "app"),
+    ("src/graph/admission.rs", "app"),
+    ("src/graph/exchange.rs", "app"),
+    ("src/models/exchange/billing.rs", "app"),
+    ("src/models/exchange/failure.rs", "app graph"),
+    ("src/models/exchange/feedback.rs", "app"),
+    ("src/models/exchange/upstream_request.rs", "app graph"),
+    ("src/models/exchange/upstream_response.rs", "app graph"),
+    ("src/models/handler.rs", "app"),
+    ("src/proxy/access_log.rs", "models"),
+    ("src/proxy/admission.rs", "app"),
+    ("src/proxy/buffered/state.rs", "ledger"),
+    ("src/proxy/context.rs", "app decisions graph models"),
+    ("src/proxy/finish.rs", "app models"),
+    ("src/proxy/hooks.rs", "app models"),
+    ("src/proxy/request.rs", "app decisions graph models"),
+    ("src/proxy/response.rs", "decisions"),
+];
+
+/// Uses of Pingora outside its folders: the file, and the package.
+pub const PINGORA: &Leftover = &[
+    ("src/graph/admission.rs", "pingora_proxy"),
+    ("src/graph/cache.rs", "pingora"),
+    ("src/graph/exchange.rs", "pingora_proxy"),
+    ("src/graph/mod.rs", "pingora"),
+    ("src/models/exchange/failure.rs", "pingora_proxy"),
+    ("src/models/handler.rs", "pingora_proxy"),
+    ("src/models/providers/mod.rs", "pingora"),
+];
+
 /// Public types that share their name with another one of the crate.
 pub const REPEATED: &Leftover = &[];
 

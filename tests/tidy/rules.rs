@@ -1,9 +1,25 @@
 //! The rules with lists of leftovers, each applied to the whole tree.
 
 use crate::findings::Finding;
+use crate::graph::Graph;
 use crate::names::{repeated_types, retired_names};
 use crate::shape;
 use crate::source::Source;
+
+/// Imports that do not go downwards.
+pub fn layers(tree: &[Source]) -> Vec<Finding> {
+    let mut found = crate::layers::src_layers(&Graph::new("src", tree).arrows());
+    found.extend(crate::layers::filters_layers(
+        &Graph::new("filters", tree).arrows(),
+    ));
+    found
+}
+
+/// Uses of Pingora outside its folders.
+pub fn pingora(tree: &[Source]) -> Vec<Finding> {
+    let src = tree.iter().filter(|file| file.is_under("src/"));
+    src.flat_map(crate::layers::pingora).collect()
+}
 
 /// Public types that share their name with another one of their crate.
 pub fn repeated(tree: &[Source]) -> Vec<Finding> {

@@ -1,4 +1,6 @@
-//! Code as tokens, and the names that a file defines.
+//! Code as tokens: the names a file defines, the names it imports, and the paths it writes.
+
+use std::collections::HashSet;
 
 /// A word, `::`, or one other character, with its byte offset.
 pub type Token<'a> = (usize, &'a str);
@@ -16,6 +18,19 @@ pub struct Definition {
     pub is_public: bool,
     /// Whether no brace encloses it.
     pub is_at_top: bool,
+}
+
+/// A name that a `use` brings into a module.
+#[derive(Debug)]
+pub struct Import {
+    /// The offset of the last segment.
+    pub at: usize,
+    /// The path as written.
+    pub path: Vec<String>,
+    /// The name in this module; `*` for a glob.
+    pub name: String,
+    /// Whether any `pub` passes it on.
+    pub is_reexport: bool,
 }
 
 const KINDS: &[&str] = &[
@@ -96,4 +111,134 @@ pub fn definitions(tokens: &[Token]) -> Vec<Definition> {
         }
     }
     found
+}
+
+/// Every name that the `use` declarations of a file bring in, groups taken apart.
+pub fn imports(tokens: &[Token]) -> Vec<Import> {
+    let mut found = Vec::new();
+    for range in use_ranges(tokens) {
+        let is_reexport = visibility(tokens, range.start).is_some();
+        let mut tree = Tree {
+            tokens: &tokens[range.start + 1..range.end],
+            at: 0,
+            is_reexport,
+            found: &mut found,
+        };
+        tree.group(&[]);
+    }
+    found
+}
+
+/// The `use` declarations as ranges of tokens, without the `;`. `use<'a>` in a bound is none.
+fn use_ranges(tokens: &[Token]) -> Vec<std::ops::Range<usize>> {
+    let mut found = Vec::new();
+    for (index, (_, word)) in tokens.iter().enumerate() {
+        if *word == "use" && tokens.get(index + 1).is_some_and(|next| next.1 != "<") {
+            let length = tokens[index..].iter().position(|token| token.1 == ";");
+            found.push(index..length.map_or(tokens.len(), |length| index + length));
+        }
+    }
+    found
+}
+
+/// A reader of one `use` tree.
+struct Tree<'a, 'f> {
+    tokens: &'a [Token<'a>],
+    at: usize,
+    is_reexport: bool,
+    found: &'f mut Vec<Import>,
+}
+
+impl Tree<'_, '_> {
+    fn peek(&self) -> &str {
+        self.tokens.get(self.at).map_or("", |token| token.1)
+    }
+
+    /// Reads paths separated by `,` up to the closing brace or the end.
+    fn group(&mut self, prefix: &[String]) {
+        while self.at < self.tokens.len() {
+            if self.peek() == "}" {
+                self.at += 1;
+                return;
+            }
+            if self.peek() == "," {
+                self.at += 1;
+                continue;
+            }
+            self.path(prefix.to_vec());
+        }
+    }
+
+    fn path(&mut self, mut path: Vec<String>) {
+        let mut offset = 0;
+        while self.at < self.tokens.len() {
+            let (at, word) = self.tokens[self.at];
+            match word {
+                "," | "}" | "as" => break,
+                "{" => {
+                    self.at += 1;
+                    return self.group(&path);
+                }
+                "::" => {}
+                _ => {
+                    offset = at;
+                    path.push(word.to_owned());
+                }
+            }
+            self.at += 1;
+        }
+        // `a::{self}` is `a`.
+        if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
+            path.pop();
+        }
+        let mut name = path.last().cloned().unwrap_or_default();
+        if self.peek() == "as" {
+            name = self
+                .tokens
+                .get(self.at + 1)
+                .map_or("", |token| token.1)
+                .to_owned();
+            self.at += 2;
+        }
+        if path.last().is_some_and(|last| last == "*") {
+            path.pop();
+        }
+        self.found.push(Import {
+            at: offset,
+            path,
+            name,
+            is_reexport: self.is_reexport,
+        });
+    }
+}
+
+/// The paths of two segments or more outside `use` declarations, with their offsets.
+pub fn inline_paths(tokens: &[Token]) -> Vec<(usize, Vec<String>)> {
+    let in_use: HashSet<usize> = use_ranges(tokens).into_iter().flatten().collect();
+    let word = |index: usize| tokens.get(index).map_or("", |token| token.1);
+    let mut found = Vec::new();
+    for (index, (at, first)) in tokens.iter().enumerate() {
+        let begins = is_name(first) && (index == 0 || word(index - 1) != "::");
+        if !begins || in_use.contains(&index) {
+            continue;
+        }
+        let mut path = vec![(*first).to_owned()];
+        let mut next = index + 1;
+        while word(next) == "::" && is_name(word(next + 1)) {
+            path.push(word(next + 1).to_owned());
+            next += 2;
+        }
+        if path.len() > 1 {
+            found.push((*at, path));
+        }
+    }
+    found
+}
+
+/// The words outside `use` declarations, the names of modules in `mod x;` excepted.
+pub fn used_words<'a>(tokens: &[Token<'a>]) -> HashSet<&'a str> {
+    let in_use: HashSet<usize> = use_ranges(tokens).into_iter().flatten().collect();
+    let is_module = |index: usize| index > 0 && tokens[index - 1].1 == "mod";
+    let outside = (0..tokens.len()).filter(|index| !in_use.contains(index) && !is_module(*index));
+    outside.map(|index| tokens[index].1).collect()
 }

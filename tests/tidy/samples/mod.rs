@@ -31,3 +31,17 @@ fn raw_strings_end_at_their_own_quotes() {
     let code = Source::new("src/x.rs", text).code;
     assert_eq!(code.replace(' ', ""), "br\";a;var\"\";r#;e");
 }
+
+#[test]
+fn characters_of_several_bytes_keep_offsets() {
+    let text = "// é\nconst A: &str = \"→\"; const B: char = 'é';\nuse pingora_proxy::Session;";
+    let file = Source::new("src/store.rs", text);
+    let findings = crate::layers::pingora(&file);
+    assert!(findings[0].text.starts_with("src/store.rs:3: "));
+}
+
+#[test]
+fn a_test_module_in_a_file_of_its_own_hides_nothing_after_it() {
+    let file = Source::new("src/x.rs", "#[cfg(test)]\nmod tests;\nfn f() {}");
+    assert_eq!(file.shipped.trim(), "fn f() {}");
+}
