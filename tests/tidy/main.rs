@@ -1,4 +1,4 @@
-//! Rules that Cargo cannot enforce, checked on the source tree as text: layers, names, sizes. A test per rule.
+//! Rules that Cargo cannot enforce, checked on the source tree as text: layers, circles, names, sizes. A test per rule.
 //!
 //! Every rule is a function from texts to findings (`path:line: message`). The tests here apply the rules to the
 //! tree; those in `samples/` apply them to small wrong texts, so that no rule is empty. `leftover.rs` lists the
@@ -12,6 +12,7 @@
     reason = "tests"
 )]
 
+mod circles;
 mod findings;
 mod graph;
 mod layers;
@@ -72,6 +73,11 @@ fn every_module_has_a_layer() {
 #[test]
 fn pingora_is_known_to_the_core_alone() {
     hold_beyond(leftover::PINGORA, &rules::pingora(&TREE));
+}
+
+#[test]
+fn no_circle_of_files_spans_folders() {
+    hold_beyond(leftover::CIRCLES, &rules::circles(&TREE));
 }
 
 #[test]

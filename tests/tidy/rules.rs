@@ -1,5 +1,6 @@
 //! The rules with lists of leftovers, each applied to the whole tree.
 
+use crate::circles;
 use crate::findings::Finding;
 use crate::graph::Graph;
 use crate::names::{repeated_types, retired_names};
@@ -19,6 +20,13 @@ pub fn layers(tree: &[Source]) -> Vec<Finding> {
 pub fn pingora(tree: &[Source]) -> Vec<Finding> {
     let src = tree.iter().filter(|file| file.is_under("src/"));
     src.flat_map(crate::layers::pingora).collect()
+}
+
+/// Files in circles across folders.
+pub fn circles(tree: &[Source]) -> Vec<Finding> {
+    let mut found = circles::findings(&Graph::new("src", tree).arrows());
+    found.extend(circles::findings(&Graph::new("filters", tree).arrows()));
+    found
 }
 
 /// Public types that share their name with another one of their crate.

@@ -1,5 +1,6 @@
-//! Wrong imports: the files they resolve to, and the layers they break.
+//! Wrong imports: the files they resolve to, the layers they break, the circles they close.
 
+use crate::circles;
 use crate::findings::Finding;
 use crate::graph::Graph;
 use crate::layers::*;
@@ -232,4 +233,50 @@ fn pingora_outside_its_folders_is_found() {
     assert_eq!(is("src/sandbox/mod.rs"), [3]);
     assert!(is("src/proxy/hooks.rs").is_empty());
     assert!(is("src/app/serve.rs").is_empty());
+}
+
+#[test]
+fn circles_across_folders_are_found() {
+    let tree = tree(&[
+        ("src/a/x.rs", "use crate::b::y::Y; pub struct X;"),
+        ("src/b/y.rs", "\nuse crate::b::z::Z; pub struct Y;"),
+        ("src/b/z.rs", "use crate::a::x::X; pub struct Z;"),
+        ("src/c.rs", "use crate::a::x::X;"),
+    ]);
+    let arrows = Graph::new("src", &tree).arrows();
+    assert_eq!(
+        circles::circles(&arrows),
+        [["src/a/x.rs", "src/b/y.rs", "src/b/z.rs"]]
+    );
+    let found = texts(circles::findings(&arrows));
+    assert_eq!(found.len(), 3);
+    let way = "src/b/y.rs → src/b/z.rs → src/a/x.rs → src/b/y.rs";
+    assert_eq!(
+        found[1],
+        format!("src/b/y.rs:2: in a circle across folders: {way}")
+    );
+}
+
+#[test]
+fn circles_inside_a_folder_are_accepted() {
+    let is = |files: &[(&str, &str)]| {
+        let tree = tree(files);
+        circles::circles(&Graph::new("src", &tree).arrows()).len()
+    };
+    let one = [
+        ("src/a/mod.rs", "use x::X; pub struct A;"),
+        ("src/a/x.rs", "use super::A; pub struct X;"),
+    ];
+    assert_eq!(is(&one), 0);
+    // `a.rs` beside `a/` belongs to the folder `a` too.
+    let beside = [
+        ("src/a.rs", "use x::X; pub struct A;"),
+        ("src/a/x.rs", "use super::A; pub struct X;"),
+    ];
+    assert_eq!(is(&beside), 0);
+    let below = [
+        ("src/a/mod.rs", "use x::X; pub struct A;"),
+        ("src/a/x/mod.rs", "use super::A; pub struct X;"),
+    ];
+    assert_eq!(is(&below), 1);
 }
