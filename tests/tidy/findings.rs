@@ -1,6 +1,6 @@
 //! Findings, and lists of findings that remain. Entries without a finding fail too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::source::Source;
 
@@ -49,4 +49,18 @@ fn entries(
 ) -> impl Iterator<Item = (&'static str, &'static str)> {
     let path = *path;
     keys.split(' ').map(move |key| (path, key))
+}
+
+/// Returns the list that names all these findings, as code.
+pub fn listed(name: &str, findings: &[Finding]) -> String {
+    let mut keys: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (path, key) in findings.iter().map(Finding::entry) {
+        keys.entry(path).or_default().insert(key);
+    }
+    let line = |(path, keys): (&str, BTreeSet<&str>)| {
+        let keys: Vec<&str> = keys.into_iter().collect();
+        format!("    (\"{path}\", \"{}\"),\n", keys.join(" "))
+    };
+    let lines: String = keys.into_iter().map(line).collect();
+    format!("pub const {name}: &Leftover = &[\n{lines}];\n")
 }

@@ -1,4 +1,5 @@
 //! Violations that remain. The lists only shrink: an entry without a violation fails its test.
+//! `cargo test --test tidy leftovers -- --ignored --nocapture` prints the lists for the tree as it is.
 
 use crate::findings::Leftover;
 

@@ -19,6 +19,7 @@ mod layers;
 mod leftover;
 mod lists;
 mod names;
+mod report;
 mod retired;
 mod rules;
 mod samples;

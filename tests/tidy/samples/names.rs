@@ -1,7 +1,7 @@
 //! Wrong names, and lists of leftovers that do not fit.
 
 use super::lines;
-use crate::findings::{Finding, beyond};
+use crate::findings::{Finding, beyond, listed};
 use crate::names::*;
 use crate::source::Source;
 use crate::tokens::{definitions, tokens};
@@ -126,4 +126,8 @@ fn leftovers_hide_their_findings_and_fail_when_stale() {
     let stale = beyond(&found, &[("src/a.rs", "b c d"), ("src/e.rs", "b")]);
     assert_eq!(lines(&stale), [1, 1]);
     assert!(stale[0].contains("`d`") && stale[1].starts_with("src/e.rs"));
+    assert_eq!(
+        listed("LIST", &found),
+        "pub const LIST: &Leftover = &[\n    (\"src/a.rs\", \"b c\"),\n];\n"
+    );
 }
