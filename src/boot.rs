@@ -4,16 +4,17 @@
 //! Organs (the store's refresh, look-ups of names, sandboxes) live on a small runtime of their own, so that
 //! nothing they do takes a worker from a request.
 
+mod bound;
 mod running;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use pingora::apps::HttpServerOptions;
 use pingora::apps::http_app::HttpServer;
-use pingora::listeners::{L4BufferSettings, ListenerConfig};
+use pingora::listeners::L4BufferSettings;
 use pingora::protocols::http::v2::server::default_h2_options;
 use pingora::server::configuration::ServerConf;
 use pingora::server::{RunArgs, Server};
@@ -24,6 +25,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
+pub use self::bound::BoundService;
 use self::running::{Asked, Organs};
 pub use self::running::{Running, Stop};
 use crate::admin::Admin;
@@ -93,7 +95,8 @@ pub fn boot(
     lines: impl FnOnce(&Metrics) -> std::io::Result<Lines>,
 ) -> Result<Running, BootError> {
     // First of all: a start that fails must not make a key that nobody gets to see.
-    let (public, admin) = claim(&config)?;
+    let (listener, public) = bind(config.listen.address, "listen.address")?;
+    let (operators, admin) = bind(config.admin.address, "admin.address")?;
     let catalog = choice::catalog(&config).map_err(misconfigured)?;
     let organs = organs()?;
     let metrics = Arc::new(Metrics::new().map_err(|error| failed("metrics", error))?);
@@ -128,8 +131,9 @@ pub fn boot(
     spawn(&organs, queries, &stopped);
     let dispatching = tellers.map(|it| organs.spawn(it.run(stopped)));
     let (stop, asked) = watch::channel(Stop::No);
-    let server = start(&config, &house, public, admin, asked)?;
-    let running = Running {
+    let server = start(&config, &house, listener, operators, asked)?;
+    house.is_serving.store(true, Ordering::Relaxed);
+    Ok(Running {
         house,
         public,
         admin,
@@ -142,9 +146,7 @@ pub fn boot(
             dispatching,
             heart,
         }),
-    };
-    running.wait_until_open()?;
-    Ok(running)
+    })
 }
 
 /// The store, what its first start made, the snapshot of its accounts, and their money.
@@ -312,28 +314,20 @@ fn upstreams(config: &Config, store: &Store) -> Result<Arc<[Arc<Upstream>]>, Boo
         .into())
 }
 
-/// Makes sure that both addresses are free, and chooses the ports where they are 0.
-///
-/// Pingora binds later and would only log a failure. Both are held at once: the system may hand a port out
-/// again as soon as it is let go.
-fn claim(config: &Config) -> Result<(SocketAddr, SocketAddr), BootError> {
-    let bind = |address: SocketAddr, key: &str| {
-        let listener = TcpListener::bind(address)
-            .map_err(|error| failed(&format!("{key} {address}"), error))?;
-        let address = listener.local_addr().map_err(|error| failed(key, error))?;
-        Ok((listener, address))
-    };
-    let (public, public_address) = bind(config.listen.address, "listen.address")?;
-    let (admin, admin_address) = bind(config.admin.address, "admin.address")?;
-    drop((public, admin));
-    Ok((public_address, admin_address))
+/// Binds a listener and answers its address. The system chooses the port if the configured port is 0. Connections wait
+/// until Pingora serves them.
+fn bind(address: SocketAddr, key: &str) -> Result<(TcpListener, SocketAddr), BootError> {
+    let listener =
+        TcpListener::bind(address).map_err(|error| failed(&format!("{key} {address}"), error))?;
+    let address = listener.local_addr().map_err(|error| failed(key, error))?;
+    Ok((listener, address))
 }
 
 fn start(
     config: &Config,
     house: &Arc<House>,
-    public: SocketAddr,
-    admin: SocketAddr,
+    public: TcpListener,
+    admin: TcpListener,
     asked: watch::Receiver<Stop>,
 ) -> Result<JoinHandle<()>, BootError> {
     let conf = ServerConf {
@@ -346,10 +340,10 @@ fn start(
     };
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
-    let mut gateway = Service::new("gateway".to_owned(), front(config, house, &server));
+    let gateway = Service::new("gateway".to_owned(), front(config, house, &server));
     let buffers = L4BufferSettings::new(READ_BUFFER, WRITE_BUFFER);
-    gateway.add_listener(ListenerConfig::tcp(public.to_string()).l4_buffer(buffers));
-    server.add_service(gateway);
+    let gateway = BoundService::new(gateway, public, buffers);
+    server.add_service(gateway.map_err(|error| failed("listen.address", error))?);
     let mut operators = Service::new(
         "admin".to_owned(),
         HttpServer::new_app(Admin {
@@ -357,8 +351,8 @@ fn start(
         }),
     );
     operators.threads = Some(1);
-    operators.add_tcp(&admin.to_string());
-    server.add_service(operators);
+    let operators = BoundService::new(operators, admin, L4BufferSettings::default());
+    server.add_service(operators.map_err(|error| failed("admin.address", error))?);
     std::thread::Builder::new()
         .name("server".to_owned())
         .spawn(move || {
