@@ -17,6 +17,7 @@ use super::chat_completions::{PLAIN, STREAM, chunk, reply};
 use crate::support::ask::Ask;
 use crate::support::boot::CENT;
 use crate::support::client::{self, ask_at_once};
+use crate::support::loopback::own_address;
 use crate::support::own_postgres::Postgres;
 use crate::support::script::Reply;
 use crate::support::server::Server;
@@ -49,13 +50,14 @@ impl Place {
             url => url.to_owned(),
         };
         let toml = format!(
-            "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+            "[listen]\naddress = \"{2}:0\"\n[admin]\naddress = \"{2}:0\"\n\
              [models]\nfile = \"models.toml\"\n[server]\nthreads = 2\n\
              [store]\nurl = \"{url}\"\nstate_dir = \"{0}\"\nsecret = {{ file = \"{0}/secret\" }}\n\
              [providers.first]\nkind = \"openai-compatible\"\nbase_url = \"{1}/v1\"\nkeys = []\n\
              [providers.second]\nkind = \"openai-compatible\"\nbase_url = \"{1}/v1\"\nkeys = []\n",
             folder.path().display(),
             upstream.url(),
+            own_address(),
         );
         std::fs::write(folder.path().join("weirgate.toml"), &toml).unwrap();
         std::fs::write(folder.path().join("models.toml"), models).unwrap();
