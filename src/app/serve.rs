@@ -17,7 +17,7 @@ use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
 /// How often a stopping process looks whether the last request has ended.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs the gateway until it is told to stop.
 ///
@@ -93,7 +93,7 @@ fn wait(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode
                 running.stop(StopMode::Gracefully);
                 let until = Instant::now() + grace;
                 while running.app.proxy.metrics.in_flight.get() > 0 && Instant::now() < until {
-                    std::thread::sleep(LOOK);
+                    std::thread::sleep(POLL_INTERVAL);
                 }
                 break;
             }

@@ -46,8 +46,7 @@ impl Models {
         planner: Planner,
         ledger: Arc<Ledger>,
         accounts: AccountsHandle,
-        metrics: Arc<Metrics>,
-        clock: Clock,
+        (metrics, clock): (&Arc<Metrics>, Clock),
     ) -> Self {
         let routing = &config.routing;
         let stream_timeouts = Timeouts {
@@ -62,7 +61,7 @@ impl Models {
             ledger,
             accounts,
             plans: config.plans,
-            metrics,
+            metrics: Arc::clone(metrics),
             clock,
             stream_timeouts,
             whole_timeouts: Timeouts {
