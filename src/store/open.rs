@@ -48,7 +48,7 @@ impl StoreSettings {
 }
 
 /// A store that was opened.
-pub struct Opened {
+pub struct OpenedStore {
     /// The store.
     pub store: Store,
     /// Whether this opening created its SQLite file. Of several processes that open it at once, one.
@@ -60,7 +60,7 @@ impl Store {
     ///
     /// Errors: [`StoreError::Configuration`] for a missing or short secret, [`StoreError::OtherPepper`] where the keys were
     /// hashed under another one, else what the file system or the database said.
-    pub async fn open(settings: &StoreSettings) -> Result<Opened, StoreError> {
+    pub async fn open(settings: &StoreSettings) -> Result<OpenedStore, StoreError> {
         let (url, is_new_file) = match &settings.place {
             StoreUrl::Sqlite(path) => {
                 let (path, is_new_file) = touch(path)?;
@@ -77,7 +77,7 @@ impl Store {
         prepare(&pool, &settings.place).await?;
         let store = Self { pool, pepper };
         store.check_pepper().await?;
-        Ok(Opened { store, is_new_file })
+        Ok(OpenedStore { store, is_new_file })
     }
 
     /// Compares the pepper's mark with the one the store's keys were made under.

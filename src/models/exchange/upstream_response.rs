@@ -1,4 +1,4 @@
-//! From the provider: its status, its events or its whole reply, read into the answer that the client gets.
+//! From the provider: its status, its events or its whole reply, read into the client's response.
 
 use bytes::Bytes;
 use filters::ledger::CallOutcome;
@@ -6,22 +6,21 @@ use filters::models::metadata::Metadata;
 use filters::models::reply::{Sink, Writer};
 use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, FailureKind, Progress, ReplyHead, decode_reply};
+use futures::FutureExt;
 use http::header;
 use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
 use tokio::time::Instant;
 
 use super::{ModelExchange, billing};
-use crate::app::state::AppState;
-use crate::graph::exchange;
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::buffered::state::Stage;
-use crate::proxy::context::Context;
+use crate::proxy::context::RequestInfo;
 use crate::proxy::response;
 
 /// The reply being read, and the response being made of it.
 #[derive(Default)]
-pub struct ReplyReader {
+pub(super) struct ReplyReader {
     writer: Option<Box<dyn Writer>>,
     /// From the head of the reply on.
     decoder: Option<Box<dyn Decoder>>,
@@ -30,7 +29,7 @@ pub struct ReplyReader {
 
 impl ReplyReader {
     /// Reads into this writer.
-    pub fn new(writer: Box<dyn Writer>) -> Self {
+    pub(super) fn new(writer: Box<dyn Writer>) -> Self {
         Self {
             writer: Some(writer),
             decoder: None,
@@ -38,137 +37,30 @@ impl ReplyReader {
         }
     }
 
-    /// Whether the whole answer has been made.
-    pub fn is_complete(&self) -> bool {
+    /// Returns whether the whole response has been made.
+    pub(super) fn is_complete(&self) -> bool {
         self.is_complete
     }
 
     /// The response being made.
-    pub fn writer_mut(&mut self) -> Option<&mut (dyn Writer + 'static)> {
+    pub(super) fn writer_mut(&mut self) -> Option<&mut (dyn Writer + 'static)> {
         self.writer.as_deref_mut()
     }
 
-    /// Usage as reported, else estimated from bytes.
-    pub fn usage(&self, prompt_bytes: u64) -> Usage {
+    /// Returns the usage as reported, else estimated from bytes.
+    pub(super) fn usage(&self, prompt_bytes: u64) -> Usage {
         let reported = self.writer.as_ref().map(|writer| writer.reported());
         reported
             .unwrap_or_default()
             .to_usage(prompt_bytes, self.is_complete)
     }
-}
 
-/// The verdict over the provider's status, and how its body is to be read.
-///
-/// Errors: a status that means failure without looking at the body.
-pub async fn status(house: &AppState, ctx: &mut Context, head: &ResponseHeader) -> Result<()> {
-    if let (Some(graph), Some(call)) = (&house.graph, &mut ctx.graph) {
-        exchange::verdict(house, graph, call, head).await;
-        return Ok(());
-    }
-    let Some(call) = ctx.call.as_deref_mut() else {
-        return Ok(());
-    };
-    if head.status.is_informational() {
-        return Ok(());
-    }
-    call.watch.saw_event(Instant::now());
-    let media_type = head
-        .headers
-        .get(header::CONTENT_TYPE)
-        .map_or(&b""[..], |value| value.as_bytes());
-    let head = ReplyHead::new(head.status.as_u16(), media_type);
-    let Some((step, target)) = call.step().zip(call.target()) else {
-        return Ok(());
-    };
-    match decode_reply(step.upstream.wire, &call.request, &target, &head) {
-        Ok(decoder) => call.receiving.decoder = Some(decoder),
-        Err(failure) => return Err(abort_attempt(call, failure)),
-    }
-    Ok(())
-}
-
-/// Replaces the provider's head by ours; nothing of it reaches the client.
-///
-/// Errors: none; what we write are headers.
-pub fn head(ctx: &Context, head: &mut ResponseHeader) -> Result<()> {
-    if let Some(call) = &ctx.graph {
-        return exchange::answer(call, head, ctx.request_id.header());
-    }
-    let Some(call) = ctx.call.as_deref() else {
-        return Ok(());
-    };
-    if head.status.is_informational() {
-        return Ok(());
-    }
-    // Pingora has put it in where the client's protocol wants it, for want of a length.
-    let (quota, is_chunked) = (ctx.quota.as_ref(), ctx.is_http1_1);
-    *head = if call.request.is_stream {
-        response::stream_head(ctx.request_id.header(), quota, is_chunked)
-    } else {
-        response::whole_head(ctx.request_id.header(), quota, is_chunked)
-    };
-    Ok(())
-}
-
-/// Reads a piece of the provider's body; puts in its place what goes to the client now.
-///
-/// Errors: the attempt failed; [`super::failure`] finds the reason in the watch.
-pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result<()> {
-    if let Some(call) = &mut ctx.graph {
-        exchange::body(call, body.as_ref(), is_end);
-        return Ok(());
-    }
-    let Context {
-        request_id,
-        caller,
-        started,
-        call: Some(call),
-        ..
-    } = ctx
-    else {
-        return Ok(());
-    };
-    let chunk = body.take().unwrap_or_default();
-    if !chunk.is_empty() {
-        call.watch.saw_event(Instant::now());
-    }
-    if call.receiving.is_complete {
-        return Ok(());
-    }
-    let progress = match call.receiving.read(&chunk, is_end) {
-        Ok(progress) => progress,
-        Err(failure) => return Err(abort_attempt(call, failure)),
-    };
-    if progress == Progress::Complete {
-        call.receiving.is_complete = true;
-        complete(call, request_id.text(), caller.as_deref(), *started);
-    }
-    let out = match call.receiving.writer_mut() {
-        Some(writer) if writer.has_content() => writer.take(),
-        _ => Vec::new(),
-    };
-    if !out.is_empty() {
-        call.first_content.get_or_insert_with(Instant::now);
-        *body = Some(out.into());
-        if progress == Progress::Complete {
-            call.watch.advance(Stage::Complete);
-        } else {
-            billing::delivered(call);
-        }
-    }
-    Ok(())
-}
-
-impl ReplyReader {
     /// Reads a piece of the reply into the response.
     fn read(&mut self, chunk: &[u8], is_end: bool) -> Result<Progress, Failure> {
-        let Some(writer) = self.writer.as_deref_mut() else {
-            return Err(Failure::malformed("no answer is expected"));
-        };
-        let Some(decoder) = self.decoder.as_deref_mut() else {
+        let (Some(writer), Some(decoder)) = (&mut self.writer, &mut self.decoder) else {
             return Err(Failure::malformed("a body came before its head"));
         };
-        let sink: &mut dyn Sink = writer;
+        let sink: &mut dyn Sink = writer.as_mut();
         let mut progress = decoder.feed(chunk, sink)?;
         if is_end && progress == Progress::Open {
             progress = decoder.end(sink)?;
@@ -177,59 +69,136 @@ impl ReplyReader {
     }
 }
 
-/// Ends a whole answer: settles what it took, and writes usage and metadata.
-fn complete(
-    call: &mut ModelExchange,
-    request_id: &str,
-    caller: Option<&filters::accounts::Caller>,
-    started: Instant,
+/// Judges the provider's status, and chooses how its body is read.
+///
+/// Errors: a status that means failure without a look at the body.
+pub(super) fn judge_status(exchange: &mut ModelExchange, head: &ResponseHeader) -> Result<()> {
+    if head.status.is_informational() {
+        return Ok(());
+    }
+    exchange.state.saw_event(Instant::now());
+    let media_type = head
+        .headers
+        .get(header::CONTENT_TYPE)
+        .map_or(&b""[..], |value| value.as_bytes());
+    let head = ReplyHead::new(head.status.as_u16(), media_type);
+    let Some((attempt, target)) = exchange.attempt().zip(exchange.target()) else {
+        return Ok(());
+    };
+    match decode_reply(attempt.provider.wire, &exchange.request, &target, &head) {
+        Ok(decoder) => {
+            exchange.reader.decoder = Some(decoder);
+            Ok(())
+        }
+        Err(failure) => Err(abort_attempt(exchange, failure)),
+    }
+}
+
+/// Replaces the provider's head by ours; nothing of it reaches the client.
+pub(super) fn replace_head(
+    exchange: &ModelExchange,
+    info: &RequestInfo,
+    head: &mut ResponseHeader,
 ) {
-    let Some(record) = call.record(None) else {
+    if head.status.is_informational() {
+        return;
+    }
+    let (id, quota) = (info.id.header(), info.quota.as_ref());
+    *head = if exchange.request.is_stream {
+        response::stream_head(id, quota, info.is_http1_1)
+    } else {
+        response::whole_head(id, quota, info.is_http1_1)
+    };
+}
+
+/// Reads a piece of the provider's body, and replaces it by what goes to the client now.
+///
+/// Errors: the attempt failed; the exchange keeps the reason for [`super::failure`].
+pub(super) fn translate(
+    exchange: &mut ModelExchange,
+    info: &RequestInfo,
+    body: &mut Option<Bytes>,
+    is_end: bool,
+) -> Result<()> {
+    let chunk = body.take().unwrap_or_default();
+    if !chunk.is_empty() {
+        exchange.state.saw_event(Instant::now());
+    }
+    if exchange.reader.is_complete {
+        return Ok(());
+    }
+    let progress = match exchange.reader.read(&chunk, is_end) {
+        Ok(progress) => progress,
+        Err(failure) => return Err(abort_attempt(exchange, failure)),
+    };
+    if progress == Progress::Complete {
+        exchange.reader.is_complete = true;
+        complete(exchange, info);
+    }
+    let out = match exchange.reader.writer_mut() {
+        Some(writer) if writer.has_content() => writer.take(),
+        _ => Vec::new(),
+    };
+    if !out.is_empty() {
+        let timing = &mut exchange.timing;
+        timing.first_content.get_or_insert_with(Instant::now);
+        *body = Some(out.into());
+        if progress == Progress::Complete {
+            exchange.state.advance(Stage::Complete);
+        } else {
+            billing::deliver(exchange);
+        }
+    }
+    Ok(())
+}
+
+/// Ends a complete response: settles what it took, and writes usage and metadata.
+fn complete(exchange: &mut ModelExchange, info: &RequestInfo) {
+    let Some(record) = exchange.record(None) else {
         return;
     };
-    call.attempted.push(record);
-    let outcome = if call.watch.has_left() {
+    exchange.log.records.push(record);
+    let outcome = if exchange.state.is_disconnected() {
         CallOutcome::ClientGone
     } else {
         CallOutcome::Answered
     };
-    let ticket = billing::settle(call, outcome, started);
-    call.watch.hold(ticket);
-    let Some(mut writer) = call.receiving.writer.take() else {
+    let receipt = billing::settle(exchange, info, outcome);
+    if !receipt.is_ready() {
+        exchange.state.set_gate(receipt.is_safe().boxed());
+    }
+    let Some(mut writer) = exchange.reader.writer.take() else {
         return;
     };
-    write_end(call, request_id, caller, &mut *writer);
-    call.receiving.writer = Some(writer);
+    write_end(exchange, info, &mut *writer);
+    exchange.reader.writer = Some(writer);
 }
 
-fn write_end(
-    call: &ModelExchange,
-    request_id: &str,
-    caller: Option<&filters::accounts::Caller>,
-    writer: &mut dyn Writer,
-) {
-    let (Some(step), Some(settlement)) = (call.step(), &call.settled) else {
+fn write_end(exchange: &ModelExchange, info: &RequestInfo, writer: &mut dyn Writer) {
+    let settlement = exchange.billing.settlement();
+    let (Some(attempt), Some(settlement)) = (exchange.attempt(), settlement) else {
         return;
     };
+    let caller = info.caller.as_deref();
     let metadata = Metadata {
-        request_id,
-        requested_model: &call.request.model,
-        requested_provider: call.requested_provider.as_deref(),
-        used_model: &call.used_model(),
-        used_provider: &step.upstream.name,
-        used_region: step.region.as_deref(),
-        underlying_used_model: &step.mapping.name,
+        request_id: info.id.text(),
+        requested_model: &exchange.request.model,
+        requested_provider: exchange.requested_provider.as_deref(),
+        used_model: &exchange.used_model(),
+        used_provider: &attempt.provider.name,
+        used_region: attempt.region.as_deref(),
+        underlying_used_model: &attempt.mapping.name,
         organization_id: caller.map_or("", |caller| &caller.organization_id),
         project_id: caller.map_or("", |caller| &caller.project_id),
-        routing: &call.attempted,
+        routing: &exchange.log.records,
     };
     writer.complete(settlement, &metadata);
 }
 
-/// Leaves the reason where [`super::failure`] looks for it.
-fn abort_attempt(call: &ModelExchange, failure: Failure) -> Box<Error> {
+/// Ends the attempt; the exchange keeps the reason for [`super::failure`].
+fn abort_attempt(exchange: &mut ModelExchange, failure: Failure) -> Box<Error> {
     let kind = failure.kind;
-    call.watch.fail(failure);
+    exchange.log.aborted.get_or_insert(failure);
     let mut error = Error::explain(ATTEMPT_ABORTED, format!("{kind:?}")).into_up();
     error.set_retry(matches!(
         kind,
