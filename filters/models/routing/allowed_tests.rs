@@ -123,13 +123,7 @@ fn providers_with_own_keys_go_first_and_keep_their_order() {
         no_fallback: false,
         keyed: &["c", "b"],
     };
-    let wide = WireLimits {
-        choices: 128,
-        streams_choices: true,
-        json_schema: true,
-        forced_tools: true,
-        reasoning_budget: true,
-    };
+    let wide = WireLimits::WIDEST;
     let plan = plan(
         &request(json!({})),
         resolved("m"),
