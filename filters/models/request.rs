@@ -176,7 +176,7 @@ impl Effort {
     ];
 
     /// The word of the convention.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Minimal => "minimal",

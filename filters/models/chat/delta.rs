@@ -21,7 +21,7 @@ pub enum Finish {
 
 impl Finish {
     /// The word of the convention.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
             Self::Length => "length",

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::call::ChatRequest;
+use super::tree::ChatRequest;
 use crate::fault::Fault;
 
 /// Reads the typed tree of a body.

@@ -106,7 +106,7 @@ fn a_plan_takes_few_strategies_and_tiers() {
 #[test]
 fn providers_with_own_keys_go_first_and_keep_their_order() {
     let health = Health::new(3);
-    let situation = PlanInputs {
+    let inputs = PlanInputs {
         attempts: 2,
         weights: Weights {
             price: 1.0,
@@ -127,7 +127,7 @@ fn providers_with_own_keys_go_first_and_keep_their_order() {
     let plan = plan(
         &request(json!({})),
         resolved("m"),
-        &situation,
+        &inputs,
         |_| Some(wide),
         |_| 1.0,
     )

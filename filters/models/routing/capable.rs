@@ -47,7 +47,7 @@ pub struct Lack {
 }
 
 impl Lack {
-    fn of(param: &'static str, reason: impl Into<String>) -> Self {
+    fn new(param: &'static str, reason: impl Into<String>) -> Self {
         Self {
             param,
             reason: reason.into(),
@@ -76,13 +76,13 @@ pub fn check(
 ) -> Result<(), Lack> {
     let Some(wire) = wire else {
         let operation = request.payload.operation().as_str();
-        return Err(Lack::of("model", format!("does not offer {operation}")));
+        return Err(Lack::new("model", format!("does not offer {operation}")));
     };
     let needs = &request.needs;
     let can = |capability| mapping.can(capability);
     let want = |is_needed: bool, capability, param, what: &str| {
         if is_needed && !can(capability) {
-            Err(Lack::of(param, format!("takes no {what}")))
+            Err(Lack::new(param, format!("takes no {what}")))
         } else {
             Ok(())
         }
@@ -115,7 +115,7 @@ pub fn check(
         "`json_schema`",
     )?;
     if needs.json_schema && !wire.json_schema {
-        return Err(Lack::of("response_format", "takes no `json_schema`"));
+        return Err(Lack::new("response_format", "takes no `json_schema`"));
     }
     want(
         needs.verbosity,
@@ -129,30 +129,30 @@ pub fn check(
         "dimensions",
         "`dimensions`",
     )?;
-    inputs(request, wire)?;
-    choices(request, mapping, wire)?;
-    reasoning(request, mapping, wire)?;
-    tier(request, mapping)?;
-    sizes(request, mapping)
+    check_inputs(request, wire)?;
+    check_choices(request, mapping, wire)?;
+    check_reasoning(request, mapping, wire)?;
+    check_service_tier(request, mapping)?;
+    check_sizes(request, mapping)
 }
 
 /// Whether the mapping honours a forced tool call.
-pub fn honours_force(mapping: &Mapping, wire: &WireLimits) -> bool {
+pub fn honours_forced_tools(mapping: &Mapping, wire: &WireLimits) -> bool {
     wire.forced_tools && mapping.can(Capability::ForcedTools)
 }
 
-fn inputs(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
+fn check_inputs(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
     if request.needs.token_inputs && !wire.token_inputs {
-        return Err(Lack::of("input", "takes texts, not tokens"));
+        return Err(Lack::new("input", "takes texts, not tokens"));
     }
     if request.needs.inputs > wire.inputs {
         let reason = format!("takes at most {} inputs of a request", wire.inputs);
-        return Err(Lack::of("input", reason));
+        return Err(Lack::new("input", reason));
     }
     Ok(())
 }
 
-fn choices(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
+fn check_choices(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
     if request.needs.choices <= 1 {
         return Ok(());
     }
@@ -161,36 +161,40 @@ fn choices(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Resu
         .as_ref()
         .is_some_and(|known| known.contains(&Capability::N));
     if !is_listed || wire.choices <= 1 {
-        return Err(Lack::of("n", "answers one choice only"));
+        return Err(Lack::new("n", "answers one choice only"));
     }
     if request.needs.choices > wire.choices {
-        return Err(Lack::of(
+        return Err(Lack::new(
             "n",
             format!("answers at most {} choices", wire.choices),
         ));
     }
     if request.is_stream && !wire.streams_choices {
-        return Err(Lack::of("n", "does not stream several choices"));
+        return Err(Lack::new("n", "does not stream several choices"));
     }
     Ok(())
 }
 
-fn reasoning(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
+fn check_reasoning(
+    request: &ModelRequest,
+    mapping: &Mapping,
+    wire: &WireLimits,
+) -> Result<(), Lack> {
     let needs = &request.needs;
     if let Some(mode) = &needs.reasoning_mode
         && !mapping.reasoning_modes.contains(mode)
     {
-        return Err(Lack::of(
+        return Err(Lack::new(
             "reasoning.mode",
             format!("takes no mode `{mode}`"),
         ));
     }
     if needs.reasoning_tokens.is_some() {
         if !mapping.can(Capability::Reasoning) {
-            return Err(Lack::of("reasoning.max_tokens", "does not reason"));
+            return Err(Lack::new("reasoning.max_tokens", "does not reason"));
         }
         if !wire.reasoning_budget {
-            return Err(Lack::of(
+            return Err(Lack::new(
                 "reasoning.max_tokens",
                 "takes efforts, not budgets",
             ));
@@ -200,21 +204,21 @@ fn reasoning(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Re
         return Ok(());
     };
     if !mapping.can(Capability::Reasoning) {
-        return Err(Lack::of("reasoning_effort", "does not reason"));
+        return Err(Lack::new("reasoning_effort", "does not reason"));
     }
     let efforts = &mapping.reasoning_efforts;
-    if !efforts.is_empty() && !efforts.iter().any(|known| **known == *effort.word()) {
+    if !efforts.is_empty() && !efforts.iter().any(|known| **known == *effort.as_str()) {
         let reason = format!(
             "takes the efforts {}, not {}",
             efforts.join(", "),
-            effort.word()
+            effort.as_str()
         );
-        return Err(Lack::of("reasoning_effort", reason));
+        return Err(Lack::new("reasoning_effort", reason));
     }
     Ok(())
 }
 
-fn tier(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
+fn check_service_tier(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     let word = match request.needs.service_tier {
         None => return Ok(()),
         Some(ServiceTier::Flex) => "flex",
@@ -223,22 +227,22 @@ fn tier(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     if mapping.service_tiers.iter().any(|known| &**known == word) {
         return Ok(());
     }
-    let mut lack = Lack::of("service_tier", format!("has no tier `{word}`"));
+    let mut lack = Lack::new("service_tier", format!("has no tier `{word}`"));
     lack.code = Some("unsupported_service_tier");
     Err(lack)
 }
 
-fn sizes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
+fn check_sizes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     if let (Some(asked), Some(most)) = (request.needs.max_tokens, mapping.max_output)
         && asked > most
     {
-        return Err(Lack::of(
+        return Err(Lack::new(
             "max_tokens",
             format!("answers at most {most} tokens"),
         ));
     }
     match mapping.context_size {
-        Some(size) if request.needs.context_tokens > size => Err(Lack::of(
+        Some(size) if request.needs.context_tokens > size => Err(Lack::new(
             request.payload.operation().prompt_member(),
             format!("has a context of {size} tokens"),
         )),

@@ -54,13 +54,13 @@ pub fn resolve(
     if let Some((prefix, name)) = string.split_once('/')
         && providers.contains(&prefix)
     {
-        let found = pinned(prefix, name, operation, catalog, now_s)?;
-        return found.ok_or_else(|| unknown(string, catalog, is_on));
+        let found = resolve_pinned(prefix, name, operation, catalog, now_s)?;
+        return found.ok_or_else(|| unknown_model(string, catalog, is_on));
     }
     let Some(model) = catalog.find(string) else {
-        return Err(unknown(string, catalog, is_on));
+        return Err(unknown_model(string, catalog, is_on));
     };
-    let candidates = served(model, operation, now_s, is_on)?;
+    let candidates = list_candidates(model, operation, now_s, is_on)?;
     Ok(Resolved {
         candidates,
         provider: None,
@@ -98,11 +98,11 @@ fn resolve_auto(
     };
     let candidates: Vec<Candidate> = models
         .into_iter()
-        .filter_map(|model| served(model, operation, now_s, is_wanted).ok())
+        .filter_map(|model| list_candidates(model, operation, now_s, is_wanted).ok())
         .flatten()
         .collect();
     if candidates.is_empty() {
-        return Err(not_found(
+        return Err(model_not_found(
             "`auto` has no model to choose from: `routing.auto` names none that is served",
         ));
     }
@@ -114,7 +114,7 @@ fn resolve_auto(
 }
 
 /// What this provider serves under a name; `None`: nobody knows it.
-fn pinned(
+fn resolve_pinned(
     provider: &str,
     name: &str,
     operation: Operation,
@@ -133,11 +133,11 @@ fn pinned(
         if let Some(model) = catalog.find(name)
             && model.mappings.iter().any(|mapping| at_provider(mapping))
         {
-            return Some(served(model, operation, now_s, at_provider));
+            return Some(list_candidates(model, operation, now_s, at_provider));
         }
         let (model, found) = catalog.find_upstream(provider, name)?;
         let index = found.index;
-        Some(served(model, operation, now_s, |mapping| {
+        Some(list_candidates(model, operation, now_s, |mapping| {
             mapping.index == index
         }))
     };
@@ -157,7 +157,7 @@ fn pinned(
                 .any(|known| &**known == region)
         });
         if candidates.is_empty() {
-            return Err(not_found(format!(
+            return Err(model_not_found(format!(
                 "{provider} does not serve `{model}` in the region `{region}`"
             )));
         }
@@ -170,7 +170,9 @@ fn pinned(
         return Ok(done(vec![uncatalogued(provider, name, operation)]));
     }
     if catalog.find(name).is_some() {
-        return Err(not_found(format!("{provider} does not serve `{name}`")));
+        return Err(model_not_found(format!(
+            "{provider} does not serve `{name}`"
+        )));
     }
     Ok(None)
 }
@@ -201,7 +203,7 @@ fn uncatalogued(provider: &str, name: &str, operation: Operation) -> Candidate {
     }
 }
 
-fn served(
+fn list_candidates(
     model: &Arc<Model>,
     operation: Operation,
     now_s: u64,
@@ -209,7 +211,7 @@ fn served(
 ) -> Result<Vec<Candidate>, Fault> {
     let wanted: Vec<&Arc<Mapping>> = model.mappings.iter().filter(|m| is_wanted(m)).collect();
     if wanted.is_empty() {
-        return Err(unserved(&model.id));
+        return Err(unserved_model(&model.id));
     }
     if !model.operations.contains(&operation) {
         return Err(Fault::invalid(
@@ -238,7 +240,7 @@ fn served(
     Ok(candidates)
 }
 
-fn unknown(string: &str, catalog: &Catalog, is_on: impl Fn(&Mapping) -> bool) -> Fault {
+fn unknown_model(string: &str, catalog: &Catalog, is_on: impl Fn(&Mapping) -> bool) -> Fault {
     if let Some(provider) = catalog.provider_of_upstream_id(string, is_on) {
         return Fault::invalid(
             "model",
@@ -251,19 +253,19 @@ fn unknown(string: &str, catalog: &Catalog, is_on: impl Fn(&Mapping) -> bool) ->
         .take(100)
         .collect();
     if catalog.is_unserved(string) {
-        return unserved(&shown);
+        return unserved_model(&shown);
     }
-    not_found(format!(
+    model_not_found(format!(
         "the model `{shown}` does not exist; `GET /v1/models` lists those that do"
     ))
 }
 
-fn unserved(model: &str) -> Fault {
-    not_found(format!(
+fn unserved_model(model: &str) -> Fault {
+    model_not_found(format!(
         "the model `{model}` is known, but no provider that serves it is switched on"
     ))
 }
 
-fn not_found(message: impl Into<std::borrow::Cow<'static, str>>) -> Fault {
+fn model_not_found(message: impl Into<std::borrow::Cow<'static, str>>) -> Fault {
     Fault::new(FaultKind::ModelNotFound, message).with_param("model")
 }

@@ -205,7 +205,7 @@ impl WholeChoice {
         }
         let finish = self.tools.finish(self.finish.unwrap_or(Finish::Stop));
         out.extend_from_slice(b",\"finish_reason\":");
-        Str::Plain(finish.word()).write(out);
+        Str::Plain(finish.as_str()).write(out);
         out.push(b'}');
     }
 

@@ -152,7 +152,7 @@ impl ChunkWriter {
         self.out.extend_from_slice(b",\"finish_reason\":");
         match finish {
             None => self.out.extend_from_slice(b"null"),
-            Some(finish) => Str::Plain(finish.word()).write(&mut self.out),
+            Some(finish) => Str::Plain(finish.as_str()).write(&mut self.out),
         }
         self.out.extend_from_slice(b"}]}\n\n");
     }
@@ -247,7 +247,7 @@ impl Sink for ChunkWriter {
         {
             return self.text(index, text);
         }
-        let text = DeltaMembers::of(delta);
+        let text = DeltaMembers::from_delta(delta);
         if text.any || (!has_role && delta.tools.is_empty() && delta.finish.is_none()) {
             self.has_content |= text.is_content;
             self.output_bytes += text.bytes;

@@ -27,7 +27,7 @@ pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
 }
 
 /// An error event, or an error in the body of a 200.
-pub(super) fn inside(error: &ErrorBody) -> Failure {
+pub(super) fn classify_error(error: &ErrorBody) -> Failure {
     let status = match error.kind.as_str() {
         "invalid_request_error" => 400,
         "authentication_error" => 401,

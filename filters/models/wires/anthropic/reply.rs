@@ -4,11 +4,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::FORMAT;
-use super::failure::{ErrorBody, inside};
+use super::failure::{ErrorBody, classify_error};
 use super::usage::Report;
 use crate::json::Str;
-use crate::models::chat::call::Text;
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::chat::tree::Text;
 use crate::models::reply::Sink;
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
 use crate::models::wires::{Decoder, Failure, Progress, ReplyHead, Target};
@@ -100,7 +100,7 @@ pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder>
 fn read_whole(body: &[u8], provider: &str, sink: &mut dyn Sink) -> Result<(), Failure> {
     let message: ReplyMessage<'_> = serde_json::from_slice(body).map_err(malformed)?;
     if let Some(error) = &message.error {
-        return Err(inside(error));
+        return Err(classify_error(error));
     }
     let Some(reason) = message.stop_reason.filter(|_| &*message.kind == "message") else {
         return Err(Failure::malformed(
@@ -165,7 +165,7 @@ impl EventDecoder for MessageEvents {
         }
         let data: Data<'_> = serde_json::from_slice(event.data).map_err(malformed)?;
         match &*data.kind {
-            "error" => return Err(inside(&data.error.unwrap_or_default())),
+            "error" => return Err(classify_error(&data.error.unwrap_or_default())),
             "message_start" => {
                 self.start(data.message.unwrap_or_default())?;
                 // The prompt counts also where the stream does not come to its end.
@@ -191,7 +191,7 @@ impl EventDecoder for MessageEvents {
                 self.usage.update(data.usage.unwrap_or_default());
                 sink.usage(self.usage.usage());
                 if let Some(reason) = &delta.stop_reason {
-                    self.reason = Some(finish_of(reason));
+                    self.reason = Some(parse_finish(reason));
                     explain(delta.stop_details.as_ref(), sink);
                 }
             }
@@ -363,7 +363,7 @@ impl Open {
 fn end(reason: &str, details: Option<&StopDetails<'_>>, sink: &mut dyn Sink) {
     explain(details, sink);
     sink.delta(&Delta {
-        finish: Some(finish_of(reason)),
+        finish: Some(parse_finish(reason)),
         ..Delta::default()
     });
 }
@@ -378,7 +378,7 @@ fn explain(details: Option<&StopDetails<'_>>, sink: &mut dyn Sink) {
 }
 
 /// Source: docs/facts/wire-formats.md 3.4, docs/facts/model-gateway.md 9.5.
-fn finish_of(reason: &str) -> Finish {
+fn parse_finish(reason: &str) -> Finish {
     match reason {
         "max_tokens" | "model_context_window_exceeded" => Finish::Length,
         "tool_use" => Finish::ToolCalls,

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::blocks::{ContentBlock, Turn};
 use super::messages::MessagesConversation;
 use crate::fault::{Fault, FaultKind};
-use crate::models::chat::call::{ChatRequest, FormatType, Tool, ToolChoice};
 use crate::models::chat::facts::ChatFacts;
+use crate::models::chat::tree::{ChatRequest, FormatType, Tool, ToolChoice};
 use crate::models::request::{Effort, ModelRequest};
 use crate::models::wires::{Target, UpstreamRequest, credential};
 
@@ -71,7 +71,7 @@ pub(super) fn encode(
         .filter(|tool| tool.cache_control.is_some())
         .count() as u32;
     let mut conversation = MessagesConversation::read(&call.messages, target.provider, markers)?;
-    let thinking = Thinking::of(request, target);
+    let thinking = Thinking::from_request(request, target);
     if call
         .response_format
         .as_ref()
@@ -157,7 +157,7 @@ enum Thinking {
 }
 
 impl Thinking {
-    fn of(request: &ModelRequest, target: &Target<'_>) -> Self {
+    fn from_request(request: &ModelRequest, target: &Target<'_>) -> Self {
         let needs = &request.needs;
         if let Some(budget) = needs.reasoning_tokens {
             return Self::Budget(budget.clamp(BUDGETS.0, BUDGETS.1));
@@ -170,7 +170,7 @@ impl Thinking {
             return Self::Adaptive(Some(if effort == Effort::Minimal {
                 "low"
             } else {
-                effort.word()
+                effort.as_str()
             }));
         }
         Self::Budget(match effort {
@@ -205,7 +205,7 @@ impl Thinking {
 
 /// The wire wants a limit, and one above the budget of thinking.
 pub(super) fn max_tokens(request: &ModelRequest, target: &Target<'_>) -> u64 {
-    let budget = Thinking::of(request, target).budget();
+    let budget = Thinking::from_request(request, target).budget();
     let asked = request
         .needs
         .max_tokens

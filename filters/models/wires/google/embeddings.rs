@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::failure::{error_of, inside};
+use super::failure::{classify_error, find_error};
 use super::request::{escaped, headers};
 use crate::fault::{Fault, FaultKind};
 use crate::json::{Error, Str, Type, Walker, write_number};
@@ -164,9 +164,9 @@ fn write_vector(
 /// A 200 that holds no vector: an error, alone or in an array, or nothing that can be read.
 fn error_in(body: &[u8]) -> Failure {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    error_of(&body).map_or_else(
+    find_error(&body).map_or_else(
         || Failure::malformed("the provider's reply holds no embedding"),
-        inside,
+        classify_error,
     )
 }
 

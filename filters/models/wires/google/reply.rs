@@ -4,10 +4,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::failure::{error_of, inside};
+use super::failure::{classify_error, find_error};
 use crate::json::Str;
-use crate::models::chat::call::Text;
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::chat::tree::Text;
 use crate::models::reply::Sink;
 use crate::models::usage::Usage;
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
@@ -235,7 +235,7 @@ impl ContentEvents {
         let Some(reason) = candidate.finish_reason.as_deref() else {
             return Ok(());
         };
-        match finish_of(reason) {
+        match parse_finish(reason) {
             Some(finish) => self.finish(index, finish, sink),
             None => {
                 return Err(Failure::refused(
@@ -346,7 +346,7 @@ impl ContentEvents {
 }
 
 /// Source: docs/facts/wire-formats.md 4.4. `None`: there is no valid call, and nothing to wait for.
-fn finish_of(reason: &str) -> Option<Finish> {
+fn parse_finish(reason: &str) -> Option<Finish> {
     match reason {
         "MAX_TOKENS" => Some(Finish::Length),
         "MALFORMED_FUNCTION_CALL"
@@ -373,7 +373,7 @@ fn finish_of(reason: &str) -> Option<Finish> {
 
 fn error_in(data: &[u8]) -> Option<Failure> {
     let body: Value = serde_json::from_slice(data).ok()?;
-    error_of(&body).map(inside)
+    find_error(&body).map(classify_error)
 }
 
 /// Not the shape of a reply: an error in an array, or nothing that can be read.

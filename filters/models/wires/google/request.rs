@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use super::contents::{ContentsConversation, GoogleContent};
 use super::schema;
 use crate::fault::{Fault, FaultKind};
-use crate::models::chat::call::{ChatRequest, FormatType, ToolChoice};
 use crate::models::chat::facts::ChatFacts;
+use crate::models::chat::tree::{ChatRequest, FormatType, ToolChoice};
 use crate::models::request::{Effort, ModelRequest};
 use crate::models::wires::{Target, UpstreamRequest, credential};
 

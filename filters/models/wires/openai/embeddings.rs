@@ -4,7 +4,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::failure::error_inside;
+use super::failure::classify_error;
 use super::request::{headers, new_member, quoted};
 use super::splice::Splice;
 use super::usage;
@@ -88,12 +88,12 @@ fn read(body: &[u8], facts: EmbeddingFacts, sink: &mut dyn Sink) -> Result<(), F
     let mut failure = None;
     let walked = walk.object(|walk, key| {
         match &*key {
-            "error" if walk.peek()? != Type::Null => failure = Some(error_inside(walk.skip()?)),
+            "error" if walk.peek()? != Type::Null => failure = Some(classify_error(walk.skip()?)),
             "data" if walk.peek()? == Type::Array => walk.array(|walk, _| {
                 items.push(item(walk.skip()?)?);
                 Ok::<(), Error>(())
             })?,
-            "usage" => usage = usage_of(walk)?,
+            "usage" => usage = read_usage(walk)?,
             _ => _ = walk.skip()?,
         }
         Ok::<(), Error>(())
@@ -187,7 +187,7 @@ fn write_anew(
 }
 
 /// Reads `usage`; some providers report only a total.
-fn usage_of(walk: &mut Walker<'_>) -> Result<Option<Usage>, Error> {
+fn read_usage(walk: &mut Walker<'_>) -> Result<Option<Usage>, Error> {
     if walk.peek()? != Type::Object {
         return walk.skip().map(|_| None);
     }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::calls::nine;
+use super::calls::shorten_id;
 use super::request::{internal, quoted, walker};
 use super::splice::Splice;
 use crate::fault::Fault;
@@ -117,7 +117,7 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Res
     splice.new_bytes(b"{");
     let mut is_first = true;
     for (key, value) in &members {
-        let Some(name) = kept_as(key, &kind, &members, quirks) else {
+        let Some(name) = outgoing_name(key, &kind, &members, quirks) else {
             continue;
         };
         write_name(splice, name, &mut is_first);
@@ -137,7 +137,7 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Res
                 let id = Walker::over(splice.text(value.clone()))
                     .string()?
                     .unescaped();
-                splice.new_bytes(&quoted(&nine(&id)));
+                splice.new_bytes(&quoted(&shorten_id(&id)));
             }
             _ => splice.slice(value.clone()),
         }
@@ -152,7 +152,7 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Res
 }
 
 /// The name under which a member of a message goes out, if it does.
-fn kept_as<'k>(
+fn outgoing_name<'k>(
     key: &'k str,
     kind: &MessageKind,
     members: &[(String, Range<usize>)],
@@ -215,7 +215,9 @@ fn items(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Resul
             write_name(splice, &key, &mut is_first);
             let text = splice.text(value.clone());
             if key == "id" && text.starts_with('"') {
-                splice.new_bytes(&quoted(&nine(&Walker::over(text).string()?.unescaped())));
+                splice.new_bytes(&quoted(&shorten_id(
+                    &Walker::over(text).string()?.unescaped(),
+                )));
             } else {
                 splice.slice(value);
             }

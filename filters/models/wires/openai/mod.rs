@@ -4,7 +4,6 @@
 //! to change spliced in ([`request`], [`messages`]). Events are scanned, and their strings copied as they are
 //! escaped ([`stream`]). What is special about one provider is data ([`Quirks`](super::Quirks)).
 
-mod alike;
 mod calls;
 mod embeddings;
 mod failure;
@@ -13,6 +12,7 @@ mod reply;
 mod request;
 mod splice;
 mod stream;
+mod template;
 mod usage;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! A choice of a reply or of a chunk, read by scanning; and whole replies.
 
-use super::alike::{Plain, TemplateMember};
 use super::calls::Calls;
-use super::failure::error_inside;
+use super::failure::classify_error;
 use super::stream::ChunkEvents;
+use super::template::{Plain, TemplateMember};
 use super::usage;
 use crate::json::{Error, Str, Type, Walker};
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
@@ -85,7 +85,9 @@ impl Reading {
             match &*key {
                 "id" => identity(walk, sink)?,
                 "created" => created(walk, sink)?,
-                "error" if walk.peek()? != Type::Null => failure = Some(error_inside(walk.skip()?)),
+                "error" if walk.peek()? != Type::Null => {
+                    failure = Some(classify_error(walk.skip()?))
+                }
                 "choices" if walk.peek()? == Type::Array => walk.array(|walk, position| {
                     self.choice(walk, position as u32, calls, sink, &mut read, &mut failure)
                 })?,
@@ -151,7 +153,7 @@ impl Reading {
                 "logprobs" => logprobs = Some(walk.skip()?).filter(|value| *value != "null"),
                 "usage" => read.usage = usage::read(walk, self.adds_reasoning)?.or(read.usage),
                 "error" if walk.peek()? != Type::Null => {
-                    *failure = Some(error_inside(walk.skip()?))
+                    *failure = Some(classify_error(walk.skip()?))
                 }
                 key if key == wanted => message = Some(walk.skip()?),
                 _ => _ = walk.skip()?,
@@ -160,7 +162,7 @@ impl Reading {
         })?;
         let finish = match finish.map(Str::unescaped).filter(|word| !word.is_empty()) {
             None => None,
-            Some(word) => match finish_of(&word) {
+            Some(word) => match parse_finish(&word) {
                 Some(finish) => Some(finish),
                 None => {
                     failure.get_or_insert_with(|| {
@@ -177,13 +179,13 @@ impl Reading {
             logprobs,
             ..Delta::default()
         };
-        read.plain = message_of(message, end, finish, calls, sink)?;
+        read.plain = read_message(message, end, finish, calls, sink)?;
         Ok(())
     }
 }
 
 /// Reads `message` or `delta` into `sink`; answers its text where it holds nothing else.
-fn message_of<'a>(
+fn read_message<'a>(
     message: Option<&'a str>,
     base: Delta<'a>,
     finish: Option<Finish>,
@@ -379,7 +381,7 @@ fn list<'a>(walk: &mut Walker<'a>) -> Result<Option<&'a str>, Error> {
 /// The finish reason of a word; `None` where the word says that the answer failed.
 ///
 /// Source: docs/facts/wire-formats.md 5.3, 5.4.
-fn finish_of(word: &str) -> Option<Finish> {
+fn parse_finish(word: &str) -> Option<Finish> {
     match word {
         "length" | "max_tokens" | "model_length" => Some(Finish::Length),
         "tool_calls" | "function_call" | "tool_use" => Some(Finish::ToolCalls),

@@ -202,7 +202,7 @@ fn reasoning(request: &ModelRequest) -> Result<Change, Fault> {
         .source
         .member("reasoning_effort")
         .is_some_and(|own| !request.source.is_null(own));
-    Ok(match request.needs.effort.map(Effort::word) {
+    Ok(match request.needs.effort.map(Effort::as_str) {
         Some(effort) if !has_own => Change::Replace("reasoning_effort", quoted(effort)),
         _ => Change::Drop,
     })

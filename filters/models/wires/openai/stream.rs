@@ -1,9 +1,9 @@
 //! The events of a stream of this convention.
 
-use super::alike::EventTemplate;
 use super::calls::Calls;
-use super::failure::error_inside;
+use super::failure::classify_error;
 use super::reply::Reading;
+use super::template::EventTemplate;
 use crate::models::reply::Sink;
 use crate::models::wires::decoder::{EventDecoder, truncated};
 use crate::models::wires::{Failure, Progress};
@@ -17,7 +17,7 @@ pub(super) struct ChunkEvents {
     has_choices: bool,
     has_finish: bool,
     /// The event before, where it held nothing but a text.
-    alike: Option<EventTemplate>,
+    template: Option<EventTemplate>,
 }
 
 impl ChunkEvents {
@@ -32,7 +32,7 @@ impl ChunkEvents {
             calls: Calls::default(),
             has_choices: false,
             has_finish: false,
-            alike: None,
+            template: None,
         }
     }
 }
@@ -52,14 +52,22 @@ impl EventDecoder for ChunkEvents {
             return Ok(Progress::Open);
         }
         if event.name == "error" {
-            return Err(error_inside(std::str::from_utf8(data).unwrap_or_default()));
+            return Err(classify_error(
+                std::str::from_utf8(data).unwrap_or_default(),
+            ));
         }
-        if let Some(delta) = self.alike.as_ref().and_then(|alike| alike.read(data)) {
+        if let Some(delta) = self
+            .template
+            .as_ref()
+            .and_then(|template| template.read(data))
+        {
             sink.delta(&delta);
             return Ok(Progress::Open);
         }
         let read = self.reading.object(data, &mut self.calls, sink)?;
-        self.alike = read.plain.and_then(|plain| EventTemplate::of(data, &plain));
+        self.template = read
+            .plain
+            .and_then(|plain| EventTemplate::from_event(data, &plain));
         self.has_choices |= read.choices > 0;
         self.has_finish |= read.finishes > 0;
         Ok(Progress::Open)

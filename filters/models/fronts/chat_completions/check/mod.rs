@@ -18,8 +18,8 @@ use bytes::Bytes;
 
 use crate::fault::{Fault, FaultKind};
 use crate::json::Walker;
-use crate::models::chat::call::ChatRequest;
 use crate::models::chat::facts::ChatFacts;
+use crate::models::chat::tree::ChatRequest;
 use crate::models::check::reject::Reject;
 use crate::models::request::{ModelRequest, Needs, Payload, RequestMember, Source, Strategy};
 use crate::money::CostInputs;

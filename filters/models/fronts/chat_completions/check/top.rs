@@ -310,7 +310,9 @@ fn reasoning(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> 
 }
 
 fn effort(word: &str) -> Option<Effort> {
-    Effort::ALL.into_iter().find(|effort| effort.word() == word)
+    Effort::ALL
+        .into_iter()
+        .find(|effort| effort.as_str() == word)
 }
 
 /// What holds between members.

@@ -41,7 +41,7 @@ pub(super) struct EventTemplate {
 
 impl EventTemplate {
     /// What stands around the text of an event. `None` where the text does not lie in it.
-    pub(super) fn of(event: &[u8], plain: &Plain<'_>) -> Option<Self> {
+    pub(super) fn from_event(event: &[u8], plain: &Plain<'_>) -> Option<Self> {
         let start = (plain.text.as_ptr() as usize).checked_sub(event.as_ptr() as usize)?;
         let after = event.get(start + plain.text.len()..)?;
         let (after, end) = match memchr::memmem::rfind(after, PADDING) {
@@ -61,7 +61,7 @@ impl EventTemplate {
         })
     }
 
-    /// What `event` says, where it is alike.
+    /// What `event` says, where it is template.
     pub(super) fn read<'a>(&self, event: &'a [u8]) -> Option<Delta<'a>> {
         let rest = event.strip_prefix(&*self.before)?;
         let quote = event.len() - rest.len() - 1;
