@@ -1,4 +1,4 @@
-//! How a client says a request and reads the response: one public API.
+//! The seam between a public API and the operations: a front parses requests and writes responses.
 
 use std::fmt::Debug;
 

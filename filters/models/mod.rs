@@ -1,12 +1,12 @@
-//! The model gateway's rules: what is asked, how a client says it, how a provider says it, and who is tried.
+//! The rules of the model gateway: requests, responses, the wires of providers, and the choice among providers.
 //!
-//! [`operation`] is what a client asks, a [`front`] how it says that, a wire how a provider says it. [`request`] is a
-//! checked request, [`reply`] what goes from a wire to a front, [`usage`] and [`metadata`] are parts of it. [`chat`]
-//! holds the typed tree and the deltas of chat, [`embeddings`] vectors and their encodings, [`fronts`] the public shapes, [`wires`] the providers' shapes,
-//! [`routing`] the plan.
+//! An [`operation`] names the task, a [`front`] is the API of the client, a wire the API of the provider. [`request`]
+//! holds a checked request, [`reply`] the way from a wire to a front, [`usage`] and [`metadata`] the parts of a
+//! response. [`chat`] holds the typed tree and the deltas of chat, [`embeddings`] the encodings of vectors, [`fronts`]
+//! the public shapes, [`wires`] the providers' shapes, [`routing`] the plan.
 //!
-//! Layers: [`operation`] and [`usage`] · [`chat`] and [`embeddings`] · [`request`], [`reply`] and [`front`] · [`routing`] · [`fronts`] and
-//! [`wires`], which never know each other.
+//! Layers: [`operation`] and [`usage`] · [`chat`] and [`embeddings`] · [`request`], [`reply`] and [`front`] ·
+//! [`routing`] · [`fronts`] and [`wires`], which never know each other.
 
 pub mod chat;
 mod check;

@@ -1,4 +1,4 @@
-//! What a client asks of a model.
+//! The operations of the model gateway.
 
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The operation as a message to the caller calls it.
+    /// Returns the name for messages to the caller.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Chat => "chat completions",
@@ -21,7 +21,7 @@ impl Operation {
         }
     }
 
-    /// The member of a request that holds the prompt.
+    /// Returns the member of a request that holds the prompt.
     pub fn prompt_member(self) -> &'static str {
         match self {
             Self::Chat => "messages",
@@ -29,14 +29,14 @@ impl Operation {
         }
     }
 
-    /// Whether `auto` may choose the model.
+    /// Returns whether `auto` may choose the model.
     ///
     /// Our choice: not for embeddings, because vectors of different models cannot be compared.
     pub fn takes_auto(self) -> bool {
         self == Self::Chat
     }
 
-    /// The operations of a `type` of the catalogue, where no `operations` are listed.
+    /// Returns the operations that a `type` of the catalogue serves, unless the model lists its `operations`.
     pub fn from_model_type(model_type: &str) -> &'static [Self] {
         match model_type {
             "chat" => &[Self::Chat],

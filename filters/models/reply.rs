@@ -6,7 +6,8 @@ use super::metadata::Metadata;
 use super::usage::{Settlement, Usage};
 use crate::fault::Fault;
 
-/// Where decoders put what they read. A writer overrides what its operation has; the rest is dropped.
+/// Takes the pieces that decoders read. A writer overrides the methods of its operation; the defaults drop their
+/// pieces.
 pub trait Sink {
     /// The provider's own identity of the reply; the first one counts. `created` is unix seconds.
     fn identity(&mut self, _id: Option<&str>, _created: Option<u64>) {}
@@ -14,11 +15,11 @@ pub trait Sink {
     /// A piece of a choice of a chat.
     fn delta(&mut self, _delta: &Delta<'_>) {}
 
-    /// No more pieces of this tool call will come: arguments that stayed empty become `{}`. Decoders call it
-    /// where their provider tells (a block's stop); the sink does it at the finish for the rest.
+    /// Ends a tool call: arguments that stayed empty become `{}`. Decoders call it where their provider reports the end
+    /// (a block's stop); the sink ends the other calls at the finish.
     fn tool_done(&mut self, _index: u32, _key: u64) {}
 
-    /// A member of the reply itself that we do not know, as `(key, JSON value)`; the last one of a key counts.
+    /// An unknown member of the reply itself, as `(key, JSON value)`; the last one of a key counts.
     fn member(&mut self, _key: &str, _value: &str) {}
 
     /// The next item of a list, as JSON in the public shape.
@@ -31,7 +32,7 @@ pub trait Sink {
 /// The identity of one reply.
 #[derive(Clone, Debug)]
 pub struct ReplyIdentity {
-    /// The request's id; a front makes its own form of it. The provider's id replaces it where its wire is ours.
+    /// The request's id, from which a front makes its own. The provider's id replaces it where its wire has our form.
     pub id: Box<str>,
     /// Unix seconds.
     pub created: u64,
@@ -51,19 +52,19 @@ impl ReplyIdentity {
     }
 }
 
-/// What the provider has reported so far.
+/// The provider's reports so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reported {
     /// The last report of usage.
     pub usage: Option<Usage>,
     /// Bytes of text that have come, for estimates.
     pub output_bytes: u64,
-    /// Whether the provider has ended its answer, so that the report is its last word.
+    /// Whether the provider has ended its answer, so that the report is final.
     pub has_finished: bool,
 }
 
 impl Reported {
-    /// The usage as reported, else estimated from bytes; `is_complete` where the whole reply has been read.
+    /// Returns the usage as reported, else estimated from bytes; `is_complete`: the whole reply has been read.
     /// Source: docs/decisions.md 14.
     pub fn to_usage(self, prompt_bytes: u64, is_complete: bool) -> Usage {
         match self.usage {
@@ -74,15 +75,15 @@ impl Reported {
     }
 }
 
-/// Makes the client's response of what a decoder reads.
+/// Makes the client's response of the pieces that a decoder reads.
 pub trait Writer: Sink + Send + Sync {
-    /// Whether bytes may go to the client: from then on no other provider is tried.
+    /// Returns whether bytes may go to the client; from then on no other provider is tried.
     fn has_content(&self) -> bool;
 
-    /// Returns what has been written since the last call.
+    /// Returns the bytes written since the last call.
     fn take(&mut self) -> Vec<u8>;
 
-    /// Returns what the provider has reported so far.
+    /// Returns the provider's reports so far.
     fn reported(&self) -> Reported;
 
     /// Writes the end of a whole response.

@@ -93,7 +93,7 @@ pub enum Strategy {
 pub enum ServiceTier {
     /// Slow and cheap.
     Flex,
-    /// Fast and dear.
+    /// Fast and expensive.
     Priority,
 }
 
@@ -175,7 +175,7 @@ impl Effort {
         Self::Max,
     ];
 
-    /// The word of the convention.
+    /// Returns the convention's word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",

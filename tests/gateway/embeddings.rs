@@ -1,4 +1,5 @@
-//! `POST /v1/embeddings`: what goes up, what comes down, who is tried, what it costs. Source: docs/model-gateway.md 2.6.
+//! `POST /v1/embeddings`: what goes up, what comes down, who is tried, what it costs. Source: docs/model-gateway.md
+//! 2.6.
 
 use std::time::{Duration, Instant};
 

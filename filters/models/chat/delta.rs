@@ -1,15 +1,15 @@
 //! One piece of a chat's answer, as every provider's decoder hands it out.
 //!
-//! Decoders turn a provider's events, and its whole replies alike, into [`Delta`]s; a writer of a front puts them
-//! together. So the folded stream equals the whole reply by construction, and the rules about roles, tool indexes and
-//! finish reasons stand in one place for all providers.
+//! Decoders turn a provider's events, and its whole replies alike, into [`Delta`]s; a writer of a front combines them.
+//! So the folded stream equals the whole reply by construction, and one place holds the rules about roles, tool indexes
+//! and finish reasons for all providers.
 
 use crate::json::Str;
 
 /// Why an answer ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Finish {
-    /// A natural end or a stop sequence. Becomes `tool_calls` in the sink when calls were handed out.
+    /// A natural end or a stop sequence. The sink makes `tool_calls` of it if there were calls.
     Stop,
     /// The limit of tokens.
     Length,
@@ -20,7 +20,7 @@ pub enum Finish {
 }
 
 impl Finish {
-    /// The word of the convention.
+    /// Returns the convention's word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -33,9 +33,9 @@ impl Finish {
 
 /// A piece of a tool call.
 ///
-/// `key` tells calls of one choice apart, in whatever numbering the provider uses (a content-block index, an
-/// output index, a hash of the id); the sink numbers them densely from 0 in the order of first appearance.
-/// The first piece of a key should carry the name. A missing or empty `id` is made up by the sink.
+/// `key` identifies a call within its choice, in the provider's own numbering (a content-block index, an output index,
+/// a hash of the id). The sink numbers calls densely from 0 in the order of first appearance. The first piece of a key
+/// should carry the name. The sink makes up a missing or empty `id`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToolDelta<'a> {
     /// The provider's own numbering.
@@ -80,7 +80,7 @@ pub struct Delta<'a> {
 }
 
 impl<'a> Delta<'a> {
-    /// The text of the answer, where there is nothing else.
+    /// Returns the text of the answer if the delta holds nothing else.
     pub fn only_content(&self) -> Option<Str<'a>> {
         let has_more = self.reasoning.is_some()
             || self.refusal.is_some()

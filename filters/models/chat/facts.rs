@@ -16,7 +16,8 @@ pub struct ChatFacts {
     /// Messages that hold members beyond the plain convention, as ranges of the body.
     ///
     /// Plain are `role`, `content` (a string, null, or parts without `cache_control`, `prompt_cache_breakpoint` and
-    /// `extra_content`), `name`, `tool_call_id`, `tool_calls` without `extra_content`, `refusal`, `audio`, `function_call`.
+    /// `extra_content`), `name`, `tool_call_id`, `tool_calls` without `extra_content`, `refusal`, `audio`,
+    /// `function_call`.
     pub special_messages: Vec<Range<usize>>,
     /// Whether `tools` holds anything beyond plain functions and `strict`.
     pub special_tools: bool,

@@ -99,7 +99,7 @@ fn one_of_text(words: &[&str]) -> String {
     format!("one of {}", words.join(", "))
 }
 
-/// An object; `member` is called with each member whose key is in `known`, others are skipped over.
+/// Reads an object: calls `member` with each member whose key is in `known`, and skips the others.
 ///
 /// Errors: not an object, or a key of `known` twice.
 pub(crate) fn object<'a>(

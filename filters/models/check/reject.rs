@@ -1,5 +1,5 @@
-//! Why a request is refused: where, what came, what is accepted. Paths are put together on the way out, so that a
-//! request without faults pays nothing for them.
+//! The reason of a refusal: the field, the value that came, the values accepted. Paths are built on the way out, so
+//! that a request without faults pays nothing for them.
 
 use std::borrow::Cow;
 
@@ -100,7 +100,7 @@ pub(crate) fn other(walk: &mut Walker<'_>, accepted: &str) -> Reject {
         Ok(found) => found,
         Err(error) => return error.into(),
     };
-    // The value is read to its end first: broken JSON is told from a wrong value.
+    // The value is read to its end first, to distinguish broken JSON from a wrong value.
     let text = match walk.skip() {
         Ok(text) => text,
         Err(error) => return error.into(),

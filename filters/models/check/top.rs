@@ -59,5 +59,5 @@ pub(crate) fn model(walk: &mut Walker<'_>) -> Result<Box<str>, Reject> {
     Ok(model.into())
 }
 
-/// What a missing `model` is told to be.
+/// The accepted values of `model`, for the refusal of a request without one.
 pub(crate) const MODEL: &str = "a model id; `GET /v1/models` lists them";

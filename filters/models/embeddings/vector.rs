@@ -1,5 +1,5 @@
-//! Vectors as JSON numbers and as base64. What goes in exactly comes out: a number is written with as many digits as its
-//! 32 bits need.
+//! Vectors as JSON numbers and as base64. What goes in exactly comes out: a number is written with as many digits as
+//! its 32 bits need.
 
 use std::io::Write;
 

@@ -4,7 +4,7 @@ use super::catalog::{Capability, Mapping};
 use crate::fault::Fault;
 use crate::models::request::{Effort, ModelRequest, ServiceTier};
 
-/// What a family's wire cannot do whatever the catalogue says, as data.
+/// The limits of a wire, whatever the catalogue says.
 #[derive(Clone, Copy, Debug)]
 pub struct WireLimits {
     /// The most choices of one answer.
@@ -36,7 +36,7 @@ impl WireLimits {
     };
 }
 
-/// What a mapping lacks: the field that asks for it and the reason.
+/// The reason why a mapping cannot serve a request, and the field that needs it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Lack {
     /// The field.
@@ -55,7 +55,7 @@ impl Lack {
         }
     }
 
-    /// The 400 when nobody can serve the request; `others` are the reasons per provider.
+    /// Returns the 400 when no provider can serve the request; `others` are the reasons per provider.
     pub fn into_fault(self, others: &str) -> Fault {
         let message = format!("no provider of this model can serve the request: {others}");
         let fault = Fault::invalid(self.param, message);
@@ -68,7 +68,7 @@ impl Lack {
 
 /// Checks one mapping against what the request needs; without `wire` the operation is not offered there.
 ///
-/// A forced tool call is not checked here: [`super::plan`] lowers it where nobody honours it.
+/// A forced tool call is not checked here, because [`super::plan`] lowers it where no provider honours it.
 pub fn check(
     request: &ModelRequest,
     mapping: &Mapping,
@@ -136,7 +136,7 @@ pub fn check(
     check_sizes(request, mapping)
 }
 
-/// Whether the mapping honours a forced tool call.
+/// Returns whether the mapping honours a forced tool call.
 pub fn honours_forced_tools(mapping: &Mapping, wire: &WireLimits) -> bool {
     wire.forced_tools && mapping.can(Capability::ForcedTools)
 }

@@ -7,7 +7,7 @@ use super::score::{Facts, Weights, score_candidates};
 use crate::fault::Fault;
 use crate::models::request::{ModelRequest, Strategy};
 
-/// What planning looks at beside the request.
+/// The inputs of planning beside the request.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanInputs<'a> {
     /// The most providers tried.
@@ -18,7 +18,7 @@ pub struct PlanInputs<'a> {
     pub exploration: f64,
     /// Two random numbers of 0 to 1.
     pub random: (f64, f64),
-    /// What is known of the providers.
+    /// The health of the providers.
     pub health: &'a Health,
     /// The process's clock.
     pub now_ms: u64,
@@ -28,7 +28,7 @@ pub struct PlanInputs<'a> {
     pub has_session: bool,
     /// The client wants no fallback.
     pub no_fallback: bool,
-    /// Providers that the caller has keys of its own for: they go first. Source: docs/facts/model-gateway.md 4.1.
+    /// Providers for which the caller has BYOK keys. They go first. Source: docs/facts/model-gateway.md 4.1.
     pub keyed: &'a [&'a str],
 }
 
@@ -37,14 +37,14 @@ pub struct PlanInputs<'a> {
 pub struct RoutePlan {
     /// Best first; never empty.
     pub attempts: Vec<Candidate>,
-    /// A forced tool call has to become `auto`, because nobody honours it.
+    /// A forced tool call has to become `auto`, because no provider honours it.
     pub lower_tool_choice: bool,
 }
 
 /// Plans the attempts.
 ///
-/// `wire` returns the limits of a provider's wire for the operation, and `priority` its preference. Errors: 400 for `routing`
-/// beside a pinned provider, and where nobody can serve the request: with the reasons per provider.
+/// `wire` returns the limits of a provider's wire for the operation, and `priority` the provider's preference. Errors:
+/// 400 for `routing` beside a pinned provider; 400 with the reasons per provider where none can serve the request.
 pub fn plan(
     request: &ModelRequest,
     resolved: Resolved,
@@ -63,7 +63,7 @@ pub fn plan(
     let mut candidates = keep_capable(request, resolved, &wire)?;
     let lower_tool_choice = require_forced_tools(request, &mut candidates, is_auto, &wire);
     order_candidates(request, &mut candidates, inputs, is_auto, &priority);
-    // The sort is stable: within both groups the order stays.
+    // The sort is stable, so the order within both groups stays.
     candidates.sort_by_key(|c| !inputs.keyed.contains(&&*c.mapping.provider));
     let most = if is_pinned || inputs.no_fallback {
         1
@@ -77,7 +77,7 @@ pub fn plan(
     })
 }
 
-/// Those that can serve the request.
+/// Keeps the candidates that can serve the request.
 fn keep_capable(
     request: &ModelRequest,
     resolved: Resolved,
@@ -120,7 +120,7 @@ fn keep_capable(
     })
 }
 
-/// What only counts where the choice of the model is ours. Source: docs/facts/model-gateway.md 3.2.
+/// Returns why `auto` may not choose a candidate. Source: docs/facts/model-gateway.md 3.2.
 fn find_auto_lack(request: &ModelRequest, candidate: &Candidate) -> Option<&'static str> {
     if request.needs.free_models_only && !candidate.mapping.is_free() {
         return Some("is not free");
@@ -128,7 +128,8 @@ fn find_auto_lack(request: &ModelRequest, candidate: &Candidate) -> Option<&'sta
     (request.needs.no_reasoning && candidate.mapping.reasons()).then_some("reasons")
 }
 
-/// Keeps those that honour a forced call; where a fixed model has none, the force has to be lowered.
+/// Keeps the candidates that honour a forced call. Returns whether it has to be lowered, because no candidate of a
+/// fixed model honours it.
 fn require_forced_tools(
     request: &ModelRequest,
     candidates: &mut Vec<Candidate>,
@@ -169,7 +170,7 @@ fn order_candidates(
             priority: priority(&candidate.mapping.provider),
         })
         .collect();
-    // Where the model is ours to choose, the cheapest that can serve the request wins.
+    // If the gateway chooses the model, the cheapest that can serve the request wins.
     let strategy = request.strategy.or(is_auto.then_some(Strategy::Price));
     let scored = score_candidates(&facts, inputs.weights, strategy, request.is_stream);
     let cools = |c: &Candidate| inputs.health.cools_down(c.mapping.index, inputs.now_ms);
@@ -178,7 +179,7 @@ fn order_candidates(
         .zip(scored)
         .map(|(candidate, score)| (cools(&candidate), score, candidate))
         .collect();
-    // A cool-down moves to the end and never out. The sort is stable: equals stay in the catalogue's order.
+    // A cool-down moves a candidate to the end and never out. The sort is stable, so equals keep the catalogue's order.
     ranked.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     *candidates = ranked
         .into_iter()
@@ -196,7 +197,7 @@ fn order_candidates(
     }
 }
 
-/// Once in a while another provider goes first, so that one learns how it does; never for sessions.
+/// Sometimes moves another provider to the front, so that its health is measured; never for sessions.
 fn pick_exploration(count: usize, inputs: &PlanInputs<'_>, is_auto: bool) -> Option<usize> {
     let (draw, which) = inputs.random;
     let explores = count > 1 && !is_auto && !inputs.has_session && draw < inputs.exploration;

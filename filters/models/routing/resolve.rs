@@ -1,4 +1,4 @@
-//! What a model string names. Source: docs/facts/model-gateway.md 3.1, docs/decisions.md 6, 11.
+//! From a model string to candidates. Source: docs/facts/model-gateway.md 3.1, docs/decisions.md 6, 11.
 
 use std::sync::Arc;
 
@@ -6,39 +6,39 @@ use super::catalog::{Catalog, Mapping, Model};
 use crate::fault::{Fault, FaultKind};
 use crate::models::operation::Operation;
 
-/// The string that leaves the choice of the model to us.
+/// The model string that lets the gateway choose the model.
 pub const AUTO: &str = "auto";
 
-/// Who could serve a model string.
+/// The candidates that could serve a model string.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// Model, mapping and region, in the catalogue's order.
     pub candidates: Vec<Candidate>,
     /// The provider named in the string: no other is tried.
     pub provider: Option<Box<str>>,
-    /// The choice of the model is ours.
+    /// The gateway chooses the model.
     pub is_auto: bool,
 }
 
 /// One way to serve a request.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// Which model.
+    /// The model.
     pub model: Arc<Model>,
-    /// At which provider.
+    /// The model at its provider.
     pub mapping: Arc<Mapping>,
-    /// In which region.
+    /// The region, where one was named.
     pub region: Option<Box<str>>,
 }
 
 /// Reads a model string: `auto`, an id, an alias, `provider/model`, `provider/model:region`, or a provider's own
 /// id behind its prefix.
 ///
-/// Our choice: behind the prefix of a provider none of whose models are in the catalogue (a server of the
-/// operator's own) any id is accepted, at an unknown price.
+/// Our choice: a provider without models in the catalogue (a server of the operator's own) accepts any id behind its
+/// prefix, at an unknown price.
 ///
-/// Only models that serve `operation` are found. `providers` are those that are on for whoever asks; `auto` are the models of `routing.auto`. Errors: 404 `model_not_found`,
-/// 400 for another type of model or a bare upstream id, 410 retired.
+/// Finds models that serve `operation`. `providers` are on for this caller; `auto` are the models of `routing.auto`.
+/// Errors: 404 `model_not_found`, 400 for another type of model or a bare upstream id, 410 retired.
 pub fn resolve(
     string: &str,
     operation: Operation,
@@ -113,7 +113,7 @@ fn resolve_auto(
     })
 }
 
-/// What this provider serves under a name; `None`: nobody knows it.
+/// Returns the candidates of this provider under a name; `None`: the name is unknown.
 fn resolve_pinned(
     provider: &str,
     name: &str,
@@ -144,7 +144,7 @@ fn resolve_pinned(
     if let Some(found) = of(name) {
         return found.map(done);
     }
-    // The region stands behind the last colon; an upstream's own id may hold colons itself.
+    // The last colon precedes the region, because an upstream's own id may hold colons itself.
     if let Some((model, region)) = name.rsplit_once(':')
         && let Some(found) = of(model)
     {
@@ -177,7 +177,7 @@ fn resolve_pinned(
     Ok(None)
 }
 
-/// A model that only the operator's own server knows.
+/// Returns the candidate for a model that only the operator's own server knows.
 fn uncatalogued(provider: &str, name: &str, operation: Operation) -> Candidate {
     let mapping = Mapping {
         index: usize::MAX,

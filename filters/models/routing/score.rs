@@ -1,4 +1,4 @@
-//! In which order providers are tried. Source: docs/facts/model-gateway.md 3.3, 3.4.
+//! The order in which providers are tried. Source: docs/facts/model-gateway.md 3.3, 3.4.
 
 use super::health::HealthStats;
 use crate::models::request::Strategy;
@@ -17,7 +17,7 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// The weights of a named strategy: 0.9 for its factor, 0.1 for uptime.
+    /// Returns the weights of a named strategy: 0.9 for its factor, 0.1 for uptime.
     fn from_strategy(strategy: Strategy) -> Self {
         let none = Self {
             price: 0.0,
@@ -39,18 +39,18 @@ impl Weights {
     }
 }
 
-/// What is known of one candidate.
+/// The facts about one candidate.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// The mean price; `None` where unknown.
     pub price: Option<f64>,
-    /// What was measured; `None`: nothing yet.
+    /// The measurements; `None`: none yet.
     pub metrics: Option<HealthStats>,
     /// The provider's preference; 1 is neutral.
     pub priority: f64,
 }
 
-/// Scores in the order of `facts`; lower is better.
+/// Returns the scores in the order of `facts`; lower is better.
 pub fn score_candidates(
     facts: &[Facts],
     weights: Weights,
@@ -88,8 +88,8 @@ pub fn score_candidates(
     metrics.iter().zip(&prices).zip(facts).map(score).collect()
 }
 
-/// How far prices lie above the lowest. Free ones are 0, others then compared with the lowest that is not; an
-/// unknown price counts as the highest known.
+/// Returns how far each price lies above the lowest. If some prices are 0, the others are compared with the lowest that
+/// is not. An unknown price counts as the highest known one.
 fn compare_prices(facts: &[Facts]) -> Vec<f64> {
     let known: Vec<f64> = facts.iter().filter_map(|fact| fact.price).collect();
     let highest = known.iter().copied().fold(0.0, f64::max);
@@ -118,7 +118,7 @@ fn lag_behind(best: f64, own: f64) -> f64 {
     if own <= 0.0 { 1.0 } else { best / own - 1.0 }
 }
 
-/// Below an uptime of 95 % the score grows with the square.
+/// Returns the penalty of an uptime below 95 %; it grows with the square.
 fn penalise(uptime: f64) -> f64 {
     if uptime >= 95.0 {
         0.0

@@ -18,7 +18,7 @@ pub trait Decoder: Send + Sync {
     /// Errors: the reply is an error, or not what this wire says.
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<Progress, Failure>;
 
-    /// The body has ended before the reply was complete: reads what is left.
+    /// Ends a body whose reply was not complete yet, and reads the rest.
     ///
     /// Errors: as [`Decoder::feed`], and where the reply did not come to its proper end.
     fn end(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure>;
@@ -54,8 +54,8 @@ impl ReplyHead {
 
 /// Returns the decoder of a reply.
 ///
-/// Errors: a status that the next provider may mend, whatever the body says. Only the body of another status tells
-/// whether the request or our account is to blame, so it is read first.
+/// Errors: a status that the next provider may mend, whatever the body says. For other statuses, only the body says
+/// whether the request or our account is at fault, so the decoder reads it first.
 pub fn decode_reply(
     wire: &'static dyn Wire,
     request: &ModelRequest,

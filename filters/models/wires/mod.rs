@@ -1,8 +1,8 @@
-//! How providers speak: a folder per wire, which turns a request into theirs and their replies into ours.
+//! The APIs of providers: a folder per wire, which translates requests and replies.
 //!
 //! A wire encodes a checked request as head and body of an upstream request, decodes whole replies and event streams
-//! alike into a [`Sink`](crate::models::reply::Sink), and classifies refusals. It knows nothing of routing, attempts or
-//! clients. Wires never know each other; what several need stands in this folder itself.
+//! alike into a [`Sink`](crate::models::reply::Sink), and classifies refusals. It knows nothing of attempts or clients.
+//! Wires never know each other; this folder itself holds the code that several need.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
@@ -52,19 +52,18 @@ impl WireKind {
     }
 }
 
-/// How the providers of one kind speak.
+/// The API of one kind of provider.
 pub trait Wire: Send + Sync {
-    /// What this wire cannot say of an operation; `None`: it does not offer the operation.
+    /// Returns the limits of an operation; `None`: the wire does not offer it.
     fn limits(&self, operation: Operation) -> Option<WireLimits>;
 
-    /// Turns a request into what this wire wants.
+    /// Encodes a request for an upstream.
     ///
-    /// Errors: a 400 that names the field where the request cannot be said on this wire.
+    /// Errors: a 400 that names the field that this wire cannot express.
     fn encode(&self, request: &ModelRequest, target: &Target<'_>)
     -> Result<UpstreamRequest, Fault>;
 
-    /// The most tokens that each answer may have, as [`Wire::encode`] says it to this provider; `None`: it says
-    /// nothing.
+    /// Returns the maximum tokens of each answer that [`Wire::encode`] allows this provider; `None`: it sets no bound.
     fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64>;
 
     /// Returns the decoder of a reply of status 200.
@@ -81,7 +80,7 @@ pub trait Wire: Send + Sync {
     fn classify(&self, status: u16, body: &[u8]) -> Failure;
 }
 
-/// What one attempt goes to.
+/// The target of one attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     /// The provider's name in the configuration: the tag of its opaque state.
@@ -90,15 +89,15 @@ pub struct Target<'a> {
     pub model: &'a str,
     /// The region, where one was chosen.
     pub region: Option<&'a str>,
-    /// The most tokens the model may answer, where the catalogue tells.
+    /// The maximum tokens of an answer, where the catalogue knows it.
     pub max_output: Option<u64>,
-    /// Reasoning efforts the mapping accepts; empty: the catalogue does not tell.
+    /// Reasoning efforts that the mapping accepts; empty: unknown.
     pub reasoning_efforts: &'a [Box<str>],
     /// Whether the mapping reasons.
     pub reasons: bool,
-    /// Whether a forced call has to be lowered to `auto`, because no mapping of the model honours it.
+    /// Whether a forced call has to become `auto`, because no mapping of the model honours it.
     pub lower_tool_choice: bool,
-    /// What is special about this provider.
+    /// The peculiarities of this provider.
     pub quirks: &'a Quirks,
     /// The id of the caller's API key.
     pub key_id: Option<&'a str>,
@@ -125,7 +124,7 @@ impl UpstreamRequest {
     }
 }
 
-/// A header for a credential: marked sensitive, so that no log prints it.
+/// Returns a header for a credential, marked sensitive, so that no log prints it.
 ///
 /// Errors: an internal fault where the credential cannot stand in a header.
 pub fn credential(name: HeaderName, value: &str) -> Result<(HeaderName, HeaderValue), Fault> {

@@ -1,4 +1,4 @@
-//! An answer put together as one whole reply, from the same deltas that make a stream.
+//! One whole response, made of the same deltas that make a stream.
 
 use super::envelope::write_head;
 use super::members::write_key;
@@ -10,7 +10,7 @@ use crate::models::metadata::{Metadata, write_usage};
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
 
-/// A sink that writes one whole reply.
+/// Writes one whole response.
 #[derive(Debug)]
 pub struct WholeWriter {
     identity: ReplyIdentity,
@@ -57,12 +57,12 @@ impl WholeWriter {
         }
     }
 
-    /// Whether there is an answer: at least one choice, each with its end.
+    /// Returns whether there is an answer: at least one choice, each with its end.
     fn is_whole(&self) -> bool {
         !self.choices.is_empty() && self.choices.iter().all(|choice| choice.finish.is_some())
     }
 
-    /// The whole reply. `usage` and `metadata` are JSON objects. Source: docs/model-gateway.md 2.5.
+    /// Returns the whole response. `usage` and `metadata` are JSON objects. Source: docs/model-gateway.md 2.5.
     pub(crate) fn render(&mut self, usage: &[u8], metadata: &[u8]) -> Vec<u8> {
         let mut out =
             Vec::with_capacity(self.output_bytes as usize + usage.len() + metadata.len() + 512);
@@ -295,7 +295,7 @@ impl Writer for WholeWriter {
         self.out = self.render(&write_usage(settlement), &metadata.write());
     }
 
-    /// Nothing: the head has not gone out, so the error is a response of its own.
+    /// Writes nothing: the head has not gone out, so the error becomes a response of its own.
     fn fail(&mut self, _fault: &Fault, _settlement: Option<&Settlement>) {}
 }
 

@@ -1,8 +1,8 @@
-//! An answer on its way to the client as chunks: the one place that keeps the promises about a stream's shape.
+//! A response as chunks: the one place that keeps the promises about a stream's shape.
 //!
-//! Whatever the provider sends: one id, time and model for all chunks; the role once per choice and first; tool
-//! calls numbered densely from 0, opened once with id and name, arguments never left empty; exactly one finish
-//! reason per choice and nothing behind it; usage and metadata once, last; `[DONE]` only after a whole answer.
+//! The promises, whatever the provider sends: one id, time and model for all chunks; the role once per choice and
+//! first; tool calls numbered densely from 0, opened once with id and name, arguments never left empty; exactly one
+//! finish reason per choice and nothing behind it; usage and metadata once, last; `[DONE]` only after a whole answer.
 //! Source: docs/facts/wire-formats.md R1–R4, docs/decisions.md 1–3.
 
 use super::envelope::write_head;
@@ -15,7 +15,7 @@ use crate::models::metadata::{Metadata, write_usage};
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
 
-/// A sink that writes chunks.
+/// Writes chunks.
 #[derive(Debug)]
 pub struct ChunkWriter {
     identity: ReplyIdentity,
@@ -24,7 +24,7 @@ pub struct ChunkWriter {
     /// `data: {"id":…,"model":"…"` without the closing brace; rendered with the first chunk.
     head: Vec<u8>,
     out: Vec<u8>,
-    /// How much was taken last: the next piece is likely to be as long.
+    /// The size of the last piece, because the next is likely to be as long.
     taken_bytes: usize,
     choices: Vec<ChunkChoice>,
     top_level: Vec<(Box<str>, Box<str>)>,
@@ -43,7 +43,7 @@ struct ChunkChoice {
 }
 
 impl ChunkWriter {
-    /// A stream with this identity; `includes_usage` where the client asked for a usage chunk.
+    /// A stream with this identity; `includes_usage`: the client asked for a usage chunk.
     pub fn new(identity: ReplyIdentity, includes_usage: bool) -> Self {
         Self {
             identity,
@@ -157,7 +157,7 @@ impl ChunkWriter {
         self.out.extend_from_slice(b"}]}\n\n");
     }
 
-    /// Writes the chunk that nearly all chunks are: [`Self::chunk`] with a text alone.
+    /// Writes the most frequent chunk: [`Self::chunk`] with a text alone.
     fn text(&mut self, index: u32, text: Str<'_>) {
         self.has_content = true;
         self.output_bytes += text.len() as u64;
@@ -215,7 +215,7 @@ impl ChunkWriter {
 }
 
 impl ChunkWriter {
-    /// Whether the provider has ended a choice; reports of usage from before are not the last word.
+    /// Returns whether the provider has ended a choice; earlier reports of usage are not final.
     fn has_finished(&self) -> bool {
         self.choices.iter().any(|choice| choice.is_finished)
     }
@@ -322,7 +322,7 @@ impl Writer for ChunkWriter {
     }
 }
 
-/// An error event. Shape: `event: error`, `data: {"error": {message, type, param, code, usage?}}`.
+/// Returns an error event. Shape: `event: error`, `data: {"error": {message, type, param, code, usage?}}`.
 fn error_event(fault: &Fault, usage: Option<&[u8]>) -> Vec<u8> {
     let mut error = fault.compatible_error();
     let usage = usage.and_then(|usage| serde_json::from_slice(usage).ok());

@@ -17,7 +17,7 @@ const MAX_INPUTS: usize = 2048;
 const INPUT: &str =
     "a string, an array of strings, an array of integers, or an array of arrays of integers";
 
-/// What the pass found.
+/// The findings of the pass.
 #[derive(Debug, Default)]
 struct Findings {
     model: Option<Box<str>>,

@@ -8,7 +8,7 @@ use crate::models::wires::Failure;
 pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let error = find_error(&body).unwrap_or(&Value::Null);
-    // A bad key is a 400 here; its reason tells it from a bad request.
+    // A bad key is a 400 here; its reason distinguishes it from a bad request.
     let blames_key = error.to_string().contains("API_KEY_INVALID");
     let failure = Failure::refused(status, message(error));
     Failure {

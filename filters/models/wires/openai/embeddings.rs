@@ -1,4 +1,4 @@
-//! Embeddings on the wire that is ours: the request passes as slices, and so do the items of the reply.
+//! Embeddings on the wire that has our shapes: the request passes as slices, and so do the items of the reply.
 //!
 //! Some servers give numbers where base64 was asked for, or the other way round: such a vector is written anew.
 
@@ -52,13 +52,13 @@ pub(super) fn encode(
     })
 }
 
-/// What stands for a caller's key. Source: docs/decisions.md 10.
+/// Returns the opaque identifier of a caller's key. Source: docs/decisions.md 10.
 fn user(key_id: &str) -> String {
     let digest = Sha256::digest(key_id);
     digest.iter().take(16).map(|b| format!("{b:02x}")).collect()
 }
 
-/// Where embeddings are, beside the chat of a provider.
+/// Returns the path of embeddings, beside the path of chat.
 fn path(chat_path: &str) -> String {
     if chat_path.contains("chat/completions") {
         chat_path.replacen("chat/completions", "embeddings", 1)
@@ -77,7 +77,7 @@ pub(super) fn decoder(facts: EmbeddingFacts) -> Box<dyn Decoder> {
 struct Item<'a> {
     index: Option<usize>,
     embedding: &'a str,
-    /// The whole item, where it names its kind and its place.
+    /// The whole item, where it has `object` and `index`.
     whole: Option<&'a str>,
 }
 
@@ -102,7 +102,7 @@ fn read(body: &[u8], facts: EmbeddingFacts, sink: &mut dyn Sink) -> Result<(), F
     if let Some(failure) = failure {
         return Err(failure);
     }
-    // Items without a place stand in the order of the inputs.
+    // Items without an index come in the order of the inputs.
     for (at, item) in items.iter_mut().enumerate() {
         item.index.get_or_insert(at);
     }

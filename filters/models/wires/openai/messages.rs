@@ -1,6 +1,6 @@
 //! Messages and tools with the members that this provider does not take left out.
 //!
-//! Only messages that hold such members are walked again; all others, and all that is kept, stay slices.
+//! Only messages that hold such members are walked again; all other messages and members stay slices.
 //! Source: docs/model-gateway.md 2.2–2.4 ("stripped otherwise"), docs/facts/wire-formats.md R16, R17.
 
 use std::ops::Range;
@@ -281,7 +281,7 @@ fn members(splice: &Splice<'_>, range: Range<usize>) -> Result<Vec<(String, Rang
     Ok(members)
 }
 
-/// Skips a value; answers where it stands in the body.
+/// Skips a value; returns its range in the body.
 fn span(walk: &mut Walker<'_>, base: usize) -> Result<Range<usize>, Error> {
     let length = walk.skip()?.len();
     let end = base + walk.at();

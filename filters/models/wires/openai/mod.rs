@@ -1,8 +1,8 @@
-//! The wire that is ours already: providers of the chat-completions convention, OpenAI first among them.
+//! OpenAI's wire, which has our own shapes: OpenAI and the providers of its convention.
 //!
 //! A request is never parsed into a tree: the body goes out as slices of what came, with the members that have
 //! to change spliced in ([`request`], [`messages`]). Events are scanned, and their strings copied as they are
-//! escaped ([`stream`]). What is special about one provider is data ([`Quirks`](super::Quirks)).
+//! escaped ([`stream`]). The peculiarities of a provider are data ([`Quirks`](super::Quirks)).
 
 mod calls;
 mod embeddings;

@@ -1,4 +1,4 @@
-//! From a checked request to the body this provider wants: its own members kept as slices, few replaced.
+//! From a checked request to the body for a provider: most members stay slices, few are replaced.
 
 use http::HeaderName;
 

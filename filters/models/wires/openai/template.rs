@@ -61,7 +61,7 @@ impl EventTemplate {
         })
     }
 
-    /// What `event` says, where it is template.
+    /// Reads `event`; `None` where it does not fit the template.
     pub(super) fn read<'a>(&self, event: &'a [u8]) -> Option<Delta<'a>> {
         let rest = event.strip_prefix(&*self.before)?;
         let quote = event.len() - rest.len() - 1;

@@ -1,9 +1,8 @@
 //! The 400 rules of a chat completion request, in one pass over its bytes.
 //!
-//! Every field of the contract is checked for type, enum, bound and forbidden combination; a field whose
-//! behaviour is not built yet is checked and then refused when set (docs/decisions.md 16). Everything unknown is
-//! walked,
-//! so that it is well formed, and passed on. Nothing the size of the body is copied.
+//! Every field of the contract is checked for type, enum, bound and forbidden combination; a field whose behaviour is
+//! not built yet is checked and then refused when set (docs/decisions.md 16). Unknown members are walked, so that they
+//! are well formed, and passed on. Nothing the size of the body is copied.
 
 mod message;
 mod tool;
@@ -24,7 +23,7 @@ use crate::models::check::reject::Reject;
 use crate::models::request::{ModelRequest, Needs, Payload, RequestMember, Source, Strategy};
 use crate::money::CostInputs;
 
-/// Parts of messages that are no text: their bytes say little about their tokens.
+/// Parts of messages other than text. Their bytes say little about their tokens.
 #[derive(Clone, Copy, Debug, Default)]
 struct Media {
     images: u64,
@@ -34,7 +33,7 @@ struct Media {
     bytes: u64,
 }
 
-/// What the pass found.
+/// The findings of the pass.
 #[derive(Debug, Default)]
 struct Findings {
     members: Vec<RequestMember>,
