@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use filters::graph::operation::{BadRow, OperationRow};
-use filters::graph::tenant::{BadTenant, Tenant};
-use filters::graph::tiers::BadAllocation;
+use filters::graph::operation::{InvalidRow, OperationRow};
+use filters::graph::tenant::{InvalidTenant, Tenant};
+use filters::graph::tiers::InvalidAllocation;
 use filters::graph::{Category, Operations, TenantLimits, Tiers};
 
 use super::Rules;
@@ -85,21 +85,21 @@ fn operations(rules: &mut Rules<'_>, graph: &GraphConfig) -> Option<Operations> 
         .ok()
 }
 
-fn refuse_row(rules: &mut Rules<'_>, graph: &GraphConfig, bad: &BadRow) {
-    let (BadRow::Path(text) | BadRow::Category(text) | BadRow::Collision(text)) = bad;
+fn refuse_row(rules: &mut Rules<'_>, graph: &GraphConfig, bad: &InvalidRow) {
+    let (InvalidRow::Path(text) | InvalidRow::Category(text) | InvalidRow::Collision(text)) = bad;
     let has_it = |path: &str| path == text || text.ends_with(path);
     let mut rows = graph.operations.iter();
     let index = rows.position(|operation| has_it(&operation.path));
     let key = format!("graph.operations[{}]", index.unwrap_or(0));
     match bad {
         // Told already, with what is meant.
-        BadRow::Category(_) => {}
-        BadRow::Path(path) => {
+        InvalidRow::Category(_) => {}
+        InvalidRow::Path(path) => {
             let message = format!("no request could have the path {path:?}");
             let cure = "write plain segments, {name} for any one, and * at the end alone";
             rules.refuse(&format!("{key}.path"), message, cure);
         }
-        BadRow::Collision(name) => {
+        InvalidRow::Collision(name) => {
             let message = format!("{name:?} has the number of another operation");
             rules.refuse(&format!("{key}.path"), message, "name a segment otherwise");
         }
@@ -124,12 +124,12 @@ fn limits(rules: &mut Rules<'_>, graph: &GraphConfig, operations: &Operations) -
         };
         match limits.add(&terms, operations) {
             Ok(()) => {}
-            Err(BadTenant::Allocation(BadAllocation)) => rules.refuse(
+            Err(InvalidTenant::Allocation(InvalidAllocation)) => rules.refuse(
                 &format!("{key}.allocation_qps"),
                 "must be above 0",
                 "give requests per second, or take the key out for the usual limits",
             ),
-            Err(BadTenant::Operation(name)) => refuse_limit(rules, &key, &name, operations),
+            Err(InvalidTenant::Operation(name)) => refuse_limit(rules, &key, &name, operations),
         }
     }
     limits
