@@ -84,7 +84,7 @@ fn update(name: &str, plan: Plan, source: &Source, out: &mut Output) -> Result<(
     })?;
     out.note(&format!(
         "the organization `{name}` is on the plan `{}`",
-        plan.word()
+        plan.as_str()
     ));
     Ok(())
 }
@@ -106,7 +106,7 @@ fn record(one: &Organization) -> Record {
     let values = [
         json!(one.id),
         json!(one.name),
-        json!(one.plan.word()),
+        json!(one.plan.as_str()),
         json!(status),
         shown(Some(one.created_at_ms)),
     ];

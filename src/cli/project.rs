@@ -154,7 +154,7 @@ fn record(project: &Project) -> Record {
     let values = [
         json!(project.id),
         json!(project.name),
-        json!(project.mode.word()),
+        json!(project.mode.as_str()),
         json!(project.cache_ttl_s),
         json!(status),
         shown(Some(project.created_at_ms)),

@@ -203,7 +203,7 @@ fn allow<'k>(
                 upstream_name: &candidate.mapping.name,
                 prices: candidate.mapping.prices.as_ref(),
             };
-            terms.rules.check(&offer).err().map(Forbidden::what)
+            terms.rules.check(&offer).err().map(Forbidden::as_str)
         };
         allowed::by_rules(resolved, forbids)?;
     }

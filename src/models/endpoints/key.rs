@@ -24,7 +24,7 @@ pub fn key_status(caller: &Caller, plan: Option<&Allowance>, spent: &SpentSoFar)
             .and_then(|terms| terms.limits.lifetime);
         let limit = limit.map(|usd| usd.to_string());
         data.text_or_null("limit", limit.as_deref());
-        data.text("devPlan", caller.plan.word());
+        data.text("devPlan", caller.plan.as_str());
         of_plan(data, plan, spent);
     });
     body.close();
