@@ -188,9 +188,9 @@ impl<'q> Query<'q> {
     fn parse(query: &'q str) -> Result<Self, Bypass> {
         let mut others = Vec::new();
         for pair in pairs(query) {
-            let name = pair.plain_name();
+            let name = pair.decoded_name();
             if name.eq_ignore_ascii_case("cache")
-                && pair.plain_value().eq_ignore_ascii_case("false")
+                && pair.decoded_value().eq_ignore_ascii_case("false")
             {
                 return Err(Bypass::NoCache);
             }
@@ -220,7 +220,7 @@ impl<'q> Query<'q> {
     fn document_source(&self) -> Result<DocumentSource, Bypass> {
         let mut documents = self.find_all("query");
         let reads = match (documents.next(), documents.next()) {
-            (Some(pair), None) => is_read_only(&pair.plain_value()),
+            (Some(pair), None) => is_read_only(&pair.decoded_value()),
             _ => false,
         };
         let has_mutation = self.find_all("mutation").next().is_some();

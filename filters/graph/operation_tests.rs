@@ -248,7 +248,7 @@ proptest! {
         let spelt = respelt(path, &choices);
         match normalise(&spelt) {
             Ok(_) => prop_assert_eq!(name(method, &spelt), name(method, path), "{}", spelt),
-            Err(bad) => prop_assert_eq!(bad, InvalidPath::DoubtfulParent, "{}", spelt),
+            Err(bad) => prop_assert_eq!(bad, InvalidPath::AmbiguousParent, "{}", spelt),
         }
     }
 }

@@ -107,8 +107,8 @@ fn answer(method: &str, path: &str, query: &str, body: &[u8]) -> (u16, Value) {
 fn in_query(query: &str) -> Option<GraphqlRequest> {
     let value = |name: &str| {
         let mut pairs = form::pairs(query);
-        let pair = pairs.find(|pair| pair.plain_name() == name)?;
-        Some(pair.plain_value().into_owned())
+        let pair = pairs.find(|pair| pair.decoded_name() == name)?;
+        Some(pair.decoded_value().into_owned())
     };
     let variables = value("variables").map(|text| serde_json::from_str(&text));
     Some(GraphqlRequest {

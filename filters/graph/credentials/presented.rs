@@ -154,10 +154,10 @@ fn parse_basic(text: &str) -> Option<Basic> {
 
 /// Returns the value of `auth`. Its name is compared without case, and an empty value is absent.
 fn find_auth_key(query: &str) -> Result<Option<Cow<'_, str>>, ConflictingCredentials> {
-    let mut values = pairs(query).filter(|pair| pair.plain_name().eq_ignore_ascii_case("auth"));
+    let mut values = pairs(query).filter(|pair| pair.decoded_name().eq_ignore_ascii_case("auth"));
     match (values.next(), values.next()) {
         (Some(_), Some(_)) => Err(ConflictingCredentials::Auth),
-        (Some(pair), None) => Ok(Some(pair.plain_value()).filter(|value| !value.is_empty())),
+        (Some(pair), None) => Ok(Some(pair.decoded_value()).filter(|value| !value.is_empty())),
         (None, _) => Ok(None),
     }
 }

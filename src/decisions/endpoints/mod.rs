@@ -88,8 +88,8 @@ impl<'a> Request<'a> {
     /// Values of a query parameter, in order.
     fn values(&self, name: &str) -> impl Iterator<Item = Cow<'a, str>> {
         form::pairs(self.query)
-            .filter(move |pair| pair.plain_name() == name)
-            .map(form::Pair::plain_value)
+            .filter(move |pair| pair.decoded_name() == name)
+            .map(form::Pair::decoded_value)
     }
 
     fn is_true(&self, name: &str) -> bool {
