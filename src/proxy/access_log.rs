@@ -28,7 +28,7 @@ pub(super) fn write(session: &Session, ctx: &Context, outcome: &str, took: Durat
         line.text("key_id", &caller.key_id);
     }
     if let Some(call) = &ctx.graph {
-        line.some_text("tenant", call.tenant.as_deref());
+        line.optional_text("tenant", call.tenant.as_deref());
         line.text("operation", &call.operation.name);
         line.number("limit", call.limit);
         line.text("decision", call.outcome.word());
@@ -55,7 +55,7 @@ fn write_call(line: &mut Object<'_>, call: &ModelExchange, started: Instant) {
         "provider",
         call.step().map_or("", |step| &step.upstream.name),
     );
-    line.truth("stream", call.request.stream);
+    line.bool("stream", call.request.stream);
     line.array("attempts", &call.attempted, AttemptRecord::write);
     match call.first_content {
         Some(at) => ms(line, "first_event_ms", at.duration_since(started)),
@@ -65,7 +65,7 @@ fn write_call(line: &mut Object<'_>, call: &ModelExchange, started: Instant) {
     line.number("prompt_tokens", settled.usage.prompt);
     line.number("completion_tokens", settled.usage.completion);
     line.number("cached_tokens", settled.usage.cached);
-    line.truth("estimated", settled.usage.estimated);
+    line.bool("estimated", settled.usage.estimated);
     let cost = settled.cost.as_ref().map(|cost| cost.total.to_string());
     line.text_or_null("cost", cost.as_deref());
 }
@@ -75,7 +75,7 @@ fn write_fault(error: &mut Object<'_>, fault: &Fault) {
     error.text_or_null("code", fault.code());
     error.text_or_null("param", fault.param.as_deref());
     error.text("message", &fault.message);
-    error.some_text(
+    error.optional_text(
         "detail",
         Some(&*fault.detail).filter(|detail| !detail.is_empty()),
     );

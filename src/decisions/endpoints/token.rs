@@ -82,7 +82,7 @@ fn refused(status: u16, error: &str, description: &str) -> Response {
     let mut out = Vec::new();
     let mut body = Object::open(&mut out);
     body.text("error", error);
-    body.some_text(
+    body.optional_text(
         "error_description",
         Some(description).filter(|text| !text.is_empty()),
     );
