@@ -304,7 +304,7 @@ fn bind_graph_sandbox(config: &mut Config) -> Result<Option<sandbox::GraphSandbo
 
 fn upstreams(config: &Config, store: &Store) -> Result<Arc<[Arc<Provider>]>, BootError> {
     let key = store.pepper().fingerprint();
-    let providers = config.providers.iter().chain(&config.keyless_providers);
+    let providers = config.providers.iter().chain(&config.byok_only_providers);
     let upstreams: pingora::Result<Vec<_>> = providers
         .map(|provider| Provider::new(provider, &config.routing, &key).map(Arc::new))
         .collect();

@@ -59,8 +59,8 @@ fn look_through(args: &CheckArgs, loaded: &LoadedConfig) -> (Vec<CheckFinding>, 
     let mut findings = all("warning", loaded.warnings.iter().cloned());
     let off = config.off_providers.iter();
     let off = off.map(|(name, why)| {
-        let mut keyless = config.keyless_providers.iter();
-        off_provider(name, why, keyless.any(|keyless| keyless.name == *name))
+        let mut byok_only = config.byok_only_providers.iter();
+        off_provider(name, why, byok_only.any(|provider| provider.name == *name))
     });
     findings.extend(all("note", off));
     if let Err(problems) = planner::catalog(config) {
@@ -153,8 +153,8 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-fn off_provider(name: &str, why: &str, is_keyless: bool) -> Problem {
-    let but = if is_keyless {
+fn off_provider(name: &str, why: &str, is_byok_only: bool) -> Problem {
+    let but = if is_byok_only {
         " (callers with a key of their own are served)"
     } else {
         ""

@@ -109,8 +109,8 @@ pub(super) fn add(
 /// A key for a provider that nobody has configured would never be used.
 fn check_provider(name: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let config = load(source, out)?.config;
-    let mut keyless = config.keyless_providers.iter();
-    if keyless.any(|provider| provider.name == name) {
+    let mut byok_only = config.byok_only_providers.iter();
+    if byok_only.any(|provider| provider.name == name) {
         return Ok(());
     }
     if let Some((_, why)) = config.off_providers.iter().find(|(off, _)| off == name) {

@@ -238,7 +238,7 @@ pub fn catalog(config: &Config) -> Result<Catalog, String> {
         config
             .providers
             .iter()
-            .chain(&config.keyless_providers)
+            .chain(&config.byok_only_providers)
             .any(|provider| provider.name == name)
     };
     Catalog::check(written, is_on).map_err(|problems| problems.join("\n"))

@@ -152,7 +152,7 @@ async fn spent(house: &Arc<AppState>, ctx: &Context) -> Result<Response, Fault> 
         return Err(Fault::new(FaultKind::Internal, "nobody calls"));
     };
     let spent = house.ledger.spent(caller).await?;
-    let plan = house.settings.plans.of(caller.plan);
+    let plan = house.settings.plans.allowance(caller.plan);
     Ok(Response::json(key::key_status(
         caller,
         plan.as_ref(),

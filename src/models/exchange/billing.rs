@@ -92,7 +92,7 @@ fn bounds(house: &AppState, caller: &Caller) -> SpendingBounds {
             .as_ref()
             .map_or_else(Default::default, |terms| terms.limits),
         member: caller.member.as_ref().and_then(|member| member.budget),
-        plan: house.settings.plans.of(caller.plan),
+        plan: house.settings.plans.allowance(caller.plan),
     }
 }
 
