@@ -354,7 +354,7 @@ fn start(
     let mut operators = Service::new(
         "admin".to_owned(),
         HttpServer::new_app(Admin {
-            house: Arc::clone(house),
+            state: Arc::clone(house),
         }),
     );
     operators.threads = Some(1);
