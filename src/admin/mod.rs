@@ -7,12 +7,12 @@ use http::{Response, StatusCode, header};
 use pingora::apps::http_app::ServeHttp;
 use pingora::protocols::http::ServerSession;
 
-use crate::app::state::AppState;
+use crate::proxy::state::ProxyState;
 
 /// The operator's endpoints.
 pub struct Admin {
     /// The state that they report.
-    pub state: Arc<AppState>,
+    pub state: Arc<ProxyState>,
 }
 
 #[async_trait]

@@ -45,7 +45,10 @@ impl<'a> SandboxResponse<'a> {
             } else {
                 &tool.parameters
             };
-            (tool.name.as_str(), schema::make_example(parameters).to_string())
+            (
+                tool.name.as_str(),
+                schema::make_example(parameters).to_string(),
+            )
         };
         let calls: Vec<_> = request.calls.iter().map(call).collect();
         if !calls.is_empty() {

@@ -69,7 +69,7 @@ pub(super) async fn flags(asked: &DecisionContext<'_>) -> Result<Response, Fault
     let mut answer = Response::json(out);
     if is_known {
         answer.status = 304;
-        answer.body = Bytes::new();
+        answer.body = Bytes::new().into();
     }
     answer
         .headers
