@@ -119,7 +119,7 @@ impl AccountsHandle {
 
     async fn take_own_keys(&self, store: &Store) -> Result<(), StoreError> {
         let rows = store.own_keys().await?;
-        let keys = ByokKeys::new(rows, &self.own_keys(), &store.pepper().mark());
+        let keys = ByokKeys::new(rows, &self.own_keys(), &store.pepper().fingerprint());
         self.shared.own_keys.store(Arc::new(keys));
         Ok(())
     }

@@ -57,7 +57,7 @@ impl Forward for GraphHandler {
         let (operations, method) = (&self.graph.operations, head.method.as_str());
         let operation = match normalise(head.uri.path()) {
             Ok(path) => operations.find(method, &path).operation,
-            Err(_) => operations.pathless(method),
+            Err(_) => operations.unknown_path(method),
         };
         Some(Box::new(GraphExchange::new(&self.graph, operation)))
     }
@@ -133,25 +133,27 @@ async fn identify(
         path_and_query: std::str::from_utf8(target).unwrap_or_default(),
         body_md5: body_md5.map(|body| Md5::digest(body).into()),
         now_ms: graph.clock.unix_ms(),
-        takes_single_key: call.operation.takes_single_key,
+        accepts_single_key: call.operation.accepts_single_key,
         claims: claims.as_ref(),
     };
     let identity = graph.tenants.identify(&presented, &proof, &graph.nonces);
-    call.limit = graph.limits.of(identity.tenant.as_deref(), &call.operation);
+    call.limit = graph
+        .limits
+        .limit(identity.tenant.as_deref(), &call.operation);
     call.tenant = identity.tenant;
-    Ok(identity.class)
+    Ok(identity.kind)
 }
 
 fn read_credential(
     head: &RequestHeader,
 ) -> Result<PresentedCredential<'_>, ConflictingCredentials> {
-    PresentedCredential::read(&head.headers, head.uri.query())
+    PresentedCredential::from_request(&head.headers, head.uri.query())
 }
 
 /// What a token says, verified where a key set has to.
 async fn claims(graph: &Graph, token: &str) -> Option<TenantClaims> {
-    let claims = TenantClaims::read(token)?;
-    let Some(number) = graph.tenants.needs_key_set(&claims) else {
+    let claims = TenantClaims::from_unverified_token(token)?;
+    let Some(number) = graph.tenants.required_key_set(&claims) else {
         return Some(claims);
     };
     let set = graph.key_sets.get(number)?.for_token(token).await;
@@ -174,19 +176,19 @@ async fn look_up(
     let head = incoming.head();
     let asked = CacheRequest {
         tenant: call.tenant.as_deref(),
-        class: "single",
-        is_public: kind == CredentialKind::Single && call.operation.takes_single_key,
+        credential_kind: "single",
+        is_public: kind == CredentialKind::Single && call.operation.accepts_single_key,
         method: &head.method,
         path: head.uri.path(),
         query: head.uri.query().unwrap_or_default(),
         headers: &head.headers,
     };
-    let Ok(key) = HeadKey::of(&asked) else {
+    let Ok(key) = HeadKey::from_request(&asked) else {
         return Ok(None);
     };
     let body = incoming.read_body(call.remaining_bytes).await?;
     let found = cache
-        .find(key.with(&body), || key.is_read_only(&body))
+        .find(key.to_cache_key(&body), || key.is_read_only(&body))
         .await;
     call.body = Some(body);
     Ok(match found {

@@ -269,7 +269,7 @@ impl Exchange for GraphExchange {
 
     fn log(&self, _: &RequestInfo, part: LogPart, line: &mut Object<'_>) {
         if part == LogPart::BeforeStatus {
-            line.some_text("tenant", self.tenant.as_deref());
+            line.optional_text("tenant", self.tenant.as_deref());
             line.text("operation", &self.operation.name);
             line.number("limit", self.limit);
             line.text("decision", self.outcome.as_str());

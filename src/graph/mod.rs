@@ -109,7 +109,7 @@ impl Graph {
 
     /// The most bytes of a body of this operation.
     pub fn body_bytes(&self, operation: &Operation) -> usize {
-        if operation.takes_data {
+        if operation.accepts_data {
             self.data_bytes
         } else {
             self.body_bytes

@@ -84,7 +84,7 @@ impl Store {
     ///
     /// A store without keys, those of providers included, takes the new mark: nothing is lost by another pepper then.
     async fn check_pepper(&self) -> Result<(), StoreError> {
-        let mark = self.pepper.mark();
+        let mark = self.pepper.fingerprint();
         let sql = "SELECT pepper_mark FROM store_state WHERE one = 1";
         let known: Option<Vec<u8>> = sqlx::query_scalar(sql).fetch_one(&self.pool).await?;
         if known.as_deref() == Some(mark.as_slice()) {

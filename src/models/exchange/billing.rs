@@ -120,7 +120,7 @@ fn bounds(models: &Models, caller: &Caller) -> SpendingBounds {
             .as_ref()
             .map_or_else(Default::default, |terms| terms.limits),
         member: caller.member.as_ref().and_then(|member| member.budget),
-        plan: models.plans.of(caller.plan),
+        plan: models.plans.allowance(caller.plan),
     }
 }
 

@@ -77,7 +77,7 @@ async fn one_of_many_that_open_at_once_made_the_file_and_all_share_the_pepper() 
     for opener in openers {
         let opened = opener.await.unwrap().unwrap();
         new_files += usize::from(opened.is_new_file);
-        marks.push(opened.store.pepper().mark());
+        marks.push(opened.store.pepper().fingerprint());
     }
     assert_eq!(new_files, 1);
     assert!(marks.windows(2).all(|pair| pair[0] == pair[1]));
