@@ -40,6 +40,13 @@ pub fn pairs(query: &str) -> impl Iterator<Item = Pair<'_>> {
         })
 }
 
+/// The values of a parameter, decoded, in order.
+pub fn values<'q>(query: &'q str, name: &str) -> impl Iterator<Item = Cow<'q, str>> {
+    pairs(query)
+        .filter(move |pair| pair.plain_name() == name)
+        .map(Pair::plain_value)
+}
+
 /// `+` as a space, `%xx` as its byte; what is no escape stays, what is no UTF-8 becomes U+FFFD.
 ///
 /// Cost: a text without either is borrowed.

@@ -49,18 +49,6 @@ impl BadToken {
             Self::UnknownKey => "the token's key is not known here",
         }
     }
-
-    /// The reason that the agent of old gives beside its one word for tokens it cannot read; `None`: what it says of
-    /// a token that it has read is [`message`](Self::message). Source: docs/facts/decision-engine.md E.
-    pub fn agent_reason(self) -> Option<&'static str> {
-        match self {
-            Self::Endless | Self::NoKeys => None,
-            Self::Expired => Some("Token is expired"),
-            Self::TooEarly => Some("Token is not valid yet"),
-            Self::NoKeyId => Some("expecting JWT header to have string kid"),
-            Self::Empty | Self::Signature | Self::UnknownKey => Some(self.message()),
-        }
-    }
 }
 
 #[derive(Serialize)]

@@ -180,7 +180,7 @@ fn keep(
     spawn(organs, Some(house.quotas.sweeper()), stop);
     spawn(organs, graph.map(Graph::sweeper), stop);
     spawn(organs, graph.map(Graph::keys), stop);
-    let followers = house.flags.as_ref().map(DecisionService::followers);
+    let followers = house.flags.as_ref().map(DecisionService::background_tasks);
     for follower in followers.unwrap_or_default() {
         let stop = stop.clone();
         organs.spawn(async move { follower.start(stop).await });

@@ -8,8 +8,6 @@ use filters::limits::QuotaGroup;
 use filters::proxy::normalise;
 use http::Method;
 
-use crate::decisions::endpoints::Endpoint;
-
 /// Who answers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Answers {
@@ -22,7 +20,7 @@ pub enum Answers {
     /// A provider: chat completions.
     Chat,
     /// The decisions of flags.
-    Flags(Endpoint),
+    Flags,
     /// Several of them.
     Batch,
     /// `POST /oauth/token`.
@@ -53,7 +51,7 @@ impl Answers {
     pub fn is_of_flags(self) -> bool {
         matches!(
             self,
-            Self::Flags(_) | Self::Batch | Self::Token | Self::Webhook | Self::Notices
+            Self::Flags | Self::Batch | Self::Token | Self::Webhook | Self::Notices
         )
     }
 }
@@ -119,63 +117,63 @@ pub static ROWS: [Route; 19] = [
         method: Method::GET,
         path: "/v1/config",
         access: Access::Open,
-        answers: Answers::Flags(Endpoint::Config),
+        answers: Answers::Flags,
     },
     Route {
         name: "datafile",
         method: Method::GET,
         path: "/v1/datafile",
         access: Access::Open,
-        answers: Answers::Flags(Endpoint::Datafile),
+        answers: Answers::Flags,
     },
     Route {
         name: "decide",
         method: Method::POST,
         path: "/v1/decide",
         access: Access::Open,
-        answers: Answers::Flags(Endpoint::Decide),
+        answers: Answers::Flags,
     },
     Route {
         name: "activate",
         method: Method::POST,
         path: "/v1/activate",
         access: Access::Open,
-        answers: Answers::Flags(Endpoint::Activate),
+        answers: Answers::Flags,
     },
     Route {
         name: "track",
         method: Method::POST,
         path: "/v1/track",
         access: Access::Open,
-        answers: Answers::Flags(Endpoint::Track),
+        answers: Answers::Flags,
     },
     Route {
         name: "overrides",
         method: Method::POST,
         path: "/v1/override",
         access: Access::Open,
-        answers: Answers::Flags(Endpoint::Override),
+        answers: Answers::Flags,
     },
     Route {
         name: "lookup",
         method: Method::POST,
         path: "/v1/lookup",
         access: Access::Open,
-        answers: Answers::Flags(Endpoint::Lookup),
+        answers: Answers::Flags,
     },
     Route {
         name: "save",
         method: Method::POST,
         path: "/v1/save",
         access: Access::Open,
-        answers: Answers::Flags(Endpoint::Save),
+        answers: Answers::Flags,
     },
     Route {
         name: "send_odp_event",
         method: Method::POST,
         path: "/v1/send-odp-event",
         access: Access::Open,
-        answers: Answers::Flags(Endpoint::SegmentEvent),
+        answers: Answers::Flags,
     },
     Route {
         name: "event_stream",
@@ -210,14 +208,14 @@ pub static ROWS: [Route; 19] = [
         method: Method::POST,
         path: "/ofrep/v1/evaluate/flags",
         access: Access::Open,
-        answers: Answers::Flags(Endpoint::OfrepFlags),
+        answers: Answers::Flags,
     },
     Route {
         name: "ofrep_flag",
         method: Method::POST,
         path: "/ofrep/v1/evaluate/flags/*",
         access: Access::Open,
-        answers: Answers::Flags(Endpoint::OfrepFlag),
+        answers: Answers::Flags,
     },
 ];
 

@@ -47,7 +47,7 @@ pub async fn run(house: &Arc<AppState>, session: &mut Session, ctx: &mut Context
             let answer = match (&ctx.graph, &house.flags) {
                 (Some(call), _) => Response::graph(&fault, call.headers()),
                 (None, Some(organ)) if is_of_flags => {
-                    endpoints::error_response(organ.compat, &fault)
+                    endpoints::error_response(organ.protocol, &fault)
                 }
                 _ => Response::from(&fault),
             };
@@ -130,7 +130,7 @@ async fn handle(
             )),
         },
         Answers::Notices => listen(house, session, ctx).await.map(Some),
-        Answers::Flags(_) | Answers::Batch | Answers::Token | Answers::Webhook => {
+        Answers::Flags | Answers::Batch | Answers::Token | Answers::Webhook => {
             let (decisions, batch) = house.settings.flags_body_bytes;
             let is_batch = matches!(row.answers, Answers::Batch);
             let body =
@@ -173,7 +173,7 @@ async fn listen(
         ));
     };
     let call = call_of(house, session.req_header(), &[]);
-    ctx.listener = Some(endpoints::event_stream::listen(organ, &call).await?);
+    ctx.listener = Some(endpoints::event_stream::subscribe(organ, &call).await?);
     ctx.guard.is_stream();
     Ok(Response::json(Bytes::new()))
 }
@@ -203,10 +203,16 @@ async fn decide(
     };
     let call = call_of(house, head, body);
     let answer = match row.answers {
-        Answers::Flags(endpoint) => endpoints::answer(organ, endpoint, &call).await,
-        Answers::Batch => endpoints::batch::run(organ, &call).await,
-        Answers::Webhook => endpoints::webhook::answer(organ, &call).await,
-        Answers::Token => endpoints::token::answer(organ, &call).await,
+        Answers::Flags => match endpoints::operation(row.name) {
+            Some(handle) => handle(organ, &call).await,
+            None => Err(Fault::new(
+                FaultKind::Internal,
+                "this endpoint is answered elsewhere",
+            )),
+        },
+        Answers::Batch => endpoints::batch::handle(organ, &call).await,
+        Answers::Webhook => endpoints::webhook::handle(organ, &call).await,
+        Answers::Token => endpoints::token::handle(organ, &call).await,
         Answers::Health
         | Answers::Models
         | Answers::Key
@@ -217,7 +223,7 @@ async fn decide(
             "this endpoint is answered elsewhere",
         )),
     };
-    answer.map(|answer| endpoints::to_agent_response(organ.compat, answer))
+    answer.map(|answer| endpoints::framed(organ.protocol, answer))
 }
 
 /// Puts the held session in the place of the real one: from here on Pingora's loop runs the attempts.

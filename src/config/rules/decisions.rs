@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
+use filters::decisions::protocol::{Agent, Document};
 use http::HeaderName;
 
 use super::Rules;
@@ -65,9 +66,9 @@ fn as_used(decisions: &DecisionsConfig, token_keys: Vec<SecretBytes>) -> checked
         sdk_key_headers: headers
             .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
             .collect(),
-        compat: match decisions.compat {
-            Compat::Document => filters::decisions::Compat::Document,
-            Compat::Agent => filters::decisions::Compat::Agent,
+        protocol: match decisions.compat {
+            Compat::Document => &Document,
+            Compat::Agent => &Agent,
         },
         projects: decisions
             .projects
