@@ -88,6 +88,8 @@ impl BatchOperation {
 /// A route of the gateway, as a batch sees it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct FoundRoute {
+    /// The route's index in the table that was searched.
+    pub index: usize,
     /// The route's name.
     pub name: &'static str,
     /// A batch may call the route's endpoint.
@@ -100,8 +102,8 @@ pub type FindRoute<'f> = &'f dyn Fn(&Method, &str) -> Result<FoundRoute, Fault>;
 /// Where an operation goes.
 #[derive(Debug)]
 pub enum BatchTarget {
-    /// The endpoint of the route of this name.
-    Endpoint(&'static str),
+    /// The endpoint of the route at this index.
+    Endpoint(usize),
     /// Nowhere.
     Missing {
         /// Why.

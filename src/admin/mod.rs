@@ -7,12 +7,12 @@ use http::{Response, StatusCode, header};
 use pingora::apps::http_app::ServeHttp;
 use pingora::protocols::http::ServerSession;
 
-use crate::app::state::AppState;
+use crate::proxy::state::ProxyState;
 
 /// The operator's endpoints.
 pub struct Admin {
-    /// What they tell about.
-    pub house: Arc<AppState>,
+    /// What they report on.
+    pub state: Arc<ProxyState>,
 }
 
 #[async_trait]
@@ -25,10 +25,10 @@ impl ServeHttp for Admin {
             "/metrics" => (
                 200,
                 "text/plain; version=0.0.4",
-                self.house.metrics.render(),
+                self.state.metrics.render(),
             ),
             "/livez" => (200, "text/plain", b"ok\n".to_vec()),
-            "/readyz" if self.house.is_ready() => (200, "text/plain", b"ok\n".to_vec()),
+            "/readyz" if self.state.is_ready() => (200, "text/plain", b"ok\n".to_vec()),
             "/readyz" => (
                 503,
                 "text/plain",

@@ -20,28 +20,33 @@ use pingora::services::listening::Service;
 use pingora_proxy::http_proxy;
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
-use tokio::time::Instant;
 
+use super::health::Health;
+use super::routes;
 use super::running::{BackgroundRuntime, Running, ShutdownChannel, StopMode};
+use super::state::AppState;
 use crate::accounts::AccountsHandle;
 use crate::admin::Admin;
-use crate::app::state::{AppState, Settings};
 use crate::config::{Config, GraphUpstream, ProviderKind};
 use crate::decisions::{DecisionService, Dispatchers};
 use crate::graph::Graph;
 use crate::ledger::{self, Ledger};
 use crate::limits::Quotas;
+use crate::models::Models;
 use crate::models::planner;
 use crate::models::planner::Planner;
 use crate::models::providers::Provider;
+use crate::proxy::clock::Clock;
 use crate::proxy::connections::{ConnectionLimiter, KEEPALIVE};
 use crate::proxy::hooks::Proxy;
 use crate::proxy::origin::DnsRefresh;
+use crate::proxy::state::{ProxySettings, ProxyState};
 use crate::redis::{Heartbeat, Redis};
 use crate::sandbox;
 use crate::store::{self, FirstRun, Store};
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
+use filters::accounts::Pepper;
 
 /// Of a client's connection. Head and body of a usual answer fit, so that they leave in one write; Pingora's own
 /// 1460 bytes cost a second one as soon as `metadata` is in it. What is read is smaller than Pingora's 64 KiB,
@@ -88,61 +93,120 @@ fn misconfigured(message: String) -> BootError {
 /// Starts a gateway. Errors: the store cannot be opened, the catalogue is wrong, an address cannot be had.
 pub fn boot(
     mut config: Config,
-    lines: impl FnOnce(&Metrics) -> std::io::Result<AccessLog>,
+    access_log: impl FnOnce(&Metrics) -> std::io::Result<AccessLog>,
 ) -> Result<Running, BootError> {
     // First of all: a start that fails must not make a key that nobody gets to see.
     let (public, admin) = claim(&config)?;
     let catalog = planner::catalog(&config).map_err(misconfigured)?;
-    let organs = organs()?;
+    let runtime = background_runtime()?;
     let metrics = Arc::new(Metrics::new().map_err(|error| failed("metrics", error))?);
-    let lines = Arc::new(lines(&metrics).map_err(|error| failed("starting the log", error))?);
+    let access_log =
+        Arc::new(access_log(&metrics).map_err(|error| failed("starting the log", error))?);
     let model = bind_sandbox(&mut config)?;
     let queries = bind_graph_sandbox(&mut config)?;
-    let opened = organs.block_on(open(&config, model.is_some(), &metrics));
+    let opened = runtime.block_on(open(&config, model.is_some(), &metrics));
     let (store, first_run, accounts, ledger) = opened.map_err(|error| store_failed(&error))?;
-    let upstreams = upstreams(&config, &store)?;
-    let (redis, heart) = redis(&config, &metrics)?.unzip();
-    let (flags, tellers) = flags(&config, &organs, &metrics, redis.as_ref())?.unzip();
-    let house = Arc::new(AppState {
-        settings: Settings::new(&config),
-        quotas: quotas(&config, redis.as_ref(), &metrics)?,
-        graph: graph(&config, &organs, redis.as_ref())?,
-        metrics,
-        lines,
+    let providers = providers(&config, &store)?;
+    let (redis, heartbeat) = redis(&config, &metrics)?.unzip();
+    let (decisions, dispatchers) = decisions(&config, &runtime, &metrics, redis.as_ref())?.unzip();
+    let clock = Clock::start();
+    let graph = graph(&config, &runtime, redis.as_ref(), (&metrics, clock))?;
+    let planner = Planner::new(&config, &providers, catalog);
+    let ledger_of_models = Arc::clone(&ledger);
+    let callers = accounts.clone();
+    let models = Models::new(
+        &config,
+        planner,
+        ledger_of_models,
+        callers,
+        Arc::clone(&metrics),
+        clock,
+    );
+    let quotas = quotas(&config, redis.as_ref(), &metrics)?;
+    let parts = Parts {
+        models: Arc::new(models),
+        decisions: decisions.map(Arc::new),
+        graph: graph.map(Arc::new),
         accounts: accounts.clone(),
         pepper: store.pepper().clone(),
-        routes: Planner::new(&config, &upstreams, catalog),
-        flags,
         ledger,
         redis,
-        room: Arc::new(Semaphore::new(config.limits.in_flight)),
-        begun: Instant::now(),
-        is_serving: AtomicBool::new(false),
-    });
-    let (stop_organs, stopped) = watch::channel(false);
-    organs.spawn(accounts.follow(store, stopped.clone()));
-    keep(&organs, &upstreams, &house, &stopped);
-    spawn(&organs, model, &stopped);
-    spawn(&organs, queries, &stopped);
-    let dispatching = tellers.map(|it| organs.spawn(it.run(stopped)));
+        quotas,
+        metrics,
+        access_log,
+        clock,
+    };
+    let app = assemble(&config, parts);
+    let (stop_runtime, stopped) = watch::channel(false);
+    runtime.spawn(accounts.follow(store, stopped.clone()));
+    keep(&runtime, &providers, &app, &stopped);
+    spawn(&runtime, model, &stopped);
+    spawn(&runtime, queries, &stopped);
+    let dispatching = dispatchers.map(|it| runtime.spawn(it.run(stopped)));
     let (stop, asked) = watch::channel(StopMode::No);
-    let server = start(&config, &house, public, admin, asked)?;
+    let server = start(&config, &app.proxy, public, admin, asked)?;
     let running = Running {
-        house,
+        app,
         public,
         admin,
         first_run,
         stop,
         server: Some(server),
-        organs: Some(BackgroundRuntime {
-            runtime: organs,
-            stop: stop_organs,
+        runtime: Some(BackgroundRuntime {
+            runtime,
+            stop: stop_runtime,
             dispatching,
-            heart,
+            heartbeat,
         }),
     };
     running.wait_until_open()?;
     Ok(running)
+}
+
+/// What the requests of a gateway share, made one by one.
+struct Parts {
+    models: Arc<Models>,
+    decisions: Option<Arc<DecisionService>>,
+    graph: Option<Arc<Graph>>,
+    accounts: AccountsHandle,
+    pepper: Pepper,
+    ledger: Arc<Ledger>,
+    redis: Option<Redis>,
+    quotas: Quotas,
+    metrics: Arc<Metrics>,
+    access_log: Arc<AccessLog>,
+    clock: Clock,
+}
+
+/// Joins the parts behind one router.
+fn assemble(config: &Config, parts: Parts) -> AppState {
+    let health = Health {
+        accounts: parts.accounts.clone(),
+        ledger: Arc::clone(&parts.ledger),
+        redis: parts.redis,
+        client_ip_header: config.listen.client_ip_header.clone(),
+    };
+    let (decisions, graph) = (parts.decisions.as_ref(), parts.graph.as_ref());
+    let router = routes::router(config, health, &parts.models, decisions, graph);
+    let state = ProxyState {
+        settings: ProxySettings::from_config(config),
+        metrics: parts.metrics,
+        access_log: parts.access_log,
+        accounts: parts.accounts,
+        pepper: parts.pepper,
+        quotas: parts.quotas,
+        in_flight: Arc::new(Semaphore::new(config.limits.in_flight)),
+        router,
+        clock: parts.clock,
+        is_serving: AtomicBool::new(false),
+    };
+    AppState {
+        proxy: Arc::new(state),
+        models: parts.models,
+        decisions: parts.decisions,
+        graph: parts.graph,
+        ledger: parts.ledger,
+    }
 }
 
 /// The store, what its first start made, the snapshot of its accounts, and their money.
@@ -162,36 +226,40 @@ async fn open(
 
 /// Looks names, keys and datafiles up and drops windows that have ended, now and then, until `stop`.
 fn keep(
-    organs: &Runtime,
-    upstreams: &[Arc<Provider>],
-    house: &AppState,
+    runtime: &Runtime,
+    providers: &[Arc<Provider>],
+    app: &AppState,
     stop: &watch::Receiver<bool>,
 ) {
-    let graph = house.graph.as_ref();
-    let (keyless, on): (Vec<_>, Vec<_>) = upstreams.iter().partition(|it| it.keys.is_empty());
-    let origins = on.iter().map(|upstream| &upstream.origin);
+    let graph = app.graph.as_deref();
+    let (keyless, on): (Vec<_>, Vec<_>) = providers.iter().partition(|it| it.keys.is_empty());
+    let origins = on.iter().map(|provider| &provider.origin);
     let origins = origins.chain(graph.map(|graph| &graph.origin));
     let lookups = DnsRefresh {
         always: origins.cloned().collect(),
         // Nobody may ever have a key for them: the first request that has one looks.
         once_known: keyless.iter().map(|it| Arc::clone(&it.origin)).collect(),
     };
-    spawn(organs, Some(lookups), stop);
-    spawn(organs, Some(house.quotas.sweeper()), stop);
-    spawn(organs, graph.map(Graph::sweeper), stop);
-    spawn(organs, graph.map(Graph::keys), stop);
-    let followers = house.flags.as_ref().map(DecisionService::background_tasks);
+    spawn(runtime, Some(lookups), stop);
+    spawn(runtime, Some(app.proxy.quotas.sweeper()), stop);
+    spawn(runtime, graph.map(Graph::sweeper), stop);
+    spawn(runtime, graph.map(Graph::keys), stop);
+    let followers = app
+        .decisions
+        .as_deref()
+        .map(DecisionService::background_tasks);
     for follower in followers.unwrap_or_default() {
         let stop = stop.clone();
-        organs.spawn(async move { follower.start(stop).await });
+        runtime.spawn(async move { follower.start(stop).await });
     }
 }
 
-/// The graph service's organ.
+/// The graph service, where one is configured.
 fn graph(
     config: &Config,
-    organs: &Runtime,
+    runtime: &Runtime,
     redis: Option<&Redis>,
+    shared: (&Arc<Metrics>, Clock),
 ) -> Result<Option<Graph>, BootError> {
     let Some(graph) = &config.graph else {
         return Ok(None);
@@ -199,21 +267,21 @@ fn graph(
     let GraphUpstream::At(url) = &graph.upstream else {
         return Err(failed("graph", "the sandbox has no port"));
     };
-    Graph::new(graph, url, config, organs.handle(), redis)
+    Graph::new(graph, url, config, (runtime.handle(), redis), shared)
         .map(Some)
         .map_err(|error| failed("graph", error))
 }
 
-/// The decision endpoints' organ, and who sends its events.
-fn flags(
+/// The flag decisions, and what dispatches their events.
+fn decisions(
     config: &Config,
-    organs: &Runtime,
+    runtime: &Runtime,
     metrics: &Arc<Metrics>,
     redis: Option<&Redis>,
 ) -> Result<Option<(DecisionService, Dispatchers)>, BootError> {
     let state_dir = &config.store.state_dir;
     let build =
-        |decisions| DecisionService::build(decisions, state_dir, organs.handle(), metrics, redis);
+        |decisions| DecisionService::build(decisions, state_dir, runtime.handle(), metrics, redis);
     let built = config.decisions.as_ref().map(build).transpose();
     built.map_err(|error| failed("decisions", error))
 }
@@ -236,7 +304,7 @@ fn redis(config: &Config, metrics: &Metrics) -> Result<Option<(Redis, Heartbeat)
 }
 
 /// The runtime of everything that no request waits for.
-fn organs() -> Result<Runtime, BootError> {
+fn background_runtime() -> Result<Runtime, BootError> {
     // What they call is reached with the one crypto provider; a second gateway in the process finds it set.
     _ = rustls::crypto::ring::default_provider().install_default();
     tokio::runtime::Builder::new_multi_thread()
@@ -248,13 +316,13 @@ fn organs() -> Result<Runtime, BootError> {
 }
 
 /// Runs an organ, where there is one, until `stop`.
-fn spawn<O>(organs: &Runtime, organ: Option<O>, stop: &watch::Receiver<bool>)
+fn spawn<O>(runtime: &Runtime, organ: Option<O>, stop: &watch::Receiver<bool>)
 where
     O: BackgroundService + Send + Sync + 'static,
 {
     if let Some(organ) = organ {
         let stop = stop.clone();
-        organs.spawn(async move { organ.start(stop).await });
+        runtime.spawn(async move { organ.start(stop).await });
     }
 }
 
@@ -302,15 +370,13 @@ fn bind_graph_sandbox(config: &mut Config) -> Result<Option<sandbox::GraphSandbo
     Ok(Some(sandbox))
 }
 
-fn upstreams(config: &Config, store: &Store) -> Result<Arc<[Arc<Provider>]>, BootError> {
+fn providers(config: &Config, store: &Store) -> Result<Arc<[Arc<Provider>]>, BootError> {
     let key = store.pepper().mark();
     let providers = config.providers.iter().chain(&config.keyless_providers);
-    let upstreams: pingora::Result<Vec<_>> = providers
+    let built: pingora::Result<Vec<_>> = providers
         .map(|provider| Provider::new(provider, &config.routing, &key).map(Arc::new))
         .collect();
-    Ok(upstreams
-        .map_err(|error| failed("providers", error))?
-        .into())
+    Ok(built.map_err(|error| failed("providers", error))?.into())
 }
 
 /// Makes sure that both addresses are free, and chooses the ports where they are 0.
@@ -332,7 +398,7 @@ fn claim(config: &Config) -> Result<(SocketAddr, SocketAddr), BootError> {
 
 fn start(
     config: &Config,
-    house: &Arc<AppState>,
+    state: &Arc<ProxyState>,
     public: SocketAddr,
     admin: SocketAddr,
     asked: watch::Receiver<StopMode>,
@@ -347,14 +413,14 @@ fn start(
     };
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
-    let mut gateway = Service::new("gateway".to_owned(), front(config, house, &server));
+    let mut gateway = Service::new("gateway".to_owned(), limited_proxy(config, state, &server));
     let buffers = L4BufferSettings::new(READ_BUFFER, WRITE_BUFFER);
     gateway.add_listener(ListenerConfig::tcp(public.to_string()).l4_buffer(buffers));
     server.add_service(gateway);
     let mut operators = Service::new(
         "admin".to_owned(),
         HttpServer::new_app(Admin {
-            house: Arc::clone(house),
+            state: Arc::clone(state),
         }),
     );
     operators.threads = Some(1);
@@ -370,9 +436,9 @@ fn start(
 }
 
 /// Pingora's proxy with our hooks, behind the limits of connections.
-fn front(config: &Config, house: &Arc<AppState>, server: &Server) -> ConnectionLimiter {
+fn limited_proxy(config: &Config, state: &Arc<ProxyState>, server: &Server) -> ConnectionLimiter {
     let hooks = Proxy {
-        house: Arc::clone(house),
+        state: Arc::clone(state),
     };
     let mut proxy = http_proxy(&server.configuration, hooks);
     let listen = &config.listen;
@@ -387,6 +453,6 @@ fn front(config: &Config, house: &Arc<AppState>, server: &Server) -> ConnectionL
         proxy,
         listen.max_connections,
         listen.header_timeout,
-        &house.metrics,
+        &state.metrics,
     )
 }

@@ -92,7 +92,7 @@ fn wait(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode
                 notify(&[sd_notify::NotifyState::Stopping]);
                 running.stop(StopMode::Gracefully);
                 let until = Instant::now() + grace;
-                while running.house.metrics.in_flight.get() > 0 && Instant::now() < until {
+                while running.app.proxy.metrics.in_flight.get() > 0 && Instant::now() < until {
                     std::thread::sleep(LOOK);
                 }
                 break;
@@ -100,7 +100,7 @@ fn wait(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode
         }
     }
     running.end();
-    running.house.lines.flush();
+    running.app.proxy.access_log.flush();
     // `running` is not dropped: Pingora would sleep through the whole grace period even with nothing in flight.
     std::process::exit(0)
 }
@@ -153,7 +153,7 @@ fn banner(
              -d '{{\"model\":\"sandbox-chat\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n",
             first.organization, running.public,
         ));
-        let flags = running.house.flags.as_ref();
+        let flags = running.app.decisions.as_ref();
         if let Some(key) = flags.and_then(|flags| flags.local_datafiles.sandbox_key()) {
             out.push_str(&format!(
                 "curl 'http://{}/v1/decide?keys=dark_mode' -H 'X-Platform-SDK-Key: {key}' \

@@ -10,9 +10,12 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use filters::decisions::notice::Topic;
 use filters::decisions::protocol::Protocol;
+use futures::future::BoxFuture;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio::time::Instant;
+
+use crate::proxy::response::EventSource;
 
 /// How many notices a listener may be behind.
 const BEHIND: usize = 1024;
@@ -94,9 +97,15 @@ pub struct Subscription {
     quiet_until: Instant,
 }
 
+impl EventSource for Subscription {
+    fn next(&mut self) -> BoxFuture<'_, Option<Bytes>> {
+        Box::pin(self.next_bytes())
+    }
+}
+
 impl Subscription {
     /// The next bytes of the stream; none: there will be no more. May be dropped while it waits: nothing is lost.
-    pub async fn next(&mut self) -> Option<Bytes> {
+    async fn next_bytes(&mut self) -> Option<Bytes> {
         loop {
             // Raw streams have no comments.
             let is_still = self.is_raw || !self.protocol.endpoint_rules().has_heartbeats;

@@ -23,6 +23,11 @@ impl Receipt {
         Self(None)
     }
 
+    /// Returns whether the response has to wait for nothing.
+    pub fn is_ready(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Waits; answers whether the record is safe.
     pub async fn is_safe(self) -> bool {
         match self.0 {

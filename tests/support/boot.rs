@@ -196,7 +196,7 @@ impl Gateway {
             (done, store.revision().await.unwrap())
         });
         let until = Instant::now() + Duration::from_secs(1);
-        while self.running.house.accounts.current().revision() < revision {
+        while self.running.app.proxy.accounts.current().revision() < revision {
             assert!(
                 Instant::now() < until,
                 "the change was not seen within a second"

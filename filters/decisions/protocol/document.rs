@@ -198,7 +198,7 @@ impl Protocol for Document {
         if !route.is_operation {
             return Err(no_decision_endpoint());
         }
-        Ok(BatchTarget::Endpoint(route.name))
+        Ok(BatchTarget::Endpoint(route.index))
     }
 
     fn operation_body(&self, operation: &BatchOperation) -> Vec<u8> {

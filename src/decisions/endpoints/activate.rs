@@ -8,19 +8,16 @@ use filters::decisions::selection::{ItemKind, item_filter, read_selection};
 use filters::decisions::{Options, answer};
 use filters::fault::Fault;
 
-use super::Request;
 use super::context::DecisionContext;
 use super::user_state::UserState;
 use crate::decisions::DecisionService;
+use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
 /// Returns a list in the order of the query, and by type in that of the datafile.
 ///
 /// Errors: 400 for too many keys and for unknown types, 413 for a response that would be too long.
-pub(super) async fn handle(
-    service: &DecisionService,
-    request: &Request<'_>,
-) -> Result<Response, Fault> {
+pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     let user = context.read_body()?.user()?;
     let (protocol, project) = (context.protocol(), &context.loaded.project);

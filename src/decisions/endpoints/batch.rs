@@ -14,14 +14,57 @@ use http::Method;
 use tokio::time::{Instant, timeout_at};
 
 use super::context::{authorize, read_sdk_key};
-use super::{Request, error_response, operation};
-use crate::app::routes;
+use super::{Handle, error_response};
 use crate::decisions::{DecisionService, new_uuid};
+use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
+use crate::proxy::router::PathTable;
 
 /// How long all operations of a batch may take. Our choice: the agent breaks off after 10 s, so its clients wait no longer,
 /// and the operations that are done by then have to reach them.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(9);
+
+/// The routes that an operation may name.
+pub struct BatchRoutes {
+    paths: PathTable,
+    routes: Vec<BatchRoute>,
+}
+
+/// A route as a batch sees it.
+pub struct BatchRoute {
+    /// The route's name.
+    pub name: &'static str,
+    /// The method.
+    pub method: Method,
+    /// The normalised path.
+    pub path: &'static str,
+    /// The endpoint, if a batch may call it.
+    pub handle: Option<Handle>,
+}
+
+impl BatchRoutes {
+    /// A table of these routes.
+    pub fn new(routes: Vec<BatchRoute>) -> Self {
+        let paths = routes
+            .iter()
+            .map(|route| (route.method.clone(), route.path));
+        Self {
+            paths: PathTable::new(paths.collect()),
+            routes,
+        }
+    }
+
+    /// The route that takes a method at a path. Errors: 400 for a path that cannot be normalised, 404, 405.
+    fn find(&self, method: &Method, path: &str) -> Result<FoundRoute, Fault> {
+        let index = self.paths.find(method, path, false)?;
+        let route = self.routes.get(index);
+        Ok(FoundRoute {
+            index,
+            name: route.map_or("", |route| route.name),
+            is_operation: route.is_some_and(|route| route.handle.is_some()),
+        })
+    }
+}
 
 /// The bounds that all operations of a batch share.
 struct Bounds {
@@ -34,7 +77,7 @@ impl Bounds {
     ///
     /// Errors: 413.
     fn take(&self, response: Response) -> Result<Response, Fault> {
-        let bytes = response.body.len();
+        let bytes = response.body.bytes().len();
         let less = |free: usize| free.checked_sub(bytes);
         let (order, free) = (Ordering::Relaxed, &self.free_bytes);
         free.fetch_update(order, order, less).map_err(|_| {
@@ -49,7 +92,11 @@ impl Bounds {
 /// does not fit into [`MAX_BYTES`] with the others.
 ///
 /// Errors: 400 for what is no batch, 422 for too many operations; 401 and 403 where the batch needs credentials itself.
-pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
+pub async fn handle(
+    service: &DecisionService,
+    routes: &BatchRoutes,
+    request: &Request<'_>,
+) -> Result<Response, Fault> {
     let bounds = Bounds {
         deadline: Instant::now() + BATCH_TIMEOUT,
         free_bytes: AtomicUsize::new(MAX_BYTES),
@@ -66,7 +113,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     let started_at = now();
     let mut running: Vec<BoxFuture<'_, _>> = Vec::with_capacity(operations.len());
     for operation in &operations {
-        running.push(run_operation(service, operation, request.now_ms, &bounds).boxed());
+        running.push(run_operation(service, routes, operation, request.now_ms, &bounds).boxed());
     }
     let done = stream::iter(running).buffered(service.batch_concurrency);
     let done: Vec<(Vec<u8>, bool)> = done.collect().await;
@@ -85,6 +132,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
 /// The item of an operation, and whether it failed.
 async fn run_operation(
     service: &DecisionService,
+    routes: &BatchRoutes,
     operation: &BatchOperation,
     now_ms: u64,
     bounds: &Bounds,
@@ -94,7 +142,7 @@ async fn run_operation(
     let started_at = now();
     let protocol = service.protocol;
     let response = match protocol.check_operation(operation) {
-        Ok(()) => in_time(bounds.deadline, call(service, operation, now_ms)).await,
+        Ok(()) => in_time(bounds.deadline, call(service, routes, operation, now_ms)).await,
         Err(fault) => Err(fault),
     };
     let response = response.and_then(|response| bounds.take(response));
@@ -102,7 +150,7 @@ async fn run_operation(
     let item = AnsweredOperation {
         operation,
         status: response.status,
-        body: &response.body,
+        body: response.body.bytes(),
         request_id: new_uuid(),
         times: Times {
             started_at,
@@ -132,11 +180,13 @@ async fn in_time(
 /// Calls the endpoint of an operation.
 async fn call(
     service: &DecisionService,
+    routes: &BatchRoutes,
     operation: &BatchOperation,
     now_ms: u64,
 ) -> Result<Response, Fault> {
     let protocol = service.protocol;
-    let target = protocol.find_target(operation, &find_route)?;
+    let find = |method: &Method, path: &str| routes.find(method, path);
+    let target = protocol.find_target(operation, &find)?;
     let (path, query) = protocol.split_url(operation);
     let query = operation.query(query)?;
     let headers = operation.header_map()?;
@@ -145,10 +195,12 @@ async fn call(
         path,
         query: &query,
         body: &protocol.operation_body(operation),
+        caller: None,
+        client_ip: None,
         now_ms,
     };
     match target {
-        BatchTarget::Endpoint(name) => match super::operation(name) {
+        BatchTarget::Endpoint(index) => match routes.routes.get(index).and_then(|one| one.handle) {
             Some(handle) => handle(service, &request).await,
             None => Err(Fault::new(FaultKind::Internal, "the route has no endpoint")),
         },
@@ -159,15 +211,6 @@ async fn call(
             Err(fault)
         }
     }
-}
-
-/// The route that takes a method at a path. Errors: 400 for a path that cannot be normalised, 404, 405.
-fn find_route(method: &Method, path: &str) -> Result<FoundRoute, Fault> {
-    let name = routes::find(method, path, false)?.name;
-    Ok(FoundRoute {
-        name,
-        is_operation: operation(name).is_some(),
-    })
 }
 
 fn now() -> String {

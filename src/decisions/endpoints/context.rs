@@ -11,10 +11,10 @@ use filters::decisions::notice::Topic;
 use filters::decisions::protocol::Protocol;
 use filters::fault::{Fault, FaultKind};
 
-use super::Request;
 use crate::decisions::datafiles::local::{LoadedDatafile, ProjectLookup};
 use crate::decisions::profiles::Profiles;
 use crate::decisions::{DecisionService, new_uuid};
+use crate::proxy::handler::Request;
 
 /// See the module.
 pub(super) struct DecisionContext<'a> {

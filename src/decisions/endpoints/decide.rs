@@ -10,19 +10,16 @@ use filters::decisions::notice;
 use filters::decisions::notice::Topic;
 use filters::fault::Fault;
 
-use super::Request;
 use super::context::DecisionContext;
 use super::user_state::UserState;
 use crate::decisions::DecisionService;
+use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
 /// Returns an object for one key, and a list for several or none, in the order of the request or the datafile.
 ///
 /// Errors: 400 for too many keys, 413 for a response that would be too long, and as [`decide_keys`].
-pub(super) async fn handle(
-    service: &DecisionService,
-    request: &Request<'_>,
-) -> Result<Response, Fault> {
+pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     let body = context.read_body()?.decide()?;
     let (user, shape) = (&body.user, context.protocol().result_shape());

@@ -3,18 +3,15 @@
 
 use filters::fault::Fault;
 
-use super::Request;
 use super::context::authorize;
 use crate::decisions::DecisionService;
-use crate::decisions::notifications::Subscription;
+use crate::proxy::handler::Request;
+use crate::proxy::response::{Reply, Response};
 
-/// Subscribes to the notices of the caller's project.
+/// Returns a stream of the notices of the caller's project.
 ///
 /// Errors: as other requests; 403 where notifications are off; 400 for a filter that the protocol does not know.
-pub async fn subscribe(
-    service: &DecisionService,
-    request: &Request<'_>,
-) -> Result<Subscription, Fault> {
+pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let (sdk_key, _) = authorize(service, request).await?;
     let protocol = service.protocol;
     let Some(notifications) = &service.notifications else {
@@ -27,5 +24,9 @@ pub async fn subscribe(
             topics.extend(protocol.read_topic(name)?);
         }
     }
-    Ok(notifications.subscribe(&sdk_key, topics, is_raw, protocol))
+    let subscription = notifications.subscribe(&sdk_key, topics, is_raw, protocol);
+    Ok(Response {
+        body: Reply::Stream(Box::new(subscription)),
+        ..Response::json("")
+    })
 }

@@ -3,19 +3,16 @@
 use filters::decisions::answer;
 use filters::fault::{Fault, FaultKind};
 
-use super::Request;
 use super::context::DecisionContext;
 use crate::decisions::DecisionService;
+use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 use crate::redis::Unavailable;
 
 /// Returns the profile.
 ///
 /// Errors: 500 where none are stored; 503 where Redis does not answer, unless the protocol ignores that.
-pub(super) async fn handle(
-    service: &DecisionService,
-    request: &Request<'_>,
-) -> Result<Response, Fault> {
+pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     check_profiles(&context)?;
     let user = context.read_body()?.user()?;

@@ -4,17 +4,14 @@ use filters::decisions::ofrep;
 use filters::decisions::ofrep::OfrepError;
 use filters::fault::Fault;
 
-use super::Request;
 use super::context::DecisionContext;
 use super::decide::decide_keys;
 use crate::decisions::DecisionService;
+use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
 /// Returns the evaluation of a flag, or the protocol's refusal.
-pub(super) async fn handle(
-    service: &DecisionService,
-    request: &Request<'_>,
-) -> Result<Response, Fault> {
+pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     let key = ofrep::flag_key(request.path);
     let asked = match ofrep::read_context(request.body) {

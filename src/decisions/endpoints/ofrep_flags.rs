@@ -8,20 +8,17 @@ use filters::fault::Fault;
 use filters::json::Object;
 use http::{HeaderValue, header};
 
-use super::Request;
 use super::context::DecisionContext;
 use super::ofrep_flag::refusal;
 use super::user_state::UserState;
 use crate::decisions::DecisionService;
+use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
 /// Returns all evaluations, or 304 to a client that has them. Only single flags make impressions.
 ///
 /// Errors: 413 for a response that would be too long.
-pub(super) async fn handle(
-    service: &DecisionService,
-    request: &Request<'_>,
-) -> Result<Response, Fault> {
+pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     let asked = match ofrep::read_context(request.body) {
         Ok(asked) => asked,
@@ -46,7 +43,7 @@ pub(super) async fn handle(
     let mut response = Response::json(out);
     if is_known {
         response.status = 304;
-        response.body = Bytes::new();
+        response.body = Bytes::new().into();
     }
     response
         .headers

@@ -3,18 +3,15 @@
 use filters::decisions::overriding::OverrideResult;
 use filters::fault::Fault;
 
-use super::Request;
 use super::context::DecisionContext;
 use crate::decisions::DecisionService;
+use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
 /// Sets or removes an override.
 ///
 /// Errors: 403 where overrides are off, 400 for no user or no experiment.
-pub(super) async fn handle(
-    service: &DecisionService,
-    request: &Request<'_>,
-) -> Result<Response, Fault> {
+pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     let protocol = context.protocol();
     let Some(overrides) = &service.overrides else {

@@ -3,19 +3,16 @@
 use bytes::Bytes;
 use filters::fault::Fault;
 
-use super::Request;
 use super::context::DecisionContext;
 use super::lookup::{check_profiles, or_outage};
 use crate::decisions::DecisionService;
+use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
 /// Stores the profile, and returns an empty body.
 ///
 /// Errors: as [`lookup`](super::lookup::handle), and 400 for what is no profile.
-pub(super) async fn handle(
-    service: &DecisionService,
-    request: &Request<'_>,
-) -> Result<Response, Fault> {
+pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     check_profiles(&context)?;
     let mut body = context.read_body()?;

@@ -3,18 +3,15 @@
 use filters::fault::{Fault, FaultKind};
 use filters::json::Object;
 
-use super::Request;
 use super::context::DecisionContext;
 use crate::decisions::{DecisionService, new_uuid};
+use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
 /// Queues the event: `{"success":true}`.
 ///
 /// Errors: 400 for a member that is missing, 500 for data that cannot be sent and for a project without a platform.
-pub(super) async fn handle(
-    service: &DecisionService,
-    request: &Request<'_>,
-) -> Result<Response, Fault> {
+pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     let protocol = context.protocol();
     let target = service.segments.target(context.loaded.project.odp.as_ref());

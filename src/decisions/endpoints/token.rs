@@ -7,9 +7,9 @@ use base64::prelude::BASE64_STANDARD as BASE64;
 use filters::decisions::token::{TokenRefusal, TokenRequest, token_json};
 use filters::fault::{Fault, FaultKind};
 
-use super::Request;
 use crate::config::Client;
 use crate::decisions::DecisionService;
+use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
 /// Returns a token, or why there is none. Cost: a slow hash on purpose, while the worker's other requests move on.

@@ -5,8 +5,8 @@ use filters::decisions::ask::check_media_type;
 use filters::decisions::webhook::{SIGNATURE_HEADER, check_signature};
 use filters::fault::Fault;
 
-use super::Request;
 use crate::decisions::DecisionService;
+use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
 /// Refreshes the datafiles of the project, then returns 204; a project without a webhook gets a 204 at once.

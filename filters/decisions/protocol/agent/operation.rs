@@ -61,7 +61,7 @@ pub(super) fn is_request(operation: &BatchOperation) -> bool {
 pub(super) fn find_target(operation: &BatchOperation, find: FindRoute<'_>) -> BatchTarget {
     let (path, _) = split_url(&operation.url);
     match find_endpoint(&operation.method, path, find) {
-        Ok(name) => BatchTarget::Endpoint(name),
+        Ok(index) => BatchTarget::Endpoint(index),
         Err(fault) => BatchTarget::Missing {
             fault,
             is_hidden: path.starts_with("/v1/"),
@@ -69,7 +69,7 @@ pub(super) fn find_target(operation: &BatchOperation, find: FindRoute<'_>) -> Ba
     }
 }
 
-fn find_endpoint(method: &str, path: &str, find: FindRoute<'_>) -> Result<&'static str, Fault> {
+fn find_endpoint(method: &str, path: &str, find: FindRoute<'_>) -> Result<usize, Fault> {
     let method = match method {
         "" => Method::GET,
         other => Method::from_bytes(other.as_bytes()).map_err(|_| errors::no_request())?,
@@ -80,7 +80,7 @@ fn find_endpoint(method: &str, path: &str, find: FindRoute<'_>) -> Result<&'stat
         _ => None,
     };
     match found {
-        Some(route) if route.is_operation => Ok(route.name),
+        Some(route) if route.is_operation => Ok(route.index),
         Some(_) => Err(no_decision_endpoint()),
         None if at(&Method::GET)?.is_some() || at(&Method::POST)?.is_some() => {
             Err(errors::wrong_method())

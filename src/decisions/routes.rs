@@ -1,0 +1,229 @@
+//! The decision endpoints' rows of the route table.
+
+use std::sync::Arc;
+
+use filters::fault::{Fault, FaultKind};
+use futures::future::BoxFuture;
+use http::Method;
+
+use super::DecisionService;
+use super::endpoints::batch::{self, BatchRoute, BatchRoutes};
+use super::endpoints::{
+    Handle, activate, config, datafile, decide, error_response, event_stream, framed, lookup,
+    ofrep_flag, ofrep_flags, overrides, save, send_odp_event, token, track, webhook,
+};
+use crate::config::Config;
+use crate::proxy::handler::{Endpoint, Handler, Request};
+use crate::proxy::response::Response;
+use crate::proxy::router::{Access, BodyRule, ErrorStyle, NOTHING_HERE, Route};
+
+/// What answers a row.
+#[derive(Clone, Copy)]
+enum Target {
+    /// An endpoint that a batch may call.
+    Operation(Handle),
+    /// An endpoint that stands alone.
+    Single(Handle),
+    /// An event stream, which reads no body.
+    Stream(Handle),
+    /// The batch.
+    Batch,
+}
+
+/// Name, method, path and target. The endpoints check credentials.
+const ROWS: [(&str, Method, &str, Target); 15] = [
+    (
+        "config",
+        Method::GET,
+        "/v1/config",
+        Target::Operation(|service, request| Box::pin(config::handle(service, request))),
+    ),
+    (
+        "datafile",
+        Method::GET,
+        "/v1/datafile",
+        Target::Operation(|service, request| Box::pin(datafile::handle(service, request))),
+    ),
+    (
+        "decide",
+        Method::POST,
+        "/v1/decide",
+        Target::Operation(|service, request| Box::pin(decide::handle(service, request))),
+    ),
+    (
+        "activate",
+        Method::POST,
+        "/v1/activate",
+        Target::Operation(|service, request| Box::pin(activate::handle(service, request))),
+    ),
+    (
+        "track",
+        Method::POST,
+        "/v1/track",
+        Target::Operation(|service, request| Box::pin(track::handle(service, request))),
+    ),
+    (
+        "overrides",
+        Method::POST,
+        "/v1/override",
+        Target::Operation(|service, request| Box::pin(overrides::handle(service, request))),
+    ),
+    (
+        "lookup",
+        Method::POST,
+        "/v1/lookup",
+        Target::Operation(|service, request| Box::pin(lookup::handle(service, request))),
+    ),
+    (
+        "save",
+        Method::POST,
+        "/v1/save",
+        Target::Operation(|service, request| Box::pin(save::handle(service, request))),
+    ),
+    (
+        "send_odp_event",
+        Method::POST,
+        "/v1/send-odp-event",
+        Target::Operation(|service, request| Box::pin(send_odp_event::handle(service, request))),
+    ),
+    (
+        "event_stream",
+        Method::GET,
+        "/v1/notifications/event-stream",
+        Target::Stream(|service, request| Box::pin(event_stream::handle(service, request))),
+    ),
+    ("batch", Method::POST, "/v1/batch", Target::Batch),
+    (
+        "token",
+        Method::POST,
+        "/oauth/token",
+        Target::Single(|service, request| Box::pin(token::handle(service, request))),
+    ),
+    (
+        "webhook",
+        Method::POST,
+        "/webhooks/optimizely",
+        Target::Single(|service, request| Box::pin(webhook::handle(service, request))),
+    ),
+    (
+        "ofrep_flags",
+        Method::POST,
+        "/ofrep/v1/evaluate/flags",
+        Target::Operation(|service, request| Box::pin(ofrep_flags::handle(service, request))),
+    ),
+    (
+        "ofrep_flag",
+        Method::POST,
+        "/ofrep/v1/evaluate/flags/*",
+        Target::Operation(|service, request| Box::pin(ofrep_flag::handle(service, request))),
+    ),
+];
+
+/// Returns the rows; without a service every one of them answers 404. `others` are the rows of all other products.
+pub fn routes(
+    service: Option<&Arc<DecisionService>>,
+    config: &Config,
+    others: &[Route],
+) -> Vec<Route> {
+    let batch_routes = Arc::new(batch_routes(others));
+    let body_bytes = &config.limits.body_bytes;
+    let rows = ROWS.iter().map(|(name, method, path, target)| {
+        let handler: Arc<dyn Endpoint> = match (service.cloned(), *target) {
+            (None, _) => Arc::new(SwitchedOff),
+            (
+                Some(service),
+                Target::Operation(handle) | Target::Single(handle) | Target::Stream(handle),
+            ) => Arc::new(DecisionEndpoint { service, handle }),
+            (Some(service), Target::Batch) => Arc::new(BatchEndpoint {
+                service,
+                routes: Arc::clone(&batch_routes),
+            }),
+        };
+        Route {
+            name,
+            method: method.clone(),
+            path,
+            access: Access::Open,
+            quota: None,
+            takes_permit: false,
+            body: match target {
+                Target::Stream(_) => BodyRule::None,
+                Target::Batch => BodyRule::Any(body_bytes.batch),
+                Target::Operation(_) | Target::Single(_) => BodyRule::Any(body_bytes.decisions),
+            },
+            errors: error_style(service),
+            handler: Handler::Endpoint(handler),
+        }
+    });
+    rows.collect()
+}
+
+fn error_style(service: Option<&Arc<DecisionService>>) -> ErrorStyle {
+    match service {
+        Some(service) => {
+            let protocol = service.protocol;
+            Arc::new(move |fault| error_response(protocol, fault))
+        }
+        None => Arc::new(|fault| Response::from(fault)),
+    }
+}
+
+/// The routes that an operation of a batch may name: the endpoints of decisions, and those of other products, which it cannot
+/// call.
+fn batch_routes(others: &[Route]) -> BatchRoutes {
+    let own = ROWS.iter().map(|(name, method, path, target)| BatchRoute {
+        name,
+        method: method.clone(),
+        path,
+        handle: match target {
+            Target::Operation(handle) => Some(*handle),
+            Target::Single(_) | Target::Stream(_) | Target::Batch => None,
+        },
+    });
+    let others = others.iter().map(|route| BatchRoute {
+        name: route.name,
+        method: route.method.clone(),
+        path: route.path,
+        handle: None,
+    });
+    BatchRoutes::new(own.chain(others).collect())
+}
+
+/// Answers the requests of one row.
+struct DecisionEndpoint {
+    service: Arc<DecisionService>,
+    handle: Handle,
+}
+
+impl Endpoint for DecisionEndpoint {
+    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        Box::pin(async move {
+            let response = (self.handle)(&self.service, &request).await?;
+            Ok(framed(self.service.protocol, response))
+        })
+    }
+}
+
+/// Answers batches.
+struct BatchEndpoint {
+    service: Arc<DecisionService>,
+    routes: Arc<BatchRoutes>,
+}
+
+impl Endpoint for BatchEndpoint {
+    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        Box::pin(async move {
+            let response = batch::handle(&self.service, &self.routes, &request).await?;
+            Ok(framed(self.service.protocol, response))
+        })
+    }
+}
+
+/// Answers where the flag decisions are off.
+struct SwitchedOff;
+
+impl Endpoint for SwitchedOff {
+    fn call<'a>(&'a self, _: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        Box::pin(async { Err(Fault::new(FaultKind::NotFound, NOTHING_HERE)) })
+    }
+}
