@@ -129,22 +129,6 @@ impl FaultRow {
     }
 }
 
-/// How the decision endpoints' agent of old tells a fault, beside its status. Source: docs/facts/decision-engine.md E.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum AgentForm {
-    /// A JSON object with the message.
-    #[default]
-    Json,
-    /// The message as plain text.
-    Text,
-    /// A JSON object with the message, sent as plain text.
-    Object,
-    /// The same with the detail as its reason.
-    Reason,
-    /// Nothing.
-    Nothing,
-}
-
 /// An error of one request.
 ///
 /// `message` is for the caller: it names the field, what came and what is accepted, and never holds a secret, a key or
@@ -161,10 +145,9 @@ pub struct Fault {
     pub detail: Cow<'static, str>,
     /// How long the caller should wait, in seconds.
     pub retry_after_s: Option<u32>,
-    /// How the agent of old tells it; nobody else asks.
-    pub agent_form: AgentForm,
     code: Option<Cow<'static, str>>,
     status: Option<u16>,
+    tag: u8,
 }
 
 impl Fault {
@@ -176,12 +159,9 @@ impl Fault {
             param: None,
             detail: Cow::Borrowed(""),
             retry_after_s: None,
-            agent_form: match kind {
-                FaultKind::MediaType => AgentForm::Nothing,
-                _ => AgentForm::Json,
-            },
             code: None,
             status: None,
+            tag: 0,
         }
     }
 
@@ -236,11 +216,16 @@ impl Fault {
         self
     }
 
-    /// The same, told in another form by the agent of old.
+    /// The same, with a tag: a product that writes faults of one kind in several forms tells them apart by it.
     #[must_use]
-    pub fn with_agent_form(mut self, form: AgentForm) -> Self {
-        self.agent_form = form;
+    pub fn with_tag(mut self, tag: u8) -> Self {
+        self.tag = tag;
         self
+    }
+
+    /// The tag; 0: none was given.
+    pub fn tag(&self) -> u8 {
+        self.tag
     }
 
     /// Returns the HTTP status.
@@ -285,15 +270,6 @@ impl Fault {
             "param": self.param,
             "code": self.code(),
         })
-    }
-
-    /// Returns the body of the decision endpoints.
-    ///
-    /// Shape: `{"error":"…"}`. Source: docs/decision-agent.md 7.
-    pub fn plain_body(&self) -> Vec<u8> {
-        serde_json::json!({ "error": self.message })
-            .to_string()
-            .into_bytes()
     }
 
     /// Returns the body of the graph endpoints, in the style of a refusal by a limit.

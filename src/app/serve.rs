@@ -154,7 +154,7 @@ fn banner(
             first.organization, running.public,
         ));
         let flags = running.app.decisions.as_ref();
-        if let Some(key) = flags.and_then(|flags| flags.projects.sandbox_key()) {
+        if let Some(key) = flags.and_then(|flags| flags.local_datafiles.sandbox_key()) {
             out.push_str(&format!(
                 "curl 'http://{}/v1/decide?keys=dark_mode' -H 'X-Platform-SDK-Key: {key}' \
                  -H 'Content-Type: application/json' \
