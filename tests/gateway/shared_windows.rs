@@ -83,12 +83,14 @@ fn ask(runtime: &Runtime, processes: &[Process], limit: u64, asked: u64) -> (Vec
     (admitted, unanswered.into_inner())
 }
 
-/// What `run` saw while Redis answered every question: on a machine that is busy elsewhere it may take longer than
-/// its 50 ms, and then not what was asked for is tested.
-pub fn undisturbed<T>(mut run: impl FnMut() -> Option<T>) -> T {
-    let mut runs = (0..5).filter_map(|_| run());
-    runs.next()
-        .expect("one of five runs in which Redis answers in time")
+/// The result of a run in which Redis answered every question in time. On a busy machine it may take longer than its
+/// 50 ms: such runs are repeated for up to two minutes.
+pub fn undisturbed<T>(run: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(120);
+    let runs = std::iter::repeat_with(run).take_while(|it| it.is_some() || Instant::now() < until);
+    runs.flatten()
+        .next()
+        .expect("a run in which Redis answers in time")
 }
 
 #[test]
@@ -154,8 +156,9 @@ fn a_full_window_does_not_last_until_a_clock_that_was_set_back_has_caught_up() {
     assert!(left <= 61_000, "{left}");
 }
 
-/// What is admitted under steady load from three processes for as long as 100 windows take.
-fn tickets(algorithm: Algorithm, window: Duration, limit: u64) -> Option<Vec<u64>> {
+/// The moments that three processes are given under steady load for as long as 100 windows take, each with whether the
+/// request was admitted.
+fn tickets(algorithm: Algorithm, window: Duration, limit: u64) -> Option<Vec<(u64, bool)>> {
     let (redis, runtime) = (Redis::start(), runtime());
     let processes = three(&redis, algorithm, window, OnOutage::Closed);
     let (tickets, key) = (Mutex::new(Vec::new()), key("tenant"));
@@ -166,10 +169,8 @@ fn tickets(algorithm: Algorithm, window: Duration, limit: u64) -> Option<Vec<u64
             let Ok(verdict) = process.counters.admit(&key, limit).await else {
                 return false;
             };
-            if verdict.is_allowed {
-                let at_ms = verdict.ticket.shared_ms().unwrap();
-                tickets.lock().unwrap().push(at_ms);
-            }
+            let at_ms = verdict.ticket.shared_ms().unwrap();
+            tickets.lock().unwrap().push((at_ms, verdict.is_allowed));
             tokio::task::yield_now().await;
         }
         true
@@ -185,12 +186,16 @@ fn every_fixed_window_admits_exactly_its_limit() {
     const LIMIT: u64 = 20;
     let mut windows = BTreeMap::new();
     let window = Duration::from_millis(40);
-    for start_ms in undisturbed(|| tickets(Algorithm::Fixed, window, LIMIT)) {
-        *windows.entry(start_ms).or_insert(0_u64) += 1;
+    for (start_ms, is_admitted) in undisturbed(|| tickets(Algorithm::Fixed, window, LIMIT)) {
+        let [admitted, refused] = windows.entry(start_ms).or_insert([0_u64; 2]);
+        *(if is_admitted { admitted } else { refused }) += 1;
     }
-    let last = windows.pop_last().unwrap();
-    assert!(last.1 <= LIMIT && windows.len() >= 50, "{windows:?}");
-    assert!(windows.values().all(|count| *count == LIMIT), "{windows:?}");
+    // On a busy machine a window may be asked for less than its limit; then it refuses nothing.
+    let is_exact =
+        |[admitted, refused]: &[u64; 2]| *admitted == LIMIT || (*admitted < LIMIT && *refused == 0);
+    assert!(windows.values().all(is_exact), "{windows:?}");
+    let full = windows.values().filter(|[admitted, _]| *admitted == LIMIT);
+    assert!(full.count() >= 50, "{windows:?}");
     let starts: Vec<u64> = windows.into_keys().collect();
     assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= 40));
 }
@@ -199,7 +204,9 @@ fn every_fixed_window_admits_exactly_its_limit() {
 fn a_sliding_window_admits_its_limit_in_any_span_of_its_length() {
     const LIMIT: usize = 20;
     let window = Duration::from_millis(40);
-    let mut at_ms = undisturbed(|| tickets(Algorithm::Sliding, window, LIMIT as u64));
+    let mut all = undisturbed(|| tickets(Algorithm::Sliding, window, LIMIT as u64));
+    all.retain(|(_, is_admitted)| *is_admitted);
+    let mut at_ms: Vec<u64> = all.into_iter().map(|(at_ms, _)| at_ms).collect();
     at_ms.sort_unstable();
     assert!(at_ms.len() > LIMIT * 50, "{}", at_ms.len());
     let spans = at_ms.windows(LIMIT + 1);
