@@ -85,10 +85,9 @@ fn ask(runtime: &Runtime, processes: &[Process], limit: u64, asked: u64) -> (Vec
 
 /// The result of a run in which Redis answered every question in time. On a busy machine it may take longer than its
 /// 50 ms: such runs are repeated for up to two minutes.
-pub fn undisturbed<T>(mut run: impl FnMut() -> Option<T>) -> T {
+pub fn undisturbed<T>(run: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + Duration::from_secs(120);
-    let runs =
-        std::iter::repeat_with(|| run()).take_while(|it| it.is_some() || Instant::now() < until);
+    let runs = std::iter::repeat_with(run).take_while(|it| it.is_some() || Instant::now() < until);
     runs.flatten()
         .next()
         .expect("a run in which Redis answers in time")
