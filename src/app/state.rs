@@ -158,7 +158,7 @@ impl AppState {
     pub fn health(&self, client: Option<IpAddr>, query: Option<&str>) -> (u16, Vec<u8>) {
         let skip = Skip::parse(query.unwrap_or_default());
         let is_silent = !skip.database && self.accounts.age() > STORE_SILENCE;
-        let is_full = !skip.database && self.ledger.is_silent();
+        let is_full = !skip.database && self.ledger.is_store_down();
         let client = client.map(|client| client.to_string());
         let header = self
             .settings

@@ -59,7 +59,7 @@ fn settle(
     }
     if call.first_content.is_some() && call.settled.is_none() {
         let outcome = if is_gone {
-            CallOutcome::ClientGone
+            CallOutcome::ClientDisconnected
         } else {
             CallOutcome::Broken
         };

@@ -25,8 +25,8 @@ pub async fn reserve(house: &Arc<AppState>, ctx: &mut Context) -> Result<(), Fau
         caller,
         request_id: ctx.request_id.text(),
         is_stream: call.request.stream,
-        funding: Funding::OwnKey,
-        worst: Usd::ZERO,
+        funding: Funding::Byok,
+        max_cost: Usd::ZERO,
         is_premium: false,
         bounds: bounds(house, caller),
     };
@@ -68,14 +68,14 @@ fn avoid(steps: &mut Vec<PlannedAttempt>, refusal: &ReservationError) -> bool {
 fn price(call: &ModelExchange, asked: &mut NewReservation<'_>) {
     let has_ours = call.steps.iter().any(|step| !step.is_own());
     let steps = call.steps.iter().filter(|step| has_ours != step.is_own());
-    asked.worst = steps
+    asked.max_cost = steps
         .clone()
         .filter_map(|step| step.worst(&call.request))
         .fold(Usd::ZERO, Usd::max);
     asked.is_premium = steps.clone().any(is_premium);
     asked.funding = match (has_ours, asked.caller.plan) {
-        (false, _) => Funding::OwnKey,
-        _ if asked.worst == Usd::ZERO => Funding::Nobody,
+        (false, _) => Funding::Byok,
+        _ if asked.max_cost == Usd::ZERO => Funding::Unbilled,
         (_, Plan::None) => Funding::Credit,
         _ => Funding::Plan,
     };
@@ -113,7 +113,7 @@ pub fn delivered(call: &mut ModelExchange) {
         return;
     };
     let is_own = call.step().is_some_and(PlannedAttempt::is_own);
-    reservation.delivered(is_own, || {
+    reservation.record_delivered(is_own, || {
         let usage = call.receiving.usage(call.request.text_bytes);
         let cost = call.step().and_then(|step| step.mapping.cost(&usage));
         usage_record(call, &Settlement { usage, cost })
@@ -128,9 +128,9 @@ pub fn settle(call: &mut ModelExchange, outcome: CallOutcome, started: Instant) 
     let cost = call.step().and_then(|step| step.mapping.cost(&usage));
     let settled = Settlement { usage, cost };
     let ended = CallEnd {
-        taken: usage_record(call, &settled),
+        usage: usage_record(call, &settled),
         outcome,
-        is_own_key: call.step().is_some_and(PlannedAttempt::is_own),
+        is_byok: call.step().is_some_and(PlannedAttempt::is_own),
         duration: started.elapsed(),
         first_event: call
             .first_content

@@ -191,7 +191,7 @@ async fn explain(session: &mut Session, ctx: &mut Context) -> Result<()> {
             Some(call) => {
                 let (event, ticket) = broken(call, &fault, ctx.started);
                 // The last byte waits for it; that the answer broke off is told in any case.
-                _ = ticket.is_safe().await;
+                _ = ticket.is_durable().await;
                 event
             }
             None => Bytes::new(),

@@ -346,9 +346,9 @@ fn complete(
     let record = call.record(None)?;
     call.attempted.push(record);
     let outcome = if call.watch.has_left() {
-        CallOutcome::ClientGone
+        CallOutcome::ClientDisconnected
     } else {
-        CallOutcome::Answered
+        CallOutcome::Completed
     };
     let ticket = billing::settle(call, outcome, started);
     call.watch.hold(ticket);

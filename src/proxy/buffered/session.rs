@@ -170,7 +170,7 @@ impl BufferedSession {
     /// Waits until nothing can lose any more what a complete answer costs.
     async fn account(&self) -> Result<()> {
         if let Some(ticket) = self.watch.take_ticket()
-            && !ticket.is_safe().await
+            && !ticket.is_durable().await
         {
             return Error::e_explain(COST_NOT_RECORDED, "neither journal nor store took it");
         }

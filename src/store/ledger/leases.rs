@@ -30,26 +30,26 @@ pub enum LeaseChange {
     /// else could use it.
     Take(Usd),
     /// So much goes back.
-    Give(Usd),
+    Return(Usd),
 }
 
 impl Store {
     /// Makes a process known, which holds nothing then, before it takes its first lease.
-    pub async fn begin_process(&self, owner: &str) -> Result<(), StoreError> {
+    pub async fn register_process(&self, owner: &str) -> Result<(), StoreError> {
         let mut connection = self.pool.acquire().await?;
         let done = timeout(PATIENCE, begin(&mut connection, owner)).await;
         kept(connection, done)
     }
 
     /// Says that a process lives; answers whether it was still known to.
-    pub async fn confirm_process(&self, owner: &str) -> Result<bool, StoreError> {
+    pub async fn refresh_process(&self, owner: &str) -> Result<bool, StoreError> {
         let mut connection = self.pool.acquire().await?;
         let done = timeout(PATIENCE, is_known(&mut connection, owner)).await;
         kept(connection, done)
     }
 
     /// Ends a process: its leases go back, and it is known no more.
-    pub async fn end_process(&self, owner: &str) -> Result<(), StoreError> {
+    pub async fn unregister_process(&self, owner: &str) -> Result<(), StoreError> {
         let mut connection = self.pool.acquire().await?;
         let done = timeout(PATIENCE, end(&mut connection, owner)).await;
         kept(connection, done)
@@ -73,7 +73,11 @@ impl Store {
     }
 
     /// Asks the other processes on a PostgreSQL store to give back what they do not need of a balance.
-    pub async fn ask_back(&self, organization_id: &str, owner: &str) -> Result<(), StoreError> {
+    pub async fn request_return(
+        &self,
+        organization_id: &str,
+        owner: &str,
+    ) -> Result<(), StoreError> {
         let sql = "SELECT CAST(pg_notify($1, $2) AS TEXT)";
         let said = format!("{owner} {organization_id}");
         let query = sqlx::query(sql).bind(CHANNEL).bind(said);
@@ -167,7 +171,7 @@ async fn change(
                 taken.amount = share(&mut change, account.free(), need).await?;
                 own.amount.plus(taken.amount)
             }
-            LeaseChange::Give(amount) => {
+            LeaseChange::Return(amount) => {
                 taken.amount = Usd::ZERO;
                 own.amount.minus(amount).max(Usd::ZERO)
             }

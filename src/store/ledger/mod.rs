@@ -58,7 +58,7 @@ impl Store {
 
     /// Deletes some rows of calls that ended before; answers whether there may be more. Balances and what keys have
     /// spent keep what they cost.
-    pub async fn forget_calls(&self, before_ms: i64) -> Result<bool, StoreError> {
+    pub async fn delete_old_calls(&self, before_ms: i64) -> Result<bool, StoreError> {
         let sql = "DELETE FROM ledger WHERE id IN \
                    (SELECT id FROM ledger WHERE at < $1 ORDER BY at LIMIT $2)";
         let query = sqlx::query(sql).bind(before_ms).bind(FORGOTTEN_AT_ONCE);

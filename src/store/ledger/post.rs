@@ -42,7 +42,7 @@ async fn post(
     let organizations: BTreeSet<String> = entries
         .iter()
         .filter(|entry| entry.funding == Funding::Credit)
-        .map(|entry| entry.who.organization_id.to_string())
+        .map(|entry| entry.owner.organization_id.to_string())
         .collect();
     for organization in &organizations {
         hold(&mut change, organization).await?;
@@ -94,7 +94,7 @@ async fn charge(
     let calls = entries
         .iter_mut()
         .filter(|entry| entry.funding == Funding::Credit)
-        .filter(|entry| &*entry.who.organization_id == organization);
+        .filter(|entry| &*entry.owner.organization_id == organization);
     for call in calls {
         let cost = call.charged.plus(call.shortfall);
         let from_lease = call.charged.min(lease);

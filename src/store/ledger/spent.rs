@@ -19,7 +19,7 @@ pub struct SpentRow {
     /// Who owned it.
     pub member_id: Option<String>,
     /// Whether the organization's plan paid.
-    pub is_of_plan: bool,
+    pub is_plan: bool,
     /// Whether the models were premium.
     pub is_premium: bool,
     /// When the first and the last of the calls ended, in unix milliseconds.
@@ -54,7 +54,7 @@ impl Store {
             Ok(SpentRow {
                 key_id: row.try_get("key_id")?,
                 member_id: row.try_get("member_id")?,
-                is_of_plan: row.try_get::<String, _>("funding")? == "plan",
+                is_plan: row.try_get::<String, _>("funding")? == "plan",
                 is_premium: row.try_get::<i64, _>("is_premium")? != 0,
                 ended_ms: (row.try_get("first_at")?, row.try_get("last_at")?),
                 cost: joined(row.try_get("cost_nano")?, row.try_get("cost_rest")?),
@@ -71,16 +71,16 @@ pub(super) async fn add(
 ) -> Result<(), StoreError> {
     let mut hours: BTreeMap<_, (Option<&str>, (i64, i64), Usd)> = BTreeMap::new();
     for entry in entries {
-        let cost = entry.taken.total();
+        let cost = entry.usage.total();
         if cost == Usd::ZERO {
             continue;
         }
         let hour = entry.at_ms.div_euclid(HOUR_MS);
-        let (who, funding) = (&entry.who, entry.funding.word());
-        let key = (&*who.organization_id, &*who.key_id, hour, funding);
-        let key = (key, entry.taken.is_premium);
+        let (owner, funding) = (&entry.owner, entry.funding.as_str());
+        let key = (&*owner.organization_id, &*owner.key_id, hour, funding);
+        let key = (key, entry.usage.is_premium);
         let first = (
-            who.member_id.as_deref(),
+            owner.member_id.as_deref(),
             (entry.at_ms, entry.at_ms),
             Usd::ZERO,
         );

@@ -14,12 +14,12 @@ fn entry(n: u8, cost: &str) -> LedgerEntry {
     LedgerEntry {
         id: EntryId([n; 16]),
         at_ms: NOW_MS,
-        who: CallOwner {
+        owner: CallOwner {
             organization_id: ORG.into(),
             key_id: "key_1".into(),
             ..CallOwner::default()
         },
-        taken: Took {
+        usage: Took {
             prompt_tokens: 3,
             cost: Some(CostParts {
                 total: usd(cost),
@@ -67,7 +67,7 @@ impl House {
     }
 
     async fn begin(&self, owner: &str) {
-        self.store.begin_process(owner).await.unwrap();
+        self.store.register_process(owner).await.unwrap();
     }
 
     /// Nothing has been heard of a process for a minute.
@@ -108,7 +108,7 @@ async fn processes_never_hold_more_than_there_is(house: House) {
         ("0.7".into(), "0.25".into())
     );
     assert_eq!(house.take("a", 2, "0.1").await, ("0".into(), "0.7".into()));
-    house.change("b", 2, LeaseChange::Give(usd("0.6"))).await;
+    house.change("b", 2, LeaseChange::Return(usd("0.6"))).await;
     assert_eq!(
         house.take("a", 3, "0.1").await,
         ("0.1625".into(), "0.1".into())
@@ -125,7 +125,7 @@ async fn the_leases_of_a_process_that_is_gone_are_free(house: House) {
     let of_a = house.change("a", 2, LeaseChange::Take(usd("0.1"))).await;
     assert_eq!(of_a, None, "it learns of it");
     assert_eq!(
-        house.change("a", 3, LeaseChange::Give(usd("1"))).await,
+        house.change("a", 3, LeaseChange::Return(usd("1"))).await,
         None
     );
     assert_eq!(house.account().await.leased, usd("1"));
@@ -139,7 +139,7 @@ async fn a_process_that_was_silent_keeps_its_leases_while_nobody_needs_them(hous
     house.grant("0.5").await;
     assert_eq!(house.take("a", 2, "0.5").await, ("0.5".into(), "0".into()));
     assert_eq!(house.account().await.leased, usd("1.5"));
-    assert!(house.store.confirm_process("a").await.unwrap());
+    assert!(house.store.refresh_process("a").await.unwrap());
 }
 
 async fn a_change_of_a_lease_that_is_made_again_happens_once(house: House) {
@@ -149,7 +149,7 @@ async fn a_change_of_a_lease_that_is_made_again_happens_once(house: House) {
         assert_eq!(house.take("a", 1, "0.5").await, ("1".into(), "0".into()));
     }
     for _ in 0..2 {
-        let given = house.change("a", 2, LeaseChange::Give(usd("0.4"))).await;
+        let given = house.change("a", 2, LeaseChange::Return(usd("0.4"))).await;
         assert_eq!(given, Some(("0".into(), "0".into())));
         assert_eq!(house.account().await.leased, usd("0.6"));
     }
@@ -235,7 +235,7 @@ async fn what_the_balance_does_not_pay_leaves_it_alone(house: House) {
     house.post("a", vec![of_plan]).await;
     assert_eq!(house.account().await.settled, Usd::ZERO);
     let spent = house.store.spent(ORG, NOW_MS).await.unwrap();
-    assert!(spent[0].is_of_plan);
+    assert!(spent[0].is_plan);
 }
 
 async fn a_batch_of_any_length_is_written_as_a_whole(house: House) {
@@ -256,16 +256,16 @@ async fn a_process_that_ends_gives_its_leases_back(house: House) {
     house.grant("1").await;
     house.begin("a").await;
     house.take("a", 1, "1").await;
-    house.store.end_process("a").await.unwrap();
+    house.store.unregister_process("a").await.unwrap();
     assert_eq!(house.account().await.free(), usd("1"));
-    let is_known = house.store.confirm_process("a").await.unwrap();
+    let is_known = house.store.refresh_process("a").await.unwrap();
     assert!(!is_known);
 }
 
 async fn usage_is_summed_to_the_last_digit(house: House) {
     house.grant("1").await;
     let mut other = entry(2, "0.000000000000000007");
-    other.taken.model = "other".into();
+    other.usage.model = "other".into();
     other.at_ms = NOW_MS + 1;
     house
         .post("a", vec![entry(1, "0.1"), other, entry(3, "0.2")])
@@ -293,7 +293,7 @@ async fn usage_is_summed_to_the_last_digit(house: House) {
 async fn rows_that_are_forgotten_leave_balance_and_spending(house: House) {
     house.grant("1").await;
     house.post("a", vec![entry(1, "0.1")]).await;
-    assert!(!house.store.forget_calls(NOW_MS + 1).await.unwrap());
+    assert!(!house.store.delete_old_calls(NOW_MS + 1).await.unwrap());
     let usage = house.store.usage("acme", 0, None).await.unwrap();
     assert_eq!(usage[0].requests, 0);
     assert_eq!(house.account().await.settled, usd("0.1"));
@@ -309,8 +309,8 @@ async fn many_rows_are_forgotten_in_pieces(house: House) {
     };
     house.grant("1").await;
     house.post("a", (0..2100).map(numbered).collect()).await;
-    assert!(house.store.forget_calls(NOW_MS + 1).await.unwrap());
-    assert!(!house.store.forget_calls(NOW_MS + 1).await.unwrap());
+    assert!(house.store.delete_old_calls(NOW_MS + 1).await.unwrap());
+    assert!(!house.store.delete_old_calls(NOW_MS + 1).await.unwrap());
     let usage = house.store.usage("acme", 0, None).await.unwrap();
     assert_eq!(usage[0].requests, 0);
 }
