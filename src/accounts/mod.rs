@@ -1,4 +1,4 @@
-//! Snapshots swapped in while requests are served: the accounts, and the callers' own provider keys.
+//! The snapshot of accounts, swapped in while requests are served, and the rows of BYOK keys, published beside it.
 //!
 //! The request path loads the current snapshot without a lock and never waits for the store. A store that does
 //! not answer leaves the last snapshot in force.
@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use crate::models::providers::ByokKeys;
-use crate::store::{Store, StoreError};
+use crate::store::{ByokKeyRow, Store, StoreError};
 
 /// Between two looks at the store's revision. Its revision, the rows and the swap follow well within a second.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -24,27 +23,40 @@ pub struct AccountsHandle {
     shared: Arc<SharedSnapshot>,
 }
 
+type BoxedSubscriber = Box<dyn Fn(Vec<ByokKeyRow>) + Send + Sync>;
+
 struct SharedSnapshot {
     current: ArcSwap<filters::accounts::AccountsSnapshot>,
-    own_keys: ArcSwap<ByokKeys>,
+    /// Gets the BYOK rows of each revision before its accounts come into force.
+    publish_byok: BoxedSubscriber,
     failures: AtomicU64,
     begun: Instant,
     confirmed_ms: AtomicU64,
 }
 
 impl AccountsHandle {
-    /// Reads the first snapshot. Errors: what the store said.
-    pub async fn load(store: &Store) -> Result<Self, StoreError> {
-        let first = Self::fixed(store.accounts().await?);
-        first.take_own_keys(store).await?;
-        Ok(first)
+    /// Reads the first snapshot.
+    ///
+    /// `publish_byok` gets all BYOK rows of a revision, here and at each later one, before the accounts of that
+    /// revision come into force: a request never sees a caller without the caller's keys. Errors: the store failed.
+    pub async fn load(
+        store: &Store,
+        publish_byok: impl Fn(Vec<ByokKeyRow>) + Send + Sync + 'static,
+    ) -> Result<Self, StoreError> {
+        let accounts = store.accounts().await?;
+        publish_byok(store.byok_keys().await?);
+        Ok(Self::new(accounts, Box::new(publish_byok)))
     }
 
     /// A snapshot that nothing refreshes, for tests and benches.
     pub fn fixed(accounts: filters::accounts::AccountsSnapshot) -> Self {
+        Self::new(accounts, Box::new(|_| {}))
+    }
+
+    fn new(accounts: filters::accounts::AccountsSnapshot, publish_byok: BoxedSubscriber) -> Self {
         let shared = SharedSnapshot {
             current: ArcSwap::from_pointee(accounts),
-            own_keys: ArcSwap::default(),
+            publish_byok,
             failures: AtomicU64::new(0),
             begun: Instant::now(),
             confirmed_ms: AtomicU64::new(0),
@@ -57,11 +69,6 @@ impl AccountsHandle {
     /// The snapshot in force. Cost: no lock, no allocation.
     pub fn current(&self) -> arc_swap::Guard<Arc<filters::accounts::AccountsSnapshot>> {
         self.shared.current.load()
-    }
-
-    /// The callers' own keys in force. Cost: no lock, no allocation.
-    pub fn own_keys(&self) -> arc_swap::Guard<Arc<ByokKeys>> {
-        self.shared.own_keys.load()
     }
 
     /// How often the store did not answer so far.
@@ -84,8 +91,9 @@ impl AccountsHandle {
         let has_changed = revision != self.current().revision();
         if has_changed {
             let accounts = store.accounts().await?;
-            // First of all: the revision that the accounts carry says that everything is of it.
-            self.take_own_keys(store).await?;
+            // Before the swap: a caller's keys are there once the caller is, and `accounts` carries the revision, so
+            // a failure here repeats both.
+            (self.shared.publish_byok)(store.byok_keys().await?);
             self.shared.current.store(Arc::new(accounts));
         }
         self.confirm();
@@ -115,13 +123,6 @@ impl AccountsHandle {
                 }
             }
         }
-    }
-
-    async fn take_own_keys(&self, store: &Store) -> Result<(), StoreError> {
-        let rows = store.own_keys().await?;
-        let keys = ByokKeys::new(rows, &self.own_keys(), &store.pepper().mark());
-        self.shared.own_keys.store(Arc::new(keys));
-        Ok(())
     }
 
     fn confirm(&self) {

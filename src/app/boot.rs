@@ -33,7 +33,7 @@ use crate::ledger::{self, Ledger};
 use crate::limits::Quotas;
 use crate::models::planner;
 use crate::models::planner::Planner;
-use crate::models::providers::Provider;
+use crate::models::providers::{ByokSnapshot, Provider};
 use crate::proxy::connections::{ConnectionLimiter, KEEPALIVE};
 use crate::proxy::hooks::Proxy;
 use crate::proxy::origin::DnsRefresh;
@@ -99,7 +99,13 @@ pub fn boot(
     let model = bind_sandbox(&mut config)?;
     let queries = bind_graph_sandbox(&mut config)?;
     let opened = organs.block_on(open(&config, model.is_some(), &metrics));
-    let (store, first_run, accounts, ledger) = opened.map_err(|error| store_failed(&error))?;
+    let OpenedStore {
+        store,
+        first_run,
+        accounts,
+        byok_keys,
+        ledger,
+    } = opened.map_err(|error| store_failed(&error))?;
     let upstreams = upstreams(&config, &store)?;
     let (redis, heart) = redis(&config, &metrics)?.unzip();
     let (flags, tellers) = flags(&config, &organs, &metrics, redis.as_ref())?.unzip();
@@ -110,6 +116,7 @@ pub fn boot(
         metrics,
         lines,
         accounts: accounts.clone(),
+        byok_keys,
         pepper: store.pepper().clone(),
         routes: Planner::new(&config, &upstreams, catalog),
         flags,
@@ -145,19 +152,36 @@ pub fn boot(
     Ok(running)
 }
 
-/// The store, what its first start made, the snapshot of its accounts, and their money.
+/// The store and the parts of the gateway that are read from it.
+struct OpenedStore {
+    store: Store,
+    first_run: Option<FirstRun>,
+    accounts: AccountsHandle,
+    byok_keys: Arc<ByokSnapshot>,
+    ledger: Arc<Ledger>,
+}
+
+/// Opens the store and reads the first snapshots. Errors: the store or the ledger did not start.
 async fn open(
     config: &Config,
     has_sandbox: bool,
     metrics: &Arc<Metrics>,
-) -> Result<(Store, Option<FirstRun>, AccountsHandle, Arc<Ledger>), ledger::LedgerError> {
+) -> Result<OpenedStore, ledger::LedgerError> {
     let opened = Store::open(&store::StoreSettings::of(&config.store)?).await?;
     let now_ms = jiff::Timestamp::now().as_millisecond();
     let first_run = store::first_run(&opened, has_sandbox, now_ms).await?;
-    let accounts = AccountsHandle::load(&opened.store).await?;
+    let byok_keys = Arc::new(ByokSnapshot::new(opened.store.pepper().mark()));
+    let subscriber = Arc::clone(&byok_keys);
+    let accounts = AccountsHandle::load(&opened.store, move |rows| subscriber.update(rows)).await?;
     let store = opened.store;
     let ledger = Ledger::start(&config.store, store.clone(), Arc::clone(metrics)).await?;
-    Ok((store, first_run, accounts, ledger))
+    Ok(OpenedStore {
+        store,
+        first_run,
+        accounts,
+        byok_keys,
+        ledger,
+    })
 }
 
 /// Looks names, keys and datafiles up and drops windows that have ended, now and then, until `stop`.

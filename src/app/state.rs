@@ -20,6 +20,7 @@ use crate::ledger::Ledger;
 use crate::limits::Quotas;
 use crate::models::endpoints::models;
 use crate::models::planner::Planner;
+use crate::models::providers::ByokSnapshot;
 use crate::proxy::buffered::state::Timeouts;
 use crate::redis::Redis;
 use crate::telemetry::logging::AccessLog;
@@ -38,6 +39,8 @@ pub struct AppState {
     pub lines: Arc<AccessLog>,
     /// Who may call.
     pub accounts: AccountsHandle,
+    /// The callers' BYOK keys.
+    pub byok_keys: Arc<ByokSnapshot>,
     /// Under which keys are hashed.
     pub pepper: Pepper,
     /// Catalogue, providers and what is known of their health.

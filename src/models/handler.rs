@@ -41,7 +41,7 @@ pub fn chat(
         check(body)?
     };
     let caller = ctx.caller.as_deref();
-    let own_keys = house.accounts.own_keys();
+    let own_keys = house.byok_keys.current();
     let keyed = caller.map_or(Vec::new(), |caller| {
         own_keys.providers(&caller.organization_id)
     });

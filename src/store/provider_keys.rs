@@ -109,7 +109,7 @@ impl Store {
     }
 
     /// Every own key, opened, oldest first.
-    pub async fn own_keys(&self) -> Result<Vec<ByokKeyRow>, StoreError> {
+    pub async fn byok_keys(&self) -> Result<Vec<ByokKeyRow>, StoreError> {
         let sql = "SELECT id, organization_id, provider, label, sealed FROM provider_keys \
                    ORDER BY created_at, id";
         let rows = sqlx::query(sql).fetch_all(&self.pool).await?;

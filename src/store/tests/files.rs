@@ -180,7 +180,9 @@ async fn a_file_that_is_no_database_is_an_error() {
 #[tokio::test]
 async fn the_snapshot_follows_until_it_is_told_to_stop() {
     let house = on_sqlite().await;
-    let accounts = accounts::AccountsHandle::load(&house.store).await.unwrap();
+    let accounts = accounts::AccountsHandle::load(&house.store, |_| {})
+        .await
+        .unwrap();
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let follower = tokio::spawn(accounts.clone().follow(house.store.clone(), stopped));
     house.organization("acme").await;

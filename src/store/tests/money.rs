@@ -206,7 +206,7 @@ async fn an_own_key_is_in_no_column_and_opens_again(house: House) {
             .windows(6)
             .any(|part| TEXT.as_bytes().starts_with(part))
     );
-    let opened = house.store.own_keys().await.unwrap();
+    let opened = house.store.byok_keys().await.unwrap();
     assert_eq!(opened[0].secret.as_ref().unwrap().expose(), TEXT);
     assert_eq!((&*opened[0].label, &*opened[0].id), ("team", &*made.id));
     let again = house.add_own("team", "sk-other").await;
@@ -218,7 +218,7 @@ async fn an_own_key_is_in_no_column_and_opens_again(house: House) {
         })
     ));
     house.store.remove_provider_key(&made.id).await.unwrap();
-    assert!(house.store.own_keys().await.unwrap().is_empty());
+    assert!(house.store.byok_keys().await.unwrap().is_empty());
     let gone = house.store.remove_provider_key(&made.id).await;
     assert!(matches!(gone, Err(StoreError::Absent { .. })));
 }
@@ -231,7 +231,7 @@ async fn an_own_key_cannot_be_moved_to_another_row(house: House) {
                (SELECT sealed FROM provider_keys WHERE label = 'one') WHERE id = $1";
     let moved = sqlx::query(sql).bind(&two.id);
     moved.execute(&house.store.pool).await.unwrap();
-    let opened = house.store.own_keys().await.unwrap();
+    let opened = house.store.byok_keys().await.unwrap();
     let usable: Vec<bool> = opened.iter().map(|key| key.secret.is_some()).collect();
     assert_eq!(usable, [true, false]);
 }

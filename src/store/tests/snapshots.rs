@@ -8,6 +8,7 @@ on_both![
     a_disabled_organization_and_an_archived_project_are_seen_by_the_snapshot,
     an_expiry_reaches_the_caller,
     the_snapshot_follows_another_process,
+    byok_rows_are_published_before_their_accounts_come_into_force,
     a_store_that_fails_leaves_the_last_snapshot,
 ];
 
@@ -84,7 +85,9 @@ async fn an_expiry_reaches_the_caller(house: House) {
 
 async fn the_snapshot_follows_another_process(house: House) {
     house.organization("acme").await;
-    let accounts = accounts::AccountsHandle::load(&house.store).await.unwrap();
+    let accounts = accounts::AccountsHandle::load(&house.store, |_| {})
+        .await
+        .unwrap();
     assert!(accounts.current().is_empty());
     // The other process: a store of its own on the same place.
     let store = Store::open(&house.settings).await.unwrap().store;
@@ -102,10 +105,38 @@ async fn the_snapshot_follows_another_process(house: House) {
     assert!(accounts.look(&house.store).await.unwrap());
 }
 
+async fn byok_rows_are_published_before_their_accounts_come_into_force(house: House) {
+    use std::sync::{Arc, Mutex, OnceLock};
+    house.organization("acme").await;
+    let published: Arc<Mutex<Vec<(usize, Option<i64>)>>> = Arc::default();
+    let handle: Arc<OnceLock<accounts::AccountsHandle>> = Arc::default();
+    let (seen, in_force) = (Arc::clone(&published), Arc::clone(&handle));
+    let accounts = accounts::AccountsHandle::load(&house.store, move |rows| {
+        let revision = in_force.get().map(|accounts| accounts.current().revision());
+        seen.lock().unwrap().push((rows.len(), revision));
+    });
+    let accounts = accounts.await.unwrap();
+    let before = accounts.current().revision();
+    assert!(handle.set(accounts.clone()).is_ok());
+    let text = "sk-1234567890";
+    let added = house
+        .store
+        .add_provider_key("acme", "first", "mine", text, NOW_MS);
+    added.await.unwrap();
+    assert!(accounts.look(&house.store).await.unwrap());
+    assert_eq!(
+        *published.lock().unwrap(),
+        vec![(0, None), (1, Some(before))]
+    );
+    assert!(accounts.current().revision() > before);
+}
+
 async fn a_store_that_fails_leaves_the_last_snapshot(house: House) {
     house.organization("acme").await;
     house.key("acme").await;
-    let accounts = accounts::AccountsHandle::load(&house.store).await.unwrap();
+    let accounts = accounts::AccountsHandle::load(&house.store, |_| {})
+        .await
+        .unwrap();
     house.store.close().await;
     assert!(accounts.look(&house.store).await.is_err());
     assert_eq!(accounts.current().len(), 1);
