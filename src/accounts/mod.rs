@@ -1,7 +1,7 @@
-//! The snapshot of accounts, swapped in while requests are served, and the rows of BYOK keys, published beside it.
+//! The snapshot of accounts, swapped while requests are served, and the rows of BYOK keys, published beside it.
 //!
-//! The request path loads the current snapshot without a lock and never waits for the store. A store that does
-//! not answer leaves the last snapshot in force.
+//! A request loads the current snapshot without a lock and never waits for the store. While the store does not respond,
+//! the last snapshot stays in force.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,12 +12,13 @@ use tokio::sync::watch;
 
 use crate::store::{ByokKeyRow, Store, StoreError};
 
-/// Between two looks at the store's revision. Its revision, the rows and the swap follow well within a second.
-const INTERVAL: Duration = Duration::from_millis(250);
-/// How long the store may take to answer one look.
+/// The interval between two checks of the store's revision. With the reads and the swap, a change is in force well
+/// within a second.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
+/// The time limit of one check.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The accounts in force, as the request path holds them. Clones share the snapshot.
+/// The accounts in force. Clones share the snapshot.
 #[derive(Clone)]
 pub struct AccountsHandle {
     shared: Arc<SharedSnapshot>,
@@ -30,7 +31,7 @@ struct SharedSnapshot {
     /// Gets the BYOK rows of each revision before its accounts come into force.
     publish_byok: BoxedSubscriber,
     failures: AtomicU64,
-    begun: Instant,
+    started: Instant,
     confirmed_ms: AtomicU64,
 }
 
@@ -48,7 +49,7 @@ impl AccountsHandle {
         Ok(Self::new(accounts, Box::new(publish_byok)))
     }
 
-    /// A snapshot that nothing refreshes, for tests and benches.
+    /// Makes a handle that nothing refreshes, for tests and benches.
     pub fn fixed(accounts: filters::accounts::AccountsSnapshot) -> Self {
         Self::new(accounts, Box::new(|_| {}))
     }
@@ -58,7 +59,7 @@ impl AccountsHandle {
             current: ArcSwap::from_pointee(accounts),
             publish_byok,
             failures: AtomicU64::new(0),
-            begun: Instant::now(),
+            started: Instant::now(),
             confirmed_ms: AtomicU64::new(0),
         };
         Self {
@@ -66,27 +67,27 @@ impl AccountsHandle {
         }
     }
 
-    /// The snapshot in force. Cost: no lock, no allocation.
+    /// Returns the snapshot in force. Cost: no lock, no allocation.
     pub fn current(&self) -> arc_swap::Guard<Arc<filters::accounts::AccountsSnapshot>> {
         self.shared.current.load()
     }
 
-    /// How often the store did not answer so far.
+    /// Returns how often the store has failed to respond.
     pub fn failures(&self) -> u64 {
         self.shared.failures.load(Ordering::Relaxed)
     }
 
-    /// How long ago the store last confirmed the snapshot.
+    /// Returns how long ago the store last confirmed the snapshot.
     pub fn age(&self) -> Duration {
         let confirmed_ms = self.shared.confirmed_ms.load(Ordering::Relaxed);
         let confirmed = Duration::from_millis(confirmed_ms);
-        self.shared.begun.elapsed().saturating_sub(confirmed)
+        self.shared.started.elapsed().saturating_sub(confirmed)
     }
 
-    /// Looks at the store once and swaps a new snapshot in where something changed; answers whether it did.
+    /// Checks the store's revision and swaps in a new snapshot if it has changed. Returns whether it has.
     ///
-    /// Errors: what the store said; the snapshot stays as it was.
-    pub async fn look(&self, store: &Store) -> Result<bool, StoreError> {
+    /// Errors: the store failed; the snapshot stays.
+    pub async fn refresh(&self, store: &Store) -> Result<bool, StoreError> {
         let revision = store.revision().await?;
         let has_changed = revision != self.current().revision();
         if has_changed {
@@ -96,13 +97,13 @@ impl AccountsHandle {
             (self.shared.publish_byok)(store.byok_keys().await?);
             self.shared.current.store(Arc::new(accounts));
         }
-        self.confirm();
+        self.mark_confirmed();
         Ok(has_changed)
     }
 
-    /// Looks again and again until `stop` becomes true or its sender is gone.
-    pub async fn follow(self, store: Store, mut stop: watch::Receiver<bool>) {
-        let mut ticks = tokio::time::interval(INTERVAL);
+    /// Refreshes at intervals until `stop` becomes true or its sender is dropped.
+    pub async fn run_refresh(self, store: Store, mut stop: watch::Receiver<bool>) {
+        let mut ticks = tokio::time::interval(REFRESH_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut is_failing = false;
         loop {
@@ -113,30 +114,30 @@ impl AccountsHandle {
                     }
                 }
                 _ = ticks.tick() => {
-                    let outcome = tokio::time::timeout(QUERY_TIMEOUT, self.look(&store)).await;
+                    let outcome = tokio::time::timeout(QUERY_TIMEOUT, self.refresh(&store)).await;
                     let failure = match outcome {
                         Ok(Ok(_)) => None,
                         Ok(Err(error)) => Some(error.to_string()),
                         Err(_) => Some("the store does not answer".to_owned()),
                     };
-                    is_failing = self.report(failure, is_failing);
+                    is_failing = self.record_outcome(failure, is_failing);
                 }
             }
         }
     }
 
-    fn confirm(&self) {
-        let now_ms = u64::try_from(self.shared.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    fn mark_confirmed(&self) {
+        let now_ms = u64::try_from(self.shared.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.shared.confirmed_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Counts every failure, but logs only when it begins and when it ends.
-    fn report(&self, failure: Option<String>, was_failing: bool) -> bool {
+    /// Counts each failure, but logs only the first and the recovery.
+    fn record_outcome(&self, failure: Option<String>, was_failing: bool) -> bool {
         match failure {
-            Some(why) => {
+            Some(reason) => {
                 self.shared.failures.fetch_add(1, Ordering::Relaxed);
                 if !was_failing {
-                    log::warn!("accounts stay as they were: {why}");
+                    log::warn!("accounts stay as they were: {reason}");
                 }
                 true
             }
@@ -159,10 +160,10 @@ mod tests {
         let accounts = AccountsHandle::fixed(filters::accounts::AccountsSnapshot::default());
         let mut is_failing = false;
         for _ in 0..3 {
-            is_failing = accounts.report(Some("gone".to_owned()), is_failing);
+            is_failing = accounts.record_outcome(Some("down".to_owned()), is_failing);
         }
         assert!(is_failing);
-        assert!(!accounts.report(None, is_failing));
+        assert!(!accounts.record_outcome(None, is_failing));
         assert_eq!(accounts.failures(), 3);
     }
 

@@ -127,7 +127,7 @@ pub fn boot(
         is_serving: AtomicBool::new(false),
     });
     let (stop_organs, stopped) = watch::channel(false);
-    organs.spawn(accounts.follow(store, stopped.clone()));
+    organs.spawn(accounts.run_refresh(store, stopped.clone()));
     keep(&organs, &upstreams, &house, &stopped);
     spawn(&organs, model, &stopped);
     spawn(&organs, queries, &stopped);

@@ -184,7 +184,7 @@ async fn the_snapshot_follows_until_it_is_told_to_stop() {
         .await
         .unwrap();
     let (stop, stopped) = tokio::sync::watch::channel(false);
-    let follower = tokio::spawn(accounts.clone().follow(house.store.clone(), stopped));
+    let follower = tokio::spawn(accounts.clone().run_refresh(house.store.clone(), stopped));
     house.organization("acme").await;
     let made = std::time::Instant::now();
     house.key("acme").await;

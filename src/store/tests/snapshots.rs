@@ -98,11 +98,11 @@ async fn the_snapshot_follows_another_process(house: House) {
         _folder: TempDir::new().unwrap(),
     };
     let (_, issued) = other.key("acme").await;
-    assert!(accounts.look(&house.store).await.unwrap());
+    assert!(accounts.refresh(&house.store).await.unwrap());
     assert_eq!(accounts.current().len(), 1);
-    assert!(!accounts.look(&house.store).await.unwrap());
+    assert!(!accounts.refresh(&house.store).await.unwrap());
     other.store.revoke_key(&issued.id, NOW_MS).await.unwrap();
-    assert!(accounts.look(&house.store).await.unwrap());
+    assert!(accounts.refresh(&house.store).await.unwrap());
 }
 
 async fn byok_rows_are_published_before_their_accounts_come_into_force(house: House) {
@@ -123,7 +123,7 @@ async fn byok_rows_are_published_before_their_accounts_come_into_force(house: Ho
         .store
         .add_provider_key("acme", "first", "mine", text, NOW_MS);
     added.await.unwrap();
-    assert!(accounts.look(&house.store).await.unwrap());
+    assert!(accounts.refresh(&house.store).await.unwrap());
     assert_eq!(
         *published.lock().unwrap(),
         vec![(0, None), (1, Some(before))]
@@ -138,6 +138,6 @@ async fn a_store_that_fails_leaves_the_last_snapshot(house: House) {
         .await
         .unwrap();
     house.store.close().await;
-    assert!(accounts.look(&house.store).await.is_err());
+    assert!(accounts.refresh(&house.store).await.is_err());
     assert_eq!(accounts.current().len(), 1);
 }
