@@ -17,7 +17,8 @@ use std::thread;
 use std::time::Instant;
 
 use filters::graph::Operations;
-use filters::limits::{Algorithm, RowId, Subject, WindowKey, Windows, headers};
+use filters::graph::headers;
+use filters::limits::{Algorithm, RowId, Subject, WindowKey, Windows};
 use filters::proxy::normalise;
 
 #[global_allocator]
@@ -138,7 +139,7 @@ fn requests(operations: &Operations) {
             row: operation.id,
         };
         let verdict = windows.admit(&key, limit, 0);
-        black_box(headers::graph(limit, 10));
+        black_box(headers::limit_headers(limit, 10));
         verdict
     };
     let admitted = best(|_| {
@@ -146,8 +147,8 @@ fn requests(operations: &Operations) {
     });
     let refused = best(|_| {
         let verdict = decide(0);
-        black_box(headers::graph_refusal(&verdict));
-        black_box(headers::graph_refusal_body(0, 10, "tenant-00000000"));
+        black_box(headers::refusal_headers(&verdict));
+        black_box(headers::refusal_body(0, 10, "tenant-00000000"));
     });
     println!(
         "a whole decision: {admitted:.0} ns where admitted, {refused:.0} ns with a refusal's answer"

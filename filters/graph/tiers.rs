@@ -104,12 +104,6 @@ pub fn limit(category: Category, allocation: Option<Allocation>, ladder: &Tiers)
     }
 }
 
-/// One process's share of a limit while what the processes share is away: together they admit the limit, and at most
-/// one more for each process. Source: docs/interface.md, `shared.on_outage`.
-pub fn share(limit: u64, processes: u64) -> u64 {
-    limit.div_ceil(processes.max(1))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
@@ -215,15 +209,6 @@ mod tests {
         for levels in [&[0, 1][..], &[2, 2], &[2, 1]] {
             assert_eq!(Tiers::parse(levels), Err(BadLadder::NotAscending));
         }
-    }
-
-    #[test]
-    fn shares_make_up_the_limit() {
-        let shares = [(10, 0), (10, 1), (10, 3), (1, 5), (0, 2)];
-        assert_eq!(
-            shares.map(|(limit, processes)| share(limit, processes)),
-            [10, 10, 4, 1, 0]
-        );
     }
 
     proptest! {

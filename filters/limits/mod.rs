@@ -9,10 +9,11 @@
 mod counter;
 pub mod headers;
 mod key;
+mod outage;
 pub mod quota;
 mod window;
 
-pub use headers::is_replaced;
 pub use key::{Address, RowId, Subject, WindowKey};
+pub use outage::outage_share;
 pub use quota::{QuotaGroup, Quotas};
 pub use window::{Algorithm, RefundToken, Verdict, Windows};

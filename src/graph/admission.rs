@@ -12,8 +12,9 @@ use filters::graph::credentials::{
     ConflictingCredentials, CredentialKind, PresentedCredential, TenantClaims, UNIDENTIFIED,
     VerificationInputs,
 };
+use filters::graph::headers::{refusal_body, refusal_headers};
 use filters::graph::{CacheRequest, HeadKey};
-use filters::limits::headers::{Header, graph_refusal, graph_refusal_body};
+use filters::limits::headers::Header;
 use filters::limits::{Subject, Verdict, WindowKey};
 use filters::proxy::normalise;
 use http::{HeaderName, HeaderValue, header};
@@ -216,8 +217,8 @@ fn refusal(graph: &Graph, call: &GraphExchange, verdict: &Verdict) -> Response {
     let limits = call.headers().into_iter();
     Response {
         status: 429,
-        headers: limits.chain(graph_refusal(verdict)).collect(),
-        body: graph_refusal_body(call.limit, graph.window_s, tenant).into(),
+        headers: limits.chain(refusal_headers(verdict)).collect(),
+        body: refusal_body(call.limit, graph.window_s, tenant).into(),
     }
 }
 

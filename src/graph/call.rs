@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::graph::Operation;
-use filters::limits::headers::{self, Header};
+use filters::graph::headers::limit_headers;
+use filters::limits::headers::Header;
 use filters::limits::{RefundToken, WindowKey};
 
 use super::CacheWriter;
@@ -91,6 +92,6 @@ impl GraphExchange {
 
     /// What every answer to it says.
     pub fn headers(&self) -> [Header; 2] {
-        headers::graph(self.limit, self.window_s)
+        limit_headers(self.limit, self.window_s)
     }
 }

@@ -6,8 +6,8 @@
 
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
+use filters::graph::headers::{is_limit_header, overrides_method};
 use filters::graph::is_upstream_hit;
-use filters::limits::headers::{is_replaced, overrides_method};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
@@ -120,7 +120,7 @@ pub fn answer(
     let theirs: Vec<HeaderName> = head
         .headers
         .keys()
-        .filter(|name| is_replaced(name))
+        .filter(|name| is_limit_header(name))
         .cloned()
         .collect();
     for name in &theirs {

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
-use filters::graph::tiers::share;
-use filters::limits::{Algorithm, RefundToken, Verdict, WindowKey};
+use filters::limits::{Algorithm, RefundToken, Verdict, WindowKey, outage_share};
 
 use crate::config::OnOutage;
 use crate::redis::{PROCESSES, Redis, Script, ScriptCall, Unavailable};
@@ -91,7 +90,7 @@ impl RedisWindows {
     pub(super) fn alone(&self, limit: u64) -> Result<u64, Fault> {
         match self.on_outage {
             OnOutage::Open => Ok(limit),
-            OnOutage::Local => Ok(share(limit, self.redis.processes())),
+            OnOutage::Local => Ok(outage_share(limit, self.redis.processes())),
             OnOutage::Closed => {
                 let message = "limits cannot be checked right now: try again in a second";
                 Err(Fault::new(FaultKind::Unavailable, message)
