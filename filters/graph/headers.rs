@@ -7,7 +7,8 @@ use crate::limits::headers::{Header, RETRY_AFTER_MS, X_RATELIMIT_LIMIT, retry_af
 
 const X_RATELIMIT_WINDOW: HeaderName = HeaderName::from_static("x-ratelimit-window");
 
-/// On every answer of the graph service, refusals and replays among them. Source: docs/graph-limits.md 8.1.4.
+/// Returns the headers of each response of the graph service, also of refusals and cached responses. Source:
+/// docs/graph-limits.md 8.1.4.
 pub fn limit_headers(limit: u64, window_s: u64) -> [Header; 2] {
     [
         (X_RATELIMIT_LIMIT, HeaderValue::from(limit)),
@@ -15,8 +16,8 @@ pub fn limit_headers(limit: u64, window_s: u64) -> [Header; 2] {
     ]
 }
 
-/// On a refusal of the graph service beside [`limit_headers`], and on nothing else.
-/// Source: docs/graph-limits.md 7.3; docs/interface.md, Headers.
+/// Returns the headers that only a refusal has, in addition to [`limit_headers`]. Source: docs/graph-limits.md 7.3;
+/// docs/interface.md, Headers.
 pub fn refusal_headers(verdict: &Verdict) -> [Header; 3] {
     [
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
@@ -28,11 +29,11 @@ pub fn refusal_headers(verdict: &Verdict) -> [Header; 3] {
     ]
 }
 
-/// The body of a refusal of the graph service.
+/// Returns the body of a refusal.
 ///
 /// Shape: `{code, status, message, details: {limit, window, tenantId}}`. Source: docs/graph-limits.md 7.2.
 pub fn refusal_body(limit: u64, window_s: u64, tenant: &str) -> Vec<u8> {
-    // A string is always written.
+    // Serializing a string cannot fail.
     let tenant = serde_json::to_string(tenant).unwrap_or_else(|_| "\"\"".to_owned());
     format!(
         "{{\"code\":\"RATE_LIMIT_EXCEEDED\",\"status\":429,\"message\":\"Rate limit exceeded. \
@@ -42,15 +43,15 @@ pub fn refusal_body(limit: u64, window_s: u64, tenant: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Whether a header of an upstream's answer states its own limit: ours take its place. `Retry-After` is not among
-/// them, since a 503 of the graph service passes as it came.
+/// Returns whether an upstream's header states its own limit, which the gateway replaces. `Retry-After` is not one,
+/// because a 503 of the graph service passes unchanged.
 pub fn is_limit_header(name: &HeaderName) -> bool {
     let name = name.as_str();
     name.starts_with("x-ratelimit-") || name == "ratelimit" || name.starts_with("ratelimit-")
 }
 
-/// Whether a request header would have the service take another method than the one that was counted: dropped before
-/// the request is forwarded. Source: docs/threats.md 47.
+/// Returns whether a request header makes the service use another method than the one that was counted. Such headers
+/// are removed before the request is forwarded. Source: docs/threats.md 47.
 pub fn overrides_method(name: &HeaderName) -> bool {
     const NAMES: [&str; 3] = [
         "x-http-method-override",

@@ -9,8 +9,8 @@ use crate::limits::{Algorithm, RowId, Subject, WindowKey, Windows};
 /// Returns the verdict of a full window that resets after `reset_ms`.
 fn refusal(reset_ms: u64) -> Verdict {
     let key = WindowKey {
-        who: Subject::Named("t".into()),
-        row: RowId::of("GET /"),
+        subject: Subject::Named("t".into()),
+        row: RowId::from_name("GET /"),
     };
     Windows::new(Algorithm::Fixed, reset_ms).admit(&key, 0, 0)
 }

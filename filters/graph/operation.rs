@@ -192,7 +192,7 @@ fn entry(
         method: method.to_ascii_uppercase().into(),
         pattern: Pattern::parse(&normal).ok_or_else(|| bad(path))?,
         operation: Arc::new(Operation {
-            id: RowId::of(&name),
+            id: RowId::from_name(&name),
             name: name.into(),
             category,
             takes_single_key: takes.0,

@@ -1,4 +1,4 @@
-//! The headers with which a response of the model gateway describes its quota.
+//! The headers in which a response of the model gateway states its quota.
 
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 
@@ -13,30 +13,32 @@ const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 pub(crate) const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
-/// A bound of structured fields: 15 digits.
+/// The largest integer of a structured field has 15 digits.
 const MAX_STRUCTURED_INTEGER: u64 = 999_999_999_999_999;
 
-/// A header to write.
+/// A header of a response.
 pub type Header = (HeaderName, HeaderValue);
 
-/// Seconds to wait, rounded up, never 0: a client told 0 asks again at once. Source: docs/decisions.md 26.
+/// Returns the seconds to wait, rounded up and at least 1: a client that reads 0 retries at once. Source:
+/// docs/decisions.md 26.
 pub fn retry_after_s(reset_ms: u64) -> u64 {
     reset_ms.div_ceil(1_000).max(1)
 }
 
-/// The quota that a request of the model gateway was held against.
+/// The quota against which a request of the model gateway was checked.
 ///
 /// Source: docs/model-gateway.md 8.2, 8.3; draft-ietf-httpapi-ratelimit-headers; docs/decisions.md 9.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Quota {
-    /// What the window said.
+    /// The verdict of the window.
     pub verdict: Verdict,
     /// The length of the window.
     pub window_ms: u64,
 }
 
 impl Quota {
-    /// On every answer to a request that a quota was checked for; on others none of them.
+    /// Returns the headers for each response to a request that was checked against a quota. Other responses have none
+    /// of them.
     ///
     /// Cost: two short strings.
     pub fn headers(&self) -> [Header; 5] {
@@ -64,8 +66,8 @@ impl Quota {
         ]
     }
 
-    /// On a refusal beside [`headers`](Self::headers). `now_s` is unix time: the legacy reset is a moment, where
-    /// `RateLimit-Reset` is a span.
+    /// Returns the headers that a refusal has in addition to [`headers`](Self::headers). `now_s` is unix time:
+    /// `X-RateLimit-Reset` is a time, but `RateLimit-Reset` is a duration.
     pub fn refusal(&self, now_s: u64) -> [Header; 5] {
         let reset_s = retry_after_s(self.verdict.reset_ms);
         [
@@ -87,7 +89,7 @@ impl Quota {
     }
 }
 
-/// The texts above hold digits and punctuation only.
+/// Makes a header value of a text that has only digits and punctuation.
 fn ascii(text: String) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }

@@ -11,7 +11,7 @@ fn verdict(is_allowed: bool, remaining: u64, reset_ms: u64) -> Verdict {
         limit: 600,
         remaining,
         reset_ms,
-        ticket: RefundToken(0),
+        refund_token: RefundToken(0),
     }
 }
 
@@ -34,7 +34,7 @@ fn waiting_is_rounded_up_and_never_zero() {
 }
 
 #[test]
-fn a_quota_is_told_in_both_notations() {
+fn a_quota_is_stated_in_both_notations() {
     assert_eq!(
         texts(quota(true, 599, 59_001).headers()),
         [
@@ -61,7 +61,7 @@ fn a_refusal_adds_the_legacy_headers_with_a_moment_as_reset() {
     );
 }
 
-/// The grammar of structured fields, as far as one member with integer parameters needs it; RFC 9651 3.1.2, 3.3.
+/// Parses one member with integer parameters, by the grammar of structured fields; RFC 9651 3.1.2, 3.3.
 fn member(text: &str) -> Option<(String, Vec<(String, u64)>)> {
     let (name, rest) = text.strip_prefix('"')?.split_once('"')?;
     let mut parameters = Vec::new();
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_sent_back_before_the_reset(reset_ms in 0..100_000_u64) {
+    fn no_client_is_sent_back_before_the_reset(reset_ms in 0..100_000_u64) {
         prop_assert!(retry_after_s(reset_ms) * 1_000 >= reset_ms);
         prop_assert!(retry_after_s(reset_ms) * 1_000 < reset_ms + 1_000 || reset_ms == 0);
     }

@@ -1,10 +1,10 @@
-//! How many requests one caller may send: windows, quotas, and what the response says about them.
+//! Request limits: windows, quotas and the headers that state them.
 //!
-//! [`window`] admits or refuses under a [`WindowKey`], [`headers`] tell the client. The windows of the graph service and the
-//! quotas of the model gateway are the same windows under other keys.
+//! [`window`] admits or refuses a request under a [`WindowKey`]; [`headers`] state a quota. The graph service and the
+//! quotas of the model gateway use the same windows under different keys.
 //!
-//! Not here: who the caller is (`accounts`, `graph::credentials`), which limit applies (`graph`), the clock, windows
-//! shared over Redis.
+//! The caller (`accounts`, `graph::credentials`), the limit that applies (`graph`), the clock and windows shared over
+//! Redis are elsewhere.
 
 mod counter;
 pub mod headers;

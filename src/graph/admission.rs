@@ -196,14 +196,14 @@ async fn count(
 ) -> Result<Verdict, Fault> {
     let address = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
     let key = WindowKey {
-        who: Subject::of(call.tenant.as_ref(), address),
+        subject: Subject::from_tenant(call.tenant.as_ref(), address),
         row: call.operation.id,
     };
     call.outcome = LimitOutcome::Unavailable;
     let verdict = graph.counters.admit(&key, call.limit).await?;
     if verdict.is_allowed {
         call.outcome = LimitOutcome::Admitted;
-        let ticket = verdict.ticket;
+        let ticket = verdict.refund_token;
         call.admission = Some(Admission { key, ticket });
     } else {
         call.outcome = LimitOutcome::Refused;

@@ -26,7 +26,7 @@ fn process(redis: &Redis, algorithm: Algorithm, window: Duration, on_outage: OnO
     let gauge = IntGauge::new("degraded", "for a test").unwrap();
     let (connection, heart) = Connection::start(&redis.url(), gauge).unwrap();
     Process {
-        counters: WindowCounters::shared(algorithm, window, Some(&connection), on_outage),
+        counters: WindowCounters::with_redis(algorithm, window, Some(&connection), on_outage),
         redis: connection,
         _heart: heart,
     }
@@ -53,10 +53,10 @@ fn runtime() -> Runtime {
         .unwrap()
 }
 
-fn key(who: &str) -> WindowKey {
+fn key(subject: &str) -> WindowKey {
     WindowKey {
-        who: Subject::Named(who.into()),
-        row: RowId::of("GET /a"),
+        subject: Subject::Named(subject.into()),
+        row: RowId::from_name("GET /a"),
     }
 }
 
@@ -71,7 +71,7 @@ fn ask(runtime: &Runtime, processes: &[Process], limit: u64, asked: u64) -> (Vec
             let mut count = 0;
             for _ in 0..share {
                 let verdict = process.counters.admit(&key, limit).await.ok();
-                let shared = verdict.and_then(|verdict| verdict.ticket.shared_ms());
+                let shared = verdict.and_then(|verdict| verdict.refund_token.shared_ms());
                 unanswered.fetch_add(u64::from(shared.is_none()), Ordering::Relaxed);
                 count += u64::from(verdict.is_some_and(|verdict| verdict.is_allowed));
             }
@@ -167,7 +167,7 @@ fn tickets(algorithm: Algorithm, window: Duration, limit: u64) -> Option<Vec<u64
                 return false;
             };
             if verdict.is_allowed {
-                let at_ms = verdict.ticket.shared_ms().unwrap();
+                let at_ms = verdict.refund_token.shared_ms().unwrap();
                 tickets.lock().unwrap().push(at_ms);
             }
             tokio::task::yield_now().await;
@@ -221,11 +221,11 @@ fn a_window_begins_with_its_first_request_and_refunds_stay_in_it() {
             let third = one.counters.admit(&key, 2).await.unwrap();
             assert_eq!((second.remaining, third.is_allowed), (0, false));
             assert!(third.reset_ms <= 300 && third.limit == 2);
-            assert!(other.counters.refund(&key, second.ticket).await);
+            assert!(other.counters.refund(&key, second.refund_token).await);
             let again = one.counters.admit(&key, 2).await.unwrap();
             assert!(again.is_allowed, "{algorithm:?}");
             tokio::time::sleep(window).await;
-            assert!(!one.counters.refund(&key, again.ticket).await);
+            assert!(!one.counters.refund(&key, again.refund_token).await);
             let next = other.counters.admit(&key, 2).await.unwrap();
             assert_eq!((next.is_allowed, next.remaining), (true, 1));
         });
@@ -339,7 +339,7 @@ fn under_load(runtime: &Runtime, window: Duration, limit: u64) -> (Vec<u64>, u64
         while !is_over.load(Ordering::Relaxed) {
             let verdict = process.counters.admit(&key, limit).await.unwrap();
             let admitted = u64::from(verdict.is_allowed);
-            match verdict.ticket.shared_ms() {
+            match verdict.refund_token.shared_ms() {
                 Some(start_ms) => {
                     *windows.lock().unwrap().entry(start_ms).or_insert(0) += admitted;
                 }
