@@ -53,14 +53,14 @@ fn a_fee_per_request_is_no_inference() {
 }
 
 #[test]
-fn what_no_float_can_hold_is_held() {
+fn amounts_beyond_float_precision_are_exact() {
     let price = Price::per_million("0.546875000001").unwrap();
-    assert_eq!(price.of_one(), "0.000000546875000001");
+    assert_eq!(price.to_decimal(), "0.000000546875000001");
     assert_eq!(price.times(3).to_string(), "0.000001640625000003");
 }
 
 #[test]
-fn amounts_that_are_no_plain_decimals_are_refused() {
+fn amounts_that_are_not_plain_decimals_are_refused() {
     for bad in [
         "",
         "-1",
@@ -115,7 +115,7 @@ fn an_amount_is_a_plain_decimal_below_a_trillion() {
 
 #[test]
 fn a_share_is_rounded_down_and_never_overflows() {
-    let usd = |text| Usd::restore(text).unwrap();
+    let usd = |text| Usd::parse_signed(text).unwrap();
     assert_eq!(usd("537").share(150_000_000), usd("80.55"));
     assert_eq!(usd("0.000000000000000001").share(500_000_000), Usd::ZERO);
     assert_eq!(
@@ -126,11 +126,11 @@ fn a_share_is_rounded_down_and_never_overflows() {
 
 proptest! {
     #[test]
-    fn what_was_written_is_restored(units in any::<i64>(), times in 1..1_000_000_u64) {
+    fn written_amounts_are_parsed_back(units in any::<i64>(), times in 1..1_000_000_u64) {
         let price = Price::per_call("0.000000000000000001").unwrap();
         let amount = price.times(units.unsigned_abs());
         let amount = if units < 0 { Usd::ZERO.minus(amount) } else { amount };
-        prop_assert_eq!(Usd::restore(&amount.to_string()).unwrap(), amount);
+        prop_assert_eq!(Usd::parse_signed(&amount.to_string()).unwrap(), amount);
         let more = price.times(times);
         prop_assert_eq!(amount.plus(more).minus(more), amount);
     }
@@ -157,7 +157,7 @@ proptest! {
 
 #[test]
 fn the_worst_case_counts_bytes_media_and_all_answers() {
-    let asked = CostInputs {
+    let inputs = CostInputs {
         bytes: 1000,
         images: 2,
         max_tokens: Some(500),
@@ -177,5 +177,5 @@ fn the_worst_case_counts_bytes_media_and_all_answers() {
         ..PriceSet::default()
     };
     // (1000 + 2 × 100) × 2e-6 + 3 × 200 × 1e-5 + 0.5
-    assert_eq!(max_cost(&prices, &bounds, &asked).to_string(), "0.5084");
+    assert_eq!(max_cost(&prices, &bounds, &inputs).to_string(), "0.5084");
 }

@@ -134,7 +134,7 @@ fn kept<T>(
 /// An amount as it was written.
 fn usd(row: &AnyRow, column: &'static str) -> Result<Usd, StoreError> {
     let text: String = row.try_get(column)?;
-    Usd::restore(&text).map_err(|_| StoreError::Damaged(column))
+    Usd::parse_signed(&text).map_err(|_| StoreError::Damaged(column))
 }
 
 /// A cost as two integers: 1e-9 USD, and 1e-18 USD below that. The first holds nine billion dollars.

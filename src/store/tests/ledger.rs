@@ -7,7 +7,7 @@ use super::*;
 const ORG: &str = "org_1";
 
 fn usd(text: &str) -> Usd {
-    Usd::restore(text).unwrap()
+    Usd::parse_signed(text).unwrap()
 }
 
 fn entry(n: u8, cost: &str) -> LedgerEntry {
