@@ -33,7 +33,7 @@ async fn main() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("weirgate.db").display());
     let settings = StoreSettings {
-        place: StoreUrl::parse(&url).unwrap(),
+        url: StoreUrl::parse(&url).unwrap(),
         state_dir: folder.path().to_owned(),
         secret: None,
     };

@@ -167,7 +167,7 @@ async fn open(
     has_sandbox: bool,
     metrics: &Arc<Metrics>,
 ) -> Result<OpenedStore, ledger::LedgerError> {
-    let opened = Store::open(&store::StoreSettings::of(&config.store)?).await?;
+    let opened = Store::open(&store::StoreSettings::from_config(&config.store)?).await?;
     let now_ms = jiff::Timestamp::now().as_millisecond();
     let first_run = store::first_run(&opened, has_sandbox, now_ms).await?;
     let byok_keys = Arc::new(ByokSnapshot::new(opened.store.pepper().mark()));

@@ -80,7 +80,7 @@ impl Ledger {
                 .await?
             else {
                 if started.elapsed() >= STORE_TIMEOUT {
-                    return Err(store::StoreError::Silent);
+                    return Err(store::StoreError::TimedOut);
                 }
                 // The flusher registers this process again.
                 tokio::time::sleep(POLL_INTERVAL).await;

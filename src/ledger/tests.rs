@@ -295,7 +295,7 @@ async fn calls_on_byok_keys_do_not_fill_a_full_journal() {
         journal_bytes: SEGMENT_BYTES - 1,
         usage_retention: None,
     };
-    let settings = store::StoreSettings::of(&configured).unwrap();
+    let settings = store::StoreSettings::from_config(&configured).unwrap();
     let store = Store::open(&settings).await.unwrap().store;
     let metrics = Arc::new(Metrics::new().unwrap());
     let ledger = Ledger::start(&configured, store, Arc::clone(&metrics));
