@@ -112,8 +112,8 @@ fn answered(
     let asked = DecisionBody::parse(call.body.as_bytes(), project.compat).unwrap();
     let asked = asked.decide().unwrap();
     let keys: Vec<Cow<'_, str>> = form::pairs(&call.query)
-        .filter(|pair| pair.plain_name() == "keys")
-        .map(form::Pair::plain_value)
+        .filter(|pair| pair.decoded_name() == "keys")
+        .map(form::Pair::decoded_value)
         .collect();
     let user = &asked.user;
     let inputs = inputs(&user.id, &user.attributes, none);

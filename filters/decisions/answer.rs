@@ -144,8 +144,8 @@ pub fn write_activated(item: &Activation<'_>, user_id: &str, compat: Compat, out
     if has_variables(&item.variables, compat) {
         result.value("variables", |out| write_map(&item.variables, out));
     }
-    result.truth("enabled", item.is_enabled);
-    result.some_text(
+    result.bool("enabled", item.is_enabled);
+    result.optional_text(
         "error",
         Some(&*item.error).filter(|error| !error.is_empty()),
     );

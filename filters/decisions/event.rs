@@ -58,8 +58,8 @@ impl Head {
         });
         batch.text("project_id", &self.project_id);
         batch.text("client_name", self.client.0);
-        batch.truth("anonymize_ip", self.anonymize_ip);
-        batch.truth("enrich_decisions", true);
+        batch.bool("anonymize_ip", self.anonymize_ip);
+        batch.bool("enrich_decisions", true);
         batch.text("region", &self.region);
         batch.close();
         out
@@ -98,8 +98,8 @@ pub fn impression(project: &Project, told: &Impression<'_>, moment: &Moment<'_>)
                 metadata.text("rule_key", told.rule_key);
                 metadata.text("rule_type", told.rule_type);
                 metadata.text("variation_key", told.variation_key);
-                metadata.truth("enabled", told.is_enabled);
-                metadata.some_text("cmab_uuid", told.cmab_uuid.as_deref());
+                metadata.bool("enabled", told.is_enabled);
+                metadata.optional_text("cmab_uuid", told.cmab_uuid.as_deref());
             });
             decision.close();
         });

@@ -46,8 +46,8 @@ pub fn flag(
         notice.text("Type", "flag");
         write_user(notice, user, segments);
         notice.object("DecisionInfo", |info| {
-            info.truth("decisionEventDispatched", is_told);
-            info.truth("enabled", decided.is_enabled);
+            info.bool("decisionEventDispatched", is_told);
+            info.bool("enabled", decided.is_enabled);
             info.text("experimentId", decided.experiment_id);
             info.text("flagKey", &decided.flag_key);
             info.array("reasons", &decided.reasons, |reason, out| {
@@ -90,7 +90,7 @@ fn write_feature(feature: &mut Object<'_>, item: &Activation<'_>) {
     } else {
         DecisionSource::Rollout
     };
-    feature.truth("featureEnabled", item.is_enabled);
+    feature.bool("featureEnabled", item.is_enabled);
     feature.text("featureKey", &item.feature_key);
     feature.text("source", source.word());
     feature.object("sourceInfo", |info| {

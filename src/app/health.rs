@@ -1,7 +1,72 @@
 //! `GET /`: whether the parts behind the gateway can be reached.
 //! Source: docs/model-gateway.md 2.9, docs/facts/model-gateway.md 1.18.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use filters::fault::Fault;
+use futures::future::BoxFuture;
+use http::HeaderName;
 use serde::Serialize;
+
+use crate::accounts::AccountsHandle;
+use crate::ledger::Ledger;
+use crate::proxy::handler::{Endpoint, Request};
+use crate::proxy::response::Response;
+use crate::redis::Redis;
+
+/// How old the store's last reply may be before it counts as unreachable.
+const STORE_SILENCE: Duration = Duration::from_secs(5);
+
+/// `GET /`.
+///
+/// Cost: no query. The snapshot's refresh asks the store four times a second, and Redis is asked every second.
+pub struct Health {
+    /// Says when the store last replied.
+    pub accounts: AccountsHandle,
+    /// Says whether the store takes writes.
+    pub ledger: Arc<Ledger>,
+    /// The shared state; none: there is none.
+    pub redis: Option<Redis>,
+    /// The header that the client's address comes from.
+    pub client_ip_header: Option<HeaderName>,
+}
+
+impl Endpoint for Health {
+    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        let response = self.response(&request);
+        Box::pin(async { Ok(response) })
+    }
+}
+
+impl Health {
+    fn response(&self, request: &Request<'_>) -> Response {
+        let skip = Skip::parse(request.query);
+        let is_silent = !skip.database && self.accounts.age() > STORE_SILENCE;
+        let is_full = !skip.database && self.ledger.is_store_down();
+        let is_redis_away = !skip.redis && self.redis.as_ref().is_some_and(Redis::is_gone);
+        let client_ip = request.client_ip.map(|client| client.to_string());
+        let header = self.client_ip_header.as_ref();
+        let part = |fault: Option<&'static str>| HealthPart {
+            connected: fault.is_none(),
+            error: fault,
+        };
+        let (status, body) = answer(
+            client_ip.as_deref(),
+            header.map_or("", HeaderName::as_str),
+            part(is_redis_away.then_some("Redis does not answer")),
+            part(match (is_silent, is_full) {
+                (true, _) => Some("the store does not answer"),
+                (false, true) => Some("the store takes no writes"),
+                (false, false) => None,
+            }),
+        );
+        Response {
+            status,
+            ..Response::json(body)
+        }
+    }
+}
 
 /// One part.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -21,11 +86,11 @@ struct Body<'a> {
     client_ip: Option<&'a str>,
     #[serde(rename = "clientIpHeader")]
     client_ip_header: &'a str,
-    health: Health,
+    health: Parts,
 }
 
 #[derive(Serialize)]
-struct Health {
+struct Parts {
     status: &'static str,
     redis: HealthPart,
     database: HealthPart,
@@ -60,7 +125,7 @@ impl Skip {
 }
 
 /// The status and body of the answer.
-pub fn answer(
+fn answer(
     client_ip: Option<&str>,
     client_ip_header: &str,
     redis: HealthPart,
@@ -72,7 +137,7 @@ pub fn answer(
         version: env!("CARGO_PKG_VERSION"),
         client_ip,
         client_ip_header,
-        health: Health {
+        health: Parts {
             status: if is_well { "healthy" } else { "unhealthy" },
             redis,
             database,

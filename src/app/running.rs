@@ -11,7 +11,6 @@ use pingora::server::{ShutdownSignal, ShutdownSignalWatch};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use super::boot::{BootError, failed};
 use crate::app::state::AppState;
 use crate::decisions::events::queue;
 use crate::redis::Heartbeat;
@@ -19,12 +18,12 @@ use crate::store::FirstRun;
 
 /// The most that an end may take: Pingora's, the ledger's and the one of what no request waits for have limits of their
 /// own, which add up to less.
-const PATIENCE: Duration = queue::DRAIN_TIMEOUT.saturating_add(Duration::from_secs(5));
+const SHUTDOWN_TIMEOUT: Duration = queue::DRAIN_TIMEOUT.saturating_add(Duration::from_secs(5));
 
 /// A gateway that listens.
 pub struct Running {
-    /// What its requests share.
-    pub house: Arc<AppState>,
+    /// Its parts.
+    pub app: AppState,
     /// The public listener.
     pub public: SocketAddr,
     /// The operator's listener.
@@ -33,7 +32,7 @@ pub struct Running {
     pub first_run: Option<FirstRun>,
     pub(super) stop: watch::Sender<StopMode>,
     pub(super) server: Option<JoinHandle<()>>,
-    pub(super) organs: Option<BackgroundRuntime>,
+    pub(super) runtime: Option<BackgroundRuntime>,
 }
 
 /// What no request waits for.
@@ -43,7 +42,7 @@ pub(super) struct BackgroundRuntime {
     /// Sends what decisions have to tell.
     pub(super) dispatching: Option<tokio::task::JoinHandle<()>>,
     /// Holds the connection to what is shared.
-    pub(super) heart: Option<Heartbeat>,
+    pub(super) heartbeat: Option<Heartbeat>,
 }
 
 impl BackgroundRuntime {
@@ -54,8 +53,8 @@ impl BackgroundRuntime {
             _ = self.runtime.block_on(dispatching);
         }
         self.runtime.shutdown_timeout(Duration::from_millis(200));
-        if let Some(heart) = self.heart {
-            heart.stop();
+        if let Some(heartbeat) = self.heartbeat {
+            heartbeat.stop();
         }
     }
 }
@@ -92,7 +91,7 @@ impl ShutdownSignalWatch for ShutdownChannel {
 impl Running {
     /// Asks it to stop.
     pub fn stop(&self, stop: StopMode) {
-        self.house.is_serving.store(false, Ordering::Relaxed);
+        self.app.proxy.is_serving.store(false, Ordering::Relaxed);
         self.stop.send_replace(stop);
     }
 
@@ -104,11 +103,11 @@ impl Running {
     }
 
     fn end_after(&mut self, server: Option<JoinHandle<()>>) {
-        let organs = self.organs.take();
-        if let Some(organs) = &organs {
-            organs.stop.send_replace(true);
+        let runtime = self.runtime.take();
+        if let Some(runtime) = &runtime {
+            runtime.stop.send_replace(true);
         }
-        let ledger = Arc::clone(&self.house.ledger);
+        let ledger = Arc::clone(&self.app.ledger);
         let (ended, wait) = mpsc::channel();
         // Pingora's end may not be waited for without a limit: a test that fails must not hang.
         std::thread::spawn(move || {
@@ -116,42 +115,13 @@ impl Running {
                 _ = server.join();
             }
             ledger.close();
-            if let Some(organs) = organs {
-                organs.end();
+            if let Some(runtime) = runtime {
+                runtime.end();
             }
             _ = ended.send(());
         });
-        _ = wait.recv_timeout(PATIENCE);
+        _ = wait.recv_timeout(SHUTDOWN_TIMEOUT);
     }
-
-    /// Waits until both listeners take connections.
-    pub(super) fn wait_until_open(&self) -> Result<(), BootError> {
-        for address in [self.public, self.admin] {
-            let reached = (0..500).any(|_| {
-                let is_open = std::net::TcpStream::connect(reachable(address)).is_ok();
-                if !is_open {
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-                is_open
-            });
-            if !reached {
-                return Err(failed(&address.to_string(), "the listener did not open"));
-            }
-        }
-        self.house.is_serving.store(true, Ordering::Relaxed);
-        Ok(())
-    }
-}
-
-/// An address of this machine at which a listener can be reached.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        address.set_ip(match address {
-            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    address
 }
 
 impl Drop for Running {

@@ -17,7 +17,7 @@ use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
 /// How often a stopping process looks whether the last request has ended.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs the gateway until it is told to stop.
 ///
@@ -92,15 +92,15 @@ fn wait(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode
                 notify(&[sd_notify::NotifyState::Stopping]);
                 running.stop(StopMode::Gracefully);
                 let until = Instant::now() + grace;
-                while running.house.metrics.in_flight.get() > 0 && Instant::now() < until {
-                    std::thread::sleep(LOOK);
+                while running.app.proxy.metrics.in_flight.get() > 0 && Instant::now() < until {
+                    std::thread::sleep(POLL_INTERVAL);
                 }
                 break;
             }
         }
     }
     running.end();
-    running.house.lines.flush();
+    running.app.proxy.access_log.flush();
     // `running` is not dropped: Pingora would sleep through the whole grace period even with nothing in flight.
     std::process::exit(0)
 }
@@ -153,7 +153,7 @@ fn banner(
              -d '{{\"model\":\"sandbox-chat\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n",
             first.organization, running.public,
         ));
-        let flags = running.house.flags.as_ref();
+        let flags = running.app.decisions.as_ref();
         if let Some(key) = flags.and_then(|flags| flags.projects.sandbox_key()) {
             out.push_str(&format!(
                 "curl 'http://{}/v1/decide?keys=dark_mode' -H 'X-Platform-SDK-Key: {key}' \

@@ -11,6 +11,7 @@ pub mod hash_limiter;
 pub mod notifications;
 pub mod overrides;
 pub mod profiles;
+pub mod routes;
 pub mod segments;
 
 use std::path::Path;

@@ -6,10 +6,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::proxy::response::EventSource;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use filters::decisions::Compat;
 use filters::decisions::notice::{Topic, framed};
+use futures::future::BoxFuture;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio::time::Instant;
@@ -94,9 +96,15 @@ pub struct Subscription {
     quiet_until: Instant,
 }
 
+impl EventSource for Subscription {
+    fn next(&mut self) -> BoxFuture<'_, Option<Bytes>> {
+        Box::pin(self.next_bytes())
+    }
+}
+
 impl Subscription {
     /// The next bytes of the stream; none: there will be no more. May be dropped while it waits: nothing is lost.
-    pub async fn next(&mut self) -> Option<Bytes> {
+    async fn next_bytes(&mut self) -> Option<Bytes> {
         loop {
             // The agent of old sends no heartbeats, and raw streams have no comments.
             let is_still = self.compat == Compat::Agent || self.is_raw;

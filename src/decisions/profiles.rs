@@ -7,7 +7,7 @@ use filters::decisions::{Compat, Profile, profile_json};
 use sha2::{Digest, Sha256};
 
 use super::{UserKey, lock};
-use crate::config::{DecisionsConfig, ProfilesIn};
+use crate::config::{DecisionsConfig, ProfileStore};
 use crate::redis::{Redis, Script, ScriptCall, Unavailable};
 
 /// How many profiles are kept in memory; the oldest goes first. Source: docs/interface.md.
@@ -28,7 +28,7 @@ impl Profiles {
     /// Where the configuration wants them; `None`: nowhere.
     pub fn new(decisions: &DecisionsConfig, redis: Option<&Redis>) -> Option<Self> {
         Some(match (decisions.profiles?, redis) {
-            (ProfilesIn::Redis, Some(redis)) => Self::Redis(RedisProfiles {
+            (ProfileStore::Redis, Some(redis)) => Self::Redis(RedisProfiles {
                 redis: redis.clone(),
                 is_plain: decisions.compat == Compat::Agent,
                 merge: Script::new(MERGE),

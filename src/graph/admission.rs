@@ -4,7 +4,6 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
@@ -13,109 +12,120 @@ use filters::graph::credentials::{
     VerificationInputs,
 };
 use filters::graph::headers::{refusal_body, refusal_headers};
-use filters::graph::{CacheRequest, HeadKey};
+use filters::graph::{CacheRequest, HeadKey, OperationMatch};
 use filters::limits::headers::Header;
 use filters::limits::{Subject, Verdict, WindowKey};
 use filters::proxy::normalise;
+use futures::future::BoxFuture;
 use http::{HeaderName, HeaderValue, header};
 use md5::{Digest, Md5};
-use pingora_proxy::Session;
+use pingora::http::RequestHeader;
 use serde::de::IgnoredAny;
 
-use crate::app::state::AppState;
-use crate::graph::{
-    Admission, CacheWriter, CachedResponse, Graph, GraphExchange, LimitOutcome, Lookup,
-    ResponseCache, origin_form,
-};
-use crate::proxy::buffered::session::BufferedSession;
-use crate::proxy::buffered::state::AttemptState;
-use crate::proxy::context::Context;
+use super::exchange::{Admission, GraphExchange, LimitOutcome};
+use super::{CacheWriter, CachedResponse, Graph, Lookup, ResponseCache, origin_form};
+use crate::proxy::exchange::Exchange;
+use crate::proxy::handler::{Buffering, Forward, Incoming, Opened};
 use crate::proxy::response::Response;
-use crate::proxy::{admission, body};
 
 const CACHE: HeaderName = HeaderName::from_static("x-weirgate-cache");
-/// Bodies up to here are read to their end behind a refusal, so that the connection can go on.
-const DRAINED_BYTES: usize = 64 << 10;
-/// How long that may take.
-const DRAINED_WITHIN: Duration = Duration::from_secs(5);
 
-/// A request that is refused for its head, with the limit of its row; where nobody can read the path, of unknown paths.
-pub fn refused(graph: &Graph, method: &http::Method, path: &str) -> Box<GraphExchange> {
-    let (operations, method) = (&graph.operations, method.as_str());
-    let operation = match normalise(path) {
-        Ok(path) => operations.find(method, &path).operation,
-        Err(_) => operations.pathless(method),
-    };
-    Box::new(GraphExchange::new(operation, graph.window_s))
+/// Admits requests to the graph service.
+pub struct GraphHandler {
+    /// The graph service.
+    pub graph: Arc<Graph>,
 }
 
-/// Lets a request pass, or answers it.
+impl Forward for GraphHandler {
+    fn open<'a>(
+        &'a self,
+        incoming: &'a mut Incoming<'_>,
+        exchange: &'a mut Option<Box<dyn Exchange>>,
+    ) -> BoxFuture<'a, Result<Opened, Fault>> {
+        Box::pin(async move {
+            let head = incoming.head();
+            let path = normalise(head.uri.path())?;
+            let found = self.graph.operations.find(head.method.as_str(), &path);
+            let mut call = Box::new(GraphExchange::new(&self.graph, found.operation));
+            let opened = admit(&self.graph, incoming, &mut call, &found).await;
+            *exchange = Some(call);
+            opened
+        })
+    }
+
+    /// Counts on the operation of the path; where the path cannot be normalised, on that of unknown paths.
+    fn refused(&self, head: &RequestHeader) -> Option<Box<dyn Exchange>> {
+        let (operations, method) = (&self.graph.operations, head.method.as_str());
+        let operation = match normalise(head.uri.path()) {
+            Ok(path) => operations.find(method, &path).operation,
+            Err(_) => operations.unknown_path(method),
+        };
+        Some(Box::new(GraphExchange::new(&self.graph, operation)))
+    }
+}
+
+/// Admits a request, or answers it.
 ///
-/// Errors: 400 for two credentials, 404 for unknown paths where they are refused, 413, 503 where nobody can count.
-pub async fn pass(
-    house: &AppState,
+/// Errors: 400 for two credentials, 404 for unknown paths where they are refused, 413, 503 where no process can count.
+async fn admit(
     graph: &Graph,
-    session: &mut Session,
-    ctx: &mut Context,
-) -> Result<Option<Response>, Fault> {
-    let head = session.req_header();
-    let path = normalise(head.uri.path())?;
-    let found = graph.operations.find(head.method.as_str(), &path);
-    let call = ctx.graph.insert(Box::new(GraphExchange::new(
-        found.operation,
-        graph.window_s,
-    )));
+    incoming: &mut Incoming<'_>,
+    call: &mut GraphExchange,
+    found: &OperationMatch<'_>,
+) -> Result<Opened, Fault> {
     if graph.rejects_unknown && !found.is_known {
         return Err(Fault::new(
             FaultKind::NotFound,
             "there is nothing at this path",
         ));
     }
-    call.room_bytes = graph.body_bytes(&call.operation);
-    body::fits(&head.headers, call.room_bytes)?;
+    call.remaining_bytes = graph.body_bytes(&call.operation);
+    incoming.check_length(call.remaining_bytes)?;
     if !found.is_counted {
-        return Ok(None);
+        return Ok(Opened::Upstream(Buffering::None));
     }
-    let class = identify(house, graph, session, call).await?;
+    let kind = identify(graph, incoming, call).await?;
     if let Some(cache) = &graph.cache
-        && let Some(kept) = look_up(cache, session, call, class).await?
+        && let Some(cached) = look_up(cache, incoming, call, kind).await?
     {
         call.outcome = LimitOutcome::Hit;
-        house.metrics.cache_hit("graph");
-        return Ok(Some(again(call, &kept)));
+        graph.metrics.cache_hit("graph");
+        return Ok(Opened::Response(replay(call, &cached)));
     }
-    let address = admission::client_ip(house, session);
-    let verdict = count(graph, call, address).await?;
+    let verdict = count(graph, call, incoming.client_ip()).await?;
     if !verdict.is_allowed {
-        let answer = refusal(graph, call, &verdict);
-        call.collecting = None;
-        spare(session);
-        return Ok(Some(answer));
+        let response = refusal(graph, call, &verdict);
+        call.cache_writer = None;
+        incoming.spare_connection();
+        return Ok(Opened::Response(response));
     }
-    hold(session, ctx);
-    Ok(None)
+    // Without framing there is no body to send again.
+    let body = call.body.clone();
+    let body = body.filter(|body| !body.is_empty() || incoming.has_framed_body());
+    Ok(Opened::Upstream(
+        body.map_or(Buffering::None, Buffering::Replay),
+    ))
 }
 
 /// Whose request it is, and with that its limit; answers what kind of credential came. Source: docs/decisions.md 27.
 ///
 /// Errors: 400 for two credentials; where the body is signed, those of reading it.
 async fn identify(
-    house: &AppState,
     graph: &Graph,
-    session: &mut Session,
+    incoming: &mut Incoming<'_>,
     call: &mut GraphExchange,
 ) -> Result<CredentialKind, Fault> {
-    let mut presented = read_credential(session)?;
+    let mut presented = read_credential(incoming.head())?;
     let is_signed = graph.tenants.needs_body(&presented);
     if is_signed {
-        call.body = Some(body::read_body(session, call.room_bytes).await?);
-        presented = read_credential(session)?;
+        call.body = Some(incoming.read_body(call.remaining_bytes).await?);
+        presented = read_credential(incoming.head())?;
     }
     let claims = match presented {
-        PresentedCredential::Bearer(token) => claims(house, graph, token).await,
+        PresentedCredential::Bearer(token) => claims(graph, token).await,
         _ => None,
     };
-    let head = session.req_header();
+    let head = incoming.head();
     let target = origin_form(head.raw_path());
     let body_md5 = call.body.as_ref().filter(|_| is_signed);
     let proof = VerificationInputs {
@@ -123,29 +133,32 @@ async fn identify(
         // A signature is over text: what is none was signed by nobody.
         path_and_query: std::str::from_utf8(target).unwrap_or_default(),
         body_md5: body_md5.map(|body| Md5::digest(body).into()),
-        now_ms: house.unix_ms(),
-        takes_single_key: call.operation.takes_single_key,
+        now_ms: graph.clock.unix_ms(),
+        accepts_single_key: call.operation.accepts_single_key,
         claims: claims.as_ref(),
     };
     let identity = graph.tenants.identify(&presented, &proof, &graph.nonces);
-    call.limit = graph.limits.of(identity.tenant.as_deref(), &call.operation);
+    call.limit = graph
+        .limits
+        .limit(identity.tenant.as_deref(), &call.operation);
     call.tenant = identity.tenant;
-    Ok(identity.class)
+    Ok(identity.kind)
 }
 
-fn read_credential(session: &Session) -> Result<PresentedCredential<'_>, ConflictingCredentials> {
-    let head = session.req_header();
-    PresentedCredential::read(&head.headers, head.uri.query())
+fn read_credential(
+    head: &RequestHeader,
+) -> Result<PresentedCredential<'_>, ConflictingCredentials> {
+    PresentedCredential::from_request(&head.headers, head.uri.query())
 }
 
 /// What a token says, verified where a key set has to.
-async fn claims(house: &AppState, graph: &Graph, token: &str) -> Option<TenantClaims> {
-    let claims = TenantClaims::read(token)?;
-    let Some(number) = graph.tenants.needs_key_set(&claims) else {
+async fn claims(graph: &Graph, token: &str) -> Option<TenantClaims> {
+    let claims = TenantClaims::from_unverified_token(token)?;
+    let Some(number) = graph.tenants.required_key_set(&claims) else {
         return Some(claims);
     };
     let set = graph.key_sets.get(number)?.for_token(token).await;
-    let verified = set?.verify::<IgnoredAny>(token, house.unix_s());
+    let verified = set?.verify::<IgnoredAny>(token, graph.clock.unix_s());
     Some(TenantClaims {
         is_verified: verified.is_ok(),
         ..claims
@@ -157,32 +170,32 @@ async fn claims(house: &AppState, graph: &Graph, token: &str) -> Option<TenantCl
 /// Errors: those of reading the body, which is read for requests alone whose head lets them be answered so.
 async fn look_up(
     cache: &Arc<ResponseCache>,
-    session: &mut Session,
+    incoming: &mut Incoming<'_>,
     call: &mut GraphExchange,
-    class: CredentialKind,
+    kind: CredentialKind,
 ) -> Result<Option<Arc<CachedResponse>>, Fault> {
-    let head = session.req_header();
+    let head = incoming.head();
     let asked = CacheRequest {
         tenant: call.tenant.as_deref(),
-        class: "single",
-        is_public: class == CredentialKind::Single && call.operation.takes_single_key,
+        credential_kind: "single",
+        is_public: kind == CredentialKind::Single && call.operation.accepts_single_key,
         method: &head.method,
         path: head.uri.path(),
         query: head.uri.query().unwrap_or_default(),
         headers: &head.headers,
     };
-    let Ok(key) = HeadKey::of(&asked) else {
+    let Ok(key) = HeadKey::from_request(&asked) else {
         return Ok(None);
     };
-    let body = body::read_body(session, call.room_bytes).await?;
+    let body = incoming.read_body(call.remaining_bytes).await?;
     let found = cache
-        .find(key.with(&body), || key.is_read_only(&body))
+        .find(key.to_cache_key(&body), || key.is_read_only(&body))
         .await;
     call.body = Some(body);
     Ok(match found {
         Lookup::Hit(kept) => Some(kept),
         Lookup::Nothing(flight) => {
-            call.collecting = Some(CacheWriter::new(flight));
+            call.cache_writer = Some(CacheWriter::new(flight));
             None
         }
         Lookup::Alone => None,
@@ -203,8 +216,8 @@ async fn count(
     let verdict = graph.counters.admit(&key, call.limit).await?;
     if verdict.is_allowed {
         call.outcome = LimitOutcome::Admitted;
-        let ticket = verdict.refund_token;
-        call.admission = Some(Admission { key, ticket });
+        let refund = verdict.refund_token;
+        call.admission = Some(Admission { key, refund });
     } else {
         call.outcome = LimitOutcome::Refused;
     }
@@ -223,7 +236,7 @@ fn refusal(graph: &Graph, call: &GraphExchange, verdict: &Verdict) -> Response {
 }
 
 /// An answer that was kept.
-fn again(call: &GraphExchange, kept: &CachedResponse) -> Response {
+fn replay(call: &GraphExchange, kept: &CachedResponse) -> Response {
     let mut headers: Vec<Header> = Vec::with_capacity(kept.headers.len() + 4);
     headers.extend_from_slice(&kept.headers);
     headers.extend(call.headers());
@@ -232,41 +245,6 @@ fn again(call: &GraphExchange, kept: &CachedResponse) -> Response {
     Response {
         status: 200,
         headers,
-        body: Bytes::clone(&kept.body),
-    }
-}
-
-/// Keeps the connection behind an answer that is sent before the body was read, where reading the rest takes less than a
-/// new connection would.
-fn spare(session: &mut Session) {
-    if session.is_body_done() {
-        return;
-    }
-    let length = body::length(&session.req_header().headers);
-    if matches!(length, Ok(Some(length)) if length <= DRAINED_BYTES) {
-        let client = &mut session.downstream_session;
-        client.set_close_on_response_before_downstream_finish(false);
-        client.set_total_drain_timeout(Some(DRAINED_WITHIN));
-    } else {
-        session.set_keepalive(None);
-    }
-}
-
-/// Where the body was read, the held session gives it again; nothing else of it is held.
-fn hold(session: &mut Session, ctx: &mut Context) {
-    let body = ctx.graph.as_ref().and_then(|call| call.body.clone());
-    let headers = &session.req_header().headers;
-    // Without either there is no body, and nothing to give again.
-    let is_framed = headers.contains_key(header::CONTENT_LENGTH)
-        || headers.contains_key(header::TRANSFER_ENCODING);
-    if let Some(body) = body.filter(|body| is_framed || !body.is_empty()) {
-        let watch = Arc::new(AttemptState::replay(body));
-        let id = ctx.request_id.header().clone();
-        ctx.slot = Some(BufferedSession::wrap(
-            session,
-            watch,
-            (id, None),
-            ctx.is_http1_1,
-        ));
+        body: Bytes::clone(&kept.body).into(),
     }
 }

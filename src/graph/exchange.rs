@@ -1,174 +1,301 @@
-//! A request on its way through to the graph service, and its answer on the way back: both as they came, but for the
-//! limit that every answer names.
+//! A request on its way to the graph service, and its response on the way back. Both pass unchanged, but for the limit
+//! that every response names.
 //!
-//! Pingora's plain hooks do the work. Nobody else can answer, so a request is sent once: only a connection that could
-//! not be made, or was kept and had died, is tried again.
+//! No other upstream can answer, so a request is sent once: only a connection that could not be made, or was reused and
+//! had been closed, is tried again.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
-use filters::graph::headers::{is_limit_header, overrides_method};
-use filters::graph::is_upstream_hit;
+use filters::graph::headers::{is_limit_header, limit_headers, overrides_method};
+use filters::graph::{Operation, is_upstream_hit};
+use filters::json::Object;
+use filters::limits::headers::Header;
+use filters::limits::{RefundToken, WindowKey};
+use futures::future::BoxFuture;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
-use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorSource, ErrorType, Result};
-use pingora_proxy::Session;
 
-use crate::app::state::AppState;
-use crate::graph::{Graph, GraphExchange, LimitOutcome, origin_form};
+use super::{CacheWriter, Graph, origin_form};
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
+use crate::proxy::context::RequestInfo;
+use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report, Write};
+use crate::proxy::origin::Origin;
+use crate::proxy::response::Response;
 
 /// Connections tried for one request: another address, or the same one again.
-const CONNECTIONS: u8 = 2;
+const MAX_CONNECTIONS: u8 = 2;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const OTHER_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 
-/// An address of the service. Errors: its name cannot be looked up.
-pub async fn peer(graph: &Graph) -> Result<Box<HttpPeer>> {
-    let mut peer = graph.origin.peer().await?;
-    // Behind an upgrade requests would pass that nobody counts.
-    peer.options.http_upstream_request_policy = HttpUpstreamRequestPolicy::deny_upgrades();
-    Ok(Box::new(peer))
+/// One request to the graph service, from its admission to the end of its response.
+pub struct GraphExchange {
+    graph: Arc<Graph>,
+    /// The operation it counts on.
+    pub operation: Arc<Operation>,
+    /// The tenant; none: the client's address counts.
+    pub tenant: Option<Arc<str>>,
+    /// The limit that the response names, in requests per window.
+    pub limit: u64,
+    /// What the limit decided so far.
+    pub outcome: LimitOutcome,
+    /// What it took of a window, until that is refunded.
+    pub admission: Option<Admission>,
+    /// The whole body, where it was read.
+    pub body: Option<Bytes>,
+    /// How many more bytes of the body may come, where it passes as it comes.
+    pub remaining_bytes: usize,
+    /// Collects the response, where it may be cached.
+    pub cache_writer: Option<CacheWriter>,
+    failed_connections: u8,
+    /// The request's body is too large.
+    fault: Option<Fault>,
 }
 
-/// The request's head: the service's own host, and nothing that would have it take another method.
-///
-/// Errors: a target that is no URI, which Pingora has read as one before.
-pub fn head(graph: &Graph, call: &GraphExchange, head: &mut RequestHeader) -> Result<()> {
-    if head.uri.authority().is_some() || !head.raw_path().starts_with(b"/") {
-        let target = origin_form(head.raw_path()).to_vec();
-        head.set_raw_path(&target)?;
-    }
-    head.insert_header(header::HOST, graph.origin.authority.clone())?;
-    let overriding: Vec<HeaderName> = head
-        .headers
-        .keys()
-        .filter(|name| overrides_method(name))
-        .cloned()
-        .collect();
-    for name in &overriding {
-        head.remove_header(name);
-    }
-    let is_framed = head.headers.contains_key(header::CONTENT_LENGTH)
-        || head.headers.contains_key(header::TRANSFER_ENCODING);
-    if let Some(body) = &call.body {
-        // It is there as a whole.
-        head.remove_header(&header::TRANSFER_ENCODING);
-        head.remove_header(&header::EXPECT);
-        if is_framed || !body.is_empty() {
-            head.insert_header(header::CONTENT_LENGTH, body.len())?;
-        }
-    }
-    Ok(())
+/// One unit of a window.
+pub struct Admission {
+    /// The window.
+    pub key: WindowKey,
+    /// Proves the unit.
+    pub refund: RefundToken,
 }
 
-/// A piece of the request's body on its way; answers what is wrong where there is too much of it.
-pub fn upload(call: &mut GraphExchange, piece: Option<&Bytes>) -> Option<Fault> {
-    let bytes = piece.map_or(0, Bytes::len);
-    if call.body.is_some() || bytes <= call.room_bytes {
-        call.room_bytes = call.room_bytes.saturating_sub(bytes);
-        return None;
-    }
-    Some(Fault::new(
-        FaultKind::TooLarge,
-        "the body is larger than is taken here",
-    ))
+/// What a limit decided.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum LimitOutcome {
+    /// Nothing: the request ended before, or takes no unit.
+    #[default]
+    Uncounted,
+    /// It was counted and sent on.
+    Admitted,
+    /// It was over the limit.
+    Refused,
+    /// It was answered from the cache, and not counted.
+    Hit,
+    /// It was counted, and the unit was refunded.
+    Refunded,
+    /// No process could count.
+    Unavailable,
 }
 
-/// The answer's head as the service sent it: whether its unit is given back, and whether the answer is kept.
-pub async fn verdict(
-    house: &AppState,
-    graph: &Graph,
-    call: &mut GraphExchange,
-    head: &ResponseHeader,
-) {
-    if head.status.is_informational() {
-        return;
-    }
-    let outcome = match head.status {
-        StatusCode::SERVICE_UNAVAILABLE => "upstream_cpu_exhausted",
-        _ => "answered",
-    };
-    house.metrics.graph_upstream(outcome);
-    if let Some(mut collecting) = call.collecting.take()
-        && collecting.head(head)
-    {
-        call.collecting = Some(collecting);
-    }
-    if is_upstream_hit(&head.headers)
-        && let Some(admission) = call.admission.take()
-        && graph
-            .counters
-            .refund(&admission.key, admission.ticket)
-            .await
-    {
-        call.outcome = LimitOutcome::Refunded;
-    }
-}
-
-/// The answer's head as the client gets it: our limits in the place of the service's.
-///
-/// Errors: none; numbers always make headers.
-pub fn answer(
-    call: &GraphExchange,
-    head: &mut ResponseHeader,
-    request_id: &HeaderValue,
-) -> Result<()> {
-    if head.status.is_informational() {
-        return Ok(());
-    }
-    let theirs: Vec<HeaderName> = head
-        .headers
-        .keys()
-        .filter(|name| is_limit_header(name))
-        .cloned()
-        .collect();
-    for name in &theirs {
-        head.remove_header(name);
-    }
-    for (name, value) in call.headers() {
-        head.insert_header(name, value)?;
-    }
-    head.insert_header(REQUEST_ID, request_id.clone())?;
-    head.insert_header(OTHER_REQUEST_ID, request_id.clone())
-}
-
-/// A piece of the answer's body on its way.
-pub fn body(call: &mut GraphExchange, piece: Option<&Bytes>, is_end: bool) {
-    if let Some(collecting) = &mut call.collecting {
-        collecting.body(piece.map_or(&b""[..], |piece| piece), is_end);
-        if is_end {
-            // Whoever waits for it need not wait for our client to have read it.
-            call.collecting = None;
+impl LimitOutcome {
+    /// Its label in metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Uncounted => "uncounted",
+            Self::Admitted => "admitted",
+            Self::Refused => "refused",
+            Self::Hit => "hit",
+            Self::Refunded => "refunded",
+            Self::Unavailable => "unavailable",
         }
     }
 }
 
-/// No connection: whether it is tried once more.
-pub fn connect(call: &mut GraphExchange, mut error: Box<Error>) -> Box<Error> {
-    call.failed_connections += 1;
-    error.set_retry(call.failed_connections < CONNECTIONS);
-    error
-}
-
-/// The connection or the answer broke: only what may be sent twice is, and only where a kept connection had died.
-pub fn midway(session: &Session, mut error: Box<Error>, was_reused: bool) -> Box<Error> {
-    let is_whole = !session.as_ref().retry_buffer_truncated();
-    if session.req_header().method.is_idempotent() && is_whole {
-        error.retry.decide_reuse(was_reused);
-    } else {
-        error.set_retry(false);
+impl GraphExchange {
+    /// A request on this operation, of no tenant yet.
+    pub fn new(graph: &Arc<Graph>, operation: &Arc<Operation>) -> Self {
+        Self {
+            graph: Arc::clone(graph),
+            operation: Arc::clone(operation),
+            tenant: None,
+            limit: operation.category.default,
+            outcome: LimitOutcome::default(),
+            admission: None,
+            body: None,
+            remaining_bytes: usize::MAX,
+            cache_writer: None,
+            failed_connections: 0,
+            fault: None,
+        }
     }
-    error
+
+    /// The limit headers of every response.
+    pub fn headers(&self) -> [Header; 2] {
+        limit_headers(self.limit, self.graph.window_s)
+    }
 }
 
-/// What the client is told where the service did not answer; none where there is nobody to tell.
-pub fn fault(house: &AppState, session: &Session, error: &Error) -> Option<Fault> {
+impl Exchange for GraphExchange {
+    fn begin_attempt(&mut self, _: &RequestInfo) -> Result<Arc<Origin>> {
+        Ok(Arc::clone(&self.graph.origin))
+    }
+
+    /// Sets the service's own host, and drops what would have it take another method.
+    fn upstream_head(&mut self, _: &RequestInfo, head: &mut RequestHeader) -> Result<()> {
+        if head.uri.authority().is_some() || !head.raw_path().starts_with(b"/") {
+            let target = origin_form(head.raw_path()).to_vec();
+            head.set_raw_path(&target)?;
+        }
+        head.insert_header(header::HOST, self.graph.origin.authority.clone())?;
+        remove_headers(head, overrides_method);
+        let is_framed = head.headers.contains_key(header::CONTENT_LENGTH)
+            || head.headers.contains_key(header::TRANSFER_ENCODING);
+        if let Some(body) = &self.body {
+            head.remove_header(&header::TRANSFER_ENCODING);
+            head.remove_header(&header::EXPECT);
+            if is_framed || !body.is_empty() {
+                head.insert_header(header::CONTENT_LENGTH, body.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn upstream_body(&mut self, _: &RequestInfo, piece: Option<&Bytes>) -> Result<()> {
+        let bytes = piece.map_or(0, Bytes::len);
+        if self.body.is_some() || bytes <= self.remaining_bytes {
+            self.remaining_bytes = self.remaining_bytes.saturating_sub(bytes);
+            return Ok(());
+        }
+        let message = "the body is larger than is taken here";
+        self.fault = Some(Fault::new(FaultKind::TooLarge, message));
+        Error::e_explain(ATTEMPT_ABORTED, "the body is too large")
+    }
+
+    /// Refunds the unit of a response from the service's own cache, and decides whether the response is cached here.
+    fn response_status<'a>(
+        &'a mut self,
+        _: &'a RequestInfo,
+        head: &'a ResponseHeader,
+    ) -> Result<Option<BoxFuture<'a, ()>>> {
+        if head.status.is_informational() {
+            return Ok(None);
+        }
+        let outcome = match head.status {
+            StatusCode::SERVICE_UNAVAILABLE => "upstream_cpu_exhausted",
+            _ => "answered",
+        };
+        self.graph.metrics.graph_upstream(outcome);
+        self.cache_writer = self
+            .cache_writer
+            .take()
+            .and_then(|mut writer| writer.head(head).then_some(writer));
+        if !is_upstream_hit(&head.headers) {
+            return Ok(None);
+        }
+        let admission = self.admission.take();
+        Ok(admission.map(|admission| -> BoxFuture<'a, ()> {
+            Box::pin(async move {
+                let counters = &self.graph.counters;
+                if counters.refund(&admission.key, admission.refund).await {
+                    self.outcome = LimitOutcome::Refunded;
+                }
+            })
+        }))
+    }
+
+    /// Replaces the service's limits by ours.
+    fn response_head(&mut self, info: &RequestInfo, head: &mut ResponseHeader) -> Result<()> {
+        if head.status.is_informational() {
+            return Ok(());
+        }
+        let theirs: Vec<HeaderName> = head
+            .headers
+            .keys()
+            .filter(|name| is_limit_header(name))
+            .cloned()
+            .collect();
+        for name in &theirs {
+            head.remove_header(name);
+        }
+        for (name, value) in self.headers() {
+            head.insert_header(name, value)?;
+        }
+        let id: &HeaderValue = info.id.header();
+        head.insert_header(REQUEST_ID, id.clone())?;
+        head.insert_header(OTHER_REQUEST_ID, id.clone())
+    }
+
+    fn response_body(
+        &mut self,
+        _: &RequestInfo,
+        body: &mut Option<Bytes>,
+        is_end: bool,
+    ) -> Result<()> {
+        if let Some(writer) = &mut self.cache_writer {
+            writer.body(body.as_ref().map_or(&b""[..], |piece| piece), is_end);
+            if is_end {
+                // The followers need not wait until our client has read the response.
+                self.cache_writer = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries once more.
+    fn connect_failed(&mut self, _: &RequestInfo, mut error: Box<Error>) -> Box<Error> {
+        self.failed_connections += 1;
+        error.set_retry(self.failed_connections < MAX_CONNECTIONS);
+        error
+    }
+
+    /// Repeats only what may be sent twice, and only where a reused connection had been closed.
+    fn broke(&mut self, _: &RequestInfo, mut error: Box<Error>, broken: Broken) -> Box<Error> {
+        if broken.is_repeatable {
+            error.retry.decide_reuse(broken.was_reused);
+        } else {
+            error.set_retry(false);
+        }
+        error
+    }
+
+    fn report(&mut self, _: &RequestInfo, error: &Error, is_head_sent: bool) -> Report {
+        let own = self.fault.take();
+        let fault = own.or_else(|| fault(&self.graph, error, is_head_sent));
+        // A response is cut off where it is: it never gets an end that the service did not send.
+        let write = if is_head_sent || fault.is_none() {
+            Write::Nothing
+        } else {
+            Write::Error
+        };
+        Report { fault, write }
+    }
+
+    fn stamp(&self, response: &mut Response) {
+        response.headers.extend(self.headers());
+    }
+
+    fn finish(&mut self, _: &RequestInfo, end: &End<'_>) -> &'static str {
+        let decision = self.outcome.as_str();
+        let metrics = &self.graph.metrics;
+        metrics.limiter_decision(&self.operation.name, decision);
+        match end.error {
+            None => "ok",
+            Some(_) if end.is_client_gone => "client_gone",
+            Some(_) => "failed",
+        }
+    }
+
+    fn log(&self, _: &RequestInfo, part: LogPart, line: &mut Object<'_>) {
+        if part == LogPart::BeforeStatus {
+            line.optional_text("tenant", self.tenant.as_deref());
+            line.text("operation", &self.operation.name);
+            line.number("limit", self.limit);
+            line.text("decision", self.outcome.as_str());
+        }
+    }
+}
+
+fn remove_headers(head: &mut RequestHeader, is_removed: impl Fn(&HeaderName) -> bool) {
+    let names: Vec<HeaderName> = head
+        .headers
+        .keys()
+        .filter(|name| is_removed(name))
+        .cloned()
+        .collect();
+    for name in &names {
+        head.remove_header(name);
+    }
+}
+
+/// Returns the fault of a request that the service did not answer; none where the client has left.
+fn fault(graph: &Graph, error: &Error, is_head_sent: bool) -> Option<Fault> {
     if *error.esource() == ErrorSource::Downstream && *error.etype() != ATTEMPT_ABORTED {
         let is_bad = *error.etype() == ErrorType::InvalidHTTPHeader;
-        let is_silent = session.response_written().is_none();
         let message = "`Connection` names a header that has to be sent on";
-        return (is_bad && is_silent).then(|| Fault::new(FaultKind::Invalid, message));
+        return (is_bad && !is_head_sent).then(|| Fault::new(FaultKind::Invalid, message));
     }
     let (outcome, fault) = match error.etype() {
         ErrorType::ConnectTimedout
@@ -202,6 +329,6 @@ pub fn fault(house: &AppState, session: &Session, error: &Error) -> Option<Fault
             ),
         ),
     };
-    house.metrics.graph_upstream(outcome);
+    graph.metrics.graph_upstream(outcome);
     Some(fault)
 }

@@ -1,13 +1,13 @@
 //! The graph service as requests meet it: its operations and tenants, its windows, its place, and answers kept of it.
 //!
 //! Built once from the configuration. What is decided is decided in `filters::limits` and `filters::graph::credentials`; this
-//! holds what they need from one request to the next. [`GraphExchange`] is what one request carries from its admission to the
+//! holds what they need from one request to the next. [`exchange`] is one request from its admission to the
 //! end of its answer. Not here: Pingora's hooks, which pass requests through, and who counts together with whom.
 
 pub mod admission;
 mod cache;
-mod call;
 pub mod exchange;
+pub mod routes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,13 @@ use pingora::{ErrorType, OrErr};
 use tokio::runtime::Handle;
 
 pub use self::cache::{CacheWriter, CachedResponse, Lookup, ResponseCache};
-pub use self::call::{Admission, GraphExchange, LimitOutcome};
 use crate::config;
 use crate::jwks::{Refresh, RemoteKeySet};
 use crate::limits::counters::{Sweeper, WindowCounters};
+use crate::proxy::clock::Clock;
 use crate::proxy::origin::{ConnectTimeouts, Origin};
 use crate::redis::Redis;
+use crate::telemetry::metrics::Metrics;
 
 /// See the module.
 pub struct Graph {
@@ -48,6 +49,10 @@ pub struct Graph {
     pub rejects_unknown: bool,
     /// The length of a window in seconds.
     pub window_s: u64,
+    /// All metrics.
+    pub metrics: Arc<Metrics>,
+    /// The process's clocks.
+    pub clock: Clock,
     body_bytes: usize,
     data_bytes: usize,
 }
@@ -60,8 +65,8 @@ impl Graph {
         graph: &config::GraphConfig,
         url: &Uri,
         config: &config::Config,
-        handle: &Handle,
-        redis: Option<&Redis>,
+        (handle, redis): (&Handle, Option<&Redis>),
+        (metrics, clock): (&Arc<Metrics>, Clock),
     ) -> pingora::Result<Self> {
         let patience = ConnectTimeouts {
             connect: config.routing.connect_timeout,
@@ -85,6 +90,8 @@ impl Graph {
             cache: cache.map(Arc::new),
             rejects_unknown: graph.rejects_unknown,
             window_s: graph.window_s,
+            metrics: Arc::clone(metrics),
+            clock,
             body_bytes: body_bytes.graph,
             data_bytes: body_bytes.graph_data,
         })
@@ -102,7 +109,7 @@ impl Graph {
 
     /// The most bytes of a body of this operation.
     pub fn body_bytes(&self, operation: &Operation) -> usize {
-        if operation.takes_data {
+        if operation.accepts_data {
             self.data_bytes
         } else {
             self.body_bytes

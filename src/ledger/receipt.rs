@@ -23,6 +23,11 @@ impl Receipt {
         Self(None)
     }
 
+    /// Returns whether the response has to wait for nothing.
+    pub fn is_ready(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Waits for the confirmation. Returns whether the record is durable.
     pub async fn is_durable(self) -> bool {
         match self.0 {

@@ -351,4 +351,5 @@ fn a_full_segment_waits_for_the_next_one() {
     for sequence in 1..=8 {
         files.rotate(sequence, true).unwrap();
     }
+    assert_eq!(files.bytes(), 9 * SEGMENT_BYTES);
 }

@@ -1,4 +1,4 @@
-//! From a body to planned attempts: checked, resolved, ordered.
+//! From a request to an open exchange: checked, planned, reserved.
 
 use std::sync::Arc;
 
@@ -8,123 +8,124 @@ use filters::fault::{Fault, FaultKind};
 use filters::models::chat::check::check;
 use filters::models::request::ModelRequest;
 use filters::models::routing::resolve::Candidate;
+use futures::future::BoxFuture;
 use http::HeaderName;
-use pingora_proxy::Session;
-use tokio::time::Instant;
 
-use crate::app::state::AppState;
-use crate::models::exchange::{ModelExchange, PlannedAttempt, billing};
-use crate::models::planner::PlanContext;
-use crate::models::providers::{ByokKeys, KeyPool};
-use crate::proxy::buffered::state::AttemptState;
-use crate::proxy::context::Context;
+use super::Models;
+use super::exchange::{ModelExchange, PlannedAttempt, billing};
+use super::planner::{PlanContext, Selection};
+use super::providers::{ByokKeys, KeyPool};
+use crate::proxy::exchange::Exchange;
+use crate::proxy::handler::{Buffering, Forward, Incoming, Opened};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("x-session-id");
 const NO_FALLBACK: HeaderName = HeaderName::from_static("x-no-fallback");
-/// Above this a body is checked off the worker's turn, so that others are served meanwhile.
+/// Larger bodies are parsed in a blocking section, so that the worker's other requests go on.
 const LARGE_BYTES: usize = 1 << 20;
-/// The longest session id that is believed.
-const SESSION_BYTES: usize = 256;
+/// The longest session id that is used.
+const MAX_SESSION_BYTES: usize = 256;
 
-/// Plans a chat completion; answers whether it is a stream.
-///
-/// Errors: 400, 403, 404, 410.
-pub fn chat(
-    house: &AppState,
-    session: &Session,
-    ctx: &mut Context,
-    body: Bytes,
-) -> Result<bool, Fault> {
-    let request = if body.len() > LARGE_BYTES {
-        tokio::task::block_in_place(|| check(body))?
-    } else {
-        check(body)?
-    };
-    let caller = ctx.caller.as_deref();
-    let own_keys = house.byok_keys.current();
-    let keyed = caller.map_or(Vec::new(), |caller| {
-        own_keys.providers(&caller.organization_id)
-    });
-    let headers = &session.req_header().headers;
-    let named = headers
-        .get(SESSION_ID)
-        .and_then(|value| value.to_str().ok());
-    let named = named.filter(|id| !id.is_empty() && id.len() <= SESSION_BYTES);
-    let asked = PlanContext {
-        caller,
-        keyed: &keyed,
-        session: named.or(request.session.as_deref()),
-        no_fallback: headers
-            .get(NO_FALLBACK)
-            .is_some_and(|value| value == "true"),
-        now_ms: house.now_ms(),
-        now_s: house.unix_s(),
-    };
-    let chosen = house.routes.choose(&request, &asked)?;
-    let is_stream = request.stream;
-    let steps = steps(house, caller, &own_keys, &chosen.plan.attempts);
-    let mut call = call(house, request, chosen.provider, steps)?;
-    call.lower_tool_choice = chosen.plan.lower_tool_choice;
-    call.seat = chosen.seat;
-    ctx.call = Some(Box::new(call));
-    Ok(is_stream)
+/// Opens calls of models.
+pub struct ModelHandler {
+    /// The model gateway.
+    pub models: Arc<Models>,
 }
 
-/// The attempts: with the caller's own keys, with the platform's, or first with those and then with these.
-fn steps(
-    house: &AppState,
+impl Forward for ModelHandler {
+    fn open<'a>(
+        &'a self,
+        incoming: &'a mut Incoming<'_>,
+        exchange: &'a mut Option<Box<dyn Exchange>>,
+    ) -> BoxFuture<'a, Result<Opened, Fault>> {
+        Box::pin(async move {
+            let request = parse(incoming.take_body())?;
+            let mut call = Box::new(self.plan(incoming, request)?);
+            let reserved = billing::reserve(&mut call, incoming.info()).await;
+            let state = call.state();
+            *exchange = Some(call);
+            reserved?;
+            Ok(Opened::Upstream(Buffering::UntilContent(state)))
+        })
+    }
+}
+
+fn parse(body: Bytes) -> Result<ModelRequest, Fault> {
+    if body.len() > LARGE_BYTES {
+        tokio::task::block_in_place(|| check(body))
+    } else {
+        check(body)
+    }
+}
+
+impl ModelHandler {
+    /// Plans the attempts of a request.
+    ///
+    /// Errors: 400, 403, 404, 410.
+    fn plan(&self, incoming: &Incoming<'_>, request: ModelRequest) -> Result<ModelExchange, Fault> {
+        let models = &self.models;
+        let caller = incoming.info().caller.as_deref();
+        let byok_keys = models.byok_keys.current();
+        let byok_providers = caller.map_or(Vec::new(), |caller| {
+            byok_keys.providers(&caller.organization_id)
+        });
+        let headers = &incoming.head().headers;
+        let session = headers
+            .get(SESSION_ID)
+            .and_then(|value| value.to_str().ok())
+            .filter(|id| !id.is_empty() && id.len() <= MAX_SESSION_BYTES);
+        let context = PlanContext {
+            caller,
+            byok_providers: &byok_providers,
+            session: session.or(request.session.as_deref()),
+            no_fallback: headers
+                .get(NO_FALLBACK)
+                .is_some_and(|value| value == "true"),
+            now_ms: models.clock.now_ms(),
+            now_s: models.clock.unix_s(),
+        };
+        let selection = models.planner.choose(&request, &context)?;
+        let attempts = planned_attempts(models, caller, &byok_keys, &selection);
+        if attempts.is_empty() {
+            let message = "no provider of this model is switched on";
+            return Err(Fault::new(FaultKind::Internal, message));
+        }
+        let models = Arc::clone(models);
+        Ok(ModelExchange::new(models, request, &selection, attempts))
+    }
+}
+
+/// Returns the attempts: with the caller's own keys, with the platform's, or first with those and then with these.
+fn planned_attempts(
+    models: &Models,
     caller: Option<&Caller>,
-    own_keys: &ByokKeys,
-    candidates: &[Candidate],
+    byok_keys: &ByokKeys,
+    selection: &Selection,
 ) -> Vec<PlannedAttempt> {
+    let candidates = &selection.plan.attempts;
     let (mode, organization) = caller.map_or((Mode::Platform, ""), |caller| {
         (caller.mode, &*caller.organization_id)
     });
-    let step = |candidate: &Candidate, keys: Option<&Arc<KeyPool>>| {
-        let upstream = house.routes.upstream(&candidate.mapping.provider)?;
+    let attempt = |candidate: &Candidate, keys: Option<&Arc<KeyPool>>| {
+        let provider = models.planner.provider(&candidate.mapping.provider)?;
         Some(PlannedAttempt {
-            upstream: Arc::clone(upstream),
+            provider: Arc::clone(provider),
             model: Arc::clone(&candidate.model),
             mapping: Arc::clone(&candidate.mapping),
             region: candidate.region.clone(),
-            keys: Arc::clone(keys.unwrap_or(&upstream.keys)),
+            keys: Arc::clone(keys.unwrap_or(&provider.keys)),
         })
     };
-    let own = candidates.iter().filter_map(|candidate| {
-        let keys = own_keys.find(organization, &candidate.mapping.provider)?;
-        step(candidate, Some(keys))
+    let byok = candidates.iter().filter_map(|candidate| {
+        let keys = byok_keys.find(organization, &candidate.mapping.provider)?;
+        attempt(candidate, Some(keys))
     });
     let platform = candidates
         .iter()
-        .filter_map(|candidate| step(candidate, None))
-        .filter(|step| !step.keys.is_empty());
+        .filter_map(|candidate| attempt(candidate, None))
+        .filter(|attempt| !attempt.keys.is_empty());
     match mode {
         Mode::Platform => platform.collect(),
-        Mode::Byok => own.collect(),
-        Mode::Hybrid => own.chain(platform).collect(),
+        Mode::Byok => byok.collect(),
+        Mode::Hybrid => byok.chain(platform).collect(),
     }
-}
-
-/// Reserves what the planned attempts may cost at most.
-///
-/// Errors: 402, 503.
-pub async fn pay(house: &Arc<AppState>, ctx: &mut Context) -> Result<(), Fault> {
-    billing::reserve(house, ctx).await
-}
-
-fn call(
-    house: &AppState,
-    request: ModelRequest,
-    provider: Option<Box<str>>,
-    steps: Vec<PlannedAttempt>,
-) -> Result<ModelExchange, Fault> {
-    if steps.is_empty() {
-        return Err(Fault::new(
-            FaultKind::Internal,
-            "no provider of this model is switched on",
-        ));
-    }
-    let patience = house.settings.patience(request.stream);
-    let watch = Arc::new(AttemptState::new(request.stream, patience, Instant::now()));
-    Ok(ModelExchange::new(request, provider, steps, watch))
 }

@@ -1,9 +1,82 @@
 //! The model gateway: one call becomes one exchange of several attempts, each with one provider.
 //!
-//! [`handler`] opens a call, [`planner`] chooses its attempts among [`providers`], [`exchange`] runs them.
+//! [`handler`] opens a call, [`planner`] chooses its attempts among [`providers`], [`exchange`] runs them, [`endpoints`]
+//! answer what needs no provider. [`routes`] are its rows of the route table.
 
 pub mod endpoints;
 pub mod exchange;
 pub mod handler;
 pub mod planner;
 pub mod providers;
+pub mod routes;
+
+use std::sync::Arc;
+
+use crate::config::{Config, Plans};
+use crate::ledger::Ledger;
+use crate::proxy::buffered::state::Timeouts;
+use crate::proxy::clock::Clock;
+use crate::telemetry::metrics::Metrics;
+
+use self::planner::Planner;
+use self::providers::ByokSnapshot;
+
+/// What all calls of models share.
+pub struct Models {
+    /// Catalogue, providers and their health.
+    pub planner: Planner,
+    /// What calls cost, and who pays.
+    pub ledger: Arc<Ledger>,
+    /// The callers' BYOK keys.
+    pub byok_keys: Arc<ByokSnapshot>,
+    /// What plans allow.
+    pub plans: Plans,
+    /// All metrics.
+    pub metrics: Arc<Metrics>,
+    /// The process's clocks.
+    pub clock: Clock,
+    stream_timeouts: Timeouts,
+    whole_timeouts: Timeouts,
+}
+
+impl Models {
+    /// The gateway of a configuration.
+    pub fn new(
+        config: &Config,
+        planner: Planner,
+        ledger: Arc<Ledger>,
+        byok_keys: Arc<ByokSnapshot>,
+        (metrics, clock): (&Arc<Metrics>, Clock),
+    ) -> Self {
+        let routing = &config.routing;
+        let stream_timeouts = Timeouts {
+            first_event: routing.first_event_timeout,
+            idle: routing.idle_timeout,
+            attempt: routing.stream_total_timeout,
+            request: routing.deadline,
+            keepalive: routing.keepalive,
+        };
+        Self {
+            planner,
+            ledger,
+            byok_keys,
+            plans: config.plans,
+            metrics: Arc::clone(metrics),
+            clock,
+            stream_timeouts,
+            whole_timeouts: Timeouts {
+                attempt: routing.total_timeout,
+                ..stream_timeouts
+            },
+        }
+    }
+
+    /// Returns the timeouts of a call.
+    fn timeouts(&self, is_stream: bool) -> Timeouts {
+        if is_stream {
+            self.stream_timeouts
+        } else {
+            self.whole_timeouts
+        }
+    }
+}

@@ -23,10 +23,10 @@ use crate::models::providers::Provider;
 /// See the module.
 pub struct Planner {
     catalog: Catalog,
-    upstreams: HashMap<Arc<str>, Arc<Provider>>,
+    providers: HashMap<Arc<str>, Arc<Provider>>,
     /// The providers that are on for everybody, and those that serve callers with keys of their own alone.
     names: Vec<Arc<str>>,
-    keyless: Vec<Arc<str>>,
+    byok_only: Vec<Arc<str>>,
     health: Health,
     sticky: SessionAffinity,
     routing: Routing,
@@ -38,7 +38,7 @@ pub struct PlanContext<'a> {
     /// Whose request it is; none: nobody's in particular.
     pub caller: Option<&'a Caller>,
     /// Providers that the caller's organization has keys of its own for.
-    pub keyed: &'a [&'a str],
+    pub byok_providers: &'a [&'a str],
     /// Its session.
     pub session: Option<&'a str>,
     /// It wants no fallback.
@@ -56,20 +56,20 @@ pub struct Selection {
     /// The provider named in the model string.
     pub provider: Option<Box<str>>,
     /// Under which key the session's provider is remembered.
-    pub seat: Option<u64>,
+    pub affinity_key: Option<u64>,
 }
 
 impl Planner {
     /// The choice that a configuration and a catalogue leave.
-    pub fn new(config: &Config, upstreams: &[Arc<Provider>], catalog: Catalog) -> Self {
-        let by_name: HashMap<Arc<str>, Arc<Provider>> = upstreams
+    pub fn new(config: &Config, providers: &[Arc<Provider>], catalog: Catalog) -> Self {
+        let by_name: HashMap<Arc<str>, Arc<Provider>> = providers
             .iter()
-            .map(|upstream| (Arc::clone(&upstream.name), Arc::clone(upstream)))
+            .map(|provider| (Arc::clone(&provider.name), Arc::clone(provider)))
             .collect();
-        let named = |is_keyless: bool| {
-            let names = upstreams.iter().map(|upstream| {
-                let name = Arc::clone(&upstream.name);
-                (upstream.keys.is_empty() == is_keyless).then_some(name)
+        let named = |is_byok_only: bool| {
+            let names = providers.iter().map(|provider| {
+                let name = Arc::clone(&provider.name);
+                (provider.keys.is_empty() == is_byok_only).then_some(name)
             });
             names.flatten().collect()
         };
@@ -78,16 +78,16 @@ impl Planner {
             health: Health::new(catalog.mappings()),
             sticky: SessionAffinity::new(ttl_ms),
             names: named(false),
-            keyless: named(true),
-            upstreams: by_name,
+            byok_only: named(true),
+            providers: by_name,
             catalog,
             routing: config.routing.clone(),
         }
     }
 
     /// The provider of this name.
-    pub fn upstream(&self, name: &str) -> Option<&Arc<Provider>> {
-        self.upstreams.get(name)
+    pub fn provider(&self, name: &str) -> Option<&Arc<Provider>> {
+        self.providers.get(name)
     }
 
     /// Whether a provider is on for everybody.
@@ -106,23 +106,23 @@ impl Planner {
     pub fn choose(
         &self,
         request: &ModelRequest,
-        asked: &PlanContext<'_>,
+        context: &PlanContext<'_>,
     ) -> Result<Selection, Fault> {
-        let providers = self.providers(asked);
+        let providers = self.providers(context);
         let mut resolved = resolve(
             &request.model,
             &self.catalog,
             &providers,
             &self.routing.auto,
-            asked.now_s,
+            context.now_s,
         )?;
-        let keyed = match asked.caller {
-            Some(caller) => allow(request, &mut resolved, caller, asked.keyed)?,
+        let keyed = match context.caller {
+            Some(caller) => allow(request, &mut resolved, caller, context.byok_providers)?,
             None => &[],
         };
         let provider = resolved.provider.clone();
-        let organization = asked.caller.map_or("", |caller| &caller.organization_id);
-        let seat = asked
+        let organization = context.caller.map_or("", |caller| &caller.organization_id);
+        let affinity_key = context
             .session
             .map(|session| self.sticky.key(organization, &request.model, session));
         let weights = self.routing.weights;
@@ -137,40 +137,40 @@ impl Planner {
             exploration: self.routing.exploration,
             random: (fastrand::f64(), fastrand::f64()),
             health: &self.health,
-            now_ms: asked.now_ms,
-            preferred: seat.and_then(|seat| self.sticky.prefers(seat, asked.now_ms)),
-            has_session: seat.is_some(),
-            no_fallback: asked.no_fallback,
+            now_ms: context.now_ms,
+            preferred: affinity_key.and_then(|key| self.sticky.prefers(key, context.now_ms)),
+            has_session: affinity_key.is_some(),
+            no_fallback: context.no_fallback,
             keyed,
         };
         let wire = |name: &str| {
-            self.upstream(name)
-                .map_or(WIDEST, |upstream| upstream.limits)
+            self.provider(name)
+                .map_or(WIDEST, |provider| provider.limits)
         };
         let priority = |name: &str| {
-            self.upstream(name)
-                .map_or(1.0, |upstream| upstream.priority)
+            self.provider(name)
+                .map_or(1.0, |provider| provider.priority)
         };
         let plan = plan(request, resolved, &situation, wire, priority)?;
         Ok(Selection {
             plan,
             provider,
-            seat,
+            affinity_key,
         })
     }
 
     /// The providers that are on for whoever asks. In a project that uses own keys alone those count that there is no
     /// key for yet, too: the answer then says what is missing.
-    fn providers(&self, asked: &PlanContext<'_>) -> Vec<&str> {
-        let mode = asked.caller.map_or(Mode::Platform, |caller| caller.mode);
+    fn providers(&self, context: &PlanContext<'_>) -> Vec<&str> {
+        let mode = context.caller.map_or(Mode::Platform, |caller| caller.mode);
         let serves = |name: &&str| match mode {
             Mode::Platform => false,
-            Mode::Hybrid => asked.keyed.contains(name),
+            Mode::Hybrid => context.byok_providers.contains(name),
             Mode::Byok => true,
         };
-        let keyless = self.keyless.iter().map(|name| &**name).filter(serves);
+        let byok_only = self.byok_only.iter().map(|name| &**name).filter(serves);
         let on = self.names.iter().map(|name| &**name);
-        on.chain(keyless).collect()
+        on.chain(byok_only).collect()
     }
 
     /// Remembers how an attempt ended.
@@ -179,8 +179,8 @@ impl Planner {
     }
 
     /// Remembers which mapping answered a session.
-    pub fn seat(&self, seat: u64, mapping: usize, now_ms: u64) {
-        self.sticky.answered(seat, mapping, now_ms);
+    pub fn bind_session(&self, affinity_key: u64, mapping: usize, now_ms: u64) {
+        self.sticky.answered(affinity_key, mapping, now_ms);
     }
 }
 
@@ -203,7 +203,7 @@ fn allow<'k>(
                 upstream_name: &candidate.mapping.name,
                 prices: candidate.mapping.prices.as_ref(),
             };
-            terms.rules.check(&offer).err().map(Forbidden::what)
+            terms.rules.check(&offer).err().map(Forbidden::as_str)
         };
         allowed::by_rules(resolved, forbids)?;
     }
@@ -238,7 +238,7 @@ pub fn catalog(config: &Config) -> Result<Catalog, String> {
         config
             .providers
             .iter()
-            .chain(&config.keyless_providers)
+            .chain(&config.byok_only_providers)
             .any(|provider| provider.name == name)
     };
     Catalog::check(written, is_on).map_err(|problems| problems.join("\n"))

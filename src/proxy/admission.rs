@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use filters::accounts::Caller;
+use filters::accounts::{Caller, admit};
 use filters::fault::{Fault, FaultKind};
 use filters::limits::headers::Quota;
 use filters::proxy::client_address;
@@ -12,8 +12,8 @@ use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::app::routes::{Access, Route};
-use crate::app::state::{AppState, ClientIp};
+use super::router::{Access, Route};
+use super::state::{ClientIp, ProxyState};
 
 /// What stands around a name and its value in a head: `: ` and the line end.
 const LINE: usize = 4;
@@ -47,83 +47,74 @@ pub fn check_framing(head: &RequestHeader, most: usize) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The caller whom the row lets in; `None` where it asks for nobody.
+/// Returns the caller, where the route asks for one.
 ///
-/// Errors: 400, 401, 410 as `filters::auth` says.
-pub fn admit(
-    house: &AppState,
-    row: &Route,
+/// Errors: 400, 401, 410 as `filters::accounts` says.
+pub fn authenticate(
+    state: &ProxyState,
+    route: &Route,
     headers: &HeaderMap,
 ) -> Result<Option<Arc<Caller>>, Fault> {
-    let needs_key = match row.access {
-        Access::Open => false,
-        Access::Key => true,
-        Access::KeyIfRequired => house.settings.models_require_key,
-    };
-    if !needs_key {
+    if route.access == Access::Open {
         return Ok(None);
     }
-    let accounts = house.accounts.current();
-    Ok(Some(filters::accounts::admit(
-        headers,
-        &accounts,
-        &house.pepper,
-        house.unix_ms(),
-    )?))
+    let accounts = state.accounts.current();
+    let now_ms = state.clock.unix_ms();
+    Ok(Some(admit(headers, &accounts, &state.pepper, now_ms)?))
 }
 
-/// Whether the caller's key may be used from where the request came.
+/// Checks that the caller's key may be used from the client's address.
 ///
 /// Errors: 403.
 pub fn check_address(
-    house: &AppState,
+    settings: &ClientIp,
     session: &Session,
     caller: Option<&Caller>,
 ) -> Result<(), Fault> {
     let Some(terms) = caller.and_then(|caller| caller.terms.as_ref()) else {
         return Ok(());
     };
-    Ok(terms.rules.check_address(client_ip(house, session))?)
+    Ok(terms.rules.check_address(client_ip(settings, session))?)
 }
 
-/// A place among the model requests that run at once, where the row needs one.
+/// Takes a permit among the model gateway requests that run at once, where the route needs one.
 ///
 /// Source: docs/model-gateway.md 7; docs/promises.md. Errors: 529.
 pub fn acquire_permit(
-    house: &AppState,
-    row: &Route,
+    state: &ProxyState,
+    route: &Route,
 ) -> Result<Option<OwnedSemaphorePermit>, Fault> {
-    if !row.answers.is_of_models() {
+    if !route.takes_permit {
         return Ok(None);
     }
-    let place = Arc::clone(&house.room).try_acquire_owned();
-    place.map(Some).map_err(|_| {
+    let permit = Arc::clone(&state.in_flight).try_acquire_owned();
+    permit.map(Some).map_err(|_| {
         let message = "more requests run at once than the gateway takes: try again in a second";
         Fault::new(FaultKind::Overloaded, message).with_retry_after_s(1)
     })
 }
 
-/// Counts the request against its organization's quota, and answers what is left of that.
+/// Counts the request against its organization's quota, and returns how much of it is left.
 ///
-/// Errors: 503, where limits are shared and nobody can say whether there is room.
+/// Errors: 503, where limits are shared and no process can count.
 pub async fn check_quota(
-    house: &AppState,
-    row: &Route,
+    state: &ProxyState,
+    route: &Route,
     caller: Option<&Caller>,
 ) -> Result<Option<Quota>, Fault> {
-    let (Some(caller), Some(group)) = (caller, row.answers.group()) else {
+    let (Some(caller), Some(group)) = (caller, route.quota) else {
         return Ok(None);
     };
-    house.quotas.admit(&caller.organization_id, group).await
+    state.quotas.admit(&caller.organization_id, group).await
 }
 
 /// The client's address: the socket's, or what `listen.client_ip_header` says where a trusted proxy sent it.
-pub fn client_ip(house: &AppState, session: &Session) -> Option<IpAddr> {
+pub fn client_ip(settings: &ClientIp, session: &Session) -> Option<IpAddr> {
     let socket = session.client_addr()?.as_inet()?.ip();
     let ClientIp {
         header,
         trusted_proxies,
-    } = &house.settings.client_ip;
+    } = settings;
     let Some(name) = header else {
         return Some(socket);
     };

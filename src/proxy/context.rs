@@ -1,4 +1,4 @@
-//! What one request carries through the hooks; the journey's two halves know it, nobody else.
+//! What one request carries through the hooks.
 
 use std::sync::Arc;
 
@@ -9,67 +9,66 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::buffered::session::SessionSlot;
+use super::exchange::Exchange;
 use super::request_id::RequestId;
-use crate::app::routes::Route;
-use crate::app::state::AppState;
-use crate::decisions::notifications::Subscription;
-use crate::graph;
-use crate::models::exchange::ModelExchange;
+use super::state::ProxyState;
 use crate::telemetry::metrics::InFlight;
+
+/// What is known of a request, whatever handles it.
+pub struct RequestInfo {
+    /// Its id, from the client or made here.
+    pub id: RequestId,
+    /// When its head had been read.
+    pub started: Instant,
+    /// Whether the client speaks HTTP/1.1, where a response without a length is chunked.
+    pub is_http1_1: bool,
+    /// The index of its route.
+    pub route: usize,
+    /// The caller, where the route asks for one.
+    pub caller: Option<Arc<Caller>>,
+    /// Its permit among the model gateway requests that run at once.
+    pub permit: Option<OwnedSemaphorePermit>,
+    /// The quota it counted against.
+    pub quota: Option<Quota>,
+    /// Bytes of its body.
+    pub body_bytes: usize,
+}
 
 /// The context of one request.
 pub struct Context {
-    /// The request's id, from the client or made here.
-    pub request_id: RequestId,
-    /// When its head had been read.
-    pub started: Instant,
-    /// Whether the client speaks HTTP/1.1, where an answer without a length is chunked.
-    pub is_http1_1: bool,
-    /// Which endpoint it goes to.
-    pub row: Option<&'static Route>,
-    /// Who calls.
-    pub caller: Option<Arc<Caller>>,
-    /// Its place among the model requests that run at once.
-    pub place: Option<OwnedSemaphorePermit>,
-    /// The quota it was held against.
-    pub quota: Option<Quota>,
-    /// Bytes of the request's body.
-    pub request_bytes: usize,
+    /// What is known of the request.
+    pub info: RequestInfo,
+    /// Its exchange with an upstream, once it is opened.
+    pub exchange: Option<Box<dyn Exchange>>,
+    /// Where the real session is, while the buffered one stands in for it.
+    pub slot: Option<SessionSlot>,
+    /// The fault that the client was answered with.
+    pub fault: Option<Fault>,
     /// The status that went out; 0 while none has.
     pub status: u16,
-    /// What the client was told went wrong.
-    pub fault: Option<Fault>,
-    /// The call of a model, once it is planned.
-    pub call: Option<Box<ModelExchange>>,
-    /// The request to the graph service, once its row is found.
-    pub graph: Option<Box<graph::GraphExchange>>,
-    /// Who listens, where the answer is a stream of notices.
-    pub listener: Option<Subscription>,
-    /// Where the real session is, while the held one stands in for it.
-    pub slot: Option<SessionSlot>,
-    /// Counts the request as in flight until it is dropped, also when nobody logs it.
-    pub guard: InFlight,
+    /// Counts the request as in flight until it is dropped, even if its end is never logged.
+    pub in_flight: InFlight,
 }
 
 impl Context {
-    /// The context of a request whose head is about to be looked at.
-    pub fn new(house: &AppState) -> Self {
+    /// The context of a request whose head is about to be read.
+    pub fn new(state: &ProxyState) -> Self {
         Self {
-            request_id: RequestId::NONE,
-            started: Instant::now(),
-            is_http1_1: true,
-            row: None,
-            caller: None,
-            place: None,
-            quota: None,
-            request_bytes: 0,
-            status: 0,
-            fault: None,
-            call: None,
-            graph: None,
-            listener: None,
+            info: RequestInfo {
+                id: RequestId::NONE,
+                started: Instant::now(),
+                is_http1_1: true,
+                route: state.router.none(),
+                caller: None,
+                permit: None,
+                quota: None,
+                body_bytes: 0,
+            },
+            exchange: None,
             slot: None,
-            guard: InFlight::new(&house.metrics),
+            fault: None,
+            status: 0,
+            in_flight: InFlight::new(&state.metrics),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Pingora's hooks in the order in which it calls them, each handing on to the journey.
+//! Pingora's hooks, in the order in which it calls them. Each is one call: on the request's path, or on its exchange.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, Result};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 
-use crate::app::state::AppState;
-use crate::models::exchange::{failure, upstream_request, upstream_response};
-use crate::proxy::connections;
-use crate::proxy::context::Context;
-use crate::proxy::request;
+use super::buffered::session::ATTEMPT_ABORTED;
+use super::context::Context;
+use super::exchange::Broken;
+use super::state::ProxyState;
+use super::{connections, failure, finish, request};
 
-/// The gateway.
+/// The proxy.
 pub struct Proxy {
     /// What all requests share.
-    pub house: Arc<AppState>,
+    pub state: Arc<ProxyState>,
 }
 
 #[async_trait]
@@ -27,7 +27,7 @@ impl ProxyHttp for Proxy {
     type CTX = Context;
 
     fn new_ctx(&self) -> Context {
-        Context::new(&self.house)
+        Context::new(&self.state)
     }
 
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<()> {
@@ -37,11 +37,17 @@ impl ProxyHttp for Proxy {
     }
 
     async fn request_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<bool> {
-        request::run(&self.house, session, ctx).await
+        request::handle(&self.state, session, ctx).await
     }
 
     async fn upstream_peer(&self, _: &mut Session, ctx: &mut Context) -> Result<Box<HttpPeer>> {
-        upstream_request::peer(&self.house, ctx).await
+        let Some(exchange) = ctx.exchange.as_deref_mut() else {
+            return Error::e_explain(ATTEMPT_ABORTED, "no exchange is open");
+        };
+        let origin = exchange.begin_attempt(&ctx.info)?;
+        let peer = origin.peer().await;
+        peer.map(Box::new)
+            .map_err(|error| exchange.connect_failed(&ctx.info, error))
     }
 
     fn fail_to_connect(
@@ -51,7 +57,10 @@ impl ProxyHttp for Proxy {
         ctx: &mut Context,
         error: Box<Error>,
     ) -> Box<Error> {
-        failure::connect(&self.house, ctx, error)
+        match ctx.exchange.as_deref_mut() {
+            Some(exchange) => exchange.connect_failed(&ctx.info, error),
+            None => error,
+        }
     }
 
     async fn upstream_request_filter(
@@ -60,7 +69,10 @@ impl ProxyHttp for Proxy {
         head: &mut RequestHeader,
         ctx: &mut Context,
     ) -> Result<()> {
-        upstream_request::head(&self.house, ctx, head)
+        match ctx.exchange.as_deref_mut() {
+            Some(exchange) => exchange.upstream_head(&ctx.info, head),
+            None => Ok(()),
+        }
     }
 
     async fn request_body_filter(
@@ -70,7 +82,10 @@ impl ProxyHttp for Proxy {
         _is_end: bool,
         ctx: &mut Context,
     ) -> Result<()> {
-        upstream_request::body(ctx, body.as_ref())
+        match ctx.exchange.as_deref_mut() {
+            Some(exchange) => exchange.upstream_body(&ctx.info, body.as_ref()),
+            None => Ok(()),
+        }
     }
 
     async fn upstream_response_filter(
@@ -79,7 +94,13 @@ impl ProxyHttp for Proxy {
         head: &mut ResponseHeader,
         ctx: &mut Context,
     ) -> Result<()> {
-        upstream_response::status(&self.house, ctx, head).await
+        let Some(exchange) = ctx.exchange.as_deref_mut() else {
+            return Ok(());
+        };
+        if let Some(pending) = exchange.response_status(&ctx.info, head)? {
+            pending.await;
+        }
+        Ok(())
     }
 
     async fn response_filter(
@@ -88,7 +109,10 @@ impl ProxyHttp for Proxy {
         head: &mut ResponseHeader,
         ctx: &mut Context,
     ) -> Result<()> {
-        upstream_response::head(ctx, head)
+        match ctx.exchange.as_deref_mut() {
+            Some(exchange) => exchange.response_head(&ctx.info, head),
+            None => Ok(()),
+        }
     }
 
     fn response_body_filter(
@@ -98,7 +122,12 @@ impl ProxyHttp for Proxy {
         is_end: bool,
         ctx: &mut Context,
     ) -> Result<Option<Duration>> {
-        upstream_response::body(ctx, body, is_end).map(|()| None)
+        match ctx.exchange.as_deref_mut() {
+            Some(exchange) => exchange
+                .response_body(&ctx.info, body, is_end)
+                .map(|()| None),
+            None => Ok(None),
+        }
     }
 
     fn error_while_proxy(
@@ -109,7 +138,15 @@ impl ProxyHttp for Proxy {
         ctx: &mut Context,
         was_reused: bool,
     ) -> Box<Error> {
-        failure::broke(&self.house, session, ctx, error, was_reused)
+        let Some(exchange) = ctx.exchange.as_deref_mut() else {
+            return error;
+        };
+        let is_whole = !session.as_ref().retry_buffer_truncated();
+        let broken = Broken {
+            was_reused,
+            is_repeatable: session.req_header().method.is_idempotent() && is_whole,
+        };
+        exchange.broke(&ctx.info, error, broken)
     }
 
     async fn fail_to_proxy(
@@ -118,14 +155,14 @@ impl ProxyHttp for Proxy {
         error: &Error,
         ctx: &mut Context,
     ) -> FailToProxy {
-        failure::report(&self.house, session, error, ctx).await
+        failure::report(&self.state, session, error, ctx).await
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut Context) {
-        crate::proxy::finish::finish(&self.house, session, error, ctx);
+        finish::finish(&self.state, session, error, ctx);
     }
 
-    // The request's one line tells what happened; Pingora's own lines would say it again, with addresses.
+    // The request's log line says what happened; Pingora's own lines would repeat it, with addresses.
 
     fn suppress_error_log(&self, _: &Session, _: &Context, _: &Error) -> bool {
         true

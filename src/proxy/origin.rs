@@ -13,7 +13,7 @@ use http::{HeaderValue, Uri};
 use pingora::protocols::ALPN;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
-use pingora::upstreams::peer::HttpPeer;
+use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorType, OrErr, Result};
 use pingora_load_balancing::discovery::ServiceDiscovery;
 use pingora_load_balancing::selection::RoundRobin;
@@ -108,6 +108,8 @@ impl Origin {
         options.read_timeout = Some(self.patience.longest);
         options.write_timeout = Some(self.patience.longest);
         options.max_h2_streams = H2_STREAMS;
+        // Requests behind an upgrade would pass uncounted.
+        options.http_upstream_request_policy = HttpUpstreamRequestPolicy::deny_upgrades();
         options.alpn = if self.is_tls { ALPN::H2H1 } else { ALPN::H1 };
         Ok(peer)
     }

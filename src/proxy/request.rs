@@ -1,233 +1,195 @@
-//! The client's side of a request: the story from its head to the attempts, and its end.
-//!
-//! [`begin`] names the request, [`run`] tells the story, [`finish`] writes its one line. Nothing is decided
-//! here that is not decided in `filters`.
-
-use std::sync::Arc;
+//! The path of every request from its head to its handler.
 
 use bytes::Bytes;
-use filters::fault::{Fault, FaultKind};
+use filters::fault::Fault;
 use pingora::Result;
-use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 
-use crate::app::routes;
-use crate::app::routes::{Answers, Route};
-use crate::app::state::AppState;
-use crate::decisions::endpoints;
-use crate::decisions::endpoints::Request;
-use crate::models::endpoints::{key, models};
+use super::context::{Context, RequestInfo};
+use super::handler::{Buffering, Handler, Incoming, Opened, Request};
+use super::request_id::RequestId;
+use super::response::{self, Reply, Response};
+use super::router::{BodyRule, ErrorStyle, Route, is_reserved};
+use super::state::ProxyState;
+use super::{admission, body};
 use crate::proxy::buffered::session::BufferedSession;
-use crate::proxy::context::Context;
-use crate::proxy::request_id::RequestId;
-use crate::proxy::response;
-use crate::proxy::response::Response;
+use crate::proxy::buffered::state::AttemptState;
 
-/// Names the request and bounds what its connection may do.
+/// Gives the request its id and bounds its connection in time.
 ///
 /// Errors: none today; the hook may fail.
 pub fn begin(session: &mut Session, ctx: &mut Context) -> Result<()> {
-    session.set_read_timeout(Some(crate::proxy::body::BODY_IDLE_TIMEOUT));
-    session.set_write_timeout(Some(crate::proxy::body::WRITE_TIMEOUT));
+    session.set_read_timeout(Some(body::BODY_IDLE_TIMEOUT));
+    session.set_write_timeout(Some(body::WRITE_TIMEOUT));
     let head = session.req_header();
-    ctx.is_http1_1 = head.version == http::Version::HTTP_11;
-    ctx.request_id = RequestId::of(&head.headers);
+    ctx.info.is_http1_1 = head.version == http::Version::HTTP_11;
+    ctx.info.id = RequestId::of(&head.headers);
     Ok(())
 }
 
-/// The story of a request; answers whether it has been answered.
+/// Handles a request; returns whether it has been answered. If not, Pingora runs its exchange.
 ///
 /// Errors: the client's connection broke.
-pub async fn run(house: &Arc<AppState>, session: &mut Session, ctx: &mut Context) -> Result<bool> {
-    let mut answer = match handle(house, session, ctx).await {
-        Ok(Some(answer)) => answer,
-        Ok(None) => return Ok(false),
+pub async fn handle(state: &ProxyState, session: &mut Session, ctx: &mut Context) -> Result<bool> {
+    let response = match open(state, session, ctx).await {
+        Ok(Opened::Response(response)) => response,
+        Ok(Opened::Upstream(buffering)) => {
+            buffer(session, ctx, buffering);
+            return Ok(false);
+        }
         Err(fault) => {
-            let is_of_flags = ctx.row.is_some_and(|row| row.answers.is_of_flags());
-            let answer = match (&ctx.graph, &house.flags) {
-                (Some(call), _) => Response::graph(&fault, call.headers()),
-                (None, Some(organ)) if is_of_flags => {
-                    endpoints::error_response(organ.compat, &fault)
-                }
-                _ => Response::from(&fault),
-            };
             if !session.is_body_done() {
-                // What is left of the body is not worth reading.
+                // The rest of the body is not worth reading.
                 session.set_keepalive(None);
             }
+            let response = error_response(state, ctx, &fault);
             ctx.fault = Some(fault);
-            answer
+            response
         }
     };
-    if let Some(quota) = &ctx.quota {
-        answer.headers.extend(quota.headers());
-        if !quota.verdict.is_allowed {
-            answer.headers.extend(quota.refusal(house.unix_s()));
-        }
-    }
-    ctx.status = answer.status;
-    if let Some(listener) = ctx.listener.take() {
-        let id = ctx.request_id.header();
-        return response::stream(session, id, listener, || house.is_ready())
-            .await
-            .map(|()| true);
-    }
-    response::send(session, answer, ctx.request_id.header()).await?;
+    send(state, session, ctx, response).await?;
     Ok(true)
 }
 
-/// Where the request goes, who sends it, what it says, and who answers; `None`: a provider does.
-async fn handle(
-    house: &Arc<AppState>,
+/// Routes the request, admits it, reads its body and hands it to its handler.
+///
+/// Errors: the request is refused, by one of these steps or by its handler.
+async fn open(
+    state: &ProxyState,
     session: &mut Session,
     ctx: &mut Context,
-) -> Result<Option<Response>, Fault> {
-    let head = session.req_header();
-    let (method, path) = (&head.method, head.uri.path());
-    let framed = crate::proxy::admission::check_framing(head, house.settings.header_bytes);
-    let found = routes::find(method, path, house.graph.is_some());
-    // Whatever is refused from here on is refused in the words of its row.
-    ctx.row = found.as_ref().ok().copied();
-    let row = framed.and(found).inspect_err(|_| {
-        let graph = house.graph.as_ref().filter(|_| !routes::is_reserved(path));
-        ctx.graph = graph.map(|graph| crate::graph::admission::refused(graph, method, path));
-    })?;
-    ctx.caller = crate::proxy::admission::admit(house, row, &head.headers)?;
-    crate::proxy::admission::check_address(house, session, ctx.caller.as_deref())?;
-    ctx.place = crate::proxy::admission::acquire_permit(house, row)?;
-    ctx.quota = crate::proxy::admission::check_quota(house, row, ctx.caller.as_deref()).await?;
-    if let Some(quota) = ctx.quota.filter(|quota| !quota.verdict.is_allowed) {
+) -> Result<Opened, Fault> {
+    let route = route(state, session, ctx)?;
+    let info = &mut ctx.info;
+    info.caller = admission::authenticate(state, route, &session.req_header().headers)?;
+    admission::check_address(&state.settings.client_ip, session, info.caller.as_deref())?;
+    info.permit = admission::acquire_permit(state, route)?;
+    info.quota = admission::check_quota(state, route, info.caller.as_deref()).await?;
+    if let Some(quota) = info.quota.filter(|quota| !quota.verdict.is_allowed) {
         return Err(Fault::from(&quota));
     }
-    match row.answers {
-        Answers::Health => {
-            let client = crate::proxy::admission::client_ip(house, session);
-            let (status, body) = house.health(client, session.req_header().uri.query());
-            Ok(Some(Response {
-                status,
-                ..Response::json(body)
-            }))
+    let body = match route.body {
+        BodyRule::None | BodyRule::Unread => None,
+        BodyRule::Json(max_bytes) => Some(body::read_json(session, max_bytes).await?),
+        BodyRule::Any(max_bytes) => Some(body::read_body(session, max_bytes).await?),
+    };
+    info.body_bytes = body.as_ref().map_or(0, Bytes::len);
+    match &route.handler {
+        Handler::Endpoint(endpoint) => {
+            let request = endpoint_request(state, session, info, body.as_deref());
+            endpoint.call(request).await.map(Opened::Response)
         }
-        Answers::Models => {
-            let query = models::Query::parse(head.uri.query().unwrap_or_default());
-            Ok(Some(Response::json(house.listing(query))))
-        }
-        Answers::Key => spent(house, ctx).await.map(Some),
-        Answers::Chat => {
-            let body =
-                crate::proxy::body::read_json(session, house.settings.chat_body_bytes).await?;
-            ctx.request_bytes = body.len();
-            let is_stream = crate::models::handler::chat(house, session, ctx, body)?;
-            crate::models::handler::pay(house, ctx).await?;
-            hold(session, ctx, is_stream);
-            Ok(None)
-        }
-        Answers::Graph => match &house.graph {
-            Some(graph) => crate::graph::admission::pass(house, graph, session, ctx).await,
-            None => Err(Fault::new(
-                FaultKind::NotFound,
-                "there is nothing at this path",
-            )),
-        },
-        Answers::Notices => listen(house, session, ctx).await.map(Some),
-        Answers::Flags(_) | Answers::Batch | Answers::Token | Answers::Webhook => {
-            let (decisions, batch) = house.settings.flags_body_bytes;
-            let is_batch = matches!(row.answers, Answers::Batch);
-            let body =
-                crate::proxy::body::read_body(session, if is_batch { batch } else { decisions })
-                    .await?;
-            ctx.request_bytes = body.len();
-            decide(house, session.req_header(), row, &body)
-                .await
-                .map(Some)
+        Handler::Forward(forward) => {
+            let client_ip = &state.settings.client_ip;
+            let mut incoming = Incoming::new(session, info, client_ip, body);
+            forward.open(&mut incoming, &mut ctx.exchange).await
         }
     }
 }
 
-/// What the calling key has spent.
+/// Finds the route, of a request whose framing is sound.
 ///
-/// Errors: 503 where nobody can say.
-async fn spent(house: &Arc<AppState>, ctx: &Context) -> Result<Response, Fault> {
-    let Some(caller) = ctx.caller.as_deref() else {
-        return Err(Fault::new(FaultKind::Internal, "nobody calls"));
-    };
-    let spent = house.ledger.spent(caller).await?;
-    let plan = house.settings.plans.of(caller.plan);
-    Ok(Response::json(key::key_status(
-        caller,
-        plan.as_ref(),
-        &spent,
-    )))
-}
-
-/// A stream of notices: the answer is its head, and the context holds who listens.
-async fn listen(
-    house: &Arc<AppState>,
-    session: &mut Session,
+/// Errors: 400, 404, 405, 431. The fallback's requests are stamped and logged all the same.
+fn route<'s>(
+    state: &'s ProxyState,
+    session: &Session,
     ctx: &mut Context,
-) -> Result<Response, Fault> {
-    let Some(organ) = &house.flags else {
-        return Err(Fault::new(
-            FaultKind::NotFound,
-            "there is nothing at this path",
-        ));
-    };
-    let call = call_of(house, session.req_header(), &[]);
-    ctx.listener = Some(endpoints::event_stream::listen(organ, &call).await?);
-    ctx.guard.is_stream();
-    Ok(Response::json(Bytes::new()))
+) -> Result<&'s Route, Fault> {
+    let head = session.req_header();
+    let path = head.uri.path();
+    let framed = admission::check_framing(head, state.settings.header_bytes);
+    let found = state.router.find(&head.method, path);
+    // Every refusal from here on is logged under its route.
+    ctx.info.route = *found.as_ref().unwrap_or(&state.router.none());
+    let index = framed.and(found).inspect_err(|_| {
+        let fallback = state.router.fallback().filter(|_| !is_reserved(path));
+        if let Some(Handler::Forward(forward)) = fallback.map(|route| &route.handler) {
+            ctx.exchange = forward.refused(head);
+        }
+    })?;
+    state.router.get(index).ok_or_else(no_route)
 }
 
-fn call_of<'a>(house: &AppState, head: &'a RequestHeader, body: &'a [u8]) -> Request<'a> {
+fn no_route() -> Fault {
+    Fault::new(filters::fault::FaultKind::Internal, "the route is missing")
+}
+
+fn endpoint_request<'a>(
+    state: &ProxyState,
+    session: &'a Session,
+    info: &'a RequestInfo,
+    body: Option<&'a [u8]>,
+) -> Request<'a> {
+    let head = session.req_header();
     Request {
         headers: &head.headers,
         path: head.uri.path(),
         query: head.uri.query().unwrap_or_default(),
-        body,
-        now_ms: u64::try_from(house.unix_ms()).unwrap_or_default(),
+        body: body.unwrap_or_default(),
+        caller: info.caller.as_ref(),
+        client_ip: admission::client_ip(&state.settings.client_ip, session),
+        now_ms: u64::try_from(state.clock.unix_ms()).unwrap_or_default(),
     }
 }
 
-/// Answers a call of the decision endpoints in-process.
-async fn decide(
-    house: &Arc<AppState>,
-    head: &RequestHeader,
-    row: &Route,
-    body: &[u8],
-) -> Result<Response, Fault> {
-    let Some(organ) = &house.flags else {
-        return Err(Fault::new(
-            FaultKind::NotFound,
-            "there is nothing at this path",
-        ));
+/// Returns a fault as the response that the request's route and exchange make of it.
+pub(super) fn error_response(state: &ProxyState, ctx: &Context, fault: &Fault) -> Response {
+    let mut response = match error_style(state, ctx) {
+        Some(style) => style(fault),
+        None => Response::from(fault),
     };
-    let call = call_of(house, head, body);
-    let answer = match row.answers {
-        Answers::Flags(endpoint) => endpoints::answer(organ, endpoint, &call).await,
-        Answers::Batch => endpoints::batch::run(organ, &call).await,
-        Answers::Webhook => endpoints::webhook::answer(organ, &call).await,
-        Answers::Token => endpoints::token::answer(organ, &call).await,
-        Answers::Health
-        | Answers::Models
-        | Answers::Key
-        | Answers::Chat
-        | Answers::Graph
-        | Answers::Notices => Err(Fault::new(
-            FaultKind::Internal,
-            "this endpoint is answered elsewhere",
-        )),
-    };
-    answer.map(|answer| endpoints::to_agent_response(organ.compat, answer))
+    if let Some(exchange) = &ctx.exchange {
+        exchange.stamp(&mut response);
+    }
+    response
 }
 
-/// Puts the held session in the place of the real one: from here on Pingora's loop runs the attempts.
-fn hold(session: &mut Session, ctx: &mut Context, is_stream: bool) {
-    if is_stream {
-        ctx.guard.is_stream();
+/// The style of the route, or of the fallback for a request that it refused.
+fn error_style<'s>(state: &'s ProxyState, ctx: &Context) -> Option<&'s ErrorStyle> {
+    let route = state.router.get(ctx.info.route);
+    let fallback = || state.router.fallback().filter(|_| ctx.exchange.is_some());
+    route.or_else(fallback).map(|route| &route.errors)
+}
+
+/// Puts the buffered session in the place of the real one, where the exchange needs one.
+fn buffer(session: &mut Session, ctx: &mut Context, buffering: Buffering) {
+    let (state, quota) = match buffering {
+        Buffering::None => return,
+        Buffering::Replay(body) => (AttemptState::replay(body).into(), None),
+        Buffering::UntilContent(state) => (state, ctx.info.quota),
+    };
+    if state.is_stream() {
+        ctx.in_flight.mark_stream();
     }
-    if let Some(call) = &ctx.call {
-        let watch = Arc::clone(&call.watch);
-        let stamp = (ctx.request_id.header().clone(), ctx.quota);
-        ctx.slot = Some(BufferedSession::wrap(session, watch, stamp, ctx.is_http1_1));
+    let id = ctx.info.id.header().clone();
+    let is_chunked = ctx.info.is_http1_1;
+    ctx.slot = Some(BufferedSession::wrap(
+        session,
+        state,
+        (id, quota),
+        is_chunked,
+    ));
+}
+
+async fn send(
+    state: &ProxyState,
+    session: &mut Session,
+    ctx: &mut Context,
+    mut response: Response,
+) -> Result<()> {
+    if let Some(quota) = &ctx.info.quota {
+        response.headers.extend(quota.headers());
+        if !quota.verdict.is_allowed {
+            response.headers.extend(quota.refusal(state.clock.unix_s()));
+        }
+    }
+    ctx.status = response.status;
+    let id = ctx.info.id.header();
+    match response.body {
+        Reply::Bytes(_) => response::send(session, response, id).await,
+        Reply::Stream(events) => {
+            ctx.in_flight.mark_stream();
+            response::send_stream(session, id, events, || state.is_ready()).await
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The only place that writes a response of our own.
 //!
-//! Endpoints answer with an [`Response`] as a value; faults become one here. Every response carries the request's
+//! Endpoints return a [`Response`] as a value; faults become one here. Every response carries the request's
 //! id twice, because clients of both conventions look for it under their own name.
 
 use std::time::Duration;
@@ -8,23 +8,53 @@ use std::time::Duration;
 use bytes::Bytes;
 use filters::fault::Fault;
 use filters::limits::headers::Quota;
+use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pingora::Result;
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::HttpTask;
 use pingora_proxy::Session;
 
-use crate::decisions::notifications::Subscription;
-
 /// A response of our own.
-#[derive(Clone, Debug)]
 pub struct Response {
     /// The status.
     pub status: u16,
     /// Headers beside the ids and the length; without a type it is JSON.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body.
-    pub body: Bytes,
+    pub body: Reply,
+}
+
+/// The body of a response of our own.
+pub enum Reply {
+    /// The whole body.
+    Bytes(Bytes),
+    /// An event stream, which ends when its source or the process does.
+    Stream(Box<dyn EventSource>),
+}
+
+/// Makes the events of a stream.
+pub trait EventSource: Send + Sync {
+    /// Waits for the next bytes of the stream; none: it has ended.
+    ///
+    /// Cancel safety: a call that is dropped loses nothing.
+    fn next(&mut self) -> BoxFuture<'_, Option<Bytes>>;
+}
+
+impl Reply {
+    /// The whole body; empty for a stream.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Stream(_) => &[],
+        }
+    }
+}
+
+impl<B: Into<Bytes>> From<B> for Reply {
+    fn from(bytes: B) -> Self {
+        Self::Bytes(bytes.into())
+    }
 }
 
 impl Response {
@@ -33,20 +63,8 @@ impl Response {
         Self {
             status: 200,
             headers: Vec::new(),
-            body: body.into(),
+            body: Reply::Bytes(body.into()),
         }
-    }
-}
-
-impl Response {
-    /// A fault in the style of the graph service, with the limit it was held against.
-    pub fn graph(fault: &Fault, limit: [(HeaderName, HeaderValue); 2]) -> Self {
-        let mut answer = Self {
-            body: fault.graph_body().into(),
-            ..Self::from(fault)
-        };
-        answer.headers.extend(limit);
-        answer
     }
 }
 
@@ -77,17 +95,24 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// The ids, the length, the type.
 const OUR_HEADERS: usize = 4;
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
-/// How often a stream of ours looks whether the process is about to stop.
-const LOOK_UP: Duration = Duration::from_millis(250);
+/// How often a stream of ours checks whether the process is stopping.
+const READINESS_INTERVAL: Duration = Duration::from_millis(250);
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Writes `answer` whole.
-pub async fn send(session: &mut Session, answer: Response, request_id: &HeaderValue) -> Result<()> {
+/// Writes a whole response; a stream is for [`send_stream`].
+pub async fn send(
+    session: &mut Session,
+    response: Response,
+    request_id: &HeaderValue,
+) -> Result<()> {
     let Response {
         status,
         headers: own,
-        body,
-    } = answer;
+        body: Reply::Bytes(body),
+    } = response
+    else {
+        return Ok(());
+    };
     let mut headers = HeaderMap::with_capacity(own.len() + OUR_HEADERS);
     for (name, value) in own {
         headers.append(name, value);
@@ -108,11 +133,11 @@ pub async fn send(session: &mut Session, answer: Response, request_id: &HeaderVa
     Ok(())
 }
 
-/// Writes a stream of notices until the client leaves, `is_open` says no, or there are no more.
-pub async fn stream(
+/// Writes an event stream until the client leaves, `is_open` returns false, or the source ends.
+pub async fn send_stream(
     session: &mut Session,
     request_id: &HeaderValue,
-    mut listener: Subscription,
+    mut events: Box<dyn EventSource>,
     is_open: impl Fn() -> bool,
 ) -> Result<()> {
     let is_chunked = session.req_header().version == http::Version::HTTP_11;
@@ -126,10 +151,10 @@ pub async fn stream(
     }
     while is_open() {
         let part = tokio::select! {
-            part = listener.next() => part,
-            // Says nothing but that the client has left.
+            part = events.next() => part,
+            // The client sends no more than the end of its connection.
             left = session.downstream_session.read_body_or_idle(true) => return left.map(|_| ()),
-            () = tokio::time::sleep(LOOK_UP) => continue,
+            () = tokio::time::sleep(READINESS_INTERVAL) => continue,
         };
         let Some(part) = part else { break };
         session.write_response_body(Some(part), false).await?;
@@ -155,7 +180,7 @@ pub fn stream_head(
     head(200, request_id, headers)
 }
 
-/// The head of a whole reply whose length is not known yet; see [`give_length`].
+/// The head of a whole reply whose length is not known yet; see [`set_content_length`].
 pub fn whole_head(
     request_id: &HeaderValue,
     quota: Option<&Quota>,

@@ -3,7 +3,7 @@
 use filters::accounts::{KeyText, Plan};
 use filters::money::Usd;
 
-use super::{DEFAULT_PROJECT, NewKey, Opened, StoreError};
+use super::{DEFAULT_PROJECT, NewKey, OpenedStore, StoreError};
 
 /// The organization that the first start creates.
 const ORGANIZATION: &str = "default";
@@ -24,7 +24,7 @@ pub struct FirstRun {
 ///
 /// Source: docs/interface.md, First run.
 pub async fn first_run(
-    opened: &Opened,
+    opened: &OpenedStore,
     has_sandbox: bool,
     now_ms: i64,
 ) -> Result<Option<FirstRun>, StoreError> {

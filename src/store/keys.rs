@@ -94,7 +94,7 @@ impl Store {
             id: new_id("key"),
             label: new.label.to_owned(),
             project: new.project.to_owned(),
-            last_four: text.key().last_four(),
+            last_four: text.to_api_key().last_four(),
             created_at_ms: now_ms,
             expires_at_ms: new.expires_at_ms,
             revoked_at_ms: None,
@@ -116,7 +116,7 @@ impl Store {
             .bind(&issued.id)
             .bind(project_id)
             .bind(&issued.label)
-            .bind(self.pepper.hash(text.key()).as_bytes().to_vec())
+            .bind(self.pepper.hash(text.to_api_key()).as_bytes().to_vec())
             .bind(&issued.last_four)
             .bind(now_ms)
             .bind(issued.expires_at_ms)

@@ -48,7 +48,7 @@ impl StoreSettings {
 }
 
 /// An opened store.
-pub struct Opened {
+pub struct OpenedStore {
     /// The store.
     pub store: Store,
     /// Whether this call created the SQLite file. If several processes open it at once, only one did.
@@ -60,7 +60,7 @@ impl Store {
     ///
     /// Errors: [`StoreError::Configuration`] for a missing or short secret, [`StoreError::WrongPepper`] if the keys
     /// were hashed under another one, and errors of the file system or the database.
-    pub async fn open(settings: &StoreSettings) -> Result<Opened, StoreError> {
+    pub async fn open(settings: &StoreSettings) -> Result<OpenedStore, StoreError> {
         let (url, is_new_file) = match &settings.url {
             StoreUrl::Sqlite(path) => {
                 let (path, is_new_file) = create_file(path)?;
@@ -77,14 +77,14 @@ impl Store {
         migrate_locked(&pool, &settings.url).await?;
         let store = Self { pool, pepper };
         store.check_pepper().await?;
-        Ok(Opened { store, is_new_file })
+        Ok(OpenedStore { store, is_new_file })
     }
 
     /// Compares the pepper's mark with the mark under which the keys were made.
     ///
     /// A store without keys, including those of providers, takes the new mark, because nothing is lost then.
     async fn check_pepper(&self) -> Result<(), StoreError> {
-        let mark = self.pepper.mark();
+        let mark = self.pepper.fingerprint();
         let sql = "SELECT pepper_mark FROM store_state WHERE one = 1";
         let stored_mark: Option<Vec<u8>> = sqlx::query_scalar(sql).fetch_one(&self.pool).await?;
         if stored_mark.as_deref() == Some(mark.as_slice()) {

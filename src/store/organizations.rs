@@ -47,7 +47,7 @@ impl Store {
         sqlx::query(sql)
             .bind(&organization.id)
             .bind(name)
-            .bind(plan.word())
+            .bind(plan.as_str())
             .bind(now_ms)
             .execute(&mut *change)
             .await
@@ -94,7 +94,7 @@ impl Store {
         let sql = "UPDATE organizations SET plan = $2, plan_since = $3 WHERE id = $1";
         sqlx::query(sql)
             .bind(organization.id)
-            .bind(plan.word())
+            .bind(plan.as_str())
             .bind(now_ms)
             .execute(&mut *change)
             .await?;

@@ -87,7 +87,7 @@ impl Store {
         let id = active_project(&mut change, &organization.id, name).await?;
         if let Some(mode) = update.mode {
             let sql = "UPDATE projects SET mode = $2 WHERE id = $1";
-            let query = sqlx::query(sql).bind(&id).bind(mode.word());
+            let query = sqlx::query(sql).bind(&id).bind(mode.as_str());
             query.execute(&mut *change).await?;
         }
         if let Some(cache_ttl_s) = update.cache_ttl_s {
@@ -133,7 +133,7 @@ pub(super) async fn insert_project(
         .bind(&id)
         .bind(organization_id)
         .bind(project.name)
-        .bind(project.mode.word())
+        .bind(project.mode.as_str())
         .bind(project.cache_ttl_s.map(i64::from))
         .bind(now_ms)
         .execute(&mut **change)

@@ -240,8 +240,8 @@ impl InFlight {
         }
     }
 
-    /// It is an event stream.
-    pub fn is_stream(&mut self) {
+    /// Counts it as an event stream too.
+    pub fn mark_stream(&mut self) {
         if !self.is_stream {
             self.is_stream = true;
             self.metrics.streams_open.inc();

@@ -92,7 +92,7 @@ fn a_place_is_free_again_however_its_request_ends() {
         reply(),
     ]);
     let gateway = narrow(&first, 1);
-    let is_free = || gateway.running.house.room.available_permits() == 1;
+    let is_free = || gateway.running.app.proxy.in_flight.available_permits() == 1;
     let mut stream = running(&gateway);
     assert!(!is_free());
     gate.open();

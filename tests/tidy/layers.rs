@@ -1,236 +1,207 @@
-//! Who may use whom: the layers of both packages as two tables, read from `crate::` paths.
+//! Who may import whom: the layers of both crates as data, checked on the arrows between files.
+//!
+//! A unit is a module that the tables name. Its files import units of lower levels only; the units of one level
+//! do not know each other, unless the level says so.
 
+use crate::findings::Finding;
+use crate::graph::Arrow;
 use crate::source::{Source, word_offsets};
+use crate::tokens::{imports, inline_paths, tokens};
 
-/// A layer: its modules, and the modules its files may name after `crate::`.
-struct Layer {
-    modules: &'static [&'static str],
-    may_use: &'static [&'static str],
+/// Units that may be imported by the same levels.
+struct Level {
+    units: &'static [&'static str],
+    know_each_other: bool,
 }
 
-/// Parts of the pure crate that know nothing but what went wrong.
-const ISLANDS: &[&str] = &["flags", "headers", "limits", "money"];
-/// The public shapes.
-const SHAPES: &[&str] = &[
-    "audio",
-    "chat",
-    "embeddings",
-    "healing",
-    "images",
-    "prompts",
+const fn level(units: &'static [&'static str]) -> Level {
+    Level {
+        units,
+        know_each_other: false,
+    }
+}
+
+/// `src`, from low to high. `sandbox` stands between wiring, which starts it, and config, all that it knows.
+const SRC: &[Level] = &[
+    level(&["config"]),
+    level(&["telemetry", "redis", "jwks", "store"]),
+    level(&["accounts", "limits", "ledger"]),
+    level(&["proxy", "sandbox"]),
+    level(&["models", "decisions", "graph"]),
+    level(&["mcp"]),
+    Level {
+        units: &["app", "admin", "cli"],
+        know_each_other: true,
+    },
 ];
 
-const FILTERS: &[Layer] = &[
-    Layer {
-        modules: &["fault"],
-        may_use: &[],
+/// `filters`, from low to high.
+const FILTERS: &[Level] = &[
+    level(&["fault"]),
+    level(&["json", "form", "sse", "cidr"]),
+    level(&["money"]),
+    level(&["auth", "limits", "proxy"]),
+    level(&["accounts", "ledger"]),
+    level(&["models", "decisions", "graph"]),
+    level(&["mcp"]),
+];
+
+/// `filters/models`, from low to high. A unit that no level names holds the facts of one operation.
+const MODELS: &[Level] = &[
+    Level {
+        units: &["operation", "usage", "metadata", "errors"],
+        know_each_other: true,
     },
-    Layer {
-        modules: &["cidr", "form", "json", "sse", "ids"],
-        may_use: &["fault"],
+    level(&["chat", FACTS]),
+    Level {
+        units: &["request", "reply"],
+        know_each_other: true,
     },
-    Layer {
-        modules: ISLANDS,
-        // Queries are read alike by who counts, who believes and who keeps answers.
-        may_use: &["fault", "form", "json"],
-    },
-    Layer {
-        // What a key may spend are amounts and prices.
-        modules: &["auth"],
-        may_use: &["cidr", "fault", "form", "json", "money"],
-    },
-    Layer {
-        modules: SHAPES,
-        may_use: &["fault", "json", "sse", "ids", "chat"],
-    },
-    Layer {
-        modules: &["providers"],
-        may_use: &[
-            "fault",
-            "json",
-            "sse",
-            "audio",
-            "chat",
-            "embeddings",
-            "images",
+    level(&["routing"]),
+    level(&["fronts", "wires"]),
+];
+/// Stands for every operation except chat: embeddings, images, speech and so on.
+const FACTS: &str = "(facts)";
+
+/// Exceptions: a unit, and the lower units that it must not import.
+const NEVER: &[(&str, &[&str])] = &[
+    ("proxy", &["ledger", "redis", "store"]),
+    (
+        "sandbox",
+        &[
+            "telemetry",
+            "redis",
+            "jwks",
+            "store",
+            "accounts",
+            "limits",
+            "ledger",
         ],
-    },
-    Layer {
-        // It reads what a request needs of a model, and compares prices; it never sees a wire.
-        modules: &["routing"],
-        may_use: &["fault", "ids", "chat", "money"],
-    },
+    ),
 ];
 
-/// What every byte mover stands on.
-const ORGANS: &[&str] = &[
-    "cache",
-    "choice",
-    "config",
-    "console",
-    "counters",
-    "events",
-    "flags",
-    "graph",
-    "jwks",
-    "ledger",
-    "log",
-    "metrics",
-    "origin",
-    "redis",
-    "refresh",
-    "reply",
-    "sandbox",
-    "store",
-    "upstreams",
-];
-/// What both halves of the journey know: the one request's state, the held session, and its clock. The files stand in
-/// `src/request`, and what they hold is of both halves.
-const GROUND: &[&str] = &["context", "held", "watch"];
-/// The turns between the halves, in `src/request`: one makes the attempts, the others tell how they went; the
-/// attempts know none of them.
-const TURNS: &[&str] = &["plan", "finish", "line"];
-/// What all requests share, in one value: the handles of every organ.
-const HOUSE: &[&str] = &["house"];
-
-const SRC: &[(&[&str], &[&[&str]])] = &[
-    (
-        &["request", "attempt"],
-        &[ORGANS, HOUSE, GROUND, &["routes", "endpoints"]],
-    ),
-    (
-        GROUND,
-        &[ORGANS, HOUSE, GROUND, &["routes", "request", "attempt"]],
-    ),
-    (
-        &["routes", "endpoints"],
-        &[ORGANS, HOUSE, &["routes", "endpoints"]],
-    ),
-    (
-        TURNS,
-        &[ORGANS, HOUSE, GROUND, &["routes", "attempt", "line"]],
-    ),
-    (HOUSE, &[ORGANS, GROUND, &["routes", "endpoints"]]),
-    (ORGANS, &[ORGANS]),
-];
-/// May use everything.
-const SHELL: &[&str] = &[
-    "admin", "boot", "cli", "front", "gateway", "lib", "main", "serve",
-];
-
-/// Arrows of the pure crate that its table does not have.
-pub fn filters_arrows(file: &Source) -> Vec<String> {
-    let modules = file.modules();
-    let own = modules.first().copied().unwrap_or_default();
-    if own == "lib" {
-        return Vec::new();
-    }
-    let layer = FILTERS.iter().find(|layer| layer.modules.contains(&own));
-    arrows(file, own, layer.map(|layer| vec![layer.may_use]))
-}
-
-/// Arrows of the root package that its table does not have.
-pub fn src_arrows(file: &Source) -> Vec<String> {
-    let own = match file.modules().as_slice() {
-        ["request", part, ..] if GROUND.contains(part) || TURNS.contains(part) => part,
-        modules => modules.first().copied().unwrap_or_default(),
-    };
-    if SHELL.contains(&own) {
-        return Vec::new();
-    }
-    let layer = SRC.iter().find(|(modules, _)| modules.contains(&own));
-    arrows(file, own, layer.map(|(_, may_use)| may_use.to_vec()))
-}
-
-fn arrows(file: &Source, own: &str, may_use: Option<Vec<&[&str]>>) -> Vec<String> {
-    if file.shipped.is_empty() {
-        return Vec::new();
-    }
-    let Some(may_use) = may_use else {
-        let message = format!("`{own}` is in no layer: give it one in tests/tidy/layers.rs");
-        return vec![file.finding(0, &message)];
-    };
-    let is_wrong = |used: &str| used != own && !may_use.iter().any(|group| group.contains(&used));
-    let wrong = crate_uses(&file.shipped)
-        .into_iter()
-        .filter(|(_, used)| is_wrong(used));
-    wrong
-        .map(|(at, used)| file.finding(at, &format!("`{own}` must not use `{used}`")))
+/// Imports in `src` that do not go downwards.
+pub fn src_layers(arrows: &[Arrow]) -> Vec<Finding> {
+    arrows
+        .iter()
+        .filter_map(|arrow| against(arrow, SRC, 0))
         .collect()
 }
 
-/// The modules named after `crate::`, groups taken apart, with their offsets. A name beginning with a capital is
-/// an item of the crate's root and no module.
-fn crate_uses(code: &str) -> Vec<(usize, String)> {
+/// Imports in `filters` and in `filters/models` that do not go downwards, and imports between wires or fronts.
+pub fn filters_layers(arrows: &[Arrow]) -> Vec<Finding> {
+    let rule = |arrow: &Arrow| {
+        let sibling = |folder| between_siblings(arrow, folder);
+        against(arrow, FILTERS, 0)
+            .or_else(|| inside_models(arrow))
+            .or_else(|| sibling(["models", "wires"]))
+            .or_else(|| sibling(["models", "fronts"]))
+    };
+    arrows.iter().filter_map(rule).collect()
+}
+
+/// Files that belong to no unit.
+pub fn unplaced(file: &Source) -> Vec<String> {
+    let levels = if file.is_under("src/") { SRC } else { FILTERS };
+    let unit = unit(file, 0);
+    let is_placed = matches!(unit, "lib" | "main") || level_index(levels, unit).is_some();
+    if is_placed || file.shipped.is_empty() {
+        return Vec::new();
+    }
+    let message = format!("`{unit}` is in no layer: give it one in tests/tidy/layers.rs");
+    vec![file.finding(0, &message)]
+}
+
+fn inside_models(arrow: &Arrow) -> Option<Finding> {
+    let is_inner = |file: &Source| matches!(file.modules().as_slice(), ["models", _, ..]);
+    let is_inside = is_inner(arrow.from) && is_inner(arrow.to);
+    is_inside.then(|| against(arrow, MODELS, 1)).flatten()
+}
+
+/// A wire that knows another wire, or a front that knows another front. Each is a folder; all of them share the
+/// files beside the folders.
+fn between_siblings(arrow: &Arrow, folder: [&str; 2]) -> Option<Finding> {
+    let sibling = |file: &'_ Source| -> Option<String> {
+        let modules = file.modules();
+        let inner = modules.strip_prefix(folder.as_slice())?;
+        let is_folder = file.path.split('/').count() > folder.len() + 2;
+        is_folder.then(|| inner.first().map(|name| (*name).to_owned()))?
+    };
+    let (from, to) = (sibling(arrow.from)?, sibling(arrow.to)?);
+    let key = format!("{}::{to}", folder[1]);
+    (from != to).then(|| {
+        let message = format!("`{from}` must not import `{key}`");
+        Finding::new(arrow.from, arrow.at, &key, message)
+    })
+}
+
+fn against(arrow: &Arrow, levels: &[Level], depth: usize) -> Option<Finding> {
+    let (from, to) = (unit(arrow.from, depth), unit(arrow.to, depth));
+    if from == to {
+        return None;
+    }
+    let (own, other) = (level_index(levels, from), level_index(levels, to));
+    let is_downwards = match (own, other) {
+        (Some(own), Some(other)) if own == other => levels[own].know_each_other,
+        (own, other) => own > other,
+    };
+    let is_never = NEVER
+        .iter()
+        .any(|(unit, never)| *unit == from && never.contains(&to));
+    let message = format!("`{from}` must not import `{to}` ({})", arrow.to.path);
+    (!is_downwards || is_never).then(|| Finding::new(arrow.from, arrow.at, to, message))
+}
+
+/// The level of a unit; in `filters/models` a unit without a level holds the facts of an operation.
+fn level_index(levels: &[Level], unit: &str) -> Option<usize> {
+    let named = |unit| levels.iter().position(|level| level.units.contains(&unit));
+    named(unit).or_else(|| named(FACTS))
+}
+
+fn unit(file: &Source, depth: usize) -> &str {
+    file.modules().get(depth).copied().unwrap_or_default()
+}
+
+/// Parts of Pingora that every module may know: background services and the shutdown signal.
+const BACKGROUND: &[&str] = &["server", "services"];
+/// Folders that may know Pingora's heads and errors; `exchange` folders and files may, too. `admin` and `sandbox`
+/// are servers of their own.
+const HEADS: &[&str] = &["src/proxy/", "src/app/", "src/admin/", "src/sandbox/"];
+/// Folders that may know the sessions of Pingora's proxy.
+const SESSIONS: &[&str] = &["src/proxy/", "src/app/"];
+
+/// Uses of Pingora outside its folders. Handlers see no session and return plain values, so that batch requests
+/// and tool calls use them without a connection.
+pub fn pingora(file: &Source) -> Vec<Finding> {
+    let words = tokens(&file.shipped);
+    let imported = imports(&words).into_iter().map(|it| (it.at, it.path));
     let mut found = Vec::new();
-    for at in word_offsets(code, "crate") {
-        let Some(path) = code[at..].strip_prefix("crate::") else {
+    for (at, path) in imported.chain(inline_paths(&words)) {
+        let Some(package) = path.first().filter(|it| it.starts_with("pingora")) else {
             continue;
         };
-        let path = ground_path(path);
-        for name in first_names(path) {
-            if name.starts_with(|c: char| c.is_ascii_lowercase()) {
-                found.push((at, name));
-            }
+        let is_background = path
+            .get(1)
+            .is_some_and(|it| BACKGROUND.contains(&it.as_str()));
+        let is_exchange = file
+            .modules()
+            .iter()
+            .skip(1)
+            .any(|it| it.starts_with("exchange"));
+        let is_at = |places: &[&str]| places.iter().any(|folder| file.is_under(folder));
+        let is_allowed = match package.as_str() {
+            "pingora_proxy" => is_at(SESSIONS),
+            _ => is_background || is_exchange || is_at(HEADS),
+        };
+        if !is_allowed {
+            let message = format!("`{}` must not be known here", path.join("::"));
+            found.push(Finding::new(file, at, package, message));
         }
     }
     found
 }
 
-/// `held::X` of `request::held::X`: the ground counts as modules of its own.
-fn ground_path(path: &str) -> &str {
-    let inner = path.strip_prefix("request::").unwrap_or(path);
-    if GROUND.contains(&first_names(inner).first().map_or("", String::as_str)) {
-        inner
-    } else {
-        path
-    }
-}
-
-/// `a` of `a::b`, or `a` and `c` of `{a::b, c::{d, e}}`.
-fn first_names(path: &str) -> Vec<String> {
-    let name = |text: &str| -> String {
-        let text = text.trim_start();
-        text.chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect()
-    };
-    let Some(group) = path.strip_prefix('{') else {
-        return vec![name(path)];
-    };
-    let (mut depth, mut start, mut names) = (0, 0, Vec::new());
-    for (at, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth > 0 => depth -= 1,
-            ',' if depth == 0 => {
-                names.push(name(&group[start..at]));
-                start = at + 1;
-            }
-            '}' => {
-                names.push(name(&group[start..at]));
-                break;
-            }
-            _ => {}
-        }
-    }
-    names.retain(|name| !name.is_empty());
-    names
-}
-
-/// Answers are plain values: batch and tool calls use them without a connection, so Pingora stays out.
-pub fn pingora_in_answers(file: &Source) -> Vec<String> {
-    let is_answer = matches!(file.modules().first(), Some(&"endpoints" | &"routes"));
-    let offsets = if is_answer {
-        word_offsets(&file.shipped, "pingora")
-    } else {
-        Vec::new()
-    };
-    let finding = |at: usize| file.finding(at, "answers must not know Pingora");
-    offsets.into_iter().map(finding).collect()
-}
-
-/// Ways to the outside that the pure crate must not take.
+/// I/O, clocks, randomness and async, which the pure crate must not use.
 const IMPURE: &[&str] = &[
     "std::env",
     "std::fs",
@@ -247,53 +218,14 @@ const IMPURE: &[&str] = &[
     "rand",
 ];
 
-/// Uses of I/O, clocks, randomness or async in the pure crate.
+/// Uses of [`IMPURE`] names in the pure crate.
 pub fn impurities(file: &Source) -> Vec<String> {
     let mut found = Vec::new();
     for word in IMPURE {
         for at in word_offsets(&file.shipped, word) {
-            found.push(file.finding(
-                at,
-                &format!("filters decide and do nothing else: no `{word}` here"),
-            ));
+            let message = format!("filters decide and do nothing else: no `{word}` here");
+            found.push(file.finding(at, &message));
         }
-    }
-    found
-}
-
-/// Names of provider families, each with the folder under `filters/models/wires` that may say it.
-const FAMILIES: &[(&str, &str)] = &[
-    ("anthropic", "anthropic"),
-    ("azure", "azure"),
-    ("bedrock", "bedrock"),
-    ("claude", "anthropic"),
-    ("gemini", "google"),
-    ("google", "google"),
-    ("vertex", "vertex"),
-];
-/// Where every family may be named: the list, the settings, and the example of one for the other.
-const LISTS: &[&str] = &["filters/models/wires/mod.rs", "src/config/"];
-
-/// Provider names outside their folder, the lists and tests. Comments may name whom they explain.
-pub fn provider_names(file: &Source) -> Vec<String> {
-    if file.shipped.is_empty() || LISTS.iter().any(|list| file.is_under(list)) {
-        return Vec::new();
-    }
-    let code = file.shipped_strings.to_ascii_lowercase();
-    let mut found = Vec::new();
-    for (name, folder) in FAMILIES {
-        let own = [
-            format!("filters/models/wires/{folder}/"),
-            format!("filters/models/wires/{folder}.rs"),
-        ];
-        if own.iter().any(|own| file.is_under(own)) {
-            continue;
-        }
-        let message = format!("`{name}` belongs to filters/models/wires/{folder} alone");
-        found.extend(
-            code.match_indices(name)
-                .map(|(at, _)| file.finding(at, &message)),
-        );
     }
     found
 }

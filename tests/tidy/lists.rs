@@ -1,22 +1,25 @@
-//! What must agree between two files: the route table and its tests, the lock file and what it must not hold.
+//! What must agree between two files: the route tables and their tests, the lock file and what it must not hold.
 
-/// The names of the route table: the first `name: "…"` after every `Row {`.
-pub fn route_names(routes: &str) -> Vec<&str> {
-    let rows = routes.split("Row {").skip(1);
-    let quoted = |row: &'_ str| -> Option<(usize, usize)> {
-        let start = row.find("name: \"")? + "name: \"".len();
-        Some((start, start + row[start..].find('"')?))
+use crate::source::Source;
+
+/// The names of a table of routes: the first `name: "…"` after every `Route {` or `Row {`.
+pub fn route_names(table: &Source) -> Vec<String> {
+    let code = &table.shipped_strings;
+    let rows = ["Route {", "Row {"]
+        .into_iter()
+        .flat_map(|opening| code.split(opening).skip(1));
+    let quoted = |row: &str| {
+        let (_, name) = row.split_once("name: \"")?;
+        name.split_once('"').map(|(name, _)| name.to_owned())
     };
-    rows.filter_map(|row| quoted(row).map(|(start, end)| &row[start..end]))
-        .collect()
+    rows.filter_map(quoted).collect()
 }
 
 /// Rows without a test module: neither listed in `main` (the test binary's text) nor a file of `files`.
-pub fn untested_routes(names: &[&str], main: &str, files: &[String]) -> Vec<String> {
-    let is_tested = |name: &str| {
-        let is_listed = main
-            .lines()
-            .any(|line| line.trim() == format!("mod {name};"));
+pub fn untested_routes(names: &[String], main: &str, files: &[String]) -> Vec<String> {
+    let is_tested = |name: &&String| {
+        let line = format!("mod {name};");
+        let is_listed = main.lines().any(|it| it.trim() == line);
         let paths = [
             format!("tests/gateway/{name}.rs"),
             format!("tests/gateway/{name}/mod.rs"),
@@ -24,10 +27,8 @@ pub fn untested_routes(names: &[&str], main: &str, files: &[String]) -> Vec<Stri
         is_listed && paths.iter().any(|path| files.contains(path))
     };
     let untested = names.iter().filter(|name| !is_tested(name));
-    let message = |name: &&str| {
-        format!(
-            "src/app/routes.rs: `{name}` needs `mod {name};` in tests/gateway/main.rs and its file"
-        )
+    let message = |name: &String| {
+        format!("route `{name}` needs `mod {name};` in tests/gateway/main.rs and its file")
     };
     untested.map(message).collect()
 }

@@ -2,36 +2,27 @@
 
 use std::ops::Range;
 
+use crate::findings::Finding;
 use crate::source::{Source, item_end, line_of, word_offsets};
+use crate::tokens::tokens;
 
-const FILE_LINES: usize = 400;
-const FILE_LINES_AT_MOST: usize = 600;
+const FILE_LINES: usize = 600;
 const FUNCTION_LINES: usize = 60;
 /// Functions of tests, which are tables of cases.
 const CASES_LINES: usize = 120;
 
-/// Files that may pass 400 lines (never 600), and why.
-pub const LONG_FILES: &[(&str, &str)] = &[];
-
-/// Files longer than they may be; files of tests, which are lists of cases, may be long.
-pub fn long_files(file: &Source, waived: &[(&str, &str)]) -> Vec<String> {
+/// Files of more than 600 lines. A file ends where its thought ends; this is the upper limit.
+pub fn long_files(file: &Source) -> Vec<String> {
     let lines = file.text.lines().count();
-    let is_waived = waived.iter().any(|(path, _)| *path == file.path);
-    let most = if is_waived || file.shipped.is_empty() {
-        FILE_LINES_AT_MOST
-    } else {
-        FILE_LINES
-    };
-    let message =
-        format!("{lines} lines, at most {most}: take it apart, or say why not in LONG_FILES");
-    (lines > most)
+    let message = format!("{lines} lines, at most {FILE_LINES}: take it apart");
+    (lines > FILE_LINES)
         .then(|| file.finding(0, &message))
         .into_iter()
         .collect()
 }
 
 /// Functions longer than 60 lines, signature included; of tests, longer than 120.
-pub fn long_functions(file: &Source) -> Vec<String> {
+pub fn long_functions(file: &Source) -> Vec<Finding> {
     let most = if file.shipped.is_empty() {
         CASES_LINES
     } else {
@@ -43,7 +34,11 @@ pub fn long_functions(file: &Source) -> Vec<String> {
         let end = item_end(&file.code, at);
         let lines = 1 + line_of(&file.text, end) - line_of(&file.text, at);
         if is_named && lines > most {
-            found.push(file.finding(at, &format!("a function of {lines} lines, at most {most}")));
+            let name = tokens(&file.code[at..end])
+                .get(1)
+                .map_or("", |token| token.1);
+            let message = format!("a function of {lines} lines, at most {most}");
+            found.push(Finding::new(file, at, name, message));
         }
     }
     found

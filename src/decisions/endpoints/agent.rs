@@ -41,7 +41,7 @@ pub(super) fn refusal(fault: &Fault) -> Response {
             )
         }
         AgentForm::Nothing => Response {
-            body: Default::default(),
+            body: bytes::Bytes::new().into(),
             ..Response::from(fault)
         },
     }

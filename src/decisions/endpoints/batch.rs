@@ -18,9 +18,8 @@ use tokio::time::{Instant, timeout_at};
 use super::operations;
 use super::operations::BatchOperation;
 use super::{Endpoint, Request, agent, answer};
-use crate::app::routes;
-use crate::app::routes::Answers;
 use crate::decisions::DecisionService;
+use crate::decisions::routes::{BatchPaths, Target};
 use crate::proxy::response::Response;
 
 /// How long all operations of a batch may take. Our choice: the agent of old breaks off after 10 s, so that its
@@ -38,7 +37,7 @@ impl Bounds {
     ///
     /// Errors: 413.
     fn take(&self, answer: Response) -> Result<Response, Fault> {
-        let bytes = answer.body.len();
+        let bytes = answer.body.bytes().len();
         let less = |room: usize| room.checked_sub(bytes);
         let (order, room) = (Ordering::Relaxed, &self.room_bytes);
         room.fetch_update(order, order, less).map_err(|_| {
@@ -53,7 +52,11 @@ impl Bounds {
 /// among [`MAX_BYTES`].
 ///
 /// Errors: 400 for what is no batch, 422 for too many operations; in document mode 401 and 403 for the call itself.
-pub async fn run(flags: &DecisionService, call: &Request<'_>) -> Result<Response, Fault> {
+pub async fn run(
+    flags: &DecisionService,
+    paths: &BatchPaths,
+    call: &Request<'_>,
+) -> Result<Response, Fault> {
     let bounds = Bounds {
         until: Instant::now() + BATCH_TIMEOUT,
         room_bytes: AtomicUsize::new(MAX_BYTES),
@@ -71,7 +74,7 @@ pub async fn run(flags: &DecisionService, call: &Request<'_>) -> Result<Response
     let started = now();
     let mut running: Vec<BoxFuture<'_, _>> = Vec::with_capacity(operations.len());
     for operation in &operations {
-        running.push(item(flags, operation, call.now_ms, &bounds).boxed());
+        running.push(item((flags, paths), operation, call.now_ms, &bounds).boxed());
     }
     let done = stream::iter(running).buffered(at_once);
     let done: Vec<(Vec<u8>, bool)> = done.collect().await;
@@ -90,7 +93,7 @@ pub async fn run(flags: &DecisionService, call: &Request<'_>) -> Result<Response
 
 /// The item of an operation, and whether it failed.
 async fn item(
-    flags: &DecisionService,
+    (flags, paths): (&DecisionService, &BatchPaths),
     operation: &BatchOperation,
     now_ms: u64,
     bounds: &Bounds,
@@ -100,7 +103,7 @@ async fn item(
     let started = now();
     let is_request = flags.compat == Compat::Document || operation.is_request();
     let answered = match is_request {
-        true => in_time(bounds.until, call(flags, operation, now_ms)).await,
+        true => in_time(bounds.until, call(flags, paths, operation, now_ms)).await,
         false => Err(agent::no_request()),
     };
     let answered = answered.and_then(|answer| bounds.take(answer));
@@ -113,7 +116,7 @@ async fn item(
     let mut out = Vec::new();
     let mut item = Object::open(&mut out);
     item.value("status", |out| write_number(u64::from(status), out));
-    let body = body(flags.compat, &answered.body);
+    let body = body(flags.compat, answered.body.bytes());
     let id = body.as_ref().map(|_| request_id(flags.compat, operation));
     item.text("requestID", id.as_deref().unwrap_or_default());
     item.text("operationID", &operation.operation_id);
@@ -158,14 +161,15 @@ fn body(compat: Compat, answered: &[u8]) -> Option<Cow<'_, str>> {
 /// Runs the call that an operation names; only decision endpoints can be, and no batch.
 async fn call(
     flags: &DecisionService,
+    paths: &BatchPaths,
     operation: &BatchOperation,
     now_ms: u64,
 ) -> Result<Response, Fault> {
     let is_agent = flags.compat == Compat::Agent;
     let (path, in_url) = operation.target(flags.compat);
     let found = match is_agent {
-        true => agent_endpoint(&operation.method, path),
-        false => Ok(endpoint(&operation.method, path)?),
+        true => agent_endpoint(paths, &operation.method, path),
+        false => Ok(endpoint(paths, &operation.method, path)?),
     };
     let query = query(operation, in_url)?;
     let headers = headers(operation)?;
@@ -180,6 +184,8 @@ async fn call(
         path,
         query: &query,
         body: &body,
+        caller: None,
+        client_ip: None,
         now_ms,
     };
     match found {
@@ -197,7 +203,7 @@ async fn call(
 /// The endpoint that an operation names.
 ///
 /// Errors: 400 for another method, and for what answers no decisions; 404, 405.
-fn endpoint(method: &str, path: &str) -> Result<Endpoint, Fault> {
+fn endpoint(paths: &BatchPaths, method: &str, path: &str) -> Result<Endpoint, Fault> {
     let method = match method {
         "" | "GET" => Method::GET,
         "POST" => Method::POST,
@@ -206,20 +212,20 @@ fn endpoint(method: &str, path: &str) -> Result<Endpoint, Fault> {
             return Err(Fault::new(FaultKind::Invalid, message).with_param("method"));
         }
     };
-    match routes::find(&method, path, false)?.answers {
-        Answers::Flags(endpoint) => Ok(endpoint),
+    match paths.find(&method, path)? {
+        Some(Target::Operation(endpoint)) => Ok(endpoint),
         _ => Err(no_decisions()),
     }
 }
 
 /// The same as the agent of old finds it, which knows no other endpoints than its own.
-fn agent_endpoint(method: &str, path: &str) -> Result<Endpoint, Fault> {
+fn agent_endpoint(paths: &BatchPaths, method: &str, path: &str) -> Result<Endpoint, Fault> {
     let method = match method {
         "" => Method::GET,
         other => Method::from_bytes(other.as_bytes()).map_err(|_| agent::no_request())?,
     };
-    let at = |method: &Method| match routes::find(method, path, false) {
-        Ok(row) => Ok(Some(row.answers).filter(|answers| is_of_agent(*answers))),
+    let at = |method: &Method| match paths.find(method, path) {
+        Ok(found) => Ok(found.filter(|target| is_of_agent(*target))),
         Err(fault)
             if matches!(
                 fault.kind,
@@ -235,7 +241,7 @@ fn agent_endpoint(method: &str, path: &str) -> Result<Endpoint, Fault> {
         _ => None,
     };
     match found {
-        Some(Answers::Flags(endpoint)) => Ok(endpoint),
+        Some(Target::Operation(endpoint)) => Ok(endpoint),
         Some(_) => Err(no_decisions()),
         None if at(&Method::GET)?.is_some() || at(&Method::POST)?.is_some() => {
             Err(agent::other_method())
@@ -245,10 +251,12 @@ fn agent_endpoint(method: &str, path: &str) -> Result<Endpoint, Fault> {
 }
 
 /// Whether the agent of old has such an endpoint beside batches, which do not nest.
-fn is_of_agent(answers: Answers) -> bool {
-    match answers {
-        Answers::Flags(endpoint) => !matches!(endpoint, Endpoint::OfrepFlag | Endpoint::OfrepFlags),
-        answers => matches!(answers, Answers::Token | Answers::Notices),
+fn is_of_agent(target: Target) -> bool {
+    match target {
+        Target::Operation(endpoint) => {
+            !matches!(endpoint, Endpoint::OfrepFlag | Endpoint::OfrepFlags)
+        }
+        target => matches!(target, Target::Token | Target::EventStream),
     }
 }
 

@@ -18,7 +18,6 @@ mod track;
 mod user_state;
 pub mod webhook;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use filters::decisions::ask::{DecisionBody, DecisionUser};
@@ -29,10 +28,10 @@ use filters::decisions::notice::Topic;
 use filters::decisions::{Compat, encode};
 use filters::fault::{Fault, FaultKind};
 use filters::form;
-use http::HeaderMap;
 
 use crate::decisions::datafiles::local::{LoadedDatafile, ProjectLookup, RETRY_AFTER_S};
 use crate::decisions::{DecisionService, new_uuid};
+use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
 /// Who answers.
@@ -66,36 +65,6 @@ impl Endpoint {
     /// Whether it reads a body; the agent of old does not look at others'.
     fn has_body(self) -> bool {
         !matches!(self, Self::Config | Self::Datafile)
-    }
-}
-
-/// One call.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// Its headers.
-    pub headers: &'a HeaderMap,
-    /// The path as it came.
-    pub path: &'a str,
-    /// The query, undecoded.
-    pub query: &'a str,
-    /// The body.
-    pub body: &'a [u8],
-    /// Unix time.
-    pub now_ms: u64,
-}
-
-impl<'a> Request<'a> {
-    /// Values of a query parameter, in order.
-    fn values(&self, name: &str) -> impl Iterator<Item = Cow<'a, str>> {
-        form::pairs(self.query)
-            .filter(move |pair| pair.plain_name() == name)
-            .map(form::Pair::plain_value)
-    }
-
-    fn is_true(&self, name: &str) -> bool {
-        self.values(name)
-            .last()
-            .is_some_and(|value| value == "true")
     }
 }
 
@@ -182,11 +151,11 @@ pub fn error_response(compat: Compat, fault: &Fault) -> Response {
 
 /// An answer as `compat` sends it.
 pub fn to_agent_response(compat: Compat, answer: Response) -> Response {
-    if compat == Compat::Document || answer.body.is_empty() {
+    if compat == Compat::Document || answer.body.bytes().is_empty() {
         return answer;
     }
     Response {
-        body: encode::as_agent(&answer.body).into(),
+        body: encode::as_agent(answer.body.bytes()).into(),
         ..answer
     }
 }

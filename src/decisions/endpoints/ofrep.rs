@@ -69,7 +69,7 @@ pub(super) async fn flags(asked: &DecisionContext<'_>) -> Result<Response, Fault
     let mut answer = Response::json(out);
     if is_known {
         answer.status = 304;
-        answer.body = Bytes::new();
+        answer.body = Bytes::new().into();
     }
     answer
         .headers
@@ -121,7 +121,7 @@ fn write(decided: &Decision<'_>, context: &OfrepContext<'_>, out: &mut Vec<u8>) 
     let value =
         variable.and_then(|wanted| decided.variables.iter().find(|(key, _)| *key == wanted));
     match (variable, value) {
-        (None, _) => result.truth("value", decided.is_enabled),
+        (None, _) => result.bool("value", decided.is_enabled),
         (Some(_), Some((_, json))) => result.raw("value", json),
         (Some(_), None) => result.raw("value", "null"),
     }
@@ -148,7 +148,7 @@ fn write(decided: &Decision<'_>, context: &OfrepContext<'_>, out: &mut Vec<u8>) 
 fn refused(status: u16, key: Option<&str>, code: &str) -> Response {
     let mut out = Vec::new();
     let mut body = Object::open(&mut out);
-    body.some_text("key", key);
+    body.optional_text("key", key);
     body.text("errorCode", code);
     body.close();
     Response {

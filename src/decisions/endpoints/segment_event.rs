@@ -32,7 +32,7 @@ pub(super) fn answer(asked: &DecisionContext<'_>) -> Result<Response, Fault> {
         .send((host.into(), key.into()), written);
     let mut out = Vec::new();
     let mut answer = Object::open(&mut out);
-    answer.truth("success", true);
+    answer.bool("success", true);
     answer.close();
     Ok(Response::json(out))
 }

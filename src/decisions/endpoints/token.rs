@@ -82,7 +82,7 @@ fn refused(status: u16, error: &str, description: &str) -> Response {
     let mut out = Vec::new();
     let mut body = Object::open(&mut out);
     body.text("error", error);
-    body.some_text(
+    body.optional_text(
         "error_description",
         Some(description).filter(|text| !text.is_empty()),
     );
@@ -108,7 +108,7 @@ fn read(call: &Request<'_>) -> Result<TokenRequest, Fault> {
     };
     if essence.eq_ignore_ascii_case(b"application/x-www-form-urlencoded") {
         let text = String::from_utf8_lossy(call.body);
-        form::pairs(&text).for_each(|pair| take(&pair.plain_name(), &pair.plain_value()));
+        form::pairs(&text).for_each(|pair| take(&pair.decoded_name(), &pair.decoded_value()));
     } else if essence.eq_ignore_ascii_case(b"application/json") {
         let members: Map<String, Value> = serde_json::from_slice(call.body).map_err(|error| {
             Fault::new(

@@ -3,11 +3,38 @@
 //!
 //! Limits are shown and not enforced here: who is held back by one must be able to see it. Nothing is rounded.
 
+use std::sync::Arc;
+
 use filters::accounts::Caller;
+use filters::fault::{Fault, FaultKind};
 use filters::json::Object;
 use filters::money::Usd;
 use filters::money::allowance::{Allowance, SpentSoFar};
+use futures::future::BoxFuture;
 use jiff::Timestamp;
+
+use crate::models::Models;
+use crate::proxy::handler::{Endpoint, Request};
+use crate::proxy::response::Response;
+
+/// `GET /v1/key`.
+pub struct KeyStatus {
+    /// The model gateway.
+    pub models: Arc<Models>,
+}
+
+impl Endpoint for KeyStatus {
+    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        Box::pin(async move {
+            let Some(caller) = request.caller else {
+                return Err(Fault::new(FaultKind::Internal, "nobody calls"));
+            };
+            let spent = self.models.ledger.spent(caller).await?;
+            let plan = self.models.plans.allowance(caller.plan);
+            Ok(Response::json(key_status(caller, plan.as_ref(), &spent)))
+        })
+    }
+}
 
 /// The body: `{data}`, with every field of the contract.
 ///
@@ -24,7 +51,7 @@ pub fn key_status(caller: &Caller, plan: Option<&Allowance>, spent: &SpentSoFar)
             .and_then(|terms| terms.limits.lifetime);
         let limit = limit.map(|usd| usd.to_string());
         data.text_or_null("limit", limit.as_deref());
-        data.text("devPlan", caller.plan.word());
+        data.text("devPlan", caller.plan.as_str());
         of_plan(data, plan, spent);
     });
     body.close();
@@ -63,8 +90,6 @@ fn time(data: &mut Object<'_>, name: &str, unix_ms: Option<i64>) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-    use std::sync::Arc;
-
     use filters::accounts::{Mode, Plan, TermsFile};
     use filters::money::tally::{PlanSpent, Spent};
     use serde_json::{Value, json};

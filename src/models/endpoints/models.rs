@@ -1,9 +1,33 @@
 //! `GET /v1/models`: the catalogue as clients read it.
 //! Source: docs/facts/model-gateway.md 1.16, docs/model-gateway.md 2.1, 9.4.
 
+use std::sync::Arc;
+
+use filters::fault::Fault;
 use filters::models::routing::catalog::{Capability, Catalog, Mapping, Model};
 use filters::money::{Price, PriceSet};
+use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
+
+use crate::models::Models;
+use crate::proxy::handler::{Endpoint, Request};
+use crate::proxy::response::Response;
+
+/// `GET /v1/models`.
+pub struct ListModels {
+    /// The model gateway.
+    pub models: Arc<Models>,
+}
+
+impl Endpoint for ListModels {
+    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        let planner = &self.models.planner;
+        let query = Query::parse(request.query);
+        let now_s = self.models.clock.unix_s();
+        let body = list_models(planner.catalog(), |name| planner.is_on(name), query, now_s);
+        Box::pin(async { Ok(Response::json(body)) })
+    }
+}
 
 /// The query; only the value `true` counts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

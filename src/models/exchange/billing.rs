@@ -1,170 +1,203 @@
-//! What a call may cost, what has gone out of it, what it took: the calls of the journey to the ledger.
+//! What a call may cost, what of it was delivered, what it took: its calls to the ledger.
 
 use std::sync::Arc;
 
 use filters::accounts::{Caller, Plan};
 use filters::fault::Fault;
 use filters::ledger::{CallOutcome, CostParts, Funding, UsageRecord};
-use filters::money::Usd;
+use filters::models::request::ModelRequest;
+use filters::models::usage::Usage;
 use filters::money::allowance::{LimitReached, SpendingBounds};
-use tokio::time::Instant;
+use filters::money::{Cost, Usd};
 
-use super::{ModelExchange, PlannedAttempt, Settlement};
-use crate::app::state::AppState;
-use crate::ledger::{CallEnd, NewReservation, Receipt, ReservationError};
-use crate::proxy::context::Context;
+use super::{ModelExchange, PlannedAttempt};
+use crate::ledger::{CallEnd, NewReservation, Receipt, Reservation, ReservationError};
+use crate::models::Models;
+use crate::proxy::context::RequestInfo;
 
-/// Reserves the most that the planned attempts may cost.
+/// A call's place in the ledger.
+#[derive(Default)]
+pub(super) struct Billing {
+    settlement: Option<Settlement>,
+    /// Stands for the call until it has ended, whatever its end is.
+    reservation: Option<Reservation>,
+}
+
+/// What a call took.
+#[derive(Clone, Debug)]
+pub(super) struct Settlement {
+    /// Tokens.
+    pub(super) usage: Usage,
+    /// What they cost, where the price is known.
+    pub(super) cost: Option<Cost>,
+}
+
+impl Billing {
+    /// What the call took, once it has ended.
+    pub(super) fn settlement(&self) -> Option<&Settlement> {
+        self.settlement.as_ref()
+    }
+}
+
+/// Reserves the maximum that the planned attempts may cost.
 ///
-/// Where credit or plan do not reach, attempts remain that need neither. Errors: 402, 503.
-pub async fn reserve(house: &Arc<AppState>, ctx: &mut Context) -> Result<(), Fault> {
-    let (Some(call), Some(caller)) = (ctx.call.as_deref_mut(), ctx.caller.as_deref()) else {
+/// Where credit or plan do not suffice, the attempts remain that need neither. Errors: 402, 503.
+pub async fn reserve(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault> {
+    let Some(caller) = info.caller.as_deref() else {
         return Ok(());
     };
-    let mut asked = NewReservation {
+    let mut wanted = NewReservation {
         caller,
-        request_id: ctx.request_id.text(),
-        is_stream: call.request.stream,
+        request_id: info.id.text(),
+        is_stream: exchange.request.stream,
         funding: Funding::Byok,
         max_cost: Usd::ZERO,
         is_premium: false,
-        bounds: bounds(house, caller),
+        bounds: bounds(&exchange.models, caller),
     };
+    let models = Arc::clone(&exchange.models);
     loop {
-        price(call, &mut asked);
-        match house.ledger.reserve(&asked).await {
+        price(&exchange.attempts, &exchange.request, &mut wanted);
+        match models.ledger.reserve(&wanted).await {
             Ok(reservation) => {
-                call.reservation = Some(reservation);
+                exchange.billing.reservation = Some(reservation);
                 return Ok(());
             }
-            Err(refusal) if !avoid(&mut call.steps, &refusal) => return Err(refusal.into()),
+            Err(refusal) if !avoid(&mut exchange.attempts, &refusal) => return Err(refusal.into()),
             Err(_) => {}
         }
     }
 }
 
-/// Drops the attempts that a refusal forbids; answers whether others remain that it says nothing of.
-fn avoid(steps: &mut Vec<PlannedAttempt>, refusal: &ReservationError) -> bool {
+/// Drops the attempts that a refusal forbids; returns whether other attempts remain.
+fn avoid(attempts: &mut Vec<PlannedAttempt>, refusal: &ReservationError) -> bool {
     let may_run: fn(&PlannedAttempt) -> bool = match refusal {
-        ReservationError::Reached(LimitReached::Premium(_)) => |step| !takes_premium(step),
+        ReservationError::Reached(LimitReached::Premium(_)) => |attempt| !takes_premium(attempt),
         ReservationError::Reached(LimitReached::Cycle(_) | LimitReached::Daily(_))
         | ReservationError::NoCredit
-        | ReservationError::Unavailable => PlannedAttempt::is_own,
-        // These bound own keys as well.
+        | ReservationError::Unavailable => PlannedAttempt::is_byok,
+        // These limit calls on the caller's own keys as well.
         ReservationError::Reached(
             LimitReached::Key(_) | LimitReached::KeyPeriod(..) | LimitReached::Member(_),
         ) => {
             return false;
         }
     };
-    let can_avoid = steps.iter().any(may_run) && !steps.iter().all(may_run);
+    let can_avoid = attempts.iter().any(may_run) && !attempts.iter().all(may_run);
     if can_avoid {
-        steps.retain(may_run);
+        attempts.retain(may_run);
     }
     can_avoid
 }
 
-/// What pays for the planned attempts, and the most that they may cost.
-fn price(call: &ModelExchange, asked: &mut NewReservation<'_>) {
-    let has_ours = call.steps.iter().any(|step| !step.is_own());
-    let steps = call.steps.iter().filter(|step| has_ours != step.is_own());
-    asked.max_cost = steps
+/// Sets what pays for the planned attempts, and the maximum that they may cost.
+fn price(attempts: &[PlannedAttempt], request: &ModelRequest, wanted: &mut NewReservation<'_>) {
+    let has_platform = attempts.iter().any(|attempt| !attempt.is_byok());
+    let paid = attempts
+        .iter()
+        .filter(|attempt| has_platform != attempt.is_byok());
+    wanted.max_cost = paid
         .clone()
-        .filter_map(|step| step.worst(&call.request))
+        .filter_map(|attempt| attempt.max_cost(request))
         .fold(Usd::ZERO, Usd::max);
-    asked.is_premium = steps.clone().any(is_premium);
-    asked.funding = match (has_ours, asked.caller.plan) {
+    wanted.is_premium = paid.clone().any(is_premium);
+    wanted.funding = match (has_platform, wanted.caller.plan) {
         (false, _) => Funding::Byok,
-        _ if asked.max_cost == Usd::ZERO => Funding::Unbilled,
+        _ if wanted.max_cost == Usd::ZERO => Funding::Unbilled,
         (_, Plan::None) => Funding::Credit,
         _ => Funding::Plan,
     };
-    if asked.funding != Funding::Plan {
-        asked.bounds.plan = None;
+    if wanted.funding != Funding::Plan {
+        wanted.bounds.plan = None;
     }
 }
 
-/// What bounds the spending of the caller.
-fn bounds(house: &AppState, caller: &Caller) -> SpendingBounds {
+/// The bounds of the caller's spending.
+fn bounds(models: &Models, caller: &Caller) -> SpendingBounds {
     SpendingBounds {
         key: caller
             .terms
             .as_ref()
             .map_or_else(Default::default, |terms| terms.limits),
         member: caller.member.as_ref().and_then(|member| member.budget),
-        plan: house.settings.plans.of(caller.plan),
+        plan: models.plans.allowance(caller.plan),
     }
 }
 
-/// Whether an attempt takes of what plans allow for premium models.
-fn takes_premium(step: &PlannedAttempt) -> bool {
-    !step.is_own() && is_premium(step)
+/// Whether an attempt counts against a plan's allowance for premium models.
+fn takes_premium(attempt: &PlannedAttempt) -> bool {
+    !attempt.is_byok() && is_premium(attempt)
 }
 
-fn is_premium(step: &PlannedAttempt) -> bool {
-    step.mapping
-        .prices
-        .is_some_and(|prices| prices.is_premium())
+fn is_premium(attempt: &PlannedAttempt) -> bool {
+    let prices = attempt.mapping.prices;
+    prices.is_some_and(|prices| prices.is_premium())
 }
 
-/// A piece of the answer goes out.
-pub fn delivered(call: &mut ModelExchange) {
-    let Some(mut reservation) = call.reservation.take() else {
+/// Notes that a piece of the response goes out.
+pub(super) fn deliver(exchange: &mut ModelExchange) {
+    let Some(mut reservation) = exchange.billing.reservation.take() else {
         return;
     };
-    let is_own = call.step().is_some_and(PlannedAttempt::is_own);
-    reservation.record_delivered(is_own, || {
-        let usage = call.receiving.usage(call.request.text_bytes);
-        let cost = call.step().and_then(|step| step.mapping.cost(&usage));
-        usage_record(call, &Settlement { usage, cost })
-    });
-    call.reservation = Some(reservation);
+    let is_byok = exchange.attempt().is_some_and(PlannedAttempt::is_byok);
+    reservation.record_delivered(is_byok, || usage_record(exchange, &measure(exchange)));
+    exchange.billing.reservation = Some(reservation);
 }
 
-/// Keeps what the call took, with its cost where the price is known, and charges it; the last byte of the answer
-/// waits for the ticket.
-pub fn settle(call: &mut ModelExchange, outcome: CallOutcome, started: Instant) -> Receipt {
-    let usage = call.receiving.usage(call.request.text_bytes);
-    let cost = call.step().and_then(|step| step.mapping.cost(&usage));
-    let settled = Settlement { usage, cost };
+/// Records what the call took, with its cost where the price is known, and charges it; the last byte of the response
+/// waits for the receipt.
+pub(super) fn settle(
+    exchange: &mut ModelExchange,
+    info: &RequestInfo,
+    outcome: CallOutcome,
+) -> Receipt {
+    let settlement = measure(exchange);
+    let first_content = exchange.timing.first_content;
     let ended = CallEnd {
-        usage: usage_record(call, &settled),
+        usage: usage_record(exchange, &settlement),
         outcome,
-        is_byok: call.step().is_some_and(PlannedAttempt::is_own),
-        duration: started.elapsed(),
-        first_event: call
-            .first_content
-            .map(|first| first.duration_since(started)),
+        is_byok: exchange.attempt().is_some_and(PlannedAttempt::is_byok),
+        duration: info.started.elapsed(),
+        first_event: first_content.map(|first| first.duration_since(info.started)),
     };
-    call.settled = Some(settled);
-    match &mut call.reservation {
+    exchange.billing.settlement = Some(settlement);
+    match &mut exchange.billing.reservation {
         Some(reservation) => reservation.settle(ended),
         None => Receipt::ready(),
     }
 }
 
-fn usage_record(call: &ModelExchange, settled: &Settlement) -> UsageRecord {
-    let usage = &settled.usage;
-    let Some(step) = call.step() else {
+/// Returns what the call took so far.
+fn measure(exchange: &ModelExchange) -> Settlement {
+    let usage = exchange.reader.usage(exchange.request.text_bytes);
+    let attempt = exchange.attempt();
+    let cost = attempt.and_then(|attempt| attempt.mapping.cost(&usage));
+    Settlement { usage, cost }
+}
+
+fn usage_record(exchange: &ModelExchange, settlement: &Settlement) -> UsageRecord {
+    let usage = &settlement.usage;
+    let Some(attempt) = exchange.attempt() else {
         return UsageRecord::default();
     };
     // The running attempt is listed only once it has ended.
-    let has_ended = call.attempted.last().is_some_and(|last| last.succeeded);
-    let attempts = call.attempted.len() + usize::from(!has_ended);
+    let records = &exchange.log.records;
+    let has_ended = records.last().is_some_and(|last| last.succeeded);
+    let attempts = records.len() + usize::from(!has_ended);
     UsageRecord {
-        model: step.model.id.clone(),
-        provider: (*step.upstream.name).into(),
-        upstream_model: step.mapping.name.clone(),
-        region: step.region.clone(),
+        model: attempt.model.id.clone(),
+        provider: (*attempt.provider.name).into(),
+        upstream_model: attempt.mapping.name.clone(),
+        region: attempt.region.clone(),
         prompt_tokens: usage.prompt,
         cached_tokens: usage.cached,
         cache_write_tokens: usage.cache_write,
         completion_tokens: usage.completion,
         reasoning_tokens: usage.reasoning.unwrap_or(0),
         web_searches: usage.web_searches,
-        cost: settled.cost.as_ref().map(CostParts::from),
+        cost: settlement.cost.as_ref().map(CostParts::from),
         is_estimated: usage.estimated,
-        is_premium: is_premium(step),
+        is_premium: is_premium(attempt),
         attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
     }
 }

@@ -1,66 +1,145 @@
-//! What an attempt tells about its provider: for the next request's choice, for the metrics.
+//! How a call went, told to the planner and the metrics.
 
 use std::time::Duration;
 
+use filters::ledger::CallOutcome;
 use filters::models::routing::health::AttemptOutcome;
+use filters::models::usage::Usage;
 use filters::models::wires::Failure;
 use tokio::time::Instant;
 
+use super::billing::{self, Settlement};
 use super::{ModelExchange, PlannedAttempt};
-use crate::app::state::AppState;
+use crate::proxy::context::RequestInfo;
+use crate::proxy::exchange::End;
 
-/// Below this a rate of tokens says more about buffers than about the provider.
-const RATE_AFTER: Duration = Duration::from_millis(50);
+/// Below this a rate of tokens measures buffers rather than the provider.
+const MIN_RATE_TIME: Duration = Duration::from_millis(50);
 
-/// What a failure says about the provider and the key.
-pub fn failure(house: &AppState, call: &ModelExchange, failure: &Failure) {
-    let Some(step) = call.step() else { return };
-    let now_ms = house.now_ms();
-    if let Some(key) = step.keys.get(call.key) {
+/// Records a failed attempt with its provider, its key and the metrics.
+pub(super) fn record_failure(exchange: &ModelExchange, failure: &Failure) {
+    let Some(attempt) = exchange.attempt() else {
+        return;
+    };
+    let models = &exchange.models;
+    let now_ms = models.clock.now_ms();
+    if let Some(key) = exchange.credential() {
         key.failed(failure, now_ms);
     }
-    // What a caller's own key is refused for says nothing about the provider to anybody else.
-    let is_of_own_key = step.is_own() && failure.is_about_the_key();
-    let outcome = if failure.is_retryable && !is_of_own_key {
+    // A refused BYOK key does not lower the provider's health.
+    let is_about_byok = attempt.is_byok() && failure.is_about_the_key();
+    let outcome = if failure.is_retryable && !is_about_byok {
         AttemptOutcome::Failed
     } else {
         AttemptOutcome::CallersFault
     };
-    house.routes.record(step.mapping.index, outcome, now_ms);
+    let mapping = attempt.mapping.index;
+    models.planner.record(mapping, outcome, now_ms);
 }
 
-/// The running attempt answered: remembers how fast, and the session's provider.
-pub fn success(house: &AppState, call: &ModelExchange) {
-    let Some(step) = call.step() else { return };
-    if let Some(key) = step.keys.get(call.key) {
+/// Records the attempt that answered: its speed, and the session's provider.
+fn record_success(exchange: &ModelExchange) {
+    let Some(attempt) = exchange.attempt() else {
+        return;
+    };
+    if let Some(key) = exchange.credential() {
         key.answered();
     }
-    let first = call.first_content.unwrap_or_else(Instant::now);
+    let timing = &exchange.timing;
+    let first = timing.first_content.unwrap_or_else(Instant::now);
     let streamed = first.elapsed();
-    let tokens = call
-        .settled
-        .as_ref()
-        .map_or(0, |settled| settled.usage.completion);
-    let has_rate = call.request.stream && streamed > RATE_AFTER && tokens > 1;
+    let settlement = exchange.billing.settlement();
+    let tokens = settlement.map_or(0, |settled| settled.usage.completion);
+    let has_rate = exchange.request.stream && streamed > MIN_RATE_TIME && tokens > 1;
     let outcome = AttemptOutcome::Answered {
-        latency_ms: first.duration_since(call.attempt_started).as_secs_f64() * 1e3,
+        latency_ms: first.duration_since(timing.attempt_started).as_secs_f64() * 1e3,
         throughput: has_rate.then(|| tokens as f64 / streamed.as_secs_f64()),
     };
-    let now_ms = house.now_ms();
-    house.routes.record(step.mapping.index, outcome, now_ms);
-    if let Some(seat) = call.seat {
-        house.routes.seat(seat, step.mapping.index, now_ms);
+    let models = &exchange.models;
+    let (mapping, now_ms) = (attempt.mapping.index, models.clock.now_ms());
+    models.planner.record(mapping, outcome, now_ms);
+    if let Some(key) = exchange.affinity_key {
+        models.planner.bind_session(key, mapping, now_ms);
     }
-    if let Some(record) = call.attempted.last() {
-        house.metrics.attempt(record, model_label(step));
+    if let Some(record) = exchange.log.records.last() {
+        models.metrics.attempt(record, model_label(attempt));
     }
 }
 
-/// The model's label in metrics: bounded, because ids that are not in the catalogue are all `other`.
-pub fn model_label(step: &PlannedAttempt) -> &str {
-    if step.mapping.index == usize::MAX {
+/// Ends the call: settles what is not settled yet, records how it went, and returns its outcome.
+pub(super) fn finish(
+    exchange: &mut ModelExchange,
+    info: &RequestInfo,
+    end: &End<'_>,
+) -> &'static str {
+    let outcome = settle(exchange, info, end);
+    measure(exchange, info);
+    outcome
+}
+
+fn settle(exchange: &mut ModelExchange, info: &RequestInfo, end: &End<'_>) -> &'static str {
+    let is_gone = end.is_client_gone || exchange.state.is_disconnected();
+    if exchange.reader.is_complete() {
+        record_success(exchange);
+        return if is_gone { "client_gone" } else { "ok" };
+    }
+    let has_content = exchange.timing.first_content.is_some();
+    if has_content && exchange.billing.settlement().is_none() {
+        let outcome = if is_gone {
+            CallOutcome::ClientDisconnected
+        } else {
+            CallOutcome::Broken
+        };
+        // No response waits for the receipt any more.
+        drop(billing::settle(exchange, info, outcome));
+    }
+    match (is_gone, has_content) {
+        (true, _) => "client_gone",
+        (false, true) => "broken",
+        (false, false) => "failed",
+    }
+}
+
+/// Counts first content, tokens and cost.
+fn measure(exchange: &ModelExchange, info: &RequestInfo) {
+    let Some(attempt) = exchange.attempt() else {
+        return;
+    };
+    let metrics = &exchange.models.metrics;
+    let labels = [&*attempt.provider.name, model_label(attempt)];
+    if let Some(first) = exchange.timing.first_content {
+        let seconds = first.duration_since(info.started).as_secs_f64();
+        let histogram = metrics.first_event_seconds.with_label_values(&labels);
+        histogram.observe(seconds);
+    }
+    let Some(Settlement { usage, cost }) = exchange.billing.settlement() else {
+        return;
+    };
+    for (kind, tokens) in kinds(usage).into_iter().filter(|(_, tokens)| *tokens > 0) {
+        let labels = [labels[0], labels[1], kind];
+        metrics.tokens.with_label_values(&labels).inc_by(tokens);
+    }
+    if let Some(cost) = cost {
+        let usd = cost.total.to_f64_for_metrics();
+        metrics.cost.with_label_values(&labels).inc_by(usd);
+    }
+}
+
+fn kinds(usage: &Usage) -> [(&'static str, u64); 5] {
+    [
+        ("prompt", usage.prompt),
+        ("completion", usage.completion),
+        ("cached", usage.cached),
+        ("cache_write", usage.cache_write),
+        ("reasoning", usage.reasoning.unwrap_or(0)),
+    ]
+}
+
+/// Returns the model's label in metrics: ids outside the catalogue are all `other`, so that labels stay bounded.
+pub(super) fn model_label(attempt: &PlannedAttempt) -> &str {
+    if attempt.mapping.index == usize::MAX {
         "other"
     } else {
-        &step.model.id
+        &attempt.model.id
     }
 }

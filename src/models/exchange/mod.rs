@@ -1,211 +1,280 @@
-//! The provider's side of a request: one planned attempt after the other, each run by Pingora's own hooks.
+//! One call of a model: planned attempts, one after the other, each run by Pingora's own hooks.
 //!
-//! [`upstream_request`] chooses the peer and rewrites head and body for it, [`upstream_response`] reads the answer into the sink that
-//! makes the client's, [`failure`] decides whether the next attempt runs and what the client is told if none does.
-//! Which providers are tried in which order was decided before, in `filters::models::routing`.
+//! [`upstream_request`] starts an attempt and writes its request, [`upstream_response`] reads the reply into the client's
+//! response, [`failure`] decides whether the next attempt starts and what the client gets if none does, [`billing`] and
+//! [`feedback`] tell ledger and planner how it went, [`log`] writes its part of the log line.
 
 pub mod billing;
-pub mod failure;
-pub mod feedback;
-pub mod upstream_request;
-pub mod upstream_response;
+mod failure;
+mod feedback;
+mod log;
+mod upstream_request;
+mod upstream_response;
 
 use std::sync::Arc;
 
-use filters::models::fronts::chat_completions::envelope::ReplyIdentity;
+use bytes::Bytes;
+use filters::fault::Fault;
+use filters::json::Object;
 use filters::models::metadata::AttemptRecord;
 use filters::models::request::ModelRequest;
 use filters::models::routing::catalog::{Mapping, Model};
-use filters::models::usage::Usage;
 use filters::models::wires::{Failure, Target};
 use filters::money::Usd;
+use futures::future::BoxFuture;
+use http::{HeaderName, HeaderValue};
+use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::{Error, Result};
 use tokio::time::Instant;
 
+use self::billing::Billing;
 use self::upstream_response::ReplyReader;
-use crate::ledger::Reservation;
-use crate::models::providers::{KeyPool, Provider};
+use super::Models;
+use super::planner::Selection;
+use super::providers::{Credential, KeyPool, Provider};
 use crate::proxy::buffered::state::AttemptState;
+use crate::proxy::context::RequestInfo;
+use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report};
+use crate::proxy::origin::Origin;
 
 /// How many other keys of one provider are tried inside an attempt. Source: docs/decisions.md 13.
 const MAX_KEY_RETRIES: u8 = 2;
+/// Keys of one provider that a call can tell apart.
+const MAX_KEYS: usize = 64;
 
 /// One planned attempt.
-#[derive(Clone)]
 pub struct PlannedAttempt {
-    /// Which provider.
-    pub upstream: Arc<Provider>,
-    /// Which model of the catalogue.
+    /// The provider.
+    pub provider: Arc<Provider>,
+    /// The model of the catalogue.
     pub model: Arc<Model>,
-    /// What the provider calls it, and for how much.
+    /// The provider's own name and price of the model.
     pub mapping: Arc<Mapping>,
-    /// Which region.
+    /// The provider's region.
     pub region: Option<Box<str>>,
-    /// With whose keys: the platform's, or the caller's own.
+    /// The keys: the platform's, or the caller's own.
     pub keys: Arc<KeyPool>,
 }
 
 impl PlannedAttempt {
-    /// Whether the provider bills the caller itself: the keys are the caller's own.
-    pub fn is_own(&self) -> bool {
+    /// Returns whether the provider bills the caller itself.
+    pub fn is_byok(&self) -> bool {
         self.keys.are_own()
     }
 
-    /// The most that a request may cost here; `None` where the price is not known.
-    fn worst(&self, request: &ModelRequest) -> Option<Usd> {
-        let wire = self.upstream.wire;
-        let bound = wire.output_bound(request, &self.target(false, None));
+    /// Returns the maximum that a request may cost here, where the price is known.
+    pub fn max_cost(&self, request: &ModelRequest) -> Option<Usd> {
+        let bound = self
+            .provider
+            .wire
+            .output_bound(request, &self.target(false, None));
         self.mapping.worst(request, bound)
     }
 
-    /// What it goes to, as its wire needs to know.
+    /// Returns the target as its wire needs to know it.
     fn target<'a>(&'a self, lower_tool_choice: bool, secret: Option<&'a str>) -> Target<'a> {
         Target {
-            provider: &self.upstream.name,
+            provider: &self.provider.name,
             model: &self.mapping.name,
             region: self.region.as_deref(),
             max_output: self.mapping.max_output,
             reasoning_efforts: &self.mapping.reasoning_efforts,
             reasons: self.mapping.reasons(),
             lower_tool_choice,
-            quirks: &self.upstream.quirks,
+            quirks: &self.provider.quirks,
             secret,
         }
     }
 }
 
-/// The call of a model on its way through its attempts.
-pub struct ModelExchange {
-    /// What was asked, checked.
-    pub request: ModelRequest,
-    /// The provider named in the model string.
-    pub requested_provider: Option<Box<str>>,
-    /// The attempts planned, best first; never empty.
-    pub steps: Vec<PlannedAttempt>,
-    /// Whether a forced tool call has to be lowered to `auto`.
-    pub lower_tool_choice: bool,
-    /// Under which key the session's provider is remembered.
-    pub seat: Option<u64>,
-    /// The attempt that runs.
-    pub at: usize,
-    /// The key of its provider that it uses.
-    pub key: usize,
-    /// Keys of this provider tried before, as bits.
-    tried_keys: u64,
-    other_keys: u8,
-    /// Whether the attempt was already repeated because a kept connection had died.
+/// Which attempt runs, and which keys it has used.
+#[derive(Default)]
+struct Cursor {
+    /// The index of the attempt.
+    attempt: usize,
+    /// The index of its key.
+    key: usize,
+    /// The keys of this provider used so far, as bits.
+    used_keys: u64,
+    key_retries: u8,
+    /// The attempt was already repeated, because a reused connection had been closed.
     was_repeated: bool,
-    /// All attempts that have ended.
-    pub attempted: Vec<AttemptRecord>,
-    /// Failures of all attempts, for the final word.
-    pub failures: Vec<Failure>,
-    /// Shared with the held session.
-    pub watch: Arc<AttemptState>,
-    /// The answer being read.
-    pub receiving: ReplyReader,
-    /// Path and headers of the running attempt, from its wire.
-    head: Option<(String, Vec<(http::HeaderName, http::HeaderValue)>)>,
-    /// When the running attempt began.
-    pub attempt_started: Instant,
-    /// When content first went to the client.
-    pub first_content: Option<Instant>,
-    /// What it took in the end.
-    pub settled: Option<Settlement>,
-    /// Stands for it in the ledger until it has ended, whatever the end is.
-    pub reservation: Option<Reservation>,
 }
 
-/// What a call took.
-#[derive(Clone, Debug)]
-pub struct Settlement {
-    /// Tokens.
-    pub usage: Usage,
-    /// What it costs, where the price is known.
-    pub cost: Option<filters::money::Cost>,
+/// The attempts that have ended.
+#[derive(Default)]
+struct AttemptLog {
+    records: Vec<AttemptRecord>,
+    failures: Vec<Failure>,
+    /// Why a hook aborted the running attempt.
+    aborted: Option<Failure>,
+}
+
+/// When things happened.
+struct Timing {
+    attempt_started: Instant,
+    /// When content first went to the client.
+    first_content: Option<Instant>,
+}
+
+/// See the module.
+pub struct ModelExchange {
+    models: Arc<Models>,
+    request: ModelRequest,
+    /// The provider that the model string named.
+    requested_provider: Option<Box<str>>,
+    /// Best first; never empty.
+    attempts: Vec<PlannedAttempt>,
+    /// A forced tool call has to be lowered to `auto`.
+    lower_tool_choice: bool,
+    /// Binds the session to the provider that answers.
+    affinity_key: Option<u64>,
+    cursor: Cursor,
+    /// Shared with the buffered session.
+    state: Arc<AttemptState>,
+    reader: ReplyReader,
+    /// Path and headers of the running attempt, from its wire.
+    head: Option<(String, Vec<(HeaderName, HeaderValue)>)>,
+    /// The request cannot be encoded for the running attempt.
+    fault: Option<Fault>,
+    log: AttemptLog,
+    billing: Billing,
+    timing: Timing,
 }
 
 impl ModelExchange {
-    /// A call that is about to begin its first attempt.
+    /// An exchange that is about to start its first attempt.
     pub fn new(
+        models: Arc<Models>,
         request: ModelRequest,
-        requested_provider: Option<Box<str>>,
-        steps: Vec<PlannedAttempt>,
-        watch: Arc<AttemptState>,
+        selection: &Selection,
+        attempts: Vec<PlannedAttempt>,
     ) -> Self {
+        let now = Instant::now();
+        let timeouts = models.timeouts(request.stream);
         Self {
+            state: Arc::new(AttemptState::new(request.stream, timeouts, now)),
+            models,
             request,
-            requested_provider,
-            steps,
-            lower_tool_choice: false,
-            seat: None,
-            at: 0,
-            key: 0,
-            tried_keys: 0,
-            other_keys: 0,
-            was_repeated: false,
-            attempted: Vec::new(),
-            failures: Vec::new(),
-            attempt_started: Instant::now(),
-            watch,
-            receiving: ReplyReader::default(),
+            requested_provider: selection.provider.clone(),
+            attempts,
+            lower_tool_choice: selection.plan.lower_tool_choice,
+            affinity_key: selection.affinity_key,
+            cursor: Cursor::default(),
+            reader: ReplyReader::default(),
             head: None,
-            first_content: None,
-            settled: None,
-            reservation: None,
+            fault: None,
+            log: AttemptLog::default(),
+            billing: Billing::default(),
+            timing: Timing {
+                attempt_started: now,
+                first_content: None,
+            },
         }
+    }
+
+    /// What the buffered session shares with it.
+    pub fn state(&self) -> Arc<AttemptState> {
+        Arc::clone(&self.state)
     }
 
     /// The running attempt.
-    pub fn step(&self) -> Option<&PlannedAttempt> {
-        self.steps.get(self.at)
+    fn attempt(&self) -> Option<&PlannedAttempt> {
+        self.attempts.get(self.cursor.attempt)
     }
 
-    /// The text of the key in use.
-    fn secret(&self) -> Option<&str> {
-        let secret = self.step()?.keys.get(self.key)?.secret.as_ref();
-        secret.map(crate::config::Secret::expose)
+    /// The key of the running attempt.
+    fn credential(&self) -> Option<&Credential> {
+        self.attempt()?.keys.get(self.cursor.key)
     }
 
-    /// What the running attempt goes to, as its wire needs to know.
+    /// The target of the running attempt, as its wire needs to know it.
     fn target(&self) -> Option<Target<'_>> {
-        let step = self.step()?;
-        Some(step.target(self.lower_tool_choice, self.secret()))
-    }
-
-    /// Identity of the answer of the running attempt.
-    fn envelope(&self, request_id: &str, created: u64) -> ReplyIdentity {
-        ReplyIdentity {
-            id: format!("chatcmpl-{request_id}").into(),
-            created,
-            model: self.used_model().into(),
-        }
+        let secret = self.credential().and_then(|key| key.secret.as_ref());
+        let secret = secret.map(crate::config::Secret::expose);
+        Some(self.attempt()?.target(self.lower_tool_choice, secret))
     }
 
     /// `provider/model`, with `:region` where one is used. Source: docs/decisions.md 3.
-    pub fn used_model(&self) -> String {
-        let Some(step) = self.step() else {
+    fn used_model(&self) -> String {
+        let Some(attempt) = self.attempt() else {
             return String::new();
         };
-        match &step.region {
-            Some(region) => format!("{}/{}:{region}", step.upstream.name, step.model.id),
-            None => format!("{}/{}", step.upstream.name, step.model.id),
+        match &attempt.region {
+            Some(region) => format!("{}/{}:{region}", attempt.provider.name, attempt.model.id),
+            None => format!("{}/{}", attempt.provider.name, attempt.model.id),
         }
     }
 
     /// The entry of `metadata.routing` for the running attempt.
     fn record(&self, failure: Option<&Failure>) -> Option<AttemptRecord> {
-        let step = self.step()?;
-        let key = step.keys.get(self.key);
+        let attempt = self.attempt()?;
+        let key = self.credential();
         let own = key.and_then(|key| key.own.as_ref());
         Some(AttemptRecord {
-            provider: (*step.upstream.name).into(),
-            model: step.mapping.name.clone(),
+            provider: (*attempt.provider.name).into(),
+            model: attempt.mapping.name.clone(),
             status_code: failure.map_or(200, Failure::status),
             error_type: failure.map_or("none", Failure::error_type),
             succeeded: failure.is_none(),
-            region: step.region.clone(),
+            region: attempt.region.clone(),
             api_key_hash: key.and_then(|key| key.fingerprint.clone()),
             credential_source: if own.is_some() { "byok" } else { "platform" },
             provider_key: own.map(|own| (own.id.clone(), own.label.clone())),
         })
+    }
+}
+
+impl Exchange for ModelExchange {
+    fn begin_attempt(&mut self, info: &RequestInfo) -> Result<Arc<Origin>> {
+        upstream_request::begin(self, info)
+    }
+
+    fn upstream_head(&mut self, info: &RequestInfo, head: &mut RequestHeader) -> Result<()> {
+        upstream_request::write_head(self, info, head)
+    }
+
+    fn response_status<'a>(
+        &'a mut self,
+        _: &'a RequestInfo,
+        head: &'a ResponseHeader,
+    ) -> Result<Option<BoxFuture<'a, ()>>> {
+        upstream_response::judge_status(self, head).map(|()| None)
+    }
+
+    fn response_head(&mut self, info: &RequestInfo, head: &mut ResponseHeader) -> Result<()> {
+        upstream_response::replace_head(self, info, head);
+        Ok(())
+    }
+
+    fn response_body(
+        &mut self,
+        info: &RequestInfo,
+        body: &mut Option<Bytes>,
+        is_end: bool,
+    ) -> Result<()> {
+        upstream_response::translate(self, info, body, is_end)
+    }
+
+    fn connect_failed(&mut self, _: &RequestInfo, error: Box<Error>) -> Box<Error> {
+        failure::connect_failed(self, error)
+    }
+
+    fn broke(&mut self, _: &RequestInfo, error: Box<Error>, broken: Broken) -> Box<Error> {
+        failure::broke(self, error, broken)
+    }
+
+    fn report(&mut self, info: &RequestInfo, error: &Error, is_head_sent: bool) -> Report {
+        failure::report(self, info, error, is_head_sent)
+    }
+
+    fn finish(&mut self, info: &RequestInfo, end: &End<'_>) -> &'static str {
+        feedback::finish(self, info, end)
+    }
+
+    fn log(&self, info: &RequestInfo, part: LogPart, line: &mut Object<'_>) {
+        if part == LogPart::AfterSizes {
+            log::write(self, info, line);
+        }
     }
 }

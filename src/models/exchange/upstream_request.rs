@@ -1,132 +1,98 @@
-//! Towards the provider: which peer, which head, which body.
+//! An attempt's request: its provider, key, head and body.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
+use filters::models::fronts::chat_completions::envelope::ReplyIdentity;
 use filters::models::routing::catalog::Capability;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 use pingora::http::RequestHeader;
-use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType, OrErr, Result};
 use tokio::time::Instant;
 
 use super::ModelExchange;
 use super::upstream_response::ReplyReader;
-use crate::app::state::AppState;
-use crate::graph::exchange;
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
-use crate::proxy::context::Context;
+use crate::proxy::context::RequestInfo;
+use crate::proxy::origin::Origin;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const USER_AGENT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
 
-/// The peer of the attempt that is up, with its request rewritten for it.
+/// Encodes the request for the next attempt, and returns where it goes.
 ///
-/// Errors: the request cannot be said on this wire, or the provider's name cannot be looked up.
-pub async fn peer(house: &AppState, ctx: &mut Context) -> Result<Box<HttpPeer>> {
-    if let (Some(graph), Some(call)) = (&house.graph, &mut ctx.graph) {
-        return exchange::peer(graph)
-            .await
-            .map_err(|error| exchange::connect(call, error));
+/// Errors: the wire cannot express the request; the exchange keeps the fault.
+pub(super) fn begin(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<Arc<Origin>> {
+    if let Err(fault) = encode(exchange, info) {
+        exchange.fault = Some(fault);
+        return Error::e_explain(ATTEMPT_ABORTED, "the wire cannot express the request");
     }
-    let Some(call) = ctx.call.as_deref_mut() else {
-        return Error::e_explain(ATTEMPT_ABORTED, "no call is planned");
-    };
-    match prepare(house, call, ctx.request_id.text()) {
-        Ok(()) => {}
-        Err(fault) => {
-            ctx.fault = Some(fault);
-            return Error::e_explain(ATTEMPT_ABORTED, "the request cannot be said on this wire");
-        }
-    }
-    let Some(step) = call.step() else {
-        return Error::e_explain(ATTEMPT_ABORTED, "no attempt is left");
-    };
-    let upstream = Arc::clone(&step.upstream);
-    match upstream.origin.peer().await {
-        Ok(peer) => Ok(Box::new(peer)),
-        Err(error) => Err(super::failure::connect(house, ctx, error)),
+    match exchange.attempt() {
+        Some(attempt) => Ok(Arc::clone(&attempt.provider.origin)),
+        None => Error::e_explain(ATTEMPT_ABORTED, "no attempt is left"),
     }
 }
 
-/// Encodes the request for the attempt that is up.
-fn prepare(house: &AppState, call: &mut ModelExchange, request_id: &str) -> Result<(), Fault> {
-    let step = call.step().cloned();
-    let step = step.ok_or_else(|| Fault::new(FaultKind::Internal, "no attempt is planned"))?;
-    call.key = step.keys.pick(call.tried_keys, house.now_ms());
-    call.tried_keys |= 1 << (call.key % 64);
-    let target = call
-        .target()
-        .ok_or_else(|| Fault::new(FaultKind::Internal, "no attempt is planned"))?;
-    let encoded = step.upstream.wire.encode(&call.request, &target)?;
-    let envelope = call.envelope(request_id, house.unix_s());
-    call.receiving = ReplyReader::new(call.request.stream, envelope);
-    call.head = Some((encoded.path, encoded.headers));
-    call.attempt_started = Instant::now();
-    call.watch.begin(encoded.body, call.attempt_started);
-    let is_cancelled = step.mapping.can(Capability::Cancellation);
-    call.watch.bills_anyway(!is_cancelled);
+fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault> {
+    let none = || Fault::new(FaultKind::Internal, "no attempt is planned");
+    let now_ms = exchange.models.clock.now_ms();
+    let keys = Arc::clone(&exchange.attempt().ok_or_else(none)?.keys);
+    let cursor = &mut exchange.cursor;
+    cursor.key = keys.pick(cursor.used_keys, now_ms);
+    cursor.used_keys |= 1 << (cursor.key % super::MAX_KEYS);
+    let (attempt, target) = exchange.attempt().zip(exchange.target()).ok_or_else(none)?;
+    let encoded = attempt.provider.wire.encode(&exchange.request, &target)?;
+    let is_cancelled = attempt.mapping.can(Capability::Cancellation);
+    let identity = ReplyIdentity {
+        id: format!("chatcmpl-{}", info.id.text()).into(),
+        created: exchange.models.clock.unix_s(),
+        model: exchange.used_model().into(),
+    };
+    exchange.reader = ReplyReader::new(exchange.request.stream, identity);
+    exchange.head = Some((encoded.path, encoded.headers));
+    exchange.timing.attempt_started = Instant::now();
+    let state = &exchange.state;
+    state.begin(encoded.body, exchange.timing.attempt_started);
+    state.bills_after_disconnect(!is_cancelled);
     Ok(())
 }
 
-/// A piece of the client's body, where it is passed on as it comes.
-///
-/// Errors: there is more of it than is taken.
-pub fn body(ctx: &mut Context, piece: Option<&Bytes>) -> Result<()> {
-    let Some(call) = &mut ctx.graph else {
-        return Ok(());
-    };
-    match exchange::upload(call, piece) {
-        None => Ok(()),
-        Some(fault) => {
-            ctx.fault = Some(fault);
-            Error::e_explain(ATTEMPT_ABORTED, "the body is too large")
-        }
-    }
-}
-
-/// The head of the upstream request: nothing of the client's but what is listed here.
+/// Writes the head of the upstream request: of the client's headers only those listed here.
 ///
 /// Errors: a path that is no URI, which is a bug.
-pub fn head(house: &AppState, ctx: &Context, head: &mut RequestHeader) -> Result<()> {
-    if let (Some(graph), Some(call)) = (&house.graph, &ctx.graph) {
-        return exchange::head(graph, call, head);
-    }
-    let Some(call) = ctx.call.as_deref() else {
+pub(super) fn write_head(
+    exchange: &ModelExchange,
+    info: &RequestInfo,
+    head: &mut RequestHeader,
+) -> Result<()> {
+    let (Some(attempt), Some((path, headers))) = (exchange.attempt(), &exchange.head) else {
         return Ok(());
     };
-    let (Some(step), Some((path, headers))) = (call.step(), &call.head) else {
-        return Ok(());
-    };
+    let provider = &attempt.provider;
     let (mut fresh, ()) = http::Request::new(()).into_parts();
     fresh.method = Method::POST;
     fresh.version = head.version;
-    fresh.uri = Uri::from_maybe_shared(step.upstream.path_of(path))
+    fresh.uri = Uri::from_maybe_shared(provider.path_of(path))
         .or_err(ErrorType::InternalError, "the path of a provider")?;
-    let accept = if call.request.stream {
+    let accept = if exchange.request.stream {
         "text/event-stream"
     } else {
         "application/json"
     };
+    let json = HeaderValue::from_static("application/json");
+    let identity = HeaderValue::from_static("identity");
     let ours = [
-        (header::HOST, step.upstream.origin.authority.clone()),
-        (
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/json"),
-        ),
-        (header::CONTENT_LENGTH, call.watch.body_bytes().into()),
+        (header::HOST, provider.origin.authority.clone()),
+        (header::CONTENT_TYPE, json),
+        (header::CONTENT_LENGTH, exchange.state.body_bytes().into()),
         (header::ACCEPT, HeaderValue::from_static(accept)),
-        (
-            header::ACCEPT_ENCODING,
-            HeaderValue::from_static("identity"),
-        ),
+        (header::ACCEPT_ENCODING, identity),
         (header::USER_AGENT, HeaderValue::from_static(USER_AGENT)),
-        (REQUEST_ID, ctx.request_id.header().clone()),
+        (REQUEST_ID, info.id.header().clone()),
     ];
     let parent = head.headers.get(TRACEPARENT).cloned();
-    let theirs = step.upstream.headers.iter().chain(headers).cloned();
+    let theirs = provider.headers.iter().chain(headers).cloned();
     fresh.headers.reserve(ours.len() + headers.len() + 2);
     fresh.headers.extend(ours);
     fresh

@@ -1,4 +1,4 @@
-//! From the provider: its status, its events or its whole reply, read into the answer that the client gets.
+//! From the provider: its status, its events or its whole reply, read into the client's response.
 
 use bytes::Bytes;
 use filters::ledger::CallOutcome;
@@ -10,17 +10,17 @@ use filters::models::metadata::{Metadata, write_usage};
 use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, FailureKind, Progress};
 use filters::sse;
+use futures::FutureExt;
 use http::header;
 use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
 use tokio::time::Instant;
 
-use super::{ModelExchange, Settlement, billing};
-use crate::app::state::AppState;
-use crate::graph::exchange;
+use super::ModelExchange;
+use super::billing::{self, Settlement};
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::buffered::state::Stage;
-use crate::proxy::context::Context;
+use crate::proxy::context::RequestInfo;
 use crate::proxy::response;
 
 /// The most bytes of a whole reply.
@@ -30,7 +30,7 @@ const MAX_REFUSAL_BYTES: usize = 64 << 10;
 
 /// The answer being read.
 #[derive(Default)]
-pub struct ReplyReader {
+pub(super) struct ReplyReader {
     answer: Option<ResponseWriter>,
     reading: Reading,
     is_complete: bool,
@@ -88,7 +88,7 @@ impl From<ReadError> for Failure {
 
 impl ReplyReader {
     /// Reads into an answer of this form and identity.
-    pub fn new(is_stream: bool, envelope: ReplyIdentity) -> Self {
+    pub(super) fn new(is_stream: bool, envelope: ReplyIdentity) -> Self {
         let answer = if is_stream {
             ResponseWriter::Stream(ChunkWriter::new(envelope))
         } else {
@@ -102,12 +102,12 @@ impl ReplyReader {
     }
 
     /// Whether the whole answer has been made.
-    pub fn is_complete(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.is_complete
     }
 
     /// The chunks written so far that nobody has taken, where the answer is a stream.
-    pub fn stream_mut(&mut self) -> Option<&mut ChunkWriter> {
+    pub(super) fn stream_mut(&mut self) -> Option<&mut ChunkWriter> {
         match &mut self.answer {
             Some(ResponseWriter::Stream(stream)) => Some(stream),
             _ => None,
@@ -115,7 +115,7 @@ impl ReplyReader {
     }
 
     /// Usage as reported, else estimated from bytes.
-    pub fn usage(&self, prompt_bytes: u64) -> Usage {
+    pub(super) fn usage(&self, prompt_bytes: u64) -> Usage {
         let (reported, bytes, has_finished) = match &self.answer {
             Some(ResponseWriter::Stream(stream)) => (
                 stream.reported_usage(),
@@ -133,21 +133,14 @@ impl ReplyReader {
     }
 }
 
-/// The verdict over the provider's status, and how its body is to be read.
+/// Judges the provider's status, and chooses how its body is read.
 ///
-/// Errors: a status that means failure without looking at the body.
-pub async fn status(house: &AppState, ctx: &mut Context, head: &ResponseHeader) -> Result<()> {
-    if let (Some(graph), Some(call)) = (&house.graph, &mut ctx.graph) {
-        exchange::verdict(house, graph, call, head).await;
-        return Ok(());
-    }
-    let Some(call) = ctx.call.as_deref_mut() else {
-        return Ok(());
-    };
+/// Errors: a status that means failure without a look at the body.
+pub(super) fn judge_status(exchange: &mut ModelExchange, head: &ResponseHeader) -> Result<()> {
     if head.status.is_informational() {
         return Ok(());
     }
-    call.watch.saw_event(Instant::now());
+    exchange.state.saw_event(Instant::now());
     let status = head.status.as_u16();
     let media_type = head
         .headers
@@ -155,11 +148,11 @@ pub async fn status(house: &AppState, ctx: &mut Context, head: &ResponseHeader) 
         .map_or(&b""[..], |value| value.as_bytes());
     let is_events = media_type.starts_with(b"text/event-stream");
     if status == 200 {
-        let decoder = call
-            .step()
-            .zip(call.target())
-            .map(|(step, target)| step.upstream.wire.stream(&target));
-        call.receiving.reading = match decoder {
+        let decoder = exchange
+            .attempt()
+            .zip(exchange.target())
+            .map(|(attempt, target)| attempt.provider.wire.stream(&target));
+        exchange.reader.reading = match decoder {
             Some(decoder) if is_events => Reading::Events {
                 reader: sse::EventReader::default(),
                 decoder,
@@ -170,10 +163,10 @@ pub async fn status(house: &AppState, ctx: &mut Context, head: &ResponseHeader) 
     }
     let failure = Failure::refused(status, "");
     if failure.is_retryable {
-        return Err(abort_attempt(call, failure));
+        return Err(abort_attempt(exchange, failure));
     }
-    // Only the body tells whether the request or our account is to blame.
-    call.receiving.reading = Reading::Refusal {
+    // Only the body says whether the request or our account is at fault.
+    exchange.reader.reading = Reading::Refusal {
         status,
         body: Vec::new(),
     };
@@ -181,90 +174,76 @@ pub async fn status(house: &AppState, ctx: &mut Context, head: &ResponseHeader) 
 }
 
 /// Replaces the provider's head by ours; nothing of it reaches the client.
-///
-/// Errors: none; what we write are headers.
-pub fn head(ctx: &Context, head: &mut ResponseHeader) -> Result<()> {
-    if let Some(call) = &ctx.graph {
-        return exchange::answer(call, head, ctx.request_id.header());
-    }
-    let Some(call) = ctx.call.as_deref() else {
-        return Ok(());
-    };
+pub(super) fn replace_head(
+    exchange: &ModelExchange,
+    info: &RequestInfo,
+    head: &mut ResponseHeader,
+) {
     if head.status.is_informational() {
-        return Ok(());
+        return;
     }
-    // Pingora has put it in where the client's protocol wants it, for want of a length.
-    let (quota, is_chunked) = (ctx.quota.as_ref(), ctx.is_http1_1);
-    *head = if call.request.stream {
-        response::stream_head(ctx.request_id.header(), quota, is_chunked)
+    let (id, quota) = (info.id.header(), info.quota.as_ref());
+    *head = if exchange.request.stream {
+        response::stream_head(id, quota, info.is_http1_1)
     } else {
-        response::whole_head(ctx.request_id.header(), quota, is_chunked)
+        response::whole_head(id, quota, info.is_http1_1)
     };
-    Ok(())
 }
 
-/// Reads a piece of the provider's body; puts in its place what goes to the client now.
+/// Reads a piece of the provider's body, and replaces it by what goes to the client now.
 ///
-/// Errors: the attempt failed; [`super::failure`] finds the reason in the watch.
-pub fn body(ctx: &mut Context, body: &mut Option<Bytes>, is_end: bool) -> Result<()> {
-    if let Some(call) = &mut ctx.graph {
-        exchange::body(call, body.as_ref(), is_end);
-        return Ok(());
-    }
-    let Context {
-        request_id,
-        caller,
-        started,
-        call: Some(call),
-        ..
-    } = ctx
-    else {
-        return Ok(());
-    };
+/// Errors: the attempt failed; the exchange keeps the reason for [`super::failure`].
+pub(super) fn translate(
+    exchange: &mut ModelExchange,
+    info: &RequestInfo,
+    body: &mut Option<Bytes>,
+    is_end: bool,
+) -> Result<()> {
     let chunk = body.take().unwrap_or_default();
     if !chunk.is_empty() {
-        call.watch.saw_event(Instant::now());
+        exchange.state.saw_event(Instant::now());
     }
-    if call.receiving.is_complete {
+    if exchange.reader.is_complete {
         return Ok(());
     }
-    let progress = match read(call, &chunk, is_end) {
+    let progress = match read(exchange, &chunk, is_end) {
         Ok(progress) => progress,
-        Err(failure) => return Err(abort_attempt(call, failure)),
+        Err(failure) => return Err(abort_attempt(exchange, failure)),
     };
     let mut finished = None;
     if progress == Progress::Complete {
-        call.receiving.is_complete = true;
-        finished = complete(call, request_id.text(), caller.as_deref(), *started);
+        exchange.reader.is_complete = true;
+        finished = complete(exchange, info);
     }
-    let out = match &mut call.receiving.answer {
+    let out = match &mut exchange.reader.answer {
         Some(ResponseWriter::Stream(stream)) if stream.has_content() => stream.take(),
         _ => finished.unwrap_or_default(),
     };
     if !out.is_empty() {
-        call.first_content.get_or_insert_with(Instant::now);
+        let timing = &mut exchange.timing;
+        timing.first_content.get_or_insert_with(Instant::now);
         *body = Some(out.into());
         if progress == Progress::Complete {
-            call.watch.advance(Stage::Complete);
+            exchange.state.advance(Stage::Complete);
         } else {
-            billing::delivered(call);
+            billing::deliver(exchange);
         }
     }
     Ok(())
 }
 
 /// Reads a piece into the answer.
-fn read(call: &mut ModelExchange, chunk: &[u8], is_end: bool) -> Result<Progress, Failure> {
-    let mut receiving = std::mem::take(&mut call.receiving);
-    let read = receiving.read(call, chunk, is_end);
-    call.receiving = receiving;
+fn read(exchange: &mut ModelExchange, chunk: &[u8], is_end: bool) -> Result<Progress, Failure> {
+    let mut reader = std::mem::take(&mut exchange.reader);
+    let read = reader.read(exchange, chunk, is_end);
+    exchange.reader = reader;
     read
 }
 
 impl ReplyReader {
     fn read(
         &mut self,
-        call: &ModelExchange,
+        exchange: &ModelExchange,
         chunk: &[u8],
         is_end: bool,
     ) -> Result<Progress, Failure> {
@@ -283,11 +262,11 @@ impl ReplyReader {
                 if !is_end {
                     return Ok(Progress::Open);
                 }
-                let (step, target) = call
-                    .step()
-                    .zip(call.target())
+                let (attempt, target) = exchange
+                    .attempt()
+                    .zip(exchange.target())
                     .ok_or_else(|| Failure::malformed("no attempt is running"))?;
-                step.upstream.wire.decode(body, &target, sink)?;
+                attempt.provider.wire.decode(body, &target, sink)?;
                 Ok(Progress::Complete)
             }
             Reading::Refusal { status, body } => {
@@ -295,9 +274,9 @@ impl ReplyReader {
                 if !is_end && !is_full {
                     return Ok(Progress::Open);
                 }
-                Err(call.step().map_or_else(
+                Err(exchange.attempt().map_or_else(
                     || Failure::refused(*status, ""),
-                    |step| step.upstream.wire.refusal(*status, body),
+                    |attempt| attempt.provider.wire.refusal(*status, body),
                 ))
             }
         }
@@ -336,53 +315,52 @@ fn events(
     Ok(progress)
 }
 
-/// Ends a whole answer: settles what it took, and writes usage and metadata.
-fn complete(
-    call: &mut ModelExchange,
-    request_id: &str,
-    caller: Option<&filters::accounts::Caller>,
-    started: Instant,
-) -> Option<Vec<u8>> {
-    let record = call.record(None)?;
-    call.attempted.push(record);
-    let outcome = if call.watch.has_left() {
+/// Ends a complete response: settles what it took, and writes usage and metadata.
+fn complete(exchange: &mut ModelExchange, info: &RequestInfo) -> Option<Vec<u8>> {
+    let record = exchange.record(None)?;
+    exchange.log.records.push(record);
+    let outcome = if exchange.state.is_disconnected() {
         CallOutcome::ClientDisconnected
     } else {
         CallOutcome::Completed
     };
-    let ticket = billing::settle(call, outcome, started);
-    call.watch.hold(ticket);
-    let used_model = call.used_model();
-    let step = call.step()?;
+    let receipt = billing::settle(exchange, info, outcome);
+    if !receipt.is_ready() {
+        exchange.state.set_gate(receipt.is_durable().boxed());
+    }
+    let used_model = exchange.used_model();
+    let attempt = exchange.attempt()?;
+    let caller = info.caller.as_deref();
     let metadata = Metadata {
-        request_id,
-        requested_model: &call.request.model,
-        requested_provider: call.requested_provider.as_deref(),
+        request_id: info.id.text(),
+        requested_model: &exchange.request.model,
+        requested_provider: exchange.requested_provider.as_deref(),
         used_model: &used_model,
-        used_provider: &step.upstream.name,
-        used_region: step.region.as_deref(),
-        underlying_used_model: &step.mapping.name,
+        used_provider: &attempt.provider.name,
+        used_region: attempt.region.as_deref(),
+        underlying_used_model: &attempt.mapping.name,
         organization_id: caller.map_or("", |caller| &caller.organization_id),
         project_id: caller.map_or("", |caller| &caller.project_id),
-        routing: &call.attempted,
+        routing: &exchange.log.records,
     };
     let metadata = metadata.write();
-    let usage = usage(call);
-    match call.receiving.answer.as_mut()? {
+    let usage = usage(exchange);
+    let with_usage = exchange.request.include_usage;
+    match exchange.reader.answer.as_mut()? {
         ResponseWriter::Stream(stream) => {
-            stream.complete(&usage, &metadata, call.request.include_usage);
+            stream.complete(&usage, &metadata, with_usage);
             None
         }
-        ResponseWriter::Fold(_) => match call.receiving.answer.take() {
+        ResponseWriter::Fold(_) => match exchange.reader.answer.take() {
             Some(ResponseWriter::Fold(fold)) => Some(fold.render(&usage, &metadata)),
             _ => None,
         },
     }
 }
 
-/// What the call took, as `usage` of its answer.
-pub fn usage(call: &ModelExchange) -> Vec<u8> {
-    let Some(Settlement { usage, cost }) = &call.settled else {
+/// Returns what the call took, as the `usage` of its response.
+pub(super) fn usage(exchange: &ModelExchange) -> Vec<u8> {
+    let Some(Settlement { usage, cost }) = exchange.billing.settlement() else {
         return b"null".to_vec();
     };
     let cost = cost.map(|cost| (cost.total.to_string(), cost.details.to_json()));
@@ -390,10 +368,10 @@ pub fn usage(call: &ModelExchange) -> Vec<u8> {
     write_usage(usage, cost)
 }
 
-/// Leaves the reason where [`super::failure`] looks for it.
-fn abort_attempt(call: &ModelExchange, failure: Failure) -> Box<Error> {
+/// Ends the attempt; the exchange keeps the reason for [`super::failure`].
+fn abort_attempt(exchange: &mut ModelExchange, failure: Failure) -> Box<Error> {
     let kind = failure.kind;
-    call.watch.fail(failure);
+    exchange.log.aborted.get_or_insert(failure);
     let mut error = Error::explain(ATTEMPT_ABORTED, format!("{kind:?}")).into_up();
     error.set_retry(matches!(
         kind,

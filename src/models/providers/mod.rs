@@ -57,12 +57,12 @@ impl Provider {
         };
         let of = |key: &Secret| Credential::new(key.clone(), fingerprint_key, None).into();
         let mut keys: Vec<_> = provider.keys.iter().map(of).collect();
-        if keys.is_empty() && !provider.needs_own_key {
+        if keys.is_empty() && !provider.is_byok_only {
             keys.push(Credential::none().into());
         }
         Ok(Self {
             name: provider.name.as_str().into(),
-            wire: provider.kind.family().provider(),
+            wire: provider.kind.wire_kind().provider(),
             quirks: provider.quirks.clone(),
             keys: Arc::new(KeyPool::new(keys)),
             headers: provider.headers.clone(),
@@ -85,7 +85,7 @@ impl Provider {
 
 /// What a provider's wire can say, whatever the catalogue claims.
 fn limits(provider: &config::ProviderConfig) -> WireLimits {
-    let family = provider.kind.family();
+    let family = provider.kind.wire_kind();
     let (choices, streams_choices) = family.choices();
     WireLimits {
         choices,

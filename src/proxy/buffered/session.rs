@@ -23,8 +23,8 @@ use pingora::protocols::l4::socket::SocketAddr;
 use pingora::{Error, ErrorType, Result};
 use tokio::time::{Instant, Sleep};
 
+use super::discard::{discard, empty};
 use super::state::{AttemptState, Stage, Wake};
-use crate::proxy::buffered::discard::{discard, empty};
 use crate::proxy::response;
 
 /// What an error of ours inside the session is called; the reason lies in the [`AttemptState`].
@@ -40,7 +40,7 @@ pub type SessionSlot = Arc<Mutex<Option<Box<ServerSession>>>>;
 pub struct BufferedSession {
     inner: Option<Box<ServerSession>>,
     slot: SessionSlot,
-    watch: Arc<AttemptState>,
+    state: Arc<AttemptState>,
     head: Option<Box<ResponseHeader>>,
     /// What the head of a first keepalive comment needs.
     request_id: HeaderValue,
@@ -54,7 +54,7 @@ impl BufferedSession {
     /// provider's first event.
     pub fn wrap(
         session: &mut pingora_proxy::Session,
-        watch: Arc<AttemptState>,
+        state: Arc<AttemptState>,
         (request_id, quota): (HeaderValue, Option<Quota>),
         is_chunked: bool,
     ) -> SessionSlot {
@@ -63,8 +63,8 @@ impl BufferedSession {
         let held = Self {
             inner: Some(inner),
             slot: Arc::clone(&slot),
-            sleep: Box::pin(tokio::time::sleep_until(watch.next_wake().0)),
-            watch,
+            sleep: Box::pin(tokio::time::sleep_until(state.next_wake().0)),
+            state,
             head: None,
             request_id,
             quota,
@@ -116,8 +116,8 @@ impl BufferedSession {
     /// Only HTTP/1 can queue; there a write that is cut short goes on at the next call.
     async fn keepalive(&mut self) -> Result<()> {
         let comment = Bytes::from_static(b": keepalive\n\n");
-        self.watch.wrote(Instant::now());
-        let head = (!self.watch.is_head_sent()).then(|| {
+        self.state.wrote(Instant::now());
+        let head = (!self.state.is_head_sent()).then(|| {
             let quota = self.quota.as_ref();
             Box::new(response::stream_head(
                 &self.request_id,
@@ -125,7 +125,7 @@ impl BufferedSession {
                 self.is_chunked,
             ))
         });
-        self.watch.sent_head();
+        self.state.sent_head();
         if matches!(self.inner(), ServerSession::H1(_)) {
             let inner = self.inner_mut();
             inner.set_proxy_tasks_enabled(true);
@@ -147,7 +147,7 @@ impl BufferedSession {
         for task in tasks {
             match task {
                 HttpTask::Header(head, is_end) => {
-                    if !head.status.is_informational() && !self.watch.is_head_sent() {
+                    if !head.status.is_informational() && !self.state.is_head_sent() {
                         self.head = Some(head);
                     }
                     if is_end {
@@ -159,7 +159,7 @@ impl BufferedSession {
                     out.push(HttpTask::Body(Some(body), is_end));
                 }
                 HttpTask::Failed(error) => return (out, Some(error)),
-                task if self.watch.is_head_sent() => out.push(task),
+                task if self.state.is_head_sent() => out.push(task),
                 task if task.is_end() => return (out, Some(empty())),
                 _ => {}
             }
@@ -167,10 +167,10 @@ impl BufferedSession {
         (out, None)
     }
 
-    /// Waits until nothing can lose any more what a complete answer costs.
-    async fn account(&self) -> Result<()> {
-        if let Some(ticket) = self.watch.take_ticket()
-            && !ticket.is_durable().await
+    /// Waits until the response may be completed.
+    async fn pass_gate(&self) -> Result<()> {
+        if let Some(gate) = self.state.take_gate()
+            && !gate.await
         {
             return Error::e_explain(COST_NOT_RECORDED, "neither journal nor store took it");
         }
@@ -178,8 +178,8 @@ impl BufferedSession {
     }
 
     fn release_head(&mut self, out: &mut Vec<HttpTask>) {
-        if let Some(head) = self.head.take().filter(|_| !self.watch.is_head_sent()) {
-            self.watch.sent_head();
+        if let Some(head) = self.head.take().filter(|_| !self.state.is_head_sent()) {
+            self.state.sent_head();
             out.push(HttpTask::Header(head, false));
         }
     }
@@ -200,13 +200,13 @@ impl CustomSession for BufferedSession {
     // The request's body: that of the current attempt, in slices, as often as it is asked for.
 
     fn is_body_done(&mut self) -> bool {
-        self.watch.is_body_done()
+        self.state.is_body_done()
     }
     fn is_body_empty(&mut self) -> bool {
-        self.watch.first_piece().is_none()
+        self.state.first_piece().is_none()
     }
     fn get_retry_buffer(&self) -> Option<Bytes> {
-        self.watch.first_piece()
+        self.state.first_piece()
     }
     fn enable_retry_buffering(&mut self) {}
     fn retry_buffer_truncated(&self) -> bool {
@@ -220,14 +220,14 @@ impl CustomSession for BufferedSession {
     }
 
     async fn read_body_or_idle(&mut self, no_body_expected: bool) -> Result<Option<Bytes>> {
-        if !no_body_expected && let Some(piece) = self.watch.next_piece() {
+        if !no_body_expected && let Some(piece) = self.state.next_piece() {
             return Ok(Some(piece));
         }
-        if self.watch.is_replay() {
+        if self.state.is_replay() {
             return self.inner_mut().read_body_or_idle(true).await;
         }
         loop {
-            let (at, wake) = self.watch.next_wake();
+            let (at, wake) = self.state.next_wake();
             // The timer is only ever set anew when it has fired or must fire sooner: an event moves the
             // deadline back, and resetting a timer for each of them costs more than waking up once too often.
             if at < self.sleep.deadline() || self.sleep.is_elapsed() {
@@ -236,20 +236,20 @@ impl CustomSession for BufferedSession {
             let Self {
                 inner: Some(inner),
                 sleep,
-                watch,
+                state,
                 ..
             } = self
             else {
                 return Ok(None);
             };
-            let has_left = watch.has_left();
+            let is_disconnected = state.is_disconnected();
             tokio::select! {
                 biased;
-                gone = inner.read_body_or_idle(true), if !has_left => {
-                    if watch.leave(Instant::now()) {
+                end = inner.read_body_or_idle(true), if !is_disconnected => {
+                    if state.leave(Instant::now()) {
                         continue;
                     }
-                    return gone;
+                    return end;
                 }
                 () = sleep.as_mut() => {}
             }
@@ -259,8 +259,8 @@ impl CustomSession for BufferedSession {
             match wake {
                 Wake::Keepalive => self.keepalive().await?,
                 Wake::Finish => return Error::e_explain(ATTEMPT_ABORTED, "the answer is complete"),
-                Wake::GiveUp => {
-                    self.watch.fail(AttemptState::timed_out());
+                Wake::Abort => {
+                    self.state.time_out();
                     return Error::e_explain(ATTEMPT_ABORTED, "the provider took too long");
                 }
             }
@@ -275,28 +275,28 @@ impl CustomSession for BufferedSession {
     }
 
     async fn response_duplex_vec(&mut self, tasks: Vec<HttpTask>) -> Result<bool> {
-        if self.watch.is_replay() {
+        if self.state.is_replay() {
             return self.inner_mut().response_duplex_vec(tasks).await;
         }
-        if self.watch.has_left() {
+        if self.state.is_disconnected() {
             return discard(tasks);
         }
         self.flush().await?;
-        let was_sent = self.watch.is_head_sent();
+        let was_sent = self.state.is_head_sent();
         let (mut out, error) = self.release(tasks);
         let mut is_done = false;
         if !out.is_empty() {
-            if self.watch.stage() == Stage::Held {
-                self.watch.advance(Stage::Committed);
+            if self.state.stage() == Stage::Pending {
+                self.state.advance(Stage::Committed);
             }
             if !was_sent && error.is_none() {
                 response::set_content_length(&mut out);
             }
-            self.account().await?;
-            self.watch.wrote(Instant::now());
+            self.pass_gate().await?;
+            self.state.wrote(Instant::now());
             let is_end = out.iter().any(HttpTask::is_end);
             is_done = match self.inner_mut().response_duplex_vec(out).await {
-                Err(_) if self.watch.leave(Instant::now()) => is_end,
+                Err(_) if self.state.leave(Instant::now()) => is_end,
                 sent => sent?,
             };
         }
@@ -348,7 +348,7 @@ impl CustomSession for BufferedSession {
         self.inner_mut().shutdown().await;
     }
     async fn finish(&mut self) -> Result<()> {
-        if self.watch.is_head_sent() && !self.watch.has_left() {
+        if self.state.is_head_sent() && !self.state.is_disconnected() {
             self.inner_mut().finish_body().await
         } else {
             Ok(())

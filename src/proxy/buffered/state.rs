@@ -7,10 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use filters::models::wires::{Failure, FailureKind};
+use futures::future::BoxFuture;
 use tokio::time::Instant;
-
-use crate::ledger::Receipt;
 
 /// How long each stage of an answer may take. Source: docs/promises.md, docs/decisions.md 12.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +35,15 @@ const TERMINAL_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Stage {
     /// Nothing of an answer has gone out; another provider may still answer.
-    Held,
+    Pending,
     /// Content has gone out.
     Committed,
     /// The whole answer has gone out.
     Complete,
 }
+
+/// Delays the last byte of a response; false: the response must not be completed.
+pub type Gate = BoxFuture<'static, bool>;
 
 /// What to do next if nothing happens.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -50,23 +51,21 @@ pub enum Wake {
     /// Send the client a comment.
     Keepalive,
     /// Give the attempt up.
-    GiveUp,
+    Abort,
     /// The answer is complete: stop waiting for the provider to close.
     Finish,
 }
 
 /// See the module.
-#[derive(Debug)]
 pub struct AttemptState {
     state: Mutex<State>,
-    patience: Timeouts,
+    timeouts: Timeouts,
     is_stream: bool,
     /// Whether the body is given again and nothing else is held.
     is_replay: bool,
     request_until: Instant,
 }
 
-#[derive(Debug)]
 struct State {
     stage: Stage,
     is_head_sent: bool,
@@ -75,56 +74,56 @@ struct State {
     last_write: Instant,
     pieces: Vec<Bytes>,
     next_piece: usize,
-    failure: Option<Failure>,
+    has_timed_out: bool,
     /// The provider bills the whole answer whoever leaves.
-    bills_anyway: bool,
+    bills_after_disconnect: bool,
     client_left: Option<Instant>,
-    ticket: Option<Receipt>,
+    gate: Option<Gate>,
 }
 
 impl AttemptState {
-    /// A watch over a request that came in at `now`.
-    pub fn new(is_stream: bool, patience: Timeouts, now: Instant) -> Self {
+    /// The state of a request that came in at `now`.
+    pub fn new(is_stream: bool, timeouts: Timeouts, now: Instant) -> Self {
         let state = State {
-            stage: Stage::Held,
+            stage: Stage::Pending,
             is_head_sent: false,
             attempt_started: now,
             last_event: None,
             last_write: now,
             pieces: Vec::new(),
             next_piece: 0,
-            failure: None,
-            bills_anyway: false,
+            has_timed_out: false,
+            bills_after_disconnect: false,
             client_left: None,
-            ticket: None,
+            gate: None,
         };
-        let request_until = now + patience.request;
+        let request_until = now + timeouts.request;
         Self {
             state: Mutex::new(state),
-            patience,
+            timeouts,
             is_stream,
             is_replay: false,
             request_until,
         }
     }
 
-    /// A watch over a request that is passed on as it came: its body is given again, nothing of its answer is held,
+    /// The state of a request that is passed on as it came: its body is given again, nothing of its answer is held,
     /// and the peer's own timeouts keep time.
     pub fn replay(body: Bytes) -> Self {
-        let patience = Timeouts {
+        let timeouts = Timeouts {
             first_event: Duration::ZERO,
             idle: Duration::ZERO,
             attempt: Duration::ZERO,
             request: Duration::ZERO,
             keepalive: Duration::ZERO,
         };
-        let watch = Self::new(false, patience, Instant::now());
+        let state = Self::new(false, timeouts, Instant::now());
         let pieces = [body].into_iter().filter(|body| !body.is_empty());
-        watch.begin(pieces.collect(), Instant::now());
-        watch.sent_head();
+        state.begin(pieces.collect(), Instant::now());
+        state.sent_head();
         Self {
             is_replay: true,
-            ..watch
+            ..state
         }
     }
 
@@ -140,7 +139,7 @@ impl AttemptState {
         state.last_event = None;
         state.pieces = pieces;
         state.next_piece = 0;
-        state.failure = None;
+        state.has_timed_out = false;
     }
 
     /// The first piece of the body.
@@ -168,14 +167,14 @@ impl AttemptState {
     }
 
     /// Whether the running attempt's provider bills the whole answer whoever leaves.
-    pub fn bills_anyway(&self, is_so: bool) {
-        self.lock().bills_anyway = is_so;
+    pub fn bills_after_disconnect(&self, is_so: bool) {
+        self.lock().bills_after_disconnect = is_so;
     }
 
     /// The client has left; answers whether the answer is read on all the same.
     pub fn leave(&self, now: Instant) -> bool {
         let mut state = self.lock();
-        let reads_on = state.bills_anyway && state.stage != Stage::Complete;
+        let reads_on = state.bills_after_disconnect && state.stage != Stage::Complete;
         if reads_on {
             state.client_left.get_or_insert(now);
         }
@@ -183,18 +182,18 @@ impl AttemptState {
     }
 
     /// Whether the client has left, and the answer is read on.
-    pub fn has_left(&self) -> bool {
+    pub fn is_disconnected(&self) -> bool {
         self.lock().client_left.is_some()
     }
 
-    /// The last byte of the answer waits for this.
-    pub fn hold(&self, ticket: Receipt) {
-        self.lock().ticket = Some(ticket);
+    /// Delays the last byte of the response until the gate is open.
+    pub fn set_gate(&self, gate: Gate) {
+        self.lock().gate = Some(gate);
     }
 
-    /// What the last byte waits for.
-    pub fn take_ticket(&self) -> Option<Receipt> {
-        self.lock().ticket.take()
+    /// Takes what the last byte waits for.
+    pub fn take_gate(&self) -> Option<Gate> {
+        self.lock().gate.take()
     }
 
     /// The provider sent something.
@@ -227,14 +226,19 @@ impl AttemptState {
         self.lock().is_head_sent = true;
     }
 
-    /// Why the attempt failed, where the hooks or the timers found out.
-    pub fn fail(&self, failure: Failure) {
-        self.lock().failure.get_or_insert(failure);
+    /// Records that a timer ended the attempt.
+    pub fn time_out(&self) {
+        self.lock().has_timed_out = true;
     }
 
-    /// Takes what [`Self::fail`] left.
-    pub fn take_failure(&self) -> Option<Failure> {
-        self.lock().failure.take()
+    /// Returns whether a timer ended the attempt, once.
+    pub fn take_timeout(&self) -> bool {
+        std::mem::take(&mut self.lock().has_timed_out)
+    }
+
+    /// Whether the response is an event stream.
+    pub fn is_stream(&self) -> bool {
+        self.is_stream
     }
 
     /// Whether the time for all attempts is over.
@@ -248,27 +252,22 @@ impl AttemptState {
         if state.stage == Stage::Complete {
             return (state.last_write + TERMINAL_TIMEOUT, Wake::Finish);
         }
-        let attempt_until = state.attempt_started + self.patience.attempt;
+        let attempt_until = state.attempt_started + self.timeouts.attempt;
         let mut until = attempt_until.min(self.request_until);
         if let Some(left) = state.client_left {
-            return (until.min(left + DRAIN_TIMEOUT), Wake::GiveUp);
+            return (until.min(left + DRAIN_TIMEOUT), Wake::Abort);
         }
         if self.is_stream {
             until = until.min(match state.last_event {
-                None => state.attempt_started + self.patience.first_event,
-                Some(at) => at + self.patience.idle,
+                None => state.attempt_started + self.timeouts.first_event,
+                Some(at) => at + self.timeouts.idle,
             });
-            let keepalive = state.last_write + self.patience.keepalive;
+            let keepalive = state.last_write + self.timeouts.keepalive;
             if keepalive < until {
                 return (keepalive, Wake::Keepalive);
             }
         }
-        (until, Wake::GiveUp)
-    }
-
-    /// The failure of an attempt that took too long.
-    pub fn timed_out() -> Failure {
-        Failure::new(FailureKind::Timeout)
+        (until, Wake::Abort)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -77,7 +77,7 @@ async fn one_of_many_that_open_at_once_made_the_file_and_all_share_the_pepper() 
     for opener in openers {
         let opened = opener.await.unwrap().unwrap();
         new_files += usize::from(opened.is_new_file);
-        marks.push(opened.store.pepper().mark());
+        marks.push(opened.store.pepper().fingerprint());
     }
     assert_eq!(new_files, 1);
     assert!(marks.windows(2).all(|pair| pair[0] == pair[1]));
@@ -149,10 +149,10 @@ async fn postgresql_without_a_secret_is_a_problem_of_the_configuration() {
 #[tokio::test]
 async fn a_server_that_is_not_there_is_named_as_the_cause() {
     let folder = TempDir::new().unwrap();
-    // A port that was free a moment ago, and that the system does not hand out again soon.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
+    // Bound and never listened on: the port refuses connections, and no other test gets it.
+    let closed = tokio::net::TcpSocket::new_v4().unwrap();
+    closed.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let port = closed.local_addr().unwrap().port();
     let settings = StoreSettings {
         url: StoreUrl::parse(&format!("postgres://me:hunter2@127.0.0.1:{port}/none")).unwrap(),
         secret: Some(vec![7; 32]),

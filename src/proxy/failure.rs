@@ -1,0 +1,97 @@
+//! What the client gets of an exchange that failed.
+
+use filters::fault::{Fault, FaultKind};
+use filters::limits::headers::Quota;
+use pingora::{Error, ErrorSource, Result};
+use pingora_proxy::{FailToProxy, Session};
+
+use super::buffered::session::{ATTEMPT_ABORTED, BufferedSession};
+use super::context::Context;
+use super::exchange::{Report, Write};
+use super::request::error_response;
+use super::response;
+use super::state::ProxyState;
+
+/// The status in the log line of a client that left before it was answered.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// Returns whether the client's side of the connection broke.
+pub fn is_clients(error: &Error) -> bool {
+    *error.esource() == ErrorSource::Downstream && *error.etype() != ATTEMPT_ABORTED
+}
+
+/// Tells the client that no attempt succeeded, or that the response broke off.
+pub async fn report(
+    state: &ProxyState,
+    session: &mut Session,
+    error: &Error,
+    ctx: &mut Context,
+) -> FailToProxy {
+    if let Some(slot) = &ctx.slot {
+        BufferedSession::unwrap(session, &slot.clone());
+    }
+    let written = session.response_written();
+    let is_head_sent = written.is_some_and(|head| !head.status.is_informational());
+    let Report { fault, write } = match &mut ctx.exchange {
+        Some(exchange) => exchange.report(&ctx.info, error, is_head_sent),
+        None => without_exchange(error),
+    };
+    let is_left = fault.is_none() && matches!(write, Write::Nothing);
+    if is_left && session.response_written().is_none() {
+        ctx.status = CLIENT_CLOSED_REQUEST;
+    }
+    let sent = self::write(state, session, ctx, fault, write).await;
+    FailToProxy {
+        error_code: if sent.is_ok() && !is_left {
+            ctx.status
+        } else {
+            0
+        },
+        can_reuse_downstream: false,
+    }
+}
+
+fn without_exchange(error: &Error) -> Report {
+    if is_clients(error) {
+        return Report {
+            fault: None,
+            write: Write::Nothing,
+        };
+    }
+    let message = "the request could not be sent to a provider";
+    Report {
+        fault: Some(Fault::new(FaultKind::Internal, message)),
+        write: Write::Error,
+    }
+}
+
+async fn write(
+    state: &ProxyState,
+    session: &mut Session,
+    ctx: &mut Context,
+    fault: Option<Fault>,
+    write: Write,
+) -> Result<()> {
+    let sent = match (write, &fault) {
+        (Write::Nothing, _) => Ok(()),
+        (Write::EndBody, _) => session.write_response_body(None, true).await,
+        (Write::Tail(bytes, gate), _) => {
+            if let Some(gate) = gate {
+                // The response broke off in any case, so the client learns that too.
+                _ = gate.await;
+            }
+            session.write_response_body(Some(bytes), true).await
+        }
+        (Write::Error, None) => Ok(()),
+        (Write::Error, Some(fault)) => {
+            ctx.status = fault.status();
+            session.set_keepalive(None);
+            let mut response = error_response(state, ctx, fault);
+            let quota = ctx.info.quota.iter().flat_map(Quota::headers);
+            response.headers.extend(quota);
+            response::send(session, response, ctx.info.id.header()).await
+        }
+    };
+    ctx.fault = fault;
+    sent
+}

@@ -1,0 +1,165 @@
+//! Rules that Cargo cannot enforce, checked on the source tree as text: layers, circles, names, sizes. A test per rule.
+//!
+//! Every rule is a function from texts to findings (`path:line: message`). The tests here apply the rules to the
+//! tree; those in `samples/` apply them to small wrong texts, so that no rule is empty. `leftover.rs` lists the
+//! violations that remain. A new module under `src/` or `filters/` needs a layer in `layers.rs`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    unreachable_pub,
+    reason = "tests"
+)]
+
+mod circles;
+mod findings;
+mod graph;
+mod layers;
+mod leftover;
+mod lists;
+mod names;
+mod report;
+mod retired;
+mod rules;
+mod samples;
+mod shape;
+mod source;
+mod tokens;
+
+use std::sync::LazyLock;
+
+use findings::{Finding, Leftover, beyond};
+use source::{Source, files, read, sources};
+
+const EVERYWHERE: &[&str] = &["benches", "filters", "src", "tests"];
+
+/// Every Rust file, read once for all rules.
+static TREE: LazyLock<Vec<Source>> = LazyLock::new(|| sources(EVERYWHERE));
+
+/// Fails with every finding of a rule over the files of these folders.
+fn hold(folders: &[&str], rule: impl Fn(&Source) -> Vec<String>) {
+    let is_inside = |file: &&Source| {
+        folders
+            .iter()
+            .any(|folder| file.is_under(&format!("{folder}/")))
+    };
+    none(TREE.iter().filter(is_inside).flat_map(rule).collect());
+}
+
+fn none(findings: Vec<String>) {
+    assert!(
+        findings.is_empty(),
+        "{} found:\n{}",
+        findings.len(),
+        findings.join("\n")
+    );
+}
+
+/// Fails with every finding that the list of leftovers does not name, and with every entry without a finding.
+fn hold_beyond(leftover: &Leftover, findings: &[Finding]) {
+    none(beyond(findings, leftover));
+}
+
+#[test]
+fn imports_only_go_downwards() {
+    hold_beyond(leftover::LAYERS, &rules::layers(&TREE));
+}
+
+#[test]
+fn every_module_has_a_layer() {
+    hold(&["filters", "src"], layers::unplaced);
+}
+
+#[test]
+fn pingora_is_known_to_the_core_alone() {
+    hold_beyond(leftover::PINGORA, &rules::pingora(&TREE));
+}
+
+#[test]
+fn no_circle_of_files_spans_folders() {
+    hold_beyond(leftover::CIRCLES, &rules::circles(&TREE));
+}
+
+#[test]
+fn a_public_type_name_occurs_once() {
+    hold_beyond(leftover::REPEATED, &rules::repeated(&TREE));
+}
+
+#[test]
+fn retired_names_do_not_return() {
+    hold_beyond(leftover::RETIRED, &rules::retired(&TREE));
+}
+
+#[test]
+fn the_pure_crate_is_pure() {
+    hold(&["filters"], layers::impurities);
+}
+
+#[test]
+fn a_provider_is_named_only_at_home() {
+    hold(&["filters", "src"], names::provider_names);
+}
+
+#[test]
+fn every_route_has_a_test_module() {
+    let tables = TREE
+        .iter()
+        .filter(|file| file.is_under("src/") && file.path.ends_with("/routes.rs"));
+    let names: Vec<String> = tables.flat_map(lists::route_names).collect();
+    assert!(
+        !names.is_empty(),
+        "no routes.rs under src has rows `Route {{ name: \"…\", … }}`"
+    );
+    none(lists::untested_routes(
+        &names,
+        &read("tests/gateway/main.rs"),
+        &files("tests/gateway"),
+    ));
+}
+
+#[test]
+fn files_are_short() {
+    hold(EVERYWHERE, shape::long_files);
+}
+
+#[test]
+fn functions_are_short() {
+    hold_beyond(leftover::LONG_FUNCTIONS, &rules::long_functions(&TREE));
+}
+
+#[test]
+fn nothing_panics_outside_tests() {
+    hold(&["filters", "src"], shape::panicking_calls);
+}
+
+#[test]
+fn names_say_something() {
+    none(
+        EVERYWHERE
+            .iter()
+            .flat_map(|folder| files(folder))
+            .flat_map(|path| shape::empty_names(&path))
+            .collect(),
+    );
+}
+
+#[test]
+fn every_waiver_says_why() {
+    hold(EVERYWHERE, shape::waivers_without_reason);
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    hold(&["filters", "src"], shape::missing_module_docs);
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    hold(EVERYWHERE, shape::unfinished_notes);
+}
+
+#[test]
+fn ring_is_the_only_crypto() {
+    none(lists::crypto(&read("Cargo.lock")));
+}

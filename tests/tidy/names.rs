@@ -1,0 +1,103 @@
+//! Names: each public type name once per crate, no retired names, providers named at home only.
+
+use std::collections::BTreeMap;
+
+use crate::findings::Finding;
+use crate::retired;
+use crate::source::Source;
+use crate::tokens::{definitions, tokens};
+
+/// Public type names that a crate defines more than once, each with the files that define it.
+pub fn repeated<'a>(files: &'a [Source], folder: &str) -> Vec<(String, Vec<(&'a Source, usize)>)> {
+    let mut named: BTreeMap<String, Vec<(&Source, usize)>> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.is_under(folder)) {
+        for it in definitions(&tokens(&file.shipped)) {
+            if it.is_public_type() {
+                named.entry(it.name).or_default().push((file, it.at));
+            }
+        }
+    }
+    named.retain(|_, places| places.len() > 1 && !is_config_pair(places));
+    named.into_iter().collect()
+}
+
+/// A setting as written in the file and the same setting as used may share their name.
+fn is_config_pair(places: &[(&Source, usize)]) -> bool {
+    let is_written = |file: &Source| file.is_under("src/config/file");
+    let is_config = places.iter().all(|(file, _)| file.is_under("src/config/"));
+    let written = places.iter().filter(|(file, _)| is_written(file)).count();
+    is_config && places.len() == 2 && written == 1
+}
+
+/// The definitions of such names, as findings.
+pub fn repeated_types(files: &[Source], folder: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (name, places) in repeated(files, folder) {
+        for (file, at) in &places {
+            let others = places.iter().filter(|(other, _)| other.path != file.path);
+            let others: Vec<&str> = others.map(|(other, _)| other.path.as_str()).collect();
+            let message = format!("`{name}` is public here and in {}", others.join(", "));
+            found.push(Finding::new(file, *at, &name, message));
+        }
+    }
+    found
+}
+
+/// Definitions under retired names.
+pub fn retired_names(file: &Source) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for it in definitions(&tokens(&file.shipped)) {
+        let retired = match it.kind.as_str() {
+            "fn" => retired::FUNCTIONS,
+            "mod" => retired::MODULES,
+            "const" | "static" => retired::CONSTANTS,
+            _ => retired::TYPES,
+        };
+        let here = retired.iter().filter(|(scope, _)| file.is_under(scope));
+        if here
+            .flat_map(|(_, words)| words.split(' '))
+            .any(|word| word == it.name)
+        {
+            let message = format!("`{} {}` is a retired name", it.kind, it.name);
+            found.push(Finding::new(file, it.at, &it.name, message));
+        }
+    }
+    found
+}
+
+/// Names of provider families, each with the folder under `filters/models/wires` that may say it.
+const FAMILIES: &[(&str, &str)] = &[
+    ("anthropic", "anthropic"),
+    ("azure", "azure"),
+    ("bedrock", "bedrock"),
+    ("claude", "anthropic"),
+    ("gemini", "google"),
+    ("google", "google"),
+    ("openai", "openai"),
+    ("vertex", "vertex"),
+];
+/// Files that may name every family: the list of wires, the settings, and the help text with an example.
+const LISTS: &[&str] = &[
+    "filters/models/wires/mod.rs",
+    "src/config/",
+    "src/cli/provider_key.rs",
+];
+
+/// Provider names outside their folder, the lists and tests. Comments may name whom they explain.
+pub fn provider_names(file: &Source) -> Vec<String> {
+    if file.shipped.is_empty() || LISTS.iter().any(|list| file.is_under(list)) {
+        return Vec::new();
+    }
+    let code = file.shipped_strings.to_ascii_lowercase();
+    let mut found = Vec::new();
+    for (name, folder) in FAMILIES {
+        let home = format!("filters/models/wires/{folder}");
+        if file.is_under(&format!("{home}/")) || file.path == format!("{home}.rs") {
+            continue;
+        }
+        let message = format!("`{name}` belongs to {home} alone");
+        let places = code.match_indices(name);
+        found.extend(places.map(|(at, _)| file.finding(at, &message)));
+    }
+    found
+}

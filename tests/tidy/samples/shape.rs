@@ -1,0 +1,110 @@
+//! Wrong shapes, manners and lists.
+
+use super::lines;
+use crate::layers::impurities;
+use crate::lists::*;
+use crate::shape::*;
+use crate::source::Source;
+
+#[test]
+fn long_files_and_functions_are_found() {
+    let file = |path: &str, lines: usize| long_files(&Source::new(path, &"\n".repeat(lines)));
+    for path in ["src/x.rs", "src/x/tests.rs", "tests/x.rs"] {
+        assert!(file(path, 600).is_empty());
+        assert_eq!(file(path, 601).len(), 1);
+    }
+    let function = |path: &str, lines: usize| {
+        let body = "\n".repeat(lines - 1);
+        let text = format!("type A = fn();\nfn f(a: [u8; 4]) {{{body}}}\nfn g();");
+        let findings = long_functions(&Source::new(path, &text));
+        findings
+            .into_iter()
+            .map(|it| (it.key, it.text))
+            .collect::<Vec<_>>()
+    };
+    assert!(function("src/x.rs", 60).is_empty());
+    let text = "src/x.rs:2: a function of 61 lines, at most 60".to_owned();
+    assert_eq!(function("src/x.rs", 61), [("f".to_owned(), text)]);
+    assert!(function("tests/x.rs", 120).is_empty());
+    assert_eq!(function("tests/x.rs", 121).len(), 1);
+}
+
+#[test]
+fn panicking_calls_are_found() {
+    let text = "a.unwrap();\nb.expect(\"c\");\nd.expect(b'{');\npanic!(\"e\");\n// f.unwrap()\n\".unwrap()\";";
+    let mut found = lines(&panicking_calls(&Source::new("src/x.rs", text)));
+    found.sort_unstable();
+    assert_eq!(found, [1, 2, 4]);
+}
+
+#[test]
+fn a_waived_call_is_accepted_and_the_next_one_found() {
+    let text =
+        "fn f() {\n#[expect(clippy::expect_used, reason = \"r\")]\na.expect(\"b\")\n}\nc.unwrap();";
+    assert_eq!(lines(&panicking_calls(&Source::new("src/x.rs", text))), [5]);
+}
+
+#[test]
+fn empty_names_are_found() {
+    for path in [
+        "src/utils.rs",
+        "src/common/x.rs",
+        "filters/key_helpers.rs",
+        "src/manager/mod.rs",
+    ] {
+        assert_eq!(empty_names(path).len(), 1, "{path}");
+    }
+    assert!(empty_names("src/store/mod.rs").is_empty());
+}
+
+#[test]
+fn waivers_without_reason_are_found() {
+    let text =
+        "#[allow(dead_code)]\n#[expect(\n a,\n reason = \"b\"\n)]\n#![expect(c)]\n// #[allow(x)]";
+    assert_eq!(
+        lines(&waivers_without_reason(&Source::new("src/x.rs", text))),
+        [1, 6]
+    );
+}
+
+#[test]
+fn files_without_docs_and_notes_for_later_are_found() {
+    let text = concat!("use a;\n// TO", "DO: later");
+    let file = Source::new("src/x.rs", text);
+    assert_eq!(lines(&missing_module_docs(&file)), [1]);
+    assert_eq!(lines(&unfinished_notes(&file)), [2]);
+}
+
+#[test]
+fn clocks_files_and_async_are_impure() {
+    let text = "async fn a() {}\nlet t = Instant::now();\nuse std::fs;\nlet random = 1;\n// tokio";
+    let mut found = lines(&impurities(&Source::new("filters/money/x.rs", text)));
+    found.sort_unstable();
+    assert_eq!(found, [1, 2, 3]);
+}
+
+#[test]
+fn a_second_crypto_stack_is_found() {
+    let lock = "[[package]]\nname = \"ring\"\n\n[[package]]\nname = \"rsa\"\n";
+    assert_eq!(crypto(lock), ["Cargo.lock: `rsa` must not be in the tree"]);
+    assert_eq!(crypto("").len(), 1);
+    assert_eq!(crypto("name = \"ring\"\nname = \"ring\"\n").len(), 1);
+}
+
+#[test]
+fn routes_without_tests_are_found() {
+    let table = |text: &str| route_names(&Source::new("src/models/routes.rs", text));
+    let rows = "pub struct Row { pub name: &'static str }\nRow { name: \"a\", x: 1 }, Row {\n    name: \"b\",\n}";
+    assert_eq!(table(rows), ["a", "b"]);
+    assert_eq!(table(&rows.replace("Row", "Route")), ["a", "b"]);
+    assert!(table("#[cfg(test)]\nmod tests { const A: Row = Row { name: \"a\" }; }").is_empty());
+    let file = |name: &str| format!("tests/gateway/{name}.rs");
+    let names = ["a", "b"].map(str::to_owned);
+    let files = ["a", "b"].map(file);
+    assert_eq!(untested_routes(&names, "mod a;", &files).len(), 1);
+    assert_eq!(
+        untested_routes(&names, "mod a;\nmod b;", &files[..1]).len(),
+        1
+    );
+    assert!(untested_routes(&names, "mod a;\nmod b;", &files).is_empty());
+}
