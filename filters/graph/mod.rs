@@ -9,6 +9,7 @@ mod cache_key;
 mod cacheability;
 pub mod credentials;
 mod document;
+pub mod headers;
 pub mod operation;
 mod table;
 pub mod tenant;

@@ -202,7 +202,7 @@ fn operation_entry(
         method: method.to_ascii_uppercase().into(),
         pattern: Pattern::parse(&normal).ok_or_else(|| invalid(path))?,
         operation: Arc::new(Operation {
-            id: RowId::of(&name),
+            id: RowId::from_name(&name),
             name: name.into(),
             category,
             accepts_single_key: accepts.0,

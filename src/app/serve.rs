@@ -107,7 +107,7 @@ fn wait(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode
 
 /// The store without a password in it.
 fn shown_store(url: &str) -> String {
-    crate::store::StoreUrl::parse(url).map_or_else(|_| "?".to_owned(), |place| place.shown())
+    crate::store::StoreUrl::parse(url).map_or_else(|_| "?".to_owned(), |url| url.redacted())
 }
 
 /// A public key for queries to the graph sandbox, where it is in use.

@@ -75,7 +75,7 @@ impl Graph {
         let (tenants, key_sets) = tenants(&graph.tenants, handle)?;
         let body_bytes = &config.limits.body_bytes;
         let (window, on_outage) = (Duration::from_secs(graph.window_s), config.shared.on_outage);
-        let counters = WindowCounters::shared(graph.algorithm, window, redis, on_outage);
+        let counters = WindowCounters::with_redis(graph.algorithm, window, redis, on_outage);
         let cache = graph
             .cache
             .map(|(ttl, bytes)| ResponseCache::new(ttl, bytes));

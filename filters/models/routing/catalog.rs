@@ -125,7 +125,7 @@ impl Mapping {
         let asked = CostInputs {
             bytes: bytes.saturating_sub(request.media.bytes),
             images: request.media.images,
-            sounds: request.media.sounds,
+            audio: request.media.sounds,
             files: request.media.files,
             max_tokens,
             choices: u64::from(request.choices),

@@ -156,7 +156,7 @@ fn error_event(
     let mut gate: Option<Gate> = None;
     let usage = has_content.then(|| {
         let receipt = billing::settle(exchange, info, CallOutcome::Broken);
-        gate = Some(receipt.is_safe().boxed());
+        gate = Some(receipt.is_durable().boxed());
         upstream_response::usage(exchange)
     });
     let Some(writer) = exchange.reader.stream_mut() else {

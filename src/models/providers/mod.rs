@@ -10,7 +10,7 @@ use filters::models::wires::{Quirks, Wire};
 use http::{HeaderName, HeaderValue};
 use pingora::{ErrorType, OrErr, Result};
 
-pub use self::byok::ByokKeys;
+pub use self::byok::{ByokKeys, ByokSnapshot};
 pub use self::credentials::{ByokKey, Credential, KeyPool};
 use crate::config::{self, Secret};
 use crate::proxy::origin::{ConnectTimeouts, Origin};
