@@ -1,6 +1,6 @@
 //! `usage` and `metadata` of an answer. Source: docs/model-gateway.md 2.5, docs/decisions.md 3, 14.
 
-use super::usage::Usage;
+use super::usage::{Settlement, Usage};
 use crate::json::Object;
 
 /// `metadata` of an answer.
@@ -95,8 +95,9 @@ impl AttemptRecord {
 
 /// `usage` as a JSON object.
 ///
-/// `cost` is the whole as a JSON number and its details as a JSON object; `None` where the price is not known.
-pub fn write_usage(usage: &Usage, cost: Option<(&str, &str)>) -> Vec<u8> {
+/// `cost` is null where the price is not known.
+pub fn write_usage(settlement: &Settlement) -> Vec<u8> {
+    let usage = &settlement.usage;
     let mut out = Vec::with_capacity(1024);
     let mut object = Object::open(&mut out);
     object.number("prompt_tokens", usage.prompt);
@@ -119,10 +120,10 @@ pub fn write_usage(usage: &Usage, cost: Option<(&str, &str)>) -> Vec<u8> {
         details.number("image_tokens", usage.image_completion);
         details.number("audio_tokens", usage.audio_completion);
     });
-    match cost {
-        Some((total, details)) => {
-            object.raw("cost", total);
-            object.raw("cost_details", details);
+    match &settlement.cost {
+        Some(cost) => {
+            object.raw("cost", &cost.total.to_string());
+            object.raw("cost_details", &cost.details.to_json());
         }
         None => object.raw("cost", "null"),
     }

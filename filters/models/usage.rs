@@ -1,4 +1,15 @@
-//! How many tokens a call took.
+//! How many tokens a call took, and what they cost.
+
+use crate::money::Cost;
+
+/// What a call took.
+#[derive(Clone, Debug)]
+pub struct Settlement {
+    /// Tokens.
+    pub usage: Usage,
+    /// What it costs, where the price is known.
+    pub cost: Option<Cost>,
+}
 
 /// Tokens of one call, in the words of the public convention.
 ///

@@ -1,13 +1,10 @@
-//! One piece of an answer, as every provider's decoder hands it out.
+//! One piece of a chat's answer, as every provider's decoder hands it out.
 //!
-//! Decoders turn a provider's events, and its whole replies alike, into [`Delta`]s. A [`Sink`] puts them
-//! together: [`crate::models::fronts::chat_completions::stream::ChunkWriter`] as chunks for the client, [`crate::models::fronts::chat_completions::fold::WholeWriter`] as one whole reply. So the
-//! folded stream equals the whole reply by construction, and the rules about roles, tool indexes and finish
-//! reasons stand in one place for all providers.
+//! Decoders turn a provider's events, and its whole replies alike, into [`Delta`]s; a writer of a front puts them
+//! together. So the folded stream equals the whole reply by construction, and the rules about roles, tool indexes and
+//! finish reasons stand in one place for all providers.
 
 use crate::json::Str;
-
-use crate::models::usage::Usage;
 
 /// Why an answer ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -24,7 +21,7 @@ pub enum Finish {
 
 impl Finish {
     /// The word of the convention.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
             Self::Length => "length",
@@ -97,23 +94,4 @@ impl<'a> Delta<'a> {
             || self.finish.is_some();
         self.content.filter(|text| !has_more && !text.is_empty())
     }
-}
-
-/// Where decoders put what they read.
-pub trait Sink {
-    /// The provider's own identity of the answer; the first one counts. `created` is unix seconds.
-    fn identity(&mut self, id: Option<&str>, created: Option<u64>);
-
-    /// A piece of a choice.
-    fn delta(&mut self, delta: &Delta<'_>);
-
-    /// No more pieces of this tool call will come: arguments that stayed empty become `{}`. Decoders call it
-    /// where their provider tells (a block's stop); the sink does it at the finish for the rest.
-    fn tool_done(&mut self, index: u32, key: u64);
-
-    /// Members of the answer itself that we do not know, as `(key, JSON value)`; the last one of a key counts.
-    fn top_level(&mut self, key: &str, value: &str);
-
-    /// A report of usage; the last one counts, never the sum.
-    fn usage(&mut self, usage: Usage);
 }

@@ -38,23 +38,23 @@ impl SessionAffinity {
     }
 
     /// The mapping that answered the session last.
-    pub fn prefers(&self, key: u64, now_ms: u64) -> Option<usize> {
+    pub fn find(&self, key: u64, now_ms: u64) -> Option<usize> {
         let shard = self.shards.get((key % SHARDS as u64) as usize)?;
         let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         shard
             .get(&key)
-            .filter(|seat| seat.until_ms > now_ms)
-            .map(|seat| seat.mapping)
+            .filter(|binding| binding.until_ms > now_ms)
+            .map(|binding| binding.mapping)
     }
 
     /// The session was answered by this mapping.
-    pub fn answered(&self, key: u64, mapping: usize, now_ms: u64) {
+    pub fn bind(&self, key: u64, mapping: usize, now_ms: u64) {
         let Some(shard) = self.shards.get((key % SHARDS as u64) as usize) else {
             return;
         };
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         if shard.len() >= PER_SHARD && !shard.contains_key(&key) {
-            make_room(&mut shard, now_ms);
+            evict(&mut shard, now_ms);
         }
         shard.insert(
             key,
@@ -67,13 +67,13 @@ impl SessionAffinity {
 }
 
 /// Drops what has expired, else the older half: rare, and cheaper than an order kept at every request.
-fn make_room(shard: &mut HashMap<u64, Binding>, now_ms: u64) {
-    shard.retain(|_, seat| seat.until_ms > now_ms);
+fn evict(shard: &mut HashMap<u64, Binding>, now_ms: u64) {
+    shard.retain(|_, binding| binding.until_ms > now_ms);
     if shard.len() >= PER_SHARD {
-        let mut ends: Vec<u64> = shard.values().map(|seat| seat.until_ms).collect();
+        let mut ends: Vec<u64> = shard.values().map(|binding| binding.until_ms).collect();
         let middle = ends.len() / 2;
         let (_, median, _) = ends.select_nth_unstable(middle);
         let median = *median;
-        shard.retain(|_, seat| seat.until_ms > median);
+        shard.retain(|_, binding| binding.until_ms > median);
     }
 }

@@ -62,7 +62,7 @@ pub fn by_plan(request: &ModelRequest) -> Result<(), Fault> {
             "the organization's plan takes `auto` and `price` for `routing`",
         ));
     }
-    if request.service_tier == Some(ServiceTier::Priority) {
+    if request.needs.service_tier == Some(ServiceTier::Priority) {
         return Err(Fault::invalid(
             "service_tier",
             "the organization's plan takes `auto`, `default` and `flex` for `service_tier`",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::catalog_file::{CatalogFile, Date, WrittenMapping, WrittenModel};
-use crate::models::request::ModelRequest;
+use crate::models::operation::Operation;
 use crate::models::usage::Usage;
 use crate::money::{
     BilledTokens, Cost, CostInputs, InvalidAmount, Price, PriceSet, TokenBounds, Usd, cost,
@@ -33,6 +33,7 @@ pub enum Capability {
     Verbosity,
     N,
     Cancellation,
+    Dimensions,
 }
 
 /// One model.
@@ -46,6 +47,8 @@ pub struct Model {
     pub family: Box<str>,
     /// `chat`, `embedding`, …
     pub model_type: Box<str>,
+    /// What it serves.
+    pub operations: Vec<Operation>,
     /// Other names.
     pub aliases: Vec<Box<str>>,
     /// What it is.
@@ -120,19 +123,14 @@ impl Mapping {
 
     /// The most that a request may cost here, where each answer may have so many tokens; `None` where the price is
     /// not known.
-    pub fn worst(&self, request: &ModelRequest, max_tokens: Option<u64>) -> Option<Usd> {
-        let bytes = request.body.len() as u64;
-        let asked = CostInputs {
-            bytes: bytes.saturating_sub(request.media.bytes),
-            images: request.media.images,
-            audio: request.media.sounds,
-            files: request.media.files,
+    pub fn max_cost(&self, inputs: &CostInputs, max_tokens: Option<u64>) -> Option<Usd> {
+        let inputs = CostInputs {
             max_tokens,
-            choices: u64::from(request.choices),
+            ..*inputs
         };
         self.prices
             .as_ref()
-            .map(|prices| max_cost(prices, &self.bounds, &asked))
+            .map(|prices| max_cost(prices, &self.bounds, &inputs))
     }
 
     /// The mean of input and output price, for comparing; `None` where unknown.
@@ -278,13 +276,17 @@ impl Catalog {
             self.unserved.extend(names.map(Into::into));
             return;
         }
+        let model_type = model.model_type.unwrap_or_else(|| "chat".to_owned());
         let at = self.models.len();
         self.by_name.extend(names.map(|name| (name.into(), at)));
         self.models.push(Arc::new(Model {
             name: model.name.unwrap_or_else(|| id.clone()).into(),
             id: id.into(),
             family: model.family.unwrap_or_default().into(),
-            model_type: model.model_type.unwrap_or_else(|| "chat".to_owned()).into(),
+            operations: model
+                .operations
+                .unwrap_or_else(|| Operation::from_model_type(&model_type).to_vec()),
+            model_type: model_type.into(),
             aliases: model.aliases.into_iter().map(Into::into).collect(),
             description: model.description.map(Into::into),
             created: model.created.and_then(|date| date.unix_s()),

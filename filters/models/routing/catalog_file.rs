@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, de};
 
 use super::catalog::Capability;
+use crate::models::operation::Operation;
 
 /// The whole file.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -28,6 +29,9 @@ pub struct WrittenModel {
     /// `chat`, `embedding`, `image`, …
     #[serde(default, rename = "type")]
     pub model_type: Option<String>,
+    /// What it serves; absent: what its type says.
+    #[serde(default)]
+    pub operations: Option<Vec<Operation>>,
     /// Other names.
     #[serde(default)]
     pub aliases: Vec<String>,

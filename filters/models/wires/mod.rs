@@ -1,20 +1,22 @@
-//! Each provider family's wire, both ways: the one seam worth a trait.
+//! How providers speak: a folder per wire, which turns a request into theirs and their replies into ours.
 //!
-//! A folder is a family. A family turns a checked request into the head and body of an upstream request, and
-//! an upstream's events and whole replies into [`Delta`](crate::models::chat::delta::Delta)s; it classifies the
-//! upstream's refusals. It knows nothing of routing, attempts or clients. Families never know each other;
-//! what several need stands in this folder itself.
+//! A wire encodes a checked request as head and body of an upstream request, decodes whole replies and event streams
+//! alike into a [`Sink`](crate::models::reply::Sink), and classifies refusals. It knows nothing of routing, attempts or
+//! clients. Wires never know each other; what several need stands in this folder itself.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 
 use crate::fault::Fault;
-use crate::models::chat::delta::Sink;
+use crate::models::operation::Operation;
 use crate::models::request::ModelRequest;
-use crate::sse::SseEvent;
+use crate::models::routing::capable::WireLimits;
 
 pub mod anthropic;
 pub mod data_url;
+mod decoder;
+#[cfg(test)]
+mod embeddings_tests;
 pub mod failure;
 pub mod google;
 mod history;
@@ -24,13 +26,14 @@ pub mod quirks;
 #[path = "replay_tests.rs"]
 mod replay;
 
+pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};
 pub use failure::{Failure, FailureKind};
 pub use quirks::Quirks;
 
-/// All families.
+/// All wires.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum WireKind {
-    /// The chat-completions convention: ours.
+    /// OpenAI's convention: ours.
     Compatible,
     /// Anthropic's Messages.
     Messages,
@@ -39,33 +42,22 @@ pub enum WireKind {
 }
 
 impl WireKind {
-    /// What speaks it.
-    pub fn provider(self) -> &'static dyn Wire {
+    /// Returns the wire.
+    pub fn wire(self) -> &'static dyn Wire {
         match self {
             Self::Compatible => &openai::OpenAi,
             Self::Messages => &anthropic::Anthropic,
             Self::Contents => &google::Google,
         }
     }
-
-    /// How many choices an answer may have, and whether they may be streamed. Source: docs/model-gateway.md 2.1.
-    pub fn choices(self) -> (u32, bool) {
-        match self {
-            Self::Compatible => (128, true),
-            Self::Messages => (1, false),
-            Self::Contents => (8, false),
-        }
-    }
-
-    /// Whether an exact budget of reasoning can be said.
-    pub fn has_reasoning_budget(self) -> bool {
-        self != Self::Compatible
-    }
 }
 
-/// A provider family.
+/// How the providers of one kind speak.
 pub trait Wire: Send + Sync {
-    /// Turns a request into what this family's wire wants.
+    /// What this wire cannot say of an operation; `None`: it does not offer the operation.
+    fn limits(&self, operation: Operation) -> Option<WireLimits>;
+
+    /// Turns a request into what this wire wants.
     ///
     /// Errors: a 400 that names the field where the request cannot be said on this wire.
     fn encode(&self, request: &ModelRequest, target: &Target<'_>)
@@ -73,40 +65,20 @@ pub trait Wire: Send + Sync {
 
     /// The most tokens that each answer may have, as [`Wire::encode`] says it to this provider; `None`: it says
     /// nothing.
-    fn output_bound(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64>;
+    fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64>;
 
-    /// Reads a whole reply of status 200 into `sink`.
-    ///
-    /// Errors: an error inside the 200, or a body that is not a reply.
-    fn decode(&self, body: &[u8], target: &Target<'_>, sink: &mut dyn Sink) -> Result<(), Failure>;
+    /// Returns the decoder of a reply of status 200.
+    fn decoder(
+        &self,
+        request: &ModelRequest,
+        target: &Target<'_>,
+        head: &ReplyHead,
+    ) -> Box<dyn Decoder>;
 
-    /// A decoder for one event stream.
-    fn stream(&self, target: &Target<'_>) -> Box<dyn Decoder>;
-
-    /// What a reply of another status means.
+    /// Returns the meaning of a reply of another status.
     ///
     /// `body` may be cut short or empty.
-    fn refusal(&self, status: u16, body: &[u8]) -> Failure;
-}
-
-/// Reads the events of one stream.
-pub trait Decoder: Send + Sync {
-    /// Reads one event into `sink`; answers whether it was the terminal one.
-    ///
-    /// Errors: the event is an error, or not what this wire says.
-    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure>;
-
-    /// The stream ended; answers whether it had come to its proper end.
-    fn ended(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure>;
-}
-
-/// How far a stream has come.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Progress {
-    /// More is to come.
-    Open,
-    /// The answer is complete.
-    Complete,
+    fn classify(&self, status: u16, body: &[u8]) -> Failure;
 }
 
 /// What one attempt goes to.
@@ -128,6 +100,8 @@ pub struct Target<'a> {
     pub lower_tool_choice: bool,
     /// What is special about this provider.
     pub quirks: &'a Quirks,
+    /// The id of the caller's API key.
+    pub key_id: Option<&'a str>,
     /// The credential; only ever put into a header.
     pub secret: Option<&'a str>,
 }

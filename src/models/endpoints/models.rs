@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use filters::fault::Fault;
+use filters::models::operation::Operation;
 use filters::models::routing::catalog::{Capability, Catalog, Mapping, Model};
 use filters::money::{Price, PriceSet};
 use futures::future::BoxFuture;
@@ -103,6 +104,14 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
     if any(Capability::Audio) {
         inputs.push("audio");
     }
+    let outputs = match (
+        serves(model, Operation::Chat),
+        serves(model, Operation::Embeddings),
+    ) {
+        (false, true) => vec!["embedding"],
+        (true, true) => vec!["text", "embedding"],
+        _ => vec!["text"],
+    };
     let prices = cheapest
         .and_then(|mapping| mapping.prices)
         .unwrap_or_default();
@@ -116,14 +125,14 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
         "family": model.family,
         "architecture": {
             "input_modalities": inputs,
-            "output_modalities": ["text"],
+            "output_modalities": outputs,
             "tokenizer": "GPT",
         },
         "providers": mappings.iter().map(|mapping| provider(mapping)).collect::<Vec<_>>(),
         "pricing": pricing(&prices),
         "context_length": mappings.iter().filter_map(|mapping| mapping.context_size).max(),
         "max_output": mappings.iter().filter_map(|mapping| mapping.max_output).min(),
-        "supported_parameters": parameters(&any),
+        "supported_parameters": parameters(model, &any),
         "json_output": any(Capability::JsonObject),
         "structured_outputs": any(Capability::JsonSchema),
         "free": mappings.iter().any(|mapping| mapping.is_free()),
@@ -219,7 +228,17 @@ fn pricing(prices: &PriceSet) -> Value {
     })
 }
 
-fn parameters(any: &impl Fn(Capability) -> bool) -> Vec<&'static str> {
+fn serves(model: &Model, operation: Operation) -> bool {
+    model.operations.contains(&operation)
+}
+
+fn parameters(model: &Model, any: &impl Fn(Capability) -> bool) -> Vec<&'static str> {
+    if serves(model, Operation::Embeddings) && !serves(model, Operation::Chat) {
+        let dimensions = any(Capability::Dimensions).then_some("dimensions");
+        return std::iter::once("encoding_format")
+            .chain(dimensions)
+            .collect();
+    }
     let mut parameters = vec![
         "temperature",
         "max_tokens",

@@ -6,9 +6,9 @@ use filters::accounts::{Caller, Plan};
 use filters::fault::Fault;
 use filters::ledger::{CallOutcome, CostParts, Funding, UsageRecord};
 use filters::models::request::ModelRequest;
-use filters::models::usage::Usage;
+use filters::models::usage::Settlement;
+use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds};
-use filters::money::{Cost, Usd};
 
 use super::{ModelExchange, PlannedAttempt};
 use crate::ledger::{CallEnd, NewReservation, Receipt, Reservation, ReservationError};
@@ -21,15 +21,6 @@ pub(super) struct Billing {
     settlement: Option<Settlement>,
     /// Stands for the call until it has ended, whatever its end is.
     reservation: Option<Reservation>,
-}
-
-/// What a call took.
-#[derive(Clone, Debug)]
-pub(super) struct Settlement {
-    /// Tokens.
-    pub(super) usage: Usage,
-    /// What they cost, where the price is known.
-    pub(super) cost: Option<Cost>,
 }
 
 impl Billing {
@@ -49,7 +40,7 @@ pub async fn reserve(exchange: &mut ModelExchange, info: &RequestInfo) -> Result
     let mut wanted = NewReservation {
         caller,
         request_id: info.id.text(),
-        is_stream: exchange.request.stream,
+        is_stream: exchange.request.is_stream,
         funding: Funding::Byok,
         max_cost: Usd::ZERO,
         is_premium: false,

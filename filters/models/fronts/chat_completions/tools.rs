@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::envelope::ReplyIdentity;
 use crate::json::{Str, write_escaped};
 use crate::models::chat::delta::{Finish, ToolDelta};
+use crate::models::reply::ReplyIdentity;
 
 /// The calls of one choice.
 #[derive(Debug)]
@@ -60,8 +60,8 @@ impl Opening {
 }
 
 impl Tools {
-    pub(super) fn new(envelope: &ReplyIdentity, index: u32) -> Self {
-        let unique: String = envelope
+    pub(super) fn new(identity: &ReplyIdentity, index: u32) -> Self {
+        let unique: String = identity
             .id
             .chars()
             .filter(char::is_ascii_alphanumeric)

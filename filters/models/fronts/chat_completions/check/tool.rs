@@ -2,9 +2,9 @@
 
 use super::Findings;
 use super::message::cache_control;
-use super::read::{array, boolean, expect, object, one_of, required, string};
-use super::reject::{Reject, other};
 use crate::json::{Type, Walker};
+use crate::models::check::read::{array, boolean, expect, object, one_of, required, string};
+use crate::models::check::reject::{Reject, other};
 
 /// Cache breakpoints on tools. Source: docs/model-gateway.md 8.6.
 const BREAKPOINTS: u32 = 4;

@@ -1,4 +1,9 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -6,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::check;
 use crate::fault::Fault;
-use crate::models::request::{Effort, ModelRequest, ServiceTier, Strategy as Routing};
+use crate::models::chat::facts::ChatFacts;
+use crate::models::request::{Effort, ModelRequest, Payload, ServiceTier, Strategy as Routing};
 
 fn plain() -> Value {
     json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
@@ -14,6 +20,13 @@ fn plain() -> Value {
 
 fn checked(value: &Value) -> Result<ModelRequest, Fault> {
     check(value.to_string().into())
+}
+
+fn chat(request: &ModelRequest) -> &ChatFacts {
+    match &request.payload {
+        Payload::Chat(chat) => chat,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// A plain request with one more member.
@@ -291,18 +304,18 @@ fn what_routing_needs_is_found() {
             {"role": "assistant", "content": "a", "reasoning": "r"}],
     })).unwrap();
     assert!(
-        request.stream
-            && request.include_usage
-            && request.no_reasoning
-            && request.free_models_only
-            && request.special_tools
+        request.is_stream
+            && chat(&request).includes_usage
+            && request.needs.no_reasoning
+            && request.needs.free_models_only
+            && chat(&request).special_tools
     );
     assert_eq!(
-        (request.strategy, request.service_tier),
+        (request.strategy, request.needs.service_tier),
         (Some(Routing::Price), Some(ServiceTier::Priority))
     );
     assert_eq!(
-        (request.session.as_deref(), request.max_tokens),
+        (request.session.as_deref(), request.needs.max_tokens),
         (Some("k"), Some(6))
     );
     let needs = &request.needs;
@@ -323,11 +336,14 @@ fn what_routing_needs_is_found() {
         (Some(Effort::High), Some(2000), Some("pro"))
     );
     assert_eq!(request.needs.audio, [Box::from("mp3")]);
-    let special = &request.body[request.special_messages[0].clone()];
+    let special = &request.source.body[chat(&request).special_messages[0].clone()];
     assert!(
-        special.starts_with(b"{") && special.ends_with(b"}") && request.special_messages.len() == 1
+        special.starts_with(b"{")
+            && special.ends_with(b"}")
+            && chat(&request).special_messages.len() == 1
     );
-    assert_eq!(request.value("model"), Some(&b"\"m\""[..]));
+    let model = request.source.member("model").unwrap();
+    assert_eq!(request.source.value(model), b"\"m\"");
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -400,7 +416,8 @@ fn what_passes_the_checks_can_be_translated() {
         }
         if let Ok(request) = checked(&request) {
             passed.set(passed.get() + 1);
-            prop_assert!(request.call().is_ok(), "{:?}", request.call().err());
+            let tree = (chat(&request).read_tree)(&request.source.body);
+            prop_assert!(tree.is_ok(), "{:?}", tree.err());
         }
         Ok(())
     });
@@ -414,6 +431,7 @@ fn the_data_of_a_picture_is_counted_apart_from_the_text() {
     let part = json!({"type": "image_url", "image_url": {"url": url}});
     let message = json!([{"role": "user", "content": [part]}]);
     let request = with("messages", message).unwrap();
-    assert_eq!(request.media.images, 1);
-    assert_eq!(request.media.bytes, url.len() as u64);
+    assert_eq!(request.cost_inputs.images, 1);
+    let bytes = request.source.body.len() as u64 - request.cost_inputs.bytes;
+    assert_eq!(bytes, url.len() as u64);
 }

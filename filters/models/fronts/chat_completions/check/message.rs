@@ -1,9 +1,11 @@
 //! Messages and their parts. Source: docs/model-gateway.md 2.2, 2.3.
 
 use super::Findings;
-use super::read::{array, boolean, integer, nullable_string, object, one_of, required, string};
-use super::reject::{Reject, other};
 use crate::json::{Type, Walker};
+use crate::models::check::read::{
+    array, boolean, integer, nullable_string, object, one_of, required, string,
+};
+use crate::models::check::reject::{Reject, other};
 
 const ROLES: [&str; 6] = [
     "developer",
@@ -240,7 +242,7 @@ fn extra_content(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reje
         return Ok(());
     }
     found.is_special = true;
-    super::read::any_object(walk, &[], |walk, key, _| {
+    crate::models::check::read::any_object(walk, &[], |walk, key, _| {
         object(walk, &["thought_signature"], |walk, _| {
             string(walk).map(|_| ())
         })

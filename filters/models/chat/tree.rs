@@ -1,6 +1,6 @@
 //! The request as a typed tree that borrows from the body, for translation to other conventions.
 //!
-//! Only built after [`super::check::check`]: types and enums are right, and members that are not supported yet
+//! Only built after [`crate::models::fronts`]: types and enums are right, and members that are not supported yet
 //! are absent. Numbers stay as written ([`RawValue`]); text borrows where it holds no escapes.
 
 use std::borrow::Cow;

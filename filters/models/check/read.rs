@@ -6,13 +6,13 @@ use super::reject::{Reject, other};
 use crate::json::{Str, Type, Walker};
 
 /// A string.
-pub(super) fn string<'a>(walk: &mut Walker<'a>) -> Result<Str<'a>, Reject> {
+pub(crate) fn string<'a>(walk: &mut Walker<'a>) -> Result<Str<'a>, Reject> {
     expect(walk, Type::String, "a string")?;
     Ok(walk.string()?)
 }
 
 /// A string or null.
-pub(super) fn nullable_string<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Reject> {
+pub(crate) fn nullable_string<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Reject> {
     if walk.null()? {
         return Ok(None);
     }
@@ -21,7 +21,7 @@ pub(super) fn nullable_string<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a
 }
 
 /// A finite number or null.
-pub(super) fn nullable_number(walk: &mut Walker<'_>) -> Result<Option<f64>, Reject> {
+pub(crate) fn nullable_number(walk: &mut Walker<'_>) -> Result<Option<f64>, Reject> {
     if walk.null()? {
         return Ok(None);
     }
@@ -37,7 +37,7 @@ pub(super) fn nullable_number(walk: &mut Walker<'_>) -> Result<Option<f64>, Reje
 }
 
 /// An integer of a range.
-pub(super) fn integer(walk: &mut Walker<'_>, least: u64, most: u64) -> Result<u64, Reject> {
+pub(crate) fn integer(walk: &mut Walker<'_>, least: u64, most: u64) -> Result<u64, Reject> {
     let accepted = if most == u64::MAX {
         format!("an integer of at least {least}")
     } else {
@@ -59,13 +59,13 @@ pub(super) fn integer(walk: &mut Walker<'_>, least: u64, most: u64) -> Result<u6
 }
 
 /// A boolean.
-pub(super) fn boolean(walk: &mut Walker<'_>) -> Result<bool, Reject> {
+pub(crate) fn boolean(walk: &mut Walker<'_>) -> Result<bool, Reject> {
     expect(walk, Type::Bool, "a boolean")?;
     Ok(walk.boolean()?)
 }
 
 /// One word of a closed list.
-pub(super) fn one_of(
+pub(crate) fn one_of(
     walk: &mut Walker<'_>,
     words: &[&'static str],
 ) -> Result<&'static str, Reject> {
@@ -84,7 +84,7 @@ pub(super) fn one_of(
 }
 
 /// One word of a closed list, or null.
-pub(super) fn nullable_one_of(
+pub(crate) fn nullable_one_of(
     walk: &mut Walker<'_>,
     words: &[&'static str],
 ) -> Result<Option<&'static str>, Reject> {
@@ -102,7 +102,7 @@ fn one_of_text(words: &[&str]) -> String {
 /// An object; `member` is called with each member whose key is in `known`, others are skipped over.
 ///
 /// Errors: not an object, or a key of `known` twice.
-pub(super) fn object<'a>(
+pub(crate) fn object<'a>(
     walk: &mut Walker<'a>,
     known: &[&'static str],
     mut member: impl FnMut(&mut Walker<'a>, &'static str) -> Result<(), Reject>,
@@ -118,7 +118,7 @@ pub(super) fn object<'a>(
 }
 
 /// An object; `member` is called with each member, and the key of `known` that it has.
-pub(super) fn any_object<'a>(
+pub(crate) fn any_object<'a>(
     walk: &mut Walker<'a>,
     known: &[&'static str],
     mut member: impl FnMut(&mut Walker<'a>, Cow<'a, str>, Option<&'static str>) -> Result<(), Reject>,
@@ -139,7 +139,7 @@ pub(super) fn any_object<'a>(
 }
 
 /// An array; `item` is called with each item.
-pub(super) fn array<'a>(
+pub(crate) fn array<'a>(
     walk: &mut Walker<'a>,
     mut item: impl FnMut(&mut Walker<'a>, usize) -> Result<(), Reject>,
 ) -> Result<usize, Reject> {
@@ -153,16 +153,16 @@ pub(super) fn array<'a>(
 }
 
 /// A member that came twice: two parsers might read different ones.
-pub(super) fn twice() -> Reject {
+pub(crate) fn twice() -> Reject {
     Reject::rule("came twice in the same object; accepted is once").with_code("duplicate_key")
 }
 
 /// A member that has to be there.
-pub(super) fn required<T>(value: Option<T>, key: &str, accepted: &str) -> Result<T, Reject> {
+pub(crate) fn required<T>(value: Option<T>, key: &str, accepted: &str) -> Result<T, Reject> {
     value.ok_or_else(|| Reject::rule(format!("is missing; accepted is {accepted}")).within(key))
 }
 
-pub(super) fn expect(walk: &mut Walker<'_>, wanted: Type, accepted: &str) -> Result<(), Reject> {
+pub(crate) fn expect(walk: &mut Walker<'_>, wanted: Type, accepted: &str) -> Result<(), Reject> {
     if walk.peek()? == wanted {
         Ok(())
     } else {

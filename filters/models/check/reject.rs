@@ -11,7 +11,7 @@ const QUOTED_CHARS: usize = 40;
 
 /// A refusal on its way out.
 #[derive(Debug)]
-pub(super) enum Reject {
+pub(crate) enum Reject {
     /// The text is not JSON, or over its limits.
     Syntax(Error),
     /// A rule is broken at `path`.
@@ -33,7 +33,7 @@ impl From<Error> for Reject {
 
 impl Reject {
     /// A rule about the field at hand.
-    pub(super) fn rule(said: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn rule(said: impl Into<Cow<'static, str>>) -> Self {
         Self::Rule {
             path: String::new(),
             said: said.into(),
@@ -42,14 +42,14 @@ impl Reject {
     }
 
     /// The field at hand is not supported yet.
-    pub(super) fn not_yet() -> Self {
+    pub(crate) fn not_yet() -> Self {
         Self::NotYet {
             path: String::new(),
         }
     }
 
     /// The same with a `code`.
-    pub(super) fn with_code(mut self, with: &'static str) -> Self {
+    pub(crate) fn with_code(mut self, with: &'static str) -> Self {
         if let Self::Rule { code, .. } = &mut self {
             *code = Some(with);
         }
@@ -57,7 +57,7 @@ impl Reject {
     }
 
     /// The same, one level further out: inside the member `key`.
-    pub(super) fn within(mut self, key: &str) -> Self {
+    pub(crate) fn within(mut self, key: &str) -> Self {
         if let Self::Rule { path, .. } | Self::NotYet { path } = &mut self {
             let joint = if path.is_empty() || path.starts_with('[') {
                 ""
@@ -70,12 +70,12 @@ impl Reject {
     }
 
     /// The same, one level further out: inside the item `index`.
-    pub(super) fn within_item(self, index: usize) -> Self {
+    pub(crate) fn within_item(self, index: usize) -> Self {
         self.within(&format!("[{index}]"))
     }
 
     /// The fault for the caller.
-    pub(super) fn into_fault(self) -> Fault {
+    pub(crate) fn into_fault(self) -> Fault {
         match self {
             Self::Syntax(error) => Fault::new(
                 FaultKind::Invalid,
@@ -95,7 +95,7 @@ impl Reject {
 }
 
 /// The value that stands next is not what is accepted.
-pub(super) fn other(walk: &mut Walker<'_>, accepted: &str) -> Reject {
+pub(crate) fn other(walk: &mut Walker<'_>, accepted: &str) -> Reject {
     let found = match walk.peek() {
         Ok(found) => found,
         Err(error) => return error.into(),

@@ -41,7 +41,7 @@ pub(super) struct EventTemplate {
 
 impl EventTemplate {
     /// What stands around the text of an event. `None` where the text does not lie in it.
-    pub(super) fn of(event: &[u8], plain: &Plain<'_>) -> Option<Self> {
+    pub(super) fn from_event(event: &[u8], plain: &Plain<'_>) -> Option<Self> {
         let start = (plain.text.as_ptr() as usize).checked_sub(event.as_ptr() as usize)?;
         let after = event.get(start + plain.text.len()..)?;
         let (after, end) = match memchr::memmem::rfind(after, PADDING) {
@@ -61,7 +61,7 @@ impl EventTemplate {
         })
     }
 
-    /// What `event` says, where it is alike.
+    /// What `event` says, where it is template.
     pub(super) fn read<'a>(&self, event: &'a [u8]) -> Option<Delta<'a>> {
         let rest = event.strip_prefix(&*self.before)?;
         let quote = event.len() - rest.len() - 1;
@@ -102,19 +102,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::stream::ChunkEvents;
-    use crate::models::chat::delta::Sink;
-    use crate::models::fronts::chat_completions::envelope::ReplyIdentity;
     use crate::models::fronts::chat_completions::stream::ChunkWriter;
-    use crate::models::wires::quirks::Quirks;
-    use crate::models::wires::{Decoder, Failure};
+    use crate::models::reply::{ReplyIdentity, Sink, Writer};
+    use crate::models::wires::Failure;
+    use crate::models::wires::decoder::EventDecoder;
     use crate::sse::SseEvent;
 
     fn stream() -> ChunkWriter {
-        ChunkWriter::new(ReplyIdentity {
+        let identity = ReplyIdentity {
             id: "i".into(),
             created: 1,
             model: "m".into(),
-        })
+        };
+        ChunkWriter::new(identity, false)
     }
 
     fn decode(decoder: &mut ChunkEvents, data: &str, sink: &mut dyn Sink) -> Result<(), Failure> {
@@ -128,15 +128,10 @@ mod tests {
     /// The chunks of these events, read one after the other, and each on its own.
     fn both(events: &[String]) -> [Vec<u8>; 2] {
         let mut sinks = [stream(), stream()];
-        let mut decoder = ChunkEvents::new(&Quirks::default());
+        let mut decoder = ChunkEvents::new(false);
         for event in events {
             decode(&mut decoder, event, &mut sinks[0]).unwrap();
-            decode(
-                &mut ChunkEvents::new(&Quirks::default()),
-                event,
-                &mut sinks[1],
-            )
-            .unwrap();
+            decode(&mut ChunkEvents::new(false), event, &mut sinks[1]).unwrap();
         }
         sinks.map(|mut sink| sink.take())
     }
@@ -179,7 +174,7 @@ mod tests {
         let good = event("content", "a", "");
         for bad in [r#"a\ud800"#, "a\u{1}", r#"a\x"#, r#"a","b":"c\"#] {
             let bad = good.replace(r#""a""#, &format!("\"{bad}\""));
-            let mut decoder = ChunkEvents::new(&Quirks::default());
+            let mut decoder = ChunkEvents::new(false);
             decode(&mut decoder, &good, &mut stream()).unwrap();
             assert!(decode(&mut decoder, &bad, &mut stream()).is_err(), "{bad}");
         }

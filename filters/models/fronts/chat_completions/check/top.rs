@@ -2,56 +2,31 @@
 
 use super::Findings;
 use super::message::messages;
-use super::read::{
-    any_object, array, boolean, integer, nullable_number, nullable_one_of, nullable_string, object,
-    one_of, required, string, twice,
-};
-use super::reject::{Reject, other};
 use super::tool::{response_format, tool_choice, tools};
 use crate::json::{Type, Walker};
-use crate::models::request::{Effort, RequestMember, ServiceTier, Strategy};
+use crate::models::check::read::{
+    any_object, array, boolean, integer, nullable_number, nullable_one_of, nullable_string, object,
+    one_of, required, string,
+};
+use crate::models::check::reject::{Reject, other};
+use crate::models::check::top::{MODEL, members, model};
+use crate::models::request::{Effort, ServiceTier, Strategy};
 
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 const LEVELS: [&str; 3] = ["low", "medium", "high"];
-/// The most top-level members; a hundred more than anybody has.
-const MEMBERS: usize = 256;
-
 /// The whole object.
 pub(super) fn top(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    if walk.peek()? != Type::Object {
-        return Err(match other(walk, "an object") {
-            Reject::Rule { said, .. } => {
-                Reject::rule(said).with_code("invalid_json").within("body")
-            }
-            syntax => syntax,
-        });
-    }
-    any_object(walk, &[], |walk, key, _| {
-        let start = walk.key_at();
-        walk.peek()?;
-        let value = walk.at();
-        if found.members.iter().any(|member| *member.key == key) {
-            return Err(twice().within(&key));
-        }
-        if found.members.len() >= MEMBERS {
-            return Err(
-                Reject::rule(format!("is one of more than {MEMBERS} members")).within(&key),
-            );
-        }
-        member(walk, &key, found).map_err(|reject| reject.within(&key))?;
-        let end = walk.at();
-        found.members.push(RequestMember {
-            key: key.into(),
-            whole: start..end,
-            value: value..end,
-        });
-        Ok(())
-    })
+    let members = members(walk, |walk, key| member(walk, key, found))?;
+    found.members = members;
+    Ok(())
 }
 
 fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
     match key {
-        "model" => model(walk, found),
+        "model" => {
+            found.model = Some(model(walk)?);
+            Ok(())
+        }
         "messages" => {
             found.has_messages = true;
             messages(walk, found)
@@ -104,7 +79,8 @@ fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), 
 fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
     match key {
         "service_tier" => {
-            found.service_tier = match one_of(walk, &["auto", "default", "flex", "priority"])? {
+            found.needs.service_tier = match one_of(walk, &["auto", "default", "flex", "priority"])?
+            {
                 "flex" => Some(ServiceTier::Flex),
                 "priority" => Some(ServiceTier::Priority),
                 _ => None,
@@ -120,8 +96,8 @@ fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Res
             };
             Ok(())
         }
-        "free_models_only" => flag(walk, &mut found.free_models_only),
-        "no_reasoning" => flag(walk, &mut found.no_reasoning),
+        "free_models_only" => flag(walk, &mut found.needs.free_models_only),
+        "no_reasoning" => flag(walk, &mut found.needs.no_reasoning),
         // Deprecated, ignored, grants nothing. Source: docs/model-gateway.md 9.5.
         "onboarding" => boolean(walk).map(|_| ()),
         _ => unbuilt_member(walk, key),
@@ -260,20 +236,6 @@ fn safeguards(walk: &mut Walker<'_>) -> Result<(), Reject> {
     .map(|_| ())
 }
 
-fn model(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    let model = string(walk)?.unescaped();
-    if model.starts_with("@prompt/") {
-        return Err(Reject::not_yet());
-    }
-    if model.is_empty() || model.len() > 512 || model.chars().any(char::is_control) {
-        return Err(Reject::rule(
-            "is empty, longer than 512 bytes or holds control characters; accepted is a model id",
-        ));
-    }
-    found.model = Some(model.into());
-    Ok(())
-}
-
 /// Our choice: a limit is a positive integer, as every provider wants it.
 fn max_tokens(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
     if walk.null()? {
@@ -348,16 +310,14 @@ fn reasoning(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> 
 }
 
 fn effort(word: &str) -> Option<Effort> {
-    Effort::ALL.into_iter().find(|effort| effort.word() == word)
+    Effort::ALL
+        .into_iter()
+        .find(|effort| effort.as_str() == word)
 }
 
 /// What holds between members.
 pub(super) fn together(found: &Findings) -> Result<(), Reject> {
-    required(
-        found.model.as_ref(),
-        "model",
-        "a model id; `GET /v1/models` lists them",
-    )?;
+    required(found.model.as_ref(), "model", MODEL)?;
     required(
         found.has_messages.then_some(()),
         "messages",
