@@ -4,8 +4,8 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName};
 use serde::Deserialize;
 
-use crate::auth::jwks::{KeySet, key_id};
-use crate::auth::jwt::{BadToken, JwtTokens};
+use crate::auth::jwks::{KeySet, read_key_id};
+use crate::auth::jwt::{InvalidToken, JwtTokens};
 use crate::fault::{AgentForm, Fault, FaultKind};
 
 /// The longest SDK key.
@@ -47,7 +47,7 @@ pub fn sdk_key(
         (Some(key), None) if !rules.is_agent => Ok(key.into()),
         (None, None) | (None, Some(_)) if rules.is_agent => Err(missing(rules)),
         (None, None) => Err(missing(rules)),
-        (Some(_), None) => Err(unauthorized(rules, BadToken::Empty)),
+        (Some(_), None) => Err(unauthorized(rules, InvalidToken::Empty)),
         (key, Some(token)) => {
             let granted = granted(token, rules, foreign, now_s);
             let granted = granted.map_err(|error| unauthorized(rules, error))?;
@@ -66,19 +66,19 @@ fn granted(
     rules: &SdkRules,
     foreign: Option<&KeySet>,
     now_s: u64,
-) -> Result<Vec<String>, BadToken> {
+) -> Result<Vec<String>, InvalidToken> {
     #[derive(Deserialize)]
     struct Claims {
         sdk_keys: Option<Vec<String>>,
     }
-    let names_key = rules.trusts_foreign && key_id(token).is_ok();
+    let names_key = rules.trusts_foreign && read_key_id(token).is_ok();
     match &rules.tokens {
         Some(ours) if !names_key => ours.verify(token, now_s),
         _ => {
-            key_id(token)?;
-            let set = foreign.ok_or(BadToken::UnknownKey)?;
+            read_key_id(token)?;
+            let set = foreign.ok_or(InvalidToken::UnknownKey)?;
             let claims: Claims = set.verify(token, now_s)?;
-            claims.sdk_keys.ok_or(BadToken::NoKeys)
+            claims.sdk_keys.ok_or(InvalidToken::NoSdkKeys)
         }
     }
 }
@@ -184,7 +184,7 @@ fn refused(rules: &SdkRules) -> Fault {
 }
 
 /// The agent of old has one word for a token that it cannot read, and tells the reason beside it.
-fn unauthorized(rules: &SdkRules, error: BadToken) -> Fault {
+fn unauthorized(rules: &SdkRules, error: InvalidToken) -> Fault {
     match error.agent_reason() {
         Some(reason) if rules.is_agent => unauthenticated("unauthorized")
             .with_detail(reason)
