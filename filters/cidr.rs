@@ -1,9 +1,9 @@
-//! Blocks of addresses.
+//! Blocks of IP addresses.
 
 use core::net::IpAddr;
 use std::str::FromStr;
 
-/// A block of addresses: `10.0.0.0/8`, `::1`, `192.0.2.7`.
+/// A block of IP addresses: `10.0.0.0/8`, `::1`, `192.0.2.7`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Cidr {
     network: IpAddr,
@@ -11,7 +11,7 @@ pub struct Cidr {
 }
 
 impl Cidr {
-    /// Whether the block holds `address`; an IPv4 address mapped into IPv6 counts as IPv4.
+    /// Returns whether the block contains `address`. An IPv4 address mapped into IPv6 counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.network, address.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(address)) => same_prefix(
@@ -36,8 +36,8 @@ fn same_prefix(network: u128, address: u128, prefix: u8, bits: u8) -> bool {
 impl FromStr for Cidr {
     type Err = String;
 
-    /// Errors: no address, a prefix longer than the address, or bits set behind the prefix, which is nearly
-    /// always a typing error.
+    /// Errors: not an address, a prefix longer than the address, or bits set after the prefix, which is nearly always a
+    /// typo.
     fn from_str(text: &str) -> Result<Self, String> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
@@ -60,10 +60,10 @@ impl FromStr for Cidr {
             IpAddr::V6(address) => address.to_bits(),
         };
         let host_bits = u32::from(bits - prefix);
-        let host = 1_u128
+        let host_mask = 1_u128
             .checked_shl(host_bits)
             .map_or(u128::MAX, |limit| limit - 1);
-        if value & host != 0 {
+        if value & host_mask != 0 {
             return Err(format!(
                 "{text:?} has bits set behind its prefix of {prefix}"
             ));

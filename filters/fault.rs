@@ -1,11 +1,11 @@
-//! The one error of the product: what went wrong, whose fault it is, and what the caller is told.
+//! The error of the product: its status, its code and the message for the caller.
 //!
-//! Every module keeps a small error type of its own; it becomes a [`Fault`] in one `From`. Only this file
-//! knows which status, `type` and `code` belong together, and only `src/reply.rs` writes them out.
+//! Every module has a small error type of its own, which becomes a [`Fault`] in one `From`. Only this file maps errors
+//! to status, `type` and `code`, and only `src/proxy/response.rs` writes them to clients.
 
 use std::borrow::Cow;
 
-/// Who has to change something so that it does not happen again.
+/// The party that has to act so that the fault does not recur.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Blame {
     /// The request is wrong.
@@ -16,18 +16,18 @@ pub enum Blame {
     Us,
 }
 
-/// What kind of failure it is; decides the status and the words of the body.
+/// The kind of a fault; determines the status and the words of the body.
 ///
 /// Source: docs/model-gateway.md 7; the `type` and `code` words are docs/decisions.md 5 and 6.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FaultKind {
     /// 400: a field is wrong.
     Invalid,
-    /// 401: no key, or one that does not count.
+    /// 401: no key, or an invalid one.
     Unauthenticated,
-    /// 402: no credit, or an allowance is used up.
+    /// 402: no credit left, or an allowance is used up.
     Payment,
-    /// 403: known, but not allowed.
+    /// 403: the caller is known but not allowed.
     Forbidden,
     /// 404: no such path.
     NotFound,
@@ -43,13 +43,13 @@ pub enum FaultKind {
     TooLarge,
     /// 415: not JSON, or encoded.
     MediaType,
-    /// 422: more operations in a batch than are taken.
+    /// 422: more operations in a batch than the maximum.
     TooMany,
-    /// 429: over a limit of ours.
+    /// 429: over a limit of the gateway.
     RateLimited,
     /// 431: the head is over its limit.
     HeadTooLarge,
-    /// 500: a bug or a broken part of ours.
+    /// 500: a bug, or a broken part of the gateway.
     Internal,
     /// 502: no connection to the provider.
     ConnectFailed,
@@ -57,23 +57,23 @@ pub enum FaultKind {
     UpstreamFailed,
     /// 503: the provider is unavailable, overloaded or throttles.
     UpstreamUnavailable,
-    /// 503: a part of ours is unavailable.
+    /// 503: a part of the gateway is unavailable.
     Unavailable,
     /// 504: the provider took too long.
     UpstreamTimeout,
-    /// 529: more requests at once than we take.
+    /// 529: more concurrent requests than the maximum.
     Overloaded,
-    /// An answer broke off after its first byte had gone to the client; only ever an event of a stream.
+    /// A response broke off after its first byte was sent. It only occurs as an event of a stream.
     StreamTruncated,
 }
 
-/// One row of the table of kinds.
+/// A row of the table of kinds.
 struct FaultRow {
     status: u16,
-    kind: &'static str,
+    error_type: &'static str,
     code: Option<&'static str>,
     blame: Blame,
-    retryable: bool,
+    is_retryable: bool,
 }
 
 const INVALID: &str = "invalid_request_error";
@@ -81,7 +81,7 @@ const UPSTREAM: &str = "upstream_error";
 
 #[rustfmt::skip]
 impl FaultKind {
-    /// The table: status, `type`, `code`, whose fault, whether the same request may succeed later.
+    /// The table: status, `type`, `code`, the party at fault, whether the same request may succeed later.
     const fn row(self) -> FaultRow {
         use Blame::{Caller, Upstream, Us};
         match self {
@@ -114,61 +114,44 @@ impl FaultKind {
 impl FaultRow {
     const fn new(
         status: u16,
-        kind: &'static str,
+        error_type: &'static str,
         code: Option<&'static str>,
         blame: Blame,
-        retryable: bool,
+        is_retryable: bool,
     ) -> Self {
         Self {
             status,
-            kind,
+            error_type,
             code,
             blame,
-            retryable,
+            is_retryable,
         }
     }
 }
 
-/// How the decision endpoints' agent of old tells a fault, beside its status. Source: docs/facts/decision-engine.md E.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum AgentForm {
-    /// A JSON object with the message.
-    #[default]
-    Json,
-    /// The message as plain text.
-    Text,
-    /// A JSON object with the message, sent as plain text.
-    Object,
-    /// The same with the detail as its reason.
-    Reason,
-    /// Nothing.
-    Nothing,
-}
-
-/// What went wrong with one request.
+/// An error of one request.
 ///
-/// `message` is for the caller: it names the field, what came and what is accepted, and never holds a secret,
-/// a key or an upstream's raw body. `detail` is for the log line alone, under the same ban on secrets.
+/// `message` is for the caller: it names the field, what came and what is accepted, and never holds a secret, a key or
+/// an upstream's raw body. `detail` is for the log line only, and holds no secrets either.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Fault {
-    /// Decides status, `type` and default `code`.
+    /// Determines status, `type` and default `code`.
     pub kind: FaultKind,
-    /// For the caller.
+    /// Message for the caller.
     pub message: Cow<'static, str>,
-    /// The field that is wrong, as a path such as `messages[2].content[0].type`.
+    /// The wrong field, as a path such as `messages[2].content[0].type`.
     pub param: Option<String>,
-    /// For the log.
+    /// Detail for the log.
     pub detail: Cow<'static, str>,
     /// How long the caller should wait, in seconds.
     pub retry_after_s: Option<u32>,
-    /// How the agent of old tells it; nobody else asks.
-    pub agent_form: AgentForm,
     code: Option<Cow<'static, str>>,
     status: Option<u16>,
+    tag: u8,
 }
 
 impl Fault {
-    /// A fault of this kind with the caller's message.
+    /// Creates a fault with a message for the caller.
     pub fn new(kind: FaultKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind,
@@ -176,21 +159,18 @@ impl Fault {
             param: None,
             detail: Cow::Borrowed(""),
             retry_after_s: None,
-            agent_form: match kind {
-                FaultKind::MediaType => AgentForm::Nothing,
-                _ => AgentForm::Json,
-            },
             code: None,
             status: None,
+            tag: 0,
         }
     }
 
-    /// A 400 about one field.
+    /// Creates a 400 about one field.
     pub fn invalid(param: impl Into<String>, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(FaultKind::Invalid, message).with_param(param)
     }
 
-    /// A 400 for a field whose behaviour is not built yet. Source: docs/decisions.md 16.
+    /// Creates a 400 for a field that is not supported yet. Source: docs/decisions.md 16.
     pub fn not_supported_yet(param: impl Into<String>) -> Self {
         let param = param.into();
         Self::new(
@@ -201,74 +181,79 @@ impl Fault {
         .with_param(param)
     }
 
-    /// The same, naming the field.
+    /// Sets the wrong field.
     #[must_use]
     pub fn with_param(mut self, param: impl Into<String>) -> Self {
         self.param = Some(param.into());
         self
     }
 
-    /// The same, with a `code` other than the kind's own.
+    /// Replaces the kind's own `code`.
     #[must_use]
     pub fn with_code(mut self, code: impl Into<Cow<'static, str>>) -> Self {
         self.code = Some(code.into());
         self
     }
 
-    /// The same, with an upstream's own status where docs/decisions.md 5 says that it is passed on.
+    /// Sets an upstream's own status, in the cases in which docs/decisions.md 5 passes it on.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.status = Some(status);
         self
     }
 
-    /// The same, with a line for the log.
+    /// Sets the detail for the log.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
         self.detail = detail.into();
         self
     }
 
-    /// The same, with a time to wait.
+    /// Sets how long the caller should wait.
     #[must_use]
     pub fn with_retry_after_s(mut self, seconds: u32) -> Self {
         self.retry_after_s = Some(seconds);
         self
     }
 
-    /// The same, told in another form by the agent of old.
+    /// The same, with a tag: a product that writes faults of one kind in several forms tells them apart by it.
     #[must_use]
-    pub fn with_agent_form(mut self, form: AgentForm) -> Self {
-        self.agent_form = form;
+    pub fn with_tag(mut self, tag: u8) -> Self {
+        self.tag = tag;
         self
     }
 
-    /// The HTTP status.
+    /// The tag; 0: none was given.
+    pub fn tag(&self) -> u8 {
+        self.tag
+    }
+
+    /// Returns the HTTP status.
     pub fn status(&self) -> u16 {
         self.status.unwrap_or(self.kind.row().status)
     }
 
-    /// The `type` word of the compatible style.
+    /// Returns the `type` of the compatible style.
     pub fn error_type(&self) -> &'static str {
-        self.kind.row().kind
+        self.kind.row().error_type
     }
 
-    /// The `code` word, where there is one.
+    /// Returns the `code`, if there is one.
     pub fn code(&self) -> Option<&str> {
         self.code.as_deref().or(self.kind.row().code)
     }
 
-    /// Whose fault it is.
+    /// Returns the party at fault.
     pub fn blame(&self) -> Blame {
         self.kind.row().blame
     }
 
-    /// Whether the same request may succeed later.
+    /// Returns whether the same request may succeed later.
     pub fn is_retryable(&self) -> bool {
-        self.kind.row().retryable
+        self.kind.row().is_retryable
     }
 
-    /// The body of the compatible style.
+    /// Returns the body in the compatible style.
     ///
     /// Shape: `{"error":{"message","type","param","code"}}`. Source: docs/model-gateway.md 7.
     pub fn compatible_body(&self) -> Vec<u8> {
@@ -277,7 +262,7 @@ impl Fault {
             .into_bytes()
     }
 
-    /// The inner object of the compatible style, for an error event that adds to it.
+    /// Returns the inner object of the compatible style, which error events extend.
     pub fn compatible_error(&self) -> serde_json::Value {
         serde_json::json!({
             "message": self.message,
@@ -287,16 +272,7 @@ impl Fault {
         })
     }
 
-    /// The body of the decision endpoints.
-    ///
-    /// Shape: `{"error":"…"}`. Source: docs/decision-agent.md 7.
-    pub fn plain_body(&self) -> Vec<u8> {
-        serde_json::json!({ "error": self.message })
-            .to_string()
-            .into_bytes()
-    }
-
-    /// The body of the graph endpoints: what a refusal by a limit looks like, for everything else.
+    /// Returns the body of the graph endpoints, in the style of a refusal by a limit.
     ///
     /// Shape: `{"code","status","message","details":{}}`, the code in capitals. Source: docs/graph-limits.md 7.2.
     pub fn graph_body(&self) -> Vec<u8> {
@@ -311,10 +287,10 @@ impl Fault {
         .into_bytes()
     }
 
-    /// The body of the alternative style.
+    /// Returns the body in the alternative style.
     ///
-    /// Shape: `{"type":"error","error":{"type","message"}}`.
-    /// Source: docs/model-gateway.md 7, docs/facts/model-gateway.md 9.4.
+    /// Shape: `{"type":"error","error":{"type","message"}}`. Source: docs/model-gateway.md 7,
+    /// docs/facts/model-gateway.md 9.4.
     pub fn alternative_body(&self) -> Vec<u8> {
         let kind = match self.status() {
             401 => "authentication_error",

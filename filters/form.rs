@@ -1,38 +1,38 @@
-//! The text of a query, as forms encode it; and what a head calls its body.
+//! Parses the pairs of a query as forms encode them, and the media type of a head.
 
 use std::borrow::Cow;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 
-/// One `name=value` of a query, as it came.
+/// A `name=value` pair of a query as received.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Pair<'q> {
-    /// Before the first `=`.
+    /// The text before the first `=`.
     pub name: &'q str,
-    /// After it; empty where there is none.
+    /// The text after it, or empty.
     pub value: &'q str,
 }
 
 impl<'q> Pair<'q> {
-    /// The name, decoded.
-    pub fn plain_name(self) -> Cow<'q, str> {
+    /// Returns the decoded name.
+    pub fn decoded_name(self) -> Cow<'q, str> {
         decode(self.name)
     }
 
-    /// The value, decoded.
-    pub fn plain_value(self) -> Cow<'q, str> {
+    /// Returns the decoded value.
+    pub fn decoded_value(self) -> Cow<'q, str> {
         decode(self.value)
     }
 }
 
-/// The pairs of a query that stands without its `?`, in their order.
+/// Iterates over the pairs of a query, which has no leading `?`.
 pub fn pairs(query: &str) -> impl Iterator<Item = Pair<'_>> {
     query
         .split('&')
         .filter(|pair| !pair.is_empty())
         .map(|pair| {
-            // What `split_once` tells, without what it does for signs of several bytes.
+            // Does the same as `split_once`, without its cost for patterns of several bytes.
             let equals = memchr::memchr(b'=', pair.as_bytes());
             let parts = equals.and_then(|at| Some((pair.get(..at)?, pair.get(at + 1..)?)));
             let (name, value) = parts.unwrap_or((pair, ""));
@@ -40,7 +40,14 @@ pub fn pairs(query: &str) -> impl Iterator<Item = Pair<'_>> {
         })
 }
 
-/// `+` as a space, `%xx` as its byte; what is no escape stays, what is no UTF-8 becomes U+FFFD.
+/// The values of a parameter, decoded, in order.
+pub fn values<'q>(query: &'q str, name: &str) -> impl Iterator<Item = Cow<'q, str>> {
+    pairs(query)
+        .filter(move |pair| pair.decoded_name() == name)
+        .map(Pair::decoded_value)
+}
+
+/// Decodes `+` to a space and `%xx` to its byte. Invalid escapes stay, and invalid UTF-8 becomes U+FFFD.
 ///
 /// Cost: a text without either is borrowed.
 pub fn decode(text: &str) -> Cow<'_, str> {
@@ -60,7 +67,7 @@ pub fn decode(text: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
 }
 
-/// What a head calls its body, without parameters; empty where it does not say.
+/// Returns the media type of `Content-Type` without parameters, or an empty slice.
 pub fn media_type(headers: &HeaderMap) -> &[u8] {
     let value = headers.get(CONTENT_TYPE);
     let value = value.map_or(&b""[..], HeaderValue::as_bytes);
@@ -82,7 +89,7 @@ mod tests {
     #[test]
     fn a_query_is_its_pairs() {
         let texts = |query| {
-            let texts = pairs(query).map(|pair| format!("{}|{}", pair.plain_name(), pair.value));
+            let texts = pairs(query).map(|pair| format!("{}|{}", pair.decoded_name(), pair.value));
             texts.collect::<Vec<_>>()
         };
         assert_eq!(texts("a=1&&b=2=3&c&%64="), ["a|1", "b|2=3", "c|", "d|"]);

@@ -1,23 +1,23 @@
-//! What Weirgate decides, as pure functions: no Pingora, no tokio, no sockets, files, clocks or randomness.
+//! The rules of Weirgate as pure functions: no Pingora, no tokio, no sockets, files, clocks or randomness.
 //!
-//! Time, random numbers and settings are passed in, so everything a rule can be wrong about is tested here
-//! without a proxy. Cargo keeps the crate pure: its manifest lists nothing that could do I/O.
+//! Time, random numbers and settings are parameters, so all rules are tested here without a proxy. The manifest of the
+//! crate lists no dependency that does I/O.
 //!
 //! | module | decides |
 //! |---|---|
-//! | [`fault`] | what went wrong, whose fault it is, what the caller is told |
-//! | [`cidr`] | which addresses a block holds |
+//! | [`fault`] | the status, code and message of an error |
+//! | [`cidr`] | whether a block contains an address |
 //! | [`form`] | the pairs of a query, decoded |
-//! | [`json`] | one pass over a JSON text: well formed, within limits, where each member stands |
+//! | [`json`] | whether a JSON text is valid and within limits, and where its members are |
 //! | [`sse`] | where the events of an event stream begin and end |
-//! | [`proxy`] | what every request has: its path, its client's address |
-//! | [`money`] | what a call costs, exactly |
+//! | [`proxy`] | the path and the client's address of a request |
+//! | [`money`] | the exact cost of a call |
 //! | [`ledger`] | entries, balances and the journal's bytes |
 //! | [`limits`] | how many requests a caller may send |
 //! | [`auth`] | which tokens are genuine |
-//! | [`accounts`] | who calls, and what the caller may do |
-//! | [`models`] | requests of models, providers' wires, and who is tried in which order |
-//! | [`decisions`] | which variation of a flag a user gets |
+//! | [`accounts`] | the caller of a request and what it may do |
+//! | [`models`] | requests of models, the wires of providers, and the order of attempts |
+//! | [`decisions`] | the variation of a flag that a user gets |
 //! | [`graph`] | operations, tenants and cacheability of the graph service |
 
 pub mod accounts;

@@ -1,22 +1,23 @@
-//! Where the events of an event stream begin and end.
+//! Finds the events of an event stream.
 //!
-//! Incremental over chunks cut anywhere, for LF, CR, CRLF and mixtures, with a byte-order mark, comments and
-//! several `data` lines. An event whose one `data` line lies inside a chunk is handed out as a slice of it.
+//! It works incrementally over chunks cut anywhere, for LF, CR, CRLF and mixtures, with a byte-order mark, comments and
+//! several `data` lines. If the only `data` line of an event lies inside one chunk, the event borrows a slice of the
+//! chunk.
 //!
-//! Source: the WHATWG HTML standard, server-sent events. Our choice: an event that the end of the stream cuts
-//! before its blank line is still handed out, because some providers leave the last blank line out.
+//! Source: the WHATWG HTML standard, server-sent events. Our choice: an event that the end of the stream cuts before
+//! its blank line is still delivered, because some providers omit the last blank line.
 
 use memchr::memchr2;
 
-/// How many bytes one event may have. Source: docs/decisions.md 17.
+/// Maximum size of one event. Source: docs/decisions.md 17.
 pub const MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// One event.
+/// An event of a stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SseEvent<'a> {
-    /// The `event` field, empty where there is none.
+    /// The `event` field, or empty.
     pub name: &'a str,
-    /// The `data` lines, joined by LF.
+    /// The `data` lines joined by LF.
     pub data: &'a [u8],
 }
 
@@ -24,20 +25,20 @@ pub struct SseEvent<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TooLong;
 
-/// An incremental reader of one stream.
+/// An incremental reader of one event stream.
 #[derive(Debug, Default)]
 pub struct EventReader {
-    /// The start of a line whose end has not come yet.
+    /// The start of a line that has not ended yet.
     line: Vec<u8>,
-    /// The `data` lines of the event so far, from earlier chunks or when there are several.
+    /// The `data` lines of the current event that came in earlier chunks, or several of them.
     data: Vec<u8>,
     has_data: bool,
     name: String,
     after_cr: bool,
-    begun: bool,
+    has_started: bool,
 }
 
-/// What a line means.
+/// The meaning of a line.
 enum Line<'a> {
     Blank,
     Data(&'a [u8]),
@@ -46,34 +47,34 @@ enum Line<'a> {
 }
 
 impl EventReader {
-    /// Takes a chunk; `event` is called for each event that it completes.
+    /// Reads a chunk and calls `event` for each event that it completes.
     ///
-    /// Errors: [`TooLong`], and what `event` answers; the reader must not be used after either.
+    /// Errors: [`TooLong`] and the errors of `event`. The reader must not be used after an error.
     pub fn feed<E: From<TooLong>>(
         &mut self,
         chunk: &[u8],
         mut event: impl FnMut(SseEvent<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut rest = self.strip(chunk);
-        // The only data line of the event so far, where it lies inside this chunk.
+        let mut rest = self.strip_start(chunk);
+        // The only data line of the current event, if it lies inside this chunk.
         let mut slice: Option<&[u8]> = None;
         while let Some(at) = memchr2(b'\n', b'\r', rest) {
             let (head, tail) = rest.split_at(at);
-            rest = self.after_line_end(tail);
+            rest = self.skip_line_end(tail);
             if self.line.is_empty() {
                 self.take_line(head, &mut slice, &mut event)?;
             } else {
                 let mut line = std::mem::take(&mut self.line);
                 line.extend_from_slice(head);
-                self.keep(slice.take());
-                let mut none = None;
-                self.take_line(&line, &mut none, &mut event)?;
-                self.keep(none);
+                self.append_data(slice.take());
+                let mut line_slice = None;
+                self.take_line(&line, &mut line_slice, &mut event)?;
+                self.append_data(line_slice);
                 line.clear();
                 self.line = line;
             }
         }
-        self.keep(slice);
+        self.append_data(slice);
         self.line.extend_from_slice(rest);
         if self.line.len() + self.data.len() > MAX_EVENT_BYTES {
             Err(TooLong.into())
@@ -82,14 +83,14 @@ impl EventReader {
         }
     }
 
-    /// Takes the end of the stream; `event` is called where an event was left without its blank line.
+    /// Reads the end of the stream and calls `event` if an event lacks its blank line.
     pub fn finish<E>(
         &mut self,
         event: impl FnOnce(SseEvent<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let line = std::mem::take(&mut self.line);
-        if let Line::Data(data) = parse(&line) {
-            self.keep(Some(data));
+        if let Line::Data(data) = parse_line(&line) {
+            self.append_data(Some(data));
         }
         if !self.has_data {
             return Ok(());
@@ -107,11 +108,11 @@ impl EventReader {
         slice: &mut Option<&'a [u8]>,
         event: &mut impl FnMut(SseEvent<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        match parse(line) {
+        match parse_line(line) {
             Line::Data(data) if slice.is_none() && !self.has_data => *slice = Some(data),
             Line::Data(data) => {
-                self.keep(slice.take());
-                self.keep(Some(data));
+                self.append_data(slice.take());
+                self.append_data(Some(data));
             }
             Line::Name(name) => {
                 self.name.clear();
@@ -139,8 +140,8 @@ impl EventReader {
         Ok(())
     }
 
-    /// Adds a data line to those kept for the event.
-    fn keep(&mut self, data: Option<&[u8]>) {
+    /// Appends a data line to the current event.
+    fn append_data(&mut self, data: Option<&[u8]>) {
         let Some(data) = data else { return };
         if self.has_data {
             self.data.push(b'\n');
@@ -149,27 +150,29 @@ impl EventReader {
         self.has_data = true;
     }
 
-    /// What is left of a chunk without a byte-order mark and the LF of a CRLF cut in two.
-    fn strip<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
-        const MARK: &[u8] = b"\xEF\xBB\xBF";
+    /// Strips a byte-order mark, and the LF of a CRLF that was cut in two.
+    fn strip_start<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
+        const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
         let mut rest = chunk;
         if self.after_cr && !rest.is_empty() {
             self.after_cr = false;
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
-        if !self.begun && !rest.is_empty() {
-            if !self.line.is_empty() || MARK.starts_with(rest) && rest.len() < MARK.len() {
+        if !self.has_started && !rest.is_empty() {
+            if !self.line.is_empty()
+                || BYTE_ORDER_MARK.starts_with(rest) && rest.len() < BYTE_ORDER_MARK.len()
+            {
                 return rest;
             }
-            self.begun = true;
-            rest = rest.strip_prefix(MARK).unwrap_or(rest);
+            self.has_started = true;
+            rest = rest.strip_prefix(BYTE_ORDER_MARK).unwrap_or(rest);
         }
         rest
     }
 
-    /// What follows a line end; remembers a CR at the end of a chunk.
-    fn after_line_end<'a>(&mut self, tail: &'a [u8]) -> &'a [u8] {
-        self.begun = true;
+    /// Returns the text after a line end, and records a CR at the end of a chunk.
+    fn skip_line_end<'a>(&mut self, tail: &'a [u8]) -> &'a [u8] {
+        self.has_started = true;
         match tail {
             [b'\r', b'\n', after @ ..] | [b'\n', after @ ..] => after,
             [b'\r'] => {
@@ -182,15 +185,15 @@ impl EventReader {
     }
 }
 
-fn parse(line: &[u8]) -> Line<'_> {
-    // Nearly every line is one of these two.
+fn parse_line(line: &[u8]) -> Line<'_> {
+    // Nearly every line is blank or data.
     if line.is_empty() {
         return Line::Blank;
     }
     if let Some(value) = line.strip_prefix(b"data: ") {
         return Line::Data(value);
     }
-    // A byte-order mark that came in pieces still stands at the start of the first line.
+    // If a byte-order mark came in pieces, it still stands at the start of the first line.
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     let (field, value) = match memchr::memchr(b':', line) {
         None if line.is_empty() => return Line::Blank,

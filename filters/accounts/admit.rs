@@ -1,4 +1,4 @@
-//! Which caller a request's headers name, or why none.
+//! Finds the caller that a request's headers name, or why there is none.
 
 use std::sync::Arc;
 
@@ -11,33 +11,33 @@ use crate::fault::{Fault, FaultKind};
 
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// Why nobody was admitted. It never holds a key.
+/// Why a request is not authenticated. It never holds a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AuthError {
-    /// No key came, or an empty one.
+    /// No key, or an empty one.
     Missing,
     /// `Authorization` names a scheme other than `Bearer`.
     OtherScheme,
-    /// Not of the form of a key, or its checksum does not match.
+    /// Not in the format of a key, or its checksum does not match.
     Malformed,
-    /// Well formed, never issued here.
+    /// Well formed, but never issued here.
     Unknown,
     /// Issued, and revoked since.
     Revoked,
-    /// Issued, and past its time.
+    /// Issued, and expired since.
     Expired,
     /// `Authorization` or `x-api-key` came more than once.
-    Doubled,
+    Repeated,
     /// `Authorization` and `x-api-key` name different keys.
     Conflicting,
-    /// The key counts, its organization is disabled.
+    /// The key is valid, but its organization is disabled.
     OrganizationDisabled,
-    /// The key counts, its project is archived.
+    /// The key is valid, but its project is archived.
     ProjectArchived,
 }
 
 impl AuthError {
-    /// What the caller is told.
+    /// Returns the message for the caller.
     pub fn message(self) -> &'static str {
         match self {
             Self::Missing => {
@@ -52,7 +52,7 @@ impl AuthError {
             Self::Unknown => "the API key is not known here",
             Self::Revoked => "the API key was revoked",
             Self::Expired => "the API key has expired",
-            Self::Doubled => {
+            Self::Repeated => {
                 "`Authorization` or `x-api-key` came more than once: send one key, once"
             }
             Self::Conflicting => {
@@ -69,7 +69,7 @@ impl From<AuthError> for Fault {
     fn from(error: AuthError) -> Self {
         let message = error.message();
         match error {
-            AuthError::Doubled => Self::new(FaultKind::Invalid, message),
+            AuthError::Repeated => Self::new(FaultKind::Invalid, message),
             AuthError::Conflicting => {
                 Self::new(FaultKind::Invalid, message).with_param("x-api-key")
             }
@@ -89,25 +89,25 @@ impl From<AuthError> for Fault {
     }
 }
 
-/// The caller that the headers name.
+/// Returns the caller that the headers name.
 ///
-/// `now_ms` is unix time in milliseconds. Errors: [`AuthError`]; a header that came twice and two different keys
-/// are refused before any key is looked at. Cost: a checksum, one HMAC-SHA256, one map look-up, no allocation.
+/// `now_ms` is unix time in milliseconds. Errors: [`AuthError`]; a repeated header and two different keys are refused
+/// before a key is checked. Cost: a checksum, one HMAC-SHA256, one map look-up, no allocation.
 pub fn admit(
     headers: &HeaderMap,
     accounts: &AccountsSnapshot,
     pepper: &Pepper,
     now_ms: i64,
 ) -> Result<Arc<Caller>, AuthError> {
-    let key = ApiKey::parse(presented(headers)?).map_err(|_| AuthError::Malformed)?;
+    let key = ApiKey::parse(find_key(headers)?).map_err(|_| AuthError::Malformed)?;
     let row = accounts.find(&pepper.hash(key)).ok_or(AuthError::Unknown)?;
-    standing(row, now_ms)?;
+    check_row(row, now_ms)?;
     Ok(Arc::clone(&row.caller))
 }
 
-/// Whether a key that was issued still counts. The key's own state comes first: who holds a dead key learns
-/// nothing about its organization.
-fn standing(row: &KeyRow, now_ms: i64) -> Result<(), AuthError> {
+/// Checks that an issued key is still valid. The key's own state comes first: the holder of a dead key learns nothing
+/// about its organization.
+fn check_row(row: &KeyRow, now_ms: i64) -> Result<(), AuthError> {
     if row.is_revoked {
         Err(AuthError::Revoked)
     } else if row.caller.expires_at_ms.is_some_and(|end| now_ms >= end) {
@@ -121,10 +121,10 @@ fn standing(row: &KeyRow, now_ms: i64) -> Result<(), AuthError> {
     }
 }
 
-/// The one key that the headers present.
-fn presented(headers: &HeaderMap) -> Result<&[u8], AuthError> {
-    let bearer = single(headers, &AUTHORIZATION)?.map(bearer);
-    let plain = single(headers, &X_API_KEY)?.map(|value| value.as_bytes().trim_ascii());
+/// Returns the one key that the headers present.
+fn find_key(headers: &HeaderMap) -> Result<&[u8], AuthError> {
+    let bearer = single_value(headers, &AUTHORIZATION)?.map(parse_bearer);
+    let plain = single_value(headers, &X_API_KEY)?.map(|value| value.as_bytes().trim_ascii());
     let key = match (bearer, plain) {
         (None, None) => return Err(AuthError::Missing),
         (Some(bearer), None) => bearer?,
@@ -138,19 +138,19 @@ fn presented(headers: &HeaderMap) -> Result<&[u8], AuthError> {
     Ok(key)
 }
 
-fn single<'h>(
+fn single_value<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
 ) -> Result<Option<&'h HeaderValue>, AuthError> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (first, None) => Ok(first),
-        _ => Err(AuthError::Doubled),
+        _ => Err(AuthError::Repeated),
     }
 }
 
-/// What follows the scheme. Several spaces are as good as one: nothing can hide between them.
-fn bearer(value: &HeaderValue) -> Result<&[u8], AuthError> {
+/// Returns the text after the scheme. Several spaces count as one, because nothing can hide between them.
+fn parse_bearer(value: &HeaderValue) -> Result<&[u8], AuthError> {
     const SCHEME: &[u8] = b"bearer";
     let value = value.as_bytes().trim_ascii();
     if value.is_empty() {

@@ -51,8 +51,8 @@ fn row(id: &str) -> KeyRow {
 fn house(row_of_one: KeyRow) -> House {
     let pepper = Pepper::parse(&[9; 32]).ok().unwrap();
     let rows = [
-        (pepper.hash(key(1).key()), row_of_one),
-        (pepper.hash(key(2).key()), row("key_2")),
+        (pepper.hash(key(1).to_api_key()), row_of_one),
+        (pepper.hash(key(2).to_api_key()), row("key_2")),
     ];
     House {
         accounts: AccountsSnapshot::new(7, rows),
@@ -156,7 +156,7 @@ fn a_header_that_came_twice_is_refused_even_with_one_value() {
             format!("Bearer {}", text(1))
         };
         let answer = sound().admit(&[(name, value.clone()), (name, value)]);
-        assert_eq!(id(answer), Err(AuthError::Doubled), "{name}");
+        assert_eq!(id(answer), Err(AuthError::Repeated), "{name}");
     }
 }
 
@@ -307,7 +307,7 @@ fn each_refusal_has_its_status() {
         (AuthError::Unknown, 401),
         (AuthError::Revoked, 401),
         (AuthError::Expired, 401),
-        (AuthError::Doubled, 400),
+        (AuthError::Repeated, 400),
         (AuthError::Conflicting, 400),
         (AuthError::OrganizationDisabled, 410),
         (AuthError::ProjectArchived, 410),

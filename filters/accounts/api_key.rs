@@ -1,9 +1,9 @@
-//! API keys: their form, their checksum, and the keyed hash that stands for one at rest.
+//! API keys: their format, their checksum, and the keyed hash that is stored for each.
 //!
-//! A key is `wg_`, 37 random base62 characters (220 bits), and six more that are the CRC-32 (IEEE 802.3,
-//! reflected) of those 37 as a base62 number, most significant first, padded with `0`. A CRC-32 changes with
-//! every single wrong character and with every two neighbours swapped, so a typo is told from a revoked key
-//! without a look-up. It proves nothing about who made the key: that is what the hash is for.
+//! A key is `wg_`, 37 random base62 characters (220 bits), and six more: the CRC-32 (IEEE 802.3, reflected) of those 37
+//! as a base62 number, most significant digit first, padded with `0`. A CRC-32 detects every single wrong character and
+//! every swap of two neighbours, so a typo is told from a revoked key without a look-up. It does not prove that a key
+//! was issued; the hash does.
 //!
 //! Source: docs/decisions.md 7.
 
@@ -11,20 +11,20 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-/// What every key begins with.
+/// Prefix of every key.
 const PREFIX: &[u8] = b"wg_";
-/// Random characters of a key.
+/// Number of random characters in a key.
 const RANDOM_LEN: usize = 37;
-/// Characters of the checksum.
-const SUM_LEN: usize = 6;
-/// The whole length of a key.
-const KEY_LEN: usize = 3 + RANDOM_LEN + SUM_LEN;
-/// Bytes of a pepper, at least.
-const PEPPER_LEN: usize = 32;
-/// The digits, in the order of their values.
+/// Number of checksum characters in a key.
+const CHECKSUM_LEN: usize = 6;
+/// Length of a key.
+const KEY_LEN: usize = 3 + RANDOM_LEN + CHECKSUM_LEN;
+/// Minimum length of a pepper, in bytes.
+const MIN_PEPPER_LEN: usize = 32;
+/// The base62 digits in the order of their values.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The text is not a key of ours: wrong form, or a checksum that does not match.
+/// The text is not an API key: the format is wrong or the checksum does not match.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MalformedKey;
 
@@ -32,7 +32,7 @@ pub struct MalformedKey;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ShortPepper;
 
-/// A well-formed key as it was presented, borrowed. It has no `Debug`: it is a secret.
+/// A well-formed key as presented, borrowed. It has no `Debug`, because it is a secret.
 #[derive(Clone, Copy)]
 pub struct ApiKey<'a>(&'a [u8]);
 
@@ -45,16 +45,16 @@ impl<'a> ApiKey<'a> {
             return Err(MalformedKey);
         }
         let body = text.strip_prefix(PREFIX).ok_or(MalformedKey)?;
-        let (random, sum) = body.split_at_checked(RANDOM_LEN).ok_or(MalformedKey)?;
-        let is_plain = random.iter().all(u8::is_ascii_alphanumeric);
-        if is_plain && sum == checksum(random) {
+        let (random, checksum_part) = body.split_at_checked(RANDOM_LEN).ok_or(MalformedKey)?;
+        let is_base62 = random.iter().all(u8::is_ascii_alphanumeric);
+        if is_base62 && checksum_part == checksum(random) {
             Ok(Self(text))
         } else {
             Err(MalformedKey)
         }
     }
 
-    /// The last four characters, by which a person recognises a key in a list.
+    /// Returns the last four characters, by which people recognise a key in a list.
     pub fn last_four(self) -> String {
         let from = self.0.len().saturating_sub(4);
         let tail = self.0.get(from..).unwrap_or_default();
@@ -62,19 +62,19 @@ impl<'a> ApiKey<'a> {
     }
 }
 
-/// The text of a key just made. It exists to be shown once; it has no `Debug`, no `Display` and no `Clone`.
+/// The text of a new key. It is shown once; it has no `Debug`, no `Display` and no `Clone`.
 pub struct KeyText(String);
 
 impl KeyText {
-    /// A key from 32 random bytes. The same bytes make the same key.
+    /// Makes a key from 32 random bytes. The same bytes make the same key.
     ///
-    /// The bytes are read as one number and written in base62; of its 43 digits the lower 37 are kept, whose
-    /// bias is below 2^-35.
+    /// The bytes are one number, converted to base62. Of its 43 digits the lower 37 are used; their bias is below
+    /// 2^-35.
     pub fn from_entropy(entropy: &[u8; 32]) -> Self {
         let mut number = *entropy;
         let mut random = [b'0'; RANDOM_LEN];
         for slot in random.iter_mut().rev() {
-            *slot = digit(divide(&mut number, 62));
+            *slot = to_digit(divide_in_place(&mut number, 62));
         }
         let mut text = Vec::with_capacity(KEY_LEN);
         text.extend_from_slice(PREFIX);
@@ -83,52 +83,53 @@ impl KeyText {
         Self(text.into_iter().map(char::from).collect())
     }
 
-    /// The text, to be printed once and never kept.
+    /// Returns the text, to be printed once and never stored.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// The same as a key to hash.
-    pub fn key(&self) -> ApiKey<'_> {
+    /// Borrows the text as a key that can be hashed.
+    pub fn to_api_key(&self) -> ApiKey<'_> {
         ApiKey(self.0.as_bytes())
     }
 }
 
-/// The server's pepper, ready to hash. It has no `Debug`: it is a secret.
+/// The server's pepper, ready to hash. It has no `Debug`, because it is a secret.
 ///
-/// The messages hashed under it begin with `wg_`, so that other uses of the same secret, with messages that do
-/// not, can never meet a key's hash.
+/// Messages for key hashes begin with `wg_`, other messages do not, so other uses of the same secret never collide with
+/// the hash of a key.
 #[derive(Clone)]
 pub struct Pepper(Hmac<Sha256>);
 
 impl Pepper {
-    /// Prepares the secret: every byte of its file, a line end at its end included.
+    /// Prepares the secret: every byte of its file, including a line end.
     ///
     /// Errors: [`ShortPepper`] below 32 bytes. Cost: two blocks of SHA-256, once per process instead of once per
     /// request.
     pub fn parse(secret: &[u8]) -> Result<Self, ShortPepper> {
-        if secret.len() < PEPPER_LEN {
+        if secret.len() < MIN_PEPPER_LEN {
             return Err(ShortPepper);
         }
         let mac = Hmac::<Sha256>::new_from_slice(secret).map_err(|_| ShortPepper)?;
         Ok(Self(mac))
     }
 
-    /// The hash that stands for a key at rest and in the snapshot.
+    /// Returns the hash that the store and the snapshot hold for a key.
     ///
     /// Cost: two blocks of SHA-256, no allocation.
     pub fn hash(&self, key: ApiKey<'_>) -> KeyHash {
         self.mac(key.0)
     }
 
-    /// A mark by which a store knows the pepper its hashes were made with. It tells nothing about the pepper.
-    pub fn mark(&self) -> [u8; 32] {
+    /// Returns a fingerprint of the pepper, by which a store recognises the pepper of its hashes. It reveals nothing
+    /// about the pepper.
+    pub fn fingerprint(&self) -> [u8; 32] {
         self.mac(b"mark of the pepper").0
     }
 
-    /// A key for another purpose, which tells nothing about the pepper or about the keys of other purposes.
+    /// Derives a key for another purpose. It reveals nothing about the pepper or the keys of other purposes.
     pub fn derive(&self, purpose: &str) -> [u8; 32] {
-        // No key of ours begins so, and no mark.
+        // Neither an API key nor the fingerprint's message begins with this text.
         self.mac(format!("key for {purpose}").as_bytes()).0
     }
 
@@ -144,18 +145,18 @@ impl Pepper {
 pub struct KeyHash([u8; 32]);
 
 impl KeyHash {
-    /// The hash as it was stored.
+    /// Wraps a hash read from the store.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The hash as it is stored.
+    /// Returns the bytes to store.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-/// Equality in constant time, so that the look-up's last step tells nothing by its duration.
+/// Compares in constant time, so that the duration of the look-up's last step reveals nothing.
 impl PartialEq for KeyHash {
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
@@ -166,35 +167,35 @@ impl Eq for KeyHash {}
 
 impl std::hash::Hash for KeyHash {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        // The bytes are uniform already: the first eight tell two keys apart as well as all 32.
+        // The bytes are uniform, so the first eight distinguish keys as well as all 32.
         let head = self.0.first_chunk::<8>().copied().unwrap_or_default();
         state.write_u64(u64::from_le_bytes(head));
     }
 }
 
 /// Divides a big-endian number in place and returns the remainder.
-fn divide(number: &mut [u8], divisor: u16) -> u8 {
-    let mut rest = 0_u16;
+fn divide_in_place(number: &mut [u8], divisor: u16) -> u8 {
+    let mut remainder = 0_u16;
     for byte in number {
-        let part = (rest << 8) | u16::from(*byte);
+        let part = (remainder << 8) | u16::from(*byte);
         *byte = (part / divisor).to_le_bytes()[0];
-        rest = part % divisor;
+        remainder = part % divisor;
     }
-    rest.to_le_bytes()[0]
+    remainder.to_le_bytes()[0]
 }
 
-fn digit(value: u8) -> u8 {
+fn to_digit(value: u8) -> u8 {
     DIGITS.get(usize::from(value)).copied().unwrap_or(b'0')
 }
 
-/// The six characters that follow `random`.
-fn checksum(random: &[u8]) -> [u8; SUM_LEN] {
+/// Returns the six characters that follow `random`.
+fn checksum(random: &[u8]) -> [u8; CHECKSUM_LEN] {
     let mut number = crc32(random).to_be_bytes();
-    let mut sum = [b'0'; SUM_LEN];
-    for slot in sum.iter_mut().rev() {
-        *slot = digit(divide(&mut number, 62));
+    let mut digits = [b'0'; CHECKSUM_LEN];
+    for slot in digits.iter_mut().rev() {
+        *slot = to_digit(divide_in_place(&mut number, 62));
     }
-    sum
+    digits
 }
 
 fn crc32(bytes: &[u8]) -> u32 {

@@ -1,4 +1,4 @@
-//! The caller behind a key, and the snapshot of all of them.
+//! The caller behind a key, and the snapshot of all keys.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,36 +7,36 @@ use super::api_key::KeyHash;
 use super::terms::KeyTerms;
 use crate::money::Usd;
 
-/// A word that is none of a closed list, with the list.
+/// A value that is not in a closed list, with the list.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct UnknownWord(
-    /// The words that are accepted, as a sentence names them.
+pub struct UnknownValue(
+    /// The accepted values, as messages list them.
     pub &'static str,
 );
 
-impl std::fmt::Display for UnknownWord {
+impl std::fmt::Display for UnknownValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "accepted are {}", self.0)
     }
 }
 
-impl std::error::Error for UnknownWord {}
+impl std::error::Error for UnknownValue {}
 
-/// Whose credential a project's calls use upstream. Source: docs/model-gateway.md 1.
+/// Whose provider credentials the calls of a project use. Source: docs/model-gateway.md 1.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Mode {
-    /// The platform's.
+    /// The platform's credentials.
     #[default]
     Platform,
-    /// The caller's own, and no other.
+    /// The caller's own credentials only.
     Byok,
-    /// The caller's own, falling back to the platform's.
+    /// The caller's own credentials, then the platform's.
     Hybrid,
 }
 
 impl Mode {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
+    /// Returns the name in the CLI, the store and responses.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Platform => "platform",
             Self::Byok => "byok",
@@ -46,13 +46,13 @@ impl Mode {
 }
 
 impl std::str::FromStr for Mode {
-    type Err = UnknownWord;
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+    type Err = UnknownValue;
+    fn from_str(word: &str) -> Result<Self, UnknownValue> {
         match word {
             "platform" => Ok(Self::Platform),
             "byok" => Ok(Self::Byok),
             "hybrid" => Ok(Self::Hybrid),
-            _ => Err(UnknownWord("platform, byok, hybrid")),
+            _ => Err(UnknownValue("platform, byok, hybrid")),
         }
     }
 }
@@ -72,8 +72,8 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
+    /// Returns the name in the CLI, the store and responses.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Lite => "lite",
@@ -84,28 +84,28 @@ impl Plan {
 }
 
 impl std::str::FromStr for Plan {
-    type Err = UnknownWord;
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+    type Err = UnknownValue;
+    fn from_str(word: &str) -> Result<Self, UnknownValue> {
         match word {
             "none" => Ok(Self::None),
             "lite" => Ok(Self::Lite),
             "pro" => Ok(Self::Pro),
             "max" => Ok(Self::Max),
-            _ => Err(UnknownWord("none, lite, pro, max")),
+            _ => Err(UnknownValue("none, lite, pro, max")),
         }
     }
 }
 
-/// Who owns a key: a person or a service of the organization.
+/// The owner of a key: a person or a service of the organization.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Member {
     /// `mem_` and a uuid.
     pub id: Box<str>,
-    /// The most that all of its keys may ever spend together; none: any amount.
+    /// The maximum that all keys of the member may ever spend together, if it is limited.
     pub budget: Option<Usd>,
 }
 
-/// Who calls: the key, its project and its organization, as of the snapshot.
+/// The caller of a request: the key, its project and its organization, as of the snapshot.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Caller {
     /// `org_` and a uuid.
@@ -118,40 +118,40 @@ pub struct Caller {
     pub project: Arc<str>,
     /// `key_` and a uuid.
     pub key_id: Arc<str>,
-    /// What the owner calls the key; may be empty.
+    /// The owner's name for the key; may be empty.
     pub key_label: Arc<str>,
-    /// Whose credentials serve the project.
+    /// Whose provider credentials serve the project.
     pub mode: Mode,
     /// The organization's plan.
     pub plan: Plan,
-    /// From when the plan's cycles are counted, in unix milliseconds.
+    /// When the plan's first cycle began, in unix milliseconds.
     pub plan_since_ms: i64,
-    /// Who owns the key; none: the organization alone.
+    /// The owner of the key, if the key belongs to a member.
     pub member: Option<Arc<Member>>,
-    /// What the key may spend and whom it may reach; none: everything.
+    /// What the key may spend and use; `None` means no restriction.
     pub terms: Option<Arc<KeyTerms>>,
-    /// How long the project's answers may be replayed, in seconds; `None`: never.
+    /// How long the project's responses may be cached, in seconds; `None` means never.
     pub cache_ttl_s: Option<u32>,
-    /// When the key stops to count, in unix milliseconds.
+    /// When the key expires, in unix milliseconds.
     pub expires_at_ms: Option<i64>,
 }
 
-/// One key of the snapshot: who it stands for, and whether it still counts.
+/// A key of the snapshot: its caller, and whether it is still valid.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KeyRow {
-    /// Who calls with it.
+    /// The caller that the key authenticates.
     pub caller: Arc<Caller>,
-    /// The key was revoked.
+    /// Whether the key was revoked.
     pub is_revoked: bool,
-    /// Its organization was disabled.
+    /// Whether its organization is disabled.
     pub is_organization_disabled: bool,
-    /// Its project was archived.
+    /// Whether its project is archived.
     pub is_project_archived: bool,
 }
 
 /// Every key that was ever issued, by its hash, as of one revision of the store.
 ///
-/// Revoked and expired keys stay in it, so that they are told from unknown ones.
+/// Revoked and expired keys stay in the snapshot, so that their errors differ from those of unknown keys.
 #[derive(Default)]
 pub struct AccountsSnapshot {
     revision: i64,
@@ -159,7 +159,7 @@ pub struct AccountsSnapshot {
 }
 
 impl AccountsSnapshot {
-    /// The snapshot of one revision.
+    /// Creates the snapshot of one revision.
     pub fn new(revision: i64, rows: impl IntoIterator<Item = (KeyHash, KeyRow)>) -> Self {
         Self {
             revision,
@@ -167,22 +167,22 @@ impl AccountsSnapshot {
         }
     }
 
-    /// The revision of the store it was read at.
+    /// Returns the revision of the store that the snapshot was read at.
     pub fn revision(&self) -> i64 {
         self.revision
     }
 
-    /// How many keys it knows.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether it knows no key at all.
+    /// Returns whether there is no key.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The row of a key. Cost: one map look-up, compared in constant time.
+    /// Returns the row of a key. Cost: one map look-up, compared in constant time.
     pub fn find(&self, hash: &KeyHash) -> Option<&KeyRow> {
         self.rows.get(hash)
     }

@@ -1,7 +1,7 @@
-//! Who calls: API keys by hash, the caller behind a key, and what the caller may do.
+//! Callers: API keys by hash, the caller behind a key, and what the caller may do.
 //!
-//! [`admit()`] reads a snapshot in memory: one checksum, one HMAC-SHA256, one map look-up. It never learns the text of
-//! an issued key (only its keyed hash), reads no clock and keeps no state.
+//! [`admit()`] reads a snapshot in memory: one checksum, one HMAC-SHA256, one map look-up. It sees only the keyed hash
+//! of issued keys, reads no clock and keeps no state.
 //!
 //! Not here: making keys, storing accounts, refreshing the snapshot.
 
@@ -13,5 +13,5 @@ mod terms;
 
 pub use admit::{AuthError, admit};
 pub use api_key::{ApiKey, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper};
-pub use caller::{AccountsSnapshot, Caller, KeyRow, Member, Mode, Plan, UnknownWord};
+pub use caller::{AccountsSnapshot, Caller, KeyRow, Member, Mode, Plan, UnknownValue};
 pub use terms::{InvalidTerm, KeyTerms, TermsFile};

@@ -1,6 +1,8 @@
-//! Whom a key may reach, and from where. Source: docs/facts/model-gateway.md 5.2.
+//! Rules of a key: the models, providers and prices it may use, and the addresses it may be used from. Source:
+//! docs/facts/model-gateway.md 5.2. Allowing rules of one kind are united, kinds are joined by "and", and a denying
+//! rule wins over all.
 //!
-//! Allowing rules of one kind are united, kinds are joined by "and", and a denying rule wins over all.
+//! Allow rules of one kind are joined by "or", kinds by "and", and a deny rule wins over all.
 
 use core::net::IpAddr;
 
@@ -8,10 +10,10 @@ use crate::cidr::Cidr;
 use crate::fault::{Fault, FaultKind};
 use crate::money::{Price, PriceSet};
 
-/// What is allowed and what is denied; without an allowing rule everything is allowed that is not denied.
+/// Allow and deny rules of one kind. Without allow rules, everything is allowed that is not denied.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Lists<T> {
-    /// Of these, one must match, unless there are none.
+    /// One of these must match, unless the list is empty.
     pub allow: Box<[T]>,
     /// None of these may match.
     pub deny: Box<[T]>,
@@ -20,34 +22,34 @@ pub struct Lists<T> {
 /// The rules of a key.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct KeyRules {
-    /// By model: an id, an alias, or either behind `provider/`.
+    /// Rules by model: an id, an alias, or either after `provider/`.
     pub models: Lists<Box<str>>,
-    /// By provider.
+    /// Rules by provider.
     pub providers: Lists<Box<str>>,
     /// The highest input price.
     pub max_input: Option<Price>,
     /// The highest output price.
     pub max_output: Option<Price>,
-    /// By the client's address.
+    /// Rules by the client's address.
     pub addresses: Lists<Cidr>,
 }
 
-/// One way to serve a request, as rules look at it.
+/// A way to serve a request, with the facts that rules check.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'a> {
     /// The model's id.
     pub model: &'a str,
     /// The model's other names.
     pub aliases: &'a [Box<str>],
-    /// Who would serve it.
+    /// Id of the provider.
     pub provider: &'a str,
-    /// What the provider calls it.
+    /// The provider's name for the model.
     pub upstream_name: &'a str,
-    /// For how much; `None`: nobody knows.
+    /// The prices, if they are known.
     pub prices: Option<&'a PriceSet>,
 }
 
-/// Which kind of rule forbids something.
+/// The kind of rule that forbids a request.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Forbidden {
     /// The model.
@@ -56,13 +58,13 @@ pub enum Forbidden {
     Provider,
     /// The price.
     Price,
-    /// The address that the request came from.
+    /// The client's address.
     Address,
 }
 
 impl Forbidden {
-    /// What is forbidden, in words.
-    pub fn what(self) -> &'static str {
+    /// Returns the forbidden thing as messages name it.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Model => "the model",
             Self::Provider => "the provider",
@@ -75,7 +77,7 @@ impl Forbidden {
 /// Source: docs/decisions.md 6.
 impl From<Forbidden> for Fault {
     fn from(forbidden: Forbidden) -> Self {
-        let what = forbidden.what();
+        let what = forbidden.as_str();
         Self::new(
             FaultKind::Forbidden,
             format!("the rules of this API key forbid {what}"),
@@ -93,7 +95,7 @@ impl<T> Default for Lists<T> {
 }
 
 impl<T> Lists<T> {
-    fn admits(&self, matches: impl Fn(&T) -> bool) -> bool {
+    fn allows(&self, matches: impl Fn(&T) -> bool) -> bool {
         let is_allowed = self.allow.is_empty() || self.allow.iter().any(&matches);
         is_allowed && !self.deny.iter().any(&matches)
     }
@@ -104,7 +106,7 @@ impl<T> Lists<T> {
 }
 
 impl KeyRules {
-    /// Whether there is no rule at all.
+    /// Returns whether the key has no rule.
     pub fn is_empty(&self) -> bool {
         self.models.is_empty()
             && self.providers.is_empty()
@@ -113,34 +115,34 @@ impl KeyRules {
             && self.addresses.is_empty()
     }
 
-    /// Whether a request may come from `address`.
+    /// Checks the client's address.
     ///
-    /// Errors: an address that is denied, or not among those allowed; one that is unknown, where some are allowed.
+    /// Errors: the address is denied or not among those allowed; or it is unknown and only some are allowed.
     pub fn check_address(&self, address: Option<IpAddr>) -> Result<(), Forbidden> {
-        let is_admitted = match address {
-            Some(address) => self.addresses.admits(|block| block.contains(address)),
+        let is_allowed = match address {
+            Some(address) => self.addresses.allows(|block| block.contains(address)),
             None => self.addresses.allow.is_empty(),
         };
-        if is_admitted {
+        if is_allowed {
             Ok(())
         } else {
             Err(Forbidden::Address)
         }
     }
 
-    /// Whether a request may be served so.
+    /// Checks an offer.
     ///
-    /// Our choice: a price that nobody knows is above every highest price. Errors: the first kind that forbids it.
+    /// Our choice: an unknown price exceeds every maximum. Errors: the first kind of rule that forbids the offer.
     pub fn check(&self, offer: &Offer<'_>) -> Result<(), Forbidden> {
-        if !self.models.admits(|rule| offer.is_named(rule)) {
+        if !self.models.allows(|rule| offer.is_named(rule)) {
             return Err(Forbidden::Model);
         }
-        if !self.providers.admits(|rule| **rule == *offer.provider) {
+        if !self.providers.allows(|rule| **rule == *offer.provider) {
             return Err(Forbidden::Provider);
         }
-        let is_within = |most: Option<Price>, price: fn(&PriceSet) -> Price| match most {
+        let is_within = |max: Option<Price>, price: fn(&PriceSet) -> Price| match max {
             None => true,
-            Some(most) => offer.prices.is_some_and(|prices| price(prices) <= most),
+            Some(max) => offer.prices.is_some_and(|prices| price(prices) <= max),
         };
         if is_within(self.max_input, |prices| prices.input)
             && is_within(self.max_output, |prices| prices.output)
@@ -155,10 +157,10 @@ impl KeyRules {
 impl Offer<'_> {
     fn is_named(&self, rule: &str) -> bool {
         let is_model = |name: &str| name == self.model || self.aliases.iter().any(|a| **a == *name);
-        let behind_provider = rule
+        let without_provider = rule
             .strip_prefix(self.provider)
             .and_then(|rest| rest.strip_prefix('/'));
         is_model(rule)
-            || behind_provider.is_some_and(|name| is_model(name) || name == self.upstream_name)
+            || without_provider.is_some_and(|name| is_model(name) || name == self.upstream_name)
     }
 }

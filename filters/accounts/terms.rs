@@ -1,4 +1,4 @@
-//! What a key may spend and whom it may reach, as stored and as used.
+//! The terms of a key: what it may spend and use, in the stored form and in the checked form.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,23 +10,23 @@ use crate::cidr::Cidr;
 use crate::money::allowance::KeyLimits;
 use crate::money::{Period, Price, Usd};
 
-/// The terms of a key, as used.
+/// The checked terms of a key.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct KeyTerms {
-    /// What it may spend.
+    /// What the key may spend.
     pub limits: KeyLimits,
-    /// Whom it may reach.
+    /// What the key may use.
     pub rules: KeyRules,
 }
 
-/// The terms of a key, as written. Shape: a JSON object; what is left out sets no bound.
+/// The terms of a key as stored. Shape: a JSON object; an absent field sets no limit.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TermsFile {
-    /// The most it may ever spend, in USD.
+    /// The maximum it may ever spend, in USD.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
-    /// The most it may spend in an hour, day, week or month, in USD.
+    /// The maximum it may spend in an hour, day, week or month, in USD.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub limit_per: BTreeMap<String, String>,
     /// Models that it may use.
@@ -41,24 +41,24 @@ pub struct TermsFile {
     /// Providers that may not serve it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny_providers: Vec<String>,
-    /// The highest input price, in USD per million tokens.
+    /// The maximum input price, in USD per million tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_input_price: Option<String>,
-    /// The highest output price, in USD per million tokens.
+    /// The maximum output price, in USD per million tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_price: Option<String>,
-    /// Blocks of addresses that it may be used from.
+    /// Address blocks that it may be used from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_ips: Vec<String>,
-    /// Blocks of addresses that it may not be used from.
+    /// Address blocks that it may not be used from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny_ips: Vec<String>,
 }
 
-/// A term that cannot be one.
+/// An invalid term.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct InvalidTerm {
-    /// Which, as a field of [`TermsFile`].
+    /// The field of [`TermsFile`].
     pub field: &'static str,
     /// What came and what is accepted.
     pub problem: String,
@@ -73,48 +73,52 @@ impl fmt::Display for InvalidTerm {
 impl std::error::Error for InvalidTerm {}
 
 impl TermsFile {
-    /// Whether they bound nothing.
+    /// Returns whether no term is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The terms as used.
+    /// Checks and converts the terms.
     ///
-    /// Errors: the first that cannot be one: an amount that is negative or too long, a period, a block of addresses,
-    /// an empty name.
+    /// Errors: the first invalid term: an amount that is negative or too long, a period, an address block or an empty
+    /// name.
     pub fn check(&self) -> Result<KeyTerms, InvalidTerm> {
         let limits = KeyLimits {
-            lifetime: optional("limit", self.limit.as_deref(), Usd::parse)?,
-            periods: self.periods()?,
+            lifetime: parse_optional("limit", self.limit.as_deref(), Usd::parse)?,
+            periods: self.parse_periods()?,
         };
         let price = Price::per_million;
         let rules = KeyRules {
             models: Lists {
-                allow: names("allow_models", &self.allow_models)?,
-                deny: names("deny_models", &self.deny_models)?,
+                allow: parse_names("allow_models", &self.allow_models)?,
+                deny: parse_names("deny_models", &self.deny_models)?,
             },
             providers: Lists {
-                allow: names("allow_providers", &self.allow_providers)?,
-                deny: names("deny_providers", &self.deny_providers)?,
+                allow: parse_names("allow_providers", &self.allow_providers)?,
+                deny: parse_names("deny_providers", &self.deny_providers)?,
             },
-            max_input: optional("max_input_price", self.max_input_price.as_deref(), price)?,
-            max_output: optional("max_output_price", self.max_output_price.as_deref(), price)?,
+            max_input: parse_optional("max_input_price", self.max_input_price.as_deref(), price)?,
+            max_output: parse_optional(
+                "max_output_price",
+                self.max_output_price.as_deref(),
+                price,
+            )?,
             addresses: Lists {
-                allow: all("allow_ips", &self.allow_ips, |text| text.parse::<Cidr>())?,
-                deny: all("deny_ips", &self.deny_ips, |text| text.parse::<Cidr>())?,
+                allow: parse_all("allow_ips", &self.allow_ips, |text| text.parse::<Cidr>())?,
+                deny: parse_all("deny_ips", &self.deny_ips, |text| text.parse::<Cidr>())?,
             },
         };
         Ok(KeyTerms { limits, rules })
     }
 
-    fn periods(&self) -> Result<[Option<Usd>; 4], InvalidTerm> {
+    fn parse_periods(&self) -> Result<[Option<Usd>; 4], InvalidTerm> {
         const FIELD: &str = "limit_per";
         let mut limits = [None; 4];
         for (word, amount) in &self.limit_per {
-            let period: Period = checked(FIELD, word, str::parse)?;
-            let amount = checked(FIELD, amount, Usd::parse)?;
+            let period: Period = parse_field(FIELD, word, str::parse)?;
+            let amount = parse_field(FIELD, amount, Usd::parse)?;
             let pairs = Period::ALL.into_iter().zip(&mut limits);
-            for (_, limit) in pairs.filter(|(of, _)| *of == period) {
+            for (_, limit) in pairs.filter(|(candidate, _)| *candidate == period) {
                 *limit = Some(amount);
             }
         }
@@ -122,27 +126,27 @@ impl TermsFile {
     }
 }
 
-fn optional<T, E: fmt::Display>(
+fn parse_optional<T, E: fmt::Display>(
     field: &'static str,
     text: Option<&str>,
     parse: impl Fn(&str) -> Result<T, E>,
 ) -> Result<Option<T>, InvalidTerm> {
-    text.map(|text| checked(field, text, parse)).transpose()
+    text.map(|text| parse_field(field, text, parse)).transpose()
 }
 
-fn all<T, E: fmt::Display>(
+fn parse_all<T, E: fmt::Display>(
     field: &'static str,
     texts: &[String],
     parse: impl Fn(&str) -> Result<T, E>,
 ) -> Result<Box<[T]>, InvalidTerm> {
     texts
         .iter()
-        .map(|text| checked(field, text, &parse))
+        .map(|text| parse_field(field, text, &parse))
         .collect()
 }
 
-fn names(field: &'static str, texts: &[String]) -> Result<Box<[Box<str>]>, InvalidTerm> {
-    all(field, texts, |text| {
+fn parse_names(field: &'static str, texts: &[String]) -> Result<Box<[Box<str>]>, InvalidTerm> {
+    parse_all(field, texts, |text| {
         if text.trim().is_empty() || text.trim() != text {
             return Err(format!("{text:?} is no name"));
         }
@@ -150,7 +154,7 @@ fn names(field: &'static str, texts: &[String]) -> Result<Box<[Box<str>]>, Inval
     })
 }
 
-fn checked<T, E: fmt::Display>(
+fn parse_field<T, E: fmt::Display>(
     field: &'static str,
     text: &str,
     parse: impl Fn(&str) -> Result<T, E>,

@@ -79,7 +79,7 @@ impl Project {
             let mut one = Object::open(out);
             one.text("id", &variation.id);
             one.text("key", &variation.key);
-            one.truth("featureEnabled", variation.is_enabled);
+            one.bool("featureEnabled", variation.is_enabled);
             let variables = flag.map_or(&[][..], |flag| &flag.variables);
             variables_view(&mut one, variables, Some(variation));
             one.close();

@@ -1,6 +1,6 @@
-//! Which requests may be answered from the response cache, and under which key.
+//! Decides which requests the response cache may answer, and computes their keys.
 //!
-//! The head is looked at once, before the body is read: most requests go past the cache for what it says.
+//! The head is checked once before the body is read, because the head alone excludes most requests.
 
 use std::borrow::Cow;
 
@@ -13,95 +13,100 @@ use sha2::{Digest, Sha256};
 use super::document::is_read_only;
 use crate::form::{Pair, media_type, pairs};
 
-/// Request headers that may change an answer, beside those that begin with [`SERVICE`].
+/// Request headers that may change a response, beside those that begin with [`SERVICE_PREFIX`].
 const KEYED: [HeaderName; 4] = [ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, ORIGIN];
-/// What the service's own request headers begin with: user, roles, deleted, expired, stored query and more.
-const SERVICE: &str = "cg-";
-/// Room for the parts of a usual head.
+/// Prefix of the service's own request headers: user, roles, deleted, expired, stored query and more.
+const SERVICE_PREFIX: &str = "cg-";
+/// Initial capacity for the key parts of a usual head.
 const HEAD_BYTES: usize = 256;
 
-/// A request's head, as far as the cache looks at it.
+/// The parts of a request's head that the cache uses.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheRequest<'r> {
-    /// The tenant it counts for; nothing is kept for callers without one.
+    /// The tenant that the request counts for. Responses to callers without a tenant are not cached.
     pub tenant: Option<&'r str>,
-    /// The class of its credential. Answers to one public key of a tenant are answers to all of them.
-    pub class: &'r str,
-    /// Whether the credential is a public key, and the operation takes such.
+    /// The kind of its credential. All public keys of a tenant share their responses.
+    pub credential_kind: &'r str,
+    /// Whether the credential is a public key that the operation accepts.
     pub is_public: bool,
-    /// As it came.
+    /// Method as received.
     pub method: &'r Method,
-    /// As it came, without the query.
+    /// Path as received, without the query.
     pub path: &'r str,
-    /// Without its `?`.
+    /// Query without its `?`.
     pub query: &'r str,
-    /// As they came.
+    /// Headers as received.
     pub headers: &'r HeaderMap,
 }
 
-/// Why a request goes past the cache.
+/// Why a request bypasses the cache.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Bypass {
-    /// Not asked by a public key, or not a query.
+    /// The caller has no public key of a tenant, or the operation accepts none.
     Private,
-    /// Neither `GET` nor `POST`.
+    /// The method is neither `GET` nor `POST`.
     Method,
-    /// The client wants a fresh answer: `cache=false`, `no-store` or `no-cache`.
-    Wish,
-    /// It asks for a part or on a condition, with a cookie, an encoded body or two content types: its answer would fit
-    /// nobody else.
-    Special,
-    /// It has no document that can be read, or one that does more than read.
+    /// The client wants a fresh response: `cache=false`, `no-store` or `no-cache`.
+    NoCache,
+    /// The request has a range, a condition, a cookie, an encoded body or two content types, so its response fits no
+    /// other request.
+    Unshareable,
+    /// The document is missing, unreadable or more than a query.
     Document,
 }
 
-/// Stands for everything that may change an answer: equal keys may share one.
+/// Hash of all that may change the response; equal keys share it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct CacheKey([u8; 32]);
 
-/// The key of a request whose body is still to come.
+/// The part of a key that comes from a request's head.
 ///
-/// Parts: tenant, class, method, path, the query without `auth` in the order of its names, the headers above.
+/// Parts: tenant, credential kind, method, path, the query without `auth` sorted by name, and the keyed headers.
 #[derive(Debug)]
 pub struct HeadKey {
     parts: Vec<u8>,
-    document: Document,
+    document: DocumentSource,
 }
 
-/// Where a request has its document.
+/// Where a request carries its document.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Document {
-    /// In the query, where it has been read: a body would be something else.
+enum DocumentSource {
+    /// In the query, which has been checked. Such a request must have no body.
     Query,
-    /// The body is one.
+    /// The body is the document.
     Body,
-    /// In the body, which is JSON.
+    /// In the JSON of the body.
     Json,
 }
 
 impl HeadKey {
-    /// What a request's head adds to its key, or why it has none.
+    /// Computes the head's part of a key. Errors: [`Bypass`].
     ///
-    /// Cost: one look at each header and each pair of the query.
-    /// Source: docs/graph-limits.md 8.1.3; docs/decisions.md 28; docs/facts/graph-service.md 1.4.
-    pub fn of(asked: &CacheRequest<'_>) -> Result<Self, Bypass> {
-        let tenant = asked.tenant.filter(|_| asked.is_public);
+    /// Cost: one look at each header and each pair of the query. Source: docs/graph-limits.md 8.1.3; docs/decisions.md
+    /// 28; docs/facts/graph-service.md 1.4.
+    pub fn from_request(request: &CacheRequest<'_>) -> Result<Self, Bypass> {
+        let tenant = request.tenant.filter(|_| request.is_public);
         let tenant = tenant.ok_or(Bypass::Private)?;
-        if !matches!(*asked.method, Method::GET | Method::POST) {
+        if !matches!(*request.method, Method::GET | Method::POST) {
             return Err(Bypass::Method);
         }
-        let headers = keyed(asked.headers)?;
-        let query = Query::read(asked.query)?;
-        let document = match *asked.method {
-            Method::GET => query.document()?,
-            _ if query.runs_something() => return Err(Bypass::Document),
-            _ => in_body(asked.headers)?,
+        let headers = collect_keyed(request.headers)?;
+        let query = Query::parse(request.query)?;
+        let document = match *request.method {
+            Method::GET => query.document_source()?,
+            _ if query.has_document() => return Err(Bypass::Document),
+            _ => body_document_source(request.headers)?,
         };
         let mut parts = CacheKeyParts(Vec::with_capacity(HEAD_BYTES));
-        for part in [tenant, asked.class, asked.method.as_str(), asked.path] {
-            parts.add(part.as_bytes());
+        for part in [
+            tenant,
+            request.credential_kind,
+            request.method.as_str(),
+            request.path,
+        ] {
+            parts.add_part(part.as_bytes());
         }
-        query.add_to(&mut parts);
+        query.write_to(&mut parts);
         add_headers(headers, &mut parts);
         Ok(Self {
             parts: parts.0,
@@ -109,52 +114,52 @@ impl HeadKey {
         })
     }
 
-    /// The key of the whole request. Cost: one hash over all of it.
-    pub fn with(&self, body: &[u8]) -> CacheKey {
-        // Behind all parts, each of which says how long it is.
+    /// Returns the key of the whole request. Cost: one hash over head parts and body.
+    pub fn to_cache_key(&self, body: &[u8]) -> CacheKey {
+        // The body needs no length: it follows the parts, and each part has its length before it.
         let hash = Sha256::new().chain_update(&self.parts).chain_update(body);
         CacheKey(hash.finalize().into())
     }
 
-    /// Whether the request only reads, so that its answer may be kept. Equal keys have equal answers to this: under
-    /// the key of a request that does more nothing is ever found. Cost: a look at the document.
+    /// Returns whether the request only reads, so that its response may be cached. The result is the same for equal
+    /// keys, so a request that does more never finds an entry. Cost: one pass over the document.
     pub fn is_read_only(&self, body: &[u8]) -> bool {
         match self.document {
-            Document::Query => body.is_empty(),
-            Document::Body => std::str::from_utf8(body).is_ok_and(is_read_only),
-            Document::Json => serde_json::from_slice::<GraphqlCall<'_>>(body)
-                .is_ok_and(|call| is_read_only(&call.query)),
+            DocumentSource::Query => body.is_empty(),
+            DocumentSource::Body => std::str::from_utf8(body).is_ok_and(is_read_only),
+            DocumentSource::Json => serde_json::from_slice::<GraphqlRequest<'_>>(body)
+                .is_ok_and(|graphql| is_read_only(&graphql.query)),
         }
     }
 }
 
-/// Whether an answer that varies by this request header is told apart by the key.
+/// Returns whether the key covers this request header, so that a response may vary by it.
 pub(super) fn is_keyed(name: &str) -> bool {
     let is_service = name
-        .get(..SERVICE.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(SERVICE));
+        .get(..SERVICE_PREFIX.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(SERVICE_PREFIX));
     is_service
         || KEYED
             .iter()
             .any(|keyed| name.eq_ignore_ascii_case(keyed.as_str()))
 }
 
-/// The headers that are part of the key, in their order; none of a request that goes past the cache.
-fn keyed(headers: &HeaderMap) -> Result<Vec<(&HeaderName, &HeaderValue)>, Bypass> {
+/// Returns the headers that are part of the key, in the order received. Errors: [`Bypass`].
+fn collect_keyed(headers: &HeaderMap) -> Result<Vec<(&HeaderName, &HeaderValue)>, Bypass> {
     let mut keyed = Vec::new();
-    let mut has_kind = false;
+    let mut has_content_type = false;
     for (name, value) in headers {
         if [RANGE, COOKIE, CONTENT_ENCODING].contains(name) || name.as_str().starts_with("if-") {
-            return Err(Bypass::Special);
+            return Err(Bypass::Unshareable);
         }
-        let is_wish = (*name == CACHE_CONTROL
-            && has_word(value.as_bytes(), &["no-store", "no-cache"]))
-            || (*name == PRAGMA && has_word(value.as_bytes(), &["no-cache"]));
-        if is_wish {
-            return Err(Bypass::Wish);
+        let wants_fresh = (*name == CACHE_CONTROL
+            && has_directive(value.as_bytes(), &["no-store", "no-cache"]))
+            || (*name == PRAGMA && has_directive(value.as_bytes(), &["no-cache"]));
+        if wants_fresh {
+            return Err(Bypass::NoCache);
         }
-        if *name == CONTENT_TYPE && std::mem::replace(&mut has_kind, true) {
-            return Err(Bypass::Special);
+        if *name == CONTENT_TYPE && std::mem::replace(&mut has_content_type, true) {
+            return Err(Bypass::Unshareable);
         }
         if is_keyed(name.as_str()) {
             keyed.push((name, value));
@@ -163,8 +168,8 @@ fn keyed(headers: &HeaderMap) -> Result<Vec<(&HeaderName, &HeaderValue)>, Bypass
     Ok(keyed)
 }
 
-/// Whether a list of directives has one of these, with or without a value.
-pub(super) fn has_word(line: &[u8], words: &[&str]) -> bool {
+/// Returns whether a list of directives contains one of `words`, with or without a value.
+pub(super) fn has_directive(line: &[u8], words: &[&str]) -> bool {
     line.split(|byte| *byte == b',').any(|directive| {
         let name = directive.split(|byte| *byte == b'=').next();
         let name = name.unwrap_or_default().trim_ascii();
@@ -180,103 +185,107 @@ struct Query<'q> {
 }
 
 impl<'q> Query<'q> {
-    fn read(query: &'q str) -> Result<Self, Bypass> {
-        let mut kept = Vec::new();
+    fn parse(query: &'q str) -> Result<Self, Bypass> {
+        let mut others = Vec::new();
         for pair in pairs(query) {
-            let name = pair.plain_name();
+            let name = pair.decoded_name();
             if name.eq_ignore_ascii_case("cache")
-                && pair.plain_value().eq_ignore_ascii_case("false")
+                && pair.decoded_value().eq_ignore_ascii_case("false")
             {
-                return Err(Bypass::Wish);
+                return Err(Bypass::NoCache);
             }
             if !name.eq_ignore_ascii_case("auth") {
-                kept.push((name, pair));
+                others.push((name, pair));
             }
         }
-        Ok(Self { pairs: kept })
+        Ok(Self { pairs: others })
     }
 
-    fn named(&self, name: &str) -> impl Iterator<Item = &Pair<'q>> {
+    fn find_all(&self, name: &str) -> impl Iterator<Item = &Pair<'q>> {
         let pairs = self.pairs.iter();
-        pairs.filter_map(move |(own, pair)| own.eq_ignore_ascii_case(name).then_some(pair))
+        pairs.filter_map(move |(pair_name, pair)| {
+            pair_name.eq_ignore_ascii_case(name).then_some(pair)
+        })
     }
 
-    /// Whether there is something to run in it.
-    fn runs_something(&self) -> bool {
-        self.named("query")
-            .chain(self.named("mutation"))
+    /// Returns whether the query contains a document.
+    fn has_document(&self) -> bool {
+        self.find_all("query")
+            .chain(self.find_all("mutation"))
             .next()
             .is_some()
     }
 
-    /// `GET`: one `query`, and no `mutation`.
-    fn document(&self) -> Result<Document, Bypass> {
-        let mut documents = self.named("query");
+    /// A `GET` must have exactly one `query` and no `mutation`.
+    fn document_source(&self) -> Result<DocumentSource, Bypass> {
+        let mut documents = self.find_all("query");
         let reads = match (documents.next(), documents.next()) {
-            (Some(pair), None) => is_read_only(&pair.plain_value()),
+            (Some(pair), None) => is_read_only(&pair.decoded_value()),
             _ => false,
         };
-        let has_mutation = self.named("mutation").next().is_some();
+        let has_mutation = self.find_all("mutation").next().is_some();
         let reads = reads && !has_mutation;
-        reads.then_some(Document::Query).ok_or(Bypass::Document)
+        reads
+            .then_some(DocumentSource::Query)
+            .ok_or(Bypass::Document)
     }
 
-    fn add_to(mut self, parts: &mut CacheKeyParts) {
-        // Stable: values of one name, however it is spelt, keep their order, which may mean something.
+    fn write_to(mut self, parts: &mut CacheKeyParts) {
+        // A stable sort: values of one name keep their order, because it may matter. Names are compared without case.
         if self.pairs.len() > 1 {
             self.pairs
                 .sort_by_cached_key(|(name, _)| name.to_ascii_lowercase());
         }
-        parts.count(self.pairs.len());
+        parts.add_count(self.pairs.len());
         for (_, pair) in &self.pairs {
-            parts.add(pair.name.as_bytes());
-            parts.add(pair.value.as_bytes());
+            parts.add_part(pair.name.as_bytes());
+            parts.add_part(pair.value.as_bytes());
         }
     }
 }
 
-/// `POST`: a document as such, or in JSON.
-fn in_body(headers: &HeaderMap) -> Result<Document, Bypass> {
-    let kind = match headers.contains_key(CONTENT_TYPE) {
+/// A `POST` body is the document, or JSON that contains it.
+fn body_document_source(headers: &HeaderMap) -> Result<DocumentSource, Bypass> {
+    let content_type = match headers.contains_key(CONTENT_TYPE) {
         true => media_type(headers),
         false => b"application/json",
     };
-    if kind.eq_ignore_ascii_case(b"application/json") {
-        Ok(Document::Json)
-    } else if kind.eq_ignore_ascii_case(b"application/graphql") {
-        Ok(Document::Body)
+    if content_type.eq_ignore_ascii_case(b"application/json") {
+        Ok(DocumentSource::Json)
+    } else if content_type.eq_ignore_ascii_case(b"application/graphql") {
+        Ok(DocumentSource::Body)
     } else {
         Err(Bypass::Document)
     }
 }
 
-/// What a body has to have; a second `query` is an error.
+/// The member that a JSON body must have exactly once.
 #[derive(Deserialize)]
-struct GraphqlCall<'b> {
+struct GraphqlRequest<'b> {
     #[serde(borrow)]
     query: Cow<'b, str>,
 }
 
-/// In the order of their names; lines of one name stay in theirs.
+/// Adds the headers sorted by name; lines of one name keep their order.
 fn add_headers(mut headers: Vec<(&HeaderName, &HeaderValue)>, parts: &mut CacheKeyParts) {
     headers.sort_by_key(|(name, _)| name.as_str());
-    parts.count(headers.len());
+    parts.add_count(headers.len());
     for (name, value) in headers {
-        parts.add(name.as_str().as_bytes());
-        parts.add(value.as_bytes());
+        parts.add_part(name.as_str().as_bytes());
+        parts.add_part(value.as_bytes());
     }
 }
 
-/// Parts, each with its length before it, so that no two lists of parts are one text.
+/// Key parts, each with its length before it, so that different lists of parts never form the same bytes.
 struct CacheKeyParts(Vec<u8>);
 
 impl CacheKeyParts {
-    fn count(&mut self, count: usize) {
+    fn add_count(&mut self, count: usize) {
         self.0.extend((count as u64).to_be_bytes());
     }
 
-    fn add(&mut self, part: &[u8]) {
-        self.count(part.len());
+    fn add_part(&mut self, part: &[u8]) {
+        self.add_count(part.len());
         self.0.extend_from_slice(part);
     }
 }

@@ -16,10 +16,10 @@ fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
 }
 
 /// A query of tenant t1 by a public key.
-fn asked<'r>(query: &'r str, headers: &'r HeaderMap) -> CacheRequest<'r> {
+fn cache_request<'r>(query: &'r str, headers: &'r HeaderMap) -> CacheRequest<'r> {
     CacheRequest {
         tenant: Some("t1"),
-        class: "single",
+        credential_kind: "single",
         is_public: true,
         method: &Method::POST,
         path: "/content/v2",
@@ -28,11 +28,11 @@ fn asked<'r>(query: &'r str, headers: &'r HeaderMap) -> CacheRequest<'r> {
     }
 }
 
-fn key(asked: &CacheRequest<'_>, body: &str) -> Result<CacheKey, Bypass> {
-    let head = HeadKey::of(asked)?;
-    let reads = head.is_read_only(body.as_bytes());
-    reads
-        .then(|| head.with(body.as_bytes()))
+fn key(request: &CacheRequest<'_>, body: &str) -> Result<CacheKey, Bypass> {
+    let head = HeadKey::from_request(request)?;
+    let is_read_only = head.is_read_only(body.as_bytes());
+    is_read_only
+        .then(|| head.to_cache_key(body.as_bytes()))
         .ok_or(Bypass::Document)
 }
 
@@ -41,16 +41,16 @@ fn post(
     lines: &[(&'static str, &'static str)],
     body: &str,
 ) -> Result<CacheKey, Bypass> {
-    key(&asked(query, &headers(lines)), body)
+    key(&cache_request(query, &headers(lines)), body)
 }
 
 fn get(query: &str) -> Result<CacheKey, Bypass> {
     let headers = HeaderMap::new();
-    let asked = CacheRequest {
+    let request = CacheRequest {
         method: &Method::GET,
-        ..asked(query, &headers)
+        ..cache_request(query, &headers)
     };
-    key(&asked, "")
+    key(&request, "")
 }
 
 fn plain() -> CacheKey {
@@ -75,7 +75,7 @@ fn public_keys_of_a_tenant_share_a_key() {
 #[test]
 fn every_part_makes_another_key() {
     let none = HeaderMap::new();
-    let base = asked("", &none);
+    let base = cache_request("", &none);
     let others = [
         key(
             &CacheRequest {
@@ -86,7 +86,7 @@ fn every_part_makes_another_key() {
         ),
         key(
             &CacheRequest {
-                class: "app",
+                credential_kind: "app",
                 ..base
             },
             BODY,
@@ -146,7 +146,7 @@ fn parts_cannot_run_into_each_other() {
 #[test]
 fn only_public_keys_of_known_tenants_are_cached_for() {
     let none = HeaderMap::new();
-    let base = asked("", &none);
+    let base = cache_request("", &none);
     assert_eq!(
         key(
             &CacheRequest {
@@ -186,13 +186,13 @@ fn a_client_that_wants_a_fresh_answer_gets_one() {
     ] {
         assert_eq!(
             post(query, lines, BODY),
-            Err(Bypass::Wish),
+            Err(Bypass::NoCache),
             "{query} {lines:?}"
         );
     }
     assert_ne!(
         post("cache=true", &[("cache-control", "max-age=0")], BODY),
-        Err(Bypass::Wish)
+        Err(Bypass::NoCache)
     );
 }
 
@@ -205,24 +205,28 @@ fn requests_whose_answers_fit_nobody_else_pass_by() {
         ("cookie", "a=b"),
         ("content-encoding", "gzip"),
     ] {
-        assert_eq!(post("", &[line], BODY), Err(Bypass::Special), "{line:?}");
+        assert_eq!(
+            post("", &[line], BODY),
+            Err(Bypass::Unshareable),
+            "{line:?}"
+        );
     }
     let two = [
         ("content-type", "application/json"),
         ("content-type", "application/graphql"),
     ];
-    assert_eq!(post("", &two, BODY), Err(Bypass::Special));
+    assert_eq!(post("", &two, BODY), Err(Bypass::Unshareable));
 }
 
 #[test]
 fn other_methods_pass_by() {
     let none = HeaderMap::new();
     for method in [&Method::PUT, &Method::HEAD, &Method::DELETE] {
-        let asked = CacheRequest {
+        let request = CacheRequest {
             method,
-            ..asked("query={a}", &none)
+            ..cache_request("query={a}", &none)
         };
-        assert_eq!(key(&asked, ""), Err(Bypass::Method));
+        assert_eq!(key(&request, ""), Err(Bypass::Method));
     }
 }
 
@@ -256,19 +260,22 @@ fn mutations_pass_by_however_they_come() {
 #[test]
 fn a_get_with_a_body_passes_by() {
     let headers = HeaderMap::new();
-    let asked = CacheRequest {
+    let request = CacheRequest {
         method: &Method::GET,
-        ..asked("query={a}", &headers)
+        ..cache_request("query={a}", &headers)
     };
-    assert!(key(&asked, "").is_ok());
-    assert_eq!(key(&asked, "{ a }"), Err(Bypass::Document));
+    assert!(key(&request, "").is_ok());
+    assert_eq!(key(&request, "{ a }"), Err(Bypass::Document));
 }
 
 #[test]
 fn a_document_may_come_as_such() {
-    let kind = [("content-type", "application/graphql; charset=utf-8")];
-    assert!(post("", &kind, "{ a }").is_ok());
-    assert_eq!(post("", &kind, "mutation { a }"), Err(Bypass::Document));
+    let content_type = [("content-type", "application/graphql; charset=utf-8")];
+    assert!(post("", &content_type, "{ a }").is_ok());
+    assert_eq!(
+        post("", &content_type, "mutation { a }"),
+        Err(Bypass::Document)
+    );
     assert_eq!(
         post("", &[("content-type", "text/plain")], BODY),
         Err(Bypass::Document)
@@ -279,8 +286,8 @@ proptest! {
     #[test]
     fn any_request_is_judged_without_a_panic(query: String, body: Vec<u8>) {
         let none = HeaderMap::new();
-        if let Ok(head) = HeadKey::of(&asked(&query, &none)) {
-            let _ = (head.is_read_only(&body), head.with(&body));
+        if let Ok(head) = HeadKey::from_request(&cache_request(&query, &none)) {
+            let _ = (head.is_read_only(&body), head.to_cache_key(&body));
         }
         let _ = get(&query);
     }

@@ -1,18 +1,18 @@
-//! Which answers may be kept, and which came out of the service's own cache.
+//! Rules for caching a response, and for recognising one that the service took from its own cache.
 
 use http::header::{AGE, CACHE_CONTROL, HeaderName, SET_COOKIE, VARY};
 use http::{HeaderMap, StatusCode};
 
-use super::cache_key::{has_word, is_keyed};
+use super::cache_key::{has_directive, is_keyed};
 
 const CF_CACHE_STATUS: HeaderName = HeaderName::from_static("cf-cache-status");
 const X_CACHE: HeaderName = HeaderName::from_static("x-cache");
 
-/// Whether an answer may be kept, once it is complete. Source: docs/decisions.md 28.
+/// Returns whether a complete response may be cached. Source: docs/decisions.md 28.
 pub fn is_cacheable(status: StatusCode, headers: &HeaderMap) -> bool {
-    const AGAINST: &[&str] = &["private", "no-store", "no-cache"];
+    const FORBIDDING: &[&str] = &["private", "no-store", "no-cache"];
     let mut lines = headers.get_all(CACHE_CONTROL).iter();
-    let is_forbidden = lines.any(|line| has_word(line.as_bytes(), AGAINST));
+    let is_forbidden = lines.any(|line| has_directive(line.as_bytes(), FORBIDDING));
     status == StatusCode::OK
         && !is_forbidden
         && !headers.contains_key(SET_COOKIE)
@@ -23,7 +23,7 @@ pub fn is_cacheable(status: StatusCode, headers: &HeaderMap) -> bool {
         })
 }
 
-/// For how long an answer may be given again, where it says so: `s-maxage` before `max-age`, less its `Age`.
+/// Returns how long a response stays fresh, in seconds, if it says so: `s-maxage`, else `max-age`, less its `Age`.
 pub fn fresh_for_s(headers: &HeaderMap) -> Option<u64> {
     let value = |wanted: &str| {
         let lines = headers.get_all(CACHE_CONTROL).iter();
@@ -32,24 +32,24 @@ pub fn fresh_for_s(headers: &HeaderMap) -> Option<u64> {
             .flat_map(|line| line.split(','));
         directives.find_map(|directive| {
             let (name, value) = directive.split_once('=')?;
-            let is_it = name.trim().eq_ignore_ascii_case(wanted);
-            is_it.then(|| value.trim().trim_matches('"').parse::<u64>().unwrap_or(0))
+            let matches = name.trim().eq_ignore_ascii_case(wanted);
+            matches.then(|| value.trim().trim_matches('"').parse::<u64>().unwrap_or(0))
         })
     };
     let whole = value("s-maxage").or_else(|| value("max-age"))?;
     Some(whole.saturating_sub(age_s(headers).unwrap_or(0)))
 }
 
-/// How old the answer says it is, in seconds.
+/// Returns the `Age` of a response in seconds.
 pub fn age_s(headers: &HeaderMap) -> Option<u64> {
     let age = headers.get(AGE).and_then(|age| age.to_str().ok());
     age.and_then(|age| age.trim().parse().ok())
 }
 
-/// Whether the service answered from a cache of its own: then the request is not to count, and its unit goes back.
+/// Returns whether the service answered from a cache of its own. Such a request does not count: its unit is refunded.
 ///
-/// `cf-cache-status` or `x-cache` says hit, or `age` is above zero.
-/// Source: docs/graph-limits.md 8.1.3; docs/facts/graph-service.md 1.4.
+/// A hit is `cf-cache-status` or `x-cache` with the word hit, or an `age` above zero. Source: docs/graph-limits.md
+/// 8.1.3; docs/facts/graph-service.md 1.4.
 pub fn is_upstream_hit(headers: &HeaderMap) -> bool {
     let says_hit = |name: &HeaderName| {
         let mut values = headers.get_all(name).iter();

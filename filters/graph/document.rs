@@ -1,10 +1,10 @@
-//! Whether a GraphQL document only reads.
+//! Decides whether a GraphQL document only reads.
 
-/// Whether a document has operations, and all of them are queries.
+/// Returns whether a document has operations and all of them are queries.
 ///
-/// It looks for the words `mutation` and `subscription` outside of all brackets, strings and comments, where only the
-/// kinds and names of definitions stand. A query of such a name is taken for what it is called: it is not kept, which
-/// is slow and not wrong. A document whose brackets do not match reads nothing. Cost: one pass, no allocation.
+/// It looks for the words `mutation` and `subscription` outside of all brackets, strings and comments, because only the
+/// kinds and names of definitions stand there. A query with such a name counts as the other kind: it is not cached,
+/// which is slow but correct. A document with unbalanced brackets is not a query. Cost: one pass, no allocation.
 pub(super) fn is_read_only(document: &str) -> bool {
     let mut rest = document.as_bytes();
     let mut depth = 0_usize;
@@ -28,8 +28,8 @@ pub(super) fn is_read_only(document: &str) -> bool {
                 }
                 None => return false,
             },
-            byte if is_name(byte) => {
-                let (name, after) = name(rest);
+            byte if is_name_byte(byte) => {
+                let (name, after) = take_name(rest);
                 if depth == 0 && matches!(name, b"mutation" | b"subscription") {
                     return false;
                 }
@@ -41,12 +41,12 @@ pub(super) fn is_read_only(document: &str) -> bool {
     depth == 0 && has_selection
 }
 
-fn is_name(byte: u8) -> bool {
+fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-fn name(text: &[u8]) -> (&[u8], &[u8]) {
-    let end = text.iter().position(|byte| !is_name(*byte));
+fn take_name(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = text.iter().position(|byte| !is_name_byte(*byte));
     text.split_at(end.unwrap_or(text.len()))
 }
 
@@ -55,10 +55,10 @@ fn skip_comment(text: &[u8]) -> &[u8] {
     end.and_then(|end| text.get(end..)).unwrap_or_default()
 }
 
-/// What follows a string that begins here; none where it does not end.
+/// Returns the text after the string that begins here, or `None` if the string does not end.
 fn skip_string(text: &[u8]) -> Option<&[u8]> {
     if let Some(block) = text.strip_prefix(b"\"\"\"") {
-        return skip_block(block);
+        return skip_block_string(block);
     }
     let mut rest = text.strip_prefix(b"\"")?;
     loop {
@@ -71,7 +71,7 @@ fn skip_string(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-fn skip_block(text: &[u8]) -> Option<&[u8]> {
+fn skip_block_string(text: &[u8]) -> Option<&[u8]> {
     let mut rest = text;
     loop {
         match rest {

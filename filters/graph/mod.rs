@@ -1,14 +1,15 @@
-//! The graph service's rules: operations, tiers, tenants, and which responses may be cached.
+//! The graph service's rules: operations, tiers, tenants, and the responses that may be cached.
 //!
-//! [`operation`] finds the row a request counts on, [`tiers`] that row's limit for the tenant. [`CacheKey`] and
-//! [`may_keep`] say which responses are cached, [`is_upstream_hit`] which admissions are refunded.
+//! [`operation`] finds the row that a request counts on, and [`tiers`] that row's limit for the tenant. [`CacheKey`]
+//! and [`is_cacheable`] decide which responses are cached, [`is_upstream_hit`] which admissions are refunded.
 //!
-//! Not here: windows and their headers (`limits`), the cache itself, sockets.
+//! Not here: windows (`limits`), the cache itself, sockets.
 
 mod cache_key;
 mod cacheability;
 pub mod credentials;
 mod document;
+pub mod headers;
 pub mod operation;
 mod table;
 pub mod tenant;

@@ -1,4 +1,4 @@
-//! Which operation a request is: method and normalised path, looked up in one table.
+//! Finds the operation of a request: method and normalised path are looked up in one table.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,52 +8,52 @@ use super::tiers::Category;
 use crate::limits::RowId;
 use crate::proxy::normalise;
 
-/// One operation of one method: what a counter belongs to.
+/// An operation: one method on one row. It is the unit that windows count.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Operation {
-    /// `METHOD pattern`, as metrics, logs and `graph.tenants[].limits` name it.
+    /// `METHOD pattern`, the name in metrics, logs and `graph.tenants[].limits`.
     pub name: Box<str>,
-    /// What its windows are counted under.
+    /// The row id that its windows are counted under.
     pub id: RowId,
-    /// What it allows.
+    /// Its limits.
     pub category: Category,
-    /// Whether public keys are credentials here. Elsewhere they are not, or anyone who reads a tenant's page could use
-    /// up the windows of its management.
-    pub takes_single_key: bool,
-    /// Whether its bodies are content rather than queries or settings, and so larger.
-    pub takes_data: bool,
+    /// Whether public keys are credentials for this operation. Others must not accept them: anyone who reads a tenant's
+    /// page could use up the windows of its management.
+    pub accepts_single_key: bool,
+    /// Whether its bodies are uploaded content, which has a higher size limit than queries and settings.
+    pub accepts_data: bool,
 }
 
-/// A row of the configuration.
+/// A row of `graph.operations` in the configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct OperationRow<'a> {
-    /// Its methods; each is an operation.
+    /// Methods. Each is an operation of its own.
     pub methods: &'a [String],
-    /// Its path: `{name}` is one segment, `*` at the end any number of them.
+    /// Path: `{name}` stands for one segment, `*` at the end for any number of segments.
     pub path: &'a str,
-    /// The name of its category.
+    /// Name of its category.
     pub category: &'a str,
 }
 
-/// Why a row of the configuration is none.
+/// Why a row of the configuration is invalid.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum BadRow {
-    /// No category of this name.
+pub enum InvalidRow {
+    /// No category has this name.
     Category(String),
-    /// The path cannot be normalised, or has `*` before its end.
+    /// The path cannot be normalised, or `*` is not its last segment.
     Path(String),
-    /// Two names have one number.
+    /// Two names hash to one row id.
     Collision(String),
 }
 
-/// Where a request belongs.
+/// The operation that a request matches.
 #[derive(Clone, Copy, Debug)]
 pub struct OperationMatch<'t> {
-    /// The operation, whose limit goes into the answer.
+    /// The operation; the response carries its limit.
     pub operation: &'t Arc<Operation>,
-    /// Whether a row names the path and method; else it is for `graph.unknown_paths` to say.
+    /// Whether a row names the path and method. If not, `graph.unknown_paths` decides.
     pub is_known: bool,
-    /// Whether it takes a unit of a window: not for `OPTIONS`, which carries no credential.
+    /// Whether the request takes a unit of a window. `OPTIONS` does not, because it carries no credential.
     pub is_counted: bool,
 }
 
@@ -73,38 +73,44 @@ struct OperationEntry {
 }
 
 impl Operations {
-    /// The rows of the configuration, then the built-in ones; `categories` are added to the built-in ones, or replace
-    /// them. Errors: [`BadRow`].
+    /// Builds the table: rows of the configuration come before the built-in ones, and `categories` extend or replace
+    /// the built-in categories. Errors: [`InvalidRow`].
     pub fn parse<'a>(
         rows: impl IntoIterator<Item = OperationRow<'a>>,
         categories: &BTreeMap<String, Category>,
-    ) -> Result<Self, BadRow> {
+    ) -> Result<Self, InvalidRow> {
         let mut entries = Vec::new();
         for row in rows {
-            let category = category(row.category, categories)?;
-            // Queries are what public keys are for.
-            let takes = (row.category == "query", row.category == DATA);
+            let category = find_category(row.category, categories)?;
+            // Public keys exist for queries.
+            let accepts = (row.category == "query", row.category == DATA);
             for method in row.methods {
-                entries.push(entry(method, row.path, None, category, takes)?);
+                entries.push(operation_entry(method, row.path, None, category, accepts)?);
             }
         }
         for row in ROWS {
-            let category = category(row.category, categories)?;
+            let category = find_category(row.category, categories)?;
             for (method, path) in row.methods.iter().flat_map(|method| {
-                let paths = std::iter::once(&row.path).chain(row.also);
+                let paths = std::iter::once(&row.path).chain(row.aliases);
                 paths.map(move |path| (method, path))
             }) {
-                let takes = (row.takes_single_key, row.category == DATA);
-                entries.push(entry(method, path, Some(row.path), category, takes)?);
+                let accepts = (row.accepts_single_key, row.category == DATA);
+                entries.push(operation_entry(
+                    method,
+                    path,
+                    Some(row.path),
+                    category,
+                    accepts,
+                )?);
             }
         }
-        let other = category(OTHER, categories)?;
+        let other = find_category(OTHER, categories)?;
         let unknown = METHODS
             .iter()
-            .map(|method| entry(method, "/*", None, other, (false, false)));
+            .map(|method| operation_entry(method, "/*", None, other, (false, false)));
         let unknown = unknown.collect::<Result<Vec<_>, _>>()?;
-        let any = entry(ANY, "/*", None, other, (false, false))?.operation;
-        distinct(entries.iter().chain(&unknown))?;
+        let any = operation_entry(ANY, "/*", None, other, (false, false))?.operation;
+        check_distinct(entries.iter().chain(&unknown))?;
         Ok(Self {
             entries,
             unknown,
@@ -112,11 +118,12 @@ impl Operations {
         })
     }
 
-    /// Where a request belongs. `path` is [`normalise`]d; methods are compared without case, since who stands behind us
-    /// may do so. Cost: no allocation. Source: docs/graph-limits.md 8.1.2; docs/facts/graph-service.md 1.2.
+    /// Finds the operation of a request. `path` is [`normalise`]d; methods are compared without case, because servers
+    /// behind this one may do so. Cost: no allocation. Source: docs/graph-limits.md 8.1.2; docs/facts/graph-service.md
+    /// 1.2.
     pub fn find(&self, method: &str, path: &str) -> OperationMatch<'_> {
         if method.eq_ignore_ascii_case("OPTIONS") {
-            return self.preflight(path);
+            return self.find_preflight(path);
         }
         let method = if method.eq_ignore_ascii_case("HEAD") {
             "GET"
@@ -128,20 +135,20 @@ impl Operations {
         let row = row.into_iter().find(|entry| entry.pattern.matches(path));
         let operation = row.map(|entry| &entry.operation);
         OperationMatch {
-            operation: operation.unwrap_or_else(|| self.pathless(method)),
+            operation: operation.unwrap_or_else(|| self.unknown_path(method)),
             is_known: row.is_some(),
             is_counted: true,
         }
     }
 
-    /// Where a request belongs whose path cannot be read: on the row of unknown paths.
-    pub fn pathless(&self, method: &str) -> &Arc<Operation> {
+    /// Returns the operation of unknown paths. It also counts requests whose path cannot be normalised.
+    pub fn unknown_path(&self, method: &str) -> &Arc<Operation> {
         let is_method = |entry: &&OperationEntry| entry.method.eq_ignore_ascii_case(method);
         let unknown = self.unknown.iter().find(is_method);
         unknown.map_or(&self.any, |entry| &entry.operation)
     }
 
-    fn preflight(&self, path: &str) -> OperationMatch<'_> {
+    fn find_preflight(&self, path: &str) -> OperationMatch<'_> {
         let row = self
             .entries
             .iter()
@@ -153,64 +160,67 @@ impl Operations {
         }
     }
 
-    /// The operation of a name such as `POST /content/v2`. Method and path are compared as requests are.
-    pub fn named(&self, name: &str) -> Option<&Arc<Operation>> {
+    /// Returns the operation with a name such as `POST /content/v2`. Method and path are compared as in requests.
+    pub fn find_by_name(&self, name: &str) -> Option<&Arc<Operation>> {
         let (method, path) = name.split_once(' ')?;
-        let name = title(method, &normalise(path.trim()).ok()?);
+        let name = operation_name(method, &normalise(path.trim()).ok()?);
         self.all().find(|operation| *operation.name == *name)
     }
 
-    /// Every operation, some under several paths.
+    /// Iterates over all operations. Operations with aliases occur several times.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Operation>> {
         let entries = self.entries.iter().chain(&self.unknown);
         entries.map(|entry| &entry.operation).chain([&self.any])
     }
 }
 
-fn category(name: &str, configured: &BTreeMap<String, Category>) -> Result<Category, BadRow> {
+fn find_category(
+    name: &str,
+    configured: &BTreeMap<String, Category>,
+) -> Result<Category, InvalidRow> {
     let built_in = || CATEGORIES.iter().find(|(known, _)| *known == name);
     configured
         .get(name)
         .or_else(|| built_in().map(|(_, category)| category))
         .copied()
-        .ok_or_else(|| BadRow::Category(name.to_owned()))
+        .ok_or_else(|| InvalidRow::Category(name.to_owned()))
 }
 
-/// `counted_as` is the path that names it, where that is another; `takes`: public keys, data.
-fn entry(
+/// `counted_as` is the path that names the operation, if it is not `path`; `accepts`: public keys, data.
+fn operation_entry(
     method: &str,
     path: &str,
     counted_as: Option<&str>,
     category: Category,
-    takes: (bool, bool),
-) -> Result<OperationEntry, BadRow> {
-    let bad = |path: &str| BadRow::Path(path.to_owned());
-    let normal = normalise(path).map_err(|_| bad(path))?;
-    let named = normalise(counted_as.unwrap_or(path)).map_err(|_| bad(path))?;
-    let name = title(method, &named);
+    accepts: (bool, bool),
+) -> Result<OperationEntry, InvalidRow> {
+    let invalid = |path: &str| InvalidRow::Path(path.to_owned());
+    let normal = normalise(path).map_err(|_| invalid(path))?;
+    let named = normalise(counted_as.unwrap_or(path)).map_err(|_| invalid(path))?;
+    let name = operation_name(method, &named);
     Ok(OperationEntry {
         method: method.to_ascii_uppercase().into(),
-        pattern: Pattern::parse(&normal).ok_or_else(|| bad(path))?,
+        pattern: Pattern::parse(&normal).ok_or_else(|| invalid(path))?,
         operation: Arc::new(Operation {
-            id: RowId::of(&name),
+            id: RowId::from_name(&name),
             name: name.into(),
             category,
-            takes_single_key: takes.0,
-            takes_data: takes.1,
+            accepts_single_key: accepts.0,
+            accepts_data: accepts.1,
         }),
     })
 }
 
-fn title(method: &str, path: &str) -> String {
+fn operation_name(method: &str, path: &str) -> String {
     format!("{} {path}", method.to_ascii_uppercase())
 }
 
-fn distinct<'a>(entries: impl Iterator<Item = &'a OperationEntry>) -> Result<(), BadRow> {
+fn check_distinct<'a>(entries: impl Iterator<Item = &'a OperationEntry>) -> Result<(), InvalidRow> {
     let mut names = BTreeMap::new();
     for OperationEntry { operation, .. } in entries {
         let first = names.insert(operation.id, &operation.name);
         if first.is_some_and(|first| *first != operation.name) {
-            return Err(BadRow::Collision(operation.name.to_string()));
+            return Err(InvalidRow::Collision(operation.name.to_string()));
         }
     }
     Ok(())
@@ -220,7 +230,7 @@ fn distinct<'a>(entries: impl Iterator<Item = &'a OperationEntry>) -> Result<(),
 struct Pattern {
     segments: Vec<Segment>,
     /// Whether more segments may follow.
-    is_open: bool,
+    is_prefix: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -232,19 +242,22 @@ enum Segment {
 impl Pattern {
     fn parse(path: &str) -> Option<Self> {
         let mut segments = Vec::new();
-        let mut is_open = false;
+        let mut is_prefix = false;
         for segment in path.split('/').filter(|segment| !segment.is_empty()) {
-            if is_open {
+            if is_prefix {
                 return None;
             }
             let is_variable = segment.starts_with('{') && segment.ends_with('}');
             match segment {
-                "*" => is_open = true,
+                "*" => is_prefix = true,
                 _ if is_variable => segments.push(Segment::Any),
                 _ => segments.push(Segment::Literal(segment.into())),
             }
         }
-        Some(Self { segments, is_open })
+        Some(Self {
+            segments,
+            is_prefix,
+        })
     }
 
     fn matches(&self, path: &str) -> bool {
@@ -257,7 +270,7 @@ impl Pattern {
                 (Segment::Any, Some(_)) => true,
                 (Segment::Literal(wanted), Some(segment)) => **wanted == *segment,
             });
-        begins && (self.is_open || rest.next().is_none())
+        begins && (self.is_prefix || rest.next().is_none())
     }
 }
 

@@ -139,13 +139,13 @@ fn public_keys_are_credentials_for_queries_only() {
     let operations = built_in();
     let takers = operations
         .all()
-        .filter(|operation| operation.takes_single_key);
+        .filter(|operation| operation.accepts_single_key);
     let mut takers: Vec<&str> = takers.map(|operation| &*operation.name).collect();
     takers.dedup();
     assert_eq!(takers, ["POST /content/v2", "GET /content/v2"]);
 }
 
-fn configured(methods: &[&str], path: &str, category: &str) -> Result<Operations, BadRow> {
+fn configured(methods: &[&str], path: &str, category: &str) -> Result<Operations, InvalidRow> {
     let methods: Vec<String> = methods.iter().map(|&method| method.to_owned()).collect();
     let bulk = Category {
         default: 5,
@@ -190,22 +190,22 @@ fn rows_that_cannot_be_are_refused() {
     let refused = |path, category| configured(&["GET"], path, category).err();
     assert_eq!(
         refused("/a", "bulky"),
-        Some(BadRow::Category("bulky".to_owned()))
+        Some(InvalidRow::Category("bulky".to_owned()))
     );
     assert_eq!(
         refused("/*/a", "bulk"),
-        Some(BadRow::Path("/*/a".to_owned()))
+        Some(InvalidRow::Path("/*/a".to_owned()))
     );
     assert_eq!(
         refused("/a%2fb", "bulk"),
-        Some(BadRow::Path("/a%2fb".to_owned()))
+        Some(InvalidRow::Path("/a%2fb".to_owned()))
     );
 }
 
 #[test]
 fn an_operation_is_found_by_its_name() {
     let operations = built_in();
-    let id = |name| operations.named(name).map(|operation| operation.id);
+    let id = |name| operations.find_by_name(name).map(|operation| operation.id);
     assert_eq!(
         id("post /Content/v2/"),
         Some(operations.find("POST", "/content/v2").operation.id)
@@ -248,7 +248,7 @@ proptest! {
         let spelt = respelt(path, &choices);
         match normalise(&spelt) {
             Ok(_) => prop_assert_eq!(name(method, &spelt), name(method, path), "{}", spelt),
-            Err(bad) => prop_assert_eq!(bad, InvalidPath::DoubtfulParent, "{}", spelt),
+            Err(bad) => prop_assert_eq!(bad, InvalidPath::AmbiguousParent, "{}", spelt),
         }
     }
 }

@@ -1,23 +1,23 @@
-//! The operations of the graph service as data: a new one is a new row here, or in the configuration.
+//! The operations of the graph service as data. A new operation is a new row here or in the configuration.
 
 use super::tiers::Category;
 
-/// One row: an operation for each of its methods.
+/// A row of the table. Each of its methods is an operation.
 #[derive(Debug)]
 pub(super) struct BuiltInOperation {
-    /// Each is an operation of its own. `GET` takes `HEAD` with it.
+    /// Methods. Each is an operation of its own; `GET` includes `HEAD`.
     pub methods: &'static [&'static str],
-    /// `{name}` is one segment, `*` at the end is any number of them.
+    /// `{name}` stands for one segment, `*` at the end for any number of segments.
     pub path: &'static str,
-    /// Other paths of the same operations, counted with them.
-    pub also: &'static [&'static str],
+    /// Other paths of the same operations. They share the counters of `path`.
+    pub aliases: &'static [&'static str],
     /// A name of [`CATEGORIES`].
     pub category: &'static str,
-    /// Whether public keys are credentials here.
-    pub takes_single_key: bool,
+    /// Whether public keys are credentials for these operations.
+    pub accepts_single_key: bool,
 }
 
-/// The categories by name. Source: docs/graph-limits.md 8.2; docs/interface.md, `graph.categories`.
+/// Categories by name. Source: docs/graph-limits.md 8.2; docs/interface.md, `graph.categories`.
 pub(super) const CATEGORIES: &[(&str, Category)] = &[
     (
         "configuration",
@@ -63,7 +63,7 @@ pub(super) const CATEGORIES: &[(&str, Category)] = &[
     ),
 ];
 
-/// The category whose bodies are content.
+/// The category of operations that upload content.
 pub(super) const DATA: &str = "indexing";
 /// The category of paths that no row names.
 pub(super) const OTHER: &str = "other";
@@ -76,25 +76,25 @@ const fn row(
     BuiltInOperation {
         methods,
         path,
-        also: &[],
+        aliases: &[],
         category,
-        takes_single_key: false,
+        accepts_single_key: false,
     }
 }
 
-/// The rows, in the order in which they are tried; those of the configuration come first.
+/// The rows in the order in which they are tried; rows of the configuration come first.
 ///
-/// The paths of the cache configuration and of the accounts are published nowhere: ours are a guess, and the
-/// configuration has the last word. Source: docs/graph-limits.md 4, 8.2; docs/facts/graph-service.md 1.1.
+/// The paths of the cache configuration and of the accounts are not published, so these rows are a guess that the
+/// configuration can override. Source: docs/graph-limits.md 4, 8.2; docs/facts/graph-service.md 1.1.
 #[rustfmt::skip]
 pub(super) const ROWS: &[BuiltInOperation] = &[
     BuiltInOperation {
         methods: &["POST", "GET"],
         path: "/content/v2",
-        // A client for hosts of several tenants appends `/tenant_id=…`; the service answers as if it had not.
-        also: &["/content/v2/{tenant}"],
+        // Clients for hosts with several tenants append `/tenant_id=…`, which the service ignores.
+        aliases: &["/content/v2/{tenant}"],
         category: "query",
-        takes_single_key: true,
+        accepts_single_key: true,
     },
     row(&["GET"], "/api/content/v3/types", "query"),
     row(&["POST", "PUT"], "/api/content/v3/types", "configuration"),
@@ -121,7 +121,8 @@ pub(super) const ROWS: &[BuiltInOperation] = &[
     row(&["GET", "POST", "PUT", "PATCH", "DELETE"], "/api/accounts/*", "account"),
 ];
 
-/// The methods that have a row of their own on unknown paths.
+/// The methods that have a row of their own for unknown paths.
 pub(super) const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE"];
-/// The row of all other methods on unknown paths: with one for each, made-up methods would be limits for the asking.
+/// The row that all other methods share on unknown paths. With a row for each method, a client could invent methods to
+/// get more limits.
 pub(super) const ANY: &str = "ANY";

@@ -1,51 +1,51 @@
-//! Levels: the limit of one operation for a tenant's allocation.
+//! Tiers: the steps that an allocation rounds up to, and the limit they give an operation.
 
-/// What the operations of one category allow, in requests per window.
+/// The limits of the operations of one category, in requests per window.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Category {
-    /// Without an allocation.
+    /// The limit without an allocation.
     pub default: u64,
-    /// The most that an allocation can reach.
+    /// The highest limit that an allocation can reach.
     pub maximum: u64,
 }
 
-/// The levels that limits can have, in requests per window, ascending. Source: docs/decisions.md 25.
+/// The tiers that limits can have, in requests per window, ascending. Source: docs/decisions.md 25.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Tiers(Box<[u64]>);
 
-/// Why levels are not a ladder.
+/// Why tiers are invalid.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum BadLadder {
+pub enum InvalidTiers {
     /// There is none.
     Empty,
-    /// One is 0, or not above the one before it.
+    /// A tier is 0, or not above the one before it.
     NotAscending,
 }
 
 impl Tiers {
-    /// Checks the levels. Errors: [`BadLadder`].
-    pub fn parse(levels: &[u64]) -> Result<Self, BadLadder> {
+    /// Checks the tiers. Errors: [`InvalidTiers`].
+    pub fn parse(levels: &[u64]) -> Result<Self, InvalidTiers> {
         if levels.is_empty() {
-            return Err(BadLadder::Empty);
+            return Err(InvalidTiers::Empty);
         }
         let mut below = 0;
         for &level in levels {
             if level <= below {
-                return Err(BadLadder::NotAscending);
+                return Err(InvalidTiers::NotAscending);
             }
             below = level;
         }
         Ok(Self(levels.into()))
     }
 
-    /// The lowest level that has room for so many requests, or the highest there is.
-    fn at_least(&self, wanted: u64) -> u64 {
+    /// Returns the lowest tier of at least `wanted` requests, or the highest tier.
+    fn round_up(&self, wanted: u64) -> u64 {
         let above = self.0.iter().find(|level| **level >= wanted);
         above.or(self.0.last()).copied().unwrap_or(wanted)
     }
 }
 
-/// The levels of the service. Source: docs/graph-limits.md 8.2.
+/// The tiers of the service. Source: docs/graph-limits.md 8.2.
 impl Default for Tiers {
     fn default() -> Self {
         Self(Box::new([10, 50, 500, 1_000, 1_500, 3_000]))
@@ -56,32 +56,32 @@ impl Default for Tiers {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Allocation(u64);
 
-/// The allocation is 0, below 0, or no number.
+/// The allocation is 0, negative or not a finite number.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct BadAllocation;
+pub struct InvalidAllocation;
 
 impl Allocation {
-    /// The allocation of so many requests per second, over a window of `window_s`.
+    /// Converts an allocation in requests per second to one per window of `window_s`.
     ///
-    /// Reckoned in the decimal digits of the number as it was written: 1.1 per second over ten seconds are 11, where
-    /// floating point has a little more, which would round up to the level above. Errors: [`BadAllocation`].
-    pub fn parse(per_second: f64, window_s: u64) -> Result<Self, BadAllocation> {
+    /// The product is computed from the decimal digits of the number: 1.1 per second over ten seconds is 11. In
+    /// floating point it would be slightly more, which would round up to the next tier. Errors: [`InvalidAllocation`].
+    pub fn parse(per_second: f64, window_s: u64) -> Result<Self, InvalidAllocation> {
         if !per_second.is_finite() || per_second <= 0.0 {
-            return Err(BadAllocation);
+            return Err(InvalidAllocation);
         }
-        // `Display` of a float is the shortest decimal that reads back as it, never with an exponent.
+        // `Display` prints the shortest decimal that parses to the same float, never with an exponent.
         let text = per_second.to_string();
         let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
         let whole: u64 = whole.parse().unwrap_or(u64::MAX);
-        let fraction = over_window(fraction, window_s);
+        let fraction = scale_decimals(fraction, window_s);
         Ok(Self(
             whole.saturating_mul(window_s).saturating_add(fraction),
         ))
     }
 }
 
-/// Decimals of a second's requests, times the window, rounded up: a long multiplication from the last digit on.
-fn over_window(decimals: &str, window_s: u64) -> u64 {
+/// Multiplies decimals of a request by the window and rounds up: a long multiplication from the last digit on.
+fn scale_decimals(decimals: &str, window_s: u64) -> u64 {
     let mut carry = 0;
     let mut is_exact = true;
     for digit in decimals.bytes().rev().map(|digit| u64::from(digit - b'0')) {
@@ -92,22 +92,15 @@ fn over_window(decimals: &str, window_s: u64) -> u64 {
     carry + u64::from(!is_exact)
 }
 
-/// The limit of an operation of this category, in requests per window.
+/// Returns the limit of an operation of this category, in requests per window.
 ///
-/// An allocation rounds up to a level, and never raises a limit above the category's maximum.
-/// Source: docs/graph-limits.md 8.3.1 to
-/// 8.3.3; docs/decisions.md 25.
-pub fn limit(category: Category, allocation: Option<Allocation>, ladder: &Tiers) -> u64 {
+/// An allocation rounds up to a tier, and never raises a limit above the category's maximum. Source:
+/// docs/graph-limits.md 8.3.1 to 8.3.3; docs/decisions.md 25.
+pub fn compute_limit(category: Category, allocation: Option<Allocation>, tiers: &Tiers) -> u64 {
     match allocation {
         None => category.default,
-        Some(Allocation(wanted)) => ladder.at_least(wanted).min(category.maximum),
+        Some(Allocation(wanted)) => tiers.round_up(wanted).min(category.maximum),
     }
-}
-
-/// One process's share of a limit while what the processes share is away: together they admit the limit, and at most
-/// one more for each process. Source: docs/interface.md, `shared.on_outage`.
-pub fn share(limit: u64, processes: u64) -> u64 {
-    limit.div_ceil(processes.max(1))
 }
 
 #[cfg(test)]
@@ -136,7 +129,7 @@ mod tests {
             "configuration",
             "account",
         ]
-        .map(|name| limit(category(name), allocation, &Tiers::default()))
+        .map(|name| compute_limit(category(name), allocation, &Tiers::default()))
     }
 
     #[test]
@@ -185,7 +178,11 @@ mod tests {
     #[test]
     fn an_allocation_that_is_not_above_zero_is_refused() {
         for rate in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert_eq!(Allocation::parse(rate, 10), Err(BadAllocation), "{rate}");
+            assert_eq!(
+                Allocation::parse(rate, 10),
+                Err(InvalidAllocation),
+                "{rate}"
+            );
         }
     }
 
@@ -211,19 +208,10 @@ mod tests {
 
     #[test]
     fn levels_must_ascend_from_above_zero() {
-        assert_eq!(Tiers::parse(&[]), Err(BadLadder::Empty));
+        assert_eq!(Tiers::parse(&[]), Err(InvalidTiers::Empty));
         for levels in [&[0, 1][..], &[2, 2], &[2, 1]] {
-            assert_eq!(Tiers::parse(levels), Err(BadLadder::NotAscending));
+            assert_eq!(Tiers::parse(levels), Err(InvalidTiers::NotAscending));
         }
-    }
-
-    #[test]
-    fn shares_make_up_the_limit() {
-        let shares = [(10, 0), (10, 1), (10, 3), (1, 5), (0, 2)];
-        assert_eq!(
-            shares.map(|(limit, processes)| share(limit, processes)),
-            [10, 10, 4, 1, 0]
-        );
     }
 
     proptest! {
@@ -231,22 +219,22 @@ mod tests {
         fn no_allocation_raises_a_limit_above_its_maximum(rate in 0.001..2_000.0_f64) {
             let allocation = Some(Allocation::parse(rate, 10).unwrap());
             for (_, category) in CATEGORIES {
-                prop_assert!(limit(*category, allocation, &Tiers::default()) <= category.maximum);
+                prop_assert!(compute_limit(*category, allocation, &Tiers::default()) <= category.maximum);
             }
         }
 
         #[test]
         fn a_limit_is_a_level_or_the_maximum(rate in 0.001..2_000.0_f64, maximum in 1..4_000_u64) {
             let category = Category { default: maximum, maximum };
-            let limit = limit(category, Allocation::parse(rate, 10).ok(), &Tiers::default());
+            let limit = compute_limit(category, Allocation::parse(rate, 10).ok(), &Tiers::default());
             prop_assert!(limit == maximum || Tiers::default().0.contains(&limit));
         }
 
         #[test]
         fn more_allocation_is_never_less_limit(low in 0.001..400.0_f64, more in 0.0..400.0_f64) {
             let category = category("query");
-            let of = |rate| limit(category, Allocation::parse(rate, 10).ok(), &Tiers::default());
-            prop_assert!(of(low) <= of(low + more));
+            let limit_at = |rate| compute_limit(category, Allocation::parse(rate, 10).ok(), &Tiers::default());
+            prop_assert!(limit_at(low) <= limit_at(low + more));
         }
 
         #[test]
@@ -254,7 +242,7 @@ mod tests {
             let level = Tiers::default().0[index];
             let category = Category { default: 1, maximum: u64::MAX };
             let allocation = Allocation::parse(level as f64 / 10.0, 10).unwrap();
-            prop_assert_eq!(limit(category, Some(allocation), &Tiers::default()), level);
+            prop_assert_eq!(compute_limit(category, Some(allocation), &Tiers::default()), level);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What a value is, and why a text is refused.
+//! The types of JSON values, and the errors of a text.
 
-/// What a JSON value is.
+/// The type of a JSON value.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Type {
     /// `{…}`
@@ -18,8 +18,8 @@ pub enum Type {
 }
 
 impl Type {
-    /// The word for messages to callers.
-    pub fn word(self) -> &'static str {
+    /// Returns the type as messages to callers name it.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Object => "an object",
             Self::Array => "an array",
@@ -33,44 +33,44 @@ impl Type {
 
 /// Why a text is refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum What {
+pub enum ErrorKind {
     /// Not UTF-8.
     Utf8,
-    /// Not JSON at this place.
+    /// Not valid JSON.
     Syntax,
     /// The text ends inside a value.
     Truncated,
     /// More than [`MAX_DEPTH`](super::MAX_DEPTH) levels.
     TooDeep,
-    /// Half of a surrogate pair: no Unicode text.
+    /// Half of a surrogate pair, which is not Unicode text.
     LoneSurrogate,
-    /// Something stands behind the value.
+    /// More text after the value.
     Trailing,
-    /// The value is of another type than the one asked for.
+    /// The value has another type than the expected one.
     Type,
 }
 
-/// Where and why a text is refused.
+/// The place and the reason of a refusal.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Error {
     /// Byte offset in the text.
     pub at: usize,
-    /// Why.
-    pub what: What,
+    /// The reason.
+    pub kind: ErrorKind,
 }
 
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let what = match self.what {
-            What::Utf8 => "not UTF-8",
-            What::Syntax => "not valid JSON",
-            What::Truncated => "the JSON text ends inside a value",
-            What::TooDeep => "more than 128 levels of arrays and objects",
-            What::LoneSurrogate => "half of a surrogate pair in a string",
-            What::Trailing => "something stands behind the JSON value",
-            What::Type => "a value of another type was expected",
+        let kind = match self.kind {
+            ErrorKind::Utf8 => "not UTF-8",
+            ErrorKind::Syntax => "not valid JSON",
+            ErrorKind::Truncated => "the JSON text ends inside a value",
+            ErrorKind::TooDeep => "more than 128 levels of arrays and objects",
+            ErrorKind::LoneSurrogate => "half of a surrogate pair in a string",
+            ErrorKind::Trailing => "something stands behind the JSON value",
+            ErrorKind::Type => "a value of another type was expected",
         };
-        write!(f, "{what} at byte {}", self.at)
+        write!(f, "{kind} at byte {}", self.at)
     }
 }
 

@@ -1,20 +1,20 @@
-//! Skipping strings and numbers: the inner loops of the walker.
+//! Skips strings and numbers: the inner loops of [`Walker`].
 
-use super::error::{Error, What};
-use super::text::special;
+use super::error::{Error, ErrorKind};
+use super::text::find_special;
 use super::walk::Walker;
 
 impl Walker<'_> {
-    /// Answers whether the string holds escapes.
+    /// Skips a string. Returns whether it has escapes.
     pub(super) fn skip_string(&mut self) -> Result<bool, Error> {
         self.at += 1;
         let mut has_escapes = false;
         loop {
             let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-            let Some(clean) = special(rest) else {
+            let Some(clean) = find_special(rest) else {
                 return Err(Error {
                     at: self.text.len(),
-                    what: What::Truncated,
+                    kind: ErrorKind::Truncated,
                 });
             };
             self.at += clean;
@@ -27,7 +27,7 @@ impl Walker<'_> {
                     has_escapes = true;
                     self.skip_escape()?;
                 }
-                _ => return Err(self.syntax()),
+                _ => return Err(self.syntax_error()),
             }
         }
     }
@@ -43,15 +43,17 @@ impl Walker<'_> {
             Some(b'u') => {
                 let lone = Error {
                     at: start,
-                    what: What::LoneSurrogate,
+                    kind: ErrorKind::LoneSurrogate,
                 };
-                match self.unit()? {
+                match self.read_code_unit()? {
                     0xD800..=0xDBFF => {
                         if self.byte() != Some(b'\\') {
                             return Err(lone);
                         }
                         self.at += 1;
-                        if self.byte() != Some(b'u') || !(0xDC00..=0xDFFF).contains(&self.unit()?) {
+                        if self.byte() != Some(b'u')
+                            || !(0xDC00..=0xDFFF).contains(&self.read_code_unit()?)
+                        {
                             return Err(lone);
                         }
                         Ok(())
@@ -60,21 +62,21 @@ impl Walker<'_> {
                     _ => Ok(()),
                 }
             }
-            _ => Err(self.syntax()),
+            _ => Err(self.syntax_error()),
         }
     }
 
-    /// The code unit of `uXXXX`, which stands next.
-    fn unit(&mut self) -> Result<u32, Error> {
+    /// Reads the code unit of `uXXXX` at the cursor.
+    fn read_code_unit(&mut self) -> Result<u32, Error> {
         let digits = self
             .text
             .get(self.at + 1..self.at + 5)
-            .ok_or_else(|| self.syntax())?;
+            .ok_or_else(|| self.syntax_error())?;
         if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(self.syntax());
+            return Err(self.syntax_error());
         }
         self.at += 5;
-        u32::from_str_radix(digits, 16).map_err(|_| self.syntax())
+        u32::from_str_radix(digits, 16).map_err(|_| self.syntax_error())
     }
 
     pub(super) fn skip_number(&mut self) -> Result<(), Error> {
@@ -83,30 +85,30 @@ impl Walker<'_> {
         }
         match self.byte() {
             Some(b'0') => self.at += 1,
-            Some(b'1'..=b'9') => self.digits()?,
-            _ => return Err(self.other_type()),
+            Some(b'1'..=b'9') => self.skip_digits()?,
+            _ => return Err(self.type_error()),
         }
         if self.byte() == Some(b'.') {
             self.at += 1;
-            self.digits()?;
+            self.skip_digits()?;
         }
         if matches!(self.byte(), Some(b'e' | b'E')) {
             self.at += 1;
             if matches!(self.byte(), Some(b'+' | b'-')) {
                 self.at += 1;
             }
-            self.digits()?;
+            self.skip_digits()?;
         }
         Ok(())
     }
 
-    fn digits(&mut self) -> Result<(), Error> {
+    fn skip_digits(&mut self) -> Result<(), Error> {
         let start = self.at;
         while matches!(self.byte(), Some(b'0'..=b'9')) {
             self.at += 1;
         }
         if self.at == start {
-            Err(self.syntax())
+            Err(self.syntax_error())
         } else {
             Ok(())
         }

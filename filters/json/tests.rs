@@ -19,18 +19,18 @@ fn accepts(text: &str) -> Result<(), Error> {
 fn the_deepest_accepted_text_has_128_levels() {
     assert!(accepts(&format!("{}{}", "[".repeat(128), "]".repeat(128))).is_ok());
     let deeper = format!("{}{}", "[".repeat(129), "]".repeat(129));
-    assert_eq!(accepts(&deeper).unwrap_err().what, What::TooDeep);
+    assert_eq!(accepts(&deeper).unwrap_err().kind, ErrorKind::TooDeep);
 }
 
 #[test]
 fn a_hundred_thousand_levels_do_not_reach_the_end_of_the_stack() {
     assert_eq!(
-        accepts(&"[".repeat(100_000)).unwrap_err().what,
-        What::TooDeep
+        accepts(&"[".repeat(100_000)).unwrap_err().kind,
+        ErrorKind::TooDeep
     );
     assert_eq!(
-        accepts(&"{\"a\":".repeat(100_000)).unwrap_err().what,
-        What::TooDeep
+        accepts(&"{\"a\":".repeat(100_000)).unwrap_err().kind,
+        ErrorKind::TooDeep
     );
 }
 
@@ -44,8 +44,8 @@ fn halves_of_surrogate_pairs_are_refused() {
         r#"{"\ud800":1}"#,
     ] {
         assert_eq!(
-            accepts(lone).unwrap_err().what,
-            What::LoneSurrogate,
+            accepts(lone).unwrap_err().kind,
+            ErrorKind::LoneSurrogate,
             "{lone}"
         );
     }
@@ -105,8 +105,14 @@ fn keys_are_compared_without_their_escapes() {
 
 #[test]
 fn a_value_of_another_type_is_told_from_broken_json() {
-    assert_eq!(Walker::over("12").string().unwrap_err().what, What::Type);
-    assert_eq!(Walker::over("?").string().unwrap_err().what, What::Syntax);
+    assert_eq!(
+        Walker::over("12").string().unwrap_err().kind,
+        ErrorKind::Type
+    );
+    assert_eq!(
+        Walker::over("?").string().unwrap_err().kind,
+        ErrorKind::Syntax
+    );
 }
 
 proptest! {
@@ -138,9 +144,9 @@ fn the_end_of_plain_text_is_found_at_every_place() {
                 bytes[at] = special;
                 bytes[length - 1] = b'"';
                 let expected = if at == length - 1 { length - 1 } else { at };
-                assert_eq!(text::special(&bytes), Some(expected), "{length} {at}");
+                assert_eq!(text::find_special(&bytes), Some(expected), "{length} {at}");
             }
         }
-        assert_eq!(text::special(&vec![b' '; length]), None);
+        assert_eq!(text::find_special(&vec![b' '; length]), None);
     }
 }

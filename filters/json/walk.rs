@@ -1,13 +1,13 @@
-//! The pull parser.
+//! A pull parser over JSON text.
 
 use std::borrow::Cow;
 
-use super::error::{Error, Type, What};
+use super::error::{Error, ErrorKind, Type};
 use super::{MAX_DEPTH, Str};
 
 /// A pull parser over one JSON text.
 ///
-/// Cost: no allocation but for keys that hold escapes; one pass.
+/// Cost: one pass; only keys with escapes allocate.
 #[derive(Debug)]
 pub struct Walker<'a> {
     pub(super) text: &'a str,
@@ -17,20 +17,20 @@ pub struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    /// A walker at the start of `bytes`.
+    /// Creates a walker at the start of `bytes`.
     ///
-    /// Errors: [`What::Utf8`].
+    /// Errors: [`ErrorKind::Utf8`].
     pub fn new(bytes: &'a [u8]) -> Result<Self, Error> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Self::over(text)),
             Err(error) => Err(Error {
                 at: error.valid_up_to(),
-                what: What::Utf8,
+                kind: ErrorKind::Utf8,
             }),
         }
     }
 
-    /// A walker at the start of `text`.
+    /// Creates a walker at the start of `text`.
     pub fn over(text: &'a str) -> Self {
         Self {
             text,
@@ -40,19 +40,20 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The byte offset in the text.
+    /// Returns the byte offset in the text.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// Where the key of the member at hand begins, at its quote. Only inside [`Self::object`], before the value.
+    /// Returns the offset of the current member's key, at its quote. It is valid inside [`Self::object`], before the
+    /// value is consumed.
     pub fn key_at(&self) -> usize {
         self.key_at
     }
 
-    /// The type of the value that stands next.
+    /// Returns the type of the next value.
     pub fn peek(&mut self) -> Result<Type, Error> {
-        self.white();
+        self.skip_whitespace();
         match self.byte() {
             Some(b'{') => Ok(Type::Object),
             Some(b'[') => Ok(Type::Array),
@@ -60,23 +61,23 @@ impl<'a> Walker<'a> {
             Some(b't' | b'f') => Ok(Type::Bool),
             Some(b'n') => Ok(Type::Null),
             Some(b'-' | b'0'..=b'9') => Ok(Type::Number),
-            _ => Err(self.syntax()),
+            _ => Err(self.syntax_error()),
         }
     }
 
-    /// Walks an object: `member` is called at each value, and must consume it.
+    /// Walks an object. `member` is called at each value and must consume it.
     pub fn object<E: From<Error>>(
         &mut self,
         mut member: impl FnMut(&mut Self, Cow<'a, str>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.open(b'{')?;
-        if self.closes(b'}') {
+        if self.close_if_empty(b'}') {
             return Ok(());
         }
         loop {
-            self.white();
+            self.skip_whitespace();
             self.key_at = self.at;
-            let (key, has_escapes) = self.key()?;
+            let (key, has_escapes) = self.read_key()?;
             let key = if has_escapes {
                 Str::Raw(key).unescaped()
             } else {
@@ -89,13 +90,13 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Walks an array: `item` is called at each value, and must consume it.
+    /// Walks an array. `item` is called at each value and must consume it.
     pub fn array<E: From<Error>>(
         &mut self,
         mut item: impl FnMut(&mut Self, usize) -> Result<(), E>,
     ) -> Result<(), E> {
         self.open(b'[')?;
-        if self.closes(b']') {
+        if self.close_if_empty(b']') {
             return Ok(());
         }
         let mut index = 0;
@@ -108,11 +109,11 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The string that stands next.
+    /// Reads the next value, a string.
     pub fn string(&mut self) -> Result<Str<'a>, Error> {
-        self.white();
+        self.skip_whitespace();
         if self.byte() != Some(b'"') {
-            return Err(self.other_type());
+            return Err(self.type_error());
         }
         let start = self.at + 1;
         self.skip_string()?;
@@ -123,68 +124,68 @@ impl<'a> Walker<'a> {
         ))
     }
 
-    /// The number that stands next, as written.
+    /// Reads the next value, a number, and returns its text.
     pub fn number(&mut self) -> Result<&'a str, Error> {
-        self.white();
+        self.skip_whitespace();
         let start = self.at;
         self.skip_number()?;
         Ok(self.text.get(start..self.at).unwrap_or_default())
     }
 
-    /// The boolean that stands next.
+    /// Reads the next value, a boolean.
     pub fn boolean(&mut self) -> Result<bool, Error> {
-        self.white();
+        self.skip_whitespace();
         match self.byte() {
-            Some(b't') => self.word("true").map(|()| true),
-            Some(b'f') => self.word("false").map(|()| false),
-            _ => Err(self.other_type()),
+            Some(b't') => self.expect_word("true").map(|()| true),
+            Some(b'f') => self.expect_word("false").map(|()| false),
+            _ => Err(self.type_error()),
         }
     }
 
-    /// Whether `null` stands next; consumed if so.
+    /// Returns whether the next value is `null`, and consumes it if so.
     pub fn null(&mut self) -> Result<bool, Error> {
         if self.peek()? != Type::Null {
             return Ok(false);
         }
-        self.word("null").map(|()| true)
+        self.expect_word("null").map(|()| true)
     }
 
-    /// Skips the value that stands next; answers its text.
+    /// Skips the next value and returns its text.
     pub fn skip(&mut self) -> Result<&'a str, Error> {
-        self.white();
+        self.skip_whitespace();
         let start = self.at;
         self.skip_value()?;
         Ok(self.text.get(start..self.at).unwrap_or_default())
     }
 
-    /// Makes sure that nothing but white space is left.
+    /// Checks that only white space is left.
     pub fn end(&mut self) -> Result<(), Error> {
-        self.white();
+        self.skip_whitespace();
         if self.at == self.text.len() {
             return Ok(());
         }
         Err(Error {
             at: self.at,
-            what: What::Trailing,
+            kind: ErrorKind::Trailing,
         })
     }
 
     fn skip_value(&mut self) -> Result<(), Error> {
-        // Iterative: a text of any depth must not reach the end of the stack.
+        // The loop is iterative, so that deep text cannot overflow the stack.
         let mut open: Vec<u8> = Vec::new();
         loop {
             match self.peek()? {
                 Type::Object => {
                     self.open(b'{')?;
-                    if !self.closes(b'}') {
+                    if !self.close_if_empty(b'}') {
                         open.push(b'}');
-                        self.key()?;
+                        self.read_key()?;
                         continue;
                     }
                 }
                 Type::Array => {
                     self.open(b'[')?;
-                    if !self.closes(b']') {
+                    if !self.close_if_empty(b']') {
                         open.push(b']');
                         continue;
                     }
@@ -194,15 +195,15 @@ impl<'a> Walker<'a> {
                 Type::Bool => {
                     self.boolean()?;
                 }
-                Type::Null => self.word("null")?,
+                Type::Null => self.expect_word("null")?,
             }
             loop {
-                let Some(&close) = open.last() else {
+                let Some(&bracket) = open.last() else {
                     return Ok(());
                 };
-                if !self.next_or_close(close)? {
-                    if close == b'}' {
-                        self.key()?;
+                if !self.next_or_close(bracket)? {
+                    if bracket == b'}' {
+                        self.read_key()?;
                     }
                     break;
                 }
@@ -211,49 +212,49 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The key that stands next, as written, and whether it holds escapes; the colon behind it is consumed.
-    fn key(&mut self) -> Result<(&'a str, bool), Error> {
-        self.white();
+    /// Reads the next key and the colon after it. Returns the key's text and whether it has escapes.
+    fn read_key(&mut self) -> Result<(&'a str, bool), Error> {
+        self.skip_whitespace();
         if self.byte() != Some(b'"') {
-            return Err(self.syntax());
+            return Err(self.syntax_error());
         }
         let start = self.at + 1;
         let has_escapes = self.skip_string()?;
         let key = self.text.get(start..self.at.saturating_sub(1));
-        self.expect(b':')?;
+        self.expect_byte(b':')?;
         Ok((key.unwrap_or_default(), has_escapes))
     }
 
     fn open(&mut self, bracket: u8) -> Result<(), Error> {
-        self.white();
+        self.skip_whitespace();
         if self.byte() != Some(bracket) {
-            return Err(self.other_type());
+            return Err(self.type_error());
         }
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(Error {
                 at: self.at,
-                what: What::TooDeep,
+                kind: ErrorKind::TooDeep,
             });
         }
         self.at += 1;
         Ok(())
     }
 
-    /// Whether the array or object just opened is empty; consumes the bracket if so.
-    fn closes(&mut self, bracket: u8) -> bool {
-        self.white();
-        let closes = self.byte() == Some(bracket);
-        if closes {
+    /// Returns whether the opened array or object is empty, and consumes the closing bracket if so.
+    fn close_if_empty(&mut self, bracket: u8) -> bool {
+        self.skip_whitespace();
+        let is_empty = self.byte() == Some(bracket);
+        if is_empty {
             self.at += 1;
             self.depth = self.depth.saturating_sub(1);
         }
-        closes
+        is_empty
     }
 
-    /// After a value: true at the end of the array or object, false behind a comma.
+    /// Reads the byte after a value. Returns true at the end of the array or object, false after a comma.
     fn next_or_close(&mut self, bracket: u8) -> Result<bool, Error> {
-        self.white();
+        self.skip_whitespace();
         match self.byte() {
             Some(b',') => {
                 self.at += 1;
@@ -264,29 +265,29 @@ impl<'a> Walker<'a> {
                 self.depth = self.depth.saturating_sub(1);
                 Ok(true)
             }
-            _ => Err(self.syntax()),
+            _ => Err(self.syntax_error()),
         }
     }
 
-    fn expect(&mut self, byte: u8) -> Result<(), Error> {
-        self.white();
+    fn expect_byte(&mut self, byte: u8) -> Result<(), Error> {
+        self.skip_whitespace();
         if self.byte() != Some(byte) {
-            return Err(self.syntax());
+            return Err(self.syntax_error());
         }
         self.at += 1;
         Ok(())
     }
 
-    fn word(&mut self, word: &str) -> Result<(), Error> {
+    fn expect_word(&mut self, word: &str) -> Result<(), Error> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         if !rest.starts_with(word.as_bytes()) {
-            return Err(self.syntax());
+            return Err(self.syntax_error());
         }
         self.at += word.len();
         Ok(())
     }
 
-    fn white(&mut self) {
+    fn skip_whitespace(&mut self) {
         while matches!(self.byte(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
@@ -296,22 +297,22 @@ impl<'a> Walker<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    pub(super) fn syntax(&self) -> Error {
-        let what = if self.at >= self.text.len() {
-            What::Truncated
+    pub(super) fn syntax_error(&self) -> Error {
+        let kind = if self.at >= self.text.len() {
+            ErrorKind::Truncated
         } else {
-            What::Syntax
+            ErrorKind::Syntax
         };
-        Error { at: self.at, what }
+        Error { at: self.at, kind }
     }
 
-    pub(super) fn other_type(&self) -> Error {
+    pub(super) fn type_error(&self) -> Error {
         match self.byte() {
             Some(b'{' | b'[' | b'"' | b't' | b'f' | b'n' | b'-' | b'0'..=b'9') => Error {
                 at: self.at,
-                what: What::Type,
+                kind: ErrorKind::Type,
             },
-            _ => self.syntax(),
+            _ => self.syntax_error(),
         }
     }
 }

@@ -1,36 +1,39 @@
-//! Writing JSON objects whose members are known: no tree, no formatter.
+//! Writes JSON objects with known members, without a tree or a formatter.
 
 use super::text::Str;
 
-/// One object on its way into a text; [`Self::close`] ends it.
+/// An object that is being written. [`Self::close`] ends it.
 ///
-/// Keys are the product's own words: letters, digits and `_`, which need no escapes.
+/// Keys are literals of the product: letters, digits and `_`, which need no escapes.
 #[derive(Debug)]
 pub struct Object<'o> {
     out: &'o mut Vec<u8>,
-    before: u8,
+    separator: u8,
 }
 
 impl<'o> Object<'o> {
     /// Begins an object at the end of `out`.
     pub fn open(out: &'o mut Vec<u8>) -> Self {
-        Self { out, before: b'{' }
+        Self {
+            out,
+            separator: b'{',
+        }
     }
 
-    /// A string.
+    /// Writes a string.
     pub fn text(&mut self, key: &str, value: &str) {
-        self.key(key);
+        self.write_key(key);
         Str::Plain(value).write(self.out);
     }
 
-    /// A string, where there is one.
-    pub fn some_text(&mut self, key: &str, value: Option<&str>) {
+    /// Writes a string if there is one.
+    pub fn optional_text(&mut self, key: &str, value: Option<&str>) {
         if let Some(value) = value {
             self.text(key, value);
         }
     }
 
-    /// A string, or null.
+    /// Writes a string or null.
     pub fn text_or_null(&mut self, key: &str, value: Option<&str>) {
         match value {
             Some(value) => self.text(key, value),
@@ -38,45 +41,45 @@ impl<'o> Object<'o> {
         }
     }
 
-    /// A whole number.
+    /// Writes a whole number.
     pub fn number(&mut self, key: &str, value: u64) {
-        self.key(key);
+        self.write_key(key);
         write_number(value, self.out);
     }
 
-    /// `true` or `false`.
-    pub fn truth(&mut self, key: &str, value: bool) {
+    /// Writes `true` or `false`.
+    pub fn bool(&mut self, key: &str, value: bool) {
         self.raw(key, if value { "true" } else { "false" });
     }
 
-    /// A JSON text as it is.
+    /// Writes a JSON text unchanged.
     pub fn raw(&mut self, key: &str, value: &str) {
-        self.key(key);
+        self.write_key(key);
         self.out.extend_from_slice(value.as_bytes());
     }
 
-    /// A value that `write` writes.
+    /// Writes a member with `write`.
     pub fn value(&mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) {
-        self.key(key);
+        self.write_key(key);
         write(self.out);
     }
 
-    /// An object inside.
+    /// Writes a nested object.
     pub fn object(&mut self, key: &str, members: impl FnOnce(&mut Object<'_>)) {
-        self.key(key);
+        self.write_key(key);
         let mut inner = Object::open(self.out);
         members(&mut inner);
         inner.close();
     }
 
-    /// An array of what `write` writes of each item.
+    /// Writes an array; `write` writes each item.
     pub fn array<T>(
         &mut self,
         key: &str,
         items: impl IntoIterator<Item = T>,
         mut write: impl FnMut(T, &mut Vec<u8>),
     ) {
-        self.key(key);
+        self.write_key(key);
         self.out.push(b'[');
         for (at, item) in items.into_iter().enumerate() {
             if at > 0 {
@@ -87,18 +90,18 @@ impl<'o> Object<'o> {
         self.out.push(b']');
     }
 
-    /// Ends it.
+    /// Ends the object.
     pub fn close(self) {
-        if self.before == b'{' {
+        if self.separator == b'{' {
             self.out.push(b'{');
         }
         self.out.push(b'}');
     }
 
-    fn key(&mut self, key: &str) {
+    fn write_key(&mut self, key: &str) {
         self.out.reserve(key.len() + 4);
-        self.out.extend_from_slice(&[self.before, b'"']);
-        self.before = b',';
+        self.out.extend_from_slice(&[self.separator, b'"']);
+        self.separator = b',';
         self.out.extend_from_slice(key.as_bytes());
         self.out.extend_from_slice(b"\":");
     }

@@ -61,7 +61,7 @@ impl Metadata<'_> {
         object.text_or_null("requested_provider", self.requested_provider);
         object.text("used_model", self.used_model);
         object.text("used_provider", self.used_provider);
-        object.some_text("used_region", self.used_region);
+        object.optional_text("used_region", self.used_region);
         object.text("underlying_used_model", self.underlying_used_model);
         object.text("organization_id", self.organization_id);
         object.text("project_id", self.project_id);
@@ -81,9 +81,9 @@ impl AttemptRecord {
         object.text("model", &self.model);
         object.number("status_code", u64::from(self.status_code));
         object.text("error_type", self.error_type);
-        object.truth("succeeded", self.succeeded);
-        object.some_text("region", self.region.as_deref());
-        object.some_text("apiKeyHash", self.api_key_hash.as_deref());
+        object.bool("succeeded", self.succeeded);
+        object.optional_text("region", self.region.as_deref());
+        object.optional_text("apiKeyHash", self.api_key_hash.as_deref());
         object.text("credentialSource", self.credential_source);
         if let Some((id, label)) = &self.provider_key {
             object.text("providerKeyId", id);

@@ -1,4 +1,4 @@
-//! Where a request came from, as the proxies in front of us say.
+//! The client's address, as reported by trusted proxies in front of the server.
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -6,11 +6,12 @@ use http::HeaderValue;
 
 use crate::cidr::Cidr;
 
-/// The client's address: `socket`, or what the proxies in front wrote into a header of theirs, `values`.
+/// Returns the client's address: `socket`, or an address that trusted proxies report in the header `values`.
 ///
-/// Each proxy appends whom it heard the request from, as an address with or without a port. So the list is walked from
-/// its end for as long as a trusted proxy wrote it: the first address that none of them has is the client's. What cannot
-/// be read hides who stands in front of it, so the walk ends at whoever wrote it. Source: docs/decisions.md 27.
+/// Each proxy appends the address it received the request from, with or without a port. So the list is walked from its
+/// end while a trusted proxy wrote the entry, and the first address that is not a trusted proxy is the client's. An
+/// unreadable entry hides the addresses before it, so the walk ends at the proxy that wrote it. Source:
+/// docs/decisions.md 27.
 pub fn client_address<'v>(
     socket: IpAddr,
     values: impl IntoIterator<Item = &'v HeaderValue, IntoIter: DoubleEndedIterator>,
@@ -21,26 +22,28 @@ pub fn client_address<'v>(
         .into_iter()
         .rev()
         .flat_map(|value| value.as_bytes().rsplit(|byte| *byte == b','));
-    let mut heard_from = socket;
+    let mut peer = socket;
     for entry in entries {
-        if !is_trusted(heard_from) {
+        if !is_trusted(peer) {
             break;
         }
-        match read(entry) {
-            Some(ip) => heard_from = ip,
+        match parse_entry(entry) {
+            Some(ip) => peer = ip,
             None => break,
         }
     }
-    heard_from
+    peer
 }
 
-/// `1.2.3.4`, `1.2.3.4:5`, `::1`, `[::1]` or `[::1]:5`.
-fn read(entry: &[u8]) -> Option<IpAddr> {
+/// Parses `1.2.3.4`, `1.2.3.4:5`, `::1`, `[::1]` or `[::1]:5`.
+fn parse_entry(entry: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(entry).ok()?.trim();
     if let Ok(with_port) = text.parse::<SocketAddr>() {
         return Some(with_port.ip());
     }
-    let in_brackets = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    let in_brackets = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
     match in_brackets {
         Some(v6) => v6.parse().ok().map(IpAddr::V6),
         None => text.parse().ok(),
@@ -54,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// Whose request it is that comes from `10.0.0.1` with these headers, where `10.0.0.0/8` is trusted.
+    /// Whose request rest is that comes from `10.0.0.1` with these headers, where `10.0.0.0/8` is trusted.
     fn client(values: &[&str]) -> String {
         from("10.0.0.1", values)
     }

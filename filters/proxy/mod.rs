@@ -1,4 +1,4 @@
-//! What every request has: a path and a client address.
+//! Facts of every request: its path and the client's address.
 
 mod client_ip;
 mod path;

@@ -1,28 +1,29 @@
-//! The copy of a path that decides: which row it is counted on, and who owns it. What is forwarded stays as it came.
+//! Normalises a copy of the path, on which rules decide: the row that a request counts on, and its handler. The
+//! forwarded path is unchanged.
 
 use std::borrow::Cow;
 
 use crate::fault::Fault;
 
-/// A path that two readers could take for two different paths.
+/// Why a path is refused: two readers could take it for two different paths.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum InvalidPath {
     /// `%` without two hexadecimal digits after it.
     BrokenEscape,
-    /// `%2f`, `%5c` or `%25`: what it means depends on who decodes it, and how often.
+    /// `%2f`, `%5c` or `%25`: the meaning depends on who decodes it, and how often.
     EncodedSeparator,
-    /// A control character, NUL among them, plain or encoded.
+    /// A control character such as NUL, plain or encoded.
     Control,
     /// A byte beyond ASCII, plain or encoded.
     BeyondAscii,
-    /// A fragment, which no request has.
+    /// A fragment, which requests do not have.
     Fragment,
-    /// `..` behind `;` or an empty segment: some readers count these as a segment that `..` takes away, some do not.
-    DoubtfulParent,
+    /// `..` after `;` or an empty segment: some readers count these as a segment that `..` removes, some do not.
+    AmbiguousParent,
 }
 
 impl InvalidPath {
-    /// What the caller is told.
+    /// Returns the message for the caller.
     pub fn message(self) -> &'static str {
         match self {
             Self::BrokenEscape => {
@@ -34,7 +35,7 @@ impl InvalidPath {
             Self::Control => "the path has a control character: send printable ASCII",
             Self::BeyondAscii => "the path has a byte beyond ASCII: send printable ASCII",
             Self::Fragment => "the path has a `#`: a request has no fragment",
-            Self::DoubtfulParent => {
+            Self::AmbiguousParent => {
                 "the path has a `..` behind a `;` or an empty segment: send the path that is meant"
             }
         }
@@ -43,38 +44,38 @@ impl InvalidPath {
 
 /// Source: docs/decisions.md 18.
 impl From<InvalidPath> for Fault {
-    fn from(bad: InvalidPath) -> Self {
-        Self::invalid("path", bad.message())
+    fn from(error: InvalidPath) -> Self {
+        Self::invalid("path", error.message())
     }
 }
 
-/// The normalised copy of a path that stands without its query.
+/// Returns the normalised copy of `path`, which has no query.
 ///
-/// Decoded once, `\` as `/`, each segment cut at `;`, empty and dot segments and the trailing slash dropped, in
-/// lower case. Errors: [`InvalidPath`]. Cost: a path that is normal already is borrowed.
-/// Source: docs/decisions.md 18; docs/threats.md 46.
+/// The copy is decoded once, has `/` for `\`, each segment cut at `;`, no empty or dot segments, no trailing slash, and
+/// lower case. Errors: [`InvalidPath`]. Cost: a path that is already normal is borrowed. Source: docs/decisions.md 18;
+/// docs/threats.md 46.
 pub fn normalise(path: &str) -> Result<Cow<'_, str>, InvalidPath> {
-    if is_plainly_normal(path) {
+    if is_normal(path) {
         return Ok(Cow::Borrowed(path));
     }
     let decoded = decode(path)?;
-    let mut kept: Vec<&str> = Vec::new();
-    let mut is_doubtful = false;
-    // What stands in front of the first slash is no segment.
+    let mut segments: Vec<&str> = Vec::new();
+    let mut is_ambiguous = false;
+    // The text before the first slash is not a segment.
     for segment in decoded.strip_prefix('/').unwrap_or(&decoded).split('/') {
-        is_doubtful |= segment.is_empty() || segment.contains(';');
+        is_ambiguous |= segment.is_empty() || segment.contains(';');
         match segment.split(';').next().unwrap_or_default() {
             "" | "." => {}
-            ".." if is_doubtful => return Err(InvalidPath::DoubtfulParent),
-            ".." => drop(kept.pop()),
-            segment => kept.push(segment),
+            ".." if is_ambiguous => return Err(InvalidPath::AmbiguousParent),
+            ".." => drop(segments.pop()),
+            segment => segments.push(segment),
         }
     }
-    Ok(Cow::Owned(format!("/{}", kept.join("/"))))
+    Ok(Cow::Owned(format!("/{}", segments.join("/"))))
 }
 
-/// Whether nothing about it could change; says no to some paths that are normal, and yes to none that are not.
-fn is_plainly_normal(path: &str) -> bool {
+/// Returns true only for normal paths. It is a quick check that misses some of them.
+fn is_normal(path: &str) -> bool {
     let mut before = None;
     for byte in path.bytes() {
         let is_plain = match byte {
@@ -90,13 +91,13 @@ fn is_plainly_normal(path: &str) -> bool {
     path == "/" || before.is_some_and(|last| last != b'/')
 }
 
-/// Decoded once, with one kind of slash, in lower case.
+/// Decodes escapes once, with one kind of slash, in lower case.
 fn decode(path: &str) -> Result<String, InvalidPath> {
     let mut decoded = String::with_capacity(path.len());
     let mut bytes = path.bytes();
     while let Some(byte) = bytes.next() {
         let byte = match byte {
-            b'%' => escaped(bytes.next(), bytes.next())?,
+            b'%' => decode_escape(bytes.next(), bytes.next())?,
             b'#' => return Err(InvalidPath::Fragment),
             byte => byte,
         };
@@ -112,7 +113,7 @@ fn decode(path: &str) -> Result<String, InvalidPath> {
     Ok(decoded)
 }
 
-fn escaped(high: Option<u8>, low: Option<u8>) -> Result<u8, InvalidPath> {
+fn decode_escape(high: Option<u8>, low: Option<u8>) -> Result<u8, InvalidPath> {
     let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
     let (Some(high), Some(low)) = (digit(high), digit(low)) else {
         return Err(InvalidPath::BrokenEscape);
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn paths_with_two_meanings_are_refused() {
-        for (path, bad) in [
+        for (path, error) in [
             ("/content%2fv2", InvalidPath::EncodedSeparator),
             ("/content%5Cv2", InvalidPath::EncodedSeparator),
             ("/%2563ontent/v2", InvalidPath::EncodedSeparator),
@@ -170,18 +171,18 @@ mod tests {
             ("/content/v2%c3%a9", InvalidPath::BeyondAscii),
             ("/é", InvalidPath::BeyondAscii),
             ("/content/v2#x", InvalidPath::Fragment),
-            ("/content/v2//..", InvalidPath::DoubtfulParent),
-            ("/x//../content/v2", InvalidPath::DoubtfulParent),
-            ("//../content/v2", InvalidPath::DoubtfulParent),
-            ("/content/v2/\\..", InvalidPath::DoubtfulParent),
-            ("/content//v2/x/%2e%2e", InvalidPath::DoubtfulParent),
-            ("/content/v2/x/;/../..", InvalidPath::DoubtfulParent),
-            ("/content/v2/x;a/..", InvalidPath::DoubtfulParent),
-            ("/content/v2/.;/..", InvalidPath::DoubtfulParent),
-            ("/content/v2/x/..;", InvalidPath::DoubtfulParent),
-            ("/content/v2/x/%2e.%3bb", InvalidPath::DoubtfulParent),
+            ("/content/v2//..", InvalidPath::AmbiguousParent),
+            ("/x//../content/v2", InvalidPath::AmbiguousParent),
+            ("//../content/v2", InvalidPath::AmbiguousParent),
+            ("/content/v2/\\..", InvalidPath::AmbiguousParent),
+            ("/content//v2/x/%2e%2e", InvalidPath::AmbiguousParent),
+            ("/content/v2/x/;/../..", InvalidPath::AmbiguousParent),
+            ("/content/v2/x;a/..", InvalidPath::AmbiguousParent),
+            ("/content/v2/.;/..", InvalidPath::AmbiguousParent),
+            ("/content/v2/x/..;", InvalidPath::AmbiguousParent),
+            ("/content/v2/x/%2e.%3bb", InvalidPath::AmbiguousParent),
         ] {
-            assert_eq!(normalise(path), Err(bad), "{path}");
+            assert_eq!(normalise(path), Err(error), "{path}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The operator's listener: metrics and probes. Never on the public one.
+//! The operator's listener with metrics and probes. They are never served on the public listener.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::proxy::state::ProxyState;
 
 /// The operator's endpoints.
 pub struct Admin {
-    /// What they report on.
+    /// The state that they report.
     pub state: Arc<ProxyState>,
 }
 
@@ -20,7 +20,7 @@ impl ServeHttp for Admin {
     async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
         let head = session.req_header();
         let is_read = matches!(head.method, http::Method::GET | http::Method::HEAD);
-        let (status, kind, body) = match head.uri.path() {
+        let (status, content_type, body) = match head.uri.path() {
             _ if !is_read => (405, "text/plain", b"only GET is answered here\n".to_vec()),
             "/metrics" => (
                 200,
@@ -46,8 +46,10 @@ impl ServeHttp for Admin {
         response
             .headers_mut()
             .insert(header::CONTENT_LENGTH, length.into());
-        let kind = http::HeaderValue::from_static(kind);
-        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        let content_type = http::HeaderValue::from_static(content_type);
+        response
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, content_type);
         response
     }
 }

@@ -1,7 +1,7 @@
-//! `weirgate check`: every problem of the configuration at once.
+//! `weirgate check`: all problems of the configuration at once.
 //!
-//! The findings are the result, so they go to stdout. Warnings and providers that are off do not spoil the exit
-//! code; what `--online` cannot reach makes it 1.
+//! The findings are the result, so they go to stdout. Warnings and providers that are off do not change the exit code;
+//! a provider that `--online` cannot reach makes it 1.
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::config;
 use crate::config::{Config, LoadedConfig, Problem, ProviderKind, Source};
 use crate::models::planner;
 
-/// A problem and how bad it is.
+/// A severity and a problem.
 type CheckFinding = (&'static str, Problem);
 
-/// How long one address may take to answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Timeout of a connection to one address.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Checks the configuration of `source` in the process's environment.
 pub fn run(args: &CheckArgs, source: &Source, out: &mut Output) -> Exit {
@@ -36,57 +36,66 @@ fn report(
     out: &mut Output,
 ) -> Exit {
     let (findings, exit) = match &loaded {
-        Ok(loaded) => look_through(args, loaded),
-        Err(problems) => (all("error", problems.iter().cloned()), Exit::Configuration),
+        Ok(loaded) => collect_findings(args, loaded),
+        Err(problems) => (
+            with_severity("error", problems.iter().cloned()),
+            Exit::Configuration,
+        ),
     };
     match args.format {
         CheckFormat::Json => {
             out.json(&Value::Array(
                 findings
                     .iter()
-                    .map(|(kind, found)| row(kind, found))
+                    .map(|(kind, found)| to_row(kind, found))
                     .collect(),
             ));
         }
-        CheckFormat::Human => human(source, loaded.as_ref().ok(), &findings, exit, out),
+        CheckFormat::Human => print_human(source, loaded.as_ref().ok(), &findings, exit, out),
     }
     exit
 }
 
-/// What there is to say of a configuration whose values are in order.
-fn look_through(args: &CheckArgs, loaded: &LoadedConfig) -> (Vec<CheckFinding>, Exit) {
+/// Collects the findings of a configuration with valid values.
+fn collect_findings(args: &CheckArgs, loaded: &LoadedConfig) -> (Vec<CheckFinding>, Exit) {
     let config = &loaded.config;
-    let mut findings = all("warning", loaded.warnings.iter().cloned());
+    let mut findings = with_severity("warning", loaded.warnings.iter().cloned());
     let off = config.off_providers.iter();
     let off = off.map(|(name, why)| {
-        let mut keyless = config.keyless_providers.iter();
-        off_provider(name, why, keyless.any(|keyless| keyless.name == *name))
+        let mut byok_only = config.byok_only_providers.iter();
+        off_provider(name, why, byok_only.any(|provider| provider.name == *name))
     });
-    findings.extend(all("note", off));
+    findings.extend(with_severity("note", off));
     if let Err(problems) = planner::catalog(config) {
-        findings.extend(all("error", problems.lines().map(in_catalog)));
+        findings.extend(with_severity(
+            "error",
+            problems.lines().map(catalog_problem),
+        ));
         return (findings, Exit::Configuration);
     }
-    let unreached = if args.online {
-        unreached(config)
+    let unreachable = if args.online {
+        find_unreachable(config)
     } else {
         Vec::new()
     };
-    let exit = if unreached.is_empty() {
+    let exit = if unreachable.is_empty() {
         Exit::Done
     } else {
         Exit::Failed
     };
-    findings.extend(all("error", unreached));
+    findings.extend(with_severity("error", unreachable));
     (findings, exit)
 }
 
-fn all(severity: &'static str, problems: impl IntoIterator<Item = Problem>) -> Vec<CheckFinding> {
+fn with_severity(
+    severity: &'static str,
+    problems: impl IntoIterator<Item = Problem>,
+) -> Vec<CheckFinding> {
     let problems = problems.into_iter();
     problems.map(|problem| (severity, problem)).collect()
 }
 
-fn in_catalog(problem: &str) -> Problem {
+fn catalog_problem(problem: &str) -> Problem {
     Problem {
         key: "models.file".to_owned(),
         place: config::Location::Nowhere {},
@@ -95,7 +104,7 @@ fn in_catalog(problem: &str) -> Problem {
     }
 }
 
-fn row(severity: &str, problem: &Problem) -> Value {
+fn to_row(severity: &str, problem: &Problem) -> Value {
     let mut row = json!({ "severity": severity });
     if let (Some(row), Ok(Value::Object(members))) =
         (row.as_object_mut(), serde_json::to_value(problem))
@@ -105,7 +114,7 @@ fn row(severity: &str, problem: &Problem) -> Value {
     row
 }
 
-fn human(
+fn print_human(
     source: &Source,
     loaded: Option<&LoadedConfig>,
     findings: &[CheckFinding],
@@ -122,24 +131,24 @@ fn human(
             .count()
     };
     let Some(loaded) = loaded.filter(|_| exit != Exit::Configuration) else {
-        // Of a bad configuration the warnings are not known: its values are not.
+        // Warnings of an invalid configuration are unknown, because its values are.
         return out.line(&format!(
             "{source} is bad: {}",
-            counted(count("error"), "error")
+            format_count(count("error"), "error")
         ));
     };
-    let on = names(&loaded.config);
+    let on = provider_names(&loaded.config);
     if !on.is_empty() {
         out.line(&format!("providers on: {on}"));
     }
     let (errors, warnings) = (
-        counted(count("error"), "error"),
-        counted(count("warning"), "warning"),
+        format_count(count("error"), "error"),
+        format_count(count("warning"), "warning"),
     );
     out.line(&format!("{source} is good: {errors}, {warnings}"));
 }
 
-fn names(config: &Config) -> String {
+fn provider_names(config: &Config) -> String {
     let names: Vec<_> = config
         .providers
         .iter()
@@ -148,13 +157,13 @@ fn names(config: &Config) -> String {
     names.join(", ")
 }
 
-fn counted(count: usize, noun: &str) -> String {
+fn format_count(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }
 
-fn off_provider(name: &str, why: &str, is_keyless: bool) -> Problem {
-    let but = if is_keyless {
+fn off_provider(name: &str, why: &str, is_byok_only: bool) -> Problem {
+    let but = if is_byok_only {
         " (callers with a key of their own are served)"
     } else {
         ""
@@ -167,8 +176,8 @@ fn off_provider(name: &str, why: &str, is_keyless: bool) -> Problem {
     }
 }
 
-/// The providers whose addresses take no connection.
-fn unreached(config: &Config) -> Vec<Problem> {
+/// Returns a problem for each provider that accepts no connection.
+fn find_unreachable(config: &Config) -> Vec<Problem> {
     let remote = config
         .providers
         .iter()
@@ -188,7 +197,7 @@ fn unreached(config: &Config) -> Vec<Problem> {
 
 fn connect(base_url: &str) -> Result<(), String> {
     let uri: http::Uri = base_url.parse().map_err(|_| "no URL".to_owned())?;
-    let usual = if uri.scheme_str() == Some("http") {
+    let default_port = if uri.scheme_str() == Some("http") {
         80
     } else {
         443
@@ -198,12 +207,12 @@ fn connect(base_url: &str) -> Result<(), String> {
         .unwrap_or_default()
         .trim_start_matches('[')
         .trim_end_matches(']');
-    let addresses = (host, uri.port_u16().unwrap_or(usual))
+    let addresses = (host, uri.port_u16().unwrap_or(default_port))
         .to_socket_addrs()
         .map_err(|error| error.to_string())?;
     let mut why = "the name has no address".to_owned();
     for address in addresses {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(_) => return Ok(()),
             Err(error) => why = error.to_string(),
         }

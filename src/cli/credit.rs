@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::accounts::{now_ms, on_store, usd};
+use super::accounts::{now_ms, on_store, parse_usd};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::Credit;
 
@@ -12,10 +12,10 @@ Examples:
   weirgate credit add --org acme 25
   weirgate credit show --org acme --format json";
 
-/// The columns of `credit show`, and the fields of its JSON.
+/// The columns of `credit show`, which are also the fields of its JSON.
 const COLUMNS: [&str; 5] = ["organization", "balance", "reserved", "granted", "used"];
 
-/// What `credit` can do.
+/// The commands of `credit`.
 #[derive(Subcommand)]
 pub(super) enum CreditCommand {
     /// Give credit to an organization
@@ -47,7 +47,7 @@ pub(super) fn run(command: &CreditCommand, source: &Source, out: &mut Output) ->
 }
 
 fn add(org: &str, amount: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
-    let amount = usd("USD", amount, out)?;
+    let amount = parse_usd("USD", amount, out)?;
     if amount.is_zero() {
         out.fail("USD: 0 gives nothing; an amount above 0 is accepted");
         return Err(Exit::Usage);
@@ -62,11 +62,11 @@ fn add(org: &str, amount: &str, source: &Source, out: &mut Output) -> Result<(),
 
 fn show(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let credit = on_store(source, out, async |store| store.credit(org).await)?;
-    out.record(format, &COLUMNS, record(org, &credit));
+    out.record(format, &COLUMNS, to_record(org, &credit));
     Ok(())
 }
 
-fn record(org: &str, credit: &Credit) -> Record {
+fn to_record(org: &str, credit: &Credit) -> Record {
     let values = [
         json!(org),
         json!(credit.balance().to_string()),

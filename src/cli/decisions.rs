@@ -1,4 +1,4 @@
-//! `weirgate decisions`: secrets of clients that may ask for tokens.
+//! `weirgate decisions`: secrets of clients that may request tokens.
 
 use argon2::Argon2;
 use argon2::password_hash::{PasswordHasher, SaltString};
@@ -12,7 +12,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   weirgate decisions client-secret >> client.toml     # then give client_secret to the client alone";
 
-/// What `decisions` can do.
+/// The commands of `decisions`.
 #[derive(Subcommand)]
 pub(super) enum DecisionsCommand {
     /// Make a secret: `client_secret` is for the client, `secret_hash` for [[decisions.clients]]
@@ -22,22 +22,22 @@ pub(super) enum DecisionsCommand {
 /// Runs a command.
 pub(super) fn run(command: &DecisionsCommand, out: &mut Output) -> Exit {
     match command {
-        DecisionsCommand::ClientSecret => match client_secret() {
+        DecisionsCommand::ClientSecret => match make_client_secret() {
             Ok((secret, hash)) => {
                 out.line(&format!("client_secret = \"{secret}\""));
                 out.line(&format!("secret_hash = \"{hash}\""));
                 Exit::Done
             }
-            Err(why) => {
-                out.fail(&why);
+            Err(error) => {
+                out.fail(&error);
                 Exit::Failed
             }
         },
     }
 }
 
-/// A secret of 32 random bytes, and its hash. Errors: the system has no randomness to give.
-fn client_secret() -> Result<(String, String), String> {
+/// Makes a secret of 32 random bytes and its hash. Errors: the system provides no randomness.
+fn make_client_secret() -> Result<(String, String), String> {
     let mut bytes = [0; 32 + 16];
     getrandom::fill(&mut bytes).map_err(|error| format!("no randomness: {error}"))?;
     let (secret, salt) = bytes.split_at(32);
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_of_the_secret_and_no_two_are_alike() {
-        let (secret, hash) = client_secret().unwrap();
+        let (secret, hash) = make_client_secret().unwrap();
         let parsed = PasswordHash::new(&hash).unwrap();
         assert!(
             Argon2::default()
@@ -66,6 +66,6 @@ mod tests {
                 .is_ok()
         );
         assert!(hash.starts_with("$argon2id$"), "{hash}");
-        assert_ne!(client_secret().unwrap().0, secret);
+        assert_ne!(make_client_secret().unwrap().0, secret);
     }
 }

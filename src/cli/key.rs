@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::accounts::{now_ms, on_store, shown};
+use super::accounts::{format_time, now_ms, on_store};
 use super::terms::{TermArgs, TermPart};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::{DEFAULT_PROJECT, IssuedKey, KeyChange, NewKey};
@@ -18,7 +18,7 @@ Examples:
   weirgate key list --org acme --format json
   weirgate key revoke key_0190c3a2-…";
 
-/// The columns of `key list`, and the fields of its JSON.
+/// The columns of `key list`, which are also the fields of its JSON.
 const COLUMNS: [&str; 12] = [
     "id",
     "label",
@@ -34,7 +34,7 @@ const COLUMNS: [&str; 12] = [
     "revoked_at",
 ];
 
-/// What `key` can do.
+/// The commands of `key`.
 #[derive(Subcommand)]
 pub(super) enum KeyCommand {
     /// Make a key; its text is printed this once, alone on the last line
@@ -57,7 +57,7 @@ pub(super) enum KeyCommand {
     },
 }
 
-/// What `key create` takes.
+/// Arguments of `key create`.
 #[derive(Args)]
 pub(super) struct CreateArgs {
     /// The organization's name
@@ -79,7 +79,7 @@ pub(super) struct CreateArgs {
     terms: TermArgs,
 }
 
-/// What `key update` takes.
+/// Arguments of `key update`.
 #[derive(Args)]
 pub(super) struct UpdateArgs {
     /// The key's id, as `key list` shows it
@@ -112,12 +112,12 @@ pub(super) fn run(command: &KeyCommand, source: &Source, out: &mut Output) -> Ex
 
 fn create(args: &CreateArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let now_ms = now_ms();
-    let terms = args.terms.terms(out)?;
+    let terms = args.terms.parse(out)?;
     let new = NewKey {
         organization: &args.org,
         project: &args.project,
         label: &args.label,
-        expires_at_ms: future(args.expires, now_ms, out)?,
+        expires_at_ms: check_future(args.expires, now_ms, out)?,
         member: args.member.as_deref(),
         terms: &terms,
     };
@@ -135,8 +135,8 @@ fn create(args: &CreateArgs, source: &Source, out: &mut Output) -> Result<(), Ex
 
 fn update(args: &UpdateArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let clears = |part: TermPart| args.clear.contains(&part);
-    let expires = future(args.expires, now_ms(), out)?;
-    let mut wanted = KeyChange {
+    let expires = check_future(args.expires, now_ms(), out)?;
+    let mut change = KeyChange {
         label: args.label.clone(),
         expires_at_ms: expires
             .map(Some)
@@ -149,8 +149,8 @@ fn update(args: &UpdateArgs, source: &Source, out: &mut Output) -> Result<(), Ex
     };
     let changes_terms = args.terms.is_given() || args.clear.iter().any(TermPart::is_term);
     if changes_terms {
-        // Wrong values are refused before the store is opened.
-        args.terms.terms(out)?;
+        // Invalid values are refused before the store is opened.
+        args.terms.parse(out)?;
     }
     args.terms.warn_unknown(source, out)?;
     on_store(source, out, async |store| {
@@ -158,15 +158,15 @@ fn update(args: &UpdateArgs, source: &Source, out: &mut Output) -> Result<(), Ex
             let mut terms = store.key_terms(&args.id).await?;
             args.clear.iter().for_each(|part| part.clear(&mut terms));
             args.terms.apply(&mut terms);
-            wanted.terms = Some(terms);
+            change.terms = Some(terms);
         }
-        store.update_key(&args.id, &wanted).await
+        store.update_key(&args.id, &change).await
     })?;
     out.note(&format!("updated {}", args.id));
     Ok(())
 }
 
-fn future(at: Option<Timestamp>, now_ms: i64, out: &mut Output) -> Result<Option<i64>, Exit> {
+fn check_future(at: Option<Timestamp>, now_ms: i64, out: &mut Output) -> Result<Option<i64>, Exit> {
     let at_ms = at.map(Timestamp::as_millisecond);
     if at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
         out.fail("--expires is not in the future");
@@ -178,7 +178,7 @@ fn future(at: Option<Timestamp>, now_ms: i64, out: &mut Output) -> Result<Option
 fn list(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let keys = on_store(source, out, async |store| store.keys(org).await)?;
     let now_ms = now_ms();
-    let records: Vec<Record> = keys.iter().map(|key| record(key, now_ms)).collect();
+    let records: Vec<Record> = keys.iter().map(|key| to_record(key, now_ms)).collect();
     out.records(format, &COLUMNS, &records);
     Ok(())
 }
@@ -191,8 +191,8 @@ fn revoke(id: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
     Ok(())
 }
 
-fn record(key: &IssuedKey, now_ms: i64) -> Record {
-    let terms = super::terms::shown(&key.terms);
+fn to_record(key: &IssuedKey, now_ms: i64) -> Record {
+    let terms = super::terms::format_terms(&key.terms);
     let values = [
         json!(key.id),
         json!(key.label),
@@ -203,9 +203,9 @@ fn record(key: &IssuedKey, now_ms: i64) -> Record {
         json!(key.terms.limit),
         terms.periods,
         terms.rules,
-        shown(Some(key.created_at_ms)),
-        shown(key.expires_at_ms),
-        shown(key.revoked_at_ms),
+        format_time(Some(key.created_at_ms)),
+        format_time(key.expires_at_ms),
+        format_time(key.revoked_at_ms),
     ];
     COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
 }

@@ -1,9 +1,9 @@
-//! `weirgate member`: who owns keys, and how much they may spend together.
+//! `weirgate member`: the owners of keys, and their budgets.
 
 use clap::Subcommand;
 use serde_json::json;
 
-use super::accounts::{now_ms, on_store, shown, usd};
+use super::accounts::{format_time, now_ms, on_store, parse_usd};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::Member;
 
@@ -14,10 +14,10 @@ Examples:
   weirgate key create --org acme --member ada
   weirgate member budget --org acme ada none     lifts it";
 
-/// The columns of `member list`, and the fields of its JSON.
+/// The columns of `member list`, which are also the fields of its JSON.
 const COLUMNS: [&str; 4] = ["id", "name", "budget", "created_at"];
 
-/// What `member` can do.
+/// The commands of `member`.
 #[derive(Subcommand)]
 pub(super) enum MemberCommand {
     /// Make a member; prints its id
@@ -54,31 +54,37 @@ pub(super) fn run(command: &MemberCommand, source: &Source, out: &mut Output) ->
     let done = match command {
         MemberCommand::Add { org, name } => add(org, name, source, out),
         MemberCommand::List { org, format } => list(org, *format, source, out),
-        MemberCommand::Budget { org, name, budget } => set(org, name, budget, source, out),
+        MemberCommand::Budget { org, name, budget } => set_budget(org, name, budget, source, out),
     };
     done.map_or_else(|exit| exit, |()| Exit::Done)
 }
 
 fn add(org: &str, name: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
-    let made = on_store(source, out, async |store| {
+    let created = on_store(source, out, async |store| {
         store.add_member(org, name, now_ms()).await
     })?;
     out.note(&format!("made the member `{name}` of `{org}`"));
-    out.line(&made.id);
+    out.line(&created.id);
     Ok(())
 }
 
 fn list(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let all = on_store(source, out, async |store| store.members(org).await)?;
-    let records: Vec<Record> = all.iter().map(record).collect();
+    let records: Vec<Record> = all.iter().map(to_record).collect();
     out.records(format, &COLUMNS, &records);
     Ok(())
 }
 
-fn set(org: &str, name: &str, budget: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
+fn set_budget(
+    org: &str,
+    name: &str,
+    budget: &str,
+    source: &Source,
+    out: &mut Output,
+) -> Result<(), Exit> {
     let amount = match budget {
         "none" => None,
-        text => Some(usd("USD", text, out)?),
+        text => Some(parse_usd("USD", text, out)?),
     };
     on_store(source, out, async |store| {
         store.set_budget(org, name, amount).await
@@ -87,12 +93,12 @@ fn set(org: &str, name: &str, budget: &str, source: &Source, out: &mut Output) -
     Ok(())
 }
 
-fn record(member: &Member) -> Record {
+fn to_record(member: &Member) -> Record {
     let values = [
         json!(member.id),
         json!(member.name),
         json!(member.budget.map(|usd| usd.to_string())),
-        shown(Some(member.created_at_ms)),
+        format_time(Some(member.created_at_ms)),
     ];
     COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
 }

@@ -1,7 +1,7 @@
-//! The command line: what it accepts, and which room answers.
+//! The command line: its arguments, and the modules that run each command.
 //!
-//! Commands work on the store that the configuration names, whether or not a server runs; a running server
-//! notices by itself. Everything is written through [`Output`].
+//! Commands work on the configured store, whether or not a server runs; a running server notices changes by itself.
+//! Everything is written through [`Output`].
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ pub struct Cli {
     command: Option<Command>,
 }
 
-/// How to serve.
+/// Options of the server.
 #[derive(Args, Clone, Copy)]
 struct ServeArgs {
     /// Take the listeners over from the running server (not supported yet)
@@ -112,7 +112,7 @@ enum Command {
     },
 }
 
-/// What `check` takes.
+/// Arguments of `check`.
 #[derive(Args)]
 pub struct CheckArgs {
     /// Also ask the providers whether they answer
@@ -123,7 +123,7 @@ pub struct CheckArgs {
     pub format: CheckFormat,
 }
 
-/// The forms of what `check` finds.
+/// The output formats of `check`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum CheckFormat {
     /// With the line of the file and a mark under it.
@@ -133,7 +133,7 @@ pub enum CheckFormat {
     Json,
 }
 
-/// What `config` can do.
+/// The commands of `config`.
 #[derive(Subcommand)]
 pub enum ConfigCommand {
     /// The effective configuration, secrets hidden
@@ -149,7 +149,7 @@ pub enum ConfigCommand {
     Schema,
 }
 
-/// What `models` can do.
+/// The commands of `models`.
 #[derive(Subcommand)]
 pub enum ModelsCommand {
     /// List the catalogue
@@ -168,7 +168,7 @@ pub enum ModelsCommand {
     },
 }
 
-/// Whose price table is imported.
+/// The format of an imported price table.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum ImportFrom {
     /// The JSON table of LiteLLM
@@ -178,12 +178,12 @@ pub enum ImportFrom {
     ModelsDev,
 }
 
-/// The whole program: reads the process's arguments and answers its exit code.
+/// Runs the program with the process's arguments and returns its exit code.
 pub fn main() -> ExitCode {
-    run(std::env::args_os(), &mut Output::of_process())
+    run(std::env::args_os(), &mut Output::from_process())
 }
 
-/// The program with these arguments, the first of which is its name.
+/// Runs the program with these arguments, the first of which is its name.
 pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCode {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
@@ -191,7 +191,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
     };
     let source = Source::find(cli.config.as_deref());
     if cli.serve.upgrade {
-        return not_yet(out, "--upgrade").into();
+        return refuse_unsupported(out, "--upgrade").into();
     }
     let exit = match cli.command {
         None => return serve(ServeArgs { upgrade: false }, &source, out),
@@ -218,7 +218,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
 
 fn serve(args: ServeArgs, source: &Source, out: &mut Output) -> ExitCode {
     if args.upgrade {
-        return not_yet(out, "--upgrade").into();
+        return refuse_unsupported(out, "--upgrade").into();
     }
     match load(source, out) {
         Ok(loaded) => crate::app::serve::serve(loaded),
@@ -226,7 +226,7 @@ fn serve(args: ServeArgs, source: &Source, out: &mut Output) -> ExitCode {
     }
 }
 
-/// The configuration, or every problem it has on stderr.
+/// Loads the configuration, or prints all its problems to stderr.
 fn load(source: &Source, out: &mut Output) -> Result<LoadedConfig, Exit> {
     config::load(source, config::environment()).map_err(|problems| {
         for problem in &problems {
@@ -236,7 +236,7 @@ fn load(source: &Source, out: &mut Output) -> Result<LoadedConfig, Exit> {
     })
 }
 
-/// Help and version go to stdout and are no failure; everything else is wrong usage.
+/// Prints help and version to stdout as a success; any other parser error is wrong usage.
 fn refuse(error: &clap::Error, out: &mut Output) -> Exit {
     let text = error.render();
     if error.use_stderr() {
@@ -247,8 +247,8 @@ fn refuse(error: &clap::Error, out: &mut Output) -> Exit {
     out.finish(Exit::Done)
 }
 
-/// An option that is known and does nothing yet is refused, not ignored.
-fn not_yet(out: &mut Output, option: &str) -> Exit {
+/// Refuses an option that is known but not supported yet.
+fn refuse_unsupported(out: &mut Output, option: &str) -> Exit {
     out.fail(&format!("{option} is not supported yet: leave it out"));
     Exit::Usage
 }

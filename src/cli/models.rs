@@ -1,4 +1,4 @@
-//! `weirgate models`: the catalogue, and tables it can be made from.
+//! `weirgate models`: the catalogue, and importers of price tables.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::models::planner::read_catalog;
 
 mod import;
 
-/// The columns of `models list`, and the fields of its JSON.
+/// The columns of `models list`, which are also the fields of its JSON.
 const COLUMNS: [&str; 8] = [
     "model",
     "provider",
@@ -32,9 +32,9 @@ pub fn run(command: ModelsCommand, config: &Config, out: &mut Output) -> Exit {
 }
 
 fn list(format: OutputFormat, config: &Config, out: &mut Output) -> Exit {
-    let written = match &config.models.file {
+    let catalog = match &config.models.file {
         Some(path) => match read_catalog(path) {
-            Ok(written) => written,
+            Ok(catalog) => catalog,
             Err(problem) => {
                 out.fail(&problem);
                 return Exit::Configuration;
@@ -43,18 +43,18 @@ fn list(format: OutputFormat, config: &Config, out: &mut Output) -> Exit {
         None => CatalogFile::default(),
     };
     let is_on = |provider: &str| config.providers.iter().any(|known| known.name == provider);
-    let mappings = written
+    let mappings = catalog
         .models
         .iter()
         .flat_map(|model| model.providers.iter().map(move |at| (model, at)));
     let records: Vec<Record> = mappings
-        .map(|(model, mapping)| record(model, mapping, is_on(&mapping.provider)))
+        .map(|(model, mapping)| to_record(model, mapping, is_on(&mapping.provider)))
         .collect();
     out.records(format, &COLUMNS, &records);
     out.finish(Exit::Done)
 }
 
-fn record(model: &WrittenModel, mapping: &WrittenMapping, is_on: bool) -> Record {
+fn to_record(model: &WrittenModel, mapping: &WrittenMapping, is_on: bool) -> Record {
     let fields = [
         json!(model.id),
         json!(mapping.provider),
@@ -78,8 +78,8 @@ fn import_table(from: ImportFrom, file: &Path, out: &mut Output) -> Exit {
         Err(error) => return out.fail(&format!("{}: {error}", file.display())),
     };
     let imported = match from {
-        ImportFrom::Litellm => import::litellm(&text),
-        ImportFrom::ModelsDev => import::models_dev(&text),
+        ImportFrom::Litellm => import::from_litellm(&text),
+        ImportFrom::ModelsDev => import::from_models_dev(&text),
     };
     match imported {
         Ok(imported) => {

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use filters::accounts::Plan;
 use serde_json::json;
 
-use super::accounts::{now_ms, on_store, shown};
+use super::accounts::{format_time, now_ms, on_store};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::Organization;
 
@@ -15,10 +15,10 @@ Examples:
   weirgate org list --format json
   weirgate org disable acme              its keys answer 410 from then on";
 
-/// The columns of `org list`, and the fields of its JSON.
+/// The columns of `org list`, which are also the fields of its JSON.
 const COLUMNS: [&str; 5] = ["id", "name", "plan", "status", "created_at"];
 
-/// What `org` can do.
+/// The commands of `org`.
 #[derive(Subcommand)]
 pub(super) enum OrgCommand {
     /// Make an organization and its project `default`; prints its id
@@ -61,19 +61,19 @@ pub(super) fn run(command: &OrgCommand, source: &Source, out: &mut Output) -> Ex
 }
 
 fn create(name: &str, plan: Plan, source: &Source, out: &mut Output) -> Result<(), Exit> {
-    let made = on_store(source, out, async |store| {
+    let created = on_store(source, out, async |store| {
         store.create_organization(name, plan, now_ms()).await
     })?;
     out.note(&format!(
         "created the organization `{name}` with the project `default`"
     ));
-    out.line(&made.id);
+    out.line(&created.id);
     Ok(())
 }
 
 fn list(format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let all = on_store(source, out, async |store| store.organizations().await)?;
-    let records: Vec<Record> = all.iter().map(record).collect();
+    let records: Vec<Record> = all.iter().map(to_record).collect();
     out.records(format, &COLUMNS, &records);
     Ok(())
 }
@@ -84,7 +84,7 @@ fn update(name: &str, plan: Plan, source: &Source, out: &mut Output) -> Result<(
     })?;
     out.note(&format!(
         "the organization `{name}` is on the plan `{}`",
-        plan.word()
+        plan.as_str()
     ));
     Ok(())
 }
@@ -97,18 +97,18 @@ fn disable(name: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
     Ok(())
 }
 
-fn record(one: &Organization) -> Record {
-    let status = if one.is_disabled {
+fn to_record(organization: &Organization) -> Record {
+    let status = if organization.is_disabled {
         "disabled"
     } else {
         "active"
     };
     let values = [
-        json!(one.id),
-        json!(one.name),
-        json!(one.plan.word()),
+        json!(organization.id),
+        json!(organization.name),
+        json!(organization.plan.as_str()),
         json!(status),
-        shown(Some(one.created_at_ms)),
+        format_time(Some(organization.created_at_ms)),
     ];
     COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
 }

@@ -1,7 +1,7 @@
-//! The one writer of the command line: results on stdout, everything else on stderr.
+//! The only writer of the command line: results go to stdout, everything else to stderr.
 //!
-//! A result is a table for people or JSON for programs; both come from the same records, so their field names
-//! agree. Styles appear only on a terminal, and never where `NO_COLOR` is set.
+//! A result is a table for people or JSON for programs. Both come from the same records, so their field names agree.
+//! Styles appear only on a terminal, and never if `NO_COLOR` is set.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -11,21 +11,21 @@ use clap::ValueEnum;
 use clap::builder::StyledStr;
 use serde_json::{Map, Value};
 
-/// How a command ended. Source: docs/interface.md, Commands.
+/// The outcome of a command. Source: docs/interface.md, Commands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Exit {
-    /// 0: done.
+    /// 0: the command succeeded.
     Done,
-    /// 1: not done.
+    /// 1: the command failed.
     Failed,
-    /// 2: the command was wrong.
+    /// 2: the arguments were wrong.
     Usage,
-    /// 78: the configuration is bad.
+    /// 78: the configuration is invalid.
     Configuration,
 }
 
 impl Exit {
-    /// The process's exit code.
+    /// Returns the process's exit code.
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -42,7 +42,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The form of a list.
+/// The format of a list.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum OutputFormat {
     /// Columns, for people.
@@ -52,10 +52,10 @@ pub enum OutputFormat {
     Json,
 }
 
-/// One row of a result: its fields by name, in the order of the columns.
+/// A row of a result: its fields by name, in the order of the columns.
 pub type Record = Map<String, Value>;
 
-/// Where a command writes.
+/// The streams that a command writes to.
 pub struct Output {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
@@ -65,8 +65,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// The process's own streams.
-    pub fn of_process() -> Self {
+    /// Creates an output on the process's own streams.
+    pub fn from_process() -> Self {
         let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
         Self {
@@ -78,7 +78,7 @@ impl Output {
         }
     }
 
-    /// Plain text kept in memory, and where to read it.
+    /// Creates an output in memory, without styles, and the handle that reads it.
     pub fn captured() -> (Self, Captured) {
         let captured = Captured::default();
         let output = Self {
@@ -91,78 +91,78 @@ impl Output {
         (output, captured)
     }
 
-    /// A line of the result, on stdout.
+    /// Writes a line of the result to stdout.
     pub fn line(&mut self, text: &str) {
         self.text(text);
         self.text("\n");
     }
 
-    /// A part of the result as it is, on stdout.
+    /// Writes a part of the result to stdout unchanged.
     pub fn text(&mut self, text: &str) {
-        // A reader that went away must not be answered by a panic; `finish` tells of it.
+        // A closed stdout must not cause a panic; `finish` reports it.
         self.is_broken |= self.out.write_all(text.as_bytes()).is_err();
     }
 
-    /// A line beside the result, on stderr.
+    /// Writes a line beside the result to stderr.
     pub fn note(&mut self, text: &str) {
-        // Where stderr is gone there is nobody left to tell.
+        // If stderr is closed, the message cannot be reported anywhere.
         let _ = writeln!(self.err, "{text}");
     }
 
-    /// A text of the argument parser, on stdout.
+    /// Writes a text of the argument parser to stdout.
     pub fn styled_text(&mut self, text: &StyledStr) {
-        let text = unstyled(text, self.is_out_styled);
+        let text = render(text, self.is_out_styled);
         self.text(&text);
     }
 
-    /// A text of the argument parser, on stderr.
+    /// Writes a text of the argument parser to stderr.
     pub fn styled_note(&mut self, text: &StyledStr) {
-        let text = unstyled(text, self.is_err_styled);
+        let text = render(text, self.is_err_styled);
         self.note(text.trim_end());
     }
 
-    /// A warning, on stderr.
+    /// Writes a warning to stderr.
     pub fn warn(&mut self, text: &str) {
-        let mark = style("warning:", "33;1", self.is_err_styled);
-        self.note(&format!("{mark} {text}"));
+        let label = style("warning:", "33;1", self.is_err_styled);
+        self.note(&format!("{label} {text}"));
     }
 
-    /// Why the command failed, on stderr; answers [`Exit::Failed`].
+    /// Writes the reason of a failure to stderr and returns [`Exit::Failed`].
     pub fn fail(&mut self, text: &str) -> Exit {
-        let mark = style("error:", "31;1", self.is_err_styled);
-        self.note(&format!("{mark} {text}"));
+        let label = style("error:", "31;1", self.is_err_styled);
+        self.note(&format!("{label} {text}"));
         Exit::Failed
     }
 
-    /// A JSON value, indented, on stdout.
+    /// Writes an indented JSON value to stdout.
     pub fn json(&mut self, value: &Value) {
         self.line(&format!("{value:#}"));
     }
 
-    /// A list.
+    /// Writes a list.
     ///
-    /// Shape: a JSON array of objects, or a table with the columns named even where there is no row.
+    /// Shape: a JSON array of objects, or a table whose columns are named even without rows.
     pub fn records(&mut self, format: OutputFormat, columns: &[&str], records: &[Record]) {
         match format {
             OutputFormat::Json => {
                 let objects = records.iter().cloned().map(Value::Object).collect();
                 self.json(&Value::Array(objects));
             }
-            OutputFormat::Table => self.table(columns, records),
+            OutputFormat::Table => self.write_table(columns, records),
         }
     }
 
-    /// One thing.
+    /// Writes one record.
     ///
     /// Shape: a JSON object, or a table of one row.
     pub fn record(&mut self, format: OutputFormat, columns: &[&str], record: Record) {
         match format {
             OutputFormat::Json => self.json(&Value::Object(record)),
-            OutputFormat::Table => self.table(columns, &[record]),
+            OutputFormat::Table => self.write_table(columns, &[record]),
         }
     }
 
-    /// Whether everything of the result was written; a command that could not say its result has failed.
+    /// Flushes stdout. A command fails if its result could not be written.
     pub fn finish(&mut self, exit: Exit) -> Exit {
         let is_flushed = self.out.flush().is_ok();
         if exit == Exit::Done && (self.is_broken || !is_flushed) {
@@ -171,22 +171,27 @@ impl Output {
         exit
     }
 
-    fn table(&mut self, columns: &[&str], records: &[Record]) {
+    fn write_table(&mut self, columns: &[&str], records: &[Record]) {
         let rows: Vec<Vec<String>> = records
             .iter()
-            .map(|record| columns.iter().map(|name| cell(record.get(*name))).collect())
+            .map(|record| {
+                columns
+                    .iter()
+                    .map(|name| format_cell(record.get(*name)))
+                    .collect()
+            })
             .collect();
         let names: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
-        let widths = widths(&names, &rows);
-        let head = aligned(&names, &widths);
+        let widths = column_widths(&names, &rows);
+        let head = align(&names, &widths);
         self.line(&style(&head, "1", self.is_out_styled));
         for row in rows {
-            self.line(&aligned(&row, &widths));
+            self.line(&align(&row, &widths));
         }
     }
 }
 
-/// What was written to a captured output.
+/// The text written to an output in memory.
 #[derive(Clone, Default)]
 pub struct Captured {
     out: Buffer,
@@ -194,12 +199,12 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// What stdout would have shown.
+    /// Returns the text written to stdout.
     pub fn out(&self) -> String {
         self.out.text()
     }
 
-    /// What stderr would have shown.
+    /// Returns the text written to stderr.
     pub fn err(&self) -> String {
         self.err.text()
     }
@@ -217,8 +222,8 @@ impl Buffer {
 
 impl Write for Buffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.write(bytes)
+        let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        buffer.write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -226,7 +231,7 @@ impl Write for Buffer {
     }
 }
 
-fn unstyled(text: &StyledStr, is_styled: bool) -> String {
+fn render(text: &StyledStr, is_styled: bool) -> String {
     if is_styled {
         text.ansi().to_string()
     } else {
@@ -242,13 +247,13 @@ fn style(text: &str, code: &str, is_styled: bool) -> String {
     }
 }
 
-/// A value as a cell: on one line, whatever was in it, and a dash for nothing.
-fn cell(value: Option<&Value>) -> String {
+/// Formats a value as a cell: on one line without control characters, and as a dash if it is empty.
+fn format_cell(value: Option<&Value>) -> String {
     let text = match value {
         None | Some(Value::Null) => return "-".to_owned(),
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(items)) => {
-            let items: Vec<_> = items.iter().map(|item| cell(Some(item))).collect();
+            let items: Vec<_> = items.iter().map(|item| format_cell(Some(item))).collect();
             items.join(",")
         }
         Some(other) => other.to_string(),
@@ -261,7 +266,7 @@ fn cell(value: Option<&Value>) -> String {
         .collect()
 }
 
-fn widths(names: &[String], rows: &[Vec<String>]) -> Vec<usize> {
+fn column_widths(names: &[String], rows: &[Vec<String>]) -> Vec<usize> {
     let mut widths = vec![0; names.len()];
     for row in rows.iter().map(Vec::as_slice).chain([names]) {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -271,7 +276,7 @@ fn widths(names: &[String], rows: &[Vec<String>]) -> Vec<usize> {
     widths
 }
 
-fn aligned(row: &[String], widths: &[usize]) -> String {
+fn align(row: &[String], widths: &[usize]) -> String {
     let cells: Vec<String> = row
         .iter()
         .zip(widths)

@@ -1,4 +1,4 @@
-//! Manual pages and shell completions, made from the arguments themselves.
+//! Manual pages and shell completions, generated from the arguments.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use clap_complete::Shell;
 
 use super::{Exit, Output};
 
-/// The main manual page on stdout, or a page for each command into a folder.
+/// Prints the main manual page, or writes a page for each command into a folder.
 pub(super) fn man(command: clap::Command, folder: Option<&Path>, out: &mut Output) -> Exit {
     let Some(folder) = folder else {
         let mut page = Vec::new();
@@ -16,15 +16,15 @@ pub(super) fn man(command: clap::Command, folder: Option<&Path>, out: &mut Outpu
         out.text(&String::from_utf8_lossy(&page));
         return Exit::Done;
     };
-    let written =
+    let result =
         std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
-    match written {
+    match result {
         Ok(()) => Exit::Done,
         Err(error) => out.fail(&format!("{}: {error}", folder.display())),
     }
 }
 
-/// The completions of one shell on stdout.
+/// Prints the completions of one shell.
 pub(super) fn completions(mut command: clap::Command, shell: Shell, out: &mut Output) -> Exit {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "weirgate", &mut script);

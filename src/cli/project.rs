@@ -4,7 +4,7 @@ use clap::Subcommand;
 use filters::accounts::Mode;
 use serde_json::json;
 
-use super::accounts::{now_ms, on_store, shown};
+use super::accounts::{format_time, now_ms, on_store};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::{NewProject, Project, ProjectChange};
 
@@ -15,10 +15,10 @@ Examples:
   weirgate project list --org acme
   weirgate project archive --org acme app        its keys answer 410 from then on";
 
-/// The columns of `project list`, and the fields of its JSON.
+/// The columns of `project list`, which are also the fields of its JSON.
 const COLUMNS: [&str; 6] = ["id", "name", "mode", "cache_ttl_s", "status", "created_at"];
 
-/// What `project` can do.
+/// The commands of `project`.
 #[derive(Subcommand)]
 pub(super) enum ProjectCommand {
     /// Make a project; prints its id
@@ -89,11 +89,11 @@ pub(super) fn run(command: &ProjectCommand, source: &Source, out: &mut Output) -
             mode,
             cache_ttl,
         } => {
-            let wanted = ProjectChange {
+            let change = ProjectChange {
                 mode: *mode,
                 cache_ttl_s: cache_ttl.map(Some),
             };
-            update(org, name, &wanted, source, out)
+            update(org, name, &change, source, out)
         }
         ProjectCommand::List { org, format } => list(org, *format, source, out),
         ProjectCommand::Archive { org, name } => archive(org, name, source, out),
@@ -107,7 +107,7 @@ fn create(
     source: &Source,
     out: &mut Output,
 ) -> Result<(), Exit> {
-    let made = on_store(source, out, async |store| {
+    let created = on_store(source, out, async |store| {
         store.create_project(org, project, now_ms()).await
     })?;
     if project.cache_ttl_s.is_some() {
@@ -117,21 +117,21 @@ fn create(
         "created the project `{}` of `{org}`",
         project.name
     ));
-    out.line(&made.id);
+    out.line(&created.id);
     Ok(())
 }
 
 fn update(
     org: &str,
     name: &str,
-    wanted: &ProjectChange,
+    change: &ProjectChange,
     source: &Source,
     out: &mut Output,
 ) -> Result<(), Exit> {
     on_store(source, out, async |store| {
-        store.update_project(org, name, wanted).await
+        store.update_project(org, name, change).await
     })?;
-    if wanted.cache_ttl_s.is_some() {
+    if change.cache_ttl_s.is_some() {
         out.warn("--cache-ttl is kept, but answers are not replayed yet");
     }
     out.note(&format!("updated the project `{name}` of `{org}`"));
@@ -140,12 +140,12 @@ fn update(
 
 fn list(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let all = on_store(source, out, async |store| store.projects(org).await)?;
-    let records: Vec<Record> = all.iter().map(record).collect();
+    let records: Vec<Record> = all.iter().map(to_record).collect();
     out.records(format, &COLUMNS, &records);
     Ok(())
 }
 
-fn record(project: &Project) -> Record {
+fn to_record(project: &Project) -> Record {
     let status = if project.is_archived {
         "archived"
     } else {
@@ -154,10 +154,10 @@ fn record(project: &Project) -> Record {
     let values = [
         json!(project.id),
         json!(project.name),
-        json!(project.mode.word()),
+        json!(project.mode.as_str()),
         json!(project.cache_ttl_s),
         json!(status),
-        shown(Some(project.created_at_ms)),
+        format_time(Some(project.created_at_ms)),
     ];
     COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
 }

@@ -1,11 +1,11 @@
-//! `weirgate provider-key`: the callers' own upstream keys.
+//! `weirgate provider-key`: the callers' BYOK keys.
 
 use std::io::Read;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::accounts::{now_ms, on_store, shown};
+use super::accounts::{format_time, now_ms, on_store};
 use super::{Exit, Output, OutputFormat, Record, Source, load};
 use crate::store::ProviderKey;
 
@@ -16,12 +16,12 @@ Examples:
   weirgate provider-key remove pk_0190c3a2-…
   weirgate project create --org acme own --mode byok     serves its calls with them alone";
 
-/// The columns of `provider-key list`, and the fields of its JSON.
+/// The columns of `provider-key list`, which are also the fields of its JSON.
 const COLUMNS: [&str; 5] = ["id", "provider", "label", "last_four", "created_at"];
-/// The most bytes that are read from stdin.
-const MAX_BYTES: u64 = 64 << 10;
+/// Maximum number of bytes read from stdin.
+const MAX_INPUT_BYTES: u64 = 64 << 10;
 
-/// What `provider-key` can do.
+/// The commands of `provider-key`.
 #[derive(Subcommand)]
 pub(super) enum ProviderKeyCommand {
     /// Store a key, encrypted; its text is read from stdin. Prints its id
@@ -39,7 +39,7 @@ pub(super) enum ProviderKeyCommand {
     Remove(RemoveArgs),
 }
 
-/// What `provider-key add` takes.
+/// Arguments of `provider-key add`.
 #[derive(Args)]
 pub(super) struct AddArgs {
     /// The organization's name
@@ -53,7 +53,7 @@ pub(super) struct AddArgs {
     pub(super) label: String,
 }
 
-/// What `provider-key remove` takes.
+/// Arguments of `provider-key remove`.
 #[derive(Args)]
 pub(super) struct RemoveArgs {
     /// The key's id, as `provider-key list` shows it
@@ -79,7 +79,7 @@ pub(super) fn run(command: &ProviderKeyCommand, source: &Source, out: &mut Outpu
     done.map_or_else(|exit| exit, |()| Exit::Done)
 }
 
-/// Stores the key that `input` holds; white space around it does not count.
+/// Stores the key read from `input`, without white space around it.
 pub(super) fn add(
     args: &AddArgs,
     input: &mut dyn Read,
@@ -88,11 +88,11 @@ pub(super) fn add(
 ) -> Result<(), Exit> {
     check_provider(&args.provider, source, out)?;
     let mut text = String::new();
-    if let Err(error) = input.take(MAX_BYTES).read_to_string(&mut text) {
-        // The error's own words say where it broke, never what was read.
+    if let Err(error) = input.take(MAX_INPUT_BYTES).read_to_string(&mut text) {
+        // The error says where reading failed, never what was read.
         return Err(out.fail(&format!("the key could not be read from stdin: {error}")));
     }
-    let made = on_store(source, out, async |store| {
+    let created = on_store(source, out, async |store| {
         let (provider, label) = (&args.provider, &args.label);
         store
             .add_provider_key(&args.org, provider, label, text.trim(), now_ms())
@@ -102,15 +102,15 @@ pub(super) fn add(
         "stored the key `{}` of `{}` for {}, encrypted",
         args.label, args.org, args.provider
     ));
-    out.line(&made.id);
+    out.line(&created.id);
     Ok(())
 }
 
-/// A key for a provider that nobody has configured would never be used.
+/// Refuses a key for an unknown provider, because it would never be used.
 fn check_provider(name: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let config = load(source, out)?.config;
-    let mut keyless = config.keyless_providers.iter();
-    if keyless.any(|provider| provider.name == name) {
+    let mut byok_only = config.byok_only_providers.iter();
+    if byok_only.any(|provider| provider.name == name) {
         return Ok(());
     }
     if let Some((_, why)) = config.off_providers.iter().find(|(off, _)| off == name) {
@@ -138,7 +138,7 @@ fn check_provider(name: &str, source: &Source, out: &mut Output) -> Result<(), E
 
 fn list(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let all = on_store(source, out, async |store| store.provider_keys(org).await)?;
-    let records: Vec<Record> = all.iter().map(record).collect();
+    let records: Vec<Record> = all.iter().map(to_record).collect();
     out.records(format, &COLUMNS, &records);
     Ok(())
 }
@@ -151,11 +151,11 @@ fn remove(args: &RemoveArgs, source: &Source, out: &mut Output) -> Result<(), Ex
                 let keys = store
                     .provider_keys(org.as_deref().unwrap_or_default())
                     .await?;
-                let wanted = |key: &&ProviderKey| {
+                let is_match = |key: &&ProviderKey| {
                     Some(&key.provider) == args.provider.as_ref()
                         && Some(&key.label) == args.label.as_ref()
                 };
-                let found = keys.iter().find(wanted);
+                let found = keys.iter().find(is_match);
                 found.map_or_else(
                     || args.label.clone().unwrap_or_default(),
                     |key| key.id.clone(),
@@ -169,13 +169,13 @@ fn remove(args: &RemoveArgs, source: &Source, out: &mut Output) -> Result<(), Ex
     Ok(())
 }
 
-fn record(key: &ProviderKey) -> Record {
+fn to_record(key: &ProviderKey) -> Record {
     let values = [
         json!(key.id),
         json!(key.provider),
         json!(key.label),
         json!(key.last_four),
-        shown(Some(key.created_at_ms)),
+        format_time(Some(key.created_at_ms)),
     ];
     COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
 }

@@ -1,4 +1,4 @@
-//! The flags that bound a key: what it may spend, whom it may reach, from where.
+//! The flags for the terms of a key: what it may spend and use, and from which addresses.
 
 use std::collections::BTreeMap;
 
@@ -67,12 +67,12 @@ pub(super) enum TermPart {
 }
 
 impl TermPart {
-    /// Whether it is one of the key's terms.
+    /// Returns whether the part is one of the key's terms.
     pub(super) fn is_term(&self) -> bool {
         !matches!(self, Self::Expires | Self::Member)
     }
 
-    /// Takes it out of the terms.
+    /// Removes the part from the terms.
     pub(super) fn clear(self, terms: &mut TermsFile) {
         match self {
             Self::Expires | Self::Member => {}
@@ -99,15 +99,15 @@ impl TermPart {
 }
 
 impl TermArgs {
-    /// Whether any was given.
+    /// Returns whether any flag was given.
     pub(super) fn is_given(&self) -> bool {
         let mut terms = TermsFile::default();
         self.apply(&mut terms);
         !terms.is_empty()
     }
 
-    /// The terms that were given, which are good. Errors: those that are not; the flag is named.
-    pub(super) fn terms(&self, out: &mut Output) -> Result<TermsFile, Exit> {
+    /// Returns the given terms after checking them. Errors: an invalid term; the message names its flag.
+    pub(super) fn parse(&self, out: &mut Output) -> Result<TermsFile, Exit> {
         let mut terms = TermsFile::default();
         if let Some(wrong) = self.limit_per.iter().find(|text| !text.contains('=')) {
             let shape = "is not of the form PERIOD=USD, such as day=5";
@@ -117,16 +117,16 @@ impl TermArgs {
         self.apply(&mut terms);
         match terms.check() {
             Ok(_) => Ok(terms),
-            Err(bad) => {
-                out.fail(&format!("--{}: {}", flag(&bad), bad.problem));
+            Err(error) => {
+                out.fail(&format!("--{}: {}", flag_name(&error), error.problem));
                 Err(Exit::Usage)
             }
         }
     }
 
-    /// Warns of models and providers that the configuration does not know: a rule with a typing error denies nothing.
+    /// Warns of models and providers that the configuration does not know, because a rule with a typo has no effect.
     ///
-    /// Errors: a configuration that cannot be used.
+    /// Errors: an unusable configuration.
     pub(super) fn warn_unknown(&self, source: &Source, out: &mut Output) -> Result<(), Exit> {
         let models = [&self.allow_model, &self.deny_model];
         let providers = [&self.allow_provider, &self.deny_provider];
@@ -145,22 +145,22 @@ impl TermArgs {
         for name in unknown.filter(|name| !known.contains(&name.as_str())) {
             out.warn(&format!("the configuration has no provider `{name}`"));
         }
-        // A catalogue that cannot be read is the server's problem, and `check` names it.
+        // An unreadable catalogue is reported by the server and by `check`.
         let catalog = planner::catalog(&config).unwrap_or_default();
         let is_known = |name: &str| catalog.find(name).is_some() || catalog.is_unserved(name);
         for name in models.into_iter().flatten() {
-            let behind_provider = name.split_once('/').is_some_and(|(provider, model)| {
+            let has_known_provider = name.split_once('/').is_some_and(|(provider, model)| {
                 known.contains(&provider)
                     && (is_known(model) || catalog.find_upstream(provider, model).is_some())
             });
-            if !is_known(name) && !behind_provider {
+            if !is_known(name) && !has_known_provider {
                 out.warn(&format!("the catalogue has no model `{name}`"));
             }
         }
         Ok(())
     }
 
-    /// Writes what was given over `terms`.
+    /// Overwrites `terms` with the given flags.
     pub(super) fn apply(&self, terms: &mut TermsFile) {
         let pairs = self
             .limit_per
@@ -168,16 +168,16 @@ impl TermArgs {
             .filter_map(|text| text.split_once('='));
         let pairs = pairs.map(|(period, usd)| (period.to_owned(), usd.to_owned()));
         terms.limit_per.extend(pairs.collect::<BTreeMap<_, _>>());
-        for (given, kept) in [
+        for (given, stored) in [
             (&self.limit, &mut terms.limit),
             (&self.max_input_price, &mut terms.max_input_price),
             (&self.max_output_price, &mut terms.max_output_price),
         ] {
             if given.is_some() {
-                kept.clone_from(given);
+                stored.clone_from(given);
             }
         }
-        for (given, kept) in [
+        for (given, stored) in [
             (&self.allow_model, &mut terms.allow_models),
             (&self.deny_model, &mut terms.deny_models),
             (&self.allow_provider, &mut terms.allow_providers),
@@ -186,35 +186,35 @@ impl TermArgs {
             (&self.deny_ip, &mut terms.deny_ips),
         ] {
             if !given.is_empty() {
-                kept.clone_from(given);
+                stored.clone_from(given);
             }
         }
     }
 }
 
-/// The flag behind a field: `allow_models` is `allow-model`.
-fn flag(bad: &InvalidTerm) -> String {
-    bad.field.trim_end_matches('s').replace('_', "-")
+/// Returns the flag of a field: `allow_models` is `allow-model`.
+fn flag_name(error: &InvalidTerm) -> String {
+    error.field.trim_end_matches('s').replace('_', "-")
 }
 
-/// Terms as `key list` shows them.
-pub(super) struct Shown {
-    /// The limits of periods, or nothing.
+/// Terms in the columns of `key list`.
+pub(super) struct TermColumns {
+    /// The limits of periods, or null.
     pub(super) periods: Value,
-    /// The rules, or nothing.
+    /// The rules, or null.
     pub(super) rules: Value,
 }
 
-/// Limits of periods and rules as they are listed.
-pub(super) fn shown(terms: &TermsFile) -> Shown {
+/// Formats limits of periods and rules as columns.
+pub(super) fn format_terms(terms: &TermsFile) -> TermColumns {
     let rules = TermsFile {
         limit: None,
         limit_per: BTreeMap::new(),
         ..terms.clone()
     };
-    let or_null = |value: Value, is_empty: bool| if is_empty { Value::Null } else { value };
-    Shown {
-        periods: or_null(json!(terms.limit_per), terms.limit_per.is_empty()),
-        rules: or_null(json!(rules), rules.is_empty()),
+    let null_if = |value: Value, is_empty: bool| if is_empty { Value::Null } else { value };
+    TermColumns {
+        periods: null_if(json!(terms.limit_per), terms.limit_per.is_empty()),
+        rules: null_if(json!(rules), rules.is_empty()),
     }
 }

@@ -1,4 +1,4 @@
-//! `weirgate usage`: what the ledger says.
+//! `weirgate usage`: sums of the ledger.
 
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
@@ -14,7 +14,7 @@ Examples:
   weirgate usage --org acme --since 24h --by model
   weirgate usage --org acme --since 2026-11-01T00:00:00Z --by key --format json";
 
-/// The columns behind what the sums are by.
+/// The columns after the one that the sums are grouped by.
 const COLUMNS: [&str; 5] = [
     "requests",
     "prompt_tokens",
@@ -23,7 +23,7 @@ const COLUMNS: [&str; 5] = [
     "cost",
 ];
 
-/// What `usage` takes.
+/// Arguments of `usage`.
 #[derive(Args)]
 pub(super) struct UsageArgs {
     /// The organization's name
@@ -40,7 +40,7 @@ pub(super) struct UsageArgs {
     format: OutputFormat,
 }
 
-/// What rows are by.
+/// The grouping of the sums.
 #[derive(Clone, Copy, ValueEnum)]
 enum ByArg {
     Key,
@@ -65,7 +65,7 @@ pub(super) fn run(args: &UsageArgs, source: &Source, out: &mut Output) -> Exit {
 fn show(args: &UsageArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let since_ms = match &args.since {
         None => 0,
-        Some(text) => since(text, now_ms()).ok_or_else(|| {
+        Some(text) => parse_since(text, now_ms()).ok_or_else(|| {
             out.fail(&format!(
                 "--since: {text:?} is neither a time such as 2026-11-01T00:00:00Z nor so long ago as 24h"
             ));
@@ -76,14 +76,14 @@ fn show(args: &UsageArgs, source: &Source, out: &mut Output) -> Result<(), Exit>
     let rows = on_store(source, out, async |store| {
         store.usage(&args.org, since_ms, by).await
     })?;
-    let columns: Vec<&str> = by.map(By::word).into_iter().chain(COLUMNS).collect();
-    let records: Vec<Record> = rows.iter().map(|row| record(by, row)).collect();
+    let columns: Vec<&str> = by.map(By::as_str).into_iter().chain(COLUMNS).collect();
+    let records: Vec<Record> = rows.iter().map(|row| to_record(by, row)).collect();
     out.records(args.format, &columns, &records);
     Ok(())
 }
 
-fn record(by: Option<By>, row: &Usage) -> Record {
-    let name = by.map(|by| (by.word().to_owned(), json!(row.name)));
+fn to_record(by: Option<By>, row: &Usage) -> Record {
+    let name = by.map(|by| (by.as_str().to_owned(), json!(row.name)));
     let values: [Value; 5] = [
         json!(row.requests),
         json!(row.prompt_tokens),
@@ -95,8 +95,8 @@ fn record(by: Option<By>, row: &Usage) -> Record {
     name.into_iter().chain(columns).collect()
 }
 
-/// A time in unix milliseconds, or so long before now.
-fn since(text: &str, now_ms: i64) -> Option<i64> {
+/// Parses a time, or a duration before now, to unix milliseconds.
+fn parse_since(text: &str, now_ms: i64) -> Option<i64> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Some(time.as_millisecond());
     }
@@ -121,9 +121,9 @@ mod tests {
     #[test]
     fn times_and_so_long_ago_are_understood_and_nothing_else() {
         let now = 1_800_000_000_000;
-        assert_eq!(since("1970-01-01T00:00:01Z", now), Some(1_000));
-        assert_eq!(since("2h", now), Some(now - 7_200_000));
-        assert_eq!(since("7d", now), Some(now - 604_800_000));
+        assert_eq!(parse_since("1970-01-01T00:00:01Z", now), Some(1_000));
+        assert_eq!(parse_since("2h", now), Some(now - 7_200_000));
+        assert_eq!(parse_since("7d", now), Some(now - 604_800_000));
         for bad in [
             "",
             "h",
@@ -133,7 +133,7 @@ mod tests {
             "yesterday",
             "9223372036854775807w",
         ] {
-            assert_eq!(since(bad, now), None, "{bad}");
+            assert_eq!(parse_since(bad, now), None, "{bad}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration as used: every value typed, in range and resolved.
+//! The checked configuration: every value typed, in range and resolved.
 
 mod plans;
 
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use filters::decisions::Compat;
+use filters::decisions::protocol::Protocol;
 use filters::graph::Operations;
 use filters::limits::Algorithm;
 use filters::models::wires::{Quirks, WireKind};
@@ -18,37 +18,37 @@ pub use self::plans::Plans;
 use super::secret::{Secret, SecretBytes};
 use filters::cidr::Cidr;
 
-/// The whole configuration as used.
+/// The whole checked configuration.
 pub struct Config {
     /// The public listener.
     pub listen: Listen,
     /// The operator's listener.
     pub admin: AdminConfig,
-    /// The process.
+    /// The process settings.
     pub server: Server,
-    /// Where accounts live.
+    /// The store of accounts.
     pub store: StoreConfig,
-    /// What several processes share.
+    /// State shared by several processes.
     pub shared: SharedConfig,
-    /// What one caller may ask for.
+    /// Limits of requests.
     pub limits: Limits,
-    /// How attempts are chosen and how long they may take.
+    /// The selection of attempts, and timeouts.
     pub routing: Routing,
-    /// The catalogue.
+    /// The catalogue of models.
     pub models: ModelsConfig,
-    /// What plans allow.
+    /// The allowances of plans.
     pub plans: Plans,
-    /// Providers that are on, in order of their names.
+    /// Providers that are on, sorted by name.
     pub providers: Vec<ProviderConfig>,
-    /// Providers that are configured but off, by name, with the reason.
+    /// Providers that are off, by name, with the reason.
     pub off_providers: Vec<(String, String)>,
-    /// Those of them that only lack a key: whoever has one of their own is served there.
-    pub keyless_providers: Vec<ProviderConfig>,
-    /// The decision endpoints; none: they are off.
+    /// Those of them that only lack a platform key. They serve callers with BYOK keys.
+    pub byok_only_providers: Vec<ProviderConfig>,
+    /// The decision endpoints, if they are on.
     pub decisions: Option<DecisionsConfig>,
-    /// The graph service; none: it is off.
+    /// The graph service, if it is on.
     pub graph: Option<GraphConfig>,
-    /// What is logged.
+    /// Log settings.
     pub log: Log,
 }
 
@@ -56,120 +56,120 @@ pub struct Config {
 pub struct DecisionsConfig {
     /// Headers that carry the SDK key.
     pub sdk_key_headers: Vec<HeaderName>,
-    /// Whose behaviour is shown.
-    pub compat: Compat,
+    /// The protocol of requests and responses.
+    pub protocol: &'static dyn Protocol,
     /// Projects from files, by SDK key.
     pub projects: Vec<(Box<str>, Datafile)>,
-    /// Where other projects' datafiles are fetched, with `%s` for the SDK key.
+    /// URL of other projects' datafiles, with `%s` for the SDK key.
     pub datafile_url: Option<String>,
-    /// For how long a key that the source refused is remembered.
+    /// How long a key that the source refused is remembered.
     pub unknown_key_ttl: Duration,
-    /// How often datafiles are looked at.
+    /// How often datafiles are checked for changes.
     pub poll_interval: Duration,
-    /// The most bytes of a datafile.
+    /// Maximum size of a datafile.
     pub datafile_max_bytes: u64,
-    /// Where events go; none: nowhere.
+    /// URL that events are sent to; `None` discards them.
     pub event_url: Option<String>,
-    /// The most events of one dispatch.
+    /// Maximum number of events of one dispatch.
     pub event_batch: usize,
-    /// After how long fewer are sent.
+    /// Maximum delay of an event before a smaller batch is sent.
     pub event_flush: Duration,
-    /// The most events that wait.
+    /// Maximum number of queued events.
     pub event_queue: usize,
-    /// The most operations of a batch.
+    /// Maximum number of operations in a batch.
     pub batch_max_operations: usize,
-    /// The most of them at once.
+    /// Maximum number of concurrent operations of a batch.
     pub batch_concurrency: usize,
     /// Whether overrides may be set.
     pub overrides: bool,
-    /// Where user profiles are kept; none: nowhere.
-    pub profiles: Option<ProfilesIn>,
-    /// Whether who listens is told what is decided.
+    /// Store of user profiles, if they are stored.
+    pub profiles: Option<ProfileStore>,
+    /// Whether decisions are published to subscribers.
     pub notifications: bool,
-    /// Where the keys of foreign tokens are published.
+    /// URL of the key set that verifies foreign tokens.
     pub jwks_url: Option<String>,
-    /// Where segments are asked for in place of the datafile's host.
+    /// Host of segments, if it differs from the datafile's.
     pub odp_host: Option<String>,
-    /// Whether they are kept in Redis.
+    /// Whether segments are cached in Redis.
     pub shares_segments: bool,
-    /// Where predictions are asked for, with `%s` for the experiment's id.
+    /// URL of predictions, with `%s` for the experiment's id.
     pub cmab_endpoint: String,
-    /// How long a token is good, in seconds.
+    /// Lifetime of a token in seconds.
     pub token_ttl_s: u64,
-    /// Keys of tokens; the first signs.
+    /// Keys of tokens. The first signs, all verify.
     pub token_keys: Vec<SecretBytes>,
-    /// Who may ask for tokens.
+    /// Clients that may request tokens.
     pub clients: Vec<Client>,
-    /// Who may announce new datafiles.
+    /// Senders that may announce new datafiles.
     pub webhooks: Vec<Webhook>,
 }
 
-/// Where user profiles are kept.
+/// The store of user profiles.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum ProfilesIn {
-    /// In this process, the newest of them.
+pub enum ProfileStore {
+    /// In this process, limited to the newest.
     Memory,
-    /// In the Redis that is shared.
+    /// In the shared Redis.
     Redis,
 }
 
-/// Who may announce new datafiles.
+/// A sender that may announce new datafiles.
 #[derive(Clone)]
 pub struct Webhook {
     /// The project's id.
     pub project_id: Box<str>,
-    /// Signs the announcements; without it they are refused.
+    /// The secret that signs announcements; without it they are refused.
     pub secret: Option<Secret>,
-    /// What the keys begin with whose datafiles are looked at again.
+    /// Prefixes of the keys whose datafiles are then checked.
     pub sdk_keys: Vec<String>,
 }
 
-/// Where a project's datafile is.
+/// The location of a project's datafile.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Datafile {
-    /// The built-in one.
+    /// The built-in datafile.
     Sandbox,
-    /// A file, watched.
+    /// A watched file.
     File(PathBuf),
 }
 
-/// Who may ask for tokens.
+/// A client that may request tokens.
 #[derive(Clone, Debug)]
 pub struct Client {
     /// The client's id.
     pub id: Box<str>,
     /// The hash of its secret.
     pub secret_hash: Box<str>,
-    /// What its tokens are good for.
+    /// The SDK keys that its tokens are valid for.
     pub sdk_keys: Vec<String>,
 }
 
-/// The graph service behind its limits.
+/// The graph service and its limits.
 pub struct GraphConfig {
-    /// Where it is.
+    /// The service's location.
     pub upstream: GraphUpstream,
     /// Whether paths that no operation names are refused.
     pub rejects_unknown: bool,
     /// The length of a window in seconds, at least 1.
     pub window_s: u64,
-    /// How windows are counted.
+    /// The algorithm of the windows.
     pub algorithm: Algorithm,
     /// The table of operations.
     pub operations: Operations,
-    /// What each tenant may do.
+    /// The limits of each tenant.
     pub limits: filters::graph::TenantLimits,
-    /// Who the tenants are.
+    /// The tenants' credentials.
     pub tenants: Vec<Tenant>,
-    /// For how long answers are kept, and the most bytes of them; none: not at all.
+    /// How long responses are cached, and the maximum total size; `None` disables the cache.
     pub cache: Option<(Duration, u64)>,
 }
 
-/// Where the graph service is.
+/// The location of the graph service.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum GraphUpstream {
-    /// Built in.
+    /// The built-in sandbox.
     Sandbox,
-    /// Scheme, host and port.
+    /// A URL with scheme, host and port.
     At(Uri),
 }
 
@@ -179,50 +179,50 @@ pub struct Tenant {
     pub id: Arc<str>,
     /// Its public keys.
     pub single_keys: Vec<String>,
-    /// Its applications' keys, each with its secret where it is to be verified.
+    /// Its applications' keys, each with its secret if signatures are to be verified.
     pub app_keys: Vec<(String, Option<Secret>)>,
-    /// Who issues its tokens.
+    /// The issuers of its tokens.
     pub bearer: Vec<Bearer>,
 }
 
-/// Who issues tokens of a tenant.
+/// An issuer of tokens of a tenant.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Bearer {
     /// The issuer.
     pub issuer: String,
-    /// For whom; none: for anybody.
+    /// The required audience; `None` accepts any.
     pub audience: Option<String>,
-    /// Where its keys are published; none: its tokens are believed unseen.
+    /// URL of its key set; without it tokens are accepted unverified.
     pub jwks_url: Option<String>,
 }
 
 /// The public listener.
 pub struct Listen {
-    /// Where it listens; port 0 lets the system choose.
+    /// The listening address. With port 0 the system chooses a port.
     pub address: SocketAddr,
     /// How long a client may take to send its request head.
     pub header_timeout: Duration,
-    /// The most bytes of a request head.
+    /// Maximum size of a request head.
     pub header_bytes: usize,
-    /// The most connections at once.
+    /// Maximum number of concurrent connections.
     pub max_connections: usize,
-    /// Whether HTTP/2 without TLS is spoken beside HTTP/1.1.
+    /// Whether HTTP/2 without TLS is accepted beside HTTP/1.1.
     pub http2: bool,
-    /// The header that carries the client's address; only believed from `trusted_proxies`.
+    /// The header with the client's address, trusted only from `trusted_proxies`.
     pub client_ip_header: Option<HeaderName>,
-    /// Whose `client_ip_header` is believed.
+    /// Address blocks of trusted proxies.
     pub trusted_proxies: Vec<Cidr>,
 }
 
 /// The operator's listener.
 pub struct AdminConfig {
-    /// Where it listens.
+    /// The listening address.
     pub address: SocketAddr,
-    /// The bearer token of the console, where one is asked for.
+    /// The bearer token of the console, if it requires one.
     pub token: Option<Secret>,
 }
 
-/// The process.
+/// The process settings.
 pub struct Server {
     /// Worker threads, at least 1.
     pub threads: usize,
@@ -230,51 +230,51 @@ pub struct Server {
     pub grace_period: Duration,
 }
 
-/// Where accounts live.
+/// The store of accounts.
 pub struct StoreConfig {
-    /// `sqlite:PATH` or `postgres://…`; without a secret in it unless the file says so.
+    /// `sqlite:PATH` or `postgres://…`. It has no password unless the file has one.
     pub url: String,
     /// The folder of journal, spools and `secret.key`.
     pub state_dir: PathBuf,
-    /// The pepper of stored keys, where it does not come from `secret.key`; at least 32 bytes.
+    /// The pepper of stored keys, if it is not in `secret.key`; at least 32 bytes.
     pub secret: Option<SecretBytes>,
-    /// The most bytes of the journal of money.
+    /// Maximum size of the journal.
     pub journal_bytes: u64,
-    /// How long calls stay in the ledger; none: for ever.
+    /// How long calls stay in the ledger; `None` means for ever.
     pub usage_retention: Option<Duration>,
 }
 
-/// What several processes share.
+/// State shared by several processes.
 pub struct SharedConfig {
-    /// The URL of their Redis, which may hold a password; none: nothing is shared.
+    /// The URL of the shared Redis, which may hold a password; `None` shares nothing.
     pub redis: Option<Secret>,
-    /// What limits do while Redis is gone.
+    /// How limits behave while Redis is unavailable.
     pub on_outage: OnOutage,
 }
 
-/// What limits do while Redis is gone. Source: docs/interface.md, `shared.on_outage`.
+/// How limits behave while Redis is unavailable. Source: docs/interface.md, `shared.on_outage`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum OnOutage {
-    /// Each process applies the whole limit alone.
+    /// Each process applies the whole limit.
     Open,
-    /// Each process applies its part of the limit.
+    /// Each process applies its share of the limit.
     #[default]
     Local,
-    /// Nothing is admitted: 503.
+    /// Requests are refused with 503.
     Closed,
 }
 
-/// What callers may ask for.
+/// Limits of requests.
 pub struct Limits {
-    /// Requests to models at once.
+    /// Maximum number of concurrent requests of models.
     pub in_flight: usize,
-    /// The most bytes of a body.
+    /// Maximum size of a body.
     pub body_bytes: BodyBytes,
-    /// Requests per minute and organization by endpoint group; absent: unlimited.
+    /// Requests per minute and organization, by endpoint group; an absent group is unlimited.
     pub requests_per_minute: BTreeMap<String, u64>,
 }
 
-/// The most bytes of a body, by endpoint.
+/// The maximum size of a body, by endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyBytes {
     /// Chat completions and the like.
@@ -291,36 +291,36 @@ pub struct BodyBytes {
     pub graph_data: usize,
 }
 
-/// How attempts are chosen and how long they may take.
+/// The selection of attempts, and timeouts.
 #[derive(Clone, Debug)]
 pub struct Routing {
-    /// The most providers tried for one request.
+    /// Maximum number of attempts of one request.
     pub attempts: u32,
-    /// The share of requests that try a provider out of order, 0 to 1.
+    /// The share of requests that try a provider out of order, from 0 to 1.
     pub exploration: f64,
     /// How long a session stays with its provider.
     pub sticky_ttl: Duration,
     /// The weights of the automatic strategy.
     pub weights: Weights,
-    /// To connect to a provider.
+    /// Timeout of a connection to a provider.
     pub connect_timeout: Duration,
-    /// From the request to the first event of a stream.
+    /// Timeout from the request to the first event of a stream.
     pub first_event_timeout: Duration,
-    /// Between two events of a stream.
+    /// Timeout between two events of a stream.
     pub idle_timeout: Duration,
-    /// For a whole reply that does not stream, per attempt.
+    /// Timeout of a whole reply that does not stream, per attempt.
     pub total_timeout: Duration,
-    /// For a whole stream, per attempt.
+    /// Timeout of a whole stream, per attempt.
     pub stream_total_timeout: Duration,
-    /// For all attempts together.
+    /// Timeout of all attempts together.
     pub deadline: Duration,
-    /// Silence towards a waiting client before a comment is sent.
+    /// How long a waiting client gets nothing before a comment is sent.
     pub keepalive: Duration,
     /// The models that `auto` chooses from, best first.
     pub auto: Vec<String>,
 }
 
-/// The weights of the automatic strategy; none is negative, all may be zero.
+/// The weights of the automatic strategy. None is negative; all may be zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights {
     /// Of the price.
@@ -333,39 +333,39 @@ pub struct Weights {
     pub latency: f64,
 }
 
-/// The catalogue.
+/// The catalogue of models.
 #[derive(Clone, Debug)]
 pub struct ModelsConfig {
-    /// The catalogue's file, which exists; none: an empty catalogue.
+    /// The file of the catalogue, which exists; `None` means an empty catalogue.
     pub file: Option<PathBuf>,
     /// Whether `/v1/models` needs a key.
     pub require_key: bool,
 }
 
-/// A provider that is on.
+/// A provider.
 #[derive(Clone)]
 pub struct ProviderConfig {
     /// Its name: the prefix of `provider/model`.
     pub name: String,
-    /// Its wire.
+    /// Its kind, which determines its wire.
     pub kind: ProviderKind,
     /// `http` or `https`, without a slash at the end.
     pub base_url: String,
-    /// Its keys, in the order they are tried; empty where none is needed, or only callers have some.
+    /// Its keys in the order in which they are tried; empty if it needs none, or only serves BYOK keys.
     pub keys: Vec<Secret>,
-    /// Whether it serves callers with a key of their own alone.
-    pub needs_own_key: bool,
+    /// Whether it only serves callers with a BYOK key.
+    pub is_byok_only: bool,
     /// Its region.
     pub region: Option<String>,
     /// Headers added to each request to it.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Its preference among equals; 1 is neutral.
+    /// Its preference among equal providers; 1 is neutral.
     pub priority: f64,
-    /// What is special about it.
+    /// Its quirks.
     pub quirks: Quirks,
 }
 
-/// A provider's wire, of those that are built.
+/// A kind of provider that is supported.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ProviderKind {
     /// OpenAI itself.
@@ -381,8 +381,8 @@ pub enum ProviderKind {
 }
 
 impl ProviderKind {
-    /// The family that speaks its wire.
-    pub fn family(self) -> WireKind {
+    /// Returns the wire that the provider uses.
+    pub fn wire_kind(self) -> WireKind {
         match self {
             Self::OpenAi | Self::Compatible | Self::Sandbox => WireKind::Compatible,
             Self::Anthropic => WireKind::Messages,
@@ -391,11 +391,11 @@ impl ProviderKind {
     }
 }
 
-/// What is logged.
+/// Log settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Log {
-    /// The least severe messages that are shown on stderr.
+    /// The least severe level that is logged to stderr.
     pub level: log::LevelFilter,
-    /// Whether each request writes a line on stdout.
+    /// Whether each request writes a line to stdout.
     pub access: bool,
 }

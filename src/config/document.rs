@@ -1,4 +1,4 @@
-//! A TOML document as a tree in which every value knows where it stands.
+//! A TOML document as a tree in which every value has its position.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,30 +8,30 @@ use toml::de::{DeTable, DeValue};
 
 use super::walk::Finding;
 
-/// Where a value stands.
+/// The position of a value.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum At {
-    /// These bytes of the file.
+pub(super) enum SourceSpan {
+    /// Bytes of the file.
     Bytes(Range<usize>),
-    /// This variable of the environment.
+    /// A variable of the environment.
     Variable(String),
-    /// Nowhere.
+    /// No position.
     Nowhere,
 }
 
-/// A value and its place.
+/// A value and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub value: Value,
-    pub at: At,
+    pub at: SourceSpan,
 }
 
-/// A value as TOML says it.
+/// A TOML value.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Bool(bool),
     Integer(i128),
-    /// The text of the number: an amount of money must not pass through a float.
+    /// The text of the number, because an amount of money must not pass through a float.
     Float(String),
     Text(String),
     Date,
@@ -39,12 +39,12 @@ pub(super) enum Value {
     Table(Table),
 }
 
-/// A table: each key with its place and its value.
-pub(super) type Table = BTreeMap<String, (At, Node)>;
+/// A table: each key with its position and its value.
+pub(super) type Table = BTreeMap<String, (SourceSpan, Node)>;
 
 impl Value {
-    /// The name of its type, with an article.
-    pub(super) fn kind(&self) -> &'static str {
+    /// Returns the name of its type, with an article.
+    pub(super) fn type_name(&self) -> &'static str {
         match self {
             Self::Bool(_) => "a boolean",
             Self::Integer(_) => "an integer",
@@ -57,36 +57,36 @@ impl Value {
     }
 }
 
-/// Reads a document; what cannot be read is left out of the tree and reported.
+/// Parses a document. Unreadable parts are left out of the tree and reported.
 pub(super) fn parse(text: &str) -> (Node, Vec<Finding>) {
     let (table, errors) = DeTable::parse_recoverable(text);
     let findings = errors
         .into_iter()
         .map(|error| Finding {
             key: String::new(),
-            at: error.span().map_or(At::Nowhere, At::Bytes),
+            at: error.span().map_or(SourceSpan::Nowhere, SourceSpan::Bytes),
             message: format!("not valid TOML: {}", error.message()),
             cure: "mend the syntax; https://toml.io shows the forms".to_owned(),
         })
         .collect();
-    let at = At::Bytes(table.span());
+    let at = SourceSpan::Bytes(table.span());
     (
         Node {
-            value: Value::Table(entries(table.into_inner(), None)),
+            value: Value::Table(convert_table(table.into_inner(), None)),
             at,
         },
         findings,
     )
 }
 
-/// Reads one value, as a variable of the environment holds it; none if it is not TOML.
+/// Parses one value from a variable of the environment. Returns `None` if it is not TOML.
 pub(super) fn parse_value(text: &str, variable: &str) -> Option<Node> {
     let value = DeValue::parse(text).ok()?;
-    Some(node(value, Some(variable)))
+    Some(convert_value(value, Some(variable)))
 }
 
-fn node(value: Spanned<DeValue<'_>>, variable: Option<&str>) -> Node {
-    let at = place(value.span(), variable);
+fn convert_value(value: Spanned<DeValue<'_>>, variable: Option<&str>) -> Node {
+    let at = source_span(value.span(), variable);
     let value = match value.into_inner() {
         DeValue::String(text) => Value::Text(text.into_owned()),
         DeValue::Integer(number) => Value::Integer(
@@ -95,24 +95,32 @@ fn node(value: Spanned<DeValue<'_>>, variable: Option<&str>) -> Node {
         DeValue::Float(number) => Value::Float(number.as_str().to_owned()),
         DeValue::Boolean(flag) => Value::Bool(flag),
         DeValue::Datetime(_) => Value::Date,
-        DeValue::Array(items) => {
-            Value::List(items.into_iter().map(|item| node(item, variable)).collect())
-        }
-        DeValue::Table(table) => Value::Table(entries(table, variable)),
+        DeValue::Array(items) => Value::List(
+            items
+                .into_iter()
+                .map(|item| convert_value(item, variable))
+                .collect(),
+        ),
+        DeValue::Table(table) => Value::Table(convert_table(table, variable)),
     };
     Node { value, at }
 }
 
-fn entries(table: DeTable<'_>, variable: Option<&str>) -> Table {
+fn convert_table(table: DeTable<'_>, variable: Option<&str>) -> Table {
     table
         .into_iter()
         .map(|(key, value)| {
-            let at = place(key.span(), variable);
-            (key.into_inner().into_owned(), (at, node(value, variable)))
+            let at = source_span(key.span(), variable);
+            (
+                key.into_inner().into_owned(),
+                (at, convert_value(value, variable)),
+            )
         })
         .collect()
 }
 
-fn place(span: Range<usize>, variable: Option<&str>) -> At {
-    variable.map_or(At::Bytes(span), |name| At::Variable(name.to_owned()))
+fn source_span(span: Range<usize>, variable: Option<&str>) -> SourceSpan {
+    variable.map_or(SourceSpan::Bytes(span), |name| {
+        SourceSpan::Variable(name.to_owned())
+    })
 }

@@ -1,25 +1,25 @@
-//! Overrides: variables of the form `WEIRGATE_SECTION__KEY`.
+//! Overrides: variables named `WEIRGATE_SECTION__KEY`.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use super::document::{At, Node, Table, Value, parse_value};
+use super::document::{Node, SourceSpan, Table, Value, parse_value};
 use super::suggest;
-use super::walk::{Finding, format_of, join, type_of};
+use super::walk::{Finding, format_of, join_key, type_of};
 
 const PREFIX: &str = "WEIRGATE_";
 
-/// Whether a variable is meant as configuration.
+/// Returns whether a variable is an override.
 pub(super) fn is_override(name: &str) -> bool {
     name.strip_prefix(PREFIX)
         .is_some_and(|rest| rest.contains("__"))
 }
 
-/// Lays all overrides of `env` over `root`; answers the variables that name no key.
+/// Applies all overrides of `env` to `root`. Returns a finding for each variable that names no key.
 ///
-/// A variable of a whole table comes before those of its members, because names are in order.
-pub(super) fn lay_over(
+/// Variables are applied in the order of their names, so one for a table precedes those of its members.
+pub(super) fn apply_overrides(
     root: &mut Node,
     env: &BTreeMap<String, String>,
     schema: &Json,
@@ -28,8 +28,8 @@ pub(super) fn lay_over(
     for (variable, text) in env.iter().filter(|(name, _)| is_override(name)) {
         let rest = variable.strip_prefix(PREFIX).unwrap_or_default();
         let path: Vec<String> = rest.split("__").map(str::to_ascii_lowercase).collect();
-        if let Err((message, cure)) = set(root, &path, schema, variable, text) {
-            let at = At::Variable(variable.clone());
+        if let Err((message, cure)) = set_value(root, &path, schema, variable, text) {
+            let at = SourceSpan::Variable(variable.clone());
             findings.push(Finding {
                 key: String::new(),
                 at,
@@ -41,18 +41,18 @@ pub(super) fn lay_over(
     findings
 }
 
-fn set(
+fn set_value(
     root: &mut Node,
     path: &[String],
     schema: &Json,
     variable: &str,
     text: &str,
 ) -> Result<(), (String, String)> {
-    let (names, inner) = resolve(root, path, schema)?;
-    let at = At::Variable(variable.to_owned());
+    let (names, inner) = resolve_path(root, path, schema)?;
+    let at = SourceSpan::Variable(variable.to_owned());
     let mut node = root;
     for name in names {
-        // A table that the file has wrong is the file's problem, found by the walk.
+        // The walk reports tables of the wrong type in the file.
         let Value::Table(table) = &mut node.value else {
             return Ok(());
         };
@@ -62,12 +62,12 @@ fn set(
         };
         node = &mut table.entry(name).or_insert((at.clone(), empty)).1;
     }
-    *node = value(text, inner, variable);
+    *node = parse_override(text, inner, variable);
     Ok(())
 }
 
-/// The keys that the parts of a variable's name mean, and the schema of the last.
-fn resolve<'s>(
+/// Resolves the parts of a variable's name to keys, and to the schema of the last key.
+fn resolve_path<'s>(
     root: &Node,
     path: &[String],
     schema: &'s Json,
@@ -78,8 +78,8 @@ fn resolve<'s>(
             Some(Value::Table(table)) => Some(table),
             _ => None,
         };
-        let Some((name, inner)) = member(part, at, table) else {
-            return Err(unknown(path, depth, schema));
+        let Some((name, inner)) = resolve_part(part, at, table) else {
+            return Err(describe_unknown(path, depth, schema));
         };
         node = table
             .and_then(|table| table.get(&name))
@@ -90,20 +90,24 @@ fn resolve<'s>(
     Ok((names, at))
 }
 
-/// The key that one part of a variable's name means, and its schema.
-fn member<'s>(part: &str, schema: &'s Json, table: Option<&Table>) -> Option<(String, &'s Json)> {
+/// Resolves one part of a variable's name to a key and its schema.
+fn resolve_part<'s>(
+    part: &str,
+    schema: &'s Json,
+    table: Option<&Table>,
+) -> Option<(String, &'s Json)> {
     if let Some(inner) = schema.get("properties").and_then(|known| known.get(part)) {
         return Some((part.to_owned(), inner));
     }
     let inner = schema
         .get("additionalProperties")
         .filter(|inner| inner.is_object())?;
-    // Variables know neither dots nor dashes: `MY_VLLM` means the provider `my-vllm` where the file has it.
-    let known = table.and_then(|table| table.keys().find(|name| plain(name) == part));
+    // Variable names have neither dots nor dashes: `MY_VLLM` means the provider `my-vllm` if the file has it.
+    let known = table.and_then(|table| table.keys().find(|name| fold_name(name) == part));
     (!part.is_empty()).then(|| (known.cloned().unwrap_or_else(|| part.to_owned()), inner))
 }
 
-fn plain(name: &str) -> String {
+fn fold_name(name: &str) -> String {
     let fold = |shown: char| {
         if shown.is_ascii_alphanumeric() {
             shown.to_ascii_lowercase()
@@ -114,15 +118,15 @@ fn plain(name: &str) -> String {
     name.chars().map(fold).collect()
 }
 
-fn unknown(path: &[String], depth: usize, schema: &Json) -> (String, String) {
+fn describe_unknown(path: &[String], depth: usize, schema: &Json) -> (String, String) {
     let key = path
         .iter()
         .take(depth + 1)
-        .fold(String::new(), |key, part| join(&key, part));
+        .fold(String::new(), |key, part| join_key(&key, part));
     let message = format!("names the key {key}, which does not exist");
     let cure = match suggest::nearest_path(path, schema) {
-        Some(meant) => {
-            let variable = meant
+        Some(suggestion) => {
+            let variable = suggestion
                 .replace('.', "__")
                 .replace('-', "_")
                 .to_ascii_uppercase();
@@ -133,20 +137,20 @@ fn unknown(path: &[String], depth: usize, schema: &Json) -> (String, String) {
     (message, cure)
 }
 
-/// The value as TOML if that is of the right type, else as plain text.
-fn value(text: &str, schema: &Json, variable: &str) -> Node {
-    let at = At::Variable(variable.to_owned());
+/// Parses the value as TOML if that has the right type, else as plain text.
+fn parse_override(text: &str, schema: &Json, variable: &str) -> Node {
+    let at = SourceSpan::Variable(variable.to_owned());
     let plain = Node {
         value: Value::Text(text.to_owned()),
         at: at.clone(),
     };
     match parse_value(text.trim(), variable) {
-        Some(node) if fits(&node.value, schema) => Node { at, ..node },
+        Some(node) if matches_type(&node.value, schema) => Node { at, ..node },
         _ => plain,
     }
 }
 
-fn fits(value: &Value, schema: &Json) -> bool {
+fn matches_type(value: &Value, schema: &Json) -> bool {
     match format_of(schema) {
         "secret" => return matches!(value, Value::Table(_)),
         "usd" | "id" => {

@@ -1,4 +1,4 @@
-//! The configuration as written: the one table of keys.
+//! The configuration file: the only table of keys.
 //!
 //! A field is a key. Its type, bounds, default and first line of documentation are what `config schema` prints
 //! and what the document is checked against. `x-not-in-force` marks what is checked but not acted on yet;

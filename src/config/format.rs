@@ -1,4 +1,4 @@
-//! The checks of single values: numbers by their bounds, texts by their format.
+//! Checks of single values: bounds of numbers, formats of texts.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,15 +9,15 @@ use super::document::Value;
 use super::suggest;
 use filters::cidr::Cidr;
 
-/// What is wrong, and its cure.
+/// The message of a problem, and its cure.
 type FormatError = (String, String);
 
-fn refused<T>(message: impl Into<String>, cure: impl Into<String>) -> Result<T, FormatError> {
+fn refuse<T>(message: impl Into<String>, cure: impl Into<String>) -> Result<T, FormatError> {
     Err((message.into(), cure.into()))
 }
 
-/// A number of the schema's type within its bounds.
-pub(super) fn number(value: &Value, schema: &Json) -> Result<Json, FormatError> {
+/// Checks that a number has the schema's type and is within its bounds.
+pub(super) fn check_number(value: &Value, schema: &Json) -> Result<Json, FormatError> {
     let (number, shown) = match value {
         Value::Integer(number) => (*number as f64, number.to_string()),
         Value::Float(text) => (
@@ -26,21 +26,21 @@ pub(super) fn number(value: &Value, schema: &Json) -> Result<Json, FormatError> 
         ),
         _ => (f64::NAN, String::new()),
     };
-    let least = schema
+    let min = schema
         .get("minimum")
         .and_then(Json::as_f64)
         .unwrap_or(f64::MIN);
-    let most = schema
+    let max = schema
         .get("maximum")
         .and_then(Json::as_f64)
         .unwrap_or(i64::MAX as f64);
-    if !number.is_finite() || number < least || number > most {
-        return refused(format!("{shown} is out of range"), bounds(schema));
+    if !number.is_finite() || number < min || number > max {
+        return refuse(format!("{shown} is out of range"), bounds(schema));
     }
     let json = match value {
         Value::Integer(number) => i64::try_from(*number).ok().map(Number::from),
         _ if super::walk::type_of(schema) == "integer" => {
-            return refused(
+            return refuse(
                 format!("must be an integer, but is {shown}"),
                 bounds(schema),
             );
@@ -49,7 +49,7 @@ pub(super) fn number(value: &Value, schema: &Json) -> Result<Json, FormatError> 
     };
     match json {
         Some(number) => Ok(Json::Number(number)),
-        None => refused(format!("{shown} is out of range"), bounds(schema)),
+        None => refuse(format!("{shown} is out of range"), bounds(schema)),
     }
 }
 
@@ -59,17 +59,17 @@ fn bounds(schema: &Json) -> String {
         .map(|default| format!("; the default is {default}"));
     let default = default.unwrap_or_default();
     match (schema.get("minimum"), schema.get("maximum")) {
-        (Some(least), Some(most)) => format!("give a number from {least} to {most}{default}"),
-        (Some(least), None) => format!("give a number of at least {least}{default}"),
-        (None, Some(most)) => format!("give a number of at most {most}{default}"),
+        (Some(min), Some(max)) => format!("give a number from {min} to {max}{default}"),
+        (Some(min), None) => format!("give a number of at least {min}{default}"),
+        (None, Some(max)) => format!("give a number of at most {max}{default}"),
         (None, None) => format!("give a number{default}"),
     }
 }
 
-/// What to write where the type was wrong.
+/// Returns the cure for a value of the wrong type.
 pub(super) fn cure_of_type(schema: &Json) -> String {
     if let Some(choices) = schema.get("enum").and_then(Json::as_array) {
-        return format!("use one of: {}", listed(choices));
+        return format!("use one of: {}", join_choices(choices));
     }
     match super::walk::type_of(schema) {
         "integer" | "number" => bounds(schema),
@@ -80,7 +80,7 @@ pub(super) fn cure_of_type(schema: &Json) -> String {
     }
 }
 
-fn listed(choices: &[Json]) -> String {
+fn join_choices(choices: &[Json]) -> String {
     choices
         .iter()
         .map(ToString::to_string)
@@ -88,55 +88,55 @@ fn listed(choices: &[Json]) -> String {
         .join(", ")
 }
 
-/// A text that is one of the schema's choices, long enough, and of its format.
-pub(super) fn text(text: &str, schema: &Json) -> Result<Json, FormatError> {
+/// Checks that a text is one of the schema's choices, long enough, and in its format.
+pub(super) fn check_text(text: &str, schema: &Json) -> Result<Json, FormatError> {
     if let Some(choices) = schema.get("enum").and_then(Json::as_array)
         && !choices.iter().any(|choice| choice == text)
     {
         let known: Vec<&str> = choices.iter().filter_map(Json::as_str).collect();
-        let meant = suggest::nearest(text, &known);
-        let meant = meant
-            .map(|meant| format!("did you mean {meant:?}? "))
+        let suggestion = suggest::nearest(text, &known);
+        let suggestion = suggestion
+            .map(|suggestion| format!("did you mean {suggestion:?}? "))
             .unwrap_or_default();
-        let cure = format!("{meant}use one of: {}", listed(choices));
-        return refused(format!("{text:?} is not known"), cure);
+        let cure = format!("{suggestion}use one of: {}", join_choices(choices));
+        return refuse(format!("{text:?} is not known"), cure);
     }
     if text.is_empty() && schema.get("minLength").and_then(Json::as_u64).unwrap_or(0) > 0 {
-        return refused("must not be empty", "give it a value, or take the key out");
+        return refuse("must not be empty", "give it a value, or take the key out");
     }
-    formatted(text, super::walk::format_of(schema))?;
+    check_format(text, super::walk::format_of(schema))?;
     Ok(Json::String(text.to_owned()))
 }
 
-fn formatted(text: &str, format: &str) -> Result<(), FormatError> {
+fn check_format(text: &str, format: &str) -> Result<(), FormatError> {
     if let Some(format) = format.strip_suffix("-or-empty") {
         return if text.is_empty() {
             Ok(())
         } else {
-            formatted(text, format)
+            check_format(text, format)
         };
     }
     match format {
-        "address" => address(text),
+        "address" => check_address(text),
         "cidr" => text
             .parse::<Cidr>()
             .map(drop)
-            .or_else(|why| refused(why, "give a block such as \"10.0.0.0/8\" or one address")),
-        "header" => header(text),
-        "url" => url(text, &["http", "https"]),
-        "url-pattern" => url_pattern(text),
-        "origin-or-sandbox" => origin(text),
-        "store-url" => store(text),
-        "redis-url" => url(text, &["redis", "rediss"]),
-        "path" => path(text),
-        "field" => field(text),
-        "sdk-key" => sdk_key(text),
-        "method" => method(text),
+            .or_else(|why| refuse(why, "give a block such as \"10.0.0.0/8\" or one address")),
+        "header" => check_header(text),
+        "url" => check_url(text, &["http", "https"]),
+        "url-pattern" => check_url_pattern(text),
+        "origin-or-sandbox" => check_origin(text),
+        "store-url" => check_store_url(text),
+        "redis-url" => check_url(text, &["redis", "rediss"]),
+        "path" => check_path(text),
+        "field" => check_field(text),
+        "sdk-key" => check_sdk_key(text),
+        "method" => check_method(text),
         _ => Ok(()),
     }
 }
 
-fn address(text: &str) -> Result<(), FormatError> {
+fn check_address(text: &str) -> Result<(), FormatError> {
     if text.parse::<SocketAddr>().is_ok() {
         return Ok(());
     }
@@ -145,41 +145,41 @@ fn address(text: &str) -> Result<(), FormatError> {
         Ok(IpAddr::V4(ip)) => format!("add a port: \"{ip}:8080\""),
         Err(_) => "give an IP address and a port, such as \"127.0.0.1:8080\"".to_owned(),
     };
-    refused(format!("{text:?} is not an address with a port"), cure)
+    refuse(format!("{text:?} is not an address with a port"), cure)
 }
 
-fn header(text: &str) -> Result<(), FormatError> {
+fn check_header(text: &str) -> Result<(), FormatError> {
     match HeaderName::from_bytes(text.as_bytes()) {
         Ok(_) => Ok(()),
-        Err(_) => refused(
+        Err(_) => refuse(
             format!("{text:?} is not a header's name"),
             "use letters, digits and dashes, such as \"x-forwarded-for\"",
         ),
     }
 }
 
-/// An absolute URL of one of these schemes, without query, fragment or user.
-fn url(text: &str, schemes: &[&str]) -> Result<(), FormatError> {
-    let wanted = schemes.join(":// or ");
-    let cure = format!("give a URL that begins with {wanted}://");
-    // The text is not repeated: it may hold a password.
+/// Checks an absolute URL with one of these schemes, without query, fragment or user.
+fn check_url(text: &str, schemes: &[&str]) -> Result<(), FormatError> {
+    let accepted = schemes.join(":// or ");
+    let cure = format!("give a URL that begins with {accepted}://");
+    // The message does not repeat the text, because it may hold a password.
     let Ok(uri) = text.parse::<Uri>() else {
-        return refused("is not a URL", cure);
+        return refuse("is not a URL", cure);
     };
     if !uri
         .scheme_str()
         .is_some_and(|scheme| schemes.contains(&scheme))
     {
-        return refused("is not a URL of a scheme that is understood", cure);
+        return refuse("is not a URL of a scheme that is understood", cure);
     }
     if uri.host().is_none_or(str::is_empty) {
-        return refused("is a URL without a host", cure);
+        return refuse("is a URL without a host", cure);
     }
-    if port_is_wrong(&uri) {
-        return refused("is a URL with a wrong port", "give a port from 1 to 65535");
+    if is_invalid_port(&uri) {
+        return refuse("is a URL with a wrong port", "give a port from 1 to 65535");
     }
     if uri.query().is_some() || text.contains('#') {
-        return refused(
+        return refuse(
             "is a URL with a query or fragment",
             "cut it off at the ? or #",
         );
@@ -189,7 +189,7 @@ fn url(text: &str, schemes: &[&str]) -> Result<(), FormatError> {
             .authority()
             .is_some_and(|host| host.as_str().contains('@'))
     {
-        return refused(
+        return refuse(
             "is a URL with a user in it",
             "take out everything up to the @",
         );
@@ -197,34 +197,34 @@ fn url(text: &str, schemes: &[&str]) -> Result<(), FormatError> {
     Ok(())
 }
 
-fn port_is_wrong(uri: &Uri) -> bool {
+fn is_invalid_port(uri: &Uri) -> bool {
     let Some(authority) = uri.authority() else {
         return false;
     };
     let host_and_port = authority.as_str().rsplit('@').next().unwrap_or_default();
-    let written = host_and_port
+    let port = host_and_port
         .rsplit(']')
         .next()
         .and_then(|rest| rest.split_once(':'));
-    written.is_some_and(|_| uri.port_u16().is_none_or(|port| port == 0))
+    port.is_some_and(|_| uri.port_u16().is_none_or(|port| port == 0))
 }
 
-fn url_pattern(text: &str) -> Result<(), FormatError> {
+fn check_url_pattern(text: &str) -> Result<(), FormatError> {
     if text.matches("%s").count() != 1 {
-        return refused("must contain %s once", "write %s where the id belongs");
+        return refuse("must contain %s once", "write %s where the id belongs");
     }
     let filled = text.replace("%s", "x");
-    url(
+    check_url(
         filled.split('?').next().unwrap_or_default(),
         &["http", "https"],
     )
 }
 
-fn origin(text: &str) -> Result<(), FormatError> {
+fn check_origin(text: &str) -> Result<(), FormatError> {
     if text.is_empty() || text == "sandbox" {
         return Ok(());
     }
-    url(text, &["http", "https"])?;
+    check_url(text, &["http", "https"])?;
     let path = text
         .parse::<Uri>()
         .map(|uri| uri.path().to_owned())
@@ -232,94 +232,94 @@ fn origin(text: &str) -> Result<(), FormatError> {
     if path.is_empty() || path == "/" {
         return Ok(());
     }
-    refused(
+    refuse(
         "is a URL with a path",
         "give scheme, host and port only; paths are forwarded as they come",
     )
 }
 
-fn store(text: &str) -> Result<(), FormatError> {
+fn check_store_url(text: &str) -> Result<(), FormatError> {
     if let Some(path) = text.strip_prefix("sqlite:") {
         return if path.trim_start_matches('/').is_empty() {
-            refused("names no file", "write \"sqlite:var/weirgate.db\"")
+            refuse("names no file", "write \"sqlite:var/weirgate.db\"")
         } else {
             Ok(())
         };
     }
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
         let plain = text.split('?').next().unwrap_or_default();
-        return url(plain, &["postgres", "postgresql"]);
+        return check_url(plain, &["postgres", "postgresql"]);
     }
-    refused(
+    refuse(
         "is not a store",
         "write \"sqlite:PATH\" or \"postgres://user@host/db\"",
     )
 }
 
-fn path(text: &str) -> Result<(), FormatError> {
+fn check_path(text: &str) -> Result<(), FormatError> {
     if text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(());
     }
-    refused(
+    refuse(
         format!("{text:?} is not a path"),
         "begin with / and leave out spaces",
     )
 }
 
-fn field(text: &str) -> Result<(), FormatError> {
-    let good = |part: &str| {
+fn check_field(text: &str) -> Result<(), FormatError> {
+    let is_valid = |part: &str| {
         let part = part.strip_suffix("[]").unwrap_or(part);
         !part.is_empty()
             && part
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
-    if text.split('.').all(good) {
+    if text.split('.').all(is_valid) {
         return Ok(());
     }
     let cure = "write a field of the request: \"logprobs\", \"messages[].name\"";
-    refused(format!("{text:?} is not a field"), cure)
+    refuse(format!("{text:?} is not a field"), cure)
 }
 
-fn sdk_key(text: &str) -> Result<(), FormatError> {
+fn check_sdk_key(text: &str) -> Result<(), FormatError> {
     let key = text.split_once(':').map_or(text, |(key, _)| key);
-    let good = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte);
-    if (1..=128).contains(&key.len()) && text.bytes().all(|byte| good(byte) || byte == b':') {
+    let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte);
+    if (1..=128).contains(&key.len()) && text.bytes().all(|byte| is_valid(byte) || byte == b':') {
         return Ok(());
     }
-    refused(
+    refuse(
         format!("{text:?} is not an SDK key"),
         "use 1 to 128 of A-Z a-z 0-9 + / = _ -, with an optional :token",
     )
 }
 
-fn method(text: &str) -> Result<(), FormatError> {
+fn check_method(text: &str) -> Result<(), FormatError> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase()) {
         return Ok(());
     }
-    refused(
+    refuse(
         format!("{text:?} is not a method"),
         "write it in capitals: \"GET\", \"POST\"",
     )
 }
 
-/// The name of a member in a table of free names.
-pub(super) fn name(name: &str, names: &str) -> Result<(), FormatError> {
+/// Checks the name of a member in a table with free names.
+pub(super) fn check_name(name: &str, names: &str) -> Result<(), FormatError> {
     match names {
-        "header" => header(name),
+        "header" => check_header(name),
         "operation" => match name.split_once(' ') {
-            Some((verb, pattern)) => method(verb).and_then(|()| path(pattern)),
-            None => refused(
+            Some((verb, pattern)) => check_method(verb).and_then(|()| check_path(pattern)),
+            None => refuse(
                 format!("{name:?} is not an operation"),
                 "write \"METHOD pattern\", such as \"POST /content/v2\"",
             ),
         },
         _ => {
-            let good = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-            if (1..=64).contains(&name.len()) && name.bytes().all(good) {
+            let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+            if (1..=64).contains(&name.len()) && name.bytes().all(is_valid) {
                 return Ok(());
             }
-            refused(
+            refuse(
                 format!("{name:?} is not a name"),
                 "use 1 to 64 of A-Z a-z 0-9 . _ -",
             )
@@ -327,33 +327,33 @@ pub(super) fn name(name: &str, names: &str) -> Result<(), FormatError> {
     }
 }
 
-/// An amount of USD as decimal text; a float keeps the digits that were written.
-pub(super) fn usd(value: &Value) -> Result<Json, FormatError> {
+/// Checks an amount of USD. A float keeps the digits of the document.
+pub(super) fn check_usd(value: &Value) -> Result<Json, FormatError> {
     let text = match value {
         Value::Text(text) | Value::Float(text) => text.clone(),
         Value::Integer(number) => number.to_string(),
         _ => String::new(),
     };
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, "0"));
-    let digits = |part: &str, most: usize| {
-        (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    let digits = |part: &str, max: usize| {
+        (1..=max).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
     };
     if digits(whole, 12) && digits(fraction, 12) {
         return Ok(Json::String(text));
     }
-    refused(
+    refuse(
         "is not an amount of USD",
         "write a decimal such as \"20.50\", not negative",
     )
 }
 
-/// An id written with or without quotes.
-pub(super) fn id(value: &Value) -> Result<Json, FormatError> {
+/// Checks an id, with or without quotes.
+pub(super) fn check_id(value: &Value) -> Result<Json, FormatError> {
     match value {
         Value::Text(text) if !text.is_empty() => Ok(Json::String(text.clone())),
         Value::Integer(number) if u64::try_from(*number).is_ok() => {
             Ok(Json::from(u64::try_from(*number).unwrap_or_default()))
         }
-        _ => refused("is not an id", "write it as a string or a number"),
+        _ => refuse("is not an id", "write it as a string or a number"),
     }
 }

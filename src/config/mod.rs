@@ -1,9 +1,9 @@
-//! The configuration: read as written, checked at once, used as typed values.
+//! The configuration: read from TOML, checked once, used as typed values.
 //!
-//! `file` is the one table of keys: its types, documentation, bounds and defaults give the JSON Schema
-//! ([`schema()`]); the `document` is walked against that schema (`walk`), so that every problem is found with
-//! its place. `rules` add what no schema can say and make the [`checked`] values. Nothing here opens a socket
-//! or a database; files are only read where a secret or the catalogue is named.
+//! `file` is the only table of keys: its types, documentation, bounds and defaults give the JSON Schema ([`schema()`]).
+//! `walk` checks the `document` against that schema, so that every problem is found with its place. `rules` check
+//! dependencies that a schema cannot express, and make the [`checked`] values. Nothing here opens a socket or a
+//! database; files are read only if a secret or the catalogue refers to them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,34 +32,35 @@ pub use problem::{Location, Problem, Spot};
 pub use schema::schema;
 pub use secret::{Secret, SecretBytes};
 
-use document::At;
+use document::SourceSpan;
 use file::File;
 use rules::Rules;
 use walk::{Finding, Walk};
 
-/// Where a configuration comes from.
+/// The source of a configuration.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Source {
-    /// This file.
+    /// A file.
     File(PathBuf),
-    /// This text, under this name.
+    /// A text with a name.
     Text {
-        /// The name problems are reported under.
+        /// The name that problems are reported with.
         name: String,
         /// The TOML.
         text: String,
     },
-    /// Nothing was found: every key has its default.
+    /// No file was found: every key has its default.
     Defaults,
 }
 
 impl Source {
-    /// The file given by `-c`, else `./conf/weirgate.toml`, else `/etc/weirgate/weirgate.toml`, else defaults.
+    /// Returns the file given by `-c`, else `./conf/weirgate.toml`, else `/etc/weirgate/weirgate.toml`, else the
+    /// defaults.
     pub fn find(given: Option<&Path>) -> Self {
-        let usual = ["conf/weirgate.toml", "/etc/weirgate/weirgate.toml"];
+        let defaults = ["conf/weirgate.toml", "/etc/weirgate/weirgate.toml"];
         match given {
             Some(path) => Self::File(path.to_owned()),
-            None => usual
+            None => defaults
                 .iter()
                 .map(PathBuf::from)
                 .find(|path| path.exists())
@@ -78,76 +79,80 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// A configuration that is good, and what there is to say about it.
+/// A valid configuration with its warnings and origins.
 pub struct LoadedConfig {
-    /// The configuration as used.
+    /// The checked configuration.
     pub config: Config,
-    /// What is not wrong but worth knowing.
+    /// Findings that are not errors.
     pub warnings: Vec<Problem>,
     /// Every value with its origin.
     pub origins: Origins,
 }
 
-/// Reads, overrides and checks a configuration.
+/// Reads a configuration, applies overrides and checks it.
 ///
-/// `env` is the process's environment: overrides are the variables `WEIRGATE_SECTION__KEY`, secrets any others.
+/// `env` is the process's environment: variables named `WEIRGATE_SECTION__KEY` are overrides, secrets may be in any
+/// others.
 ///
-/// Errors: every problem at once, in the order of the file.
+/// Errors: all problems at once, in the order of the file.
 pub fn load(
     source: &Source,
     env: impl IntoIterator<Item = (String, String)>,
 ) -> Result<LoadedConfig, Vec<Problem>> {
-    let (name, text) = read(source)?;
+    let (name, text) = read_source(source)?;
     let env: BTreeMap<String, String> = env.into_iter().collect();
     let schema = schema();
     let (mut root, mut findings) = document::parse(&text);
-    findings.extend(env::lay_over(&mut root, &env, &schema));
+    findings.extend(env::apply_overrides(&mut root, &env, &schema));
     let mut walk = Walk {
         findings,
         ..Walk::default()
     };
-    let good = walk.document(&root, &schema);
+    let checked = walk.check_document(&root, &schema);
     let mut rules = Rules {
         walk: &mut walk,
         warnings: Vec::new(),
         env: &env,
     };
-    let file = typed(good, &mut rules);
+    let file = to_file(checked, &mut rules);
     let config = rules.apply(&file);
     let mut warnings = rules.warnings;
     if *source == Source::Defaults {
-        warnings.push(nothing_found());
+        warnings.push(no_file_finding());
     }
-    let told = Reporter {
+    let reporter = Reporter {
         name: &name,
         text: &text,
         hidden: &walk.hidden,
     };
     if !walk.findings.is_empty() {
-        return Err(told.problems(walk.findings));
+        return Err(reporter.to_problems(walk.findings));
     }
     let effective = serde_json::to_value(&file).unwrap_or_default();
-    let origin = |key: &str| walk.places.get(key).and_then(|at| told.origin(at));
+    let origin = |key: &str| walk.places.get(key).and_then(|at| reporter.find_origin(at));
     let origins = Origins::gather(&effective, &schema, &origin);
     Ok(LoadedConfig {
         config,
-        warnings: told.problems(warnings),
+        warnings: reporter.to_problems(warnings),
         origins,
     })
 }
 
-/// The document as written; the walk has left out whatever does not fit.
-fn typed(good: Json, rules: &mut Rules<'_>) -> File {
-    serde_json::from_value(good).unwrap_or_else(|error| {
+/// Converts the checked document to its typed form. The walk has left out invalid values.
+fn to_file(checked: Json, rules: &mut Rules<'_>) -> File {
+    serde_json::from_value(checked).unwrap_or_else(|error| {
         let message = format!("cannot be used: {error}");
-        rules
-            .walk
-            .refuse("", &At::Nowhere, message, "please report this".to_owned());
+        rules.walk.refuse(
+            "",
+            &SourceSpan::Nowhere,
+            message,
+            "please report this".to_owned(),
+        );
         File::default()
     })
 }
 
-fn read(source: &Source) -> Result<(String, String), Vec<Problem>> {
+fn read_source(source: &Source) -> Result<(String, String), Vec<Problem>> {
     match source {
         Source::Defaults => Ok((source.to_string(), String::new())),
         Source::Text { name, text } => Ok((name.clone(), text.clone())),
@@ -155,12 +160,12 @@ fn read(source: &Source) -> Result<(String, String), Vec<Problem>> {
             let name = source.to_string();
             std::fs::read_to_string(path)
                 .map(|text| (name.clone(), text))
-                .map_err(|error| vec![unreadable(&name, &error)])
+                .map_err(|error| vec![unreadable_problem(&name, &error)])
         }
     }
 }
 
-fn unreadable(name: &str, error: &std::io::Error) -> Problem {
+fn unreadable_problem(name: &str, error: &std::io::Error) -> Problem {
     let cure = match error.kind() {
         std::io::ErrorKind::InvalidData => "save the file as UTF-8 text",
         _ => "correct the path after -c, or the file's permissions",
@@ -173,16 +178,16 @@ fn unreadable(name: &str, error: &std::io::Error) -> Problem {
     }
 }
 
-fn nothing_found() -> Finding {
+fn no_file_finding() -> Finding {
     Finding {
         key: String::new(),
-        at: At::Nowhere,
+        at: SourceSpan::Nowhere,
         message: "no configuration file was found, so no provider is configured".to_owned(),
         cure: "give one with -c FILE, or write conf/weirgate.toml".to_owned(),
     }
 }
 
-/// The text that findings are told about.
+/// The text that findings refer to.
 struct Reporter<'a> {
     name: &'a str,
     text: &'a str,
@@ -190,24 +195,24 @@ struct Reporter<'a> {
 }
 
 impl Reporter<'_> {
-    /// Findings as problems, in the order of the file; then those of variables, then the rest.
-    fn problems(&self, mut findings: Vec<Finding>) -> Vec<Problem> {
+    /// Converts findings to problems, in the order of the file; variables follow, then the rest.
+    fn to_problems(&self, mut findings: Vec<Finding>) -> Vec<Problem> {
         findings.sort_by_key(|finding| match &finding.at {
-            At::Bytes(bytes) => (0, bytes.start),
-            At::Variable(_) => (1, 0),
-            At::Nowhere => (2, 0),
+            SourceSpan::Bytes(bytes) => (0, bytes.start),
+            SourceSpan::Variable(_) => (1, 0),
+            SourceSpan::Nowhere => (2, 0),
         });
         findings
             .into_iter()
-            .map(|finding| self.problem(finding))
+            .map(|finding| self.to_problem(finding))
             .collect()
     }
 
-    fn problem(&self, finding: Finding) -> Problem {
+    fn to_problem(&self, finding: Finding) -> Problem {
         let place = match finding.at {
-            At::Bytes(bytes) => Location::File(self.spot(&bytes)),
-            At::Variable(variable) => Location::Variable { variable },
-            At::Nowhere => Location::Nowhere {},
+            SourceSpan::Bytes(bytes) => Location::File(self.locate(&bytes)),
+            SourceSpan::Variable(variable) => Location::Variable { variable },
+            SourceSpan::Nowhere => Location::Nowhere {},
         };
         Problem {
             key: finding.key,
@@ -217,29 +222,29 @@ impl Reporter<'_> {
         }
     }
 
-    fn spot(&self, bytes: &Range<usize>) -> Spot {
-        let spot = Spot::of(self.name, self.text, bytes.start, bytes.end);
+    fn locate(&self, bytes: &Range<usize>) -> Spot {
+        let spot = Spot::from_bytes(self.name, self.text, bytes.start, bytes.end);
         self.hidden
             .iter()
-            .fold(spot, |spot, hidden| spot.without(self.text, hidden))
+            .fold(spot, |spot, hidden| spot.mask(self.text, hidden))
     }
 
-    fn origin(&self, at: &At) -> Option<ValueSource> {
+    fn find_origin(&self, at: &SourceSpan) -> Option<ValueSource> {
         match at {
-            At::Bytes(bytes) => {
-                let line = Spot::of(self.name, self.text, bytes.start, bytes.end).line;
+            SourceSpan::Bytes(bytes) => {
+                let line = Spot::from_bytes(self.name, self.text, bytes.start, bytes.end).line;
                 Some(ValueSource::File {
                     file: self.name.to_owned(),
                     line,
                 })
             }
-            At::Variable(name) => Some(ValueSource::Variable(name.clone())),
-            At::Nowhere => None,
+            SourceSpan::Variable(name) => Some(ValueSource::Variable(name.clone())),
+            SourceSpan::Nowhere => None,
         }
     }
 }
 
-/// [`load`] of a text, for tests and benches.
+/// Calls [`load`] with a text, for tests and benches.
 ///
 /// Errors: as [`load`].
 pub fn from_str(
@@ -253,12 +258,12 @@ pub fn from_str(
     load(&source, env)
 }
 
-/// A value as TOML writes it on one line.
+/// Formats a value as TOML on one line.
 pub fn as_toml(value: &Json) -> String {
     toml::Value::try_from(value).map_or_else(|_| value.to_string(), |value| value.to_string())
 }
 
-/// The process's environment; what is not Unicode is read as well as it can be.
+/// Returns the process's environment. Bytes that are not Unicode are replaced.
 pub fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().map(|(name, value)| {
         (

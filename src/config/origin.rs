@@ -1,4 +1,4 @@
-//! Where each value came from.
+//! The origin of each value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,17 +6,17 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::walk::{format_of, join};
+use super::walk::{format_of, join_key};
 
-/// Where one value came from.
+/// The origin of one value.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueSource {
-    /// Nobody set it.
+    /// The built-in default.
     Default,
     /// A line of a file.
     File {
-        /// The file, as it was named.
+        /// The file as it was named.
         file: String,
         /// The line, from 1.
         line: usize,
@@ -35,29 +35,29 @@ impl fmt::Display for ValueSource {
     }
 }
 
-/// Every value of the effective configuration with its origin, by dotted key; secrets are shown as references.
+/// Every value of the effective configuration with its origin, by dotted key. Secrets are shown as references.
 #[derive(Clone, Debug, Default)]
 pub struct Origins(BTreeMap<String, (Json, ValueSource)>);
 
 impl Origins {
-    /// The origin of one key, `routing.attempts`; none if it has no value.
-    pub fn of(&self, key: &str) -> Option<&ValueSource> {
+    /// Returns the origin of one key such as `routing.attempts`, or `None` if the key has no value.
+    pub fn find(&self, key: &str) -> Option<&ValueSource> {
         self.0.get(key).map(|(_, origin)| origin)
     }
 
-    /// The effective value of one key, secrets hidden.
+    /// Returns the effective value of one key, with secrets hidden.
     pub fn value(&self, key: &str) -> Option<&Json> {
         self.0.get(key).map(|(value, _)| value)
     }
 
-    /// All keys in order.
+    /// Iterates over all keys in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json, &ValueSource)> {
         self.0
             .iter()
             .map(|(key, (value, origin))| (key.as_str(), value, origin))
     }
 
-    /// Takes all values of `effective` apart, down to where the schema has no keys of its own.
+    /// Collects all values of `effective`, down to tables without keys of their own in the schema.
     pub(super) fn gather(
         effective: &Json,
         schema: &Json,
@@ -80,27 +80,27 @@ impl Origins {
                 let known = schema.get("properties").and_then(|known| known.get(name));
                 let inner = known.or_else(|| schema.get("additionalProperties"));
                 let inner = inner.unwrap_or(&Json::Null);
-                self.add(member, inner, &join(key, name), origin);
+                self.add(member, inner, &join_key(key, name), origin);
             }
         } else if !value.is_null() {
-            let shown = shown(value, schema);
+            let masked = mask(value, schema);
             self.0.insert(
                 key.to_owned(),
-                (shown, origin(key).unwrap_or(ValueSource::Default)),
+                (masked, origin(key).unwrap_or(ValueSource::Default)),
             );
         }
     }
 }
 
-/// A value as it may be shown: passwords in URLs are hidden; literal secrets already are.
-fn shown(value: &Json, schema: &Json) -> Json {
+/// Returns a value without the password of a URL. Literal secrets are hidden already.
+fn mask(value: &Json, schema: &Json) -> Json {
     match value {
         Json::String(text) if format_of(schema).contains("url") => without_password(text).into(),
         other => other.clone(),
     }
 }
 
-/// The URL with its password replaced by `***`, wherever it stands.
+/// Replaces the password in a URL by `***`, in the user part and in the query.
 pub(super) fn without_password(url: &str) -> String {
     let (url, query) = url.split_once('?').unwrap_or((url, ""));
     let hide = |pair: &str| match pair.split_once('=') {
@@ -112,8 +112,12 @@ pub(super) fn without_password(url: &str) -> String {
         .filter(|pair| !pair.is_empty())
         .map(hide)
         .collect();
-    let mark = if query.is_empty() { "" } else { "?" };
-    format!("{}{mark}{}", without_user_password(url), query.join("&"))
+    let separator = if query.is_empty() { "" } else { "?" };
+    format!(
+        "{}{separator}{}",
+        without_user_password(url),
+        query.join("&")
+    )
 }
 
 fn without_user_password(url: &str) -> String {
@@ -135,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_password_in_a_url_is_hidden_wherever_it_stands() {
-        for (url, shown) in [
+        for (url, mask) in [
             ("postgres://u:pa/ss@h/db", "postgres://u:***@h/db"),
             (
                 "postgres://h/db?password=x&a=b",
@@ -145,7 +149,7 @@ mod tests {
             ("sqlite:var/w.db", "sqlite:var/w.db"),
             ("postgres://u@h/db", "postgres://u@h/db"),
         ] {
-            assert_eq!(without_password(url), shown);
+            assert_eq!(without_password(url), mask);
         }
     }
 }

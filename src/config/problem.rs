@@ -1,25 +1,25 @@
-//! What is wrong with a configuration, where, and what cures it.
+//! Problems of a configuration: the message, the place and the cure.
 
 use std::fmt;
 use std::ops::Range;
 
 use serde::Serialize;
 
-/// Something wrong with the configuration, or worth a warning.
+/// An error in the configuration, or a warning.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Problem {
-    /// The key, dotted: `routing.attempts`; empty where no key is meant.
+    /// The dotted key, such as `routing.attempts`; empty if no key is concerned.
     pub key: String,
-    /// Where it stands.
+    /// The place.
     #[serde(flatten)]
     pub place: Location,
-    /// What is wrong: names what came and what is accepted.
+    /// The message: names what came and what is accepted.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub cure: String,
 }
 
-/// Where a problem stands.
+/// The place of a problem.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Location {
@@ -30,14 +30,14 @@ pub enum Location {
         /// The variable's name.
         variable: String,
     },
-    /// Nowhere: what is missing has no place.
+    /// No place, for example of a missing key.
     Nowhere {},
 }
 
 /// A spot in a file.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Spot {
-    /// The file, as it was named.
+    /// The file as it was named.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
@@ -45,53 +45,53 @@ pub struct Spot {
     pub column: usize,
     /// The line's text.
     pub snippet: String,
-    /// How many characters of the line are meant, at least 1.
+    /// The number of marked characters of the line, at least 1.
     pub width: usize,
 }
 
 impl Spot {
-    /// The spot of the bytes `start..end` of `text`.
-    pub fn of(file: &str, text: &str, start: usize, end: usize) -> Self {
-        let start = floor(text, start);
+    /// Returns the spot of the bytes `start..end` of `text`.
+    pub fn from_bytes(file: &str, text: &str, start: usize, end: usize) -> Self {
+        let start = floor_boundary(text, start);
         let before = text.get(..start).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let rest = text.get(line_start..).unwrap_or_default();
         let snippet = rest.lines().next().unwrap_or_default();
-        let column = chars(text, line_start, start);
+        let column = count_chars(text, line_start, start);
         let line_end = line_start + snippet.len();
-        let meant = chars(text, start, floor(text, end.min(line_end)));
+        let width = count_chars(text, start, floor_boundary(text, end.min(line_end)));
         Self {
             file: file.to_owned(),
             line: before.matches('\n').count() + 1,
             column: column + 1,
             snippet: snippet.to_owned(),
-            width: meant.max(1),
+            width: width.max(1),
         }
     }
 
-    /// The spot with the bytes `hidden` of `text` starred out, as far as they stand in its line.
-    pub(super) fn without(mut self, text: &str, hidden: &Range<usize>) -> Self {
+    /// Replaces the bytes `hidden` of `text` by stars, if they are in the spot's line.
+    pub(super) fn mask(mut self, text: &str, hidden: &Range<usize>) -> Self {
         let mut line_start = 0;
         for line in text.split_inclusive('\n').take(self.line - 1) {
             line_start += line.len();
         }
-        let star = |(at, shown): (usize, char)| {
+        let mask_char = |(at, shown): (usize, char)| {
             if hidden.contains(&(line_start + at)) {
                 '*'
             } else {
                 shown
             }
         };
-        self.snippet = self.snippet.char_indices().map(star).collect();
+        self.snippet = self.snippet.char_indices().map(mask_char).collect();
         self
     }
 }
 
-fn chars(text: &str, from: usize, to: usize) -> usize {
+fn count_chars(text: &str, from: usize, to: usize) -> usize {
     text.get(from..to).map_or(0, |part| part.chars().count())
 }
 
-fn floor(text: &str, at: usize) -> usize {
+fn floor_boundary(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -100,14 +100,19 @@ fn floor(text: &str, at: usize) -> usize {
 }
 
 impl Spot {
-    /// Place, line and caret; of an endless line only what stands around the caret.
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Writes place, line and caret. Of a long line only the part around the caret is shown.
+    fn write_to(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (gutter, before) = (self.line.to_string(), self.column - 1);
         let blank = " ".repeat(gutter.len());
-        let skipped = before.saturating_sub(SHOWN_BEFORE);
-        let shown: String = self.snippet.chars().skip(skipped).take(SHOWN).collect();
-        // A tab stays a tab, or the caret would stand in the wrong column.
-        let lead: String = shown.chars().take(before - skipped).map(lead).collect();
+        let skipped = before.saturating_sub(MAX_CHARS_BEFORE);
+        let shown: String = self
+            .snippet
+            .chars()
+            .skip(skipped)
+            .take(MAX_SHOWN_CHARS)
+            .collect();
+        // Tabs stay tabs, so that the caret is in the right column.
+        let lead: String = shown.chars().take(before - skipped).map(to_lead).collect();
         let carets = self
             .width
             .min(shown.chars().count().saturating_sub(before - skipped))
@@ -118,12 +123,12 @@ impl Spot {
     }
 }
 
-/// The most characters of a line that are shown, and how many of them before the caret.
-const SHOWN: usize = 200;
-const SHOWN_BEFORE: usize = 120;
+/// Maximum number of characters shown of a line, and how many of them before the caret.
+const MAX_SHOWN_CHARS: usize = 200;
+const MAX_CHARS_BEFORE: usize = 120;
 
 impl fmt::Display for Problem {
-    /// Several lines: the message, the place, the line with a caret, the cure.
+    /// Writes several lines: the message, the place, the line with a caret, the cure.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.key.is_empty() {
             writeln!(f, "{}", self.message)?;
@@ -131,7 +136,7 @@ impl fmt::Display for Problem {
             writeln!(f, "{}: {}", self.key, self.message)?;
         }
         match &self.place {
-            Location::File(spot) => spot.show(f)?,
+            Location::File(spot) => spot.write_to(f)?,
             Location::Variable { variable } => writeln!(f, " --> the variable {variable}")?,
             Location::Nowhere {} => {}
         }
@@ -143,7 +148,7 @@ impl fmt::Display for Problem {
     }
 }
 
-fn lead(shown: char) -> char {
+fn to_lead(shown: char) -> char {
     if shown == '\t' { '\t' } else { ' ' }
 }
 
@@ -153,21 +158,21 @@ mod tests {
 
     #[test]
     fn a_spot_counts_lines_and_columns_from_one() {
-        let spot = Spot::of("f", "a = 1\nbé = xyz\n", 11, 14);
+        let spot = Spot::from_bytes("f", "a = 1\nbé = xyz\n", 11, 14);
         assert_eq!((spot.line, spot.column, spot.width), (2, 5, 3));
         assert_eq!(spot.snippet, "bé = xyz");
     }
 
     #[test]
     fn a_spot_behind_the_end_is_the_last_line() {
-        let spot = Spot::of("f", "a = ", 99, 99);
+        let spot = Spot::from_bytes("f", "a = ", 99, 99);
         assert_eq!((spot.line, spot.column, spot.width), (1, 5, 1));
     }
 
     #[test]
     fn of_an_endless_line_only_the_part_around_the_caret_is_shown() {
         let text = format!("a = \"{}\" # {}", "x".repeat(5000), "y".repeat(5000));
-        let place = Location::File(Spot::of("f", &text, 4900, 9000));
+        let place = Location::File(Spot::from_bytes("f", &text, 4900, 9000));
         let problem = Problem {
             key: String::new(),
             place,
@@ -184,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_caret_stands_under_the_value() {
-        let place = Location::File(Spot::of("f.toml", "\ta = \"x\"", 5, 8));
+        let place = Location::File(Spot::from_bytes("f.toml", "\ta = \"x\"", 5, 8));
         let problem = Problem {
             key: "a".into(),
             place,

@@ -1,4 +1,5 @@
-//! What no schema can say: how keys depend on each other and on the world; makes the values as used.
+//! Rules that a schema cannot express: how keys depend on each other and on the environment. They make the checked
+//! values.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ use super::checked::{
     AdminConfig, BodyBytes, Config, Limits, Listen, Log, ModelsConfig, Routing, Server,
     StoreConfig, Weights,
 };
-use super::document::At;
+use super::document::SourceSpan;
 use super::file::{self, File, LogLevel, SecretRef};
 use super::secret::{self, Secret, SecretBytes};
 use super::walk::{Finding, Walk};
@@ -24,10 +25,10 @@ mod plans;
 mod providers;
 mod shared;
 
-/// The fewest bytes of a pepper.
-const PEPPER_BYTES: usize = 32;
+/// Minimum length of a pepper.
+const MIN_PEPPER_BYTES: usize = 32;
 
-/// What the rules look at beside the file, and what they found out.
+/// The inputs of the rules beside the file, and their findings.
 pub(super) struct Rules<'a> {
     pub walk: &'a mut Walk,
     pub warnings: Vec<Finding>,
@@ -35,42 +36,42 @@ pub(super) struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// Checks `file` and makes the configuration as used; it counts only if nothing was refused.
+    /// Checks `file` and makes the checked configuration. It is valid only if nothing was refused.
     pub(super) fn apply(&mut self, file: &File) -> Config {
-        self.not_in_force();
+        self.warn_not_in_force();
         let decisions = decisions::check(self, file);
         let graph = graph::check(self, file);
         let found = providers::check(self, file);
         Config {
-            listen: self.listen(&file.listen),
-            admin: self.admin(file),
-            server: server(&file.server),
-            store: self.store(&file.store),
+            listen: self.check_listen(&file.listen),
+            admin: self.check_admin(file),
+            server: to_server(&file.server),
+            store: self.check_store(&file.store),
             shared: shared::check(self, &file.shared),
-            limits: limits(&file.limits),
-            routing: self.routing(&file.routing),
-            models: self.models(&file.models),
+            limits: to_limits(&file.limits),
+            routing: self.check_routing(&file.routing),
+            models: self.check_models(&file.models),
             plans: plans::check(self, file),
             providers: found.on,
             off_providers: found.off,
-            keyless_providers: found.keyless,
+            byok_only_providers: found.byok_only,
             decisions,
             graph,
-            log: log(&file.log),
+            log: to_log(&file.log),
         }
     }
 
-    /// Notes a problem at `key`, unless that key is known to be wrong already.
+    /// Records a problem at `key`, unless that key has a problem already.
     fn refuse(&mut self, key: &str, message: impl Into<String>, cure: impl Into<String>) {
         let known = |finding: &Finding| !finding.key.is_empty() && finding.key == key;
         if !self.walk.findings.iter().any(known) {
-            let at = self.at(key);
+            let at = self.span_of(key);
             self.walk.refuse(key, &at, message.into(), cure.into());
         }
     }
 
     fn warn(&mut self, key: &str, message: impl Into<String>, cure: impl Into<String>) {
-        let (at, message, cure) = (self.at(key), message.into(), cure.into());
+        let (at, message, cure) = (self.span_of(key), message.into(), cure.into());
         self.warnings.push(Finding {
             key: key.to_owned(),
             at,
@@ -83,8 +84,8 @@ impl Rules<'_> {
         self.walk.places.contains_key(key)
     }
 
-    /// Where `key` stands; what is absent stands at the head of the nearest table around it.
-    fn at(&self, key: &str) -> At {
+    /// Returns the position of `key`, or that of the nearest table around it if `key` is absent.
+    fn span_of(&self, key: &str) -> SourceSpan {
         if let Some(at) = self.walk.places.get(key) {
             return at.clone();
         }
@@ -95,16 +96,16 @@ impl Rules<'_> {
                 return at.clone();
             }
         }
-        At::Nowhere
+        SourceSpan::Nowhere
     }
 
-    /// A secret that is asked for has to be there.
-    fn secret(&mut self, key: &str, reference: Option<&SecretRef>) -> Option<Secret> {
+    /// Finds a secret. A configured secret must exist.
+    fn find_secret(&mut self, key: &str, reference: Option<&SecretRef>) -> Option<Secret> {
         let reference = reference?;
-        if self.literal(key, reference) {
+        if self.refuse_literal(key, reference) {
             return None;
         }
-        match secret::find(reference, self.env) {
+        match secret::find_text(reference, self.env) {
             Ok(found) => Some(found),
             Err(absent) => {
                 self.refuse(key, absent.to_string(), "provide it, or take the key out");
@@ -113,8 +114,8 @@ impl Rules<'_> {
         }
     }
 
-    /// Refuses a literal where only a reference may stand; answers whether it was one.
-    fn literal(&mut self, key: &str, reference: &SecretRef) -> bool {
+    /// Refuses a literal instead of a reference. Returns whether it was a literal.
+    fn refuse_literal(&mut self, key: &str, reference: &SecretRef) -> bool {
         let is_literal = matches!(reference, SecretRef::Literal(_));
         if is_literal {
             self.refuse(
@@ -126,7 +127,7 @@ impl Rules<'_> {
         is_literal
     }
 
-    fn not_in_force(&mut self) {
+    fn warn_not_in_force(&mut self) {
         for (key, at) in std::mem::take(&mut self.walk.not_in_force) {
             let message = "not in force yet".to_owned();
             let cure =
@@ -140,7 +141,7 @@ impl Rules<'_> {
         }
     }
 
-    fn listen(&mut self, listen: &file::Listen) -> Listen {
+    fn check_listen(&mut self, listen: &file::Listen) -> Listen {
         let header = Some(&listen.client_ip_header).filter(|name| !name.is_empty());
         if header.is_some() && listen.trusted_proxies.is_empty() {
             self.warn(
@@ -150,7 +151,7 @@ impl Rules<'_> {
             );
         }
         Listen {
-            address: address(&listen.address),
+            address: parse_address(&listen.address),
             header_timeout: seconds(listen.header_timeout_s),
             header_bytes: listen.header_bytes,
             max_connections: listen.max_connections,
@@ -164,9 +165,9 @@ impl Rules<'_> {
         }
     }
 
-    fn admin(&mut self, file: &File) -> AdminConfig {
-        let address = address(&file.admin.address);
-        if address == self::address(&file.listen.address) && address.port() != 0 {
+    fn check_admin(&mut self, file: &File) -> AdminConfig {
+        let address = parse_address(&file.admin.address);
+        if address == parse_address(&file.listen.address) && address.port() != 0 {
             self.refuse(
                 "admin.address",
                 "is the address of the public listener",
@@ -182,11 +183,11 @@ impl Rules<'_> {
         }
         AdminConfig {
             address,
-            token: self.secret("admin.token", file.admin.token.as_ref()),
+            token: self.find_secret("admin.token", file.admin.token.as_ref()),
         }
     }
 
-    fn store(&mut self, store: &file::StoreConfig) -> StoreConfig {
+    fn check_store(&mut self, store: &file::StoreConfig) -> StoreConfig {
         let is_sqlite = store.url.starts_with("sqlite:");
         if !is_sqlite && store.secret.is_none() {
             self.refuse(
@@ -195,7 +196,7 @@ impl Rules<'_> {
                 "write secret = { file = \"PATH\" } in [store]",
             );
         }
-        let in_file = matches!(self.at("store.url"), At::Bytes(_));
+        let in_file = matches!(self.span_of("store.url"), SourceSpan::Bytes(_));
         if in_file && super::origin::without_password(&store.url) != store.url {
             self.warn(
                 "store.url",
@@ -209,19 +210,19 @@ impl Rules<'_> {
             journal_bytes: store.journal_bytes,
             usage_retention: (store.usage_retention_days > 0)
                 .then(|| Duration::from_secs(store.usage_retention_days * 86_400)),
-            secret: self.pepper(store.secret.as_ref()),
+            secret: self.find_pepper(store.secret.as_ref()),
         }
     }
 
-    /// The secret that replaces `secret.key`: bytes, because a copy of that file is as good as any other.
-    fn pepper(&mut self, reference: Option<&SecretRef>) -> Option<SecretBytes> {
+    /// Finds the secret that replaces `secret.key`. It is bytes, so that a copy of that file works.
+    fn find_pepper(&mut self, reference: Option<&SecretRef>) -> Option<SecretBytes> {
         const KEY: &str = "store.secret";
         let reference = reference?;
-        if self.literal(KEY, reference) {
+        if self.refuse_literal(KEY, reference) {
             return None;
         }
         match secret::find_bytes(reference, self.env) {
-            Ok(found) if found.expose().len() >= PEPPER_BYTES => return Some(found),
+            Ok(found) if found.expose().len() >= MIN_PEPPER_BYTES => return Some(found),
             Ok(_) => self.refuse(
                 KEY,
                 "has fewer than 32 bytes",
@@ -250,7 +251,7 @@ impl Rules<'_> {
             .unwrap_or_else(|| PathBuf::from("var"))
     }
 
-    fn routing(&mut self, routing: &file::Routing) -> Routing {
+    fn check_routing(&mut self, routing: &file::Routing) -> Routing {
         for (key, value) in [
             ("routing.total_timeout_s", routing.total_timeout_s),
             (
@@ -292,7 +293,7 @@ impl Rules<'_> {
         }
     }
 
-    fn models(&mut self, models: &file::ModelsConfig) -> ModelsConfig {
+    fn check_models(&mut self, models: &file::ModelsConfig) -> ModelsConfig {
         let path = PathBuf::from(&models.file);
         let exists = path.is_file();
         if !exists && self.is_set("models.file") {
@@ -315,13 +316,13 @@ fn seconds(value: u64) -> Duration {
     Duration::from_secs(value)
 }
 
-/// The walk has checked the text; what it refused was replaced by a default, which parses.
-fn address(text: &str) -> SocketAddr {
+/// Parses a checked text. The walk replaces refused texts by a default, which parses.
+fn parse_address(text: &str) -> SocketAddr {
     text.parse()
         .unwrap_or_else(|_| SocketAddr::from(([127, 0, 0, 1], 0)))
 }
 
-fn server(server: &file::Server) -> Server {
+fn to_server(server: &file::Server) -> Server {
     let cores = || available_parallelism().map_or(1, NonZero::get);
     Server {
         threads: if server.threads == 0 {
@@ -333,7 +334,7 @@ fn server(server: &file::Server) -> Server {
     }
 }
 
-fn limits(limits: &file::Limits) -> Limits {
+fn to_limits(limits: &file::Limits) -> Limits {
     let bytes = &limits.body_bytes;
     Limits {
         in_flight: limits.in_flight,
@@ -349,7 +350,7 @@ fn limits(limits: &file::Limits) -> Limits {
     }
 }
 
-fn log(log: &file::Log) -> Log {
+fn to_log(log: &file::Log) -> Log {
     let level = match log.level {
         LogLevel::Off => log::LevelFilter::Off,
         LogLevel::Error => log::LevelFilter::Error,
@@ -364,7 +365,7 @@ fn log(log: &file::Log) -> Log {
     }
 }
 
-/// The folder of an SQLite file; none for a database in memory or a server.
+/// Returns the folder of an SQLite file, or `None` for a database in memory or on a server.
 fn sqlite_folder(url: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("sqlite:")?;
     let path = path.strip_prefix("//").unwrap_or(path);

@@ -1,4 +1,4 @@
-//! The JSON Schema of the configuration, from the table of keys.
+//! The JSON Schema of the configuration, generated from the table of keys.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
@@ -6,22 +6,22 @@ use serde_json::Value;
 
 use super::file::File;
 
-/// The JSON Schema (2020-12) of the configuration.
+/// Returns the JSON Schema (2020-12) of the configuration.
 ///
-/// Shape: no references; `x-not-in-force` marks keys that are checked but not acted on yet.
+/// Shape: no references; `x-not-in-force` marks keys that are checked but not in use yet.
 pub fn schema() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     let mut root = settings
-        .with_transform(RecursiveTransform(tidy))
+        .with_transform(RecursiveTransform(simplify))
         .into_generator()
         .into_root_schema_for::<File>();
     root.remove("title");
     root.to_value()
 }
 
-/// Takes out what TOML cannot say, null, and the defaults of whole sections, which repeat those of their keys.
-fn tidy(schema: &mut schemars::Schema) {
+/// Removes null, which TOML does not have, and the defaults of whole sections, which repeat those of their keys.
+fn simplify(schema: &mut schemars::Schema) {
     let Some(object) = schema.as_object_mut() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Secrets: where the file says they are, and their text once found.
+//! Secrets: they are found by the references in the configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,35 +10,35 @@ use super::file::SecretRef;
 
 /// The text of a secret.
 ///
-/// It has neither `Debug` nor `Display` on purpose: whoever wants the text has to say so.
+/// It has neither `Debug` nor `Display`, so that code cannot print it by accident.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Wraps a text that was read from where the configuration points.
+    /// Wraps a text that the configuration refers to.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself; it may go into a header, never into a log, an error or an answer.
+    /// Returns the text. It may go into a header, never into a log, an error or a response.
     pub fn expose(&self) -> &str {
         &self.0
     }
 }
 
-/// A secret that need not be text: every byte of its file counts.
+/// A secret of arbitrary bytes: all bytes of its file.
 ///
 /// It has neither `Debug` nor `Display`, like [`Secret`].
 #[derive(Clone, Eq, PartialEq)]
 pub struct SecretBytes(Arc<[u8]>);
 
 impl SecretBytes {
-    /// Wraps bytes that were read from where the configuration points.
+    /// Wraps bytes that the configuration refers to.
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self(bytes.into())
     }
 
-    /// The bytes themselves; they may go into a hash, never into a log, an error or an answer.
+    /// Returns the bytes. They may go into a hash, never into a log, an error or a response.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -49,9 +49,9 @@ impl SecretBytes {
 pub(super) enum Absent {
     /// The variable is not set, or empty.
     Variable(String),
-    /// None of the files exists, or it is empty.
+    /// None of the files exists, or the file is empty.
     File(Vec<PathBuf>),
-    /// The file is there but cannot be read, or is no text where text is asked for.
+    /// The file cannot be read, or is not text although text is required.
     Unreadable(PathBuf, String),
 }
 
@@ -71,10 +71,10 @@ impl fmt::Display for Absent {
     }
 }
 
-/// Finds a secret; white space around it does not count.
+/// Finds a secret and trims white space around it.
 ///
-/// A file named without a folder is looked for in `$CREDENTIALS_DIRECTORY` first.
-pub(super) fn find(
+/// A file named without a folder is searched in `$CREDENTIALS_DIRECTORY` first.
+pub(super) fn find_text(
     reference: &SecretRef,
     env: &BTreeMap<String, String>,
 ) -> Result<Secret, Absent> {
@@ -84,7 +84,7 @@ pub(super) fn find(
             None | Some("") => Err(Absent::Variable(name.clone())),
             Some(text) => Ok(Secret::new(text)),
         },
-        SecretRef::File { file } => in_files(&candidates(file, env), |bytes| {
+        SecretRef::File { file } => read_first(&candidate_paths(file, env), |bytes| {
             let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
             let text = text.trim();
             Ok((!text.is_empty()).then(|| Secret::new(text)))
@@ -92,20 +92,20 @@ pub(super) fn find(
     }
 }
 
-/// Finds a secret that need not be text; nothing is taken off a file's bytes.
+/// Finds a secret of arbitrary bytes; files are not trimmed.
 pub(super) fn find_bytes(
     reference: &SecretRef,
     env: &BTreeMap<String, String>,
 ) -> Result<SecretBytes, Absent> {
     match reference {
-        SecretRef::File { file } => in_files(&candidates(file, env), |bytes| {
+        SecretRef::File { file } => read_first(&candidate_paths(file, env), |bytes| {
             Ok((!bytes.is_empty()).then(|| SecretBytes::new(bytes)))
         }),
-        _ => find(reference, env).map(|found| SecretBytes::new(found.expose().as_bytes())),
+        _ => find_text(reference, env).map(|found| SecretBytes::new(found.expose().as_bytes())),
     }
 }
 
-fn candidates(file: &str, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
+fn candidate_paths(file: &str, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let credentials = env
         .get("CREDENTIALS_DIRECTORY")
         .filter(|folder| !folder.is_empty() && !file.contains('/'))
@@ -116,8 +116,8 @@ fn candidates(file: &str, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The first of the files that has something in it, as `read` takes it.
-fn in_files<T>(
+/// Reads the first file with contents. `read` converts them.
+fn read_first<T>(
     paths: &[PathBuf],
     read: impl Fn(&[u8]) -> Result<Option<T>, String>,
 ) -> Result<T, Absent> {
@@ -161,11 +161,14 @@ mod tests {
     fn a_secret_of_text_loses_the_white_space_around_it_and_must_be_text() {
         let (_folder, reference) = in_file(b" sk-1\n");
         assert_eq!(
-            find(&reference, &BTreeMap::new()).ok().unwrap().expose(),
+            find_text(&reference, &BTreeMap::new())
+                .ok()
+                .unwrap()
+                .expose(),
             "sk-1"
         );
         let (_folder, reference) = in_file(&[0xFF]);
-        let absent = find(&reference, &BTreeMap::new()).err().unwrap();
+        let absent = find_text(&reference, &BTreeMap::new()).err().unwrap();
         assert!(matches!(absent, Absent::Unreadable(..)));
     }
 

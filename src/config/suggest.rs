@@ -1,12 +1,12 @@
-//! What an unknown key was probably meant to be.
+//! Suggests the key that an unknown key was probably meant to be.
 
 use serde_json::Value as Json;
 
-use super::walk::join;
+use super::walk::join_key;
 
-/// Message and cure for a key that the table `key` does not have.
-pub(super) fn unknown(name: &str, key: &str, schema: &Json) -> (String, String) {
-    let known = names(schema);
+/// Returns message and cure for a key that the table `key` does not have.
+pub(super) fn describe_unknown(name: &str, key: &str, schema: &Json) -> (String, String) {
+    let known = known_names(schema);
     let place = if key.is_empty() {
         "the configuration".to_owned()
     } else {
@@ -14,14 +14,14 @@ pub(super) fn unknown(name: &str, key: &str, schema: &Json) -> (String, String) 
     };
     let message = format!("unknown key in {place}");
     let cure = match nearest(name, &known) {
-        Some(meant) => format!("did you mean {meant}?"),
+        Some(suggestion) => format!("did you mean {suggestion}?"),
         None => format!("take it out, or use one of: {}", known.join(", ")),
     };
     (message, cure)
 }
 
-/// The known names of a table.
-pub(super) fn names(schema: &Json) -> Vec<&str> {
+/// Returns the known names of a table.
+pub(super) fn known_names(schema: &Json) -> Vec<&str> {
     schema
         .get("properties")
         .and_then(Json::as_object)
@@ -29,33 +29,33 @@ pub(super) fn names(schema: &Json) -> Vec<&str> {
         .unwrap_or_default()
 }
 
-/// The known name that is near enough to be meant.
+/// Returns the nearest known name, if it is similar enough.
 pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let name = name.to_ascii_lowercase();
     known
         .iter()
         .map(|candidate| (strsim::jaro_winkler(&name, candidate), *candidate))
-        .filter(|(likeness, _)| *likeness >= 0.8)
+        .filter(|(similarity, _)| *similarity >= 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
 }
 
-/// The dotted key nearest to `path` in the whole schema, for a variable that names no key.
+/// Returns the dotted key nearest to `path` in the whole schema, for a variable that names no key.
 pub(super) fn nearest_path(path: &[String], schema: &Json) -> Option<String> {
     let mut at = schema;
     let mut found = String::new();
     for name in path {
-        let known = names(at);
+        let known = known_names(at);
         let exact = known.iter().find(|candidate| *candidate == name).copied();
-        let meant = exact.or_else(|| nearest(name, &known));
-        if let Some(meant) = meant {
-            found = join(&found, meant);
-            at = at.get("properties")?.get(meant)?;
+        let suggestion = exact.or_else(|| nearest(name, &known));
+        if let Some(suggestion) = suggestion {
+            found = join_key(&found, suggestion);
+            at = at.get("properties")?.get(suggestion)?;
         } else {
             let any = at
                 .get("additionalProperties")
                 .filter(|inner| inner.is_object())?;
-            found = join(&found, name);
+            found = join_key(&found, name);
             at = any;
         }
     }

@@ -1,46 +1,46 @@
-//! The walk of a document against the schema: finds every problem, and where each value came from.
+//! Checks a document against the schema: it finds every problem, and the position of each value.
 //!
-//! What is wrong is left out of the result, so that the rules behind can still look at the rest.
+//! Invalid values are left out of the result, so that the rules can still check the rest.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde_json::{Map, Value as Json};
 
-use super::document::{At, Node, Table, Value};
+use super::document::{Node, SourceSpan, Table, Value};
 use super::{format, suggest};
 
-/// A problem before its place is looked up in the text.
+/// A problem before its position is resolved in the text.
 #[derive(Clone, Debug)]
 pub(super) struct Finding {
     pub key: String,
-    pub at: At,
+    pub at: SourceSpan,
     pub message: String,
     pub cure: String,
 }
 
-/// What a walk found out.
+/// The results of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
-    /// What is wrong.
+    /// The problems.
     pub findings: Vec<Finding>,
     /// Keys that are set but not in force yet; a whole section counts once.
-    pub not_in_force: Vec<(String, At)>,
-    /// Where each key's value stands.
-    pub places: BTreeMap<String, At>,
+    pub not_in_force: Vec<(String, SourceSpan)>,
+    /// The position of each key's value.
+    pub places: BTreeMap<String, SourceSpan>,
     /// Bytes of the file that may hold a secret and must never be shown.
     pub hidden: Vec<Range<usize>>,
 }
 
 impl Walk {
-    /// Checks `root`; answers what of it is good.
-    pub(super) fn document(&mut self, root: &Node, schema: &Json) -> Json {
-        self.node(root, schema, "")
+    /// Checks `root` and returns its valid parts.
+    pub(super) fn check_document(&mut self, root: &Node, schema: &Json) -> Json {
+        self.check_node(root, schema, "")
             .unwrap_or_else(|| Json::Object(Map::new()))
     }
 
-    /// Notes a problem of the value at `key`.
-    pub(super) fn refuse(&mut self, key: &str, at: &At, message: String, cure: String) {
+    /// Records a problem of the value at `key`.
+    pub(super) fn refuse(&mut self, key: &str, at: &SourceSpan, message: String, cure: String) {
         self.findings.push(Finding {
             key: key.to_owned(),
             at: at.clone(),
@@ -49,41 +49,41 @@ impl Walk {
         });
     }
 
-    fn node(&mut self, node: &Node, schema: &Json, key: &str) -> Option<Json> {
+    fn check_node(&mut self, node: &Node, schema: &Json, key: &str) -> Option<Json> {
         self.places.insert(key.to_owned(), node.at.clone());
         match format_of(schema) {
-            "secret" => return self.secret(node, key),
-            "usd" => return self.scalar(node, key, format::usd(&node.value)),
-            "id" => return self.scalar(node, key, format::id(&node.value)),
+            "secret" => return self.check_secret(node, key),
+            "usd" => return self.take_scalar(node, key, format::check_usd(&node.value)),
+            "id" => return self.take_scalar(node, key, format::check_id(&node.value)),
             _ => {}
         }
         match (type_of(schema), &node.value) {
-            ("object", Value::Table(table)) => self.table(node, table, schema, key),
-            ("array", Value::List(items)) => self.list(node, items, schema, key),
+            ("object", Value::Table(table)) => self.check_table(node, table, schema, key),
+            ("array", Value::List(items)) => self.check_list(node, items, schema, key),
             ("boolean", Value::Bool(flag)) => Some(Json::Bool(*flag)),
             ("integer" | "number", Value::Integer(_) | Value::Float(_)) => {
-                self.scalar(node, key, format::number(&node.value, schema))
+                self.take_scalar(node, key, format::check_number(&node.value, schema))
             }
             ("string", Value::Text(text)) => {
-                // A URL may carry a password before its @.
+                // A URL may have a password before its @.
                 if format_of(schema).contains("url") && text.contains('@') {
                     self.hide(node);
                 }
-                self.scalar(node, key, format::text(text, schema))
+                self.take_scalar(node, key, format::check_text(text, schema))
             }
             (wanted, found) => {
-                let wanted = named(wanted);
-                if bears_secret(schema) {
+                let wanted = type_name_of(wanted);
+                if may_hold_secret(schema) {
                     self.hide(node);
                 }
-                let message = format!("must be {wanted}, but is {}", found.kind());
+                let message = format!("must be {wanted}, but is {}", found.type_name());
                 self.refuse(key, &node.at, message, format::cure_of_type(schema));
                 None
             }
         }
     }
 
-    fn scalar(
+    fn take_scalar(
         &mut self,
         node: &Node,
         key: &str,
@@ -94,76 +94,93 @@ impl Walk {
             .ok()
     }
 
-    fn list(&mut self, node: &Node, items: &[Node], schema: &Json, key: &str) -> Option<Json> {
-        let least = schema.get("minItems").and_then(Json::as_u64).unwrap_or(0);
-        if (items.len() as u64) < least {
+    fn check_list(
+        &mut self,
+        node: &Node,
+        items: &[Node],
+        schema: &Json,
+        key: &str,
+    ) -> Option<Json> {
+        let min = schema.get("minItems").and_then(Json::as_u64).unwrap_or(0);
+        if (items.len() as u64) < min {
             let message = "must not be empty".to_owned();
             self.refuse(key, &node.at, message, "list at least one".to_owned());
             return None;
         }
         let inner = schema.get("items").unwrap_or(&Json::Null);
         let unique = schema.get("uniqueItems") == Some(&Json::Bool(true));
-        let mut good: Vec<Json> = Vec::new();
+        let mut valid: Vec<Json> = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let place = format!("{key}[{index}]");
-            let Some(value) = self.node(item, inner, &place) else {
+            let Some(value) = self.check_node(item, inner, &place) else {
                 continue;
             };
-            if unique && good.contains(&value) {
+            if unique && valid.contains(&value) {
                 let message = format!("{value} stands in the list twice");
                 self.refuse(&place, &item.at, message, "take one of them out".to_owned());
             } else {
-                good.push(value);
+                valid.push(value);
             }
         }
-        Some(Json::Array(good))
+        Some(Json::Array(valid))
     }
 
-    fn table(&mut self, node: &Node, table: &Table, schema: &Json, key: &str) -> Option<Json> {
-        let mut good = Map::new();
+    fn check_table(
+        &mut self,
+        node: &Node,
+        table: &Table,
+        schema: &Json,
+        key: &str,
+    ) -> Option<Json> {
+        let mut valid = Map::new();
         for (name, (at, value)) in table {
-            let place = join(key, name);
-            let Some(inner) = self.member(name, at, value, schema, key) else {
+            let place = join_key(key, name);
+            let Some(inner) = self.find_member(name, at, value, schema, key) else {
                 continue;
             };
             if inner.get("x-not-in-force") == Some(&Json::Bool(true)) {
                 self.not_in_force.push((place.clone(), at.clone()));
             }
-            if let Some(value) = self.node(value, inner, &place) {
-                good.insert(name.clone(), value);
+            if let Some(value) = self.check_node(value, inner, &place) {
+                valid.insert(name.clone(), value);
             }
         }
-        let mut whole = true;
+        let mut is_complete = true;
         for name in required(schema) {
-            whole &= good.contains_key(name);
+            is_complete &= valid.contains_key(name);
             if !table.contains_key(name) {
-                let at = self.heading(key, node);
+                let at = self.heading_span(key, node);
                 let message = format!("the key {name} is missing");
-                self.refuse(&join(key, name), &at, message, format!("add {name} = …"));
+                self.refuse(
+                    &join_key(key, name),
+                    &at,
+                    message,
+                    format!("add {name} = …"),
+                );
             }
         }
-        whole.then_some(Json::Object(good))
+        is_complete.then_some(Json::Object(valid))
     }
 
-    /// A missing key is shown at the head of its table.
-    fn heading(&self, key: &str, node: &Node) -> At {
+    /// Returns the position of a table's heading, at which missing keys are reported.
+    fn heading_span(&self, key: &str, node: &Node) -> SourceSpan {
         self.places
             .get(&format!("{key}="))
             .unwrap_or(&node.at)
             .clone()
     }
 
-    /// The schema of one member of a table; an unknown name is a problem.
-    fn member<'s>(
+    /// Returns the schema of a member of a table. An unknown name is a problem.
+    fn find_member<'s>(
         &mut self,
         name: &str,
-        at: &At,
+        at: &SourceSpan,
         value: &Node,
         schema: &'s Json,
         key: &str,
     ) -> Option<&'s Json> {
         self.places
-            .insert(format!("{}=", join(key, name)), at.clone());
+            .insert(format!("{}=", join_key(key, name)), at.clone());
         if let Some(inner) = schema.get("properties").and_then(|known| known.get(name)) {
             return Some(inner);
         }
@@ -175,25 +192,25 @@ impl Walk {
                 .get("x-names")
                 .and_then(Json::as_str)
                 .unwrap_or("name");
-            return match format::name(name, names) {
+            return match format::check_name(name, names) {
                 Ok(()) => Some(inner),
                 Err((message, cure)) => {
-                    self.refuse(&join(key, name), at, message, cure);
+                    self.refuse(&join_key(key, name), at, message, cure);
                     None
                 }
             };
         }
         self.hide_named(name, value);
-        let (message, cure) = suggest::unknown(name, key, schema);
-        self.refuse(&join(key, name), at, message, cure);
+        let (message, cure) = suggest::describe_unknown(name, key, schema);
+        self.refuse(&join_key(key, name), at, message, cure);
         None
     }
 
-    fn secret(&mut self, node: &Node, key: &str) -> Option<Json> {
+    fn check_secret(&mut self, node: &Node, key: &str) -> Option<Json> {
         self.hide(node);
         let cure = "write { env = \"NAME\" } or { file = \"PATH\" } instead".to_owned();
         match &node.value {
-            // Whether a literal may stand here depends on the provider's kind: the rules know.
+            // Only some kinds of provider accept a literal, so the rules check it.
             Value::Text(text) => return Some(Json::String(text.clone())),
             Value::Table(table) => {
                 let only = table.iter().next().filter(|_| table.len() == 1);
@@ -209,7 +226,7 @@ impl Walk {
                 )) = only
                     && is_reference(name, text)
                 {
-                    self.reveal(node);
+                    self.unhide(node);
                     return Some(Json::Object(Map::from_iter([(
                         name.clone(),
                         text.clone().into(),
@@ -221,7 +238,7 @@ impl Walk {
                 self.refuse(key, &node.at, message, cure);
             }
             found => {
-                let message = format!("a secret must be a table, but is {}", found.kind());
+                let message = format!("a secret must be a table, but is {}", found.type_name());
                 self.refuse(key, &node.at, message, cure);
             }
         }
@@ -230,14 +247,14 @@ impl Walk {
 
     fn hide(&mut self, node: &Node) {
         match (&node.value, &node.at) {
-            (Value::Text(_), At::Bytes(bytes)) => self.hidden.push(bytes.clone()),
+            (Value::Text(_), SourceSpan::Bytes(bytes)) => self.hidden.push(bytes.clone()),
             (Value::List(items), _) => items.iter().for_each(|item| self.hide(item)),
             (Value::Table(table), _) => table.values().for_each(|(_, value)| self.hide(value)),
             _ => {}
         }
     }
 
-    /// Hides what an unknown key holds if its name, or a name in it, sounds like a secret.
+    /// Hides the value of an unknown key if its name, or a name in it, sounds like a secret.
     fn hide_named(&mut self, name: &str, node: &Node) {
         let name = name.to_ascii_lowercase();
         if SECRET_WORDS.iter().any(|word| name.contains(word)) {
@@ -254,19 +271,20 @@ impl Walk {
         }
     }
 
-    fn reveal(&mut self, node: &Node) {
-        if let At::Bytes(shown) = &node.at {
+    fn unhide(&mut self, node: &Node) {
+        if let SourceSpan::Bytes(shown) = &node.at {
             self.hidden
                 .retain(|bytes| bytes.start < shown.start || bytes.end > shown.end);
         }
     }
 }
 
-/// A text that is no variable's name may be the secret itself, written in the wrong place.
+/// Returns whether a text is a reference. A text that is not a variable's name may be the secret itself in the wrong
+/// place.
 fn is_reference(name: &str, text: &str) -> bool {
-    let of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     match name {
-        "env" => !text.is_empty() && text.bytes().all(of_a_name),
+        "env" => !text.is_empty() && text.bytes().all(is_name_byte),
         "file" => !text.is_empty(),
         _ => false,
     }
@@ -274,21 +292,26 @@ fn is_reference(name: &str, text: &str) -> bool {
 
 const SECRET_WORDS: [&str; 6] = ["key", "secret", "token", "pass", "auth", "credential"];
 
-/// Whether a secret may stand in what this schema describes.
-fn bears_secret(schema: &Json) -> bool {
+/// Returns whether a value of this schema may hold a secret.
+fn may_hold_secret(schema: &Json) -> bool {
     let inner = ["items", "additionalProperties"].map(|name| schema.get(name));
     let known = schema.get("properties").and_then(Json::as_object);
     let known = known.into_iter().flat_map(|known| known.values());
-    format_of(schema) == "secret" || inner.into_iter().flatten().chain(known).any(bears_secret)
+    format_of(schema) == "secret"
+        || inner
+            .into_iter()
+            .flatten()
+            .chain(known)
+            .any(may_hold_secret)
 }
 
-/// The dotted key of a member; a name that is no bare key is quoted.
-pub(super) fn join(key: &str, name: &str) -> String {
-    let bare = !name.is_empty()
+/// Returns the dotted key of a member. A name that is not a bare key is quoted.
+pub(super) fn join_key(key: &str, name: &str) -> String {
+    let is_bare = !name.is_empty()
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    let name = if bare {
+    let name = if is_bare {
         name.to_owned()
     } else {
         format!("{name:?}")
@@ -300,7 +323,7 @@ pub(super) fn join(key: &str, name: &str) -> String {
     }
 }
 
-/// The schema's type, or an empty string.
+/// Returns the schema's type, or an empty string.
 pub(super) fn type_of(schema: &Json) -> &str {
     schema
         .get("type")
@@ -308,7 +331,7 @@ pub(super) fn type_of(schema: &Json) -> &str {
         .unwrap_or_default()
 }
 
-/// The schema's format, or an empty string.
+/// Returns the schema's format, or an empty string.
 pub(super) fn format_of(schema: &Json) -> &str {
     schema
         .get("format")
@@ -325,7 +348,7 @@ fn required(schema: &Json) -> impl Iterator<Item = &str> {
         .filter_map(Json::as_str)
 }
 
-fn named(wanted: &str) -> &str {
+fn type_name_of(wanted: &str) -> &str {
     match wanted {
         "object" => "a table",
         "array" => "a list",

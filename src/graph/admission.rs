@@ -11,8 +11,9 @@ use filters::graph::credentials::{
     ConflictingCredentials, CredentialKind, PresentedCredential, TenantClaims, UNIDENTIFIED,
     VerificationInputs,
 };
+use filters::graph::headers::{refusal_body, refusal_headers};
 use filters::graph::{CacheRequest, HeadKey, OperationMatch};
-use filters::limits::headers::{Header, graph_refusal, graph_refusal_body};
+use filters::limits::headers::Header;
 use filters::limits::{Subject, Verdict, WindowKey};
 use filters::proxy::normalise;
 use futures::future::BoxFuture;
@@ -57,7 +58,7 @@ impl Forward for GraphHandler {
         let (operations, method) = (&self.graph.operations, head.method.as_str());
         let operation = match normalise(head.uri.path()) {
             Ok(path) => operations.find(method, &path).operation,
-            Err(_) => operations.pathless(method),
+            Err(_) => operations.unknown_path(method),
         };
         Some(Box::new(GraphExchange::new(&self.graph, operation)))
     }
@@ -133,25 +134,27 @@ async fn identify(
         path_and_query: std::str::from_utf8(target).unwrap_or_default(),
         body_md5: body_md5.map(|body| Md5::digest(body).into()),
         now_ms: graph.clock.unix_ms(),
-        takes_single_key: call.operation.takes_single_key,
+        accepts_single_key: call.operation.accepts_single_key,
         claims: claims.as_ref(),
     };
     let identity = graph.tenants.identify(&presented, &proof, &graph.nonces);
-    call.limit = graph.limits.of(identity.tenant.as_deref(), &call.operation);
+    call.limit = graph
+        .limits
+        .limit(identity.tenant.as_deref(), &call.operation);
     call.tenant = identity.tenant;
-    Ok(identity.class)
+    Ok(identity.kind)
 }
 
 fn read_credential(
     head: &RequestHeader,
 ) -> Result<PresentedCredential<'_>, ConflictingCredentials> {
-    PresentedCredential::read(&head.headers, head.uri.query())
+    PresentedCredential::from_request(&head.headers, head.uri.query())
 }
 
 /// What a token says, verified where a key set has to.
 async fn claims(graph: &Graph, token: &str) -> Option<TenantClaims> {
-    let claims = TenantClaims::read(token)?;
-    let Some(number) = graph.tenants.needs_key_set(&claims) else {
+    let claims = TenantClaims::from_unverified_token(token)?;
+    let Some(number) = graph.tenants.required_key_set(&claims) else {
         return Some(claims);
     };
     let set = graph.key_sets.get(number)?.for_token(token).await;
@@ -174,19 +177,19 @@ async fn look_up(
     let head = incoming.head();
     let asked = CacheRequest {
         tenant: call.tenant.as_deref(),
-        class: "single",
-        is_public: kind == CredentialKind::Single && call.operation.takes_single_key,
+        credential_kind: "single",
+        is_public: kind == CredentialKind::Single && call.operation.accepts_single_key,
         method: &head.method,
         path: head.uri.path(),
         query: head.uri.query().unwrap_or_default(),
         headers: &head.headers,
     };
-    let Ok(key) = HeadKey::of(&asked) else {
+    let Ok(key) = HeadKey::from_request(&asked) else {
         return Ok(None);
     };
     let body = incoming.read_body(call.remaining_bytes).await?;
     let found = cache
-        .find(key.with(&body), || key.is_read_only(&body))
+        .find(key.to_cache_key(&body), || key.is_read_only(&body))
         .await;
     call.body = Some(body);
     Ok(match found {
@@ -206,14 +209,14 @@ async fn count(
 ) -> Result<Verdict, Fault> {
     let address = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
     let key = WindowKey {
-        who: Subject::of(call.tenant.as_ref(), address),
+        subject: Subject::from_tenant(call.tenant.as_ref(), address),
         row: call.operation.id,
     };
     call.outcome = LimitOutcome::Unavailable;
     let verdict = graph.counters.admit(&key, call.limit).await?;
     if verdict.is_allowed {
         call.outcome = LimitOutcome::Admitted;
-        let refund = verdict.ticket;
+        let refund = verdict.refund_token;
         call.admission = Some(Admission { key, refund });
     } else {
         call.outcome = LimitOutcome::Refused;
@@ -227,8 +230,8 @@ fn refusal(graph: &Graph, call: &GraphExchange, verdict: &Verdict) -> Response {
     let limits = call.headers().into_iter();
     Response {
         status: 429,
-        headers: limits.chain(graph_refusal(verdict)).collect(),
-        body: graph_refusal_body(call.limit, graph.window_s, tenant).into(),
+        headers: limits.chain(refusal_headers(verdict)).collect(),
+        body: refusal_body(call.limit, graph.window_s, tenant).into(),
     }
 }
 

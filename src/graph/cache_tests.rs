@@ -12,15 +12,15 @@ fn cache() -> Arc<ResponseCache> {
 fn key() -> CacheKey {
     let asked = CacheRequest {
         tenant: Some("t1"),
-        class: "single",
+        credential_kind: "single",
         is_public: true,
         method: &Method::POST,
         path: "/content/v2",
         query: "",
         headers: &HeaderMap::new(),
     };
-    let head = HeadKey::of(&asked).unwrap();
-    head.with(br#"{"query":"{ a }"}"#)
+    let head = HeadKey::from_request(&asked).unwrap();
+    head.to_cache_key(br#"{"query":"{ a }"}"#)
 }
 
 fn head(lines: &[(&'static str, &'static str)]) -> ResponseHeader {

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
+use filters::graph::headers::{is_limit_header, limit_headers, overrides_method};
 use filters::graph::{Operation, is_upstream_hit};
 use filters::json::Object;
-use filters::limits::headers::{self, Header, is_replaced, overrides_method};
+use filters::limits::headers::Header;
 use filters::limits::{RefundToken, WindowKey};
 use futures::future::BoxFuture;
 use http::{HeaderName, HeaderValue, StatusCode, header};
@@ -113,7 +114,7 @@ impl GraphExchange {
 
     /// The limit headers of every response.
     pub fn headers(&self) -> [Header; 2] {
-        headers::graph(self.limit, self.graph.window_s)
+        limit_headers(self.limit, self.graph.window_s)
     }
 }
 
@@ -193,7 +194,7 @@ impl Exchange for GraphExchange {
         let theirs: Vec<HeaderName> = head
             .headers
             .keys()
-            .filter(|name| is_replaced(name))
+            .filter(|name| is_limit_header(name))
             .cloned()
             .collect();
         for name in &theirs {
@@ -269,7 +270,7 @@ impl Exchange for GraphExchange {
 
     fn log(&self, _: &RequestInfo, part: LogPart, line: &mut Object<'_>) {
         if part == LogPart::BeforeStatus {
-            line.some_text("tenant", self.tenant.as_deref());
+            line.optional_text("tenant", self.tenant.as_deref());
             line.text("operation", &self.operation.name);
             line.number("limit", self.limit);
             line.text("decision", self.outcome.as_str());

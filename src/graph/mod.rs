@@ -75,7 +75,7 @@ impl Graph {
         let (tenants, key_sets) = tenants(&graph.tenants, handle)?;
         let body_bytes = &config.limits.body_bytes;
         let (window, on_outage) = (Duration::from_secs(graph.window_s), config.shared.on_outage);
-        let counters = WindowCounters::shared(graph.algorithm, window, redis, on_outage);
+        let counters = WindowCounters::with_redis(graph.algorithm, window, redis, on_outage);
         let cache = graph
             .cache
             .map(|(ttl, bytes)| ResponseCache::new(ttl, bytes));
@@ -109,7 +109,7 @@ impl Graph {
 
     /// The most bytes of a body of this operation.
     pub fn body_bytes(&self, operation: &Operation) -> usize {
-        if operation.takes_data {
+        if operation.accepts_data {
             self.data_bytes
         } else {
             self.body_bytes

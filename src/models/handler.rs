@@ -66,7 +66,7 @@ impl ModelHandler {
     fn plan(&self, incoming: &Incoming<'_>, request: ModelRequest) -> Result<ModelExchange, Fault> {
         let models = &self.models;
         let caller = incoming.info().caller.as_deref();
-        let byok_keys = models.accounts.own_keys();
+        let byok_keys = models.byok_keys.current();
         let byok_providers = caller.map_or(Vec::new(), |caller| {
             byok_keys.providers(&caller.organization_id)
         });

@@ -201,7 +201,7 @@ fn allow<'k>(
                 upstream_name: &candidate.mapping.name,
                 prices: candidate.mapping.prices.as_ref(),
             };
-            terms.rules.check(&offer).err().map(Forbidden::what)
+            terms.rules.check(&offer).err().map(Forbidden::as_str)
         };
         allowed::by_rules(resolved, forbids)?;
     }
@@ -227,7 +227,7 @@ pub fn catalog(config: &Config) -> Result<Catalog, String> {
         config
             .providers
             .iter()
-            .chain(&config.keyless_providers)
+            .chain(&config.byok_only_providers)
             .any(|provider| provider.name == name)
     };
     Catalog::check(written, is_on).map_err(|problems| problems.join("\n"))

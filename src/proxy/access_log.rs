@@ -55,7 +55,7 @@ fn write_fault(error: &mut Object<'_>, fault: &Fault) {
     error.text_or_null("code", fault.code());
     error.text_or_null("param", fault.param.as_deref());
     error.text("message", &fault.message);
-    error.some_text(
+    error.optional_text(
         "detail",
         Some(&*fault.detail).filter(|detail| !detail.is_empty()),
     );

@@ -105,8 +105,8 @@ impl<'a> Request<'a> {
     /// Returns the values of a query parameter, in order.
     pub fn values(&self, name: &str) -> impl Iterator<Item = Cow<'a, str>> {
         form::pairs(self.query)
-            .filter(move |pair| pair.plain_name() == name)
-            .map(form::Pair::plain_value)
+            .filter(move |pair| pair.decoded_name() == name)
+            .map(form::Pair::decoded_value)
     }
 
     /// Returns whether the last value of a query parameter is `true`.

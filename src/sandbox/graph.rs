@@ -1,7 +1,7 @@
-//! The graph sandbox: a service for queries that echoes them, see [`echo`](super::echo).
+//! The graph sandbox: a service that echoes queries, see [`echo_query`].
 //!
-//! `POST` and `GET` on `/content/v2`, and nothing else. No key is asked for; nothing is kept. Deliberately absent: a
-//! schema, validation, introspection, mutations that do anything.
+//! It serves `POST` and `GET` on `/content/v2` only. It requires no key and stores nothing. Deliberately absent: a
+//! schema, validation, introspection, mutations with effects.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,21 +19,21 @@ use pingora::services::background::BackgroundService;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::echo::echo;
-use super::port::Port;
-use super::serve::read_body;
+use super::echo::echo_query;
+use super::listener::LoopbackListener;
+use super::server::read_body;
 
-/// The sandbox's graph service, bound to a loopback port; it serves once it runs as a background service.
+/// The graph sandbox, bound to a loopback port. It serves while it runs as a background service.
 #[derive(Debug)]
-pub struct GraphSandbox(Port);
+pub struct GraphSandbox(LoopbackListener);
 
 impl GraphSandbox {
-    /// Takes a free loopback port. Errors: the operating system's, when no port can be had.
+    /// Binds a free loopback port. Errors: the operating system has no port.
     pub fn bind() -> io::Result<GraphSandbox> {
-        Port::bind().map(GraphSandbox)
+        LoopbackListener::bind().map(GraphSandbox)
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub fn address(&self) -> SocketAddr {
         self.0.address()
     }
@@ -42,43 +42,43 @@ impl GraphSandbox {
 #[async_trait]
 impl BackgroundService for GraphSandbox {
     async fn start(&self, shutdown: ShutdownWatch) {
-        if let Err(e) = self.0.serve(Arc::new(Queries), shutdown).await {
+        if let Err(e) = self.0.serve(Arc::new(GraphServer), shutdown).await {
             log::error!("the graph sandbox at {} stopped: {e}", self.address());
         }
     }
 }
 
-/// The application Pingora runs on each connection.
-struct Queries;
+/// The application that Pingora runs on each connection.
+struct GraphServer;
 
 #[async_trait]
-impl HttpServerApp for Queries {
+impl HttpServerApp for GraphServer {
     async fn process_new_http(
         self: &Arc<Self>,
         mut session: ServerSession,
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
-        // Every early end means the same: the connection is of no more use and is dropped.
+        // Every early return drops the connection, which is of no more use.
         if !session.read_request().await.ok()? {
             return None;
         }
         session.set_keepalive(if *shutdown.borrow() { None } else { Some(60) });
         let body = read_body(&mut session).await.ok()??;
         let head = session.req_header();
-        let (status, body) = answer(
+        let (status, body) = make_reply(
             head.method.as_str(),
             head.uri.path(),
             head.uri.query().unwrap_or_default(),
             &body,
         );
-        write(&mut session, status, &body).await.ok()?;
+        write_reply(&mut session, status, &body).await.ok()?;
         let settings = HttpPersistentSettings::for_session(&session);
         let stream = session.finish().await.ok()??;
         Some(ReusedHttpStream::from_reusable_stream(stream, settings))
     }
 }
 
-/// What is asked, from a body or a query.
+/// A query from a body or a URL.
 #[derive(Default, Deserialize)]
 struct GraphqlRequest {
     query: String,
@@ -88,27 +88,27 @@ struct GraphqlRequest {
     variables: Option<Map<String, Value>>,
 }
 
-fn answer(method: &str, path: &str, query: &str, body: &[u8]) -> (u16, Value) {
-    let asked = match (method, path) {
+fn make_reply(method: &str, path: &str, query: &str, body: &[u8]) -> (u16, Value) {
+    let request = match (method, path) {
         ("POST", "/content/v2") => serde_json::from_slice(body).ok(),
-        ("GET", "/content/v2") => in_query(query),
-        _ => return (404, failed("The sandbox serves /content/v2 alone.")),
+        ("GET", "/content/v2") => parse_query(query),
+        _ => return (404, error_json("The sandbox serves /content/v2 alone.")),
     };
-    let Some(asked) = asked else {
-        return (400, failed("There is no query, or it is not JSON."));
+    let Some(request) = request else {
+        return (400, error_json("There is no query, or it is not JSON."));
     };
-    let variables = asked.variables.unwrap_or_default();
-    match echo(&asked.query, asked.operation.as_deref(), &variables) {
+    let variables = request.variables.unwrap_or_default();
+    match echo_query(&request.query, request.operation.as_deref(), &variables) {
         Ok(data) => (200, json!({ "data": data })),
-        Err(message) => (400, failed(&message)),
+        Err(message) => (400, error_json(&message)),
     }
 }
 
-fn in_query(query: &str) -> Option<GraphqlRequest> {
+fn parse_query(query: &str) -> Option<GraphqlRequest> {
     let value = |name: &str| {
         let mut pairs = form::pairs(query);
-        let pair = pairs.find(|pair| pair.plain_name() == name)?;
-        Some(pair.plain_value().into_owned())
+        let pair = pairs.find(|pair| pair.decoded_name() == name)?;
+        Some(pair.decoded_value().into_owned())
     };
     let variables = value("variables").map(|text| serde_json::from_str(&text));
     Some(GraphqlRequest {
@@ -118,11 +118,11 @@ fn in_query(query: &str) -> Option<GraphqlRequest> {
     })
 }
 
-fn failed(message: &str) -> Value {
+fn error_json(message: &str) -> Value {
     json!({"errors": [{ "message": message }]})
 }
 
-async fn write(session: &mut ServerSession, status: u16, body: &Value) -> Result<()> {
+async fn write_reply(session: &mut ServerSession, status: u16, body: &Value) -> Result<()> {
     let body = Bytes::from(body.to_string());
     let mut head = ResponseHeader::build(status, Some(2))?;
     head.insert_header("content-type", "application/json")?;
@@ -139,19 +139,19 @@ mod tests {
     fn a_query_is_answered_from_body_and_url() {
         let body = br#"{"query":"query A { a } query B($x: Int) { b(x: $x) }","operationName":"B","variables":{"x":7}}"#;
         let expected = (200, json!({"data": {"b": 7}}));
-        assert_eq!(answer("POST", "/content/v2", "", body), expected);
+        assert_eq!(make_reply("POST", "/content/v2", "", body), expected);
         let query = "query=%7Bb(x:$x)%7D&variables=%7B%22x%22:7%7D&auth=k";
-        assert_eq!(answer("GET", "/content/v2", query, b""), expected);
+        assert_eq!(make_reply("GET", "/content/v2", query, b""), expected);
     }
 
     #[test]
     fn what_is_no_query_is_refused() {
-        assert_eq!(answer("POST", "/content/v2", "", b"{").0, 400);
+        assert_eq!(make_reply("POST", "/content/v2", "", b"{").0, 400);
         assert_eq!(
-            answer("POST", "/content/v2", "", br#"{"query":"{"}"#).0,
+            make_reply("POST", "/content/v2", "", br#"{"query":"{"}"#).0,
             400
         );
-        assert_eq!(answer("GET", "/content/v2", "variables=1", b"").0, 400);
-        assert_eq!(answer("POST", "/other", "", b"{}").0, 404);
+        assert_eq!(make_reply("GET", "/content/v2", "variables=1", b"").0, 400);
+        assert_eq!(make_reply("POST", "/other", "", b"{}").0, 404);
     }
 }

@@ -1,32 +1,32 @@
-//! The sandboxes: services inside the process, each on a loopback port of its own. [`GraphSandbox`] is the one for queries.
+//! The sandboxes: services inside the process, each on a loopback port of its own.
 //!
-//! The model sandbox is a model provider that answers, streams and fails on demand.
+//! The model sandbox is a model provider that replies, streams and fails on demand. It speaks the OpenAI
+//! chat-completions convention, so the gateway reaches it like any provider. It requires no key. The same request
+//! always gets the same reply, byte for byte: it uses no clock and no randomness. [`GraphSandbox`] is the sandbox for
+//! queries.
 //!
-//! It speaks the OpenAI chat-completions convention, so the gateway reaches it as it reaches any provider. No key is asked for. The same request gets the same answer, byte for byte:
-//! no clock, no randomness.
-//!
-//! | model | does |
+//! | model | behaviour |
 //! |---|---|
-//! | `sandbox-chat` | answers |
-//! | `sandbox-slow` | answers after 2 s, streamed text 50 ms per event |
+//! | `sandbox-chat` | replies |
+//! | `sandbox-slow` | replies after 2 s; streams 50 ms per event |
 //! | `sandbox-401`, `sandbox-429`, `sandbox-500` | refuses with that status; 429 with `retry-after: 1` |
-//! | `sandbox-cut` | closes the connection half-way through the answer |
+//! | `sandbox-cut` | closes the connection half-way through the reply |
 //! | `sandbox-error-event` | 200, then an error object: the first event of a stream, or the body |
-//! | `sandbox-hang` | reads the request and says nothing until the caller gives up |
+//! | `sandbox-hang` | reads the request and sends nothing until the client disconnects |
 //!
-//! Any other model is a 404. [`answer`] says what the answers are, [`ask`] what of a request counts,
-//! [`schema`] how values for a schema are made up.
+//! Any other model is a 404. `response` makes the replies, `request` reads the fields that shape them, and `schema`
+//! makes example values for schemas.
 //!
-//! Deliberately absent: authentication, limits, every endpoint but `POST /v1/chat/completions`, checking
-//! of the request beyond being JSON. What the gateway forwards is the gateway's responsibility.
+//! Deliberately absent: authentication, limits, endpoints other than `POST /v1/chat/completions`, and checks of the
+//! request other than that it is JSON. The gateway is responsible for what it forwards.
 
-mod answer;
-mod ask;
 mod echo;
 mod graph;
-mod port;
+mod listener;
+mod request;
+mod response;
 mod schema;
-mod serve;
+mod server;
 
 #[cfg(test)]
 mod tests;
@@ -40,33 +40,33 @@ use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 
 pub use self::graph::GraphSandbox;
-use self::port::Port;
+use self::listener::LoopbackListener;
 
-/// The sandbox's model provider, bound to a loopback port; it serves once it runs as a background service.
+/// The model sandbox, bound to a loopback port. It serves while it runs as a background service.
 #[derive(Debug)]
-pub struct ModelSandbox(Port);
+pub struct ModelSandbox(LoopbackListener);
 
 impl ModelSandbox {
-    /// Takes a free loopback port. Errors: the operating system's, when no port can be had.
+    /// Binds a free loopback port. Errors: the operating system has no port.
     pub fn bind() -> io::Result<ModelSandbox> {
-        Port::bind().map(ModelSandbox)
+        LoopbackListener::bind().map(ModelSandbox)
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub fn address(&self) -> SocketAddr {
         self.0.address()
     }
 
-    /// The base URL a client of the convention takes: `http://127.0.0.1:PORT/v1`.
+    /// Returns the base URL for clients of the convention: `http://127.0.0.1:PORT/v1`.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address())
     }
 
-    /// Serves until `shutdown` says true or its sender is gone.
+    /// Serves until `shutdown` is true or its sender is dropped.
     ///
-    /// Errors: the operating system's, when the listener cannot be used at all.
+    /// Errors: the operating system refuses the listener.
     pub async fn serve(&self, shutdown: ShutdownWatch) -> io::Result<()> {
-        self.0.serve(Arc::new(serve::Chat), shutdown).await
+        self.0.serve(Arc::new(server::ChatServer), shutdown).await
     }
 }
 

@@ -1,8 +1,8 @@
-//! A small value that satisfies a JSON Schema of the kind tools and answers are described with.
+//! Makes a small value for a JSON Schema of the kind that tools and response formats use.
 //!
-//! Known: `const`, `enum`, `type`, `properties` with `required`, `items` with `minItems`, `minLength`,
-//! `minimum`, `exclusiveMinimum`, `maximum`, the formats below, `anyOf`, `oneOf`, `allOf`, and local `$ref`.
-//! Not known: `pattern`, `multipleOf`, conditions: a value may miss those.
+//! Supported: `const`, `enum`, `type`, `properties` with `required`, `items` with `minItems`, `minLength`, `minimum`,
+//! `exclusiveMinimum`, `maximum`, the formats below, `anyOf`, `oneOf`, `allOf`, and local `$ref`. Not supported:
+//! `pattern`, `multipleOf` and conditions, which a value may violate.
 #![expect(
     clippy::indexing_slicing,
     reason = "a JSON value read by name or number gives null, and every value written to is our object"
@@ -10,21 +10,21 @@
 
 use serde_json::{Map, Value, json};
 
-/// Schemas may refer to themselves: deeper than this everything is null.
-const DEPTH: usize = 16;
-/// `minItems` and `minLength` are followed up to here.
-const LENGTH: u64 = 64;
+/// Maximum depth; deeper values are null, because schemas may refer to themselves.
+const MAX_DEPTH: usize = 16;
+/// Maximum of `minItems` and `minLength` that is obeyed.
+const MAX_LENGTH: u64 = 64;
 
-/// A value of the schema: required properties only, the smallest numbers, fixed strings.
-pub(super) fn example(schema: &Value) -> Value {
-    value(schema, schema, DEPTH)
+/// Makes a value for the schema: required properties only, the smallest numbers, fixed strings.
+pub(super) fn make_example(schema: &Value) -> Value {
+    make_value(schema, schema, MAX_DEPTH)
 }
 
-fn value(schema: &Value, root: &Value, depth: usize) -> Value {
+fn make_value(schema: &Value, root: &Value, depth: usize) -> Value {
     let Some(depth) = depth.checked_sub(1) else {
         return Value::Null;
     };
-    let of = |schema: &Value| value(schema, root, depth);
+    let make = |schema: &Value| make_value(schema, root, depth);
     if let Some(constant) = schema.get("const").or_else(|| schema["enum"].get(0)) {
         return constant.clone();
     }
@@ -32,26 +32,26 @@ fn value(schema: &Value, root: &Value, depth: usize) -> Value {
         .as_str()
         .and_then(|target| target.strip_prefix('#'))
     {
-        return root.pointer(pointer).map_or(Value::Null, of);
+        return root.pointer(pointer).map_or(Value::Null, make);
     }
     if let Some(option) = schema["anyOf"].get(0).or_else(|| schema["oneOf"].get(0)) {
-        return of(option);
+        return make(option);
     }
     if let Some(parts) = schema["allOf"].as_array() {
-        return parts.iter().map(of).fold(json!({}), merged);
+        return parts.iter().map(make).fold(json!({}), merge);
     }
-    match kind(schema) {
+    match type_of(schema) {
         "array" => {
-            let items = schema["minItems"].as_u64().unwrap_or(1).min(LENGTH);
-            (0..items).map(|_| of(&schema["items"])).collect()
+            let items = schema["minItems"].as_u64().unwrap_or(1).min(MAX_LENGTH);
+            (0..items).map(|_| make(&schema["items"])).collect()
         }
-        "string" => Value::String(string(schema)),
-        "integer" | "number" => number(schema),
+        "string" => Value::String(make_string(schema)),
+        "integer" | "number" => make_number(schema),
         "boolean" => Value::Bool(true),
         "null" => Value::Null,
         _ => {
             let required = schema["required"].as_array().into_iter().flatten();
-            let member = |name: &str| (name.to_owned(), of(&schema["properties"][name]));
+            let member = |name: &str| (name.to_owned(), make(&schema["properties"][name]));
             Value::Object(
                 required
                     .filter_map(Value::as_str)
@@ -62,8 +62,8 @@ fn value(schema: &Value, root: &Value, depth: usize) -> Value {
     }
 }
 
-/// The type to make: the first one named that is not `null`; without one, what the other keywords suggest.
-fn kind(schema: &Value) -> &str {
+/// Returns the type to make: the first one that is not `null`, or the one that other keywords imply.
+fn type_of(schema: &Value) -> &str {
     match &schema["type"] {
         Value::String(kind) => kind,
         Value::Array(kinds) => {
@@ -76,7 +76,7 @@ fn kind(schema: &Value) -> &str {
     }
 }
 
-fn string(schema: &Value) -> String {
+fn make_string(schema: &Value) -> String {
     let text = match schema["format"].as_str() {
         Some("date") => "2026-01-01",
         Some("date-time") => "2026-01-01T00:00:00Z",
@@ -86,16 +86,19 @@ fn string(schema: &Value) -> String {
         Some("uuid") => "00000000-0000-4000-8000-000000000000",
         _ => "sandbox",
     };
-    let shortest = schema["minLength"].as_u64().unwrap_or(0).min(LENGTH) as usize;
-    let longest = schema["maxLength"]
+    let min_length = schema["minLength"].as_u64().unwrap_or(0).min(MAX_LENGTH) as usize;
+    let max_length = schema["maxLength"]
         .as_u64()
-        .map_or(usize::MAX, |longest| longest as usize);
-    let padding = "x".repeat(shortest.saturating_sub(text.len()));
-    (text.to_owned() + &padding).chars().take(longest).collect()
+        .map_or(usize::MAX, |max_length| max_length as usize);
+    let padding = "x".repeat(min_length.saturating_sub(text.len()));
+    (text.to_owned() + &padding)
+        .chars()
+        .take(max_length)
+        .collect()
 }
 
-/// The lowest number allowed; 1 without a lower bound, or the upper bound when that is below 1.
-fn number(schema: &Value) -> Value {
+/// Returns the lowest number allowed: 1 without a lower bound, or the upper bound if it is below 1.
+fn make_number(schema: &Value) -> Value {
     if let Some(above) = schema["exclusiveMinimum"].as_i64() {
         return json!(above.saturating_add(1));
     }
@@ -106,7 +109,7 @@ fn number(schema: &Value) -> Value {
     lowest.or(highest).cloned().unwrap_or(json!(1))
 }
 
-fn merged(mut whole: Value, part: Value) -> Value {
+fn merge(mut whole: Value, part: Value) -> Value {
     match (&mut whole, part) {
         (Value::Object(whole), Value::Object(part)) => whole.extend(part),
         (whole, part) => *whole = part,

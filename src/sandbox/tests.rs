@@ -5,15 +5,15 @@
     clippy::panic,
     reason = "tests"
 )]
-//! What the sandbox answers, without a socket; `tests/gateway/sandbox.rs` has it on the wire.
+//! Unit tests of the replies; `tests/gateway/sandbox.rs` tests the sandbox over sockets.
 
 use serde_json::{Value, json};
 
-use super::answer::SandboxResponse;
-use super::ask::Ask;
-use super::schema::example;
+use super::request::SandboxRequest;
+use super::response::SandboxResponse;
+use super::schema::make_example;
 
-fn ask(extra: Value) -> Ask {
+fn request(extra: Value) -> SandboxRequest {
     let mut body = json!({
         "model": "sandbox-chat",
         "messages": [{"role": "system", "content": "x"}, {"role": "user", "content": "hello there"}],
@@ -21,11 +21,11 @@ fn ask(extra: Value) -> Ask {
     body.as_object_mut()
         .unwrap()
         .extend(extra.as_object().unwrap().clone());
-    Ask::parse(body.to_string().as_bytes()).unwrap()
+    SandboxRequest::parse(body.to_string().as_bytes()).unwrap()
 }
 
 fn whole(extra: Value) -> Value {
-    SandboxResponse::new(&ask(extra)).whole()
+    SandboxResponse::new(&request(extra)).to_whole()
 }
 
 fn tool(name: &str) -> Value {
@@ -190,9 +190,9 @@ fn the_folded_stream_is_the_whole_answer() {
     ];
     for mut case in cases {
         case["stream_options"] = json!({"include_usage": true});
-        let ask = ask(case);
-        let answer = SandboxResponse::new(&ask);
-        let (whole, chunks) = (answer.whole(), answer.chunks());
+        let request = request(case);
+        let answer = SandboxResponse::new(&request);
+        let (whole, chunks) = (answer.to_whole(), answer.to_chunks());
         for choice in whole["choices"].as_array().unwrap() {
             let mut folded = fold(&chunks, &choice["index"]);
             folded["message"]["refusal"] = Value::Null;
@@ -249,10 +249,10 @@ fn fold_call(message: &mut Value, delta: &Value) {
 
 #[test]
 fn usage_is_streamed_only_when_asked_for() {
-    let ask = ask(json!({}));
+    let request = request(json!({}));
     assert!(
-        SandboxResponse::new(&ask)
-            .chunks()
+        SandboxResponse::new(&request)
+            .to_chunks()
             .iter()
             .all(|chunk| chunk.get("usage").is_none())
     );
@@ -260,13 +260,18 @@ fn usage_is_streamed_only_when_asked_for() {
 
 #[test]
 fn wrong_types_count_as_absent() {
-    let ask =
-        ask(json!({"n": "many", "messages": 7, "tools": {}, "max_tokens": -1, "stream": "yes"}));
+    let request = request(
+        json!({"n": "many", "messages": 7, "tools": {}, "max_tokens": -1, "stream": "yes"}),
+    );
     assert_eq!(
-        (ask.choices, ask.said.as_str(), ask.is_streaming),
+        (
+            request.choices,
+            request.user_text.as_str(),
+            request.is_stream
+        ),
         (1, "", false)
     );
-    assert!(Ask::parse(b"{").is_none());
+    assert!(SandboxRequest::parse(b"{").is_none());
 }
 
 #[test]
@@ -311,12 +316,12 @@ fn examples_fit_their_schemas() {
         ),
     ];
     for (schema, expected) in cases {
-        assert_eq!(example(&schema), expected, "{schema}");
+        assert_eq!(make_example(&schema), expected, "{schema}");
     }
 }
 
 #[test]
 fn a_schema_that_contains_itself_comes_to_an_end() {
     let schema = json!({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]});
-    assert!(example(&schema).is_object());
+    assert!(make_example(&schema).is_object());
 }

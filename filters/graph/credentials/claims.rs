@@ -1,26 +1,26 @@
-//! What a token says of itself, read without believing it.
+//! The issuer and audiences of a token, read without verifying it.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-/// Who issued a token, for whom.
+/// The issuer of a token and its audiences.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TenantClaims {
     /// `iss`.
     pub issuer: String,
     /// `aud`, which may be one or several.
     pub audiences: Vec<String>,
-    /// Whether a key set of the issuer verified signature and times. [`TenantClaims::read`] says no; only who did verify
-    /// may say yes.
+    /// Whether a key set of the issuer verified signature and times. [`TenantClaims::from_unverified_token`] sets
+    /// false; only the code that verified the token may set true.
     pub is_verified: bool,
 }
 
 impl TenantClaims {
-    /// The claims of a JWT, unverified; none where it is not one, or names no issuer.
+    /// Reads the claims of a JWT without verifying it. Returns `None` if `token` is not a JWT or names no issuer.
     ///
-    /// Cost: parses the payload. A payload as deep as `serde_json` refuses is none.
-    pub fn read(token: &str) -> Option<Self> {
+    /// Cost: parses the payload. `serde_json` limits its depth; a deeper payload is not a JWT.
+    pub fn from_unverified_token(token: &str) -> Option<Self> {
         let mut parts = token.split('.');
         let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);
         if parts.next().is_some() {
@@ -30,7 +30,7 @@ impl TenantClaims {
         let payload: Value = serde_json::from_slice(&payload).ok()?;
         let audiences = match payload.get("aud") {
             Some(Value::String(one)) => vec![one.clone()],
-            Some(Value::Array(several)) => texts(several),
+            Some(Value::Array(several)) => collect_strings(several),
             _ => Vec::new(),
         };
         Some(Self {
@@ -41,7 +41,7 @@ impl TenantClaims {
     }
 }
 
-fn texts(values: &[Value]) -> Vec<String> {
+fn collect_strings(values: &[Value]) -> Vec<String> {
     let texts = values.iter().filter_map(Value::as_str);
     texts.map(str::to_owned).collect()
 }
@@ -54,7 +54,10 @@ mod tests {
     use super::*;
 
     fn read(payload: &str) -> Option<TenantClaims> {
-        TenantClaims::read(&format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(payload)))
+        TenantClaims::from_unverified_token(&format!(
+            "e30.{}.c2ln",
+            URL_SAFE_NO_PAD.encode(payload)
+        ))
     }
 
     #[test]
@@ -80,7 +83,7 @@ mod tests {
             "e30.%.e30",
             "e30.e30.e30",
         ] {
-            assert_eq!(TenantClaims::read(token), None, "{token}");
+            assert_eq!(TenantClaims::from_unverified_token(token), None, "{token}");
         }
         assert_eq!(read(r#"{"iss":1}"#), None);
         assert_eq!(read(&"[".repeat(100_000)), None);
@@ -89,7 +92,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_without_a_panic(token: String) {
-            let _ = TenantClaims::read(&token);
+            let _ = TenantClaims::from_unverified_token(&token);
         }
     }
 }

@@ -1,38 +1,41 @@
-//! Nonces of signatures, each good once.
+//! Nonces of signatures. Each is valid once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-/// The nonces that were spent, for as long as their signatures would be accepted.
+/// The nonces that were used, kept for as long as their signatures are valid.
 ///
-/// Only verified signatures spend nonces, so nobody without a secret can fill it.
+/// Only verified signatures are recorded, so a client without a secret cannot fill the table.
 #[derive(Debug, Default)]
 pub struct Nonces(Mutex<HashMap<[u8; 16], i64>>);
 
 impl Nonces {
-    /// Whether this nonce of this key was not spent yet; it is now, until `until_ms`.
+    /// Records the nonce of this key until `until_ms`. Returns false if it was recorded already.
     ///
     /// Cost: one lock, one hash. Memory: 24 bytes for each signature of the last minutes.
     pub fn spend(&self, key: &str, nonce: &str, until_ms: i64, now_ms: i64) -> bool {
-        let mark = mark(key, nonce);
+        let digest = digest(key, nonce);
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if spent.get(&mark).is_some_and(|until_ms| now_ms <= *until_ms) {
+        if spent
+            .get(&digest)
+            .is_some_and(|until_ms| now_ms <= *until_ms)
+        {
             return false;
         }
         if spent.len() == spent.capacity() {
             spent.retain(|_, until_ms| now_ms <= *until_ms);
-            let room = spent.len();
-            spent.reserve(room);
+            let additional = spent.len();
+            spent.reserve(additional);
         }
-        spent.insert(mark, until_ms);
+        spent.insert(digest, until_ms);
         true
     }
 }
 
-/// Half of a hash: short, of one size whatever was sent, and the length of the key keeps the two apart.
-fn mark(key: &str, nonce: &str) -> [u8; 16] {
+/// Half of a hash: short and of fixed size. The length of the key separates it from the nonce.
+fn digest(key: &str, nonce: &str) -> [u8; 16] {
     let mut hash = Sha256::new();
     hash.update((key.len() as u64).to_be_bytes());
     hash.update(key);

@@ -1,4 +1,4 @@
-//! The one credential that a request to the graph service presents, not yet believed.
+//! The one credential that a request to the graph service presents, before verification.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,8 @@ use http::header::AUTHORIZATION;
 use crate::fault::{Fault, FaultKind};
 use crate::form::pairs;
 
-/// Two credentials, or one place filled twice: whoever stands behind us might take the other one.
+/// The request has two credentials, or one place holds two. It is refused because a server behind this one might use
+/// the other credential.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ConflictingCredentials {
     /// Two `Authorization` lines.
@@ -23,8 +24,8 @@ pub enum ConflictingCredentials {
 
 /// Source: docs/decisions.md 27.
 impl From<ConflictingCredentials> for Fault {
-    fn from(doubled: ConflictingCredentials) -> Self {
-        let message = match doubled {
+    fn from(conflict: ConflictingCredentials) -> Self {
+        let message = match conflict {
             ConflictingCredentials::Authorization => {
                 "`Authorization` came more than once: send one credential"
             }
@@ -39,19 +40,19 @@ impl From<ConflictingCredentials> for Fault {
     }
 }
 
-/// A credential as it came. It has no `Debug`: it is a secret.
+/// A credential as received. It has no `Debug`, because it is a secret.
 pub enum PresentedCredential<'r> {
-    /// None at all.
-    Nothing,
+    /// No credential.
+    Absent,
     /// A public key, from the query or the header.
     Single(Cow<'r, str>),
-    /// An application's key and what it signed.
+    /// An application's key with a signature.
     Signed(Signed<'r>),
     /// An application's key and its secret.
     Basic(Basic),
     /// A token.
     Bearer(&'r str),
-    /// Of a scheme we do not know, or malformed.
+    /// An unknown scheme, or a malformed value.
     Other,
 }
 
@@ -59,7 +60,7 @@ pub enum PresentedCredential<'r> {
 pub struct Basic(pub(super) String);
 
 impl Basic {
-    /// The application's key, and its secret.
+    /// Returns the application's key and its secret.
     pub fn parts(&self) -> (&str, &str) {
         self.0.split_once(':').unwrap_or((&self.0, ""))
     }
@@ -69,70 +70,70 @@ impl Basic {
 pub struct Signed<'r> {
     /// The application's key.
     pub key: &'r str,
-    /// Unix time in milliseconds, as written: it is part of what is signed.
+    /// Unix time in milliseconds as received, because the signature covers the text.
     pub timestamp_ms: &'r str,
-    /// Used once.
+    /// A nonce.
     pub nonce: &'r str,
     /// Base64.
     pub signature: &'r str,
 }
 
 impl<'r> PresentedCredential<'r> {
-    /// Reads `Authorization` and the `auth` of a query, which stands without its `?`.
+    /// Reads `Authorization` and the `auth` of `query`, which has no leading `?`.
     ///
-    /// Errors: [`ConflictingCredentials`]. Cost: allocates for Basic and for an encoded `auth`.
-    /// Source: docs/facts/graph-service.md 1.3.
-    pub fn read(
+    /// Errors: [`ConflictingCredentials`]. Cost: allocates for Basic and for an encoded `auth`. Source:
+    /// docs/facts/graph-service.md 1.3.
+    pub fn from_request(
         headers: &'r HeaderMap,
         query: Option<&'r str>,
     ) -> Result<Self, ConflictingCredentials> {
         let mut lines = headers.get_all(AUTHORIZATION).iter();
         let header = match (lines.next(), lines.next()) {
-            (None, _) => Self::Nothing,
-            (Some(line), None) => authorization(line.as_bytes()),
+            (None, _) => Self::Absent,
+            (Some(line), None) => parse_authorization(line.as_bytes()),
             (Some(_), Some(_)) => return Err(ConflictingCredentials::Authorization),
         };
-        let Some(auth) = auth(query.unwrap_or_default())? else {
+        let Some(auth) = find_auth_key(query.unwrap_or_default())? else {
             return Ok(header);
         };
         match header {
-            Self::Nothing => Ok(Self::Single(auth)),
+            Self::Absent => Ok(Self::Single(auth)),
             Self::Single(key) if key == auth => Ok(Self::Single(key)),
             _ => Err(ConflictingCredentials::Both),
         }
     }
 }
 
-fn authorization(line: &[u8]) -> PresentedCredential<'_> {
+fn parse_authorization(line: &[u8]) -> PresentedCredential<'_> {
     let Ok(line) = std::str::from_utf8(line.trim_ascii()) else {
         return PresentedCredential::Other;
     };
     if line.is_empty() {
-        return PresentedCredential::Nothing;
+        return PresentedCredential::Absent;
     }
     let Some((scheme, rest)) = line.split_once(' ') else {
         return PresentedCredential::Other;
     };
     let rest = rest.trim_start_matches(' ');
-    // Two credentials joined on one line are none.
+    // Two credentials joined on one line are malformed.
     if rest.is_empty() || rest.contains([' ', ',', '\t']) {
         return PresentedCredential::Other;
     }
-    let is = |name: &str| scheme.eq_ignore_ascii_case(name);
-    if is("epi-single") {
+    let is_scheme = |name: &str| scheme.eq_ignore_ascii_case(name);
+    if is_scheme("epi-single") {
         PresentedCredential::Single(Cow::Borrowed(rest))
-    } else if is("epi-hmac") {
-        signed(rest).map_or(PresentedCredential::Other, PresentedCredential::Signed)
-    } else if is("basic") {
-        basic(rest).map_or(PresentedCredential::Other, PresentedCredential::Basic)
-    } else if is("bearer") {
+    } else if is_scheme("epi-hmac") {
+        parse_signed(rest).map_or(PresentedCredential::Other, PresentedCredential::Signed)
+    } else if is_scheme("basic") {
+        parse_basic(rest).map_or(PresentedCredential::Other, PresentedCredential::Basic)
+    } else if is_scheme("bearer") {
         PresentedCredential::Bearer(rest)
     } else {
         PresentedCredential::Other
     }
 }
 
-fn signed(text: &str) -> Option<Signed<'_>> {
+fn parse_signed(text: &str) -> Option<Signed<'_>> {
     let mut parts = text.split(':');
     let signed = Signed {
         key: parts.next()?,
@@ -140,23 +141,23 @@ fn signed(text: &str) -> Option<Signed<'_>> {
         nonce: parts.next()?,
         signature: parts.next()?,
     };
-    let is_whole = [signed.key, signed.nonce, signed.signature]
+    let has_all_parts = [signed.key, signed.nonce, signed.signature]
         .iter()
         .all(|part| !part.is_empty());
-    (is_whole && parts.next().is_none()).then_some(signed)
+    (has_all_parts && parts.next().is_none()).then_some(signed)
 }
 
-fn basic(text: &str) -> Option<Basic> {
+fn parse_basic(text: &str) -> Option<Basic> {
     let pair = String::from_utf8(STANDARD.decode(text).ok()?).ok()?;
     pair.contains(':').then_some(Basic(pair))
 }
 
-/// The value of `auth`, however its name is spelt; an empty one is none.
-fn auth(query: &str) -> Result<Option<Cow<'_, str>>, ConflictingCredentials> {
-    let mut values = pairs(query).filter(|pair| pair.plain_name().eq_ignore_ascii_case("auth"));
+/// Returns the value of `auth`. Its name is compared without case, and an empty value is absent.
+fn find_auth_key(query: &str) -> Result<Option<Cow<'_, str>>, ConflictingCredentials> {
+    let mut values = pairs(query).filter(|pair| pair.decoded_name().eq_ignore_ascii_case("auth"));
     match (values.next(), values.next()) {
         (Some(_), Some(_)) => Err(ConflictingCredentials::Auth),
-        (Some(pair), None) => Ok(Some(pair.plain_value()).filter(|value| !value.is_empty())),
+        (Some(pair), None) => Ok(Some(pair.decoded_value()).filter(|value| !value.is_empty())),
         (None, _) => Ok(None),
     }
 }

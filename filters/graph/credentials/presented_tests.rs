@@ -16,51 +16,59 @@ fn headers(lines: &[&str]) -> HeaderMap {
     headers
 }
 
-/// What a request presents, in words.
-fn read(lines: &[&str], query: &str) -> Result<String, ConflictingCredentials> {
+/// Describes the credential that a request presents.
+fn describe(lines: &[&str], query: &str) -> Result<String, ConflictingCredentials> {
     let headers = headers(lines);
-    Ok(match PresentedCredential::read(&headers, Some(query))? {
-        PresentedCredential::Nothing => "nothing".to_owned(),
-        PresentedCredential::Single(key) => format!("single {key}"),
-        PresentedCredential::Signed(signed) => format!(
-            "signed {} {} {} {}",
-            signed.key, signed.timestamp_ms, signed.nonce, signed.signature
-        ),
-        PresentedCredential::Basic(basic) => {
-            let (key, secret) = basic.parts();
-            format!("basic {key} {secret}")
-        }
-        PresentedCredential::Bearer(token) => format!("bearer {token}"),
-        PresentedCredential::Other => "other".to_owned(),
-    })
+    Ok(
+        match PresentedCredential::from_request(&headers, Some(query))? {
+            PresentedCredential::Absent => "nothing".to_owned(),
+            PresentedCredential::Single(key) => format!("single {key}"),
+            PresentedCredential::Signed(signed) => format!(
+                "signed {} {} {} {}",
+                signed.key, signed.timestamp_ms, signed.nonce, signed.signature
+            ),
+            PresentedCredential::Basic(basic) => {
+                let (key, secret) = basic.parts();
+                format!("basic {key} {secret}")
+            }
+            PresentedCredential::Bearer(token) => format!("bearer {token}"),
+            PresentedCredential::Other => "other".to_owned(),
+        },
+    )
 }
 
-fn said(text: &str) -> Result<String, ConflictingCredentials> {
+fn presented(text: &str) -> Result<String, ConflictingCredentials> {
     Ok(text.to_owned())
 }
 
 #[test]
 fn a_public_key_comes_in_the_query_or_the_header() {
-    assert_eq!(read(&[], "a=1&auth=k1&b"), said("single k1"));
-    assert_eq!(read(&["epi-single k1"], ""), said("single k1"));
-    assert_eq!(read(&["Epi-Single  k1 "], "auth="), said("single k1"));
+    assert_eq!(describe(&[], "a=1&auth=k1&b"), presented("single k1"));
+    assert_eq!(describe(&["epi-single k1"], ""), presented("single k1"));
+    assert_eq!(
+        describe(&["Epi-Single  k1 "], "auth="),
+        presented("single k1")
+    );
 }
 
 #[test]
 fn a_key_in_the_query_may_be_encoded() {
-    assert_eq!(read(&[], "auth=a%2Bb%3d"), said("single a+b="));
-    assert_eq!(read(&[], "%61uth=k1"), said("single k1"));
-    assert_eq!(read(&[], "AUTH=k1"), said("single k1"));
+    assert_eq!(describe(&[], "auth=a%2Bb%3d"), presented("single a+b="));
+    assert_eq!(describe(&[], "%61uth=k1"), presented("single k1"));
+    assert_eq!(describe(&[], "AUTH=k1"), presented("single k1"));
 }
 
 #[test]
 fn the_schemes_are_told_apart() {
-    assert_eq!(read(&[], ""), said("nothing"));
-    assert_eq!(read(&[""], ""), said("nothing"));
-    assert_eq!(read(&["epi-hmac k:1:n:s="], ""), said("signed k 1 n s="));
-    assert_eq!(read(&["basic azE6czpz"], ""), said("basic k1 s:s"));
-    assert_eq!(read(&["BEARER a.b.c"], ""), said("bearer a.b.c"));
-    assert_eq!(read(&["epi-obo x"], ""), said("other"));
+    assert_eq!(describe(&[], ""), presented("nothing"));
+    assert_eq!(describe(&[""], ""), presented("nothing"));
+    assert_eq!(
+        describe(&["epi-hmac k:1:n:s="], ""),
+        presented("signed k 1 n s=")
+    );
+    assert_eq!(describe(&["basic azE6czpz"], ""), presented("basic k1 s:s"));
+    assert_eq!(describe(&["BEARER a.b.c"], ""), presented("bearer a.b.c"));
+    assert_eq!(describe(&["epi-obo x"], ""), presented("other"));
 }
 
 #[test]
@@ -81,56 +89,59 @@ fn what_is_malformed_is_no_credential() {
         "k1",
         "é",
     ] {
-        assert_eq!(read(&[line], ""), said("other"), "{line}");
+        assert_eq!(describe(&[line], ""), presented("other"), "{line}");
     }
 }
 
 #[test]
 fn two_credentials_are_refused() {
     assert_eq!(
-        read(&["epi-single a", "epi-single a"], ""),
+        describe(&["epi-single a", "epi-single a"], ""),
         Err(ConflictingCredentials::Authorization)
     );
     assert_eq!(
-        read(&["epi-single a", ""], ""),
+        describe(&["epi-single a", ""], ""),
         Err(ConflictingCredentials::Authorization)
     );
     assert_eq!(
-        read(&[], "auth=a&auth=a"),
+        describe(&[], "auth=a&auth=a"),
         Err(ConflictingCredentials::Auth)
     );
     assert_eq!(
-        read(&[], "auth=a&%61UTH=b"),
+        describe(&[], "auth=a&%61UTH=b"),
         Err(ConflictingCredentials::Auth)
     );
-    assert_eq!(read(&[], "auth&auth=b"), Err(ConflictingCredentials::Auth));
     assert_eq!(
-        read(&["epi-single a"], "auth=b"),
+        describe(&[], "auth&auth=b"),
+        Err(ConflictingCredentials::Auth)
+    );
+    assert_eq!(
+        describe(&["epi-single a"], "auth=b"),
         Err(ConflictingCredentials::Both)
     );
     assert_eq!(
-        read(&["Bearer a.b.c"], "auth=b"),
+        describe(&["Bearer a.b.c"], "auth=b"),
         Err(ConflictingCredentials::Both)
     );
     assert_eq!(
-        read(&["epi-obo x"], "auth=b"),
+        describe(&["epi-obo x"], "auth=b"),
         Err(ConflictingCredentials::Both)
     );
 }
 
 #[test]
 fn the_same_public_key_in_both_places_is_one() {
-    assert_eq!(read(&["epi-single a"], "auth=a"), said("single a"));
+    assert_eq!(describe(&["epi-single a"], "auth=a"), presented("single a"));
 }
 
 #[test]
 fn two_credentials_are_the_callers_fault() {
-    for doubled in [
+    for conflict in [
         ConflictingCredentials::Authorization,
         ConflictingCredentials::Auth,
         ConflictingCredentials::Both,
     ] {
-        assert_eq!(Fault::from(doubled).status(), 400);
+        assert_eq!(Fault::from(conflict).status(), 400);
     }
 }
 
@@ -142,6 +153,6 @@ proptest! {
     ) {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_bytes(&line).unwrap());
-        let _ = PresentedCredential::read(&headers, Some(&query));
+        let _ = PresentedCredential::from_request(&headers, Some(&query));
     }
 }

@@ -1,4 +1,4 @@
-//! Whose credential it is: the snapshot of all tenants, and what it takes to believe one.
+//! Finds the tenant of a credential and verifies the credential.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,51 +13,51 @@ use super::claims::TenantClaims;
 use super::nonces::Nonces;
 use super::presented::{Basic, PresentedCredential, Signed};
 
-/// How far the moment of a signature may be off. Source: docs/decisions.md 27.
+/// How much the timestamp of a signature may differ from the clock. Source: docs/decisions.md 27.
 const LEEWAY_MS: i64 = 300_000;
 
-/// What kind of credential came, whether or not it counts.
+/// The kind of a credential, whether or not it is valid.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum CredentialKind {
-    /// None.
-    Nothing,
+    /// No credential.
+    Absent,
     /// A public key.
     Single,
-    /// An application's key, signed or with its secret.
+    /// An application's key, with a signature or its secret.
     App,
     /// A token.
     Bearer,
-    /// Something else.
+    /// An unknown scheme, or a malformed value.
     Other,
 }
 
-/// Whose request it is.
+/// The tenant of a request and the kind of its credential.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Identity {
-    /// The tenant it counts for; without one it counts for the client's address.
+    /// The tenant that the request counts for. Without one it counts for the client's address.
     pub tenant: Option<Arc<str>>,
-    /// What came.
-    pub class: CredentialKind,
+    /// The kind of the credential.
+    pub kind: CredentialKind,
 }
 
-/// What a credential is checked against, beside itself.
+/// The inputs that verify a credential.
 #[derive(Clone, Copy)]
 pub struct VerificationInputs<'r> {
-    /// As the request line has it.
+    /// Method as received.
     pub method: &'r str,
-    /// As the request line has it, byte for byte.
+    /// Path and query as received, byte for byte.
     pub path_and_query: &'r str,
-    /// MD5 of the whole body, where [`Tenants::needs_body`] asked for it.
+    /// MD5 of the whole body, present if [`Tenants::needs_body`] returned true.
     pub body_md5: Option<[u8; 16]>,
     /// Unix time.
     pub now_ms: i64,
-    /// Whether a public key is a credential for this operation.
-    pub takes_single_key: bool,
-    /// What the token says, once [`Tenants::needs_key_set`] was answered.
+    /// Whether public keys are credentials for this operation.
+    pub accepts_single_key: bool,
+    /// The claims of the token, verified if [`Tenants::required_key_set`] names a key set.
     pub claims: Option<&'r TenantClaims>,
 }
 
-/// The tenants by their credentials. It has no `Debug`: it holds secrets.
+/// The tenants by their credentials. It has no `Debug`, because it holds secrets.
 #[derive(Default)]
 pub struct Tenants {
     single: HashMap<Box<str>, Arc<str>>,
@@ -72,7 +72,7 @@ struct App {
 
 struct Secret {
     text: Box<str>,
-    /// Absent where the text is no base64: then nothing can be signed with it.
+    /// Absent if the text is not base64; signatures never verify then.
     mac: Option<Hmac<Sha256>>,
 }
 
@@ -89,7 +89,7 @@ impl Tenants {
         self.single.insert(key.into(), Arc::clone(tenant));
     }
 
-    /// Adds an application's key; without a secret it is believed unseen.
+    /// Adds an application's key. Without a secret, requests with this key are accepted unverified.
     pub fn add_app(&mut self, tenant: &Arc<str>, key: &str, secret: Option<&str>) {
         let app = App {
             tenant: Arc::clone(tenant),
@@ -98,8 +98,8 @@ impl Tenants {
         self.app.insert(key.into(), app);
     }
 
-    /// Adds an issuer of tokens, for one audience or any. `key_set` numbers what verifies them; without one they are
-    /// believed unseen.
+    /// Adds an issuer of tokens for one audience or for any. `key_set` is the number of the key set that verifies the
+    /// tokens; without one they are accepted unverified.
     pub fn add_issuer(
         &mut self,
         tenant: &Arc<str>,
@@ -115,7 +115,8 @@ impl Tenants {
         });
     }
 
-    /// Whether believing this needs the body: it is signed, by an application whose secret we have.
+    /// Returns whether verification needs the body: the credential is a signature by an application with a known
+    /// secret.
     pub fn needs_body(&self, presented: &PresentedCredential<'_>) -> bool {
         let PresentedCredential::Signed(signed) = presented else {
             return false;
@@ -124,64 +125,70 @@ impl Tenants {
         app.is_some_and(|app| app.secret.is_some())
     }
 
-    /// The number of the key set that has to verify a token that says this, if any has to.
-    pub fn needs_key_set(&self, claims: &TenantClaims) -> Option<usize> {
-        self.issuer(claims)?.key_set
+    /// Returns the number of the key set that must verify a token with these claims, if its issuer has one.
+    pub fn required_key_set(&self, claims: &TenantClaims) -> Option<usize> {
+        self.find_issuer(claims)?.key_set
     }
 
-    /// Whose request it is.
+    /// Returns the identity of a request.
     ///
-    /// A credential counts only if it is known, and verified where a secret or a key set is configured; a tenant's
-    /// window is nobody else's to use up. `nonces` learns the nonce of a signature that was verified. Cost: one
-    /// look-up; for signatures and secrets a hash over a short text. Source: docs/decisions.md 27.
+    /// A credential counts only if it is known, and verified if a secret or a key set is configured: others must not
+    /// use up a tenant's window. `nonces` records the nonce of a verified signature. Cost: one look-up; for signatures
+    /// and secrets a hash over a short text. Source: docs/decisions.md 27.
     pub fn identify(
         &self,
         presented: &PresentedCredential<'_>,
-        proof: &VerificationInputs<'_>,
+        inputs: &VerificationInputs<'_>,
         nonces: &Nonces,
     ) -> Identity {
-        let (class, tenant) = match presented {
-            PresentedCredential::Nothing => (CredentialKind::Nothing, None),
+        let (kind, tenant) = match presented {
+            PresentedCredential::Absent => (CredentialKind::Absent, None),
             PresentedCredential::Other => (CredentialKind::Other, None),
-            PresentedCredential::Single(key) => (CredentialKind::Single, self.single(key, proof)),
-            PresentedCredential::Basic(basic) => (CredentialKind::App, self.basic(basic)),
-            PresentedCredential::Signed(signed) => {
-                (CredentialKind::App, self.signed(signed, proof, nonces))
+            PresentedCredential::Single(key) => {
+                (CredentialKind::Single, self.find_single(key, inputs))
             }
-            PresentedCredential::Bearer(_) => (CredentialKind::Bearer, self.bearer(proof)),
+            PresentedCredential::Basic(basic) => (CredentialKind::App, self.find_basic(basic)),
+            PresentedCredential::Signed(signed) => (
+                CredentialKind::App,
+                self.find_signed(signed, inputs, nonces),
+            ),
+            PresentedCredential::Bearer(_) => (CredentialKind::Bearer, self.find_bearer(inputs)),
         };
         Identity {
             tenant: tenant.cloned(),
-            class,
+            kind,
         }
     }
 
-    fn single(&self, key: &str, proof: &VerificationInputs<'_>) -> Option<&Arc<str>> {
-        self.single.get(key).filter(|_| proof.takes_single_key)
+    fn find_single(&self, key: &str, inputs: &VerificationInputs<'_>) -> Option<&Arc<str>> {
+        self.single.get(key).filter(|_| inputs.accepts_single_key)
     }
 
-    fn basic(&self, basic: &Basic) -> Option<&Arc<str>> {
+    fn find_basic(&self, basic: &Basic) -> Option<&Arc<str>> {
         let (key, secret) = basic.parts();
         let app = self.app.get(key)?;
-        let is_believed = app.secret.as_ref().is_none_or(|known| known.is(secret));
-        is_believed.then_some(&app.tenant)
+        let is_accepted = app
+            .secret
+            .as_ref()
+            .is_none_or(|known| known.matches(secret));
+        is_accepted.then_some(&app.tenant)
     }
 
-    fn signed(
+    fn find_signed(
         &self,
         signed: &Signed<'_>,
-        proof: &VerificationInputs<'_>,
+        inputs: &VerificationInputs<'_>,
         nonces: &Nonces,
     ) -> Option<&Arc<str>> {
         let app = self.app.get(signed.key)?;
         let at_ms: i64 = signed.timestamp_ms.parse().ok()?;
-        if at_ms.abs_diff(proof.now_ms) > LEEWAY_MS.unsigned_abs() {
+        if at_ms.abs_diff(inputs.now_ms) > LEEWAY_MS.unsigned_abs() {
             return None;
         }
-        // Without a secret anyone could spend nonces, so they are not looked at.
+        // Nonces of unverified signatures are not recorded: anyone could use them up.
         if let Some(secret) = &app.secret {
-            let is_fresh = secret.has_signed(signed, proof)
-                && nonces.spend(signed.key, signed.nonce, at_ms + LEEWAY_MS, proof.now_ms);
+            let is_fresh = secret.has_signed(signed, inputs)
+                && nonces.spend(signed.key, signed.nonce, at_ms + LEEWAY_MS, inputs.now_ms);
             if !is_fresh {
                 return None;
             }
@@ -189,25 +196,25 @@ impl Tenants {
         Some(&app.tenant)
     }
 
-    fn bearer(&self, proof: &VerificationInputs<'_>) -> Option<&Arc<str>> {
-        let claims = proof.claims?;
-        let issuer = self.issuer(claims)?;
-        let is_believed = claims.is_verified || issuer.key_set.is_none();
-        is_believed.then_some(&issuer.tenant)
+    fn find_bearer(&self, inputs: &VerificationInputs<'_>) -> Option<&Arc<str>> {
+        let claims = inputs.claims?;
+        let issuer = self.find_issuer(claims)?;
+        let is_accepted = claims.is_verified || issuer.key_set.is_none();
+        is_accepted.then_some(&issuer.tenant)
     }
 
-    /// An issuer that names an audience goes before one for any.
-    fn issuer(&self, claims: &TenantClaims) -> Option<&Issuer> {
-        let own = || {
+    /// An issuer with a matching audience takes precedence over one for any audience.
+    fn find_issuer(&self, claims: &TenantClaims) -> Option<&Issuer> {
+        let candidates = || {
             self.issuers
                 .iter()
                 .filter(|known| *known.issuer == *claims.issuer)
         };
-        let named = own().find(|known| {
+        let named = candidates().find(|known| {
             let audience = known.audience.as_deref();
             audience.is_some_and(|wanted| claims.audiences.iter().any(|given| given == wanted))
         });
-        named.or_else(|| own().find(|known| known.audience.is_none()))
+        named.or_else(|| candidates().find(|known| known.audience.is_none()))
     }
 }
 
@@ -220,13 +227,13 @@ impl Secret {
         }
     }
 
-    fn is(&self, text: &str) -> bool {
+    fn matches(&self, text: &str) -> bool {
         self.text.as_bytes().ct_eq(text.as_bytes()).into()
     }
 
     /// Source: docs/facts/graph-service.md 1.3.
-    fn has_signed(&self, signed: &Signed<'_>, proof: &VerificationInputs<'_>) -> bool {
-        let (Some(mac), Some(body)) = (&self.mac, proof.body_md5) else {
+    fn has_signed(&self, signed: &Signed<'_>, inputs: &VerificationInputs<'_>) -> bool {
+        let (Some(mac), Some(body)) = (&self.mac, inputs.body_md5) else {
             return false;
         };
         let Ok(signature) = STANDARD.decode(signed.signature) else {
@@ -235,8 +242,8 @@ impl Secret {
         let body = STANDARD.encode(body);
         let parts = [
             signed.key,
-            proof.method,
-            proof.path_and_query,
+            inputs.method,
+            inputs.path_and_query,
             signed.timestamp_ms,
             signed.nonce,
             &body,

@@ -8,7 +8,7 @@ use super::*;
 const SECRET: &str = "YSBzZWNyZXQgb2YgMzIgYnl0ZXMsIG5vdCBsZXNzISE=";
 /// Of `{"query":"{__typename}"}`.
 const BODY_MD5: u128 = 0x3aec_a260_892c_bb68_8767_73c7_857f_8529;
-/// Reckoned by Python's `hmac` over key, method, path and query, timestamp, nonce and the body's hash.
+/// Computed by Python's `hmac` over key, method, path and query, timestamp, nonce and the body's hash.
 const SIGNATURE: &str = "ifGHnmlMZJFsh7LUUk7BxCNc6Afk9PIYQs0AoGKdLa4=";
 const NOW_MS: i64 = 1_800_000_000_000;
 
@@ -24,13 +24,13 @@ fn tenants() -> Tenants {
     tenants
 }
 
-fn proof() -> VerificationInputs<'static> {
+fn inputs() -> VerificationInputs<'static> {
     VerificationInputs {
         method: "POST",
         path_and_query: "/content/v2?stored=true",
         body_md5: Some(BODY_MD5.to_be_bytes()),
         now_ms: NOW_MS,
-        takes_single_key: true,
+        accepts_single_key: true,
         claims: None,
     }
 }
@@ -52,8 +52,11 @@ fn single(key: &'static str) -> PresentedCredential<'static> {
     PresentedCredential::Single(Cow::Borrowed(key))
 }
 
-fn whose(presented: &PresentedCredential<'_>, proof: &VerificationInputs<'_>) -> Option<String> {
-    let identity = tenants().identify(presented, proof, &Nonces::default());
+fn tenant_of(
+    presented: &PresentedCredential<'_>,
+    inputs: &VerificationInputs<'_>,
+) -> Option<String> {
+    let identity = tenants().identify(presented, inputs, &Nonces::default());
     identity.tenant.map(|tenant| tenant.to_string())
 }
 
@@ -67,40 +70,40 @@ fn t2() -> Option<String> {
 
 #[test]
 fn a_public_key_counts_for_its_tenant_where_it_is_a_credential() {
-    assert_eq!(whose(&single("sk1"), &proof()), t1());
+    assert_eq!(tenant_of(&single("sk1"), &inputs()), t1());
     let elsewhere = VerificationInputs {
-        takes_single_key: false,
-        ..proof()
+        accepts_single_key: false,
+        ..inputs()
     };
-    assert_eq!(whose(&single("sk1"), &elsewhere), None);
+    assert_eq!(tenant_of(&single("sk1"), &elsewhere), None);
 }
 
 #[test]
 fn unknown_credentials_have_no_tenant() {
-    assert_eq!(whose(&single("sk2"), &proof()), None);
-    assert_eq!(whose(&single("ak1"), &proof()), None);
-    assert_eq!(whose(&basic("sk1", ""), &proof()), None);
+    assert_eq!(tenant_of(&single("sk2"), &inputs()), None);
+    assert_eq!(tenant_of(&single("ak1"), &inputs()), None);
+    assert_eq!(tenant_of(&basic("sk1", ""), &inputs()), None);
     assert_eq!(
-        whose(&PresentedCredential::Signed(signed("ak9")), &proof()),
+        tenant_of(&PresentedCredential::Signed(signed("ak9")), &inputs()),
         None
     );
-    assert_eq!(whose(&PresentedCredential::Nothing, &proof()), None);
-    assert_eq!(whose(&PresentedCredential::Other, &proof()), None);
+    assert_eq!(tenant_of(&PresentedCredential::Absent, &inputs()), None);
+    assert_eq!(tenant_of(&PresentedCredential::Other, &inputs()), None);
 }
 
 #[test]
 fn a_secret_is_compared_where_one_is_configured() {
-    assert_eq!(whose(&basic("ak1", SECRET), &proof()), t1());
-    assert_eq!(whose(&basic("ak1", "wrong"), &proof()), None);
-    assert_eq!(whose(&basic("ak1", ""), &proof()), None);
-    assert_eq!(whose(&basic("ak2", "anything"), &proof()), t2());
-    assert_eq!(whose(&basic("ak3", "no base64!"), &proof()), t2());
+    assert_eq!(tenant_of(&basic("ak1", SECRET), &inputs()), t1());
+    assert_eq!(tenant_of(&basic("ak1", "wrong"), &inputs()), None);
+    assert_eq!(tenant_of(&basic("ak1", ""), &inputs()), None);
+    assert_eq!(tenant_of(&basic("ak2", "anything"), &inputs()), t2());
+    assert_eq!(tenant_of(&basic("ak3", "no base64!"), &inputs()), t2());
 }
 
 #[test]
 fn a_signature_counts_for_its_tenant() {
     assert_eq!(
-        whose(&PresentedCredential::Signed(signed("ak1")), &proof()),
+        tenant_of(&PresentedCredential::Signed(signed("ak1")), &inputs()),
         t1()
     );
 }
@@ -110,28 +113,28 @@ fn a_signature_over_anything_else_counts_for_nobody() {
     let changed = [
         VerificationInputs {
             method: "PUT",
-            ..proof()
+            ..inputs()
         },
         VerificationInputs {
             path_and_query: "/content/v2",
-            ..proof()
+            ..inputs()
         },
         VerificationInputs {
             path_and_query: "/Content/v2?stored=true",
-            ..proof()
+            ..inputs()
         },
         VerificationInputs {
             body_md5: Some([0; 16]),
-            ..proof()
+            ..inputs()
         },
         VerificationInputs {
             body_md5: None,
-            ..proof()
+            ..inputs()
         },
     ];
-    for proof in &changed {
+    for inputs in &changed {
         assert_eq!(
-            whose(&PresentedCredential::Signed(signed("ak1")), proof),
+            tenant_of(&PresentedCredential::Signed(signed("ak1")), inputs),
             None
         );
     }
@@ -159,7 +162,10 @@ fn a_signature_over_anything_else_counts_for_nobody() {
         signed("ak3"),
     ];
     for signed in forged {
-        assert_eq!(whose(&PresentedCredential::Signed(signed), &proof()), None);
+        assert_eq!(
+            tenant_of(&PresentedCredential::Signed(signed), &inputs()),
+            None
+        );
     }
 }
 
@@ -171,13 +177,13 @@ fn a_signature_counts_for_300_seconds_either_way() {
         (300_000, true),
         (300_001, false),
     ] {
-        let proof = VerificationInputs {
+        let inputs = VerificationInputs {
             now_ms: NOW_MS + off_ms,
-            ..proof()
+            ..inputs()
         };
-        let tenant = whose(&PresentedCredential::Signed(signed("ak1")), &proof);
+        let tenant = tenant_of(&PresentedCredential::Signed(signed("ak1")), &inputs);
         assert_eq!(tenant.is_some(), counts, "{off_ms}");
-        let unverified = whose(&PresentedCredential::Signed(signed("ak2")), &proof);
+        let unverified = tenant_of(&PresentedCredential::Signed(signed("ak2")), &inputs);
         assert_eq!(unverified.is_some(), counts, "{off_ms}");
     }
 }
@@ -186,9 +192,13 @@ fn a_signature_counts_for_300_seconds_either_way() {
 fn a_signature_counts_once() {
     let (tenants, nonces) = (tenants(), Nonces::default());
     let tenant = |now_ms| {
-        let proof = VerificationInputs { now_ms, ..proof() };
+        let inputs = VerificationInputs { now_ms, ..inputs() };
         tenants
-            .identify(&PresentedCredential::Signed(signed("ak1")), &proof, &nonces)
+            .identify(
+                &PresentedCredential::Signed(signed("ak1")),
+                &inputs,
+                &nonces,
+            )
             .tenant
     };
     assert!(tenant(NOW_MS - 300_000).is_some());
@@ -203,10 +213,10 @@ fn a_forged_signature_spends_no_nonce() {
         signature: "AAAA",
         ..signed("ak1")
     };
-    tenants.identify(&PresentedCredential::Signed(forged), &proof(), &nonces);
+    tenants.identify(&PresentedCredential::Signed(forged), &inputs(), &nonces);
     let honest = tenants.identify(
         &PresentedCredential::Signed(signed("ak1")),
-        &proof(),
+        &inputs(),
         &nonces,
     );
     assert!(honest.tenant.is_some());
@@ -234,11 +244,11 @@ fn claims(issuer: &str, audiences: &[&str], is_verified: bool) -> TenantClaims {
 
 fn bearer(issuer: &str, audiences: &[&str], is_verified: bool) -> Option<String> {
     let claims = claims(issuer, audiences, is_verified);
-    let proof = VerificationInputs {
+    let inputs = VerificationInputs {
         claims: Some(&claims),
-        ..proof()
+        ..inputs()
     };
-    whose(&PresentedCredential::Bearer("a.b.c"), &proof)
+    tenant_of(&PresentedCredential::Bearer("a.b.c"), &inputs)
 }
 
 #[test]
@@ -256,7 +266,7 @@ fn a_token_is_believed_unverified_only_where_no_key_set_is_configured() {
     assert_eq!(bearer("https://id", &["two"], false), t2());
     let needs = |audience| {
         let claims = claims("https://id", &[audience], false);
-        tenants().needs_key_set(&claims)
+        tenants().required_key_set(&claims)
     };
     assert_eq!(needs("one"), Some(7));
     assert_eq!(needs("two"), None);
@@ -264,26 +274,29 @@ fn a_token_is_believed_unverified_only_where_no_key_set_is_configured() {
 
 #[test]
 fn a_token_without_claims_counts_for_nobody() {
-    assert_eq!(whose(&PresentedCredential::Bearer("junk"), &proof()), None);
+    assert_eq!(
+        tenant_of(&PresentedCredential::Bearer("junk"), &inputs()),
+        None
+    );
 }
 
 #[test]
 fn a_credential_has_its_class_whether_or_not_it_counts() {
-    let class = |presented| {
+    let kind = |presented| {
         tenants()
-            .identify(&presented, &proof(), &Nonces::default())
-            .class
+            .identify(&presented, &inputs(), &Nonces::default())
+            .kind
     };
-    assert_eq!(class(single("nobody")), CredentialKind::Single);
-    assert_eq!(class(basic("nobody", "")), CredentialKind::App);
+    assert_eq!(kind(single("nobody")), CredentialKind::Single);
+    assert_eq!(kind(basic("nobody", "")), CredentialKind::App);
     assert_eq!(
-        class(PresentedCredential::Signed(signed("nobody"))),
+        kind(PresentedCredential::Signed(signed("nobody"))),
         CredentialKind::App
     );
     assert_eq!(
-        class(PresentedCredential::Bearer("junk")),
+        kind(PresentedCredential::Bearer("junk")),
         CredentialKind::Bearer
     );
-    assert_eq!(class(PresentedCredential::Other), CredentialKind::Other);
-    assert_eq!(class(PresentedCredential::Nothing), CredentialKind::Nothing);
+    assert_eq!(kind(PresentedCredential::Other), CredentialKind::Other);
+    assert_eq!(kind(PresentedCredential::Absent), CredentialKind::Absent);
 }

@@ -107,9 +107,9 @@ pub(crate) fn other(walk: &mut Walker<'_>, accepted: &str) -> Reject {
     };
     let is_short = text.chars().count() <= QUOTED_CHARS;
     let quoted = match found {
-        Type::String | Type::Number if is_short => format!("{} ({text})", found.word()),
+        Type::String | Type::Number if is_short => format!("{} ({text})", found.as_str()),
         Type::Bool => format!("the boolean {text}"),
-        _ => found.word().to_owned(),
+        _ => found.as_str().to_owned(),
     };
     Reject::rule(format!("is {quoted}; accepted is {accepted}"))
 }

@@ -1,20 +1,20 @@
-//! Price tables of others as a catalogue of ours. Prices are read as decimal text and never become a float.
+//! Converts foreign price tables to a catalogue. Prices are read as decimal text and never become a float.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What came of a table.
+/// The result of an import.
 #[derive(Debug)]
 pub(super) struct Imported {
     /// The catalogue.
     pub(super) toml: String,
-    /// Why entries were left out, and how many.
+    /// The number of skipped entries by reason.
     pub(super) skipped: BTreeMap<&'static str, usize>,
 }
 
-/// One entry of LiteLLM's table: prices in USD per token, as numbers.
+/// An entry of LiteLLM's table: prices in USD per token, as numbers.
 #[derive(Deserialize)]
 struct Litellm<'a> {
     #[serde(default)]
@@ -35,7 +35,7 @@ struct Litellm<'a> {
     max_output_tokens: Option<&'a RawValue>,
 }
 
-/// One provider of models.dev: prices in USD per million tokens.
+/// A provider of models.dev: prices in USD per million tokens.
 #[derive(Deserialize)]
 struct ImportProvider<'a> {
     #[serde(borrow, default)]
@@ -72,7 +72,7 @@ struct Limit<'a> {
     output: Option<&'a RawValue>,
 }
 
-/// A row on its way into the catalogue; prices per million.
+/// A row of the new catalogue; prices per million tokens.
 #[derive(Default)]
 struct ImportRow {
     id: String,
@@ -91,8 +91,8 @@ const PRICE_KEYS: [&str; 4] = [
 ];
 const SIZE_KEYS: [&str; 2] = ["context_size", "max_output"];
 
-/// LiteLLM's table. Errors: not JSON.
-pub(super) fn litellm(text: &str) -> Result<Imported, String> {
+/// Imports LiteLLM's table. Errors: not JSON.
+pub(super) fn from_litellm(text: &str) -> Result<Imported, String> {
     let table: BTreeMap<String, &RawValue> =
         serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut rows = Vec::new();
@@ -114,7 +114,7 @@ pub(super) fn litellm(text: &str) -> Result<Imported, String> {
             .unwrap_or(key)
             .to_owned();
         let id = name.rsplit('/').next().unwrap_or(&name).to_owned();
-        let per_million = |raw: Option<&RawValue>| raw.and_then(|raw| shifted(raw.get(), 6));
+        let per_million = |raw: Option<&RawValue>| raw.and_then(|raw| shift_point(raw.get(), 6));
         let prices = [
             per_million(entry.input_cost_per_token),
             per_million(entry.output_cost_per_token),
@@ -122,8 +122,8 @@ pub(super) fn litellm(text: &str) -> Result<Imported, String> {
             per_million(entry.cache_creation_input_token_cost),
         ];
         let sizes = [
-            count(entry.max_input_tokens),
-            count(entry.max_output_tokens),
+            parse_count(entry.max_input_tokens),
+            parse_count(entry.max_output_tokens),
         ];
         rows.push(ImportRow {
             id,
@@ -135,20 +135,20 @@ pub(super) fn litellm(text: &str) -> Result<Imported, String> {
         });
     }
     Ok(Imported {
-        toml: catalogue(rows, &mut skipped),
+        toml: to_toml(rows, &mut skipped),
         skipped,
     })
 }
 
-/// The `api.json` of models.dev. Errors: not JSON of that shape.
-pub(super) fn models_dev(text: &str) -> Result<Imported, String> {
+/// Imports the `api.json` of models.dev. Errors: not JSON in that format.
+pub(super) fn from_models_dev(text: &str) -> Result<Imported, String> {
     let table: BTreeMap<String, ImportProvider<'_>> =
         serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut rows = Vec::new();
     for (provider, served) in table {
         for (name, model) in served.models {
             let cost = model.cost.as_ref();
-            let price = |raw: Option<&RawValue>| raw.and_then(|raw| shifted(raw.get(), 0));
+            let price = |raw: Option<&RawValue>| raw.and_then(|raw| shift_point(raw.get(), 0));
             let prices = [
                 price(cost.and_then(|cost| cost.input)),
                 price(cost.and_then(|cost| cost.output)),
@@ -157,8 +157,8 @@ pub(super) fn models_dev(text: &str) -> Result<Imported, String> {
             ];
             let limit = model.limit.as_ref();
             let sizes = [
-                count(limit.and_then(|limit| limit.context)),
-                count(limit.and_then(|limit| limit.output)),
+                parse_count(limit.and_then(|limit| limit.context)),
+                parse_count(limit.and_then(|limit| limit.output)),
             ];
             let id = name.rsplit('/').next().unwrap_or(&name).to_owned();
             rows.push(ImportRow {
@@ -173,13 +173,13 @@ pub(super) fn models_dev(text: &str) -> Result<Imported, String> {
     }
     let mut skipped = BTreeMap::new();
     Ok(Imported {
-        toml: catalogue(rows, &mut skipped),
+        toml: to_toml(rows, &mut skipped),
         skipped,
     })
 }
 
-/// Rows as TOML, one model per id with all its providers.
-fn catalogue(rows: Vec<ImportRow>, skipped: &mut BTreeMap<&'static str, usize>) -> String {
+/// Formats rows as TOML, one model per id with all its providers.
+fn to_toml(rows: Vec<ImportRow>, skipped: &mut BTreeMap<&'static str, usize>) -> String {
     let mut models: BTreeMap<String, Vec<ImportRow>> = BTreeMap::new();
     for row in rows {
         if row
@@ -204,23 +204,23 @@ fn catalogue(rows: Vec<ImportRow>, skipped: &mut BTreeMap<&'static str, usize>) 
     }
     let mut out = String::new();
     for (id, served) in models {
-        out.push_str(&format!("[[models]]\nid = {}\n", quoted(&id)));
+        out.push_str(&format!("[[models]]\nid = {}\n", quote(&id)));
         if let Some(title) = served.first().and_then(|row| row.title.as_deref()) {
-            out.push_str(&format!("name = {}\n", quoted(title)));
+            out.push_str(&format!("name = {}\n", quote(title)));
         }
         for row in served {
-            out.push_str(&mapping(&row));
+            out.push_str(&mapping_toml(&row));
         }
         out.push('\n');
     }
     out
 }
 
-fn mapping(row: &ImportRow) -> String {
+fn mapping_toml(row: &ImportRow) -> String {
     let mut out = format!(
         "[[models.providers]]\nprovider = {}\nname = {}\n",
-        quoted(&row.provider),
-        quoted(&row.name),
+        quote(&row.provider),
+        quote(&row.name),
     );
     for (key, price) in PRICE_KEYS.iter().zip(&row.prices) {
         if let Some(price) = price {
@@ -235,14 +235,15 @@ fn mapping(row: &ImportRow) -> String {
     out
 }
 
-/// A TOML string.
-fn quoted(text: &str) -> String {
-    // A JSON string is a TOML basic string but for its escaped slash, which serde_json never writes.
+/// Formats a TOML string.
+fn quote(text: &str) -> String {
+    // A JSON string is a TOML basic string except for an escaped slash, which serde_json never writes.
     serde_json::Value::from(text).to_string()
 }
 
-/// A JSON number as a plain decimal with its point moved `places` to the right; `None` for anything else.
-fn shifted(number: &str, places: i64) -> Option<String> {
+/// Formats a JSON number as a plain decimal with its point moved `places` to the right. Returns `None` for anything
+/// else.
+fn shift_point(number: &str, places: i64) -> Option<String> {
     let (mantissa, exponent) = match number.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
         None => (number, 0),
@@ -273,8 +274,8 @@ fn shifted(number: &str, places: i64) -> Option<String> {
     })
 }
 
-/// A count, also where the table writes it as a string or with a fraction.
-fn count(raw: Option<&RawValue>) -> Option<u64> {
+/// Parses a count, also if the table has it as a string or with a fraction.
+fn parse_count(raw: Option<&RawValue>) -> Option<u64> {
     let text = raw?.get().trim_matches('"');
     text.split_once('.')
         .map_or(text, |(whole, _)| whole)
@@ -301,13 +302,17 @@ mod tests {
             ("1.0E+1", 0, "10"),
         ] {
             assert_eq!(
-                shifted(number, places).as_deref(),
+                shift_point(number, places).as_deref(),
                 Some(expected),
                 "{number}"
             );
         }
         assert_eq!(
-            (shifted("-1", 0), shifted("\"1\"", 0), shifted("1e999", 0)),
+            (
+                shift_point("-1", 0),
+                shift_point("\"1\"", 0),
+                shift_point("1e999", 0)
+            ),
             (None, None, None)
         );
     }
@@ -316,7 +321,7 @@ mod tests {
     fn litellms_table_becomes_a_catalogue_that_is_read_again() {
         let table = r#"{"sample_spec": {"mode": "chat"}, "gpt-x": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 2.5e-06, "output_cost_per_token": 1e-05, "max_input_tokens": 1000},
             "groq/a/gpt-x": {"litellm_provider": "groq", "mode": "chat", "input_cost_per_token": 1e-07}, "img": {"litellm_provider": "openai", "mode": "image_generation"}}"#;
-        let imported = litellm(table).unwrap();
+        let imported = from_litellm(table).unwrap();
         let written: filters::models::routing::CatalogFile =
             toml::from_str(&imported.toml).unwrap();
         let providers: Vec<&str> = written
@@ -345,7 +350,7 @@ mod tests {
     fn models_devs_table_becomes_a_catalogue_too() {
         let table = r#"{"openai": {"id": "openai", "models": {"gpt-x": {"id": "gpt-x", "name": "GPT X", "cost": {"input": 2.5, "output": 10, "cache_read": 0.25}, "limit": {"context": 400000, "output": 128000}}}}}"#;
         let written: filters::models::routing::CatalogFile =
-            toml::from_str(&models_dev(table).unwrap().toml).unwrap();
+            toml::from_str(&from_models_dev(table).unwrap().toml).unwrap();
         let model = written.models.first().unwrap();
         let mapping = model.providers.first().unwrap();
         assert_eq!(

@@ -1,22 +1,22 @@
-//! What plans allow, as used.
+//! The allowances of plans.
 
 use filters::accounts::Plan;
 use filters::money::allowance::Allowance;
 
-/// What plans allow.
+/// The allowances of plans.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Plans {
-    /// The smallest.
+    /// The smallest plan.
     pub lite: Allowance,
-    /// The middle one.
+    /// The middle plan.
     pub pro: Allowance,
-    /// The largest.
+    /// The largest plan.
     pub max: Allowance,
 }
 
 impl Plans {
-    /// What a plan allows; `None`: its organizations pay as they go.
-    pub fn of(&self, plan: Plan) -> Option<Allowance> {
+    /// Returns the allowance of a plan, or `None` if its organizations pay as they go.
+    pub fn allowance(&self, plan: Plan) -> Option<Allowance> {
         match plan {
             Plan::None => None,
             Plan::Lite => Some(self.lite),

@@ -1,4 +1,4 @@
-//! `[decisions]` as written.
+//! `[decisions]`, as the file has it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

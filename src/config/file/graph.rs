@@ -1,4 +1,4 @@
-//! `[graph]` as written.
+//! `[graph]`, as the file has it.
 
 use std::collections::BTreeMap;
 

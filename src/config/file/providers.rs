@@ -1,4 +1,4 @@
-//! `[providers.NAME]` as written.
+//! `[providers.NAME]`, as the file has it.
 
 use std::collections::BTreeMap;
 

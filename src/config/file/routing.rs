@@ -1,4 +1,4 @@
-//! `[limits]`, `[routing]` and `[models]` as written.
+//! `[limits]`, `[routing]` and `[models]`, as the file has them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How the keys of `[decisions]` depend on each other.
+//! Checks the keys of `[decisions]`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,29 +6,30 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
+use filters::decisions::protocol::{Agent, Document};
 use http::HeaderName;
 
 use super::Rules;
-use crate::config::checked::{self, Datafile, ProfilesIn};
+use crate::config::checked::{self, Datafile, ProfileStore};
 use crate::config::file::decisions::{
     Client, Compat, DecisionsConfig, ProjectId, SegmentsCache, UserProfiles, Webhook,
 };
 use crate::config::file::{File, SecretRef};
 use crate::config::secret::{self, SecretBytes};
 
-/// Where predictions are asked for, unless something else is configured. Source: docs/facts/decision-engine.md F.
-const USUAL_PREDICTOR: &str = "https://prediction.cmab.optimizely.com/predict/%s";
+/// The default endpoint of predictions. Source: docs/facts/decision-engine.md F.
+const DEFAULT_CMAB_ENDPOINT: &str = "https://prediction.cmab.optimizely.com/predict/%s";
 
-/// Checks the section, where there is one.
+/// Checks the section, if there is one.
 pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::DecisionsConfig> {
     let decisions = file.decisions.as_ref()?;
-    projects(rules, decisions);
-    clients(rules, decisions);
-    let token_keys = token_keys(rules, decisions);
-    shared(rules, decisions, file);
+    check_projects(rules, decisions);
+    check_clients(rules, decisions);
+    let token_keys = find_token_keys(rules, decisions);
+    check_shared(rules, decisions, file);
     for (index, webhook) in decisions.webhooks.iter().enumerate() {
         let key = format!("decisions.webhooks[{index}].secret");
-        optional(
+        check_optional(
             rules,
             &key,
             webhook.secret.as_ref(),
@@ -38,36 +39,39 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::Decis
     let webhooks = decisions
         .webhooks
         .iter()
-        .map(|webhook| webhook_of(webhook, rules.env));
+        .map(|webhook| to_webhook(webhook, rules.env));
     let webhooks = webhooks.collect();
     Some(checked::DecisionsConfig {
         webhooks,
-        ..as_used(decisions, token_keys)
+        ..to_checked(decisions, token_keys)
     })
 }
 
-fn webhook_of(written: &Webhook, env: &BTreeMap<String, String>) -> checked::Webhook {
-    let secret = written.secret.as_ref();
+fn to_webhook(raw: &Webhook, env: &BTreeMap<String, String>) -> checked::Webhook {
+    let secret = raw.secret.as_ref();
     checked::Webhook {
-        project_id: match &written.project_id {
+        project_id: match &raw.project_id {
             ProjectId::Number(number) => number.to_string().into(),
             ProjectId::Text(text) => text.as_str().into(),
         },
-        secret: secret.and_then(|reference| secret::find(reference, env).ok()),
-        sdk_keys: written.sdk_keys.clone(),
+        secret: secret.and_then(|reference| secret::find_text(reference, env).ok()),
+        sdk_keys: raw.sdk_keys.clone(),
     }
 }
 
-fn as_used(decisions: &DecisionsConfig, token_keys: Vec<SecretBytes>) -> checked::DecisionsConfig {
+fn to_checked(
+    decisions: &DecisionsConfig,
+    token_keys: Vec<SecretBytes>,
+) -> checked::DecisionsConfig {
     let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
     let headers = decisions.sdk_key_headers.iter();
     checked::DecisionsConfig {
         sdk_key_headers: headers
             .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
             .collect(),
-        compat: match decisions.compat {
-            Compat::Document => filters::decisions::Compat::Document,
-            Compat::Agent => filters::decisions::Compat::Agent,
+        protocol: match decisions.compat {
+            Compat::Document => &Document,
+            Compat::Agent => &Agent,
         },
         projects: decisions
             .projects
@@ -93,33 +97,33 @@ fn as_used(decisions: &DecisionsConfig, token_keys: Vec<SecretBytes>) -> checked
         overrides: decisions.overrides,
         profiles: match decisions.user_profiles {
             UserProfiles::None => None,
-            UserProfiles::Memory => Some(ProfilesIn::Memory),
-            UserProfiles::Redis => Some(ProfilesIn::Redis),
+            UserProfiles::Memory => Some(ProfileStore::Memory),
+            UserProfiles::Redis => Some(ProfileStore::Redis),
         },
         notifications: decisions.notifications,
         jwks_url: Some(decisions.jwks_url.clone()).filter(|url| !url.is_empty()),
         odp_host: Some(decisions.odp.host.clone()).filter(|host| !host.is_empty()),
         shares_segments: decisions.odp.segments_cache == SegmentsCache::Redis,
         cmab_endpoint: match decisions.cmab.endpoint.as_str() {
-            "" => USUAL_PREDICTOR.to_owned(),
+            "" => DEFAULT_CMAB_ENDPOINT.to_owned(),
             endpoint => endpoint.to_owned(),
         },
         token_ttl_s: decisions.token_ttl_s,
         token_keys,
-        clients: decisions.clients.iter().map(client).collect(),
+        clients: decisions.clients.iter().map(to_client).collect(),
         webhooks: Vec::new(),
     }
 }
 
-fn client(written: &Client) -> checked::Client {
+fn to_client(raw: &Client) -> checked::Client {
     checked::Client {
-        id: written.id.as_str().into(),
-        secret_hash: written.secret_hash.as_str().into(),
-        sdk_keys: written.sdk_keys.clone(),
+        id: raw.id.as_str().into(),
+        secret_hash: raw.secret_hash.as_str().into(),
+        sdk_keys: raw.sdk_keys.clone(),
     }
 }
 
-fn projects(rules: &mut Rules<'_>, decisions: &DecisionsConfig) {
+fn check_projects(rules: &mut Rules<'_>, decisions: &DecisionsConfig) {
     let mut seen = BTreeSet::new();
     for (index, project) in decisions.projects.iter().enumerate() {
         let key = format!("decisions.projects[{index}]");
@@ -134,7 +138,7 @@ fn projects(rules: &mut Rules<'_>, decisions: &DecisionsConfig) {
     }
 }
 
-fn clients(rules: &mut Rules<'_>, decisions: &DecisionsConfig) {
+fn check_clients(rules: &mut Rules<'_>, decisions: &DecisionsConfig) {
     let mut seen = BTreeSet::new();
     for (index, client) in decisions.clients.iter().enumerate() {
         let key = format!("decisions.clients[{index}]");
@@ -142,7 +146,7 @@ fn clients(rules: &mut Rules<'_>, decisions: &DecisionsConfig) {
             let message = format!("a second client has the id {:?}", client.id);
             rules.refuse(&format!("{key}.id"), message, "take one of them out");
         }
-        if !looks_hashed(client) {
+        if !is_hash(client) {
             let message = "does not look like a hash, so nobody could sign in with it";
             let cure = "write what `weirgate decisions client-secret` prints";
             rules.warn(&format!("{key}.secret_hash"), message, cure);
@@ -150,15 +154,15 @@ fn clients(rules: &mut Rules<'_>, decisions: &DecisionsConfig) {
     }
 }
 
-/// An argon2id PHC string, or the base64 of a bcrypt hash, which is 60 bytes.
-fn looks_hashed(client: &Client) -> bool {
+/// Returns whether the secret is hashed: an argon2id PHC string, or the base64 of a bcrypt hash, which is 60 bytes.
+fn is_hash(client: &Client) -> bool {
     let hash = &client.secret_hash;
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
     hash.starts_with("$argon2id$") || (hash.len() == 80 && hash.bytes().all(is_base64))
 }
 
-/// Keys as bytes; what is no base64 is refused.
-fn token_keys(rules: &mut Rules<'_>, decisions: &DecisionsConfig) -> Vec<SecretBytes> {
+/// Decodes the keys. A key that is not base64 is refused.
+fn find_token_keys(rules: &mut Rules<'_>, decisions: &DecisionsConfig) -> Vec<SecretBytes> {
     let mut keys = Vec::new();
     let has_clients = !decisions.clients.is_empty();
     let are_used = has_clients || !decisions.jwks_url.is_empty();
@@ -170,10 +174,10 @@ fn token_keys(rules: &mut Rules<'_>, decisions: &DecisionsConfig) -> Vec<SecretB
     for (index, reference) in decisions.token_keys.iter().enumerate() {
         let key = format!("decisions.token_keys[{index}]");
         if !are_used {
-            optional(rules, &key, Some(reference), "no client needs it");
+            check_optional(rules, &key, Some(reference), "no client needs it");
             continue;
         }
-        let Some(found) = rules.secret(&key, Some(reference)) else {
+        let Some(found) = rules.find_secret(&key, Some(reference)) else {
             continue;
         };
         match BASE64.decode(found.expose().trim()) {
@@ -184,7 +188,7 @@ fn token_keys(rules: &mut Rules<'_>, decisions: &DecisionsConfig) -> Vec<SecretB
     keys
 }
 
-fn shared(rules: &mut Rules<'_>, decisions: &DecisionsConfig, file: &File) {
+fn check_shared(rules: &mut Rules<'_>, decisions: &DecisionsConfig, file: &File) {
     let cure = "set shared.redis, or use \"memory\"";
     if !file.shared.redis.is_empty() {
         return;
@@ -205,18 +209,18 @@ fn shared(rules: &mut Rules<'_>, decisions: &DecisionsConfig, file: &File) {
     }
 }
 
-/// A secret without which the process can run; `without` says what happens then.
-pub(super) fn optional(
+/// Warns if a secret is missing that the process can run without; `without` says what happens then.
+pub(super) fn check_optional(
     rules: &mut Rules<'_>,
     key: &str,
     reference: Option<&SecretRef>,
     without: &str,
 ) {
     let Some(reference) = reference else { return };
-    if rules.literal(key, reference) {
+    if rules.refuse_literal(key, reference) {
         return;
     }
-    if let Err(absent) = secret::find(reference, rules.env) {
+    if let Err(absent) = secret::find_text(reference, rules.env) {
         rules.warn(
             key,
             format!("{absent}: {without}"),

@@ -1,23 +1,23 @@
-//! How the keys of `[graph]` depend on each other.
+//! Checks the keys of `[graph]`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use filters::graph::operation::{BadRow, OperationRow};
-use filters::graph::tenant::{BadTenant, Tenant};
-use filters::graph::tiers::BadAllocation;
+use filters::graph::operation::{InvalidRow, OperationRow};
+use filters::graph::tenant::{InvalidTenant, Tenant};
+use filters::graph::tiers::InvalidAllocation;
 use filters::graph::{Category, Operations, TenantLimits, Tiers};
 
 use super::Rules;
-use super::decisions::optional;
+use super::decisions::check_optional;
 use crate::config::checked::{self, GraphUpstream};
 use crate::config::file::File;
 use crate::config::file::graph as file;
 use crate::config::file::graph::{Algorithm, GraphConfig, UnknownPaths};
-use crate::config::walk::join;
+use crate::config::walk::join_key;
 use crate::config::{secret, suggest};
 
-/// The categories of the built-in table.
+/// The built-in categories.
 const BUILT_IN: [&str; 6] = [
     "configuration",
     "account",
@@ -27,19 +27,19 @@ const BUILT_IN: [&str; 6] = [
     "other",
 ];
 
-/// Checks the section, where there is one; none where no service is named.
+/// Checks the section. Returns `None` without a section or an upstream.
 pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::GraphConfig> {
     let graph = file.graph.as_ref()?;
-    levels(rules, graph);
-    categories(rules, graph);
-    credentials(rules, graph);
-    let operations = operations(rules, graph)?;
-    let limits = limits(rules, graph, &operations);
+    check_levels(rules, graph);
+    check_categories(rules, graph);
+    check_credentials(rules, graph);
+    let operations = parse_operations(rules, graph)?;
+    let limits = collect_limits(rules, graph, &operations);
     let tenants = graph.tenants.iter().enumerate();
-    let tenants = tenants.map(|(index, tenant)| tenant_of(rules, index, tenant));
+    let tenants = tenants.map(|(index, tenant)| to_tenant(rules, index, tenant));
     let tenants = tenants.collect();
     Some(checked::GraphConfig {
-        upstream: upstream(graph)?,
+        upstream: parse_upstream(graph)?,
         rejects_unknown: graph.unknown_paths == UnknownPaths::Reject,
         window_s: graph.window_s,
         algorithm: match graph.algorithm {
@@ -56,8 +56,8 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::Graph
     })
 }
 
-/// The walk has checked the text.
-fn upstream(graph: &GraphConfig) -> Option<GraphUpstream> {
+/// Parses the upstream, which the walk has checked.
+fn parse_upstream(graph: &GraphConfig) -> Option<GraphUpstream> {
     match graph.upstream.as_str() {
         "" => None,
         "sandbox" => Some(GraphUpstream::Sandbox),
@@ -65,8 +65,8 @@ fn upstream(graph: &GraphConfig) -> Option<GraphUpstream> {
     }
 }
 
-/// The table of operations; none where a row of the file is wrong.
-fn operations(rules: &mut Rules<'_>, graph: &GraphConfig) -> Option<Operations> {
+/// Builds the table of operations. Returns `None` if a row of the file is wrong.
+fn parse_operations(rules: &mut Rules<'_>, graph: &GraphConfig) -> Option<Operations> {
     let categories: BTreeMap<String, Category> = graph
         .categories
         .iter()
@@ -81,38 +81,43 @@ fn operations(rules: &mut Rules<'_>, graph: &GraphConfig) -> Option<Operations> 
         category: &operation.category,
     });
     Operations::parse(rows, &categories)
-        .inspect_err(|bad| refuse_row(rules, graph, bad))
+        .inspect_err(|invalid| refuse_row(rules, graph, invalid))
         .ok()
 }
 
-fn refuse_row(rules: &mut Rules<'_>, graph: &GraphConfig, bad: &BadRow) {
-    let (BadRow::Path(text) | BadRow::Category(text) | BadRow::Collision(text)) = bad;
-    let has_it = |path: &str| path == text || text.ends_with(path);
+fn refuse_row(rules: &mut Rules<'_>, graph: &GraphConfig, invalid: &InvalidRow) {
+    let (InvalidRow::Path(text) | InvalidRow::Category(text) | InvalidRow::Collision(text)) =
+        invalid;
+    let names_path = |path: &str| path == text || text.ends_with(path);
     let mut rows = graph.operations.iter();
-    let index = rows.position(|operation| has_it(&operation.path));
+    let index = rows.position(|operation| names_path(&operation.path));
     let key = format!("graph.operations[{}]", index.unwrap_or(0));
-    match bad {
-        // Told already, with what is meant.
-        BadRow::Category(_) => {}
-        BadRow::Path(path) => {
+    match invalid {
+        // Reported already, with a suggestion.
+        InvalidRow::Category(_) => {}
+        InvalidRow::Path(path) => {
             let message = format!("no request could have the path {path:?}");
             let cure = "write plain segments, {name} for any one, and * at the end alone";
             rules.refuse(&format!("{key}.path"), message, cure);
         }
-        BadRow::Collision(name) => {
+        InvalidRow::Collision(name) => {
             let message = format!("{name:?} has the number of another operation");
             rules.refuse(&format!("{key}.path"), message, "name a segment otherwise");
         }
     }
 }
 
-/// What each tenant may do; of those that are wrong nothing is kept.
-fn limits(rules: &mut Rules<'_>, graph: &GraphConfig, operations: &Operations) -> TenantLimits {
-    let ladder = Tiers::parse(&graph.levels).unwrap_or_default();
-    let mut limits = TenantLimits::new(ladder, graph.window_s);
+/// Collects the limits of the valid tenants.
+fn collect_limits(
+    rules: &mut Rules<'_>,
+    graph: &GraphConfig,
+    operations: &Operations,
+) -> TenantLimits {
+    let tiers = Tiers::parse(&graph.levels).unwrap_or_default();
+    let mut limits = TenantLimits::new(tiers, graph.window_s);
     for (index, tenant) in graph.tenants.iter().enumerate() {
         let key = format!("graph.tenants[{index}]");
-        let own: Vec<(String, u64)> = tenant
+        let fixed_limits: Vec<(String, u64)> = tenant
             .limits
             .iter()
             .map(|(name, limit)| (name.clone(), *limit))
@@ -120,16 +125,16 @@ fn limits(rules: &mut Rules<'_>, graph: &GraphConfig, operations: &Operations) -
         let terms = Tenant {
             id: &tenant.id,
             allocation_qps: tenant.allocation_qps,
-            limits: &own,
+            limits: &fixed_limits,
         };
         match limits.add(&terms, operations) {
             Ok(()) => {}
-            Err(BadTenant::Allocation(BadAllocation)) => rules.refuse(
+            Err(InvalidTenant::Allocation(InvalidAllocation)) => rules.refuse(
                 &format!("{key}.allocation_qps"),
                 "must be above 0",
                 "give requests per second, or take the key out for the usual limits",
             ),
-            Err(BadTenant::Operation(name)) => refuse_limit(rules, &key, &name, operations),
+            Err(InvalidTenant::Operation(name)) => refuse_limit(rules, &key, &name, operations),
         }
     }
     limits
@@ -138,55 +143,60 @@ fn limits(rules: &mut Rules<'_>, graph: &GraphConfig, operations: &Operations) -
 fn refuse_limit(rules: &mut Rules<'_>, tenant: &str, name: &str, operations: &Operations) {
     let known: Vec<&str> = operations.all().map(|operation| &*operation.name).collect();
     let cure = match suggest::nearest(name, &known) {
-        Some(meant) => format!("did you mean {meant:?}?"),
+        Some(suggestion) => format!("did you mean {suggestion:?}?"),
         None => "name an operation as METHOD and path, such as \"POST /content/v2\"".to_owned(),
     };
     let message = format!("there is no operation {name:?}");
-    rules.refuse(&join(&format!("{tenant}.limits"), name), message, cure);
+    rules.refuse(&join_key(&format!("{tenant}.limits"), name), message, cure);
 }
 
-/// Who a tenant is. A key whose secret is not to be found is nobody's: believing it unseen is not what was asked for.
-fn tenant_of(rules: &mut Rules<'_>, index: usize, written: &file::Tenant) -> checked::Tenant {
+/// Converts a tenant. A key with a missing secret is left out, because accepting it unverified is not what was
+/// configured.
+fn to_tenant(rules: &mut Rules<'_>, index: usize, raw: &file::Tenant) -> checked::Tenant {
     let mut app_keys = Vec::new();
-    for (place, app) in written.app_keys.iter().enumerate() {
+    for (place, app) in raw.app_keys.iter().enumerate() {
         let key = format!("graph.tenants[{index}].app_keys[{place}].secret");
         let without = "requests with this key count for the client's address";
-        optional(rules, &key, app.secret.as_ref(), without);
-        match app.secret.as_ref().map(|it| secret::find(it, rules.env)) {
+        check_optional(rules, &key, app.secret.as_ref(), without);
+        match app
+            .secret
+            .as_ref()
+            .map(|reference| secret::find_text(reference, rules.env))
+        {
             None => app_keys.push((app.key.clone(), None)),
             Some(Ok(found)) => app_keys.push((app.key.clone(), Some(found))),
             Some(Err(_)) => {}
         }
     }
-    let bearer = written.bearer.iter().map(|bearer| checked::Bearer {
+    let bearer = raw.bearer.iter().map(|bearer| checked::Bearer {
         issuer: bearer.issuer.clone(),
         audience: bearer.audience.clone(),
         jwks_url: bearer.jwks_url.clone(),
     });
     checked::Tenant {
-        id: written.id.as_str().into(),
-        single_keys: written.single_keys.clone(),
+        id: raw.id.as_str().into(),
+        single_keys: raw.single_keys.clone(),
         app_keys,
         bearer: bearer.collect(),
     }
 }
 
-fn levels(rules: &mut Rules<'_>, graph: &GraphConfig) {
+fn check_levels(rules: &mut Rules<'_>, graph: &GraphConfig) {
     let pairs = graph.levels.iter().zip(graph.levels.iter().skip(1));
-    let falling = pairs
+    let descending = pairs
         .enumerate()
         .find(|(_, (lower, higher))| lower >= higher);
-    if let Some((index, (lower, higher))) = falling {
+    if let Some((index, (lower, higher))) = descending {
         let key = format!("graph.levels[{}]", index + 1);
         let message = format!("{higher} does not rise above {lower}");
         rules.refuse(&key, message, "list the levels in ascending order");
     }
 }
 
-fn categories(rules: &mut Rules<'_>, graph: &GraphConfig) {
+fn check_categories(rules: &mut Rules<'_>, graph: &GraphConfig) {
     for (name, category) in &graph.categories {
         if category.default > category.maximum {
-            let key = format!("{}.default", join("graph.categories", name));
+            let key = format!("{}.default", join_key("graph.categories", name));
             let message = format!(
                 "{} is above the maximum {}",
                 category.default, category.maximum
@@ -202,7 +212,7 @@ fn categories(rules: &mut Rules<'_>, graph: &GraphConfig) {
         }
         let message = format!("there is no category {:?}", operation.category);
         let cure = match suggest::nearest(&operation.category, &known) {
-            Some(meant) => format!("did you mean {meant:?}?"),
+            Some(suggestion) => format!("did you mean {suggestion:?}?"),
             None => format!(
                 "use one of: {}; or add it to [graph.categories]",
                 known.join(", ")
@@ -216,8 +226,8 @@ fn categories(rules: &mut Rules<'_>, graph: &GraphConfig) {
     }
 }
 
-/// A key belongs to one tenant: with two owners nobody could tell whom a request counts for.
-fn credentials(rules: &mut Rules<'_>, graph: &GraphConfig) {
+/// Checks that each key belongs to one tenant: with two owners the tenant of a request would be ambiguous.
+fn check_credentials(rules: &mut Rules<'_>, graph: &GraphConfig) {
     let mut ids = BTreeSet::new();
     let mut owners = BTreeMap::new();
     for (index, tenant) in graph.tenants.iter().enumerate() {
@@ -226,14 +236,14 @@ fn credentials(rules: &mut Rules<'_>, graph: &GraphConfig) {
             let message = format!("a second tenant has the id {:?}", tenant.id);
             rules.refuse(&format!("{key}.id"), message, "take one of them out");
         }
-        for (place, name) in keys_of(&key, tenant) {
+        for (place, name) in list_keys(&key, tenant) {
             if let Some(owner) = owners.insert(name, &tenant.id) {
                 let message = format!("this key belongs to the tenant {owner:?} already");
                 rules.refuse(&place, message, "give each tenant keys of its own");
             }
         }
         for (place, bearer) in tenant.bearer.iter().enumerate() {
-            if let Some(owner) = issuers_owner(graph, index, bearer) {
+            if let Some(owner) = find_issuer_owner(graph, index, bearer) {
                 let message = format!("these tokens belong to the tenant {owner:?} already");
                 let cure = "give each tenant an audience of its own";
                 rules.refuse(&format!("{key}.bearer[{place}].issuer"), message, cure);
@@ -242,8 +252,8 @@ fn credentials(rules: &mut Rules<'_>, graph: &GraphConfig) {
     }
 }
 
-/// The keys of a tenant, each with its place.
-fn keys_of<'a>(key: &str, tenant: &'a file::Tenant) -> Vec<(String, &'a str)> {
+/// Returns the keys of a tenant, each with its place.
+fn list_keys<'a>(key: &str, tenant: &'a file::Tenant) -> Vec<(String, &'a str)> {
     let single = tenant.single_keys.iter().enumerate();
     let single = single.map(|(index, name)| (format!("{key}.single_keys[{index}]"), name.as_str()));
     let app = tenant.app_keys.iter().enumerate();
@@ -251,15 +261,15 @@ fn keys_of<'a>(key: &str, tenant: &'a file::Tenant) -> Vec<(String, &'a str)> {
     single.chain(app).collect()
 }
 
-/// The tenant before this one that the same tokens belong to.
-fn issuers_owner<'a>(
+/// Returns an earlier tenant that the same tokens belong to.
+fn find_issuer_owner<'a>(
     graph: &'a GraphConfig,
     index: usize,
     bearer: &file::Bearer,
 ) -> Option<&'a str> {
     let is_same =
         |other: &file::Bearer| other.issuer == bearer.issuer && other.audience == bearer.audience;
-    let mut before = graph.tenants.iter().take(index);
-    let owner = before.find(|tenant| tenant.bearer.iter().any(is_same));
+    let mut earlier = graph.tenants.iter().take(index);
+    let owner = earlier.find(|tenant| tenant.bearer.iter().any(is_same));
     owner.map(|tenant| tenant.id.as_str())
 }

@@ -1,4 +1,4 @@
-//! What plans allow: as configured, else as built in.
+//! The allowances of plans, configured or built in.
 
 use filters::money::Usd;
 use filters::money::allowance::Allowance;
@@ -6,9 +6,9 @@ use filters::money::allowance::Allowance;
 use super::Rules;
 use crate::config::checked::Plans;
 use crate::config::file::{File, Plan};
-use crate::config::walk::join;
+use crate::config::walk::join_key;
 
-/// Credit of a cycle in USD, and the percents of it for premium models in a week and for all in a day.
+/// A cycle's credit in USD, and the percentages of it for premium models in a week and for all models in a day.
 type BuiltIn = (u32, f64, f64);
 
 /// Source: docs/facts/model-gateway.md 5.3.
@@ -16,10 +16,10 @@ const LITE: BuiltIn = (87, 10.0, 8.0);
 const PRO: BuiltIn = (237, 12.0, 9.0);
 const MAX: BuiltIn = (537, 15.0, 10.0);
 
-/// The plans that sell something, and those alone, may be configured.
+/// Checks the configured plans. Only plans with an allowance may be configured.
 pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Plans {
     for name in file.plans.keys() {
-        let key = join("plans", name);
+        let key = join_key("plans", name);
         match name.as_str() {
             "lite" | "pro" | "max" => {}
             "none" => rules.warn(
@@ -30,22 +30,22 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Plans {
             _ => rules.refuse(&key, "is not a plan", "use one of: lite, pro, max"),
         }
     }
-    let of = |name: &str, built_in| allowance(file.plans.get(name), built_in);
+    let allowance_of = |name: &str, built_in| to_allowance(file.plans.get(name), built_in);
     Plans {
-        lite: of("lite", LITE),
-        pro: of("pro", PRO),
-        max: of("max", MAX),
+        lite: allowance_of("lite", LITE),
+        pro: allowance_of("pro", PRO),
+        max: allowance_of("max", MAX),
     }
 }
 
-fn allowance(written: Option<&Plan>, (usd, premium_pct, daily_pct): BuiltIn) -> Allowance {
-    let cycle = written.and_then(|plan| plan.cycle_usd.as_ref());
-    // The walk has checked the text; what it refused stops the start.
+fn to_allowance(raw: Option<&Plan>, (usd, premium_pct, daily_pct): BuiltIn) -> Allowance {
+    let cycle = raw.and_then(|plan| plan.cycle_usd.as_ref());
+    // The walk has checked the text; a refused text prevents the start.
     let cycle = cycle.map_or_else(
         || Usd::parse(&usd.to_string()).unwrap_or_default(),
         |usd| Usd::parse(&usd.0).unwrap_or_default(),
     );
-    let pct = |of: fn(&Plan) -> Option<f64>, built_in| written.and_then(of).unwrap_or(built_in);
+    let pct = |field: fn(&Plan) -> Option<f64>, built_in| raw.and_then(field).unwrap_or(built_in);
     Allowance {
         cycle,
         weekly_premium: cycle.share(billionths(pct(|p| p.weekly_premium_pct, premium_pct))),
@@ -53,7 +53,7 @@ fn allowance(written: Option<&Plan>, (usd, premium_pct, daily_pct): BuiltIn) -> 
     }
 }
 
-/// Percents as billionths of the whole: seven fraction digits of a percent are exact.
+/// Converts percents to billionths of the whole. Seven fraction digits of a percent are exact.
 fn billionths(pct: f64) -> u64 {
     (pct * 1e7).round() as u64
 }

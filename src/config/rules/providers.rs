@@ -1,4 +1,4 @@
-//! Which providers are on, and with what.
+//! Checks the providers: which are on, and with which settings.
 
 use std::net::IpAddr;
 
@@ -8,9 +8,9 @@ use http::{HeaderName, HeaderValue, Uri};
 
 use super::Rules;
 use crate::config::checked::{ProviderConfig, ProviderKind};
-use crate::config::file::{self, File, providers as written};
+use crate::config::file::{self, File, providers as raw};
 use crate::config::secret::{self, Absent, Secret};
-use crate::config::walk::join;
+use crate::config::walk::join_key;
 
 /// Headers that carry credentials or belong to the connection.
 const RESERVED: [&str; 14] = [
@@ -33,23 +33,23 @@ const RESERVED: [&str; 14] = [
 /// The configured providers.
 #[derive(Default)]
 pub(super) struct FoundProviders {
-    /// Those that are on.
+    /// Providers that are on.
     pub on: Vec<ProviderConfig>,
     /// The others, with the reason.
     pub off: Vec<(String, String)>,
-    /// Those of the others that only lack a key.
-    pub keyless: Vec<ProviderConfig>,
+    /// Those of the others that only lack a platform key. They serve callers with BYOK keys.
+    pub byok_only: Vec<ProviderConfig>,
 }
 
-/// Which providers are on, and which are not.
+/// Checks all providers.
 pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> FoundProviders {
     let mut found = FoundProviders::default();
-    for (name, written) in &file.providers {
-        match one(rules, name, written) {
+    for (name, raw) in &file.providers {
+        match check_provider(rules, name, raw) {
             Ok((provider, None)) => found.on.push(provider),
             Ok((provider, Some(why))) => {
                 found.off.push((name.clone(), why));
-                found.keyless.push(provider);
+                found.byok_only.push(provider);
             }
             Err(why) => found.off.push((name.clone(), why)),
         }
@@ -57,17 +57,18 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> FoundProviders {
     found
 }
 
-/// One provider, and why it has no key though it needs one. Errors: why it is off for everybody.
-fn one(
+/// Checks one provider. Returns it with the reason for a missing key, if it needs one. Errors: why it is off for all
+/// callers.
+fn check_provider(
     rules: &mut Rules<'_>,
     name: &str,
     provider: &file::ProviderConfig,
 ) -> Result<(ProviderConfig, Option<String>), String> {
-    let key = join("providers", name);
-    let headers = headers(rules, &key, provider);
-    let keys = keys(rules, &key, provider);
-    let base_url = base_url(rules, &key, provider);
-    let Some(kind) = kind(provider.kind) else {
+    let key = join_key("providers", name);
+    let headers = check_headers(rules, &key, provider);
+    let keys = find_keys(rules, &key, provider);
+    let base_url = check_base_url(rules, &key, provider);
+    let Some(kind) = to_kind(provider.kind) else {
         let message = "not in force yet: this kind is not built";
         rules.warn(
             &format!("{key}.kind"),
@@ -80,14 +81,14 @@ fn one(
         kind,
         ProviderKind::Anthropic | ProviderKind::Google | ProviderKind::Sandbox
     ) {
-        idle_quirks(rules, &key);
+        warn_idle_quirks(rules, &key);
     }
-    let (keys, lack) = match keys {
+    let (keys, missing_key) = match keys {
         Ok(keys) => (keys, None),
         Err(why) => (Vec::new(), Some(why)),
     };
-    let carries_keys = !keys.is_empty() || lack.is_some();
-    if is_plain_and_remote(&base_url) && carries_keys {
+    let carries_keys = !keys.is_empty() || missing_key.is_some();
+    if is_unencrypted_and_remote(&base_url) && carries_keys {
         let message = "keys and prompts would travel unencrypted to another machine";
         rules.warn(&format!("{key}.base_url"), message, "use https");
     }
@@ -96,38 +97,36 @@ fn one(
         kind,
         base_url,
         keys,
-        needs_own_key: lack.is_some(),
+        is_byok_only: missing_key.is_some(),
         region: provider.region.clone(),
         headers,
         priority: provider.priority,
-        quirks: quirks(provider),
+        quirks: to_quirks(provider),
     };
-    Ok((provider, lack))
+    Ok((provider, missing_key))
 }
 
-fn kind(kind: written::ProviderKind) -> Option<ProviderKind> {
+fn to_kind(kind: raw::ProviderKind) -> Option<ProviderKind> {
     match kind {
-        written::ProviderKind::OpenAi => Some(ProviderKind::OpenAi),
-        written::ProviderKind::Anthropic => Some(ProviderKind::Anthropic),
-        written::ProviderKind::Google => Some(ProviderKind::Google),
-        written::ProviderKind::Compatible => Some(ProviderKind::Compatible),
-        written::ProviderKind::Sandbox => Some(ProviderKind::Sandbox),
-        written::ProviderKind::Vertex
-        | written::ProviderKind::Bedrock
-        | written::ProviderKind::Azure => None,
+        raw::ProviderKind::OpenAi => Some(ProviderKind::OpenAi),
+        raw::ProviderKind::Anthropic => Some(ProviderKind::Anthropic),
+        raw::ProviderKind::Google => Some(ProviderKind::Google),
+        raw::ProviderKind::Compatible => Some(ProviderKind::Compatible),
+        raw::ProviderKind::Sandbox => Some(ProviderKind::Sandbox),
+        raw::ProviderKind::Vertex | raw::ProviderKind::Bedrock | raw::ProviderKind::Azure => None,
     }
 }
 
-fn base_url(rules: &mut Rules<'_>, key: &str, provider: &file::ProviderConfig) -> String {
-    let usual = match provider.kind {
-        written::ProviderKind::OpenAi => "https://api.openai.com/v1",
-        written::ProviderKind::Anthropic => "https://api.anthropic.com",
-        written::ProviderKind::Google => "https://generativelanguage.googleapis.com",
+fn check_base_url(rules: &mut Rules<'_>, key: &str, provider: &file::ProviderConfig) -> String {
+    let default = match provider.kind {
+        raw::ProviderKind::OpenAi => "https://api.openai.com/v1",
+        raw::ProviderKind::Anthropic => "https://api.anthropic.com",
+        raw::ProviderKind::Google => "https://generativelanguage.googleapis.com",
         _ => "",
     };
     let is_needed = matches!(
         provider.kind,
-        written::ProviderKind::Compatible | written::ProviderKind::Azure
+        raw::ProviderKind::Compatible | raw::ProviderKind::Azure
     );
     if provider.base_url.is_none() && is_needed {
         let message = "is missing: this kind has no usual address";
@@ -137,12 +136,12 @@ fn base_url(rules: &mut Rules<'_>, key: &str, provider: &file::ProviderConfig) -
             "add base_url = \"https://…/v1\"",
         );
     }
-    let given = provider.base_url.as_deref().unwrap_or(usual);
+    let given = provider.base_url.as_deref().unwrap_or(default);
     given.trim_end_matches('/').to_owned()
 }
 
-/// The keys that are there. Errors: why there is none though one is needed.
-fn keys(
+/// Finds the keys. Errors: why there is none although one is needed.
+fn find_keys(
     rules: &mut Rules<'_>,
     key: &str,
     provider: &file::ProviderConfig,
@@ -159,10 +158,10 @@ fn keys(
     let mut absent = Vec::new();
     for (index, reference) in listed.iter().enumerate() {
         let place = format!("{key}.keys[{index}]");
-        if provider.kind != written::ProviderKind::Sandbox && rules.literal(&place, reference) {
+        if provider.kind != raw::ProviderKind::Sandbox && rules.refuse_literal(&place, reference) {
             continue;
         }
-        match secret::find(reference, rules.env) {
+        match secret::find_text(reference, rules.env) {
             Ok(secret) if HeaderValue::from_str(secret.expose()).is_err() => {
                 let message = "holds characters that cannot stand in a header";
                 rules.refuse(&place, message, "store the bare key there");
@@ -185,8 +184,8 @@ fn keys(
 
 fn needs_key(provider: &file::ProviderConfig) -> bool {
     match provider.kind {
-        written::ProviderKind::Sandbox => false,
-        written::ProviderKind::Compatible => {
+        raw::ProviderKind::Sandbox => false,
+        raw::ProviderKind::Compatible => {
             let is_local = provider.base_url.as_deref().is_some_and(is_loopback);
             provider.keys.is_none() && !is_local
         }
@@ -201,18 +200,18 @@ fn is_loopback(url: &str) -> bool {
     host == "localhost" || bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
-fn is_plain_and_remote(url: &str) -> bool {
+fn is_unencrypted_and_remote(url: &str) -> bool {
     url.starts_with("http://") && !is_loopback(url)
 }
 
-fn headers(
+fn check_headers(
     rules: &mut Rules<'_>,
     key: &str,
     provider: &file::ProviderConfig,
 ) -> Vec<(HeaderName, HeaderValue)> {
-    let mut good = Vec::new();
+    let mut valid = Vec::new();
     for (name, value) in &provider.headers {
-        let place = join(&format!("{key}.headers"), name);
+        let place = join_key(&format!("{key}.headers"), name);
         if RESERVED.contains(&name.to_ascii_lowercase().as_str()) {
             let message = "is written by the gateway itself";
             rules.refuse(
@@ -226,7 +225,7 @@ fn headers(
             HeaderName::from_bytes(name.as_bytes()),
             HeaderValue::from_str(value),
         ) {
-            (Ok(name), Ok(value)) => good.push((name, value)),
+            (Ok(name), Ok(value)) => valid.push((name, value)),
             _ => rules.refuse(
                 &place,
                 "holds characters that cannot stand in a header",
@@ -234,12 +233,12 @@ fn headers(
             ),
         }
     }
-    good
+    valid
 }
 
-/// Quirks describe the OpenAI convention; other wires have none but the last.
-fn idle_quirks(rules: &mut Rules<'_>, key: &str) {
-    for quirk in written::CONVENTION_QUIRKS {
+/// Warns of quirks without effect: all but the last describe the OpenAI convention.
+fn warn_idle_quirks(rules: &mut Rules<'_>, key: &str) {
+    for quirk in raw::CONVENTION_QUIRKS {
         let place = format!("{key}.{quirk}");
         if rules.is_set(&place) {
             let message = "has no effect on this kind";
@@ -252,60 +251,58 @@ fn idle_quirks(rules: &mut Rules<'_>, key: &str) {
     }
 }
 
-fn quirks(provider: &file::ProviderConfig) -> Quirks {
-    let plain = Quirks::default();
-    let is_openai = provider.kind == written::ProviderKind::OpenAi;
+fn to_quirks(provider: &file::ProviderConfig) -> Quirks {
+    let defaults = Quirks::default();
+    let is_openai = provider.kind == raw::ProviderKind::OpenAi;
     Quirks {
-        chat_path: provider.chat_path.clone().unwrap_or(plain.chat_path),
+        chat_path: provider.chat_path.clone().unwrap_or(defaults.chat_path),
         auth_header: provider
             .auth_header
             .as_ref()
             .and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok())
-            .unwrap_or(plain.auth_header),
+            .unwrap_or(defaults.auth_header),
         max_completion_tokens: provider.max_tokens_field.map_or(is_openai, |field| {
-            field == written::MaxTokensField::MaxCompletionTokens
+            field == raw::MaxTokensField::MaxCompletionTokens
         }),
         stream_usage: provider
             .stream_usage
-            .map_or(plain.stream_usage, stream_usage),
+            .map_or(defaults.stream_usage, to_stream_usage),
         reasoning_replay: provider
             .reasoning_replay
-            .map_or(plain.reasoning_replay, reasoning_replay),
+            .map_or(defaults.reasoning_replay, to_reasoning_replay),
         reasoning_excluded_from_completion: provider
             .reasoning_excluded_from_completion
-            .unwrap_or(plain.reasoning_excluded_from_completion),
-        drop: provider.drop.clone().unwrap_or(plain.drop),
-        strict_messages: provider.strict_messages.unwrap_or(plain.strict_messages),
-        drop_unknown_fields: provider.unknown_fields == Some(written::UnknownFields::Drop),
-        tool_call_ids_of_nine: provider.tool_call_ids == Some(written::ToolCallIds::Mistral9),
-        null_content_is_empty: provider.null_content == Some(written::NullContent::Empty),
+            .unwrap_or(defaults.reasoning_excluded_from_completion),
+        drop: provider.drop.clone().unwrap_or(defaults.drop),
+        strict_messages: provider.strict_messages.unwrap_or(defaults.strict_messages),
+        drop_unknown_fields: provider.unknown_fields == Some(raw::UnknownFields::Drop),
+        tool_call_ids_of_nine: provider.tool_call_ids == Some(raw::ToolCallIds::Mistral9),
+        null_content_is_empty: provider.null_content == Some(raw::NullContent::Empty),
         max_temperature: provider.max_temperature,
-        json_schema: provider.json_schema.unwrap_or(plain.json_schema),
-        forced_tools: provider.forced_tools.unwrap_or(plain.forced_tools),
-        strict_schema: provider.strict_schema.unwrap_or(plain.strict_schema),
-        developer_is_system: provider.system_role == Some(written::SystemRole::System),
-        error_in_200: provider.error_in_200.unwrap_or(plain.error_in_200),
+        json_schema: provider.json_schema.unwrap_or(defaults.json_schema),
+        forced_tools: provider.forced_tools.unwrap_or(defaults.forced_tools),
+        strict_schema: provider.strict_schema.unwrap_or(defaults.strict_schema),
+        developer_is_system: provider.system_role == Some(raw::SystemRole::System),
+        error_in_200: provider.error_in_200.unwrap_or(defaults.error_in_200),
         bills_after_disconnect: provider
             .bills_after_disconnect
-            .unwrap_or(plain.bills_after_disconnect),
+            .unwrap_or(defaults.bills_after_disconnect),
     }
 }
 
-fn stream_usage(written: written::StreamUsage) -> StreamUsage {
-    match written {
-        written::StreamUsage::Ask => StreamUsage::Ask,
-        written::StreamUsage::Always => StreamUsage::Always,
-        written::StreamUsage::Never => StreamUsage::Never,
+fn to_stream_usage(raw: raw::StreamUsage) -> StreamUsage {
+    match raw {
+        raw::StreamUsage::Ask => StreamUsage::Ask,
+        raw::StreamUsage::Always => StreamUsage::Always,
+        raw::StreamUsage::Never => StreamUsage::Never,
     }
 }
 
-fn reasoning_replay(written: written::ReasoningReplay) -> ReasoningReplay {
-    match written {
-        written::ReasoningReplay::None => ReasoningReplay::None,
-        written::ReasoningReplay::ReasoningContent => ReasoningReplay::ReasoningContent,
-        written::ReasoningReplay::Reasoning => ReasoningReplay::Reasoning,
-        written::ReasoningReplay::ReasoningContentRequired => {
-            ReasoningReplay::ReasoningContentRequired
-        }
+fn to_reasoning_replay(raw: raw::ReasoningReplay) -> ReasoningReplay {
+    match raw {
+        raw::ReasoningReplay::None => ReasoningReplay::None,
+        raw::ReasoningReplay::ReasoningContent => ReasoningReplay::ReasoningContent,
+        raw::ReasoningReplay::Reasoning => ReasoningReplay::Reasoning,
+        raw::ReasoningReplay::ReasoningContentRequired => ReasoningReplay::ReasoningContentRequired,
     }
 }

@@ -1,16 +1,16 @@
-//! How the keys of `[shared]` depend on the world.
+//! Checks the keys of `[shared]`.
 
 use super::Rules;
 use crate::config::checked::{OnOutage, SharedConfig};
-use crate::config::document::At;
+use crate::config::document::SourceSpan;
 use crate::config::file;
 use crate::config::origin::without_password;
 use crate::config::secret::Secret;
 
-/// What is shared, if anything.
+/// Converts the section.
 pub(super) fn check(rules: &mut Rules<'_>, shared: &file::SharedConfig) -> SharedConfig {
     const KEY: &str = "shared.redis";
-    let in_file = matches!(rules.at(KEY), At::Bytes(_));
+    let in_file = matches!(rules.span_of(KEY), SourceSpan::Bytes(_));
     if in_file && without_password(&shared.redis) != shared.redis {
         rules.warn(
             KEY,

@@ -9,7 +9,7 @@ fn the_environment_wins_over_the_file_and_the_file_over_the_default() {
     assert_eq!(loaded.config.routing.attempts, 4);
     assert_eq!(loaded.config.routing.keepalive, Duration::from_secs(20));
     assert_eq!(loaded.config.routing.deadline, Duration::from_secs(1500));
-    let origin = |key: &str| loaded.origins.of(key).unwrap().to_string();
+    let origin = |key: &str| loaded.origins.find(key).unwrap().to_string();
     assert_eq!(origin("routing.attempts"), "env WEIRGATE_ROUTING__ATTEMPTS");
     assert_eq!(origin("routing.keepalive_s"), "weirgate.toml:3");
     assert_eq!(origin("routing.deadline_s"), "default");

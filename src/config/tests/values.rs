@@ -136,7 +136,7 @@ fn a_plan_has_what_is_configured_and_for_the_rest_what_is_built_in() {
     let plans = good(toml).config.plans;
     assert_eq!(shares(plans.pro), ["20.10", "2.412", "2.5125"].map(usd));
     assert_eq!(shares(plans.max), ["537", "80.55", "0"].map(usd));
-    assert_eq!(plans.of(Plan::None), None);
+    assert_eq!(plans.allowance(Plan::None), None);
     let loaded = good("[plans.none]\ndaily_pct = 1\n");
     assert!(warned(&loaded).iter().any(|(key, _)| *key == "plans.none"));
 }

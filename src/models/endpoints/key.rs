@@ -30,7 +30,7 @@ impl Endpoint for KeyStatus {
                 return Err(Fault::new(FaultKind::Internal, "nobody calls"));
             };
             let spent = self.models.ledger.spent(caller).await?;
-            let plan = self.models.plans.of(caller.plan);
+            let plan = self.models.plans.allowance(caller.plan);
             Ok(Response::json(key_status(caller, plan.as_ref(), &spent)))
         })
     }
@@ -51,7 +51,7 @@ pub fn key_status(caller: &Caller, plan: Option<&Allowance>, spent: &SpentSoFar)
             .and_then(|terms| terms.limits.lifetime);
         let limit = limit.map(|usd| usd.to_string());
         data.text_or_null("limit", limit.as_deref());
-        data.text("devPlan", caller.plan.word());
+        data.text("devPlan", caller.plan.as_str());
         of_plan(data, plan, spent);
     });
     body.close();

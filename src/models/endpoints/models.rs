@@ -208,22 +208,22 @@ fn provider(mapping: &Mapping) -> Value {
 fn pricing(prices: &PriceSet) -> Value {
     let cached = prices
         .cached_input
-        .map_or_else(|| "0".to_owned(), Price::of_one);
+        .map_or_else(|| "0".to_owned(), Price::to_decimal);
     let written = prices
         .cache_write
-        .map_or_else(|| "0".to_owned(), Price::of_one);
+        .map_or_else(|| "0".to_owned(), Price::to_decimal);
     let written_1h = prices
         .cache_write_1h
-        .map_or_else(|| "0".to_owned(), Price::of_one);
+        .map_or_else(|| "0".to_owned(), Price::to_decimal);
     json!({
-        "prompt": prices.input.of_one(),
-        "completion": prices.output.of_one(),
+        "prompt": prices.input.to_decimal(),
+        "completion": prices.output.to_decimal(),
         "image": "0",
-        "request": prices.request.of_one(),
+        "request": prices.request.to_decimal(),
         "input_cache_read": cached,
         "input_cache_write": written,
         "input_cache_write_1h": written_1h,
-        "web_search": prices.web_search.of_one(),
+        "web_search": prices.web_search.to_decimal(),
         "internal_reasoning": "0",
     })
 }

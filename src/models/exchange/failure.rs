@@ -156,7 +156,7 @@ fn error_event(
     let mut gate: Option<Gate> = None;
     if has_content {
         let receipt = billing::settle(exchange, info, CallOutcome::Broken);
-        gate = Some(receipt.is_safe().boxed());
+        gate = Some(receipt.is_durable().boxed());
     }
     let settlement = exchange.billing.settlement().filter(|_| has_content);
     let Some(writer) = exchange.reader.writer_mut() else {

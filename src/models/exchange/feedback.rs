@@ -85,7 +85,7 @@ fn settle(exchange: &mut ModelExchange, info: &RequestInfo, end: &End<'_>) -> &'
     let has_content = exchange.timing.first_content.is_some();
     if has_content && exchange.billing.settlement().is_none() {
         let outcome = if is_gone {
-            CallOutcome::ClientGone
+            CallOutcome::ClientDisconnected
         } else {
             CallOutcome::Broken
         };

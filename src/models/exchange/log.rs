@@ -13,7 +13,7 @@ pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Obj
     line.text("model", &exchange.request.model);
     line.text("used_model", &exchange.used_model());
     line.text("provider", provider.unwrap_or_default());
-    line.truth("stream", exchange.request.is_stream);
+    line.bool("stream", exchange.request.is_stream);
     line.array("attempts", &exchange.log.records, AttemptRecord::write);
     match exchange.timing.first_content {
         Some(at) => log_ms(line, "first_event_ms", at.duration_since(info.started)),
@@ -25,7 +25,7 @@ pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Obj
     line.number("prompt_tokens", settled.usage.prompt);
     line.number("completion_tokens", settled.usage.completion);
     line.number("cached_tokens", settled.usage.cached);
-    line.truth("estimated", settled.usage.estimated);
+    line.bool("estimated", settled.usage.estimated);
     let cost = settled.cost.as_ref().map(|cost| cost.total.to_string());
     line.text_or_null("cost", cost.as_deref());
 }

@@ -159,13 +159,13 @@ fn complete(exchange: &mut ModelExchange, info: &RequestInfo) {
     };
     exchange.log.records.push(record);
     let outcome = if exchange.state.is_disconnected() {
-        CallOutcome::ClientGone
+        CallOutcome::ClientDisconnected
     } else {
-        CallOutcome::Answered
+        CallOutcome::Completed
     };
     let receipt = billing::settle(exchange, info, outcome);
     if !receipt.is_ready() {
-        exchange.state.set_gate(receipt.is_safe().boxed());
+        exchange.state.set_gate(receipt.is_durable().boxed());
     }
     let Some(mut writer) = exchange.reader.writer.take() else {
         return;

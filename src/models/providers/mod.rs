@@ -11,7 +11,7 @@ use filters::models::wires::{Quirks, Wire};
 use http::{HeaderName, HeaderValue};
 use pingora::{ErrorType, OrErr, Result};
 
-pub use self::byok::ByokKeys;
+pub use self::byok::{ByokKeys, ByokSnapshot};
 pub use self::credentials::{ByokKey, Credential, KeyPool};
 use crate::config::{self, Secret};
 use crate::proxy::origin::{ConnectTimeouts, Origin};
@@ -56,12 +56,12 @@ impl Provider {
         };
         let of = |key: &Secret| Credential::new(key.clone(), fingerprint_key, None).into();
         let mut keys: Vec<_> = provider.keys.iter().map(of).collect();
-        if keys.is_empty() && !provider.needs_own_key {
+        if keys.is_empty() && !provider.is_byok_only {
             keys.push(Credential::none().into());
         }
         Ok(Self {
             name: provider.name.as_str().into(),
-            wire: provider.kind.family().wire(),
+            wire: provider.kind.wire_kind().wire(),
             quirks: provider.quirks.clone(),
             keys: Arc::new(KeyPool::new(keys)),
             headers: provider.headers.clone(),

@@ -125,7 +125,7 @@ impl WholeChoice {
         for (text, kept) in texts {
             let Some(text) = text else { continue };
             bytes += text.len() as u64;
-            text.write_inside(kept);
+            text.write_contents(kept);
         }
         let lists = [
             delta.reasoning_details,

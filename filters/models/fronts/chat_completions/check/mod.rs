@@ -88,7 +88,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         cost_inputs: CostInputs {
             bytes: bytes.saturating_sub(found.media.bytes),
             images: found.media.images,
-            sounds: found.media.sounds,
+            audio: found.media.sounds,
             files: found.media.files,
             max_tokens: None,
             choices: u64::from(choices),

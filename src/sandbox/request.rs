@@ -1,4 +1,5 @@
-//! What of a chat request the sandbox acts on; everything else is ignored, wrong types count as absent.
+//! The fields of a chat request that shape the reply. Other fields are ignored, and a value of the wrong type counts as
+//! absent.
 #![expect(
     clippy::indexing_slicing,
     reason = "a JSON value read by name or number gives null, and every value written to is our object"
@@ -6,84 +7,84 @@
 
 use serde_json::Value;
 
-/// A chat request, as far as it shapes the answer.
+/// The fields of a chat request that shape the reply.
 #[derive(Debug)]
-pub(super) struct Ask {
-    /// The upstream model name: chooses the behaviour.
+pub(super) struct SandboxRequest {
+    /// The upstream model name, which selects the behaviour.
     pub(super) model: String,
-    pub(super) is_streaming: bool,
+    pub(super) is_stream: bool,
     pub(super) include_usage: bool,
-    /// How many answers, 1 to 8.
+    /// The number of choices, from 1 to 8.
     pub(super) choices: usize,
-    /// The text of the last user message, parts joined by newlines.
-    pub(super) said: String,
-    /// The text of the last message, when it is a tool's result.
+    /// The text of the last user message; parts are joined by newlines.
+    pub(super) user_text: String,
+    /// The text of the last message if it is a tool's result.
     pub(super) tool_result: Option<String>,
-    /// The tools to call now, in order of their declaration.
+    /// The tools to call, in order of their declaration.
     pub(super) calls: Vec<Tool>,
     pub(super) format: ResponseFormat,
     pub(super) reasons: bool,
     pub(super) max_tokens: Option<usize>,
-    /// Tokens of all messages, see [`super::answer::tokens`].
+    /// Tokens of all messages, see [`super::response::count_tokens`].
     pub(super) prompt_tokens: usize,
 }
 
-/// A tool as declared.
+/// A declared tool.
 #[derive(Clone, Debug)]
 pub(super) struct Tool {
     pub(super) name: String,
-    /// The JSON Schema of its arguments; null when none was given.
+    /// The JSON Schema of its arguments; null if the request has none.
     pub(super) parameters: Value,
 }
 
-/// The form the answer's text must have.
+/// The required format of the reply's text.
 #[derive(Debug)]
 pub(super) enum ResponseFormat {
     Text,
     /// Any JSON object.
     Object,
-    /// A value of this JSON Schema.
+    /// A value for this JSON Schema.
     Schema(Value),
 }
 
-impl Ask {
-    /// Reads a request body; `None` when it is not JSON.
-    pub(super) fn parse(body: &[u8]) -> Option<Ask> {
+impl SandboxRequest {
+    /// Parses a request body. Returns `None` if it is not JSON.
+    pub(super) fn parse(body: &[u8]) -> Option<SandboxRequest> {
         let body: Value = serde_json::from_slice(body).ok()?;
-        let none = Vec::new();
-        let messages = body["messages"].as_array().unwrap_or(&none);
+        let no_messages = Vec::new();
+        let messages = body["messages"].as_array().unwrap_or(&no_messages);
         let role = |message: &&Value, role: &str| message["role"] == role;
-        let said = messages
+        let user_text = messages
             .iter()
             .rfind(|message| role(message, "user"))
-            .map(text)
+            .map(message_text)
             .unwrap_or_default();
         let tool_result = messages
             .last()
             .filter(|message| role(message, "tool"))
-            .map(text);
+            .map(message_text);
         let calls = if tool_result.is_some() {
             Vec::new()
         } else {
-            calls(&body, &said)
+            choose_calls(&body, &user_text)
         };
         let limit = body["max_completion_tokens"]
             .as_u64()
             .or(body["max_tokens"].as_u64());
-        // Three tokens per message for its role and borders.
+        // Three tokens per message for its role and delimiters.
         let prompt_tokens = messages
             .iter()
-            .map(|message| 3 + super::answer::tokens(&text(message)))
+            .map(|message| 3 + super::response::count_tokens(&message_text(message)))
             .sum();
-        Some(Ask {
+        Some(SandboxRequest {
             model: body["model"].as_str().unwrap_or_default().to_owned(),
-            is_streaming: body["stream"] == true,
+            is_stream: body["stream"] == true,
             include_usage: body["stream_options"]["include_usage"] == true,
             choices: body["n"].as_u64().map_or(1, |n| n.clamp(1, 8) as usize),
-            said,
+            user_text,
             tool_result,
             calls,
-            format: format(&body["response_format"]),
+            format: parse_format(&body["response_format"]),
             reasons: body["reasoning_effort"]
                 .as_str()
                 .is_some_and(|effort| effort != "none"),
@@ -93,8 +94,8 @@ impl Ask {
     }
 }
 
-/// A message's text: its string, or the text of its parts.
-fn text(message: &Value) -> String {
+/// Returns a message's text: its string, or the text of its parts.
+fn message_text(message: &Value) -> String {
     match &message["content"] {
         Value::String(text) => text.clone(),
         Value::Array(parts) => {
@@ -108,25 +109,25 @@ fn text(message: &Value) -> String {
     }
 }
 
-/// The tools to call: the one `tool_choice` forces; else those whose names the user's text contains; else,
-/// when the choice is `required` or the text has the word "tool", the first. One alone when
+/// Chooses the tools to call: the one that `tool_choice` forces; else those whose names the user's text contains; else
+/// the first one, if the choice is `required` or the text has the word "tool". Only one is called if
 /// `parallel_tool_calls` is false.
-fn calls(body: &Value, said: &str) -> Vec<Tool> {
+fn choose_calls(body: &Value, user_text: &str) -> Vec<Tool> {
     let choice = &body["tool_choice"];
     if choice == "none" {
         return Vec::new();
     }
-    let declared = declared(body);
+    let declared = declared_tools(body);
     if let Some(forced) = choice["function"]["name"].as_str() {
         return declared
             .into_iter()
             .filter(|tool| tool.name == forced)
             .collect();
     }
-    let said = said.to_lowercase();
-    let is_named = |tool: &&Tool| said.contains(&tool.name.to_lowercase());
+    let user_text = user_text.to_lowercase();
+    let is_named = |tool: &&Tool| user_text.contains(&tool.name.to_lowercase());
     let mut calls: Vec<Tool> = declared.iter().filter(is_named).cloned().collect();
-    if calls.is_empty() && (choice == "required" || said.contains("tool")) {
+    if calls.is_empty() && (choice == "required" || user_text.contains("tool")) {
         calls = declared.into_iter().take(1).collect();
     }
     if body["parallel_tool_calls"] == false {
@@ -135,7 +136,7 @@ fn calls(body: &Value, said: &str) -> Vec<Tool> {
     calls
 }
 
-fn declared(body: &Value) -> Vec<Tool> {
+fn declared_tools(body: &Value) -> Vec<Tool> {
     let tool = |tool: &Value| {
         let function = &tool["function"];
         let name = function["name"].as_str()?.to_owned();
@@ -152,10 +153,12 @@ fn declared(body: &Value) -> Vec<Tool> {
         .collect()
 }
 
-fn format(wanted: &Value) -> ResponseFormat {
-    match wanted["type"].as_str() {
+fn parse_format(response_format: &Value) -> ResponseFormat {
+    match response_format["type"].as_str() {
         Some("json_object") => ResponseFormat::Object,
-        Some("json_schema") => ResponseFormat::Schema(wanted["json_schema"]["schema"].clone()),
+        Some("json_schema") => {
+            ResponseFormat::Schema(response_format["json_schema"]["schema"].clone())
+        }
         _ => ResponseFormat::Text,
     }
 }

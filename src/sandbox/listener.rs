@@ -1,4 +1,4 @@
-//! A loopback port that a sandbox serves.
+//! The loopback listener of a sandbox.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -8,20 +8,20 @@ use pingora::apps::ServerApp;
 use pingora::protocols::l4::stream::Stream;
 use pingora::server::ShutdownWatch;
 
-use super::serve::ACCEPT_PAUSE;
+use super::server::ACCEPT_RETRY_DELAY;
 
-/// See the module.
+/// A bound loopback listener.
 #[derive(Debug)]
-pub(super) struct Port {
+pub(super) struct LoopbackListener {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl Port {
-    /// Takes a free one, so that the address is known before anything serves. Connections made before it is served
-    /// wait in its backlog.
+impl LoopbackListener {
+    /// Binds a free port, so that the address is known before the sandbox serves. Earlier connections wait in the
+    /// backlog.
     ///
-    /// Errors: the operating system's, when no port can be had.
+    /// Errors: the operating system has no port.
     pub(super) fn bind() -> io::Result<Self> {
         let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -29,15 +29,14 @@ impl Port {
         Ok(Self { listener, address })
     }
 
-    /// Where it is.
+    /// Returns the listening address.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `shutdown` says true or its sender is gone.
+    /// Serves until `shutdown` is true or its sender is dropped.
     ///
-    /// Errors: the operating system's, when the listener cannot be used at all. A failed accept is
-    /// logged and the next one tried.
+    /// Errors: the operating system refuses the listener. A failed accept is logged and retried.
     pub(super) async fn serve<A>(&self, app: Arc<A>, mut shutdown: ShutdownWatch) -> io::Result<()>
     where
         A: ServerApp + Send + Sync + 'static,
@@ -53,8 +52,8 @@ impl Port {
             };
             let Ok((stream, _)) = accepted.inspect_err(|e| log::warn!("sandbox accept: {e}"))
             else {
-                // Out of file descriptors is the usual reason: without the pause this loop would spin.
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                // The usual cause is a lack of file descriptors. Without the delay this loop would spin.
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             };
             let mut stream = Stream::from(stream);

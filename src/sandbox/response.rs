@@ -1,9 +1,9 @@
-//! What the sandbox answers, whole and streamed: two views of the same value.
+//! Makes the reply of the model sandbox, whole and streamed, from the same value.
 //!
-//! Text is `You said: ` and the last user message (400 characters of it), after a tool's result
-//! `The tool said: ` and that result; a JSON format is answered with a small fitting value; called tools
-//! get the smallest arguments their schema allows. `reasoning_effort` adds one sentence of
-//! `reasoning_content`. Usage is arithmetic on what is really in the request and the answer: see [`tokens`].
+//! The text is `You said: ` and the last user message (400 characters of it), or after a tool's result `The tool said:
+//! ` and that result. A JSON format gets a small valid value; called tools get the smallest arguments that their schema
+//! allows. `reasoning_effort` adds one sentence of `reasoning_content`. Usage is computed from the actual request and
+//! reply: see [`count_tokens`].
 #![expect(
     clippy::indexing_slicing,
     reason = "a JSON value read by name or number gives null, and every value written to is our object"
@@ -11,25 +11,25 @@
 
 use serde_json::{Value, json};
 
-use super::ask::{Ask, ResponseFormat, Tool};
+use super::request::{ResponseFormat, SandboxRequest, Tool};
 use super::schema;
 
-/// So many characters of the caller's text are repeated.
-const ECHO_CHARS: usize = 400;
+/// Maximum number of characters repeated from the client's text.
+const MAX_ECHO_CHARS: usize = 400;
 const REASONING: &str = "The caller said something; I repeat it.";
-/// No clock: the same request gets the same bytes.
+/// A constant instead of a clock: the same request gets the same bytes.
 const CREATED: u64 = 1_767_225_600;
 const ID: &str = "chatcmpl-sandbox";
 
-/// How many tokens a text counts for: one for every four bytes begun.
-pub(super) fn tokens(text: &str) -> usize {
+/// Returns the number of tokens of a text: one per four bytes, rounded up.
+pub(super) fn count_tokens(text: &str) -> usize {
     text.len().div_ceil(4)
 }
 
-/// An answer to one request; all its choices are alike.
+/// The reply to one request; all its choices are equal.
 #[derive(Debug)]
 pub(super) struct SandboxResponse<'a> {
-    ask: &'a Ask,
+    request: &'a SandboxRequest,
     content: String,
     finish_reason: &'static str,
     /// Names and arguments (JSON texts).
@@ -37,37 +37,40 @@ pub(super) struct SandboxResponse<'a> {
 }
 
 impl<'a> SandboxResponse<'a> {
-    /// Makes up the answer.
-    pub(super) fn new(ask: &'a Ask) -> SandboxResponse<'a> {
+    /// Makes the reply.
+    pub(super) fn new(request: &'a SandboxRequest) -> SandboxResponse<'a> {
         let call = |tool: &'a Tool| {
             let parameters = if tool.parameters.is_null() {
                 &json!({"type": "object"})
             } else {
                 &tool.parameters
             };
-            (tool.name.as_str(), schema::example(parameters).to_string())
+            (
+                tool.name.as_str(),
+                schema::make_example(parameters).to_string(),
+            )
         };
-        let calls: Vec<_> = ask.calls.iter().map(call).collect();
+        let calls: Vec<_> = request.calls.iter().map(call).collect();
         if !calls.is_empty() {
             return SandboxResponse {
-                ask,
+                request,
                 content: String::new(),
                 finish_reason: "tool_calls",
                 calls,
             };
         }
-        let (content, is_cut) = limited(content(ask), ask.max_tokens);
+        let (content, is_cut) = truncate(choose_content(request), request.max_tokens);
         let finish_reason = if is_cut { "length" } else { "stop" };
         SandboxResponse {
-            ask,
+            request,
             content,
             finish_reason,
             calls,
         }
     }
 
-    /// The whole reply's body.
-    pub(super) fn whole(&self) -> Value {
+    /// Returns the body of the whole reply.
+    pub(super) fn to_whole(&self) -> Value {
         let choice = |index: usize| {
             let mut message =
                 json!({"role": "assistant", "content": self.content, "refusal": null});
@@ -75,7 +78,7 @@ impl<'a> SandboxResponse<'a> {
                 message["content"] = Value::Null;
                 message["tool_calls"] = self.numbered_calls(index).collect();
             }
-            if self.ask.reasons {
+            if self.request.reasons {
                 message["reasoning_content"] = REASONING.into();
             }
             json!({
@@ -89,17 +92,17 @@ impl<'a> SandboxResponse<'a> {
             "id": ID,
             "object": "chat.completion",
             "created": CREATED,
-            "model": self.ask.model,
-            "choices": (0..self.ask.choices).map(choice).collect::<Value>(),
-            "usage": self.usage(),
+            "model": self.request.model,
+            "choices": (0..self.request.choices).map(choice).collect::<Value>(),
+            "usage": self.to_usage(),
             "system_fingerprint": "sandbox",
         })
     }
 
-    /// The events of the streamed reply, `[DONE]` not included.
-    pub(super) fn chunks(&self) -> Vec<Value> {
+    /// Returns the events of the streamed reply without `[DONE]`.
+    pub(super) fn to_chunks(&self) -> Vec<Value> {
         let mut chunks = Vec::new();
-        for index in 0..self.ask.choices {
+        for index in 0..self.request.choices {
             let mut push = |delta: Value, finish_reason: Option<&str>| {
                 let choice = json!({
                     "index": index,
@@ -107,13 +110,14 @@ impl<'a> SandboxResponse<'a> {
                     "logprobs": null,
                     "finish_reason": finish_reason,
                 });
-                chunks.push(self.chunk(json!([choice]), Value::Null));
+                chunks.push(self.to_chunk(json!([choice]), Value::Null));
             };
             push(json!({"role": "assistant", "content": ""}), None);
-            if self.ask.reasons {
-                words(REASONING).for_each(|word| push(json!({"reasoning_content": word}), None));
+            if self.request.reasons {
+                split_words(REASONING)
+                    .for_each(|word| push(json!({"reasoning_content": word}), None));
             }
-            words(&self.content).for_each(|word| push(json!({"content": word}), None));
+            split_words(&self.content).for_each(|word| push(json!({"content": word}), None));
             for (number, call) in self.numbered_calls(index).enumerate() {
                 for delta in call_deltas(number, call) {
                     push(json!({"tool_calls": [delta]}), None);
@@ -121,22 +125,22 @@ impl<'a> SandboxResponse<'a> {
             }
             push(json!({}), Some(self.finish_reason));
         }
-        if self.ask.include_usage {
-            chunks.push(self.chunk(json!([]), self.usage()));
+        if self.request.include_usage {
+            chunks.push(self.to_chunk(json!([]), self.to_usage()));
         }
         chunks
     }
 
-    fn chunk(&self, choices: Value, usage: Value) -> Value {
+    fn to_chunk(&self, choices: Value, usage: Value) -> Value {
         let mut chunk = json!({
             "id": ID,
             "object": "chat.completion.chunk",
             "created": CREATED,
-            "model": self.ask.model,
+            "model": self.request.model,
             "system_fingerprint": "sandbox",
             "choices": choices,
         });
-        if self.ask.include_usage {
+        if self.request.include_usage {
             chunk["usage"] = usage;
         }
         chunk
@@ -155,41 +159,41 @@ impl<'a> SandboxResponse<'a> {
             })
     }
 
-    fn usage(&self) -> Value {
+    fn to_usage(&self) -> Value {
         let called: usize = self
             .calls
             .iter()
-            .map(|(name, text)| tokens(name) + tokens(text))
+            .map(|(name, text)| count_tokens(name) + count_tokens(text))
             .sum();
-        let reasoning = if self.ask.reasons {
-            tokens(REASONING)
+        let reasoning = if self.request.reasons {
+            count_tokens(REASONING)
         } else {
             0
         };
-        let completion = (tokens(&self.content) + called + reasoning) * self.ask.choices;
+        let completion = (count_tokens(&self.content) + called + reasoning) * self.request.choices;
         json!({
-            "prompt_tokens": self.ask.prompt_tokens,
+            "prompt_tokens": self.request.prompt_tokens,
             "completion_tokens": completion,
-            "total_tokens": self.ask.prompt_tokens + completion,
+            "total_tokens": self.request.prompt_tokens + completion,
             "prompt_tokens_details": {"cached_tokens": 0},
-            "completion_tokens_details": {"reasoning_tokens": reasoning * self.ask.choices},
+            "completion_tokens_details": {"reasoning_tokens": reasoning * self.request.choices},
         })
     }
 }
 
-fn content(ask: &Ask) -> String {
-    let echo = |text: &str| text.chars().take(ECHO_CHARS).collect::<String>();
-    match (&ask.format, &ask.tool_result) {
-        (ResponseFormat::Object, _) => json!({"you_said": echo(&ask.said)}).to_string(),
-        (ResponseFormat::Schema(schema), _) => schema::example(schema).to_string(),
+fn choose_content(request: &SandboxRequest) -> String {
+    let echo = |text: &str| text.chars().take(MAX_ECHO_CHARS).collect::<String>();
+    match (&request.format, &request.tool_result) {
+        (ResponseFormat::Object, _) => json!({"you_said": echo(&request.user_text)}).to_string(),
+        (ResponseFormat::Schema(schema), _) => schema::make_example(schema).to_string(),
         (ResponseFormat::Text, Some(result)) => format!("The tool said: {}", echo(result)),
-        (ResponseFormat::Text, None) => format!("You said: {}", echo(&ask.said)),
+        (ResponseFormat::Text, None) => format!("You said: {}", echo(&request.user_text)),
     }
 }
 
-/// The text cut to so many tokens, and whether anything was cut.
-fn limited(mut text: String, max_tokens: Option<usize>) -> (String, bool) {
-    let is_cut = max_tokens.is_some_and(|limit| tokens(&text) > limit);
+/// Truncates the text to a number of tokens, and returns whether anything was cut.
+fn truncate(mut text: String, max_tokens: Option<usize>) -> (String, bool) {
+    let is_cut = max_tokens.is_some_and(|limit| count_tokens(&text) > limit);
     if is_cut {
         let bytes = max_tokens.unwrap_or(usize::MAX).saturating_mul(4);
         text.truncate(text.floor_char_boundary(bytes));
@@ -197,12 +201,12 @@ fn limited(mut text: String, max_tokens: Option<usize>) -> (String, bool) {
     (text, is_cut)
 }
 
-/// The text word by word, each with the space after it.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+/// Splits the text into words, each with the space after it.
+fn split_words(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(' ')
 }
 
-/// A call as three deltas: its name, then its arguments in two pieces.
+/// Returns a call as three deltas: its name, then its arguments in two pieces.
 fn call_deltas(number: usize, mut call: Value) -> [Value; 3] {
     let arguments = call["function"]["arguments"].take();
     let arguments = arguments.as_str().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The operations of a batch as the agent of old reads them: names of whatever case of which the last counts, null for
-//! nothing, and only texts beside an object as body. Source: docs/facts/decision-engine.md E.
+//! How the agent reads a batch: names match in any case, the last value that is not null counts, parameters and headers are
+//! texts, and a body is an object. Source: docs/facts/decision-engine.md E.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,9 +8,9 @@ use std::mem::take;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::operations::BatchOperation;
+use crate::decisions::batch::BatchOperation;
 
-/// The first JSON value that comes. `None` for what is no batch.
+/// Reads the first JSON value of a body. Returns `None` for what is no batch.
 pub(super) fn read(body: &[u8]) -> Option<Vec<BatchOperation>> {
     let mut values = serde_json::Deserializer::from_slice(body).into_iter();
     let batch: Option<Read<AgentBatch>> = values.next()?.ok()?;
@@ -18,7 +18,7 @@ pub(super) fn read(body: &[u8]) -> Option<Vec<BatchOperation>> {
     Some(operations.map(|one| one.unwrap_or_default().0).collect())
 }
 
-/// What is read member by member.
+/// A type that is read member by member.
 trait Folded: Default {
     /// Reads the value of a member of this name, in lower case.
     fn read_member<'de, A: MapAccess<'de>>(
@@ -41,7 +41,7 @@ impl Folded for AgentBatch {
         from: &mut A,
     ) -> Result<(), A::Error> {
         match name {
-            "operations" => put(&mut self.0, from),
+            "operations" => read_into(&mut self.0, from),
             _ => from.next_value::<IgnoredAny>().map(drop),
         }
     }
@@ -54,9 +54,9 @@ impl Folded for BatchOperation {
         from: &mut A,
     ) -> Result<(), A::Error> {
         match name {
-            "method" => put(&mut self.method, from),
-            "url" => put(&mut self.url, from),
-            "operationid" => put(&mut self.operation_id, from),
+            "method" => read_into(&mut self.method, from),
+            "url" => read_into(&mut self.url, from),
+            "operationid" => read_into(&mut self.operation_id, from),
             "body" => {
                 let body: Option<Map<String, Value>> = from.next_value()?;
                 self.body = body.map_or_else(|| take(&mut self.body), Value::Object);
@@ -67,27 +67,27 @@ impl Folded for BatchOperation {
                 self.parameters = parameters.or_else(|| self.parameters.take());
                 Ok(())
             }
-            "params" => texts(&mut self.params, from),
-            "headers" => texts(&mut self.headers, from),
+            "params" => read_texts(&mut self.params, from),
+            "headers" => read_texts(&mut self.headers, from),
             _ => from.next_value::<IgnoredAny>().map(drop),
         }
     }
 }
 
-/// Puts the value there, unless it is null.
-fn put<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
-    there: &mut T,
+/// Reads a value into `target`, unless it is null.
+fn read_into<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
+    target: &mut T,
     from: &mut A,
 ) -> Result<(), A::Error> {
     if let Some(value) = from.next_value()? {
-        *there = value;
+        *target = value;
     }
     Ok(())
 }
 
-/// Puts texts by name there, unless there are none; one that is null is an empty text.
-fn texts<'de, A: MapAccess<'de>>(
-    there: &mut Option<Map<String, Value>>,
+/// Reads texts by name into `target`, unless the value is null. A text that is null is an empty one.
+fn read_texts<'de, A: MapAccess<'de>>(
+    target: &mut Option<Map<String, Value>>,
     from: &mut A,
 ) -> Result<(), A::Error> {
     let Some(mut given) = from.next_value::<Option<Map<String, Value>>>()? else {
@@ -100,19 +100,19 @@ fn texts<'de, A: MapAccess<'de>>(
             _ => return Err(A::Error::custom("what is no text")),
         }
     }
-    *there = Some(given);
+    *target = Some(given);
     Ok(())
 }
 
 impl<'de, T: Folded> Deserialize<'de> for Read<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(OfFolded(PhantomData)).map(Self)
+        from.deserialize_map(FoldedVisitor(PhantomData)).map(Self)
     }
 }
 
-struct OfFolded<T>(PhantomData<T>);
+struct FoldedVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Folded> Visitor<'de> for OfFolded<T> {
+impl<'de, T: Folded> Visitor<'de> for FoldedVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

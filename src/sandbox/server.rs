@@ -1,0 +1,232 @@
+//! The server of the model sandbox: it reads a request, selects the model's behaviour and writes the reply.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use pingora::Result;
+use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
+use pingora::http::ResponseHeader;
+use pingora::protocols::http::ServerSession;
+use pingora::server::ShutdownWatch;
+use serde_json::{Value, json};
+
+use super::request::SandboxRequest;
+use super::response::SandboxResponse;
+
+/// Delay after a failed accept.
+pub(super) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+const SLOW_START_DELAY: Duration = Duration::from_secs(2);
+const SLOW_EVENT_DELAY: Duration = Duration::from_millis(50);
+/// Larger requests are refused. The gateway's own limits are lower.
+const MAX_BODY_BYTES: usize = 128 << 20;
+
+/// The application that Pingora runs on each connection.
+pub(super) struct ChatServer;
+
+/// The reply to a request.
+struct Reply {
+    body: ReplyBody,
+    /// The delay before its head.
+    delay: Duration,
+    /// Whether only half of its body is sent before the connection closes.
+    is_cut: bool,
+}
+
+enum ReplyBody {
+    /// A status and a JSON body.
+    Whole(u16, Value),
+    /// A 200 event stream: the data of each event, and the delay before each.
+    Events(Vec<String>, Duration),
+    /// Nothing until the client disconnects.
+    Nothing,
+}
+
+impl From<ReplyBody> for Reply {
+    fn from(body: ReplyBody) -> Reply {
+        Reply {
+            body,
+            delay: Duration::ZERO,
+            is_cut: false,
+        }
+    }
+}
+
+#[async_trait]
+impl HttpServerApp for ChatServer {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        mut session: ServerSession,
+        shutdown: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        // Every early return drops the connection, which is of no more use.
+        if !session.read_request().await.ok()? {
+            return None;
+        }
+        session.set_keepalive(if *shutdown.borrow() { None } else { Some(60) });
+        let body = read_body(&mut session).await.ok()?;
+        let reply = match body {
+            Some(body) => make_reply(session.req_header().method.as_str(), path(&session), &body),
+            None => refuse(413, "request_too_large", "The request body is too large."),
+        };
+        write_reply(&mut session, reply).await.ok()?.then_some(())?;
+        let settings = HttpPersistentSettings::for_session(&session);
+        let stream = session.finish().await.ok()??;
+        Some(ReusedHttpStream::from_reusable_stream(stream, settings))
+    }
+}
+
+fn path(session: &ServerSession) -> &str {
+    session.req_header().uri.path()
+}
+
+/// Reads the whole body. Returns `None` if it is larger than [`MAX_BODY_BYTES`].
+pub(super) async fn read_body(session: &mut ServerSession) -> Result<Option<Vec<u8>>> {
+    let mut body = Vec::new();
+    while let Some(bytes) = session.read_request_body().await? {
+        if body.len() + bytes.len() > MAX_BODY_BYTES {
+            return Ok(None);
+        }
+        body.extend_from_slice(&bytes);
+    }
+    Ok(Some(body))
+}
+
+fn make_reply(method: &str, path: &str, body: &[u8]) -> Reply {
+    if (method, path) != ("POST", "/v1/chat/completions") {
+        return refuse(
+            404,
+            "not_found",
+            "The sandbox serves POST /v1/chat/completions alone.",
+        );
+    }
+    let Some(request) = SandboxRequest::parse(body) else {
+        return refuse(400, "invalid_json", "The request body is not JSON.");
+    };
+    match request.model.as_str() {
+        "sandbox-chat" => make_body(&request, Duration::ZERO).into(),
+        "sandbox-slow" => Reply {
+            delay: SLOW_START_DELAY,
+            ..make_body(&request, SLOW_EVENT_DELAY).into()
+        },
+        "sandbox-cut" => Reply {
+            is_cut: true,
+            ..make_body(&request, Duration::ZERO).into()
+        },
+        "sandbox-hang" => ReplyBody::Nothing.into(),
+        "sandbox-error-event" => make_error_body(&request).into(),
+        "sandbox-401" => refuse(
+            401,
+            "invalid_api_key",
+            "The sandbox refuses this key on demand.",
+        ),
+        "sandbox-429" => refuse(429, "rate_limit_exceeded", "The sandbox is busy on demand."),
+        "sandbox-500" => refuse(500, "server_error", "The sandbox failed on demand."),
+        _ => refuse(404, "model_not_found", "The sandbox has no such model."),
+    }
+}
+
+fn make_body(request: &SandboxRequest, delay: Duration) -> ReplyBody {
+    let response = SandboxResponse::new(request);
+    if !request.is_stream {
+        return ReplyBody::Whole(200, response.to_whole());
+    }
+    let mut events: Vec<String> = response.to_chunks().iter().map(Value::to_string).collect();
+    events.push("[DONE]".to_owned());
+    ReplyBody::Events(events, delay)
+}
+
+fn make_error_body(request: &SandboxRequest) -> ReplyBody {
+    let error = error_json(500, "server_error", "The sandbox failed on demand.");
+    if request.is_stream {
+        return ReplyBody::Events(vec![error.to_string()], Duration::ZERO);
+    }
+    ReplyBody::Whole(200, error)
+}
+
+fn refuse(status: u16, code: &str, message: &str) -> Reply {
+    ReplyBody::Whole(status, error_json(status, code, message)).into()
+}
+
+fn error_json(status: u16, code: &str, message: &str) -> Value {
+    let kind = match status {
+        401 => "authentication_error",
+        429 => "rate_limit_error",
+        500.. => "server_error",
+        _ => "invalid_request_error",
+    };
+    json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
+}
+
+/// Writes a reply. Returns false if the connection must be closed after it.
+async fn write_reply(session: &mut ServerSession, reply: Reply) -> Result<bool> {
+    wait(session, reply.delay).await?;
+    match reply.body {
+        ReplyBody::Whole(status, body) => write_whole(session, status, &body, reply.is_cut).await?,
+        ReplyBody::Events(events, delay) => {
+            write_events(session, &events, delay, reply.is_cut).await?
+        }
+        ReplyBody::Nothing => wait(session, Duration::MAX).await?,
+    }
+    Ok(!reply.is_cut)
+}
+
+async fn write_whole(
+    session: &mut ServerSession,
+    status: u16,
+    body: &Value,
+    is_cut: bool,
+) -> Result<()> {
+    let mut body = Bytes::from(body.to_string());
+    let mut head = ResponseHeader::build(status, Some(4))?;
+    head.insert_header("content-type", "application/json")?;
+    head.insert_header("content-length", body.len())?;
+    if status == 429 {
+        head.insert_header("retry-after", "1")?;
+    }
+    session.write_response_header(Box::new(head)).await?;
+    if is_cut {
+        body.truncate(body.len() / 2);
+    }
+    session.write_response_body(body, !is_cut).await
+}
+
+async fn write_events(
+    session: &mut ServerSession,
+    events: &[String],
+    delay: Duration,
+    is_cut: bool,
+) -> Result<()> {
+    let mut head = ResponseHeader::build(200, Some(4))?;
+    head.insert_header("content-type", "text/event-stream")?;
+    head.insert_header("cache-control", "no-cache")?;
+    head.insert_header("transfer-encoding", "chunked")?;
+    session.write_response_header(Box::new(head)).await?;
+    let count = if is_cut {
+        events.len() / 2
+    } else {
+        events.len()
+    };
+    for event in events.iter().take(count) {
+        wait(session, delay).await?;
+        session
+            .write_response_body(Bytes::from(format!("data: {event}\n\n")), false)
+            .await?;
+    }
+    if is_cut {
+        return Ok(());
+    }
+    session.write_response_body(Bytes::new(), true).await
+}
+
+/// Waits. Errors: the client disconnects.
+async fn wait(session: &mut ServerSession, delay: Duration) -> Result<()> {
+    if delay.is_zero() {
+        return Ok(());
+    }
+    tokio::select! {
+        () = tokio::time::sleep(delay) => Ok(()),
+        disconnected = session.read_body_or_idle(true) => disconnected.map(drop),
+    }
+}
