@@ -23,7 +23,7 @@ pub struct ChatCompletions;
 
 impl Front for ChatCompletions {
     fn parse(&self, body: Bytes) -> Result<ModelRequest, Fault> {
-        check::check(body)
+        check::check(body, &ChatCompletions)
     }
 
     fn writer(&self, request: &ModelRequest, mut identity: ReplyIdentity) -> Box<dyn Writer> {

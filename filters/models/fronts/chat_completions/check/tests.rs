@@ -9,10 +9,14 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use super::check;
 use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
+use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::request::{Effort, ModelRequest, Payload, ServiceTier, Strategy as Routing};
+
+fn check(body: bytes::Bytes) -> Result<ModelRequest, Fault> {
+    super::check(body, &ChatCompletions)
+}
 
 fn plain() -> Value {
     json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
