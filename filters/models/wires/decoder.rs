@@ -1,6 +1,7 @@
 //! Bytes of a reply on their way into a sink: as events, as one whole body, or as the reason of a refusal.
 
-use super::{Failure, FailureKind, Target, Wire};
+use super::failure::{Failure, FailureKind};
+use super::wire::{Target, Wire};
 use crate::fault::{Fault, FaultKind};
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;

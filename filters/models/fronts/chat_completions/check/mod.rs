@@ -20,6 +20,7 @@ use crate::json::Walker;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::ChatRequest;
 use crate::models::check::reject::Reject;
+use crate::models::front::Front;
 use crate::models::request::{ModelRequest, Needs, Payload, RequestMember, Source, Strategy};
 use crate::money::CostInputs;
 
@@ -65,12 +66,12 @@ struct Findings {
 ///
 /// Cost: one pass; allocates for keys and names, never for content. Errors: 400 naming the field, what came and
 /// what is accepted.
-pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
+pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<ModelRequest, Fault> {
     let found = pass(&body).map_err(Reject::into_fault)?;
     let bytes = body.len() as u64;
     let choices = found.choices.unwrap_or(1);
     Ok(ModelRequest {
-        front: &super::ChatCompletions,
+        front,
         model: found.model.unwrap_or_default(),
         is_stream: found.stream,
         strategy: found.strategy,
