@@ -30,9 +30,10 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         errors: Arc::new(|fault| Response::from(fault)),
         handler,
     };
-    let forward = |front: &'static dyn Front| {
-        let models = Arc::clone(models);
-        Handler::Forward(Arc::new(ModelHandler { models, front }))
+    let forward = |name, path, group, front| Route {
+        quota: Some(group),
+        body: BodyRule::Json(config.limits.body_bytes.chat),
+        ..row(name, Method::POST, path, handler(models, front))
     };
     let list = ListModels {
         models: Arc::clone(models),
@@ -61,25 +62,22 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
             "/v1/key",
             Handler::Endpoint(Arc::new(key)),
         ),
-        Route {
-            quota: Some(QuotaGroup::Chat),
-            body: BodyRule::Json(config.limits.body_bytes.chat),
-            ..row(
-                "chat_completions",
-                Method::POST,
-                "/v1/chat/completions",
-                forward(&ChatCompletions),
-            )
-        },
-        Route {
-            quota: Some(QuotaGroup::Embeddings),
-            body: BodyRule::Json(config.limits.body_bytes.chat),
-            ..row(
-                "embeddings",
-                Method::POST,
-                "/v1/embeddings",
-                forward(&Embeddings),
-            )
-        },
+        forward(
+            "chat_completions",
+            "/v1/chat/completions",
+            QuotaGroup::Chat,
+            &ChatCompletions,
+        ),
+        forward(
+            "embeddings",
+            "/v1/embeddings",
+            QuotaGroup::Embeddings,
+            &Embeddings,
+        ),
     ]
+}
+
+fn handler(models: &Arc<Models>, front: &'static dyn Front) -> Handler {
+    let models = Arc::clone(models);
+    Handler::Forward(Arc::new(ModelHandler { models, front }))
 }

@@ -1,7 +1,7 @@
 //! Vectors as JSON numbers and as base64. What goes in exactly comes out: a number is written with as many digits as
 //! its 32 bits need.
 
-use std::io::Write;
+use std::fmt::{self, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -48,7 +48,7 @@ pub fn write(floats: &[f32], encoding: Encoding, out: &mut Vec<u8>) {
                     out.push(b',');
                 }
                 // Writing to a vector does not fail. Rust writes floats without an exponent, which is JSON.
-                _ = write!(out, "{float}");
+                _ = write!(TextOut(out), "{float}");
             }
             out.push(b']');
         }
@@ -61,6 +61,16 @@ pub fn write(floats: &[f32], encoding: Encoding, out: &mut Vec<u8>) {
             out.extend_from_slice(STANDARD.encode(bytes).as_bytes());
             out.push(b'"');
         }
+    }
+}
+
+/// Takes text into bytes.
+struct TextOut<'o>(&'o mut Vec<u8>);
+
+impl Write for TextOut<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
     }
 }
 

@@ -78,57 +78,10 @@ pub fn check(
         let operation = request.payload.operation().as_str();
         return Err(Lack::new("model", format!("does not offer {operation}")));
     };
-    let needs = &request.needs;
-    let can = |capability| mapping.can(capability);
-    let want = |is_needed: bool, capability, param, what: &str| {
-        if is_needed && !can(capability) {
-            Err(Lack::new(param, format!("takes no {what}")))
-        } else {
-            Ok(())
-        }
-    };
-    want(
-        request.is_stream,
-        Capability::Streaming,
-        "stream",
-        "streaming",
-    )?;
-    want(needs.vision, Capability::Vision, "messages", "images")?;
-    want(
-        !needs.audio.is_empty(),
-        Capability::Audio,
-        "messages",
-        "audio",
-    )?;
-    want(needs.documents, Capability::Documents, "messages", "files")?;
-    want(needs.tools, Capability::Tools, "tools", "tools")?;
-    want(
-        needs.json_object,
-        Capability::JsonObject,
-        "response_format",
-        "`json_object`",
-    )?;
-    want(
-        needs.json_schema,
-        Capability::JsonSchema,
-        "response_format",
-        "`json_schema`",
-    )?;
-    if needs.json_schema && !wire.json_schema {
+    check_capabilities(request, mapping)?;
+    if request.needs.json_schema && !wire.json_schema {
         return Err(Lack::new("response_format", "takes no `json_schema`"));
     }
-    want(
-        needs.verbosity,
-        Capability::Verbosity,
-        "verbosity",
-        "`verbosity`",
-    )?;
-    want(
-        needs.dimensions,
-        Capability::Dimensions,
-        "dimensions",
-        "`dimensions`",
-    )?;
     check_inputs(request, wire)?;
     check_choices(request, mapping, wire)?;
     check_reasoning(request, mapping, wire)?;
@@ -139,6 +92,54 @@ pub fn check(
 /// Returns whether the mapping honours a forced tool call.
 pub fn honours_forced_tools(mapping: &Mapping, wire: &WireLimits) -> bool {
     wire.forced_tools && mapping.can(Capability::ForcedTools)
+}
+
+/// Checks the capabilities that the catalogue lists.
+fn check_capabilities(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
+    let needs = &request.needs;
+    let has_audio = !needs.audio.is_empty();
+    let wanted = [
+        (
+            request.is_stream,
+            Capability::Streaming,
+            "stream",
+            "streaming",
+        ),
+        (needs.vision, Capability::Vision, "messages", "images"),
+        (has_audio, Capability::Audio, "messages", "audio"),
+        (needs.documents, Capability::Documents, "messages", "files"),
+        (needs.tools, Capability::Tools, "tools", "tools"),
+        (
+            needs.json_object,
+            Capability::JsonObject,
+            "response_format",
+            "`json_object`",
+        ),
+        (
+            needs.json_schema,
+            Capability::JsonSchema,
+            "response_format",
+            "`json_schema`",
+        ),
+        (
+            needs.verbosity,
+            Capability::Verbosity,
+            "verbosity",
+            "`verbosity`",
+        ),
+        (
+            needs.dimensions,
+            Capability::Dimensions,
+            "dimensions",
+            "`dimensions`",
+        ),
+    ];
+    for (is_needed, capability, param, what) in wanted {
+        if is_needed && !mapping.can(capability) {
+            return Err(Lack::new(param, format!("takes no {what}")));
+        }
+    }
+    Ok(())
 }
 
 fn check_inputs(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 /// How many minutes are remembered.
 const MINUTES: usize = 60;
 /// Failures in a row after which a candidate goes to the end of the list.
-const IN_A_ROW: u32 = 3;
+const MAX_FAILURES: u32 = 3;
 /// How long the candidate stays there.
 const COOL_DOWN_MS: u64 = 30_000;
 
@@ -105,7 +105,7 @@ impl Health {
             AttemptOutcome::Failed => {
                 minute.failed += 1;
                 window.failed_in_a_row += 1;
-                if window.failed_in_a_row >= IN_A_ROW {
+                if window.failed_in_a_row >= MAX_FAILURES {
                     window.cools_until_ms = now_ms + COOL_DOWN_MS;
                 }
             }

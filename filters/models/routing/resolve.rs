@@ -128,7 +128,7 @@ fn resolve_pinned(
             is_auto: false,
         })
     };
-    let of = |name: &str| -> Option<Result<Vec<Candidate>, Fault>> {
+    let find = |name: &str| -> Option<Result<Vec<Candidate>, Fault>> {
         let at_provider = |mapping: &Mapping| &*mapping.provider == provider;
         if let Some(model) = catalog.find(name)
             && model.mappings.iter().any(|mapping| at_provider(mapping))
@@ -141,28 +141,18 @@ fn resolve_pinned(
             mapping.index == index
         }))
     };
-    if let Some(found) = of(name) {
+    if let Some(found) = find(name) {
         return found.map(done);
     }
     // The last colon precedes the region, because an upstream's own id may hold colons itself.
     if let Some((model, region)) = name.rsplit_once(':')
-        && let Some(found) = of(model)
+        && let Some(found) = find(model)
     {
-        let mut candidates = found?;
-        candidates.retain(|candidate| {
-            candidate
-                .mapping
-                .regions
-                .iter()
-                .any(|known| &**known == region)
-        });
+        let candidates = serve_region(found?, region);
         if candidates.is_empty() {
             return Err(model_not_found(format!(
                 "{provider} does not serve `{model}` in the region `{region}`"
             )));
-        }
-        for candidate in &mut candidates {
-            candidate.region = Some(region.into());
         }
         return Ok(done(candidates));
     }
@@ -175,6 +165,18 @@ fn resolve_pinned(
         )));
     }
     Ok(None)
+}
+
+/// Keeps the candidates that serve a region, and sets it.
+fn serve_region(mut candidates: Vec<Candidate>, region: &str) -> Vec<Candidate> {
+    candidates.retain(|candidate| {
+        let mut regions = candidate.mapping.regions.iter();
+        regions.any(|known| &**known == region)
+    });
+    for candidate in &mut candidates {
+        candidate.region = Some(region.into());
+    }
+    candidates
 }
 
 /// Returns the candidate for a model that only the operator's own server knows.

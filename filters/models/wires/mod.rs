@@ -6,7 +6,7 @@
 
 pub mod anthropic;
 pub mod data_url;
-mod decoder;
+pub mod decoder;
 #[cfg(test)]
 mod embeddings_tests;
 pub mod failure;
@@ -17,12 +17,12 @@ pub mod quirks;
 #[cfg(test)]
 #[path = "replay_tests.rs"]
 mod replay;
-mod wire;
+pub mod wire;
 
 pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};
 pub use failure::{Failure, FailureKind};
 pub use quirks::Quirks;
-pub use wire::{Target, UpstreamRequest, Wire, credential};
+pub use wire::{Target, UpstreamRequest, Wire};
 
 /// All wires.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Failure, Progress, ReplyHead, Target, Wire};
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
-use crate::models::fronts::chat_completions::fold::WholeWriter;
+use crate::models::fronts::chat_completions::whole::WholeWriter;
 use crate::models::metadata::write_usage;
 use crate::models::reply::{ReplyIdentity, Sink, Writer};
 use crate::models::request::ModelRequest;

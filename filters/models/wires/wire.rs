@@ -1,4 +1,4 @@
-//! One wire: what every provider's folder implements.
+//! The seam between a provider's API and the operations.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue};
 use super::decoder::{Decoder, ReplyHead};
 use super::failure::Failure;
 use super::quirks::Quirks;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::models::operation::Operation;
 use crate::models::request::ModelRequest;
 use crate::models::routing::capable::WireLimits;
@@ -89,7 +89,7 @@ impl UpstreamRequest {
 pub fn credential(name: HeaderName, value: &str) -> Result<(HeaderName, HeaderValue), Fault> {
     let mut value = HeaderValue::from_str(value).map_err(|_| {
         Fault::new(
-            crate::fault::FaultKind::Internal,
+            FaultKind::Internal,
             "the provider's credential is not usable",
         )
         .with_detail("a credential holds bytes that cannot stand in a header")

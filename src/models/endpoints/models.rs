@@ -97,21 +97,6 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
                 .unwrap_or(0.0)
                 .total_cmp(&b.mean_price().unwrap_or(0.0))
         });
-    let mut inputs = vec!["text"];
-    if any(Capability::Vision) {
-        inputs.push("image");
-    }
-    if any(Capability::Audio) {
-        inputs.push("audio");
-    }
-    let outputs = match (
-        serves(model, Operation::Chat),
-        serves(model, Operation::Embeddings),
-    ) {
-        (false, true) => vec!["embedding"],
-        (true, true) => vec!["text", "embedding"],
-        _ => vec!["text"],
-    };
     let prices = cheapest
         .and_then(|mapping| mapping.prices)
         .unwrap_or_default();
@@ -123,11 +108,7 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
         "display_name": model.name,
         "created": model.created.unwrap_or(0),
         "family": model.family,
-        "architecture": {
-            "input_modalities": inputs,
-            "output_modalities": outputs,
-            "tokenizer": "GPT",
-        },
+        "architecture": architecture(model, &any),
         "providers": mappings.iter().map(|mapping| provider(mapping)).collect::<Vec<_>>(),
         "pricing": pricing(&prices),
         "context_length": mappings.iter().filter_map(|mapping| mapping.context_size).max(),
@@ -150,6 +131,29 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
         dates(entry, mappings);
     }
     entry
+}
+
+fn architecture(model: &Model, any: &impl Fn(Capability) -> bool) -> Value {
+    let inputs = [
+        ("text", true),
+        ("image", any(Capability::Vision)),
+        ("audio", any(Capability::Audio)),
+    ];
+    let inputs: Vec<&str> = inputs
+        .into_iter()
+        .filter_map(|(name, takes)| takes.then_some(name))
+        .collect();
+    let (chat, embeddings) = (Operation::Chat, Operation::Embeddings);
+    let outputs = match (serves(model, chat), serves(model, embeddings)) {
+        (false, true) => vec!["embedding"],
+        (true, true) => vec!["text", "embedding"],
+        _ => vec!["text"],
+    };
+    json!({
+        "input_modalities": inputs,
+        "output_modalities": outputs,
+        "tokenizer": "GPT",
+    })
 }
 
 /// Deprecation and deactivation count for the model only where every provider has one; then the latest.

@@ -8,14 +8,14 @@ use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::{ModelRequest, Payload};
 
 mod check;
-mod envelope;
-pub mod fold;
+pub mod chunks;
+mod head;
 mod members;
-pub mod stream;
 mod tools;
+pub mod whole;
 
-use self::fold::WholeWriter;
-use self::stream::ChunkWriter;
+use self::chunks::ChunkWriter;
+use self::whole::WholeWriter;
 
 /// The front of `POST /v1/chat/completions`.
 #[derive(Debug)]

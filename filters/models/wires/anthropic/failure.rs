@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::models::wires::Failure;
+use crate::models::wires::failure::Failure;
 
 /// `{type: error, error: {type, message}}`.
 #[derive(Debug, Default, Deserialize)]

@@ -15,12 +15,14 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
-use super::decoder::{WholeReply, not_offered};
-use super::{Decoder, Failure, ReplyHead, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::WireLimits;
+use crate::models::wires::decoder::{Decoder, ReplyHead};
+use crate::models::wires::decoder::{WholeReply, not_offered};
+use crate::models::wires::failure::Failure;
+use crate::models::wires::wire::{Target, UpstreamRequest, Wire};
 
 /// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
 const FORMAT: &str = "anthropic-claude-v1";

@@ -10,8 +10,10 @@ use crate::json::Str;
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
 use crate::models::chat::tree::Text;
 use crate::models::reply::Sink;
+use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
-use crate::models::wires::{Decoder, Failure, Progress, ReplyHead, Target};
+use crate::models::wires::failure::Failure;
+use crate::models::wires::wire::Target;
 use crate::sse::SseEvent;
 
 /// A message: the body of a reply, or what `message_start` holds.

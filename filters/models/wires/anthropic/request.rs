@@ -12,7 +12,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::{ChatRequest, FormatType, Tool, ToolChoice};
 use crate::models::request::{Effort, ModelRequest};
-use crate::models::wires::{Target, UpstreamRequest, credential};
+use crate::models::wires::wire::{Target, UpstreamRequest, credential};
 
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -66,17 +66,12 @@ pub(super) fn encode(
 ) -> Result<UpstreamRequest, Fault> {
     let call = (chat.read_tree)(&request.source.body)?;
     let tools: Vec<WireTool<'_>> = call.tools.iter().flatten().map(tool).collect();
-    let markers = tools
-        .iter()
-        .filter(|tool| tool.cache_control.is_some())
-        .count() as u32;
+    let marked = tools.iter().filter(|tool| tool.cache_control.is_some());
+    let markers = marked.count() as u32;
     let mut conversation = MessagesConversation::read(&call.messages, target.provider, markers)?;
     let thinking = Thinking::from_request(request, target);
-    if call
-        .response_format
-        .as_ref()
-        .is_some_and(|f| f.format_type == FormatType::JsonObject)
-    {
+    let format = call.response_format.as_ref();
+    if format.is_some_and(|format| format.format_type == FormatType::JsonObject) {
         let text = "Answer with one JSON object and nothing else.".into();
         conversation.system.push(ContentBlock::Text {
             text,

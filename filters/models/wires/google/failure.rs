@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::models::wires::Failure;
+use crate::models::wires::failure::Failure;
 
 /// A reply of this status.
 pub(super) fn classify(status: u16, body: &[u8]) -> Failure {

@@ -15,11 +15,13 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-use super::{Decoder, Failure, ReplyHead, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::WireLimits;
+use crate::models::wires::decoder::{Decoder, ReplyHead};
+use crate::models::wires::failure::Failure;
+use crate::models::wires::wire::{Target, UpstreamRequest, Wire};
 
 /// The wire.
 #[derive(Debug)]

@@ -10,8 +10,9 @@ use crate::models::chat::delta::{Delta, Finish, ToolDelta};
 use crate::models::chat::tree::Text;
 use crate::models::reply::Sink;
 use crate::models::usage::Usage;
+use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
-use crate::models::wires::{Decoder, Failure, FailureKind, Progress, ReplyHead};
+use crate::models::wires::failure::{Failure, FailureKind};
 use crate::sse::SseEvent;
 
 #[derive(Debug, Default, Deserialize)]

@@ -11,7 +11,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::{ChatRequest, FormatType, ToolChoice};
 use crate::models::request::{Effort, ModelRequest};
-use crate::models::wires::{Target, UpstreamRequest, credential};
+use crate::models::wires::wire::{Target, UpstreamRequest, credential};
 
 const KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 /// Stop sequences of one request.

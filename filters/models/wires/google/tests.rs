@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
-use crate::models::wires::{FailureKind, Quirks, replay};
+use crate::models::wires::failure::FailureKind;
+use crate::models::wires::quirks::Quirks;
+use crate::models::wires::replay;
 
 fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
     Target {

@@ -14,8 +14,10 @@ use crate::models::embeddings::{EmbeddingFacts, Encoding, vector, write_item};
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::usage::Usage;
+use crate::models::wires::decoder::Decoder;
 use crate::models::wires::decoder::WholeReply;
-use crate::models::wires::{Decoder, Failure, Target, UpstreamRequest};
+use crate::models::wires::failure::Failure;
+use crate::models::wires::wire::{Target, UpstreamRequest};
 
 /// Members of the convention; a strict provider gets no others.
 const KNOWN: [&str; 5] = ["model", "input", "encoding_format", "dimensions", "user"];

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::models::wires::Failure;
+use crate::models::wires::failure::Failure;
 
 /// The shapes seen: `{error: {message, type, param, code}}`, `{error: "…"}`, `{object: "error", message, code}`,
 /// `{message}`, `{detail: …}`. Source: docs/facts/wire-formats.md 1.4, 5.3, 5.4.

@@ -12,8 +12,8 @@ use crate::fault::Fault;
 use crate::json::{Error, Str, Type, Walker};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::request::RequestMember;
-use crate::models::wires::Target;
 use crate::models::wires::quirks::{Quirks, ReasoningReplay};
+use crate::models::wires::wire::Target;
 
 /// Members of a message that no provider of the plain convention takes.
 const BEYOND: [&str; 8] = [

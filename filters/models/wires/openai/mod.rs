@@ -2,12 +2,13 @@
 //!
 //! A request is never parsed into a tree: the body goes out as slices of what came, with the members that have
 //! to change spliced in ([`request`], [`messages`]). Events are scanned, and their strings copied as they are
-//! escaped ([`stream`]). The peculiarities of a provider are data ([`Quirks`](super::Quirks)).
+//! escaped ([`stream`]). The peculiarities of a provider are data ([`Quirks`](crate::models::wires::quirks::Quirks)).
 
 mod calls;
 mod embeddings;
 mod failure;
 mod messages;
+mod parts;
 mod reply;
 mod request;
 mod splice;
@@ -18,11 +19,13 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
-use super::{Decoder, Failure, ReplyHead, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::WireLimits;
+use crate::models::wires::decoder::{Decoder, ReplyHead};
+use crate::models::wires::failure::Failure;
+use crate::models::wires::wire::{Target, UpstreamRequest, Wire};
 
 /// The wire.
 #[derive(Debug)]

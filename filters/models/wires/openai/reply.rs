@@ -2,6 +2,7 @@
 
 use super::calls::Calls;
 use super::failure::classify_error;
+use super::parts::content_parts;
 use super::stream::ChunkEvents;
 use super::template::{Plain, TemplateMember};
 use super::usage;
@@ -9,8 +10,10 @@ use crate::json::{Error, Str, Type, Walker};
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
 use crate::models::reply::Sink;
 use crate::models::usage::Usage;
+use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::decoder::{EventStream, WholeReply};
-use crate::models::wires::{Decoder, Failure, ReplyHead, Target};
+use crate::models::wires::failure::Failure;
+use crate::models::wires::wire::Target;
 
 /// Returns the decoder of a chat's reply.
 pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
@@ -275,61 +278,6 @@ fn plain<'a>(
     }
 }
 
-/// Content in parts: `text`, and `thinking` that holds texts itself. Source: docs/facts/wire-formats.md 5.3.
-fn content_parts(parts: &str, index: u32, sink: &mut dyn Sink) -> Result<(), Error> {
-    Walker::over(parts).array(|walk, _| {
-        if walk.peek()? != Type::Object {
-            return walk.skip().map(|_| ());
-        }
-        let mut thinking = None;
-        let mut content = None;
-        walk.object(|walk, key| {
-            match &*key {
-                "text" => content = text(walk)?,
-                "thinking" if walk.peek()? == Type::Array => thinking = Some(walk.skip()?),
-                _ => _ = walk.skip()?,
-            }
-            Ok::<(), Error>(())
-        })?;
-        if let Some(thinking) = thinking {
-            Walker::over(thinking).array(|walk, _| {
-                let reasoning = part_text(walk)?;
-                sink.delta(&Delta {
-                    index,
-                    reasoning,
-                    ..Delta::default()
-                });
-                Ok::<(), Error>(())
-            })?;
-        }
-        if content.is_some() {
-            sink.delta(&Delta {
-                index,
-                content,
-                ..Delta::default()
-            });
-        }
-        Ok(())
-    })
-}
-
-fn part_text<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Error> {
-    let mut found = None;
-    if walk.peek()? != Type::Object {
-        walk.skip()?;
-        return Ok(None);
-    }
-    walk.object(|walk, key| {
-        if key == "text" {
-            found = text(walk)?;
-            Ok(())
-        } else {
-            walk.skip().map(|_| ())
-        }
-    })?;
-    Ok(found)
-}
-
 fn tool<'a>(walk: &mut Walker<'a>, choice: u32, calls: &mut Calls) -> Result<ToolDelta<'a>, Error> {
     let mut delta = ToolDelta::default();
     let mut index = None;
@@ -362,7 +310,7 @@ fn tool<'a>(walk: &mut Walker<'a>, choice: u32, calls: &mut Calls) -> Result<Too
 }
 
 /// A string; `None` for null and anything else.
-fn text<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Error> {
+pub(super) fn text<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Error> {
     if walk.peek()? == Type::String {
         return walk.string().map(Some);
     }

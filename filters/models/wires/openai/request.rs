@@ -9,7 +9,7 @@ use crate::json::{Str, Walker};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::request::{Effort, ModelRequest, RequestMember};
 use crate::models::wires::quirks::{Quirks, StreamUsage};
-use crate::models::wires::{Target, UpstreamRequest, credential};
+use crate::models::wires::wire::{Target, UpstreamRequest, credential};
 
 /// Members that speak to the gateway and never reach a provider. Source: docs/model-gateway.md 2.1.
 const OURS: [&str; 12] = [

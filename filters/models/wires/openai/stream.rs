@@ -5,8 +5,9 @@ use super::failure::classify_error;
 use super::reply::Reading;
 use super::template::EventTemplate;
 use crate::models::reply::Sink;
+use crate::models::wires::decoder::Progress;
 use crate::models::wires::decoder::{EventDecoder, truncated};
-use crate::models::wires::{Failure, Progress};
+use crate::models::wires::failure::Failure;
 use crate::sse::SseEvent;
 
 /// A decoder.

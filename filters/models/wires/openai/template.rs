@@ -102,10 +102,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::stream::ChunkEvents;
-    use crate::models::fronts::chat_completions::stream::ChunkWriter;
+    use crate::models::fronts::chat_completions::chunks::ChunkWriter;
     use crate::models::reply::{ReplyIdentity, Sink, Writer};
-    use crate::models::wires::Failure;
     use crate::models::wires::decoder::EventDecoder;
+    use crate::models::wires::failure::Failure;
     use crate::sse::SseEvent;
 
     fn stream() -> ChunkWriter {

@@ -9,13 +9,15 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::models::fronts::chat_completions::fold::WholeWriter;
-use crate::models::fronts::chat_completions::stream::ChunkWriter;
+use crate::models::fronts::chat_completions::chunks::ChunkWriter;
+use crate::models::fronts::chat_completions::whole::WholeWriter;
 use crate::models::metadata::write_usage;
 use crate::models::reply::ReplyIdentity;
 use crate::models::reply::Writer;
 use crate::models::usage::{Settlement, Usage};
-use crate::models::wires::{FailureKind, Quirks, replay};
+use crate::models::wires::failure::FailureKind;
+use crate::models::wires::quirks::Quirks;
+use crate::models::wires::replay;
 
 fn envelope() -> ReplyIdentity {
     ReplyIdentity {

@@ -11,19 +11,16 @@ use serde_json::{Value, json};
 
 use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
+use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::request::{Effort, ModelRequest, Payload, ServiceTier, Strategy as Routing};
-
-fn check(body: bytes::Bytes) -> Result<ModelRequest, Fault> {
-    super::check(body, &ChatCompletions)
-}
 
 fn plain() -> Value {
     json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
 }
 
 fn checked(value: &Value) -> Result<ModelRequest, Fault> {
-    check(value.to_string().into())
+    ChatCompletions.parse(value.to_string().into())
 }
 
 fn chat(request: &ModelRequest) -> &ChatFacts {
@@ -275,7 +272,9 @@ fn keys_that_came_twice_are_refused_also_behind_escapes() {
         r#"{"model":"a","messages":[{"role":"user"}],"x":1,"x":2}"#,
         r#"{"model":"a","messages":[{"role":"user","role":"system"}]}"#,
     ] {
-        let fault = check(body.as_bytes().to_vec().into()).unwrap_err();
+        let fault = ChatCompletions
+            .parse(body.as_bytes().to_vec().into())
+            .unwrap_err();
         assert_eq!(fault.code(), Some("duplicate_key"), "{body}");
     }
 }
@@ -284,7 +283,9 @@ fn keys_that_came_twice_are_refused_also_behind_escapes() {
 fn a_body_cut_anywhere_is_no_json() {
     let body = json!({"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "é\n"}]}], "n": 1}).to_string();
     for end in 0..body.len() {
-        let fault = check(body.as_bytes()[..end].to_vec().into()).unwrap_err();
+        let fault = ChatCompletions
+            .parse(body.as_bytes()[..end].to_vec().into())
+            .unwrap_err();
         assert_eq!(fault.code(), Some("invalid_json"), "{end}");
     }
 }
@@ -292,8 +293,12 @@ fn a_body_cut_anywhere_is_no_json() {
 #[test]
 fn numbers_beyond_what_a_number_can_be_are_refused_where_they_count_and_passed_where_not() {
     let body = r#"{"model":"m","messages":[{"role":"user"}],"temperature":1e400}"#;
-    refused(check(body.into()), "temperature");
-    assert!(check(r#"{"model":"m","messages":[{"role":"user"}],"seed":1e400}"#.into()).is_ok());
+    refused(ChatCompletions.parse(body.into()), "temperature");
+    assert!(
+        ChatCompletions
+            .parse(r#"{"model":"m","messages":[{"role":"user"}],"seed":1e400}"#.into())
+            .is_ok()
+    );
 }
 
 #[test]
@@ -402,7 +407,7 @@ fn any_message() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn bytes_of_any_kind_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        _ = check(bytes.into());
+        _ = ChatCompletions.parse(bytes.into());
     }
 }
 

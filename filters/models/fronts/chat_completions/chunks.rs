@@ -5,7 +5,7 @@
 //! finish reason per choice and nothing behind it; usage and metadata once, last; `[DONE]` only after a whole answer.
 //! Source: docs/facts/wire-formats.md R1–R4, docs/decisions.md 1–3.
 
-use super::envelope::write_head;
+use super::head::write_head;
 use super::members::DeltaMembers;
 use super::tools::{Opening, Tools};
 use crate::fault::Fault;

@@ -1,6 +1,6 @@
 //! One whole response, made of the same deltas that make a stream.
 
-use super::envelope::write_head;
+use super::head::write_head;
 use super::members::write_key;
 use super::tools::{Opening, Tools};
 use crate::fault::Fault;
