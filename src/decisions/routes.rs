@@ -11,7 +11,7 @@ use super::endpoints::{self, Endpoint as Operation, batch, event_stream, token, 
 use crate::config::Config;
 use crate::proxy::handler::{Endpoint, Handler, Request};
 use crate::proxy::response::{Reply, Response};
-use crate::proxy::router::{Access, BodyRule, ErrorStyle, NOTHING_HERE, PathTable, Route};
+use crate::proxy::router::{Access, BodyRule, ErrorStyle, NOT_FOUND_MESSAGE, PathTable, Route};
 
 /// What answers a row.
 #[derive(Clone, Copy)]
@@ -215,6 +215,6 @@ struct SwitchedOff;
 
 impl Endpoint for SwitchedOff {
     fn call<'a>(&'a self, _: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
-        Box::pin(async { Err(Fault::new(FaultKind::NotFound, NOTHING_HERE)) })
+        Box::pin(async { Err(Fault::new(FaultKind::NotFound, NOT_FOUND_MESSAGE)) })
     }
 }

@@ -48,7 +48,7 @@ pub async fn reserve(exchange: &mut ModelExchange, info: &RequestInfo) -> Result
     };
     let mut wanted = NewReservation {
         caller,
-        request_id: info.id.text(),
+        request_id: info.id.as_str(),
         is_stream: exchange.request.stream,
         funding: Funding::OwnKey,
         worst: Usd::ZERO,

@@ -140,7 +140,7 @@ pub(super) fn judge_status(exchange: &mut ModelExchange, head: &ResponseHeader) 
     if head.status.is_informational() {
         return Ok(());
     }
-    exchange.state.saw_event(Instant::now());
+    exchange.state.record_event(Instant::now());
     let status = head.status.as_u16();
     let media_type = head
         .headers
@@ -182,7 +182,7 @@ pub(super) fn replace_head(
     if head.status.is_informational() {
         return;
     }
-    let (id, quota) = (info.id.header(), info.quota.as_ref());
+    let (id, quota) = (info.id.as_header(), info.quota.as_ref());
     *head = if exchange.request.stream {
         response::stream_head(id, quota, info.is_http1_1)
     } else {
@@ -201,7 +201,7 @@ pub(super) fn translate(
 ) -> Result<()> {
     let chunk = body.take().unwrap_or_default();
     if !chunk.is_empty() {
-        exchange.state.saw_event(Instant::now());
+        exchange.state.record_event(Instant::now());
     }
     if exchange.reader.is_complete {
         return Ok(());
@@ -224,7 +224,7 @@ pub(super) fn translate(
         timing.first_content.get_or_insert_with(Instant::now);
         *body = Some(out.into());
         if progress == Progress::Complete {
-            exchange.state.advance(Stage::Complete);
+            exchange.state.set_stage(Stage::Complete);
         } else {
             billing::deliver(exchange);
         }
@@ -332,7 +332,7 @@ fn complete(exchange: &mut ModelExchange, info: &RequestInfo) -> Option<Vec<u8>>
     let attempt = exchange.attempt()?;
     let caller = info.caller.as_deref();
     let metadata = Metadata {
-        request_id: info.id.text(),
+        request_id: info.id.as_str(),
         requested_model: &exchange.request.model,
         requested_provider: exchange.requested_provider.as_deref(),
         used_model: &used_model,
