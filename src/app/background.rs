@@ -35,13 +35,13 @@ pub(super) fn refresh(
     stop: &watch::Receiver<bool>,
 ) {
     let graph = app.graph.as_deref();
-    let (keyless, on): (Vec<_>, Vec<_>) = providers.iter().partition(|it| it.keys.is_empty());
+    let (byok_only, on): (Vec<_>, Vec<_>) = providers.iter().partition(|it| it.keys.is_empty());
     let origins = on.iter().map(|provider| &provider.origin);
     let origins = origins.chain(graph.map(|graph| &graph.origin));
     let names = DnsRefresh {
-        always: origins.cloned().collect(),
+        eager: origins.cloned().collect(),
         // No caller may ever have a key for them, so the first request that has one resolves the name.
-        once_known: keyless.iter().map(|it| Arc::clone(&it.origin)).collect(),
+        lazy: byok_only.iter().map(|it| Arc::clone(&it.origin)).collect(),
     };
     spawn(runtime, Some(names), stop);
     spawn(runtime, Some(app.proxy.quotas.sweeper()), stop);

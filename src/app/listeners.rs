@@ -19,7 +19,7 @@ use super::bound::BoundService;
 use super::running::{ShutdownChannel, StopMode};
 use crate::admin::Admin;
 use crate::config::Config;
-use crate::proxy::connections::{ConnectionLimiter, KEEPALIVE};
+use crate::proxy::connections::{ConnectionLimiter, KEEPALIVE_TIMEOUT};
 use crate::proxy::hooks::Proxy;
 use crate::proxy::state::ProxyState;
 
@@ -117,7 +117,7 @@ fn limited_proxy(config: &Config, state: &Arc<ProxyState>, server: &Server) -> C
     let listen = &config.listen;
     let mut options = HttpServerOptions::default();
     options.h2c = listen.http2;
-    options.h2_idle_timeout = Some(KEEPALIVE);
+    options.h2_idle_timeout = Some(KEEPALIVE_TIMEOUT);
     proxy.server_options = Some(options);
     let mut h2 = default_h2_options();
     h2.max_header_list_size(u32::try_from(listen.header_bytes).unwrap_or(u32::MAX));

@@ -15,7 +15,7 @@ use super::endpoints::{
 use crate::config::Config;
 use crate::proxy::handler::{Endpoint, Handler, Request};
 use crate::proxy::response::Response;
-use crate::proxy::router::{Access, BodyRule, ErrorStyle, NOTHING_HERE, Route};
+use crate::proxy::router::{Access, BodyRule, ErrorStyle, NOT_FOUND_MESSAGE, Route};
 
 /// What answers a row.
 #[derive(Clone, Copy)]
@@ -224,6 +224,6 @@ struct SwitchedOff;
 
 impl Endpoint for SwitchedOff {
     fn call<'a>(&'a self, _: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
-        Box::pin(async { Err(Fault::new(FaultKind::NotFound, NOTHING_HERE)) })
+        Box::pin(async { Err(Fault::new(FaultKind::NotFound, NOT_FOUND_MESSAGE)) })
     }
 }

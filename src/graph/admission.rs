@@ -96,7 +96,7 @@ async fn admit(
     if !verdict.is_allowed {
         let response = refusal(graph, call, &verdict);
         call.cache_writer = None;
-        incoming.spare_connection();
+        incoming.keep_connection();
         return Ok(Opened::Response(response));
     }
     // Without framing there is no body to send again.

@@ -203,7 +203,7 @@ impl Exchange for GraphExchange {
         for (name, value) in self.headers() {
             head.insert_header(name, value)?;
         }
-        let id: &HeaderValue = info.id.header();
+        let id: &HeaderValue = info.id.as_header();
         head.insert_header(REQUEST_ID, id.clone())?;
         head.insert_header(OTHER_REQUEST_ID, id.clone())
     }
@@ -263,7 +263,7 @@ impl Exchange for GraphExchange {
         metrics.limiter_decision(&self.operation.name, decision);
         match end.error {
             None => "ok",
-            Some(_) if end.is_client_gone => "client_gone",
+            Some(_) if end.is_client_disconnected => "client_gone",
             Some(_) => "failed",
         }
     }

@@ -70,7 +70,7 @@ impl Graph {
     ) -> pingora::Result<Self> {
         let patience = ConnectTimeouts {
             connect: config.routing.connect_timeout,
-            longest: config.routing.total_timeout,
+            read_write: config.routing.total_timeout,
         };
         let (tenants, key_sets) = tenants(&graph.tenants, handle)?;
         let body_bytes = &config.limits.body_bytes;

@@ -1,4 +1,4 @@
-//! The request's one log line. No body, no secret, no query. Source: docs/interface.md, Logs.
+//! The one log line of a request. It holds no body, no secret and no query. Source: docs/interface.md, Logs.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::context::Context;
 use super::exchange::{LogPart, log_ms};
 use crate::telemetry::logging;
 
-/// Returns the line of a request that has ended.
-pub(super) fn write(
+/// Returns the log line of a request that has ended.
+pub(super) fn format_line(
     session: &Session,
     ctx: &Context,
     route: &str,
@@ -22,9 +22,9 @@ pub(super) fn write(
     let mut line = Object::open(&mut out);
     let info = &ctx.info;
     logging::write_now(&mut line);
-    let is_ours = ctx.status >= 500;
-    line.text("level", if is_ours { "warn" } else { "info" });
-    line.text("request_id", info.id.text());
+    let is_server_error = ctx.status >= 500;
+    line.text("level", if is_server_error { "warn" } else { "info" });
+    line.text("request_id", info.id.as_str());
     line.text("route", route);
     line.text("method", session.req_header().method.as_str());
     if let Some(caller) = &info.caller {

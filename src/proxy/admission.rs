@@ -1,4 +1,4 @@
-//! Who calls, from where, and whether the head may pass at all.
+//! Admission of a request: its framing, its caller, its address, its permit and its quota.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::router::{Access, Route};
 use super::state::{ClientIp, ProxyState};
 
-/// What stands around a name and its value in a head: `: ` and the line end.
-const LINE: usize = 4;
+/// The bytes of a header line beside name and value: `: ` and the line end.
+const HEADER_LINE_BYTES: usize = 4;
 
-/// Strict framing: what another parser might read otherwise is refused.
+/// Refuses a head that another parser could frame in another way.
 ///
-/// Source: docs/threats.md 4, 5, 4.10. Errors: 400; 431 for a head of more than `most` bytes.
-pub fn check_framing(head: &RequestHeader, most: usize) -> Result<(), Fault> {
+/// Source: docs/threats.md 4, 5, 4.10. Errors: 400; 431 for a head of more than `max_bytes`.
+pub fn check_framing(head: &RequestHeader, max_bytes: usize) -> Result<(), Fault> {
     let bad = |message: &'static str| Err(Fault::new(FaultKind::Invalid, message));
     let headers = &head.headers;
     let lines = headers.iter();
     let bytes: usize = lines
-        .map(|(name, value)| name.as_str().len() + value.len() + LINE)
+        .map(|(name, value)| name.as_str().len() + value.len() + HEADER_LINE_BYTES)
         .sum();
-    if bytes + head.raw_path().len() > most {
-        let message = format!("the request's head is larger than {most} bytes");
+    if bytes + head.raw_path().len() > max_bytes {
+        let message = format!("the request's head is larger than {max_bytes} bytes");
         return Err(Fault::new(FaultKind::HeadTooLarge, message));
     }
     let codings = headers.get_all(header::TRANSFER_ENCODING);
-    // A length beside them never gets here: Pingora drops it, and closes the connection behind the answer.
+    // Pingora drops a `Content-Length` beside `Transfer-Encoding` and closes the connection after the response.
     if codings
         .iter()
         .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
@@ -47,7 +47,7 @@ pub fn check_framing(head: &RequestHeader, most: usize) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Returns the caller, where the route asks for one.
+/// Returns the caller, if the route requires an API key.
 ///
 /// Errors: 400, 401, 410 as `filters::accounts` says.
 pub fn authenticate(
@@ -77,7 +77,7 @@ pub fn check_address(
     Ok(terms.rules.check_address(client_ip(settings, session))?)
 }
 
-/// Takes a permit among the model gateway requests that run at once, where the route needs one.
+/// Acquires one of the permits for concurrent model gateway requests, if the route needs one.
 ///
 /// Source: docs/model-gateway.md 7; docs/promises.md. Errors: 529.
 pub fn acquire_permit(
@@ -94,9 +94,9 @@ pub fn acquire_permit(
     })
 }
 
-/// Counts the request against its organization's quota, and returns how much of it is left.
+/// Counts the request against the quota of its organization and returns the quota.
 ///
-/// Errors: 503, where limits are shared and no process can count.
+/// Errors: 503 if limits are shared and no process can count.
 pub async fn check_quota(
     state: &ProxyState,
     route: &Route,
@@ -108,7 +108,7 @@ pub async fn check_quota(
     state.quotas.admit(&caller.organization_id, group).await
 }
 
-/// The client's address: the socket's, or what `listen.client_ip_header` says where a trusted proxy sent it.
+/// Returns the client's address: the socket's, or the one in `listen.client_ip_header` if a trusted proxy sent it.
 pub fn client_ip(settings: &ClientIp, session: &Session) -> Option<IpAddr> {
     let socket = session.client_addr()?.as_inet()?.ip();
     let ClientIp {

@@ -1,4 +1,4 @@
-//! The request's body: whole, under its cap and in time.
+//! Reads a request body as a whole, up to its maximum size and in time.
 
 use std::pin::pin;
 use std::task::Poll;
@@ -11,80 +11,86 @@ use http::header;
 use pingora::ErrorType;
 use pingora_proxy::Session;
 
-/// The longest pause between two pieces of a body.
+/// The maximum pause between two pieces of a body.
 pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a client may leave what was sent to it unread.
+/// How long a client may leave sent bytes unread.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Every body gets this long, and a second more for each of these many bytes of its cap.
+/// The time that every body has, whatever its maximum size.
 const MIN_BODY_TIMEOUT: Duration = Duration::from_secs(30);
-const BYTES_PER_S: usize = 64 << 10;
+/// A body has one more second for each of these many bytes of its maximum size.
+const MIN_BYTES_PER_S: usize = 64 << 10;
 
-/// A JSON body.
+/// Reads a JSON body.
 ///
-/// Errors: 415 for another media type or an encoding, 413 over the cap, 408 too slow, 400 broken off.
-pub async fn read_json(session: &mut Session, cap: usize) -> Result<Bytes, Fault> {
-    media_type(&session.req_header().headers)?;
-    read_body(session, cap).await
+/// Errors: 415 for another media type or an encoding, 413 over `max_bytes`, 408 if it is too slow, 400 if the connection
+/// breaks.
+pub async fn read_json(session: &mut Session, max_bytes: usize) -> Result<Bytes, Fault> {
+    check_json_type(&session.req_header().headers)?;
+    read_body(session, max_bytes).await
 }
 
-/// A body of any media type; none where there is none.
+/// Reads a body of any media type. Without a body it returns no bytes.
 ///
-/// Errors: 413 over the cap, 408 too slow, 400 broken off.
-pub async fn read_body(session: &mut Session, cap: usize) -> Result<Bytes, Fault> {
+/// Errors: 413 over `max_bytes`, 408 if it is too slow, 400 if the connection breaks.
+pub async fn read_body(session: &mut Session, max_bytes: usize) -> Result<Bytes, Fault> {
     let head = session.req_header();
-    let length = fits(&head.headers, cap)?;
+    let length = check_length(&head.headers, max_bytes)?;
     let expects = head
         .headers
         .get(header::EXPECT)
         .map(|value| value.as_bytes().to_ascii_lowercase());
     if expects.as_deref() == Some(b"100-continue") {
-        // Pingora would close the connection behind an answer that it takes for one sent too early.
+        // Pingora takes the 100 for an early response, after which it would close the connection.
         session
             .downstream_session
             .set_close_on_response_before_downstream_finish(false);
         let sent = session.downstream_session.write_continue_response().await;
         sent.map_err(|_| broken())?;
     }
-    let mut body = pin!(collect(session, length, cap));
-    // A small body comes with its head, and needs no timer.
+    let mut body = pin!(collect_body(session, length, max_bytes));
+    // A small body arrives with its head and needs no timer.
     if let Poll::Ready(body) = futures::poll!(body.as_mut()) {
         return body;
     }
-    let until = MIN_BODY_TIMEOUT + Duration::from_secs((cap / BYTES_PER_S) as u64);
-    match tokio::time::timeout(until, body).await {
+    let timeout = MIN_BODY_TIMEOUT + Duration::from_secs((max_bytes / MIN_BYTES_PER_S) as u64);
+    match tokio::time::timeout(timeout, body).await {
         Ok(body) => body,
         Err(_) => Err(too_slow()),
     }
 }
 
-/// The length a body says it has, which is within the cap.
+/// Returns `Content-Length`, which is at most `max_bytes`.
 ///
-/// Errors: 413 over the cap, 400 for a length that is none.
-pub fn fits(headers: &http::HeaderMap, cap: usize) -> Result<Option<usize>, Fault> {
-    let length = length(headers)?;
-    if length.is_some_and(|length| length > cap) {
-        return Err(too_large(cap));
+/// Errors: 413 over `max_bytes`, 400 if it is not a number.
+pub fn check_length(headers: &http::HeaderMap, max_bytes: usize) -> Result<Option<usize>, Fault> {
+    let length = content_length(headers)?;
+    if length.is_some_and(|length| length > max_bytes) {
+        return Err(too_large(max_bytes));
     }
     Ok(length)
 }
 
-async fn collect(session: &mut Session, length: Option<usize>, cap: usize) -> Result<Bytes, Fault> {
-    let first = next(session).await?.unwrap_or_default();
+async fn collect_body(
+    session: &mut Session,
+    length: Option<usize>,
+    max_bytes: usize,
+) -> Result<Bytes, Fault> {
+    let first = read_piece(session).await?.unwrap_or_default();
     if length == Some(first.len()) {
         return Ok(first);
     }
     let mut body = BytesMut::with_capacity(length.unwrap_or(first.len()));
     body.extend_from_slice(&first);
-    while let Some(piece) = next(session).await? {
-        if body.len() + piece.len() > cap {
-            return Err(too_large(cap));
+    while let Some(piece) = read_piece(session).await? {
+        if body.len() + piece.len() > max_bytes {
+            return Err(too_large(max_bytes));
         }
         body.extend_from_slice(&piece);
     }
     Ok(body.freeze())
 }
 
-async fn next(session: &mut Session) -> Result<Option<Bytes>, Fault> {
+async fn read_piece(session: &mut Session) -> Result<Option<Bytes>, Fault> {
     session
         .downstream_session
         .read_request_body()
@@ -95,7 +101,7 @@ async fn next(session: &mut Session) -> Result<Option<Bytes>, Fault> {
         })
 }
 
-fn media_type(headers: &http::HeaderMap) -> Result<(), Fault> {
+fn check_json_type(headers: &http::HeaderMap) -> Result<(), Fault> {
     let is_json = form::media_type(headers).eq_ignore_ascii_case(b"application/json");
     if !is_json {
         return Err(Fault::new(
@@ -115,8 +121,10 @@ fn media_type(headers: &http::HeaderMap) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The length a body says it has. Errors: 400 for one that is none.
-pub fn length(headers: &http::HeaderMap) -> Result<Option<usize>, Fault> {
+/// Returns `Content-Length`.
+///
+/// Errors: 400 if it is not a number.
+pub fn content_length(headers: &http::HeaderMap) -> Result<Option<usize>, Fault> {
     let Some(value) = headers.get(header::CONTENT_LENGTH) else {
         return Ok(None);
     };
@@ -126,10 +134,10 @@ pub fn length(headers: &http::HeaderMap) -> Result<Option<usize>, Fault> {
         .ok_or_else(|| Fault::new(FaultKind::Invalid, "`Content-Length` is not a number"))
 }
 
-fn too_large(cap: usize) -> Fault {
+fn too_large(max_bytes: usize) -> Fault {
     Fault::new(
         FaultKind::TooLarge,
-        format!("the body is larger than {cap} bytes"),
+        format!("the body is larger than {max_bytes} bytes"),
     )
 }
 

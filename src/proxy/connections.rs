@@ -1,7 +1,7 @@
-//! Client connections: how many there may be, and how long one may take to say what it wants.
+//! Limits client connections: their number, and the time that each may take to send a request head.
 //!
-//! Stands between Pingora's listener and its proxy, because neither bounds either. A connection over the limit is
-//! closed at once, without a byte; so is one whose request head is not there in time.
+//! It stands between Pingora's listener and its proxy, because neither has these limits. A connection over the limit is
+//! closed at once, without a byte, and so is a connection that does not send a head in time.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -21,99 +21,101 @@ use tokio::time::Instant;
 use crate::proxy::hooks::Proxy;
 use crate::telemetry::metrics::Metrics;
 
-/// How long a client connection may idle; one of HTTP/1 then has as long as any other for its next head.
-pub const KEEPALIVE: Duration = Duration::from_secs(75);
-/// Pingora's mark of a connection that is kept, and for which it starts no timer of its own.
-const KEPT: Option<u64> = Some(0);
-/// What HTTP/2 begins with where no handshake has settled it, as far as no request of HTTP/1 does.
-const HTTP2: [u8; 3] = *b"PRI";
+/// How long a client connection may idle between requests. After that, an HTTP/1 connection still has the timeout of a
+/// head.
+pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(75);
+/// Pingora's value for a connection that stays open without a timer of Pingora's own.
+const UNTIMED_KEEPALIVE: Option<u64> = Some(0);
+/// The start of HTTP/2's connection preface. No HTTP/1 request starts with it.
+const HTTP2_PREFACE: [u8; 3] = *b"PRI";
 
 tokio::task_local! {
-    /// What this connection is waited on for.
-    static WAIT: HeadDeadline;
+    /// The deadline of the connection that this task serves.
+    static HEAD_DEADLINE: HeadDeadline;
 }
 
-/// See [`WAIT`].
+/// The deadline of a connection for its next request head.
 struct HeadDeadline {
-    /// Until when its next head has to be there, or its handshake be over; none while neither is waited for.
+    /// When the next head or the end of the handshake is due; `None` while neither is expected.
     due: Cell<Option<Instant>>,
-    /// Whether it began as HTTP/2 does.
+    /// Whether the connection started with HTTP/2's preface.
     is_http2: bool,
-    /// Whether it is in HTTP/2's handshake.
-    is_greeting: Cell<bool>,
+    /// Whether HTTP/2's handshake is running.
+    is_in_handshake: Cell<bool>,
 }
 
 impl HeadDeadline {
-    fn new(is_http2: bool, within: Duration) -> Self {
+    fn new(is_http2: bool, timeout: Duration) -> Self {
         Self {
-            due: Cell::new(Some(Instant::now() + within)),
+            due: Cell::new(Some(Instant::now() + timeout)),
             is_http2,
-            is_greeting: Cell::new(false),
+            is_in_handshake: Cell::new(false),
         }
     }
 }
 
-/// Says that the head of this task's request is there.
-pub fn saw_head() {
-    // HTTP/2 streams begin with their head, on tasks of their own: nobody waits for it.
-    _ = WAIT.try_with(|wait| wait.due.set(None));
+/// Clears the deadline of this task's connection, because a head has arrived.
+pub fn clear_head_deadline() {
+    // An HTTP/2 stream starts with its head, on a task of its own that has no deadline.
+    _ = HEAD_DEADLINE.try_with(|deadline| deadline.due.set(None));
 }
 
-/// Keeps the connection of a request for the next one, unless the client wants it closed, or framed its request so that
-/// it has to be.
-pub fn keep(session: &mut Session) {
+/// Keeps the connection of a request open for the next one, unless the client asked to close it or the framing of the
+/// request forces that.
+pub fn enable_keepalive(session: &mut Session) {
     if session.get_keepalive().is_some() {
-        session.set_keepalive(KEPT);
+        session.set_keepalive(UNTIMED_KEEPALIVE);
     }
 }
 
-/// Counts connections.
+/// Limits the number of client connections.
 pub struct ConnectionLimiter {
-    heads: Arc<TimedProxy>,
-    most: usize,
-    open: AtomicUsize,
+    proxy: Arc<TimedProxy>,
+    max_connections: usize,
+    open_connections: AtomicUsize,
     metrics: Arc<Metrics>,
 }
 
 impl ConnectionLimiter {
-    /// Lets at most `most` connections through to `proxy`; each has `head_within` for a request's head.
+    /// Creates a limiter that passes at most `max_connections` to `proxy`. Each has `head_timeout` for a request head.
     pub fn new(
         proxy: HttpProxy<Proxy>,
-        most: usize,
-        head_within: Duration,
+        max_connections: usize,
+        head_timeout: Duration,
         metrics: &Arc<Metrics>,
     ) -> Self {
-        let mut http1 = proxy.server_options.clone().unwrap_or_default();
-        http1.h2c = false;
-        let heads = TimedProxy {
+        let mut http1_options = proxy.server_options.clone().unwrap_or_default();
+        http1_options.h2c = false;
+        let proxy = TimedProxy {
             proxy: Arc::new(proxy),
-            http1,
-            within: head_within,
+            http1_options,
+            head_timeout,
         };
         Self {
-            heads: Arc::new(heads),
-            most,
-            open: AtomicUsize::new(0),
+            proxy: Arc::new(proxy),
+            max_connections,
+            open_connections: AtomicUsize::new(0),
             metrics: Arc::clone(metrics),
         }
     }
 }
 
-/// One connection, counted until it is dropped.
-struct ConnectionGuard<'f>(&'f ConnectionLimiter);
+/// Counts one connection as open until it is dropped.
+struct ConnectionGuard<'l>(&'l ConnectionLimiter);
 
-impl<'f> ConnectionGuard<'f> {
-    fn count(front: &'f ConnectionLimiter) -> (Self, usize) {
-        front.metrics.connections.inc();
-        let before = front.open.fetch_add(1, Ordering::Relaxed);
-        (Self(front), before)
+impl<'l> ConnectionGuard<'l> {
+    /// Counts a connection; returns the guard and the number of connections that were open before.
+    fn open(limiter: &'l ConnectionLimiter) -> (Self, usize) {
+        limiter.metrics.connections.inc();
+        let open_before = limiter.open_connections.fetch_add(1, Ordering::Relaxed);
+        (Self(limiter), open_before)
     }
 }
 
 impl Drop for ConnectionGuard<'_> {
     fn drop(&mut self) {
         self.0.metrics.connections.dec();
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        self.0.open_connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -124,43 +126,44 @@ impl ServerApp for ConnectionLimiter {
         mut stream: Stream,
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
-        let (_open, before) = ConnectionGuard::count(self);
-        if before >= self.most {
+        let (_guard, open_before) = ConnectionGuard::open(self);
+        if open_before >= self.max_connections {
             self.metrics.connections_refused.inc();
             return None;
         }
-        // Pingora would wait without end for as many bytes as HTTP/2 begins with, which is more than some requests have.
-        let within = self.heads.within;
-        let mut start = [0; HTTP2.len()];
-        let first = tokio::time::timeout(within, stream.try_peek(&mut start)).await;
-        first.ok()?.ok()?;
-        let work = self.heads.process_new(stream, shutdown);
-        WAIT.scope(HeadDeadline::new(start == HTTP2, within), async {
+        // Pingora itself would wait without a limit for the whole preface, which is longer than some HTTP/1 requests.
+        let timeout = self.proxy.head_timeout;
+        let mut start = [0; HTTP2_PREFACE.len()];
+        let peeked = tokio::time::timeout(timeout, stream.try_peek(&mut start)).await;
+        peeked.ok()?.ok()?;
+        let served = self.proxy.process_new(stream, shutdown);
+        let deadline = HeadDeadline::new(start == HTTP2_PREFACE, timeout);
+        let timed = async {
             tokio::select! {
                 biased;
-                reused = work => reused,
-                () = is_late(within) => None,
+                reused = served => reused,
+                () = head_expired(timeout) => None,
             }
-        })
-        .await
+        };
+        HEAD_DEADLINE.scope(deadline, timed).await
     }
 
     async fn cleanup(&self) {
-        self.heads.cleanup().await;
+        self.proxy.cleanup().await;
     }
 }
 
-/// Keeps time for request heads.
+/// Sets the deadlines of request heads.
 struct TimedProxy {
     proxy: Arc<HttpProxy<Proxy>>,
-    /// The options for connections that do not begin as HTTP/2 does.
-    http1: HttpServerOptions,
-    within: Duration,
+    /// The options of connections that do not start with HTTP/2's preface.
+    http1_options: HttpServerOptions,
+    head_timeout: Duration,
 }
 
 #[async_trait]
 impl HttpServerApp for TimedProxy {
-    // As `async_trait` would have it, but for one more future around Pingora's, once a request.
+    // Written out because `async_trait` would add one more future around Pingora's for each request.
     fn process_new_http<'s, 'w, 'f>(
         self: &'s Arc<Self>,
         session: ServerSession,
@@ -172,33 +175,39 @@ impl HttpServerApp for TimedProxy {
         Self: 'f,
     {
         if session.as_http1().is_some() {
-            // A kept connection may be silent for a while before its next request.
-            let is_kept = session.get_keepalive() == KEPT;
-            let within = self.within + if is_kept { KEEPALIVE } else { Duration::ZERO };
-            _ = WAIT.try_with(|wait| wait.due.set(Some(Instant::now() + within)));
+            // A reused connection may idle before its next request.
+            let is_reused = session.get_keepalive() == UNTIMED_KEEPALIVE;
+            let idle = if is_reused {
+                KEEPALIVE_TIMEOUT
+            } else {
+                Duration::ZERO
+            };
+            let due = Instant::now() + self.head_timeout + idle;
+            _ = HEAD_DEADLINE.try_with(|deadline| deadline.due.set(Some(due)));
         }
         self.proxy.process_new_http(session, shutdown)
     }
 
     fn server_options(&self) -> Option<&HttpServerOptions> {
-        let is_http2 = WAIT.try_with(|wait| {
-            // Pingora asks again behind the handshake, and then for streams: they come when they come.
-            if wait.is_greeting.take() {
-                wait.due.set(None);
+        let is_http2 = HEAD_DEADLINE.try_with(|deadline| {
+            // Pingora calls this again after the handshake; the streams that follow have no deadline.
+            if deadline.is_in_handshake.take() {
+                deadline.due.set(None);
             }
-            wait.is_http2
+            deadline.is_http2
         });
         match is_http2 {
-            Ok(false) => Some(&self.http1),
+            Ok(false) => Some(&self.http1_options),
             _ => self.proxy.server_options(),
         }
     }
 
     fn h2_options(&self) -> Option<H2Options> {
-        // Pingora asks right before the handshake.
-        _ = WAIT.try_with(|wait| {
-            wait.is_greeting.set(true);
-            wait.due.set(Some(Instant::now() + self.within));
+        // Pingora calls this right before the handshake.
+        _ = HEAD_DEADLINE.try_with(|deadline| {
+            deadline.is_in_handshake.set(true);
+            let due = Instant::now() + self.head_timeout;
+            deadline.due.set(Some(due));
         });
         self.proxy.h2_options()
     }
@@ -208,19 +217,19 @@ impl HttpServerApp for TimedProxy {
     }
 }
 
-/// Returns once a head is not there in time.
+/// Returns once the deadline of this task's connection has passed.
 ///
-/// Looks up at due moments alone, so that a request costs no timer: nothing is due sooner than `within` from when its
-/// connection began to wait for it.
-async fn is_late(within: Duration) {
-    let mut at = Instant::now() + within;
+/// It reads the deadline only when one may be due, so that a request costs no timer: every deadline is at least
+/// `timeout` after the moment at which it was set.
+async fn head_expired(timeout: Duration) {
+    let mut next_check = Instant::now() + timeout;
     loop {
-        tokio::time::sleep_until(at).await;
+        tokio::time::sleep_until(next_check).await;
         let now = Instant::now();
-        at = match WAIT.with(|wait| wait.due.get()) {
+        next_check = match HEAD_DEADLINE.with(|deadline| deadline.due.get()) {
             Some(due) if due <= now => return,
             Some(due) => due,
-            None => now + within,
+            None => now + timeout,
         };
     }
 }
@@ -231,62 +240,64 @@ mod tests {
 
     use super::*;
 
-    const WITHIN: Duration = Duration::from_secs(10);
+    const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// How long it takes until a connection is late that does this.
-    async fn late_after(connection: impl Future<Output = ()>) -> u64 {
-        let begun = Instant::now();
-        let works = async {
+    /// Returns the seconds after which a connection that does this has expired.
+    async fn expires_after(connection: impl Future<Output = ()>) -> u64 {
+        let started = Instant::now();
+        let serves = async {
             connection.await;
             std::future::pending::<()>().await;
         };
-        let both = async {
+        let timed = async {
             tokio::select! {
-                () = works => {}
-                () = is_late(WITHIN) => {}
+                () = serves => {}
+                () = head_expired(HEAD_TIMEOUT) => {}
             }
         };
-        WAIT.scope(HeadDeadline::new(false, WITHIN), both).await;
-        begun.elapsed().as_secs()
+        let deadline = HeadDeadline::new(false, HEAD_TIMEOUT);
+        HEAD_DEADLINE.scope(deadline, timed).await;
+        started.elapsed().as_secs()
     }
 
-    async fn after(seconds: u64, due: Option<u64>) {
+    /// Waits, then sets a deadline in this many seconds from then.
+    async fn set_due_after(seconds: u64, due: Option<u64>) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         let due = due.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-        WAIT.with(|wait| wait.due.set(due));
+        HEAD_DEADLINE.with(|deadline| deadline.due.set(due));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_connection_is_late() {
-        assert_eq!(late_after(async {}).await, 10);
+    async fn a_silent_connection_expires() {
+        assert_eq!(expires_after(async {}).await, 10);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_second_head_is_late_by_its_own_moment() {
+    async fn a_second_head_expires_at_its_own_deadline() {
         let connection = async {
-            after(3, None).await;
-            after(2, Some(85)).await;
+            set_due_after(3, None).await;
+            set_due_after(2, Some(85)).await;
         };
-        assert_eq!(late_after(connection).await, 90);
+        assert_eq!(expires_after(connection).await, 90);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_moment_that_moves_while_nobody_looks_counts_where_it_is() {
+    async fn a_deadline_that_moves_between_checks_counts() {
         let connection = async {
-            after(9, None).await;
-            after(0, Some(20)).await;
-            after(18, None).await;
-            after(0, Some(12)).await;
+            set_due_after(9, None).await;
+            set_due_after(0, Some(20)).await;
+            set_due_after(18, None).await;
+            set_due_after(0, Some(12)).await;
         };
-        assert_eq!(late_after(connection).await, 39);
+        assert_eq!(expires_after(connection).await, 39);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_head_behind_a_long_answer_is_late_too() {
+    async fn a_head_after_a_long_response_expires_too() {
         let connection = async {
-            after(1, None).await;
-            after(3600, Some(10)).await;
+            set_due_after(1, None).await;
+            set_due_after(3600, Some(10)).await;
         };
-        assert_eq!(late_after(connection).await, 3611);
+        assert_eq!(expires_after(connection).await, 3611);
     }
 }

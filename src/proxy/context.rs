@@ -1,4 +1,4 @@
-//! What one request carries through the hooks.
+//! The context that one request carries through the hooks.
 
 use std::sync::Arc;
 
@@ -14,51 +14,51 @@ use super::request_id::RequestId;
 use super::state::ProxyState;
 use crate::telemetry::metrics::InFlight;
 
-/// What is known of a request, whatever handles it.
+/// Facts about a request that are the same for all handlers.
 pub struct RequestInfo {
-    /// Its id, from the client or made here.
+    /// The request id, from the client or generated here.
     pub id: RequestId,
-    /// When its head had been read.
+    /// The time at which the head was read.
     pub started: Instant,
-    /// Whether the client speaks HTTP/1.1, where a response without a length is chunked.
+    /// Whether the client speaks HTTP/1.1: a response without a length is then chunked.
     pub is_http1_1: bool,
-    /// The index of its route.
+    /// The index of the route.
     pub route: usize,
-    /// The caller, where the route asks for one.
+    /// The caller, if the route requires an API key.
     pub caller: Option<Arc<Caller>>,
-    /// Its permit among the model gateway requests that run at once.
+    /// One of the permits for concurrent model gateway requests, if the route needs one.
     pub permit: Option<OwnedSemaphorePermit>,
-    /// The quota it counted against.
+    /// The quota that the request counted against.
     pub quota: Option<Quota>,
-    /// Bytes of its body.
+    /// The size of the request body.
     pub body_bytes: usize,
 }
 
 /// The context of one request.
 pub struct Context {
-    /// What is known of the request.
+    /// The facts that every handler sees.
     pub info: RequestInfo,
-    /// Its exchange with an upstream, once it is opened.
+    /// The exchange with an upstream, once it is open.
     pub exchange: Option<Box<dyn Exchange>>,
-    /// Where the real session is, while the buffered one stands in for it.
+    /// The slot that gets the real session back when the buffered one is dropped.
     pub slot: Option<SessionSlot>,
-    /// The fault that the client was answered with.
+    /// The fault that the client was sent.
     pub fault: Option<Fault>,
-    /// The status that went out; 0 while none has.
+    /// The status that was sent; 0 before that.
     pub status: u16,
-    /// Counts the request as in flight until it is dropped, even if its end is never logged.
+    /// Counts the request as in flight until the context is dropped, even if its end is never logged.
     pub in_flight: InFlight,
 }
 
 impl Context {
-    /// The context of a request whose head is about to be read.
+    /// Returns the context of a request before its head is read.
     pub fn new(state: &ProxyState) -> Self {
         Self {
             info: RequestInfo {
                 id: RequestId::NONE,
                 started: Instant::now(),
                 is_http1_1: true,
-                route: state.router.none(),
+                route: state.router.no_route(),
                 caller: None,
                 permit: None,
                 quota: None,

@@ -1,4 +1,4 @@
-//! One exchange with an upstream, as Pingora's hooks drive it: a method per hook. The core knows no more of a product.
+//! One exchange with an upstream: Pingora's hooks drive it, with one method per hook. The core knows no more of a product.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,26 +15,26 @@ use super::context::RequestInfo;
 use super::origin::Origin;
 use super::response::Response;
 
-/// A request on its way to an upstream and back, with as many attempts as it takes.
+/// A request to an upstream and its response, in one attempt or several.
 ///
-/// Every method runs on the request's own task. Errors of the hooks end the attempt; [`connect_failed`] and [`broke`]
-/// say whether Pingora starts another.
+/// Every method runs on the request's own task. An error from a hook ends the attempt; [`connect_failed`] and [`broke`]
+/// decide whether Pingora starts another one.
 ///
 /// [`connect_failed`]: Exchange::connect_failed
 /// [`broke`]: Exchange::broke
 pub trait Exchange: Send + Sync {
-    /// Starts the next attempt and returns where it connects to.
+    /// Starts the next attempt and returns its origin.
     fn begin_attempt(&mut self, info: &RequestInfo) -> Result<Arc<Origin>>;
 
     /// Rewrites the head of the upstream request.
     fn upstream_head(&mut self, info: &RequestInfo, head: &mut RequestHeader) -> Result<()>;
 
-    /// Sees a piece of the request's body on its way.
+    /// Inspects a piece of the request body before it is sent.
     fn upstream_body(&mut self, _info: &RequestInfo, _piece: Option<&Bytes>) -> Result<()> {
         Ok(())
     }
 
-    /// Judges the upstream's response head; returns what has to be awaited before the response goes on.
+    /// Judges the upstream's response head. If it returns a future, the response waits for that.
     fn response_status<'a>(
         &'a mut self,
         info: &'a RequestInfo,
@@ -52,72 +52,72 @@ pub trait Exchange: Send + Sync {
         is_end: bool,
     ) -> Result<()>;
 
-    /// Takes note of a connection that could not be made; the error says whether another attempt starts.
+    /// Records a failed connection; the returned error decides whether another attempt starts.
     fn connect_failed(&mut self, info: &RequestInfo, error: Box<Error>) -> Box<Error>;
 
-    /// Takes note of an attempt that broke; the error says whether another attempt starts.
+    /// Records a broken attempt; the returned error decides whether another attempt starts.
     fn broke(&mut self, info: &RequestInfo, error: Box<Error>, broken: Broken) -> Box<Error>;
 
-    /// Returns what the client gets when no attempt is left.
+    /// Returns the report to the client when no attempt is left.
     fn report(&mut self, info: &RequestInfo, error: &Error, is_head_sent: bool) -> Report;
 
-    /// Adds the headers that every response of this exchange has.
+    /// Adds the headers that all responses of this exchange have.
     fn stamp(&self, _response: &mut Response) {}
 
     /// Ends the exchange and returns its outcome for the log line.
     fn finish(&mut self, info: &RequestInfo, end: &End<'_>) -> &'static str;
 
-    /// Writes its members of the log line.
+    /// Writes the exchange's members of the log line.
     fn log(&self, _info: &RequestInfo, _part: LogPart, _line: &mut Object<'_>) {}
 }
 
-/// How an attempt broke.
+/// The circumstances in which an attempt broke.
 #[derive(Clone, Copy, Debug)]
 pub struct Broken {
-    /// The connection had served an earlier request.
+    /// Whether the connection had served an earlier request.
     pub was_reused: bool,
-    /// The request is idempotent, and its body can be sent again.
+    /// Whether the request is idempotent and its body can be sent again.
     pub is_repeatable: bool,
 }
 
-/// What the client gets when no attempt is left.
+/// The report to the client when no attempt is left.
 pub struct Report {
-    /// The fault; none where the client itself has left.
+    /// The fault; `None` if the client disconnected.
     pub fault: Option<Fault>,
-    /// What is written.
+    /// The bytes that end the response.
     pub write: Write,
 }
 
-/// How a failed exchange ends towards the client.
+/// The bytes that end the response of a failed exchange.
 pub enum Write {
-    /// A whole error response, in the route's style.
+    /// A whole error response in the route's style.
     Error,
-    /// These last bytes of the body, once the gate is open.
+    /// These last bytes of the body, after the gate opens.
     Tail(Bytes, Option<Gate>),
-    /// The end of a body that is complete.
+    /// The end of a complete body.
     EndBody,
-    /// Nothing.
+    /// No bytes.
     Nothing,
 }
 
 /// The end of a request.
 pub struct End<'a> {
-    /// Why it ended early.
+    /// The error that ended it early.
     pub error: Option<&'a Error>,
-    /// The client left before it had the whole response.
-    pub is_client_gone: bool,
+    /// Whether the client disconnected before it had the whole response.
+    pub is_client_disconnected: bool,
 }
 
-/// Where in the log line an exchange writes.
+/// A part of the log line that an exchange writes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LogPart {
-    /// Behind the caller.
+    /// The members after the caller's.
     BeforeStatus,
-    /// Behind the sizes.
+    /// The members after the sizes.
     AfterSizes,
 }
 
-/// Writes a duration in milliseconds with three digits behind the point.
+/// Writes a duration in milliseconds with three decimals.
 pub fn log_ms(line: &mut Object<'_>, key: &str, duration: Duration) {
     let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     line.value(key, |out| {

@@ -1,4 +1,4 @@
-//! What the client gets of an exchange that failed.
+//! Reports a failed exchange to the client.
 
 use filters::fault::{Fault, FaultKind};
 use filters::limits::headers::Quota;
@@ -12,15 +12,15 @@ use super::request::error_response;
 use super::response;
 use super::state::ProxyState;
 
-/// The status in the log line of a client that left before it was answered.
+/// The status in the log line when the client disconnected before a response was sent.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// Returns whether the client's side of the connection broke.
-pub fn is_clients(error: &Error) -> bool {
+pub fn is_client_error(error: &Error) -> bool {
     *error.esource() == ErrorSource::Downstream && *error.etype() != ATTEMPT_ABORTED
 }
 
-/// Tells the client that no attempt succeeded, or that the response broke off.
+/// Tells the client that no attempt succeeded or that the response broke.
 pub async fn report(
     state: &ProxyState,
     session: &mut Session,
@@ -30,19 +30,19 @@ pub async fn report(
     if let Some(slot) = &ctx.slot {
         BufferedSession::unwrap(session, &slot.clone());
     }
-    let written = session.response_written();
-    let is_head_sent = written.is_some_and(|head| !head.status.is_informational());
+    let sent_head = session.response_written();
+    let is_head_sent = sent_head.is_some_and(|head| !head.status.is_informational());
     let Report { fault, write } = match &mut ctx.exchange {
         Some(exchange) => exchange.report(&ctx.info, error, is_head_sent),
-        None => without_exchange(error),
+        None => report_without_exchange(error),
     };
-    let is_left = fault.is_none() && matches!(write, Write::Nothing);
-    if is_left && session.response_written().is_none() {
+    let is_disconnected = fault.is_none() && matches!(write, Write::Nothing);
+    if is_disconnected && session.response_written().is_none() {
         ctx.status = CLIENT_CLOSED_REQUEST;
     }
     let sent = self::write(state, session, ctx, fault, write).await;
     FailToProxy {
-        error_code: if sent.is_ok() && !is_left {
+        error_code: if sent.is_ok() && !is_disconnected {
             ctx.status
         } else {
             0
@@ -51,8 +51,8 @@ pub async fn report(
     }
 }
 
-fn without_exchange(error: &Error) -> Report {
-    if is_clients(error) {
+fn report_without_exchange(error: &Error) -> Report {
+    if is_client_error(error) {
         return Report {
             fault: None,
             write: Write::Nothing,
@@ -77,7 +77,7 @@ async fn write(
         (Write::EndBody, _) => session.write_response_body(None, true).await,
         (Write::Tail(bytes, gate), _) => {
             if let Some(gate) = gate {
-                // The response broke off in any case, so the client learns that too.
+                // The client learns that the response broke even if the gate fails.
                 _ = gate.await;
             }
             session.write_response_body(Some(bytes), true).await
@@ -89,7 +89,7 @@ async fn write(
             let mut response = error_response(state, ctx, fault);
             let quota = ctx.info.quota.iter().flat_map(Quota::headers);
             response.headers.extend(quota);
-            response::send(session, response, ctx.info.id.header()).await
+            response::send(session, response, ctx.info.id.as_header()).await
         }
     };
     ctx.fault = fault;

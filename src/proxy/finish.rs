@@ -1,4 +1,4 @@
-//! The end of a request: its metrics and its log line.
+//! Ends a request: its metrics and its log line.
 
 use pingora::{Error, ErrorSource};
 use pingora_proxy::Session;
@@ -10,18 +10,18 @@ use super::exchange::End;
 use super::router::BodyRule;
 use super::state::ProxyState;
 
-/// Puts the real session back and records the request. Pingora calls it once for every request that was answered or left.
+/// Restores the real session and records the request. Pingora calls it once for every request.
 pub fn finish(state: &ProxyState, session: &mut Session, error: Option<&Error>, ctx: &mut Context) {
     if let Some(slot) = ctx.slot.take() {
         BufferedSession::unwrap(session, &slot);
     }
-    if let Some(written) = session.response_written() {
-        ctx.status = written.status.as_u16();
+    if let Some(head) = session.response_written() {
+        ctx.status = head.status.as_u16();
     }
     let is_downstream = error.is_some_and(|error| *error.esource() == ErrorSource::Downstream);
     let end = End {
         error,
-        is_client_gone: is_downstream && ctx.fault.is_none(),
+        is_client_disconnected: is_downstream && ctx.fault.is_none(),
     };
     let outcome = match &mut ctx.exchange {
         Some(exchange) => exchange.finish(&ctx.info, &end),
@@ -37,7 +37,7 @@ pub fn finish(state: &ProxyState, session: &mut Session, error: Option<&Error>, 
     let (index, seconds) = (ctx.info.route, took.as_secs_f64());
     state.metrics.ended(index, name, ctx.status, seconds);
     if state.settings.writes_access_log {
-        let line = access_log::write(session, ctx, name, outcome, took);
+        let line = access_log::format_line(session, ctx, name, outcome, took);
         state.access_log.send(line);
     }
 }

@@ -1,4 +1,4 @@
-//! What handles a request behind its route: an [`Endpoint`] answers in-process, a [`Forward`] opens an exchange with an
+//! Handlers of requests behind their routes: an [`Endpoint`] answers in-process, a [`Forward`] opens an exchange with an
 //! upstream. Neither sees the client's session.
 
 use std::borrow::Cow;
@@ -23,17 +23,17 @@ use super::exchange::Exchange;
 use super::response::Response;
 use super::state::ClientIp;
 
-/// Bodies up to this size are drained behind a refusal, so that the connection can be reused.
-const DRAIN_BYTES: usize = 64 << 10;
-/// How long that may take.
+/// A body up to this size is drained after a refusal, so that the connection can be reused.
+const MAX_DRAIN_BYTES: usize = 64 << 10;
+/// The time that draining a refused body may take.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Who handles the requests of a route.
+/// The handler of a route.
 #[derive(Clone)]
 pub enum Handler {
-    /// Answers in-process.
+    /// It answers in-process.
     Endpoint(Arc<dyn Endpoint>),
-    /// Sends the request on.
+    /// It sends the request to an upstream.
     Forward(Arc<dyn Forward>),
 }
 
@@ -41,15 +41,15 @@ pub enum Handler {
 pub trait Endpoint: Send + Sync {
     /// Returns the response to `request`.
     ///
-    /// Errors: what the endpoint says; the route's style writes them.
+    /// Errors: the endpoint's own; the route's style writes them.
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>>;
 }
 
 /// Opens exchanges with an upstream.
 pub trait Forward: Send + Sync {
-    /// Decides about a request: a response of our own, or an exchange with the upstream.
+    /// Returns a response of our own, or opens an exchange with the upstream.
     ///
-    /// The exchange is put into `exchange` on every outcome that is worth a log entry, refusals among them.
+    /// It sets `exchange` on every outcome that the exchange has to log, refusals included.
     ///
     /// Errors: the request is refused; the route's style writes the fault, and the exchange stamps it.
     fn open<'a>(
@@ -58,46 +58,46 @@ pub trait Forward: Send + Sync {
         exchange: &'a mut Option<Box<dyn Exchange>>,
     ) -> BoxFuture<'a, Result<Opened, Fault>>;
 
-    /// Returns what stamps and logs a request that is refused for its head, before it is opened.
+    /// Returns an exchange that stamps and logs a request whose head was refused before `open`.
     fn refused(&self, _head: &RequestHeader) -> Option<Box<dyn Exchange>> {
         None
     }
 }
 
-/// What became of a request that was opened.
+/// The result of opening a request.
 pub enum Opened {
-    /// The response, without an upstream.
+    /// A response of our own; no upstream is called.
     Response(Response),
-    /// Pingora's loop runs the exchange.
+    /// An exchange, which Pingora's loop runs.
     Upstream(Buffering),
 }
 
-/// What of the client's session is buffered while the exchange runs.
+/// The parts of the client's session that are buffered while the exchange runs.
 pub enum Buffering {
-    /// Nothing: the body passes as it comes.
+    /// No part: the body is streamed.
     None,
-    /// The body was read, and is sent from memory.
+    /// The request body, which is sent from memory.
     Replay(Bytes),
-    /// The body is sent from memory, and the response is held back until it has content.
+    /// The request body, and the response until it has content.
     UntilContent(Arc<AttemptState>),
 }
 
-/// A request that an endpoint answers.
+/// A request as an endpoint sees it.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// Its headers.
+    /// The headers.
     pub headers: &'a HeaderMap,
-    /// Its path, as it came.
+    /// The path as received.
     pub path: &'a str,
-    /// Its query; empty without one.
+    /// The query; empty if there is none.
     pub query: &'a str,
-    /// Its whole body; empty without one.
+    /// The whole body; empty if there is none.
     pub body: &'a [u8],
-    /// The caller, where the route asks for one.
+    /// The caller, if the route requires an API key.
     pub caller: Option<&'a Arc<Caller>>,
-    /// The client's address, where it is known.
+    /// The client's address, if it is known.
     pub client_ip: Option<IpAddr>,
-    /// Milliseconds of the wall clock.
+    /// The time of the request: milliseconds of the wall clock.
     pub now_ms: u64,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A request whose head was admitted, while its handler opens it.
+/// A request with an admitted head, as a [`Forward`] sees it.
 pub struct Incoming<'s> {
     session: &'s mut Session,
     info: &'s mut RequestInfo,
@@ -140,17 +140,17 @@ impl<'s> Incoming<'s> {
         }
     }
 
-    /// The head, as it came.
+    /// Returns the head as received.
     pub fn head(&self) -> &RequestHeader {
         self.session.req_header()
     }
 
-    /// What is known of the request.
+    /// Returns the facts that the core keeps about the request.
     pub fn info(&self) -> &RequestInfo {
         self.info
     }
 
-    /// Returns the client's address, where it is known.
+    /// Returns the client's address, if it is known.
     pub fn client_ip(&self) -> Option<IpAddr> {
         admission::client_ip(self.client_ip, self.session)
     }
@@ -162,33 +162,33 @@ impl<'s> Incoming<'s> {
             || headers.contains_key(header::TRANSFER_ENCODING)
     }
 
-    /// Takes the body that the route's rule had read.
+    /// Takes the body that was read by the route's [`BodyRule`](super::router::BodyRule).
     pub fn take_body(&mut self) -> Bytes {
         self.body.take().unwrap_or_default()
     }
 
     /// Reads the whole body.
     ///
-    /// Errors: 413 over `max_bytes`, 408 too slow, 400 broken off.
+    /// Errors: 413 over `max_bytes`, 408 if it is too slow, 400 if the connection breaks.
     pub async fn read_body(&mut self, max_bytes: usize) -> Result<Bytes, Fault> {
         body::read_body(self.session, max_bytes).await
     }
 
-    /// Checks the announced length of the body.
+    /// Checks `Content-Length`, if there is one.
     ///
-    /// Errors: 413 over `max_bytes`, 400 for a length that is no number.
+    /// Errors: 413 over `max_bytes`, 400 if it is not a number.
     pub fn check_length(&self, max_bytes: usize) -> Result<(), Fault> {
-        body::fits(&self.head().headers, max_bytes).map(|_| ())
+        body::check_length(&self.head().headers, max_bytes).map(|_| ())
     }
 
-    /// Keeps the connection behind a response that is sent before the body was read, where draining the rest costs less
+    /// Keeps the connection open after a response that is sent before the body was read, if draining the body costs less
     /// than a new connection.
-    pub fn spare_connection(&mut self) {
+    pub fn keep_connection(&mut self) {
         if self.session.is_body_done() {
             return;
         }
-        let length = body::length(&self.head().headers);
-        if matches!(length, Ok(Some(length)) if length <= DRAIN_BYTES) {
+        let length = body::content_length(&self.head().headers);
+        if matches!(length, Ok(Some(length)) if length <= MAX_DRAIN_BYTES) {
             let client = &mut self.session.downstream_session;
             client.set_close_on_response_before_downstream_finish(false);
             client.set_total_drain_timeout(Some(DRAIN_TIMEOUT));

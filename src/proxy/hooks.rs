@@ -1,4 +1,5 @@
-//! Pingora's hooks, in the order in which it calls them. Each is one call: on the request's path, or on its exchange.
+//! Pingora's hooks, in the order in which Pingora calls them. Each hook makes one call: into the request path, or to the
+//! request's exchange.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +17,9 @@ use super::exchange::Broken;
 use super::state::ProxyState;
 use super::{connections, failure, finish, request};
 
-/// The proxy.
+/// Implements Pingora's hooks.
 pub struct Proxy {
-    /// What all requests share.
+    /// The state that all requests share.
     pub state: Arc<ProxyState>,
 }
 
@@ -31,9 +32,9 @@ impl ProxyHttp for Proxy {
     }
 
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<()> {
-        connections::saw_head();
-        connections::keep(session);
-        request::begin(session, ctx)
+        connections::clear_head_deadline();
+        connections::enable_keepalive(session);
+        request::prepare(session, ctx)
     }
 
     async fn request_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<bool> {
@@ -162,7 +163,7 @@ impl ProxyHttp for Proxy {
         finish::finish(&self.state, session, error, ctx);
     }
 
-    // The request's log line says what happened; Pingora's own lines would repeat it, with addresses.
+    // The access log reports the request; Pingora's own log lines would repeat it, with addresses.
 
     fn suppress_error_log(&self, _: &Session, _: &Context, _: &Error) -> bool {
         true

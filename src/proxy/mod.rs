@@ -1,8 +1,8 @@
-//! The core: what every request goes through, whatever product handles it.
+//! The core: the path that every request takes, whichever product handles it.
 //!
-//! [`connections`] limits client connections, [`hooks`] are Pingora's. [`request`] is the path of a request: [`router`],
-//! [`admission`], [`body`], then a [`handler`]. An [`exchange`] with an upstream runs behind [`buffered`] sessions;
-//! [`failure`] and [`finish`] end it. [`response`] alone writes responses of our own. No product is named here.
+//! [`connections`] limits client connections, [`hooks`] implements Pingora's callbacks. [`request`] takes a request through
+//! [`router`], [`admission`] and [`body`] to its [`handler`]. An [`exchange`] with an upstream runs behind [`buffered`]
+//! sessions; [`failure`] and [`finish`] end it. Only [`response`] writes responses of our own. The core names no product.
 
 mod access_log;
 pub mod admission;

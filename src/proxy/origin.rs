@@ -1,7 +1,7 @@
-//! Where something is that the proxy connects to: a name, its addresses, and how long to wait for it.
+//! Origins that the proxy connects to: a name, its addresses and its timeouts.
 //!
-//! Names are looked up in the background and kept in Pingora's load-balancing pools; a failed look-up keeps the
-//! last good addresses. On the way of a request a name is only looked up where none has succeeded yet.
+//! Names are resolved in the background and stored in Pingora's load-balancing pools; a failed resolution keeps the last
+//! good addresses. A request resolves a name only if no resolution has succeeded yet.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -19,45 +19,47 @@ use pingora_load_balancing::discovery::ServiceDiscovery;
 use pingora_load_balancing::selection::RoundRobin;
 use pingora_load_balancing::{Backend, Backends, LoadBalancer};
 
-/// How often names are looked up again.
+/// The time between two resolutions of a name.
 const DNS_INTERVAL: Duration = Duration::from_secs(30);
-/// How long an unused connection is kept.
-const IDLE_CONNECTION: Duration = Duration::from_secs(90);
-/// Streams at once on one HTTP/2 connection.
-const H2_STREAMS: usize = 100;
+/// How long an unused connection stays open.
+const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(90);
+/// The maximum of concurrent streams on one HTTP/2 connection.
+const MAX_H2_STREAMS: usize = 100;
+/// The steps that the round robin takes to find an address.
+const MAX_SELECT_STEPS: usize = 16;
 
-/// How long to wait.
+/// The timeouts of a connection to an origin.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectTimeouts {
-    /// For a connection.
+    /// The time to connect.
     pub connect: Duration,
-    /// For one read or write.
-    pub longest: Duration,
+    /// The time of one read or write.
+    pub read_write: Duration,
 }
 
 /// Scheme, host and port, and the addresses behind them.
 pub struct Origin {
-    /// What messages call it.
+    /// Its name in log messages.
     name: Box<str>,
-    /// `Host`.
+    /// The value of `Host`.
     pub authority: HeaderValue,
     is_tls: bool,
     host: String,
-    patience: ConnectTimeouts,
+    timeouts: ConnectTimeouts,
     pool: LoadBalancer<RoundRobin>,
 }
 
 impl Origin {
-    /// The origin of a URL; its path is nobody's business here.
+    /// Returns the origin of a URL, whose path does not matter here.
     ///
-    /// Errors: an authority that is no header, which the configuration's checks should have found.
-    pub fn new(name: &str, url: &Uri, patience: ConnectTimeouts) -> Result<Self> {
+    /// Errors: the authority is not a valid header value; the checks of the configuration should have found that.
+    pub fn new(name: &str, url: &Uri, timeouts: ConnectTimeouts) -> Result<Self> {
         let is_tls = url.scheme_str() == Some("https");
         let host = url.host().unwrap_or_default();
         let host = host.trim_matches(['[', ']']).to_owned();
         let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let authority = url.authority().map_or("", |authority| authority.as_str());
-        let names = Names {
+        let resolver = Resolver {
             host: host.clone(),
             port,
         };
@@ -67,33 +69,33 @@ impl Origin {
                 .or_err(ErrorType::InternalError, "an authority as a header")?,
             is_tls,
             host,
-            patience,
-            pool: LoadBalancer::from_backends(Backends::new(Box::new(names))),
+            timeouts,
+            pool: LoadBalancer::from_backends(Backends::new(Box::new(resolver))),
         })
     }
 
-    /// Looks the name up; keeps the addresses known where that fails.
-    pub async fn look_up(&self) -> Result<()> {
+    /// Resolves the name. A failure keeps the known addresses.
+    pub async fn resolve(&self) -> Result<()> {
         self.pool.update().await
     }
 
-    /// Whether its name was ever looked up with success.
-    fn is_known(&self) -> bool {
+    /// Returns whether the name was ever resolved.
+    fn is_resolved(&self) -> bool {
         !self.pool.backends().get_backend().is_empty()
     }
 
-    /// An address to connect to.
+    /// Returns the peer to connect to, with one of the addresses in turn.
     ///
-    /// Errors: the name cannot be looked up.
+    /// Errors: the name cannot be resolved.
     pub async fn peer(&self) -> Result<HttpPeer> {
-        let backend = match self.pool.select(b"", 16) {
+        let backend = match self.pool.select(b"", MAX_SELECT_STEPS) {
             Some(backend) => backend,
             None => {
-                self.look_up()
+                self.resolve()
                     .await
                     .or_err(ErrorType::ConnectError, "looking a name up")?;
                 self.pool
-                    .select(b"", 16)
+                    .select(b"", MAX_SELECT_STEPS)
                     .ok_or_else(|| Error::explain(ErrorType::ConnectError, "no address"))?
             }
         };
@@ -102,35 +104,35 @@ impl Origin {
             .ok_or_else(|| Error::explain(ErrorType::ConnectError, "not an inet address"))?;
         let mut peer = HttpPeer::new(address, self.is_tls, self.host.clone());
         let options = &mut peer.options;
-        options.connection_timeout = Some(self.patience.connect);
-        options.total_connection_timeout = Some(self.patience.connect);
-        options.idle_timeout = Some(IDLE_CONNECTION);
-        options.read_timeout = Some(self.patience.longest);
-        options.write_timeout = Some(self.patience.longest);
-        options.max_h2_streams = H2_STREAMS;
-        // Requests behind an upgrade would pass uncounted.
+        options.connection_timeout = Some(self.timeouts.connect);
+        options.total_connection_timeout = Some(self.timeouts.connect);
+        options.idle_timeout = Some(IDLE_CONNECTION_TIMEOUT);
+        options.read_timeout = Some(self.timeouts.read_write);
+        options.write_timeout = Some(self.timeouts.read_write);
+        options.max_h2_streams = MAX_H2_STREAMS;
+        // Requests on an upgraded connection would not be counted.
         options.http_upstream_request_policy = HttpUpstreamRequestPolicy::deny_upgrades();
         options.alpn = if self.is_tls { ALPN::H2H1 } else { ALPN::H1 };
         Ok(peer)
     }
 }
 
-/// The addresses of one name.
-struct Names {
+/// Resolves one name to its addresses.
+struct Resolver {
     host: String,
     port: u16,
 }
 
 #[async_trait]
-impl ServiceDiscovery for Names {
+impl ServiceDiscovery for Resolver {
     async fn discover(&self) -> Result<(BTreeSet<Backend>, std::collections::HashMap<u64, bool>)> {
-        let found = tokio::net::lookup_host((self.host.as_str(), self.port))
+        let addresses = tokio::net::lookup_host((self.host.as_str(), self.port))
             .await
             .or_err(ErrorType::ConnectError, "looking a name up")?;
-        let found: Vec<SocketAddr> = found.collect();
-        // Where both families answer, the older one is reached from more places.
-        let has_v4 = found.iter().any(SocketAddr::is_ipv4);
-        let backends = found
+        let addresses: Vec<SocketAddr> = addresses.collect();
+        // If a name has addresses of both families, IPv4 is reachable from more networks.
+        let has_v4 = addresses.iter().any(SocketAddr::is_ipv4);
+        let backends = addresses
             .into_iter()
             .filter(|address| !has_v4 || address.is_ipv4())
             .filter_map(|address| Backend::new(&address.to_string()).ok())
@@ -139,21 +141,21 @@ impl ServiceDiscovery for Names {
     }
 }
 
-/// Looks names up, now and then again.
+/// Resolves names in the background, again and again.
 pub struct DnsRefresh {
-    /// Whose names are looked up from the start.
-    pub always: Vec<Arc<Origin>>,
-    /// Whose names are, once a request has.
-    pub once_known: Vec<Arc<Origin>>,
+    /// Origins that are resolved from the start.
+    pub eager: Vec<Arc<Origin>>,
+    /// Origins that are refreshed after a request has resolved them.
+    pub lazy: Vec<Arc<Origin>>,
 }
 
 #[async_trait]
 impl BackgroundService for DnsRefresh {
     async fn start(&self, mut shutdown: ShutdownWatch) {
         loop {
-            let known = self.once_known.iter().filter(|origin| origin.is_known());
-            for origin in self.always.iter().chain(known) {
-                if let Err(error) = origin.look_up().await {
+            let resolved = self.lazy.iter().filter(|origin| origin.is_resolved());
+            for origin in self.eager.iter().chain(resolved) {
+                if let Err(error) = origin.resolve().await {
                     log::warn!("{}: {error}", origin.name);
                 }
             }

@@ -1,4 +1,4 @@
-//! The path of every request from its head to its handler.
+//! The path of a request from its head to its handler.
 
 use bytes::Bytes;
 use filters::fault::Fault;
@@ -15,31 +15,31 @@ use super::{admission, body};
 use crate::proxy::buffered::session::BufferedSession;
 use crate::proxy::buffered::state::AttemptState;
 
-/// Gives the request its id and bounds its connection in time.
+/// Sets the timeouts of the client's connection and the id of the request.
 ///
-/// Errors: none today; the hook may fail.
-pub fn begin(session: &mut Session, ctx: &mut Context) -> Result<()> {
+/// Errors: none today; Pingora's hook may fail.
+pub fn prepare(session: &mut Session, ctx: &mut Context) -> Result<()> {
     session.set_read_timeout(Some(body::BODY_IDLE_TIMEOUT));
     session.set_write_timeout(Some(body::WRITE_TIMEOUT));
     let head = session.req_header();
     ctx.info.is_http1_1 = head.version == http::Version::HTTP_11;
-    ctx.info.id = RequestId::of(&head.headers);
+    ctx.info.id = RequestId::from_headers(&head.headers);
     Ok(())
 }
 
-/// Handles a request; returns whether it has been answered. If not, Pingora runs its exchange.
+/// Handles a request and returns whether the response was sent. If not, Pingora runs the exchange.
 ///
 /// Errors: the client's connection broke.
 pub async fn handle(state: &ProxyState, session: &mut Session, ctx: &mut Context) -> Result<bool> {
     let response = match open(state, session, ctx).await {
         Ok(Opened::Response(response)) => response,
         Ok(Opened::Upstream(buffering)) => {
-            buffer(session, ctx, buffering);
+            buffer_session(session, ctx, buffering);
             return Ok(false);
         }
         Err(fault) => {
             if !session.is_body_done() {
-                // The rest of the body is not worth reading.
+                // Reading the rest of the body is not worth its cost.
                 session.set_keepalive(None);
             }
             let response = error_response(state, ctx, &fault);
@@ -51,15 +51,15 @@ pub async fn handle(state: &ProxyState, session: &mut Session, ctx: &mut Context
     Ok(true)
 }
 
-/// Routes the request, admits it, reads its body and hands it to its handler.
+/// Routes a request, admits it, reads its body and calls its handler.
 ///
-/// Errors: the request is refused, by one of these steps or by its handler.
+/// Errors: one of these steps or the handler refuses the request.
 async fn open(
     state: &ProxyState,
     session: &mut Session,
     ctx: &mut Context,
 ) -> Result<Opened, Fault> {
-    let route = route(state, session, ctx)?;
+    let route = find_route(state, session, ctx)?;
     let info = &mut ctx.info;
     info.caller = admission::authenticate(state, route, &session.req_header().headers)?;
     admission::check_address(&state.settings.client_ip, session, info.caller.as_deref())?;
@@ -87,30 +87,30 @@ async fn open(
     }
 }
 
-/// Finds the route, of a request whose framing is sound.
+/// Checks the framing of a request and finds its route.
 ///
-/// Errors: 400, 404, 405, 431. The fallback's requests are stamped and logged all the same.
-fn route<'s>(
+/// Errors: 400, 404, 405, 431. The exchange of the fallback route stamps and logs its refused requests too.
+fn find_route<'s>(
     state: &'s ProxyState,
     session: &Session,
     ctx: &mut Context,
 ) -> Result<&'s Route, Fault> {
     let head = session.req_header();
     let path = head.uri.path();
-    let framed = admission::check_framing(head, state.settings.header_bytes);
-    let found = state.router.find(&head.method, path);
-    // Every refusal from here on is logged under its route.
-    ctx.info.route = *found.as_ref().unwrap_or(&state.router.none());
-    let index = framed.and(found).inspect_err(|_| {
+    let framing = admission::check_framing(head, state.settings.header_bytes);
+    let index = state.router.find(&head.method, path);
+    // Every refusal from here on is logged under the route.
+    ctx.info.route = *index.as_ref().unwrap_or(&state.router.no_route());
+    let index = framing.and(index).inspect_err(|_| {
         let fallback = state.router.fallback().filter(|_| !is_reserved(path));
         if let Some(Handler::Forward(forward)) = fallback.map(|route| &route.handler) {
             ctx.exchange = forward.refused(head);
         }
     })?;
-    state.router.get(index).ok_or_else(no_route)
+    state.router.get(index).ok_or_else(missing_route)
 }
 
-fn no_route() -> Fault {
+fn missing_route() -> Fault {
     Fault::new(filters::fault::FaultKind::Internal, "the route is missing")
 }
 
@@ -132,7 +132,7 @@ fn endpoint_request<'a>(
     }
 }
 
-/// Returns a fault as the response that the request's route and exchange make of it.
+/// Returns the error response to a fault, in the route's style and stamped by the exchange.
 pub(super) fn error_response(state: &ProxyState, ctx: &Context, fault: &Fault) -> Response {
     let mut response = match error_style(state, ctx) {
         Some(style) => style(fault),
@@ -144,15 +144,15 @@ pub(super) fn error_response(state: &ProxyState, ctx: &Context, fault: &Fault) -
     response
 }
 
-/// The style of the route, or of the fallback for a request that it refused.
+/// Returns the error style of the route; a request that the fallback refused has the style of the fallback.
 fn error_style<'s>(state: &'s ProxyState, ctx: &Context) -> Option<&'s ErrorStyle> {
     let route = state.router.get(ctx.info.route);
     let fallback = || state.router.fallback().filter(|_| ctx.exchange.is_some());
     route.or_else(fallback).map(|route| &route.errors)
 }
 
-/// Puts the buffered session in the place of the real one, where the exchange needs one.
-fn buffer(session: &mut Session, ctx: &mut Context, buffering: Buffering) {
+/// Replaces the client's session by a buffered one, if the exchange needs it.
+fn buffer_session(session: &mut Session, ctx: &mut Context, buffering: Buffering) {
     let (state, quota) = match buffering {
         Buffering::None => return,
         Buffering::Replay(body) => (AttemptState::replay(body).into(), None),
@@ -161,7 +161,7 @@ fn buffer(session: &mut Session, ctx: &mut Context, buffering: Buffering) {
     if state.is_stream() {
         ctx.in_flight.mark_stream();
     }
-    let id = ctx.info.id.header().clone();
+    let id = ctx.info.id.as_header().clone();
     let is_chunked = ctx.info.is_http1_1;
     ctx.slot = Some(BufferedSession::wrap(
         session,
@@ -184,7 +184,7 @@ async fn send(
         }
     }
     ctx.status = response.status;
-    let id = ctx.info.id.header();
+    let id = ctx.info.id.as_header();
     match response.body {
         Reply::Bytes(_) => response::send(session, response, id).await,
         Reply::Stream(events) => {

@@ -1,27 +1,27 @@
-//! The name of a request: in its answer's headers, in its line, in what is billed for it.
+//! The id of a request: it appears in the response headers, in the log line and in the ledger.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, HeaderValue};
 
-/// 1–128 of `A-Za-z0-9_.-`; nothing until the head was looked at.
+/// 1–128 characters of `A-Za-z0-9_.-`; empty until the head is read.
 #[derive(Clone, Debug)]
 pub struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// Of a request whose head nobody has looked at.
+    /// The id before the head is read.
     pub const NONE: Self = Self(HeaderValue::from_static(""));
 
-    /// The client's `x-request-id` where it is one, else a new one. Source: docs/interface.md.
-    pub fn of(headers: &HeaderMap) -> Self {
-        let theirs = headers.get("x-request-id");
-        let theirs = theirs.filter(|value| is_id(value.as_bytes()));
-        theirs.map_or_else(Self::new, |value| Self(value.clone()))
+    /// Returns the client's `x-request-id` if it is valid, else a new id. Source: docs/interface.md.
+    pub fn from_headers(headers: &HeaderMap) -> Self {
+        let client_id = headers.get("x-request-id");
+        let client_id = client_id.filter(|value| is_valid(value.as_bytes()));
+        client_id.map_or_else(Self::generate, |value| Self(value.clone()))
     }
 
-    /// An id that sorts by time. It is a name and no secret: numbers of the thread's own generator make it unique,
-    /// for which the system's would cost a call per request.
-    fn new() -> Self {
+    /// Returns a new id; ids sort by time. An id is not a secret, so the thread's own generator is random enough. The
+    /// operating system's generator would cost a call per request.
+    fn generate() -> Self {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -31,55 +31,55 @@ impl RequestId {
         let id = uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid();
         let mut buffer = uuid::Uuid::encode_buffer();
         let id = id.simple().encode_lower(&mut buffer);
-        // Hex digits always make a header.
+        // Hex digits are always a valid header value.
         HeaderValue::from_str(id).map_or(Self::NONE, Self)
     }
 
-    /// As headers have it.
-    pub fn header(&self) -> &HeaderValue {
+    /// Returns the id as a header value.
+    pub fn as_header(&self) -> &HeaderValue {
         &self.0
     }
 
-    /// As a text.
-    pub fn text(&self) -> &str {
+    /// Returns the id as text.
+    pub fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }
 }
 
-fn is_id(text: &[u8]) -> bool {
-    let is_of_it = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
-    (1..=128).contains(&text.len()) && text.iter().all(is_of_it)
+fn is_valid(id: &[u8]) -> bool {
+    let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
+    (1..=128).contains(&id.len()) && id.iter().all(is_allowed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(theirs: &[u8]) -> String {
+    fn request_id(client_id: &[u8]) -> String {
         let mut headers = HeaderMap::new();
-        let value = HeaderValue::from_bytes(theirs);
+        let value = HeaderValue::from_bytes(client_id);
         headers.extend(value.map(|value| (http::HeaderName::from_static("x-request-id"), value)));
-        RequestId::of(&headers).text().to_owned()
+        RequestId::from_headers(&headers).as_str().to_owned()
     }
 
     #[test]
-    fn a_name_of_the_clients_is_kept() {
+    fn a_valid_client_id_is_used() {
         let longest = "a".repeat(128);
-        for theirs in ["a", "A-1_b.c", &*longest] {
-            assert_eq!(of(theirs.as_bytes()), theirs);
+        for client_id in ["a", "A-1_b.c", &*longest] {
+            assert_eq!(request_id(client_id.as_bytes()), client_id);
         }
     }
 
     #[test]
-    fn what_is_no_name_is_replaced_by_a_new_one() {
+    fn an_invalid_client_id_is_replaced_by_a_new_one() {
         let too_long = "a".repeat(129);
-        for theirs in ["", "a b", "\u{e9}", "a\"b", &*too_long] {
-            let made = of(theirs.as_bytes());
+        for client_id in ["", "a b", "\u{e9}", "a\"b", &*too_long] {
+            let generated = request_id(client_id.as_bytes());
             assert!(
-                made.len() == 32 && is_id(made.as_bytes()),
-                "{theirs}: {made}"
+                generated.len() == 32 && is_valid(generated.as_bytes()),
+                "{client_id}: {generated}"
             );
         }
-        assert_ne!(of(b""), of(b""));
+        assert_ne!(request_id(b""), request_id(b""));
     }
 }

@@ -1,7 +1,7 @@
-//! The only place that writes a response of our own.
+//! Responses of our own; no other module writes one.
 //!
-//! Endpoints return a [`Response`] as a value; faults become one here. Every response carries the request's
-//! id twice, because clients of both conventions look for it under their own name.
+//! Endpoints return a [`Response`] as a value; a fault becomes one here. Every response has the request id in two headers,
+//! because there are two conventions and clients of each read only their own.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use pingora_proxy::Session;
 pub struct Response {
     /// The status.
     pub status: u16,
-    /// Headers beside the ids and the length; without a type it is JSON.
+    /// The headers beside the ids and the length. Without `Content-Type` the body is JSON.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body.
     pub body: Reply,
@@ -29,20 +29,20 @@ pub struct Response {
 pub enum Reply {
     /// The whole body.
     Bytes(Bytes),
-    /// An event stream, which ends when its source or the process does.
+    /// An event stream. It ends when its source ends or the process stops.
     Stream(Box<dyn EventSource>),
 }
 
 /// Makes the events of a stream.
 pub trait EventSource: Send + Sync {
-    /// Waits for the next bytes of the stream; none: it has ended.
+    /// Returns the next bytes of the stream, or `None` at its end.
     ///
-    /// Cancel safety: a call that is dropped loses nothing.
+    /// Cancel safety: a dropped call loses no bytes.
     fn next(&mut self) -> BoxFuture<'_, Option<Bytes>>;
 }
 
 impl Reply {
-    /// The whole body; empty for a stream.
+    /// Returns the whole body; empty for a stream.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -58,7 +58,7 @@ impl<B: Into<Bytes>> From<B> for Reply {
 }
 
 impl Response {
-    /// A 200 with this JSON text.
+    /// Returns a 200 with this JSON text.
     pub fn json(body: impl Into<Bytes>) -> Self {
         Self {
             status: 200,
@@ -90,16 +90,16 @@ impl From<&Fault> for Response {
 }
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const OTHER_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
+const ALTERNATE_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
-/// The ids, the length, the type.
-const OUR_HEADERS: usize = 4;
+/// The number of headers that [`send`] adds: two ids, the length and the type.
+const ADDED_HEADERS: usize = 4;
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
-/// How often a stream of ours checks whether the process is stopping.
+/// The time between two checks of an event stream whether the process is stopping.
 const READINESS_INTERVAL: Duration = Duration::from_millis(250);
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Writes a whole response; a stream is for [`send_stream`].
+/// Writes a whole response; [`send_stream`] writes a stream.
 pub async fn send(
     session: &mut Session,
     response: Response,
@@ -107,14 +107,14 @@ pub async fn send(
 ) -> Result<()> {
     let Response {
         status,
-        headers: own,
+        headers: fields,
         body: Reply::Bytes(body),
     } = response
     else {
         return Ok(());
     };
-    let mut headers = HeaderMap::with_capacity(own.len() + OUR_HEADERS);
-    for (name, value) in own {
+    let mut headers = HeaderMap::with_capacity(fields.len() + ADDED_HEADERS);
+    for (name, value) in fields {
         headers.append(name, value);
     }
     if !body.is_empty() && !headers.contains_key(header::CONTENT_TYPE) {
@@ -133,7 +133,7 @@ pub async fn send(
     Ok(())
 }
 
-/// Writes an event stream until the client leaves, `is_open` returns false, or the source ends.
+/// Writes an event stream until the client disconnects, `is_open` returns false, or the source ends.
 pub async fn send_stream(
     session: &mut Session,
     request_id: &HeaderValue,
@@ -150,25 +150,25 @@ pub async fn send_stream(
         return Ok(());
     }
     while is_open() {
-        let part = tokio::select! {
-            part = events.next() => part,
-            // The client sends no more than the end of its connection.
-            left = session.downstream_session.read_body_or_idle(true) => return left.map(|_| ()),
+        let bytes = tokio::select! {
+            bytes = events.next() => bytes,
+            // The client sends nothing more, so this returns only when the client disconnects.
+            closed = session.downstream_session.read_body_or_idle(true) => return closed.map(|_| ()),
             () = tokio::time::sleep(READINESS_INTERVAL) => continue,
         };
-        let Some(part) = part else { break };
-        session.write_response_body(Some(part), false).await?;
+        let Some(bytes) = bytes else { break };
+        session.write_response_body(Some(bytes), false).await?;
     }
     session.write_response_body(None, true).await
 }
 
-/// The head of an event stream.
+/// Returns the head of an event stream.
 pub fn stream_head(
     request_id: &HeaderValue,
     quota: Option<&Quota>,
     is_chunked: bool,
 ) -> ResponseHeader {
-    let mut headers = framing(quota, is_chunked);
+    let mut headers = common_headers(quota, is_chunked);
     headers.extend([
         (
             header::CONTENT_TYPE,
@@ -180,13 +180,13 @@ pub fn stream_head(
     head(200, request_id, headers)
 }
 
-/// The head of a whole reply whose length is not known yet; see [`set_content_length`].
+/// Returns the head of a whole response that has no length yet; see [`set_content_length`].
 pub fn whole_head(
     request_id: &HeaderValue,
     quota: Option<&Quota>,
     is_chunked: bool,
 ) -> ResponseHeader {
-    let mut headers = framing(quota, is_chunked);
+    let mut headers = common_headers(quota, is_chunked);
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),
@@ -194,8 +194,8 @@ pub fn whole_head(
     head(200, request_id, headers)
 }
 
-/// What every head of an answer has that is not written whole.
-fn framing(quota: Option<&Quota>, is_chunked: bool) -> HeaderMap {
+/// Returns the headers of a response that is written in pieces.
+fn common_headers(quota: Option<&Quota>, is_chunked: bool) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(if quota.is_some() { 16 } else { 8 });
     headers.extend(quota.iter().flat_map(|quota| quota.headers()));
     if is_chunked {
@@ -207,7 +207,7 @@ fn framing(quota: Option<&Quota>, is_chunked: bool) -> HeaderMap {
     headers
 }
 
-/// Where `tasks` are a head and a whole body, puts the length into the head in place of chunking.
+/// Replaces chunking by `Content-Length`, if `tasks` are a head and a whole body.
 pub fn set_content_length(tasks: &mut [HttpTask]) {
     if !tasks.last().is_some_and(HttpTask::is_end) {
         return;
@@ -221,17 +221,18 @@ pub fn set_content_length(tasks: &mut [HttpTask]) {
         .sum::<usize>();
     if let Some(HttpTask::Header(head, _)) = tasks.first_mut() {
         head.remove_header(&header::TRANSFER_ENCODING);
-        // A number always makes a header.
+        // A number is always a valid header value.
         _ = head.insert_header(header::CONTENT_LENGTH, length);
     }
 }
 
 fn head(status: u16, request_id: &HeaderValue, headers: HeaderMap) -> ResponseHeader {
     let (mut head, ()) = http::Response::new(()).into_parts();
-    // 529 is no status of the registry, but the one the contract names.
+    // 529 is not in the registry of statuses, but the contract names it.
     head.status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     head.headers = headers;
     head.headers.insert(REQUEST_ID, request_id.clone());
-    head.headers.insert(OTHER_REQUEST_ID, request_id.clone());
+    head.headers
+        .insert(ALTERNATE_REQUEST_ID, request_id.clone());
     head.into()
 }

@@ -1,4 +1,4 @@
-//! Which route a request takes: matched on the normalised copy of its path, so that what is authorised is what is routed.
+//! Finds the route of a request. It matches the normalised copy of the path, which also decides about authorisation.
 //!
 //! Source: docs/decisions.md 18.
 
@@ -12,88 +12,89 @@ use http::Method;
 use super::handler::Handler;
 use super::response::Response;
 
-/// One endpoint.
+/// One row of the route table.
 #[derive(Clone)]
 pub struct Route {
-    /// Its label in metrics and logs, and the name of its test module.
+    /// The label in metrics and logs, and the name of the test module.
     pub name: &'static str,
-    /// The method; `HEAD` is served wherever `GET` is.
+    /// The method; a `GET` route also serves `HEAD`.
     pub method: Method,
     /// The normalised path; `*` stands for one last segment.
     pub path: &'static str,
-    /// Who may call.
+    /// The access rule.
     pub access: Access,
     /// The quota that requests count against.
     pub quota: Option<QuotaGroup>,
     /// Whether requests count against `limits.in_flight`.
     pub takes_permit: bool,
-    /// How the body is read before the handler sees the request.
+    /// The rule for reading the body before the handler sees the request.
     pub body: BodyRule,
-    /// The style of its errors.
+    /// The style of error responses.
     pub errors: ErrorStyle,
-    /// Who handles its requests.
+    /// The handler of its requests.
     pub handler: Handler,
 }
 
 /// Writes a fault as a response.
 pub type ErrorStyle = Arc<dyn Fn(&Fault) -> Response + Send + Sync>;
 
-/// Who may call.
+/// The access rule of a route.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Access {
-    /// Anyone; the handler may ask for credentials of its own.
+    /// Every client may call; the handler may check credentials of its own.
     Open,
-    /// The holder of an API key.
+    /// A valid API key is required.
     Key,
 }
 
-/// How a body is read before the handler sees the request.
+/// The rule for reading a body before the handler sees the request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BodyRule {
-    /// There is none; what comes is left unread.
+    /// No body is expected; one that arrives stays unread.
     None,
-    /// JSON of at most so many bytes.
+    /// A JSON body of at most this many bytes.
     Json(usize),
-    /// Any media type, at most so many bytes.
+    /// A body of any media type, of at most this many bytes.
     Any(usize),
-    /// The handler reads it, or passes it on.
+    /// The handler reads the body or forwards it.
     Unread,
 }
 
-/// The first segments of our own paths, beside `/`. Source: docs/decisions.md 18.
+/// First path segments that are reserved for our own routes. Source: docs/decisions.md 18.
 const RESERVED_PREFIXES: [&str; 5] = ["v1", "oauth", "ofrep", ".well-known", "webhooks"];
-/// What others of our paths begin with.
-const MCP: &str = "mcp";
+/// Reserves every first segment that starts with it.
+const MCP_PREFIX: &str = "mcp";
 
-/// Returns whether a path, normalised or not, is ours: known or not, it is never forwarded.
+/// Returns whether a path is reserved: it is never forwarded, even if no route takes it.
 pub fn is_reserved(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next();
     let first = first.unwrap_or_default();
-    let start = first.get(..MCP.len());
+    let start = first.get(..MCP_PREFIX.len());
     first.is_empty()
-        || start.is_some_and(|start| start.eq_ignore_ascii_case(MCP))
+        || start.is_some_and(|start| start.eq_ignore_ascii_case(MCP_PREFIX))
         || RESERVED_PREFIXES
             .iter()
-            .any(|own| first.eq_ignore_ascii_case(own))
+            .any(|reserved| first.eq_ignore_ascii_case(reserved))
 }
 
-/// Methods and paths, matched in order.
+/// A list of methods and paths, matched in order.
 pub struct PathTable(Vec<(Method, &'static str)>);
 
 impl PathTable {
-    /// A table of these rows; `*` in a path stands for one last segment.
+    /// Creates a table of these rows. A `*` at the end of a path stands for one segment.
     pub fn new(rows: Vec<(Method, &'static str)>) -> Self {
         Self(rows)
     }
 
-    /// Returns the index of the row that takes a request. With `has_fallback`, a path that is not ours has the index
-    /// behind the last row.
+    /// Returns the index of the row that matches a request. With `has_fallback`, a path that is not reserved has the index
+    /// after the last row.
     ///
     /// Errors: 400 for a path that cannot be normalised, 404, 405.
     pub fn find(&self, method: &Method, path: &str, has_fallback: bool) -> Result<usize, Fault> {
-        // Nearly every path comes as it stands in the table, and needs no normalised copy.
+        // Nearly every path is spelled as in the table and needs no normalised copy.
         let rows = &self.0;
-        let is_exact = |(takes, at): &(Method, &str)| *at == path && takes == method;
+        let is_exact =
+            |(accepted, pattern): &(Method, &str)| *pattern == path && accepted == method;
         if let Some(index) = rows.iter().position(is_exact) {
             return Ok(index);
         }
@@ -101,18 +102,21 @@ impl PathTable {
         if has_fallback && !is_reserved(&path) {
             return Ok(rows.len());
         }
-        let takes = |own: &Method| own == method || *own == Method::GET && *method == Method::HEAD;
-        let found = rows
+        let accepts = |accepted: &Method| {
+            accepted == method || *accepted == Method::GET && *method == Method::HEAD
+        };
+        let index = rows
             .iter()
-            .position(|(own, at)| is_at(at, &path) && takes(own));
-        found.ok_or_else(|| self.not_found(&path))
+            .position(|(accepted, pattern)| matches_pattern(pattern, &path) && accepts(accepted));
+        index.ok_or_else(|| self.not_found(&path))
     }
 
     fn not_found(&self, path: &str) -> Fault {
-        let at_path = self.0.iter().filter(|(_, at)| is_at(at, path));
-        let accepted: Vec<&str> = at_path.map(|(method, _)| method.as_str()).collect();
+        let rows = self.0.iter();
+        let matching = rows.filter(|(_, pattern)| matches_pattern(pattern, path));
+        let accepted: Vec<&str> = matching.map(|(method, _)| method.as_str()).collect();
         if accepted.is_empty() {
-            return Fault::new(FaultKind::NotFound, NOTHING_HERE);
+            return Fault::new(FaultKind::NotFound, NOT_FOUND_MESSAGE);
         }
         let accepted = accepted.join(", ");
         Fault::new(
@@ -122,25 +126,25 @@ impl PathTable {
     }
 }
 
-fn is_at(pattern: &str, path: &str) -> bool {
+fn matches_pattern(pattern: &str, path: &str) -> bool {
     match pattern.strip_suffix('*') {
         None => pattern == path,
-        Some(before) => path
-            .strip_prefix(before)
-            .is_some_and(|last| !last.is_empty() && !last.contains('/')),
+        Some(prefix) => path
+            .strip_prefix(prefix)
+            .is_some_and(|segment| !segment.is_empty() && !segment.contains('/')),
     }
 }
 
 /// All routes.
 pub struct Router {
-    /// Our own.
+    /// The reserved routes.
     routes: Vec<Route>,
     paths: PathTable,
     fallback: Option<Route>,
 }
 
 impl Router {
-    /// A router over our own routes, with the one that takes every path that is not ours, where there is one.
+    /// Creates a router. The fallback takes every path that is not reserved; without one such paths are unknown.
     pub fn new(routes: Vec<Route>, fallback: Option<Route>) -> Self {
         let paths = routes
             .iter()
@@ -152,12 +156,12 @@ impl Router {
         }
     }
 
-    /// The route of every path that is not ours.
+    /// Returns the route of all paths that are not reserved.
     pub fn fallback(&self) -> Option<&Route> {
         self.fallback.as_ref()
     }
 
-    /// The route at an index that [`find`](Self::find) returned.
+    /// Returns the route at an index that [`find`](Self::find) returned.
     pub fn get(&self, index: usize) -> Option<&Route> {
         if index == self.routes.len() {
             return self.fallback();
@@ -165,12 +169,12 @@ impl Router {
         self.routes.get(index)
     }
 
-    /// The index that stands for no route.
-    pub fn none(&self) -> usize {
+    /// Returns the index that stands for no route.
+    pub fn no_route(&self) -> usize {
         self.routes.len() + 1
     }
 
-    /// Returns the index of the route that takes a request.
+    /// Returns the index of the route that matches a request.
     ///
     /// Errors: 400 for a path that cannot be normalised, 404, 405.
     pub fn find(&self, method: &Method, path: &str) -> Result<usize, Fault> {
@@ -179,7 +183,7 @@ impl Router {
 }
 
 /// The message of a path without a route.
-pub const NOTHING_HERE: &str = "there is nothing at this path";
+pub const NOT_FOUND_MESSAGE: &str = "there is nothing at this path";
 
 #[cfg(test)]
 mod tests {
@@ -188,9 +192,9 @@ mod tests {
     use crate::proxy::handler::{Endpoint, Request};
     use futures::future::BoxFuture;
 
-    struct Nothing;
+    struct EmptyEndpoint;
 
-    impl Endpoint for Nothing {
+    impl Endpoint for EmptyEndpoint {
         fn call<'a>(&'a self, _: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
             Box::pin(async { Ok(Response::json("{}")) })
         }
@@ -206,12 +210,12 @@ mod tests {
             takes_permit: false,
             body: BodyRule::None,
             errors: Arc::new(|fault| Response::from(fault)),
-            handler: Handler::Endpoint(Arc::new(Nothing)),
+            handler: Handler::Endpoint(Arc::new(EmptyEndpoint)),
         }
     }
 
     fn find(method: &Method, path: &str, has_graph: bool) -> Result<&'static str, Fault> {
-        let own = vec![
+        let routes = vec![
             route("health", Method::GET, "/"),
             route("models", Method::GET, "/v1/models"),
             route("chat_completions", Method::POST, "/v1/chat/completions"),
@@ -219,7 +223,7 @@ mod tests {
             route("ofrep_flag", Method::POST, "/ofrep/v1/evaluate/flags/*"),
         ];
         let graph = has_graph.then(|| route("graph", Method::GET, ""));
-        let router = Router::new(own, graph);
+        let router = Router::new(routes, graph);
         let index = router.find(method, path)?;
         Ok(router.get(index).unwrap().name)
     }
@@ -256,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ours_is_never_the_graph_services() {
+    fn a_reserved_path_never_goes_to_the_graph_service() {
         for path in [
             "/",
             "/v1/nothing",
@@ -281,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn another_method_is_told_from_another_path() {
+    fn an_unknown_method_is_405_and_an_unknown_path_404() {
         assert_eq!(
             find(&Method::GET, "/v1/chat/completions", false)
                 .unwrap_err()

@@ -1,4 +1,4 @@
-//! What the core of every request shares: settings, services and the router. Built once at start.
+//! State that all requests share in the core: settings, services and the router. It is built once at start.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,9 +15,9 @@ use crate::limits::Quotas;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
-/// See the module.
+/// The shared state of the core.
 pub struct ProxyState {
-    /// What the configuration says.
+    /// The settings of the request path.
     pub settings: ProxySettings,
     /// All metrics.
     pub metrics: Arc<Metrics>,
@@ -27,7 +27,7 @@ pub struct ProxyState {
     pub accounts: AccountsHandle,
     /// Hashes API keys.
     pub pepper: Pepper,
-    /// Requests per minute of organizations.
+    /// The quotas of organizations, in requests per minute.
     pub quotas: Quotas,
     /// Limits concurrent model gateway requests.
     pub in_flight: Arc<Semaphore>,
@@ -35,33 +35,33 @@ pub struct ProxyState {
     pub router: Router,
     /// The process's clocks.
     pub clock: Clock,
-    /// Whether the process takes requests: set once everything is loaded, cleared when it stops.
+    /// Whether the process accepts requests: set once everything is loaded, cleared when the process stops.
     pub is_serving: AtomicBool,
 }
 
 impl ProxyState {
-    /// Returns whether the process takes requests. Upstreams have no say in it.
+    /// Returns whether the process accepts requests. The health of upstreams does not count.
     pub fn is_ready(&self) -> bool {
         self.is_serving.load(Ordering::Relaxed)
     }
 }
 
-/// What the configuration says, in the form the request path reads it.
+/// The settings of the configuration that the request path reads.
 pub struct ProxySettings {
     /// The maximum size of a request head.
     pub header_bytes: usize,
     /// Whether each request writes a log line.
     pub writes_access_log: bool,
-    /// Where the client's address comes from.
+    /// The source of the client's address.
     pub client_ip: ClientIp,
 }
 
-/// Where the client's address comes from.
+/// The source of the client's address.
 #[derive(Clone)]
 pub struct ClientIp {
-    /// The header; none: the socket.
+    /// The header that names the address; `None`: the socket's address counts.
     pub header: Option<HeaderName>,
-    /// The proxies whose header is believed.
+    /// The proxies that may set the header.
     pub trusted_proxies: Vec<Cidr>,
 }
 

@@ -39,7 +39,7 @@ pub async fn reserve(exchange: &mut ModelExchange, info: &RequestInfo) -> Result
     };
     let mut wanted = NewReservation {
         caller,
-        request_id: info.id.text(),
+        request_id: info.id.as_str(),
         is_stream: exchange.request.is_stream,
         funding: Funding::Byok,
         max_cost: Usd::ZERO,

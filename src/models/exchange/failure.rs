@@ -13,7 +13,7 @@ use crate::proxy::buffered::session::{ATTEMPT_ABORTED, COST_NOT_RECORDED};
 use crate::proxy::buffered::state::{Gate, Stage};
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Broken, Report, Write};
-use crate::proxy::failure::is_clients;
+use crate::proxy::failure::is_client_error;
 
 /// Records that no connection to the provider could be made.
 pub(super) fn connect_failed(exchange: &mut ModelExchange, mut error: Box<Error>) -> Box<Error> {
@@ -80,8 +80,9 @@ fn next(exchange: &mut ModelExchange, failure: Failure) -> bool {
     }
     feedback::record_failure(exchange, &failure);
     let state = &exchange.state;
-    let is_over =
-        state.stage() != Stage::Pending || state.is_over(Instant::now()) || state.is_disconnected();
+    let is_over = state.stage() != Stage::Pending
+        || state.is_expired(Instant::now())
+        || state.is_disconnected();
     let goes_on = failure.is_retryable && !is_over && advance(exchange, &failure);
     exchange.log.failures.push(failure);
     goes_on
@@ -119,7 +120,7 @@ pub(super) fn report(
         let message = "the answer cannot be accounted for at the moment";
         is_unrecorded.then(|| Fault::new(FaultKind::Unavailable, message))
     });
-    if is_clients(error) && pending.is_none() {
+    if is_client_error(error) && pending.is_none() {
         return Report {
             fault: None,
             write: Write::Nothing,

@@ -77,7 +77,7 @@ pub(super) fn finish(
 }
 
 fn settle(exchange: &mut ModelExchange, info: &RequestInfo, end: &End<'_>) -> &'static str {
-    let is_gone = end.is_client_gone || exchange.state.is_disconnected();
+    let is_gone = end.is_client_disconnected || exchange.state.is_disconnected();
     if exchange.reader.is_complete() {
         record_success(exchange);
         return if is_gone { "client_gone" } else { "ok" };

@@ -45,7 +45,7 @@ fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault>
     let encoded = attempt.provider.wire.encode(&exchange.request, &target)?;
     let is_cancelled = attempt.mapping.can(Capability::Cancellation);
     let identity = ReplyIdentity {
-        id: info.id.text().into(),
+        id: info.id.as_str().into(),
         created: exchange.models.clock.unix_s(),
         model: exchange.used_model().into(),
     };
@@ -54,8 +54,8 @@ fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault>
     exchange.head = Some((encoded.path, encoded.headers));
     exchange.timing.attempt_started = Instant::now();
     let state = &exchange.state;
-    state.begin(encoded.body, exchange.timing.attempt_started);
-    state.bills_after_disconnect(!is_cancelled);
+    state.begin_attempt(encoded.body, exchange.timing.attempt_started);
+    state.set_bills_after_disconnect(!is_cancelled);
     Ok(())
 }
 
@@ -90,7 +90,7 @@ pub(super) fn write_head(
         (header::ACCEPT, HeaderValue::from_static(accept)),
         (header::ACCEPT_ENCODING, identity),
         (header::USER_AGENT, HeaderValue::from_static(USER_AGENT)),
-        (REQUEST_ID, info.id.header().clone()),
+        (REQUEST_ID, info.id.as_header().clone()),
     ];
     let parent = head.headers.get(TRACEPARENT).cloned();
     let theirs = provider.headers.iter().chain(headers).cloned();

@@ -76,7 +76,7 @@ pub(super) fn judge_status(exchange: &mut ModelExchange, head: &ResponseHeader) 
     if head.status.is_informational() {
         return Ok(());
     }
-    exchange.state.saw_event(Instant::now());
+    exchange.state.record_event(Instant::now());
     let media_type = head
         .headers
         .get(header::CONTENT_TYPE)
@@ -103,7 +103,7 @@ pub(super) fn replace_head(
     if head.status.is_informational() {
         return;
     }
-    let (id, quota) = (info.id.header(), info.quota.as_ref());
+    let (id, quota) = (info.id.as_header(), info.quota.as_ref());
     *head = if exchange.request.is_stream {
         response::stream_head(id, quota, info.is_http1_1)
     } else {
@@ -122,7 +122,7 @@ pub(super) fn translate(
 ) -> Result<()> {
     let chunk = body.take().unwrap_or_default();
     if !chunk.is_empty() {
-        exchange.state.saw_event(Instant::now());
+        exchange.state.record_event(Instant::now());
     }
     if exchange.reader.is_complete {
         return Ok(());
@@ -144,7 +144,7 @@ pub(super) fn translate(
         timing.first_content.get_or_insert_with(Instant::now);
         *body = Some(out.into());
         if progress == Progress::Complete {
-            exchange.state.advance(Stage::Complete);
+            exchange.state.set_stage(Stage::Complete);
         } else {
             billing::deliver(exchange);
         }
@@ -181,7 +181,7 @@ fn write_end(exchange: &ModelExchange, info: &RequestInfo, writer: &mut dyn Writ
     };
     let caller = info.caller.as_deref();
     let metadata = Metadata {
-        request_id: info.id.text(),
+        request_id: info.id.as_str(),
         requested_model: &exchange.request.model,
         requested_provider: exchange.requested_provider.as_deref(),
         used_model: &exchange.used_model(),

@@ -52,7 +52,7 @@ impl Provider {
         let patience = ConnectTimeouts {
             connect: routing.connect_timeout,
             // The held session keeps time; this only bounds what it cannot see: an upload nobody reads.
-            longest: routing.total_timeout.max(routing.stream_total_timeout),
+            read_write: routing.total_timeout.max(routing.stream_total_timeout),
         };
         let of = |key: &Secret| Credential::new(key.clone(), fingerprint_key, None).into();
         let mut keys: Vec<_> = provider.keys.iter().map(of).collect();

@@ -1,11 +1,11 @@
-//! Pieces of an answer that do not go out.
+//! Discards the pieces of a reply that are not sent to the client.
 
 use pingora::protocols::http::HttpTask;
 use pingora::{Error, Result};
 
 use super::session::ATTEMPT_ABORTED;
 
-/// Takes an answer for which nobody waits any more; tells whether it has ended.
+/// Discards pieces for a disconnected client; returns whether the reply has ended.
 pub(super) fn discard(tasks: Vec<HttpTask>) -> Result<bool> {
     let mut is_end = false;
     for task in tasks {
@@ -17,9 +17,9 @@ pub(super) fn discard(tasks: Vec<HttpTask>) -> Result<bool> {
     Ok(is_end)
 }
 
-/// An answer that ended before it began.
-pub(super) fn empty() -> Box<Error> {
-    let mut error = Error::explain(ATTEMPT_ABORTED, "the answer is empty").into_up();
+/// Returns the error of a reply that ended without content. It lets Pingora start another attempt.
+pub(super) fn empty_reply() -> Box<Error> {
+    let mut error = Error::explain(ATTEMPT_ABORTED, "the reply is empty").into_up();
     error.set_retry(true);
     error
 }

@@ -1,4 +1,4 @@
-//! The client's session while attempts run: it holds the response back until one attempt has content.
+//! The client's session while attempts run: it buffers the response until one attempt has content.
 
 mod discard;
 pub mod session;

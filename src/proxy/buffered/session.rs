@@ -1,10 +1,10 @@
-//! The client's session as an attempt sees it: Pingora's own loop runs every attempt, and the client sees none
-//! that fails.
+//! The client's session as an attempt sees it: Pingora's own loop runs every attempt, and the client sees no attempt that
+//! fails.
 //!
-//! Pingora asks its downstream session for the request's body, writes the answer to it and waits on it while
-//! the provider is silent. [`BufferedSession`] decorates the real session at exactly these points: it replays the body of
-//! the current attempt from slices, keeps the head back until there is content, and keeps time. Everything else
-//! is passed on. Whoever drops it finds the real session in the [`SessionSlot`] again, so that connections are reused.
+//! Pingora reads the request body from its downstream session, writes the reply to it and waits for it while the provider
+//! is silent. [`BufferedSession`] decorates the real session at exactly these points: it replays the body of the current
+//! attempt from slices, buffers the head until there is content, and runs the timers. Everything else it passes on. When
+//! it is dropped, it returns the real session to the [`SessionSlot`], so that connections are reused.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,26 +23,26 @@ use pingora::protocols::l4::socket::SocketAddr;
 use pingora::{Error, ErrorType, Result};
 use tokio::time::{Instant, Sleep};
 
-use super::discard::{discard, empty};
+use super::discard::{discard, empty_reply};
 use super::state::{AttemptState, Stage, Wake};
 use crate::proxy::response;
 
-/// What an error of ours inside the session is called; the reason lies in the [`AttemptState`].
-pub const ATTEMPT_ABORTED: ErrorType = ErrorType::Custom("attempt given up");
+/// The type of our own errors inside the session; the [`AttemptState`] has the reason.
+pub const ATTEMPT_ABORTED: ErrorType = ErrorType::Custom("attempt aborted");
 
-/// An answer that is made, but of which nobody would know what it cost.
-pub const COST_NOT_RECORDED: ErrorType = ErrorType::Custom("answer not accounted for");
+/// The error of a response that is complete but has no durable record of its cost.
+pub const COST_NOT_RECORDED: ErrorType = ErrorType::Custom("cost not recorded");
 
-/// Where the real session is found again.
+/// Gets the real session back when the buffered one is dropped.
 pub type SessionSlot = Arc<Mutex<Option<Box<ServerSession>>>>;
 
-/// The decorated session.
+/// Decorates the real session.
 pub struct BufferedSession {
     inner: Option<Box<ServerSession>>,
     slot: SessionSlot,
     state: Arc<AttemptState>,
     head: Option<Box<ResponseHeader>>,
-    /// What the head of a first keepalive comment needs.
+    /// The id, the quota and `is_chunked` are for the head of a first keepalive comment.
     request_id: HeaderValue,
     quota: Option<Quota>,
     is_chunked: bool,
@@ -50,8 +50,8 @@ pub struct BufferedSession {
 }
 
 impl BufferedSession {
-    /// Puts `session` behind a held one; id, quota and `is_chunked` are for the head of a keepalive before the
-    /// provider's first event.
+    /// Replaces `session` by a buffered one. Id, quota and `is_chunked` are for the head of a keepalive comment that is
+    /// sent before the provider's first event.
     pub fn wrap(
         session: &mut pingora_proxy::Session,
         state: Arc<AttemptState>,
@@ -60,7 +60,7 @@ impl BufferedSession {
     ) -> SessionSlot {
         let slot = SessionSlot::default();
         let inner = std::mem::replace(&mut session.downstream_session, placeholder());
-        let held = Self {
+        let buffered = Self {
             inner: Some(inner),
             slot: Arc::clone(&slot),
             sleep: Box::pin(tokio::time::sleep_until(state.next_wake().0)),
@@ -70,11 +70,11 @@ impl BufferedSession {
             quota,
             is_chunked,
         };
-        *session.downstream_session = ServerSession::new_custom(Box::new(held));
+        *session.downstream_session = ServerSession::new_custom(Box::new(buffered));
         slot
     }
 
-    /// Puts the real session back. Does nothing where it has been put back already.
+    /// Restores the real session, if that has not happened yet.
     pub fn unwrap(session: &mut pingora_proxy::Session, slot: &SessionSlot) {
         if !session.downstream_session.is_custom() {
             return;
@@ -93,30 +93,30 @@ impl BufferedSession {
         #[expect(clippy::expect_used, reason = "only Drop takes it")]
         self.inner
             .as_deref()
-            .expect("the real session is there until the held one is dropped")
+            .expect("the real session is there until the buffered one is dropped")
     }
 
     fn inner_mut(&mut self) -> &mut ServerSession {
         #[expect(clippy::expect_used, reason = "only Drop takes it")]
         self.inner
             .as_deref_mut()
-            .expect("the real session is there until the held one is dropped")
+            .expect("the real session is there until the buffered one is dropped")
     }
 
-    /// Finishes writing a keepalive that a provider's event interrupted.
-    async fn flush(&mut self) -> Result<()> {
+    /// Finishes writing a keepalive comment that an event of the provider interrupted.
+    async fn flush_keepalive(&mut self) -> Result<()> {
         while self.inner().has_pending_downstream_proxy_tasks() {
             self.inner_mut().write_downstream_proxy_tasks().await?;
         }
         Ok(())
     }
 
-    /// Queues a comment, behind our own head where none has gone out yet, and writes what can be written.
+    /// Sends a comment, after a head of our own if none was sent yet.
     ///
-    /// Only HTTP/1 can queue; there a write that is cut short goes on at the next call.
-    async fn keepalive(&mut self) -> Result<()> {
+    /// On HTTP/1 it queues both and writes as much as the connection takes; the next call continues an interrupted write.
+    async fn send_keepalive(&mut self) -> Result<()> {
         let comment = Bytes::from_static(b": keepalive\n\n");
-        self.state.wrote(Instant::now());
+        self.state.record_write(Instant::now());
         let head = (!self.state.is_head_sent()).then(|| {
             let quota = self.quota.as_ref();
             Box::new(response::stream_head(
@@ -125,7 +125,7 @@ impl BufferedSession {
                 self.is_chunked,
             ))
         });
-        self.state.sent_head();
+        self.state.mark_head_sent();
         if matches!(self.inner(), ServerSession::H1(_)) {
             let inner = self.inner_mut();
             inner.set_proxy_tasks_enabled(true);
@@ -133,7 +133,7 @@ impl BufferedSession {
                 inner.send_downstream_proxy_task(HttpTask::Header(head, false));
             }
             inner.send_downstream_proxy_task(HttpTask::Body(Some(comment), false));
-            return self.flush().await;
+            return self.flush_keepalive().await;
         }
         if let Some(head) = head {
             self.inner_mut().write_response_header(head).await?;
@@ -141,8 +141,8 @@ impl BufferedSession {
         self.inner_mut().write_response_body(comment, false).await
     }
 
-    /// Lets through what may go out of `tasks`.
-    fn release(&mut self, tasks: Vec<HttpTask>) -> (Vec<HttpTask>, Option<Box<Error>>) {
+    /// Returns the tasks that may be sent now, and the error that ends the attempt, if any.
+    fn release_tasks(&mut self, tasks: Vec<HttpTask>) -> (Vec<HttpTask>, Option<Box<Error>>) {
         let mut out = Vec::with_capacity(tasks.len() + 1);
         for task in tasks {
             match task {
@@ -151,7 +151,7 @@ impl BufferedSession {
                         self.head = Some(head);
                     }
                     if is_end {
-                        return (out, Some(empty()));
+                        return (out, Some(empty_reply()));
                     }
                 }
                 HttpTask::Body(Some(body), is_end) if !body.is_empty() => {
@@ -160,7 +160,7 @@ impl BufferedSession {
                 }
                 HttpTask::Failed(error) => return (out, Some(error)),
                 task if self.state.is_head_sent() => out.push(task),
-                task if task.is_end() => return (out, Some(empty())),
+                task if task.is_end() => return (out, Some(empty_reply())),
                 _ => {}
             }
         }
@@ -179,7 +179,7 @@ impl BufferedSession {
 
     fn release_head(&mut self, out: &mut Vec<HttpTask>) {
         if let Some(head) = self.head.take().filter(|_| !self.state.is_head_sent()) {
-            self.state.sent_head();
+            self.state.mark_head_sent();
             out.push(HttpTask::Header(head, false));
         }
     }
@@ -197,7 +197,7 @@ impl Drop for BufferedSession {
 
 #[async_trait]
 impl CustomSession for BufferedSession {
-    // The request's body: that of the current attempt, in slices, as often as it is asked for.
+    // The request body of the current attempt, in slices; Pingora may read it more than once.
 
     fn is_body_done(&mut self) -> bool {
         self.state.is_body_done()
@@ -228,8 +228,8 @@ impl CustomSession for BufferedSession {
         }
         loop {
             let (at, wake) = self.state.next_wake();
-            // The timer is only ever set anew when it has fired or must fire sooner: an event moves the
-            // deadline back, and resetting a timer for each of them costs more than waking up once too often.
+            // The timer is reset only if it has fired or must fire earlier. Every event postpones the deadline, and a
+            // reset for each costs more than one needless wake-up.
             if at < self.sleep.deadline() || self.sleep.is_elapsed() {
                 self.sleep.as_mut().reset(at);
             }
@@ -246,7 +246,7 @@ impl CustomSession for BufferedSession {
             tokio::select! {
                 biased;
                 end = inner.read_body_or_idle(true), if !is_disconnected => {
-                    if state.leave(Instant::now()) {
+                    if state.disconnect(Instant::now()) {
                         continue;
                     }
                     return end;
@@ -257,21 +257,21 @@ impl CustomSession for BufferedSession {
                 continue;
             }
             match wake {
-                Wake::Keepalive => self.keepalive().await?,
-                Wake::Finish => return Error::e_explain(ATTEMPT_ABORTED, "the answer is complete"),
+                Wake::Keepalive => self.send_keepalive().await?,
+                Wake::Finish => return Error::e_explain(ATTEMPT_ABORTED, "the reply is complete"),
                 Wake::Abort => {
-                    self.state.time_out();
+                    self.state.record_timeout();
                     return Error::e_explain(ATTEMPT_ABORTED, "the provider took too long");
                 }
             }
         }
     }
 
-    // The answer: nothing goes out before there is content.
+    // The response: no byte is sent before there is content.
 
     fn response_written(&self) -> Option<&ResponseHeader> {
-        let written = self.inner().response_written();
-        written.filter(|head| !head.status.is_informational())
+        let head = self.inner().response_written();
+        head.filter(|head| !head.status.is_informational())
     }
 
     async fn response_duplex_vec(&mut self, tasks: Vec<HttpTask>) -> Result<bool> {
@@ -281,29 +281,29 @@ impl CustomSession for BufferedSession {
         if self.state.is_disconnected() {
             return discard(tasks);
         }
-        self.flush().await?;
-        let was_sent = self.state.is_head_sent();
-        let (mut out, error) = self.release(tasks);
+        self.flush_keepalive().await?;
+        let was_head_sent = self.state.is_head_sent();
+        let (mut out, error) = self.release_tasks(tasks);
         let mut is_done = false;
         if !out.is_empty() {
             if self.state.stage() == Stage::Pending {
-                self.state.advance(Stage::Committed);
+                self.state.set_stage(Stage::Committed);
             }
-            if !was_sent && error.is_none() {
+            if !was_head_sent && error.is_none() {
                 response::set_content_length(&mut out);
             }
             self.pass_gate().await?;
-            self.state.wrote(Instant::now());
+            self.state.record_write(Instant::now());
             let is_end = out.iter().any(HttpTask::is_end);
             is_done = match self.inner_mut().response_duplex_vec(out).await {
-                Err(_) if self.state.leave(Instant::now()) => is_end,
+                Err(_) if self.state.disconnect(Instant::now()) => is_end,
                 sent => sent?,
             };
         }
         error.map_or(Ok(is_done), Err)
     }
 
-    // All else is the real session's.
+    // All other calls go to the real session.
 
     fn req_header(&self) -> &RequestHeader {
         self.inner().req_header()

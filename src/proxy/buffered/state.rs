@@ -1,7 +1,7 @@
-//! What the hooks and the held session of one request tell each other: how far the answer is, and when to
-//! give up or to show a sign of life.
+//! State that the exchange and the buffered session of one request share: the stage of the response, and the time at which
+//! to abort the attempt or to send a keepalive.
 //!
-//! A lock of its own, never held across an await. Time comes in as [`Instant`]s.
+//! Its lock is never held across an await. Callers pass the time in as [`Instant`]s.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,60 +10,60 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
-/// How long each stage of an answer may take. Source: docs/promises.md, docs/decisions.md 12.
+/// How long each stage of a response may take. Source: docs/promises.md, docs/decisions.md 12.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// Streams: until the provider's first event.
+    /// Streams: the time until the provider's first event.
     pub first_event: Duration,
-    /// Streams: between two events.
+    /// Streams: the time between two events.
     pub idle: Duration,
-    /// One attempt as a whole.
+    /// The time of one attempt as a whole.
     pub attempt: Duration,
-    /// All attempts together.
+    /// The time of all attempts together.
     pub request: Duration,
-    /// Streams: how long the client hears nothing.
+    /// Streams: how long the client receives no bytes before it is sent a comment.
     pub keepalive: Duration,
 }
 
-/// How long an answer is read on that nobody waits for any more, to learn what it costs. Source: docs/promises.md.
+/// How long a reply is drained after the client disconnects, to learn its cost. Source: docs/promises.md.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a provider may keep its stream open behind the terminal event.
+/// How long a provider may keep its stream open after the terminal event.
 const TERMINAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How far the answer is.
+/// The stage of a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Stage {
-    /// Nothing of an answer has gone out; another provider may still answer.
+    /// No content was sent; another provider may still serve the request.
     Pending,
-    /// Content has gone out.
+    /// Content was sent.
     Committed,
-    /// The whole answer has gone out.
+    /// The whole response was sent.
     Complete,
 }
 
-/// Delays the last byte of a response; false: the response must not be completed.
+/// Delays the last byte of a response. If it returns false, the response must not be completed.
 pub type Gate = BoxFuture<'static, bool>;
 
-/// What to do next if nothing happens.
+/// The next step if no event comes before its time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Wake {
-    /// Send the client a comment.
+    /// Send a comment to the client.
     Keepalive,
-    /// Give the attempt up.
+    /// Abort the attempt.
     Abort,
-    /// The answer is complete: stop waiting for the provider to close.
+    /// The reply is complete: stop waiting for the provider to close.
     Finish,
 }
 
-/// See the module.
+/// Progress and timers of one request.
 pub struct AttemptState {
     state: Mutex<State>,
     timeouts: Timeouts,
     is_stream: bool,
-    /// Whether the body is given again and nothing else is held.
+    /// Whether only the request body is buffered.
     is_replay: bool,
-    request_until: Instant,
+    request_deadline: Instant,
 }
 
 struct State {
@@ -75,14 +75,14 @@ struct State {
     pieces: Vec<Bytes>,
     next_piece: usize,
     has_timed_out: bool,
-    /// The provider bills the whole answer whoever leaves.
+    /// The provider bills the whole reply even if the client disconnects.
     bills_after_disconnect: bool,
-    client_left: Option<Instant>,
+    disconnected_at: Option<Instant>,
     gate: Option<Gate>,
 }
 
 impl AttemptState {
-    /// The state of a request that came in at `now`.
+    /// Returns the state of a request that arrived at `now`.
     pub fn new(is_stream: bool, timeouts: Timeouts, now: Instant) -> Self {
         let state = State {
             stage: Stage::Pending,
@@ -94,21 +94,21 @@ impl AttemptState {
             next_piece: 0,
             has_timed_out: false,
             bills_after_disconnect: false,
-            client_left: None,
+            disconnected_at: None,
             gate: None,
         };
-        let request_until = now + timeouts.request;
+        let request_deadline = now + timeouts.request;
         Self {
             state: Mutex::new(state),
             timeouts,
             is_stream,
             is_replay: false,
-            request_until,
+            request_deadline,
         }
     }
 
-    /// The state of a request that is passed on as it came: its body is given again, nothing of its answer is held,
-    /// and the peer's own timeouts keep time.
+    /// Returns the state of a request that is forwarded unchanged: its body is replayed, its response is not buffered, and
+    /// only the timeouts of the connection apply.
     pub fn replay(body: Bytes) -> Self {
         let timeouts = Timeouts {
             first_event: Duration::ZERO,
@@ -119,21 +119,21 @@ impl AttemptState {
         };
         let state = Self::new(false, timeouts, Instant::now());
         let pieces = [body].into_iter().filter(|body| !body.is_empty());
-        state.begin(pieces.collect(), Instant::now());
-        state.sent_head();
+        state.begin_attempt(pieces.collect(), Instant::now());
+        state.mark_head_sent();
         Self {
             is_replay: true,
             ..state
         }
     }
 
-    /// Whether it is of [`replay`](Self::replay).
+    /// Returns whether [`replay`](Self::replay) made the state.
     pub fn is_replay(&self) -> bool {
         self.is_replay
     }
 
-    /// Begins an attempt with this body.
-    pub fn begin(&self, pieces: Vec<Bytes>, now: Instant) {
+    /// Starts an attempt with this body.
+    pub fn begin_attempt(&self, pieces: Vec<Bytes>, now: Instant) {
         let mut state = self.lock();
         state.attempt_started = now;
         state.last_event = None;
@@ -142,23 +142,23 @@ impl AttemptState {
         state.has_timed_out = false;
     }
 
-    /// The first piece of the body.
+    /// Returns the first piece of the body.
     pub fn first_piece(&self) -> Option<Bytes> {
         self.lock().pieces.first().cloned()
     }
 
-    /// Whether all pieces but the first have been handed out.
+    /// Returns whether all pieces after the first were read.
     pub fn is_body_done(&self) -> bool {
         let state = self.lock();
         state.next_piece + 1 >= state.pieces.len()
     }
 
-    /// The length of the whole body.
+    /// Returns the length of the whole body.
     pub fn body_bytes(&self) -> usize {
         self.lock().pieces.iter().map(Bytes::len).sum()
     }
 
-    /// The next piece behind the first.
+    /// Returns the next piece after the first.
     pub fn next_piece(&self) -> Option<Bytes> {
         let mut state = self.lock();
         let piece = state.pieces.get(state.next_piece + 1).cloned();
@@ -166,24 +166,24 @@ impl AttemptState {
         piece
     }
 
-    /// Whether the running attempt's provider bills the whole answer whoever leaves.
-    pub fn bills_after_disconnect(&self, is_so: bool) {
-        self.lock().bills_after_disconnect = is_so;
+    /// Sets whether the provider of this attempt bills the whole reply even if the client disconnects.
+    pub fn set_bills_after_disconnect(&self, bills_after_disconnect: bool) {
+        self.lock().bills_after_disconnect = bills_after_disconnect;
     }
 
-    /// The client has left; answers whether the answer is read on all the same.
-    pub fn leave(&self, now: Instant) -> bool {
+    /// Records that the client disconnected; returns whether the reply is drained.
+    pub fn disconnect(&self, now: Instant) -> bool {
         let mut state = self.lock();
-        let reads_on = state.bills_after_disconnect && state.stage != Stage::Complete;
-        if reads_on {
-            state.client_left.get_or_insert(now);
+        let is_drained = state.bills_after_disconnect && state.stage != Stage::Complete;
+        if is_drained {
+            state.disconnected_at.get_or_insert(now);
         }
-        reads_on
+        is_drained
     }
 
-    /// Whether the client has left, and the answer is read on.
+    /// Returns whether the client has disconnected and the reply is being drained.
     pub fn is_disconnected(&self) -> bool {
-        self.lock().client_left.is_some()
+        self.lock().disconnected_at.is_some()
     }
 
     /// Delays the last byte of the response until the gate is open.
@@ -191,43 +191,43 @@ impl AttemptState {
         self.lock().gate = Some(gate);
     }
 
-    /// Takes what the last byte waits for.
+    /// Takes the gate that the last byte waits for.
     pub fn take_gate(&self) -> Option<Gate> {
         self.lock().gate.take()
     }
 
-    /// The provider sent something.
-    pub fn saw_event(&self, now: Instant) {
+    /// Records that the provider sent an event.
+    pub fn record_event(&self, now: Instant) {
         self.lock().last_event = Some(now);
     }
 
-    /// The client was sent something.
-    pub fn wrote(&self, now: Instant) {
+    /// Records that bytes were sent to the client.
+    pub fn record_write(&self, now: Instant) {
         self.lock().last_write = now;
     }
 
-    /// How far the answer is.
+    /// Returns the stage of the response.
     pub fn stage(&self) -> Stage {
         self.lock().stage
     }
 
-    /// The answer has come this far.
-    pub fn advance(&self, stage: Stage) {
+    /// Sets the stage of the response.
+    pub fn set_stage(&self, stage: Stage) {
         self.lock().stage = stage;
     }
 
-    /// Whether a head of ours has gone out, with or without content behind it.
+    /// Returns whether our head was sent, with or without content.
     pub fn is_head_sent(&self) -> bool {
         self.lock().is_head_sent
     }
 
-    /// A head of ours has gone out.
-    pub fn sent_head(&self) {
+    /// Records that our head was sent.
+    pub fn mark_head_sent(&self) {
         self.lock().is_head_sent = true;
     }
 
     /// Records that a timer ended the attempt.
-    pub fn time_out(&self) {
+    pub fn record_timeout(&self) {
         self.lock().has_timed_out = true;
     }
 
@@ -236,38 +236,38 @@ impl AttemptState {
         std::mem::take(&mut self.lock().has_timed_out)
     }
 
-    /// Whether the response is an event stream.
+    /// Returns whether the response is an event stream.
     pub fn is_stream(&self) -> bool {
         self.is_stream
     }
 
-    /// Whether the time for all attempts is over.
-    pub fn is_over(&self, now: Instant) -> bool {
-        now >= self.request_until
+    /// Returns whether the time of all attempts is over.
+    pub fn is_expired(&self, now: Instant) -> bool {
+        now >= self.request_deadline
     }
 
-    /// When to wake up if nothing happens, and what for.
+    /// Returns the next step if no event comes, and its time.
     pub fn next_wake(&self) -> (Instant, Wake) {
         let state = self.lock();
         if state.stage == Stage::Complete {
             return (state.last_write + TERMINAL_TIMEOUT, Wake::Finish);
         }
-        let attempt_until = state.attempt_started + self.timeouts.attempt;
-        let mut until = attempt_until.min(self.request_until);
-        if let Some(left) = state.client_left {
-            return (until.min(left + DRAIN_TIMEOUT), Wake::Abort);
+        let attempt_deadline = state.attempt_started + self.timeouts.attempt;
+        let mut deadline = attempt_deadline.min(self.request_deadline);
+        if let Some(at) = state.disconnected_at {
+            return (deadline.min(at + DRAIN_TIMEOUT), Wake::Abort);
         }
         if self.is_stream {
-            until = until.min(match state.last_event {
+            deadline = deadline.min(match state.last_event {
                 None => state.attempt_started + self.timeouts.first_event,
                 Some(at) => at + self.timeouts.idle,
             });
             let keepalive = state.last_write + self.timeouts.keepalive;
-            if keepalive < until {
+            if keepalive < deadline {
                 return (keepalive, Wake::Keepalive);
             }
         }
-        (until, Wake::Abort)
+        (deadline, Wake::Abort)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
