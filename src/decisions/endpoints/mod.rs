@@ -166,7 +166,7 @@ pub fn to_agent_response(compat: Compat, answer: Response) -> Response {
 async fn sdk_key(flags: &DecisionService, call: &Request<'_>) -> Result<Box<str>, Fault> {
     let foreign = match &flags.foreign {
         Some(published) => match credentials::token(call.headers, &flags.credentials) {
-            Some(token) => published.for_token(token).await,
+            Some(token) => published.find_for_token(token).await,
             None => None,
         },
         None => None,
