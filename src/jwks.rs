@@ -1,8 +1,8 @@
-//! Keys that issuers publish, fetched and looked at again.
+//! Key sets of issuers, fetched over HTTP and refreshed.
 //!
-//! A set that was read once stays until a better one comes: an issuer that is away takes nobody's tokens from them.
-//! A token of a key that is not in it makes us look again, so that new keys count at once; not more often than
-//! [`AGAIN`], so that nobody can make us ask without end. Source: docs/decisions.md 22.
+//! A fetched set stays until a newer one arrives, so the tokens of an unavailable issuer stay valid. A token with an
+//! unknown key triggers a refresh, so that new keys count at once. Refreshes are at least [`MIN_REFRESH_INTERVAL`]
+//! apart, so that clients cannot cause unlimited fetches. Source: docs/decisions.md 22.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// How long an issuer may take.
+/// The time limit of one fetch.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
-/// The least time between two looks.
-const AGAIN: Duration = Duration::from_secs(10);
-/// The most time between two looks.
-const REFRESH: Duration = Duration::from_secs(300);
-/// The most bytes of a set.
+/// The minimum interval between two fetches.
+const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(10);
+/// The interval between two regular refreshes.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(300);
+/// The maximum size of a set.
 const MAX_KEY_SET_BYTES: usize = 1 << 20;
 
 /// The keys that one issuer publishes.
@@ -31,60 +31,61 @@ pub struct RemoteKeySet {
     client: reqwest::Client,
     handle: Handle,
     current: ArcSwapOption<KeySet>,
-    /// Held while the issuer is asked; when it was last.
-    asked: Mutex<Option<Instant>>,
+    /// The time of the last fetch. Held during a fetch.
+    last_fetch: Mutex<Option<Instant>>,
 }
 
 impl RemoteKeySet {
-    /// Keys at a URL; fetches run on `handle`, the first one with the first token or [`Refresh`].
+    /// Makes the key set of a URL. Fetches run on `handle`; the first one starts with the first token or with
+    /// [`Refresh`].
     ///
-    /// Errors: no HTTP client can be made.
+    /// Errors: the HTTP client cannot be made.
     pub fn new(url: String, handle: Handle) -> reqwest::Result<Self> {
         Ok(Self {
             url,
             client: reqwest::Client::builder().timeout(FETCH_TIMEOUT).build()?,
             handle,
             current: ArcSwapOption::empty(),
-            asked: Mutex::new(None),
+            last_fetch: Mutex::new(None),
         })
     }
 
-    /// The set to check a token with; `None`: there was never one. Asks the issuer where the set we have lacks the
-    /// token's key.
+    /// Returns the set with which to check a token, or `None` if none was ever fetched. Refreshes the set if it lacks
+    /// the token's key.
     ///
-    /// Cost: reads the token's head; no lock for a key that is known.
-    pub async fn for_token(self: &Arc<Self>, token: &str) -> Option<Arc<KeySet>> {
+    /// Cost: decodes the token's header; no lock for a known key.
+    pub async fn find_for_token(self: &Arc<Self>, token: &str) -> Option<Arc<KeySet>> {
         let current = self.current.load_full();
         let id = read_key_id(token).ok()?;
         if current.as_ref().is_some_and(|set| set.contains(&id)) {
             return current;
         }
-        let published = Arc::clone(self);
-        let looked = self.handle.spawn(async move { published.look().await });
-        // A look that did not end has told why itself.
-        _ = looked.await;
+        let key_set = Arc::clone(self);
+        let refreshed = self.handle.spawn(async move { key_set.refresh().await });
+        // A refresh that failed has logged the reason.
+        _ = refreshed.await;
         self.current.load_full()
     }
 
-    /// Asks the issuer, unless somebody just did.
-    async fn look(&self) {
-        let mut asked = self.asked.lock().await;
-        if asked.is_some_and(|at| at.elapsed() < AGAIN) {
+    /// Fetches the set, unless the last fetch was too recent.
+    async fn refresh(&self) {
+        let mut last_fetch = self.last_fetch.lock().await;
+        if last_fetch.is_some_and(|at| at.elapsed() < MIN_REFRESH_INTERVAL) {
             return;
         }
         match self.fetch().await {
             Ok(set) => self.current.store(Some(Arc::new(set))),
-            Err(why) => log::warn!("the keys at {}: {why}", self.url),
+            Err(reason) => log::warn!("the keys at {}: {reason}", self.url),
         }
-        *asked = Some(Instant::now());
+        *last_fetch = Some(Instant::now());
     }
 
     async fn fetch(&self) -> Result<KeySet, String> {
-        let told = |error: reqwest::Error| error.without_url().to_string();
-        let sent = self.client.get(&self.url).send().await.map_err(told)?;
-        let mut answer = sent.error_for_status().map_err(told)?;
+        let message = |error: reqwest::Error| error.without_url().to_string();
+        let response = self.client.get(&self.url).send().await.map_err(message)?;
+        let mut response = response.error_for_status().map_err(message)?;
         let mut text = Vec::new();
-        while let Some(part) = answer.chunk().await.map_err(told)? {
+        while let Some(part) = response.chunk().await.map_err(message)? {
             if text.len() + part.len() > MAX_KEY_SET_BYTES {
                 return Err(format!("more than {MAX_KEY_SET_BYTES} bytes"));
             }
@@ -94,18 +95,18 @@ impl RemoteKeySet {
     }
 }
 
-/// Looks at the keys now and then.
+/// Refreshes key sets at intervals.
 pub struct Refresh(pub Vec<Arc<RemoteKeySet>>);
 
 #[async_trait]
 impl BackgroundService for Refresh {
     async fn start(&self, mut stop: ShutdownWatch) {
         while !*stop.borrow() {
-            for published in &self.0 {
-                published.look().await;
+            for key_set in &self.0 {
+                key_set.refresh().await;
             }
             tokio::select! {
-                () = tokio::time::sleep(REFRESH) => {}
+                () = tokio::time::sleep(REFRESH_INTERVAL) => {}
                 _ = stop.changed() => {}
             }
         }

@@ -212,7 +212,7 @@ pub fn bare() {
         upstream,
         decision: std::env::var("WEIRGATE_BENCH_DECISION").unwrap().into(),
         hit: std::env::var("WEIRGATE_BENCH_HIT").unwrap().into(),
-        lines: weirgate::telemetry::logging::AccessLog::to(std::io::sink(), dropped).unwrap(),
+        lines: weirgate::telemetry::logging::AccessLog::start(std::io::sink(), dropped).unwrap(),
     };
     let service = http_proxy_service(&server.configuration, bare);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -294,7 +294,7 @@ pub fn gateway() {
         key.reveal().to_owned()
     });
     let running = weirgate::app::boot(loaded.config, |metrics| {
-        weirgate::telemetry::logging::AccessLog::to(std::io::sink(), metrics.log_dropped.clone())
+        weirgate::telemetry::logging::AccessLog::start(std::io::sink(), metrics.log_dropped.clone())
     })
     .unwrap();
     say(&format!("{} {key}", running.public));

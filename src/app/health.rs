@@ -44,7 +44,7 @@ impl Health {
         let skip = Skip::parse(request.query);
         let is_silent = !skip.database && self.accounts.age() > STORE_SILENCE;
         let is_full = !skip.database && self.ledger.is_store_down();
-        let is_redis_away = !skip.redis && self.redis.as_ref().is_some_and(Redis::is_gone);
+        let is_redis_away = !skip.redis && self.redis.as_ref().is_some_and(Redis::is_unavailable);
         let client_ip = request.client_ip.map(|client| client.to_string());
         let header = self.client_ip_header.as_ref();
         let part = |fault: Option<&'static str>| HealthPart {

@@ -46,7 +46,7 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
         return tell(&mut err, &format!("signals: {error}"));
     }
     let lines = |metrics: &Metrics| {
-        let lines = AccessLog::to(std::io::stdout(), metrics.log_dropped.clone())?;
+        let lines = AccessLog::start(std::io::stdout(), metrics.log_dropped.clone())?;
         logging::install(&lines, level);
         Ok(lines)
     };

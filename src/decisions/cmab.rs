@@ -156,7 +156,7 @@ impl CmabState {
         for pause in [Some(PAUSE), None] {
             match self.post(&question.experiment_id, body.clone()).await {
                 Ok(variation) => {
-                    self.metrics.prediction("predicted");
+                    self.metrics.count_prediction("predicted");
                     return Some(CachedPrediction {
                         fingerprint: question.fingerprint(),
                         variation,
@@ -169,7 +169,7 @@ impl CmabState {
                 tokio::time::sleep(pause).await;
             }
         }
-        self.metrics.prediction("failed");
+        self.metrics.count_prediction("failed");
         None
     }
 

@@ -89,7 +89,7 @@ async fn admit(
         && let Some(cached) = look_up(cache, incoming, call, kind).await?
     {
         call.outcome = LimitOutcome::Hit;
-        graph.metrics.cache_hit("graph");
+        graph.metrics.count_cache_hit("graph");
         return Ok(Opened::Response(replay(call, &cached)));
     }
     let verdict = count(graph, call, incoming.client_ip()).await?;
@@ -157,7 +157,7 @@ async fn claims(graph: &Graph, token: &str) -> Option<TenantClaims> {
     let Some(number) = graph.tenants.required_key_set(&claims) else {
         return Some(claims);
     };
-    let set = graph.key_sets.get(number)?.for_token(token).await;
+    let set = graph.key_sets.get(number)?.find_for_token(token).await;
     let verified = set?.verify::<IgnoredAny>(token, graph.clock.unix_s());
     Some(TenantClaims {
         is_verified: verified.is_ok(),

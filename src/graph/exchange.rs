@@ -167,7 +167,7 @@ impl Exchange for GraphExchange {
             StatusCode::SERVICE_UNAVAILABLE => "upstream_cpu_exhausted",
             _ => "answered",
         };
-        self.graph.metrics.graph_upstream(outcome);
+        self.graph.metrics.count_graph_upstream(outcome);
         self.cache_writer = self
             .cache_writer
             .take()
@@ -260,7 +260,7 @@ impl Exchange for GraphExchange {
     fn finish(&mut self, _: &RequestInfo, end: &End<'_>) -> &'static str {
         let decision = self.outcome.as_str();
         let metrics = &self.graph.metrics;
-        metrics.limiter_decision(&self.operation.name, decision);
+        metrics.count_limiter_decision(&self.operation.name, decision);
         match end.error {
             None => "ok",
             Some(_) if end.is_client_disconnected => "client_gone",
@@ -329,6 +329,6 @@ fn fault(graph: &Graph, error: &Error, is_head_sent: bool) -> Option<Fault> {
             ),
         ),
     };
-    graph.metrics.graph_upstream(outcome);
+    graph.metrics.count_graph_upstream(outcome);
     Some(fault)
 }

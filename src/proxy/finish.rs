@@ -35,7 +35,9 @@ pub fn finish(state: &ProxyState, session: &mut Session, error: Option<&Error>, 
     let took = ctx.info.started.elapsed();
     let name = route.map_or("none", |route| route.name);
     let (index, seconds) = (ctx.info.route, took.as_secs_f64());
-    state.metrics.ended(index, name, ctx.status, seconds);
+    state
+        .metrics
+        .record_request(index, name, ctx.status, seconds);
     if state.settings.writes_access_log {
         let line = access_log::format_line(session, ctx, name, outcome, took);
         state.access_log.send(line);

@@ -1,4 +1,4 @@
-//! The heart: connects, tells the other processes that this one lives, and hears how many there are.
+//! The heartbeat: connects to Redis, registers this process and counts the others.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,22 +13,22 @@ use tokio::task::JoinHandle;
 
 use super::{COMMAND_TIMEOUT, Link, Redis, Script, ScriptCall, Unavailable};
 
-/// Between two beats. Source: docs/interface.md, `shared.on_outage`.
-const BEAT: Duration = Duration::from_secs(1);
-/// For how many beats a process counts that is not heard any more. Source: the same.
-const BEATS_REMEMBERED: usize = 5;
-/// Between two tries to reach a Redis that is gone.
-const RETRY: Duration = Duration::from_millis(200);
-/// How long one try may take.
-const CONNECT: Duration = Duration::from_secs(1);
-/// How long a goodbye may take.
-const GOODBYE: Duration = Duration::from_millis(200);
+/// The interval between two heartbeats. Source: docs/interface.md, `shared.on_outage`.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// For how many heartbeats a silent process still counts. Source: the same.
+const REMEMBERED_HEARTBEATS: usize = 5;
+/// The interval between two tries to reach an unavailable Redis.
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
+/// The time limit of one try.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The time limit for removing this process from the set at shutdown.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The key under which processes are kept: a sorted set by the moment of their last beat.
+/// The key of the processes: a sorted set by the time of their last heartbeat.
 pub const PROCESSES: &[u8] = b"weirgate:processes";
 
-/// Counts this process as alive and answers how many are, by the clock of Redis.
-const ALIVE: &str = "
+/// Registers this process as alive and returns the number of live processes, by the clock of Redis.
+const HEARTBEAT_SCRIPT: &str = "
 local time = redis.call('TIME')
 local now, ttl = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(ARGV[2])
 redis.call('ZADD', KEYS[1], now, ARGV[1])
@@ -37,19 +37,19 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], now + ttl, '+inf')
 redis.call('PEXPIRE', KEYS[1], ttl)
 return redis.call('ZCARD', KEYS[1])";
 
-const GONE_FOR_GOOD: &str = "return redis.call('ZREM', KEYS[1], ARGV[1])";
+const UNREGISTER_SCRIPT: &str = "return redis.call('ZREM', KEYS[1], ARGV[1])";
 
 /// The thread of the connection.
 pub struct Heartbeat {
     runtime: Runtime,
-    beating: JoinHandle<()>,
+    task: JoinHandle<()>,
     stop: watch::Sender<bool>,
 }
 
 impl Redis {
-    /// Connects to `url` and stays connected. One that cannot be reached now is looked for on and on.
+    /// Connects to `url` and reconnects when needed, even if Redis is unavailable now.
     ///
-    /// Errors: a URL that is none, in words without the URL; no thread.
+    /// Errors: an invalid URL, in words without the URL; no thread.
     pub fn start(url: &str, is_degraded: IntGauge) -> Result<(Self, Heartbeat), String> {
         let client = Client::open(url).map_err(|error| error.category().to_owned())?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -59,94 +59,99 @@ impl Redis {
             .build()
             .map_err(|error| error.to_string())?;
         let redis = Self::new(runtime.handle().clone(), is_degraded);
-        let mut life = Life {
+        let mut heartbeat_task = HeartbeatTask {
             redis: redis.clone(),
             client,
-            me: uuid::Uuid::now_v7().simple().to_string(),
-            alive: Script::new(ALIVE),
-            seen: Seen::default(),
+            process_id: uuid::Uuid::now_v7().simple().to_string(),
+            script: Script::new(HEARTBEAT_SCRIPT),
+            counts: ProcessCounts::default(),
         };
-        // The first requests are to be counted with the other processes' already.
-        if let Err(why) = runtime.block_on(life.connect()) {
-            log::warn!("shared.redis ({why}): each process goes on alone");
+        // Connect before the first request, which must count with the other processes.
+        if let Err(reason) = runtime.block_on(heartbeat_task.connect()) {
+            log::warn!("shared.redis ({reason}): each process goes on alone");
         }
         let (stop, stopped) = watch::channel(false);
-        let beating = runtime.spawn(life.run(stopped));
-        let heart = Heartbeat {
+        let task = runtime.spawn(heartbeat_task.run(stopped));
+        let heartbeat = Heartbeat {
             runtime,
-            beating,
+            task,
             stop,
         };
-        Ok((redis, heart))
+        Ok((redis, heartbeat))
     }
 }
 
 impl Heartbeat {
-    /// Says goodbye, so that the others need not wait until this process is forgotten.
+    /// Removes this process from the set, so that the others need not wait for its expiry.
     pub fn stop(self) {
         self.stop.send_replace(true);
-        let ended = async { tokio::time::timeout(GOODBYE, self.beating).await };
+        let ended = async { tokio::time::timeout(CLOSE_TIMEOUT, self.task).await };
         _ = self.runtime.block_on(ended);
         self.runtime.shutdown_background();
     }
 }
 
-struct Life {
+struct HeartbeatTask {
     redis: Redis,
     client: Client,
-    me: String,
-    alive: Script,
-    seen: Seen,
+    process_id: String,
+    script: Script,
+    counts: ProcessCounts,
 }
 
-impl Life {
+impl HeartbeatTask {
     async fn run(mut self, mut stop: watch::Receiver<bool>) {
         loop {
-            let pause = if self.redis.is_gone() { RETRY } else { BEAT };
+            let pause = if self.redis.is_unavailable() {
+                RECONNECT_INTERVAL
+            } else {
+                HEARTBEAT_INTERVAL
+            };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = self.redis.0.lost.notified() => {
+                () = self.redis.0.connection_lost.notified() => {
                     log::warn!("shared.redis is gone: each process goes on alone");
                     continue;
                 }
                 _ = stop.changed() => break,
             }
-            if !self.redis.is_gone() {
-                self.beat().await;
+            if !self.redis.is_unavailable() {
+                self.send_heartbeat().await;
             } else if self.connect().await.is_ok() {
                 log::warn!("shared.redis is back");
             }
         }
-        let goodbye = ScriptCall {
-            script: Script::new(GONE_FOR_GOOD),
+        let unregister = ScriptCall {
+            script: Script::new(UNREGISTER_SCRIPT),
             keys: vec![PROCESSES.to_vec()],
-            args: vec![self.me],
+            args: vec![self.process_id],
         };
-        _ = self.redis.eval::<u64>(goodbye).await;
+        _ = self.redis.eval::<u64>(unregister).await;
     }
 
-    /// A connection counts once a beat has been heard on it: one that refuses to write is of no use.
+    /// Connects. A connection counts only after a heartbeat on it, because a Redis that refuses writes is useless.
     ///
-    /// Errors: why, in the words of the system or of Redis, which hold neither address nor password.
+    /// Errors: the reason, in words of the system or of Redis, which contain neither address nor password.
     async fn connect(&mut self) -> Result<(), String> {
-        let silent = || "no answer in time".to_owned();
-        let said = |error: RedisError| error.to_string();
-        let link = tokio::time::timeout(CONNECT, self.open()).await;
-        let link = link.map_err(|_| silent())?.map_err(said)?;
-        let mut beat: BoxFuture<'static, _> = Box::pin(super::run(link.0.clone(), self.alive()));
-        let count = super::within(COMMAND_TIMEOUT, &mut beat)
+        let timed_out = || "no answer in time".to_owned();
+        let message = |error: RedisError| error.to_string();
+        let link = tokio::time::timeout(CONNECT_TIMEOUT, self.open_link()).await;
+        let link = link.map_err(|_| timed_out())?.map_err(message)?;
+        let mut pending: BoxFuture<'static, _> =
+            Box::pin(super::run(link.0.clone(), self.heartbeat_call()));
+        let count = super::await_reply(COMMAND_TIMEOUT, &mut pending)
             .await
-            .ok_or_else(silent)?;
-        self.hear(count.map_err(said)?);
+            .ok_or_else(timed_out)?;
+        self.record_count(count.map_err(message)?);
         self.redis.0.link.store(Some(Arc::new(link)));
         self.redis.0.is_degraded.set(0);
         Ok(())
     }
 
-    async fn open(&self) -> RedisResult<Link> {
-        // Who asks keeps time; an answer that comes too late is still of interest.
+    async fn open_link(&self) -> RedisResult<Link> {
+        // Callers have their own timeout, and a late reply is still needed for the undo.
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT))
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(None);
         let connection = self
             .client
@@ -154,50 +159,50 @@ impl Life {
         connection.await.map(Link)
     }
 
-    async fn beat(&mut self) {
+    async fn send_heartbeat(&mut self) {
         let link = self.redis.0.link.load_full();
-        match self.redis.eval(self.alive()).await {
-            Ok(count) => self.hear(count),
+        match self.redis.eval(self.heartbeat_call()).await {
+            Ok(count) => self.record_count(count),
             Err(Unavailable) => {
-                // Also a Redis that answers, but does not take what is written, is of no use.
+                // A Redis that responds but refuses writes is unavailable too.
                 if let Some(link) = link {
-                    self.redis.lose(&link);
+                    self.redis.mark_unavailable(&link);
                 }
             }
         }
     }
 
-    fn alive(&self) -> ScriptCall {
-        let ttl = BEAT * u32::try_from(BEATS_REMEMBERED).unwrap_or(u32::MAX);
+    fn heartbeat_call(&self) -> ScriptCall {
+        let ttl = HEARTBEAT_INTERVAL * u32::try_from(REMEMBERED_HEARTBEATS).unwrap_or(u32::MAX);
         ScriptCall {
-            script: self.alive.clone(),
+            script: self.script.clone(),
             keys: vec![PROCESSES.to_vec()],
-            args: vec![self.me.clone(), ttl.as_millis().to_string()],
+            args: vec![self.process_id.clone(), ttl.as_millis().to_string()],
         }
     }
 
-    fn hear(&mut self, count: u64) {
-        let processes = self.seen.add(count);
+    fn record_count(&mut self, count: u64) {
+        let processes = self.counts.add(count);
         self.redis.0.processes.store(processes, Ordering::Relaxed);
     }
 }
 
-/// What the last beats heard.
+/// The counts of the last heartbeats.
 ///
-/// A Redis that comes back empty has heard of one process first and of the others within a second. If it went again
-/// meanwhile, each would take itself for the only one; so the highest of the last beats counts.
+/// A Redis that comes back empty first knows one process, and the others within a second. If it fails again meanwhile,
+/// each process would believe that it is alone. So the highest recent count is used.
 #[derive(Default)]
-struct Seen {
-    counts: [u64; BEATS_REMEMBERED],
-    next: usize,
+struct ProcessCounts {
+    counts: [u64; REMEMBERED_HEARTBEATS],
+    next_index: usize,
 }
 
-impl Seen {
+impl ProcessCounts {
     fn add(&mut self, count: u64) -> u64 {
-        if let Some(place) = self.counts.get_mut(self.next) {
-            *place = count;
+        if let Some(slot) = self.counts.get_mut(self.next_index) {
+            *slot = count;
         }
-        self.next = (self.next + 1) % BEATS_REMEMBERED;
+        self.next_index = (self.next_index + 1) % REMEMBERED_HEARTBEATS;
         self.counts.iter().copied().max().unwrap_or(1)
     }
 }
@@ -208,9 +213,9 @@ mod tests {
 
     #[test]
     fn a_process_counts_for_five_beats_after_it_was_last_heard() {
-        let mut seen = Seen::default();
-        assert_eq!(seen.add(3), 3);
-        assert_eq!([1, 1, 1, 1].map(|count| seen.add(count)), [3, 3, 3, 3]);
-        assert_eq!(seen.add(1), 1);
+        let mut counts = ProcessCounts::default();
+        assert_eq!(counts.add(3), 3);
+        assert_eq!([1, 1, 1, 1].map(|count| counts.add(count)), [3, 3, 3, 3]);
+        assert_eq!(counts.add(1), 1);
     }
 }

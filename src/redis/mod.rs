@@ -1,10 +1,10 @@
-//! What processes share: one connection to Redis, and the word on whether it answers.
+//! One connection to Redis, and whether Redis responds.
 //!
-//! A request waits for Redis [`COMMAND_TIMEOUT`] at most; then Redis counts as gone for the whole process, so that no other
-//! request waits in vain, until the [`heart`] has reached it again. Who asks is told [`Unavailable`] and does what is right
-//! without Redis; nothing is kept back here and sent later.
+//! A request waits at most [`COMMAND_TIMEOUT`] for Redis. Then Redis counts as unavailable for the whole process, so
+//! that no other request waits without success, until the [`heartbeat`] has reached it again. Callers get
+//! [`Unavailable`] and fall back. Nothing is queued here and sent later.
 //!
-//! The connection lives on a thread of its own: what the other organs do must not look like silence.
+//! The connection has its own thread, so that slow background tasks do not look like a silent Redis.
 
 mod heartbeat;
 
@@ -24,24 +24,24 @@ pub use self::heartbeat::{Heartbeat, PROCESSES};
 
 /// How long one request waits. Source: docs/interface.md, `shared.redis`.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_millis(50);
-/// Parts in which it is waited. A process that was not scheduled for a while finds timer and answer both due when it
-/// wakes up; only one part is lost to that, and the connection's task has the others to read the answer.
-const PARTS: u32 = 4;
-/// What a timer takes longer than it is told.
-const TIMER: Duration = Duration::from_millis(1);
-/// How long an answer is waited for that nobody needs any more, to undo what it did.
+/// The number of parts of a wait. A process that was descheduled finds its timer and the reply both due when it
+/// resumes. It then loses only one part, and the connection's task reads the reply during the others.
+const WAIT_PARTS: u32 = 4;
+/// The delay of a timer beyond its duration.
+const TIMER_MARGIN: Duration = Duration::from_millis(1);
+/// How long a late reply is awaited to undo its effect.
 const UNDO_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Redis does not answer, or refuses.
+/// Redis does not respond, or refuses the command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Unavailable;
 
-/// A script that Redis runs as one step; sent whole only where Redis does not know it yet.
+/// A script that Redis runs as one atomic step. Its text is sent only if Redis does not know it yet.
 #[derive(Clone)]
 pub struct Script(Arc<redis::Script>);
 
 impl Script {
-    /// A script in Lua.
+    /// Makes a script of Lua code.
     pub fn new(code: &str) -> Self {
         Self(Arc::new(redis::Script::new(code)))
     }
@@ -50,28 +50,28 @@ impl Script {
 /// One call of a script.
 #[derive(Clone)]
 pub struct ScriptCall {
-    /// What is run.
+    /// The script.
     pub script: Script,
-    /// What it may touch: `KEYS`.
+    /// The keys that it may use: `KEYS`.
     pub keys: Vec<Vec<u8>>,
-    /// `ARGV`.
+    /// The arguments: `ARGV`.
     pub args: Vec<String>,
 }
 
-/// A handle to the connection; see the module.
+/// A handle to the connection. Clones share it.
 #[derive(Clone)]
 pub struct Redis(Arc<RedisShared>);
 
 struct RedisShared {
     link: ArcSwapOption<Link>,
-    lost: Notify,
+    connection_lost: Notify,
     processes: AtomicU64,
     is_degraded: IntGauge,
-    /// Where undoing goes on after its request has ended.
+    /// The runtime on which an undo continues after its request has ended.
     handle: Handle,
 }
 
-/// A connection as long as it answers.
+/// A connection that responds.
 struct Link(MultiplexedConnection);
 
 impl Redis {
@@ -79,36 +79,36 @@ impl Redis {
         is_degraded.set(1);
         Self(Arc::new(RedisShared {
             link: ArcSwapOption::empty(),
-            lost: Notify::new(),
+            connection_lost: Notify::new(),
             processes: AtomicU64::new(1),
             is_degraded,
             handle,
         }))
     }
 
-    /// Whether Redis counts as gone.
-    pub fn is_gone(&self) -> bool {
+    /// Returns whether Redis is unavailable.
+    pub fn is_unavailable(&self) -> bool {
         self.0.link.load().is_none()
     }
 
-    /// How many processes share this Redis, as last seen; at least 1.
+    /// Returns the last known number of processes that share this Redis; at least 1.
     pub fn processes(&self) -> u64 {
         self.0.processes.load(Ordering::Relaxed).max(1)
     }
 
-    /// Takes note of how many processes a script saw: one that has just come is heard of before the next beat.
+    /// Records the number of processes that a script counted, so that a new process counts before the next heartbeat.
     pub fn record_processes(&self, processes: u64) {
         self.0.processes.fetch_max(processes, Ordering::Relaxed);
     }
 
-    /// The value of a key. Errors: [`Unavailable`].
+    /// Returns the value of a key. Errors: [`Unavailable`].
     pub async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Unavailable> {
         let mut command = redis::cmd("GET");
         command.arg(key);
         self.command(command).await
     }
 
-    /// Gives a key a value; without a `ttl` it stays. Errors: [`Unavailable`].
+    /// Sets the value of a key, which stays forever without a `ttl`. Errors: [`Unavailable`].
     pub async fn set(
         &self,
         key: &[u8],
@@ -123,7 +123,7 @@ impl Redis {
         self.command(command).await
     }
 
-    /// Runs a script. Errors: [`Unavailable`]; it may have run nevertheless.
+    /// Runs a script. Errors: [`Unavailable`]; the script may have run nevertheless.
     pub async fn eval<T: FromRedisValue + Send + 'static>(
         &self,
         call: ScriptCall,
@@ -131,25 +131,25 @@ impl Redis {
         self.eval_or_undo(call, |_| None).await
     }
 
-    /// Runs a script. Where its answer comes too late to count, `undo` is told and says what puts it right.
+    /// Runs a script. If the reply comes too late, `undo` gets it and returns a call that reverts the effect.
     ///
-    /// Errors: [`Unavailable`]; then it has not run, or `undo` will be called with its answer, or the connection broke and
-    /// nobody can know.
+    /// Errors: [`Unavailable`]. Then the script has not run, or `undo` will get its reply, or the connection broke and
+    /// the effect is unknown.
     pub async fn eval_or_undo<T: FromRedisValue + Send + 'static>(
         &self,
         call: ScriptCall,
         undo: impl FnOnce(T) -> Option<ScriptCall> + Send + 'static,
     ) -> Result<T, Unavailable> {
         let link = self.0.link.load_full().ok_or(Unavailable)?;
-        let mut asked: BoxFuture<'static, RedisResult<T>> = Box::pin(run(link.0.clone(), call));
-        if let Some(answer) = within(COMMAND_TIMEOUT, &mut asked).await {
-            return self.heard(&link, answer);
+        let mut pending: BoxFuture<'static, RedisResult<T>> = Box::pin(run(link.0.clone(), call));
+        if let Some(reply) = await_reply(COMMAND_TIMEOUT, &mut pending).await {
+            return self.check_reply(&link, reply);
         }
-        self.lose(&link);
+        self.mark_unavailable(&link);
         self.0.handle.spawn(async move {
-            let late = tokio::time::timeout(UNDO_TIMEOUT, asked).await;
-            if let Ok(Ok(answer)) = late
-                && let Some(call) = undo(answer)
+            let late = tokio::time::timeout(UNDO_TIMEOUT, pending).await;
+            if let Ok(Ok(reply)) = late
+                && let Some(call) = undo(reply)
             {
                 _ = run::<()>(link.0.clone(), call).await;
             }
@@ -163,35 +163,41 @@ impl Redis {
     ) -> Result<T, Unavailable> {
         let link = self.0.link.load_full().ok_or(Unavailable)?;
         let mut connection = link.0.clone();
-        let mut asked: BoxFuture<'static, RedisResult<T>> =
+        let mut pending: BoxFuture<'static, RedisResult<T>> =
             Box::pin(async move { command.query_async(&mut connection).await });
-        match within(COMMAND_TIMEOUT, &mut asked).await {
-            Some(answer) => self.heard(&link, answer),
+        match await_reply(COMMAND_TIMEOUT, &mut pending).await {
+            Some(reply) => self.check_reply(&link, reply),
             None => {
-                self.lose(&link);
+                self.mark_unavailable(&link);
                 Err(Unavailable)
             }
         }
     }
 
-    fn heard<T>(&self, link: &Arc<Link>, answer: RedisResult<T>) -> Result<T, Unavailable> {
-        answer.map_err(|error| {
-            // A refusal of one command is an answer: whether it is one of all, the next beat finds out.
+    fn check_reply<T>(&self, link: &Arc<Link>, reply: RedisResult<T>) -> Result<T, Unavailable> {
+        reply.map_err(|error| {
+            // Redis responded, so it is available. If it refuses all commands, the next heartbeat notices.
             if !matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension) {
-                self.lose(link);
+                self.mark_unavailable(link);
             }
             Unavailable
         })
     }
 
-    /// Redis is gone, as far as this connection can tell: another one may have taken its place already.
-    fn lose(&self, link: &Arc<Link>) {
+    /// Marks Redis as unavailable, unless another connection has replaced this one.
+    fn mark_unavailable(&self, link: &Arc<Link>) {
         let current = self.0.link.load();
-        if current.as_ref().is_some_and(|it| Arc::ptr_eq(it, link)) {
+        if current
+            .as_ref()
+            .is_some_and(|other| Arc::ptr_eq(other, link))
+        {
             let before = self.0.link.compare_and_swap(&current, None);
-            if before.as_ref().is_some_and(|it| Arc::ptr_eq(it, link)) {
+            if before
+                .as_ref()
+                .is_some_and(|other| Arc::ptr_eq(other, link))
+            {
                 self.0.is_degraded.set(1);
-                self.0.lost.notify_one();
+                self.0.connection_lost.notify_one();
             }
         }
     }
@@ -206,16 +212,16 @@ async fn run<T: FromRedisValue>(
     invocation.invoke_async(&mut connection).await
 }
 
-/// What came in time.
-async fn within<T>(
-    patience: Duration,
-    asked: &mut BoxFuture<'static, RedisResult<T>>,
+/// Returns the reply if it arrives in time.
+async fn await_reply<T>(
+    timeout: Duration,
+    pending: &mut BoxFuture<'static, RedisResult<T>>,
 ) -> Option<RedisResult<T>> {
-    let part = (patience / PARTS).saturating_sub(TIMER);
-    for _ in 0..PARTS {
+    let part = (timeout / WAIT_PARTS).saturating_sub(TIMER_MARGIN);
+    for _ in 0..WAIT_PARTS {
         tokio::select! {
             biased;
-            answer = &mut *asked => return Some(answer),
+            reply = &mut *pending => return Some(reply),
             () = tokio::time::sleep(part) => {}
         }
     }

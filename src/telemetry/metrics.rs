@@ -1,4 +1,4 @@
-//! Every metric: name, help and labels, in one list. Labels are bounded; nothing a caller writes becomes one.
+//! All metrics in one list, with name, help and labels. Labels are bounded: no text of a caller becomes one.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,18 +9,18 @@ use prometheus::{
     IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
-/// Answers of models take from milliseconds to minutes.
-const SECONDS: [f64; 14] = [
+/// Replies of models take from milliseconds to minutes.
+const DURATION_BUCKETS_S: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 180.0, 600.0,
 ];
 
 /// All metrics of the process.
 pub struct Metrics {
-    by_route: [OfRoute; ROUTES],
+    route_metrics: [RouteMetrics; MAX_ROUTES],
     registry: Registry,
-    /// Requests that ended, by route and status class.
+    /// Ended requests, by route and status class.
     pub requests: IntCounterVec,
-    /// How long they took, by route.
+    /// Their durations, by route.
     pub request_seconds: HistogramVec,
     /// Attempts at providers, by provider, model and outcome.
     pub attempts: IntCounterVec,
@@ -36,118 +36,118 @@ pub struct Metrics {
     pub streams_open: IntGauge,
     /// Client connections open.
     pub connections: IntGauge,
-    /// Client connections closed at once because there were too many.
+    /// Client connections that were closed because too many were open.
     pub connections_refused: IntCounter,
     /// Requests to the graph service, by outcome.
     pub graph_upstream: IntCounterVec,
-    /// Requests answered with what was kept, by route.
+    /// Requests served from a cache, by route.
     pub cache_hits: IntCounterVec,
     /// Predictions for bandits by outcome.
     pub predictions: IntCounterVec,
     /// Datafiles read, by outcome.
     pub datafiles: IntCounterVec,
-    /// Events of decisions, by what became of them.
+    /// Events of decisions, by outcome.
     pub events: IntCounterVec,
-    /// What limits decided, by operation (or group of model endpoints) and decision.
+    /// Decisions of limits, by operation (or group of model endpoints) and decision.
     pub limiter_decisions: IntCounterVec,
-    /// 1 while Redis is configured and does not answer.
+    /// 1 while Redis is configured and unavailable.
     pub limiter_degraded: IntGauge,
-    /// What running calls may cost at most, in USD.
+    /// The maximum cost of running calls, in USD.
     pub ledger_reserved: Gauge,
-    /// What was taken from balances, in USD.
+    /// The sum charged to balances, in USD.
     pub ledger_settled: Counter,
-    /// What calls cost beyond balances, in USD.
+    /// The sum of costs that balances did not cover, in USD.
     pub ledger_shortfall: Counter,
-    /// Tries of the store to take calls that failed.
+    /// Failed tries to store calls.
     pub ledger_failures: IntCounter,
-    /// Calls on the callers' own keys, or free, that were not recorded.
+    /// Calls on BYOK keys, or free ones, that were not recorded.
     pub ledger_dropped: IntCounter,
     /// How long the oldest ended call has waited for the store.
     pub journal_lag: Gauge,
     /// Bytes of the journal.
     pub journal_bytes: IntGauge,
-    /// Access lines dropped because nobody read them fast enough.
+    /// Log lines dropped because the reader was too slow.
     pub log_dropped: IntCounter,
 }
 
-/// The classes of statuses, as labels; a request that was not answered has none.
-const CLASSES: [&str; 5] = ["none", "2xx", "3xx", "4xx", "5xx"];
-/// How many routes have their counters at hand.
-const ROUTES: usize = 64;
+/// The labels of status classes. A request without a response has `none`.
+const STATUS_CLASSES: [&str; 5] = ["none", "2xx", "3xx", "4xx", "5xx"];
+/// The number of routes with cached counters.
+const MAX_ROUTES: usize = 64;
 
-/// What is counted of the requests of one route. Looking labels up costs a hash and a lock, which is more than a small
-/// decision costs: it is done once.
+/// The counters of one route. A lookup by labels costs a hash and a lock, more than a small decision, so it happens
+/// once.
 #[derive(Default)]
-struct OfRoute {
-    classes: [OnceLock<IntCounter>; CLASSES.len()],
+struct RouteMetrics {
+    classes: [OnceLock<IntCounter>; STATUS_CLASSES.len()],
     seconds: OnceLock<Histogram>,
 }
 
 impl Metrics {
-    /// A registry with all of them.
+    /// Makes a registry with all metrics.
     ///
-    /// Errors: two metrics of one name, which is a bug.
+    /// Errors: two metrics with one name, which is a bug.
     #[rustfmt::skip]
     pub fn new() -> prometheus::Result<Self> {
         let r = Registry::new();
         #[cfg(target_os = "linux")]
         r.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
-        let build = add(&r, IntGaugeVec::new(Opts::new("weirgate_build_info", "Always 1; the version is a label."), &["version"])?)?;
+        let build = register(&r, IntGaugeVec::new(Opts::new("weirgate_build_info", "Always 1; the version is a label."), &["version"])?)?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         Ok(Self {
             requests: counters(&r, "weirgate_requests_total", "Requests that ended, by route and class of status.", &["route", "status"])?,
-            request_seconds: seconds(&r, "weirgate_request_duration_seconds", "Time from the request's head to the answer's end.", &["route"])?,
+            request_seconds: histogram(&r, "weirgate_request_duration_seconds", "Time from the request's head to the answer's end.", &["route"])?,
             attempts: counters(&r, "weirgate_upstream_attempts_total", "Attempts at providers, by outcome.", &["provider", "model", "outcome"])?,
-            first_event_seconds: seconds(&r, "weirgate_first_event_seconds", "Time from the request's head to the first content of the answer.", &["provider", "model"])?,
+            first_event_seconds: histogram(&r, "weirgate_first_event_seconds", "Time from the request's head to the first content of the answer.", &["provider", "model"])?,
             tokens: counters(&r, "weirgate_tokens_total", "Tokens of answers, by kind.", &["provider", "model", "kind"])?,
-            cost: add(&r, CounterVec::new(Opts::new("weirgate_cost_usd_total", "Cost of answers in US dollars."), &["provider", "model"])?)?,
-            in_flight: add(&r, IntGauge::new("weirgate_requests_in_flight", "Requests being served.")?)?,
-            streams_open: add(&r, IntGauge::new("weirgate_streams_open", "Event streams being served.")?)?,
-            connections: add(&r, IntGauge::new("weirgate_connections_open", "Client connections open.")?)?,
-            connections_refused: add(&r, IntCounter::new("weirgate_connections_refused_total", "Client connections closed at once because listen.max_connections were open.")?)?,
+            cost: register(&r, CounterVec::new(Opts::new("weirgate_cost_usd_total", "Cost of answers in US dollars."), &["provider", "model"])?)?,
+            in_flight: register(&r, IntGauge::new("weirgate_requests_in_flight", "Requests being served.")?)?,
+            streams_open: register(&r, IntGauge::new("weirgate_streams_open", "Event streams being served.")?)?,
+            connections: register(&r, IntGauge::new("weirgate_connections_open", "Client connections open.")?)?,
+            connections_refused: register(&r, IntCounter::new("weirgate_connections_refused_total", "Client connections closed at once because listen.max_connections were open.")?)?,
             cache_hits: counters(&r, "weirgate_cache_hits_total", "Requests answered with what was kept of an earlier answer.", &["route"])?,
             graph_upstream: counters(&r, "weirgate_graph_upstream_total", "Requests sent to the graph service: answered, upstream_cpu_exhausted (its 503), connect_failed, timeout, broken.", &["outcome"])?,
             predictions: counters(&r, "weirgate_predictions_total", "Predictions asked for bandits: predicted or failed.", &["outcome"])?,
             datafiles: counters(&r, "weirgate_datafiles_total", "Datafiles: loaded, refused (not usable), from_disk (the source does not answer), dropped (too many were fetched).", &["outcome"])?,
             events: counters(&r, "weirgate_decision_events_total", "Events of decisions: queued, full, off (dropped), sent, refused (by the backend: dropped), repeated (tries that failed), spooled (batches).", &["outcome"])?,
             limiter_decisions: counters(&r, "weirgate_limiter_decisions_total", "Requests that met a limit, by operation or group of model endpoints: admitted, refused, unavailable (nobody could say); of the graph service also hit (answered from the cache, not counted), refunded (a hit in its own cache), uncounted.", &["operation", "decision"])?,
-            limiter_degraded: add(&r, IntGauge::new("weirgate_limiter_degraded", "1 while shared.redis is set and does not answer, so that limits follow shared.on_outage.")?)?,
-            ledger_reserved: add(&r, Gauge::new("weirgate_ledger_reserved_usd", "What running calls may cost at most, in US dollars.")?)?,
-            ledger_settled: add(&r, Counter::new("weirgate_ledger_settled_usd_total", "What calls have taken from balances, in US dollars.")?)?,
-            ledger_shortfall: add(&r, Counter::new("weirgate_ledger_shortfall_usd_total", "What calls cost beyond what there was, in US dollars.")?)?,
-            ledger_failures: add(&r, IntCounter::new("weirgate_ledger_store_failures_total", "Tries of bringing calls to the store that failed.")?)?,
-            ledger_dropped: add(&r, IntCounter::new("weirgate_ledger_calls_dropped_total", "Calls on own provider keys that were not recorded, because the journal was over store.journal_bytes.")?)?,
-            journal_lag: add(&r, Gauge::new("weirgate_ledger_journal_lag_seconds", "How long the oldest ended call has waited for the store.")?)?,
-            journal_bytes: add(&r, IntGauge::new("weirgate_ledger_journal_bytes", "Bytes of the journal on disk.")?)?,
-            log_dropped: add(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,
-            by_route: std::array::from_fn(|_| OfRoute::default()),
+            limiter_degraded: register(&r, IntGauge::new("weirgate_limiter_degraded", "1 while shared.redis is set and does not answer, so that limits follow shared.on_outage.")?)?,
+            ledger_reserved: register(&r, Gauge::new("weirgate_ledger_reserved_usd", "What running calls may cost at most, in US dollars.")?)?,
+            ledger_settled: register(&r, Counter::new("weirgate_ledger_settled_usd_total", "What calls have taken from balances, in US dollars.")?)?,
+            ledger_shortfall: register(&r, Counter::new("weirgate_ledger_shortfall_usd_total", "What calls cost beyond what there was, in US dollars.")?)?,
+            ledger_failures: register(&r, IntCounter::new("weirgate_ledger_store_failures_total", "Tries of bringing calls to the store that failed.")?)?,
+            ledger_dropped: register(&r, IntCounter::new("weirgate_ledger_calls_dropped_total", "Calls on own provider keys that were not recorded, because the journal was over store.journal_bytes.")?)?,
+            journal_lag: register(&r, Gauge::new("weirgate_ledger_journal_lag_seconds", "How long the oldest ended call has waited for the store.")?)?,
+            journal_bytes: register(&r, IntGauge::new("weirgate_ledger_journal_bytes", "Bytes of the journal on disk.")?)?,
+            log_dropped: register(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,
+            route_metrics: std::array::from_fn(|_| RouteMetrics::default()),
             registry: r,
         })
     }
 
-    /// Counts a request that has ended; `at` is the place of its route among all.
-    pub fn ended(&self, at: usize, route: &str, status: u16, seconds: f64) {
+    /// Counts an ended request; `route_index` is the index of its route.
+    pub fn record_request(&self, route_index: usize, route: &str, status: u16, seconds: f64) {
         let class = match status {
             200..=599 => usize::from(status / 100) - 1,
             _ => 0,
         };
         let counter = || {
-            let label = CLASSES.get(class).copied().unwrap_or_default();
+            let label = STATUS_CLASSES.get(class).copied().unwrap_or_default();
             self.requests.with_label_values(&[route, label])
         };
         let timer = || self.request_seconds.with_label_values(&[route]);
-        let Some(known) = self.by_route.get(at) else {
+        let Some(cached) = self.route_metrics.get(route_index) else {
             counter().inc();
             return timer().observe(seconds);
         };
-        if let Some(known) = known.classes.get(class) {
-            known.get_or_init(counter).inc();
+        if let Some(cached) = cached.classes.get(class) {
+            cached.get_or_init(counter).inc();
         }
-        known.seconds.get_or_init(timer).observe(seconds);
+        cached.seconds.get_or_init(timer).observe(seconds);
     }
 
     /// Counts one attempt.
-    pub fn attempt(&self, attempt: &AttemptRecord, model: &str) {
+    pub fn count_attempt(&self, attempt: &AttemptRecord, model: &str) {
         let outcome = if attempt.succeeded {
             "ok"
         } else {
@@ -158,41 +158,41 @@ impl Metrics {
             .inc();
     }
 
-    /// Counts what a limit decided.
-    pub fn limiter_decision(&self, operation: &str, outcome: &str) {
+    /// Counts a decision of a limit.
+    pub fn count_limiter_decision(&self, operation: &str, outcome: &str) {
         let labels = [operation, outcome];
         self.limiter_decisions.with_label_values(&labels).inc();
     }
 
-    /// Counts an answer given again.
-    pub fn cache_hit(&self, route: &str) {
+    /// Counts a request served from a cache.
+    pub fn count_cache_hit(&self, route: &str) {
         self.cache_hits.with_label_values(&[route]).inc();
     }
 
     /// Counts a request to the graph service.
-    pub fn graph_upstream(&self, outcome: &str) {
+    pub fn count_graph_upstream(&self, outcome: &str) {
         self.graph_upstream.with_label_values(&[outcome]).inc();
     }
 
-    /// Counts a datafile that was read.
-    pub fn datafile(&self, outcome: &str) {
+    /// Counts a datafile.
+    pub fn count_datafile(&self, outcome: &str) {
         self.datafiles.with_label_values(&[outcome]).inc();
     }
 
-    /// Counts predictions for bandits.
-    pub fn prediction(&self, outcome: &str) {
+    /// Counts a prediction for a bandit.
+    pub fn count_prediction(&self, outcome: &str) {
         self.predictions.with_label_values(&[outcome]).inc();
     }
 
     /// Counts events.
-    pub fn event(&self, outcome: &str, count: u64) {
+    pub fn count_events(&self, outcome: &str, count: u64) {
         self.events.with_label_values(&[outcome]).inc_by(count);
     }
 
-    /// All metrics in Prometheus' text format.
+    /// Returns all metrics in the text format of Prometheus.
     pub fn render(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        // Writing into memory fails for a broken metric alone, of which there is none.
+        // Encoding fails only for an invalid metric, and there is none.
         if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut out) {
             log::error!("metrics: {error}");
         }
@@ -200,7 +200,10 @@ impl Metrics {
     }
 }
 
-fn add<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> prometheus::Result<C> {
+fn register<C: Collector + Clone + 'static>(
+    registry: &Registry,
+    metric: C,
+) -> prometheus::Result<C> {
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
 }
@@ -211,27 +214,27 @@ fn counters(
     help: &str,
     labels: &[&str],
 ) -> prometheus::Result<IntCounterVec> {
-    add(r, IntCounterVec::new(Opts::new(name, help), labels)?)
+    register(r, IntCounterVec::new(Opts::new(name, help), labels)?)
 }
 
-fn seconds(
+fn histogram(
     r: &Registry,
     name: &str,
     help: &str,
     labels: &[&str],
 ) -> prometheus::Result<HistogramVec> {
-    let options = HistogramOpts::new(name, help).buckets(SECONDS.to_vec());
-    add(r, HistogramVec::new(options, labels)?)
+    let options = HistogramOpts::new(name, help).buckets(DURATION_BUCKETS_S.to_vec());
+    register(r, HistogramVec::new(options, labels)?)
 }
 
-/// Counts one more while it lives: also requests that nobody gets to log end.
+/// Counts a request in flight until it is dropped, so also a request without a log line.
 pub struct InFlight {
     metrics: Arc<Metrics>,
     is_stream: bool,
 }
 
 impl InFlight {
-    /// One more request.
+    /// Counts one more request.
     pub fn new(metrics: &Arc<Metrics>) -> Self {
         metrics.in_flight.inc();
         Self {

@@ -1,4 +1,4 @@
-//! What operators see of the process: metrics and log lines.
+//! What operators observe: metrics and log lines.
 
 pub mod logging;
 pub mod metrics;

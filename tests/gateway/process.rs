@@ -222,7 +222,7 @@ fn nothing_else_can_take_the_ports_of_a_gateway_that_starts() {
             let refused = TcpListener::bind(address).unwrap_err();
             assert_eq!(refused.kind(), std::io::ErrorKind::AddrInUse, "{address}");
         }
-        AccessLog::to(std::io::sink(), metrics.log_dropped.clone())
+        AccessLog::start(std::io::sink(), metrics.log_dropped.clone())
     });
     let running = running.unwrap();
     assert_eq!((running.public, running.admin), (public, admin));

@@ -246,7 +246,7 @@ fn a_window_begins_with_its_first_request_and_refunds_stay_in_it() {
 }
 
 fn are_gone(processes: &[Process]) -> [bool; 2] {
-    let mut gone = processes.iter().map(|it| it.redis.is_gone());
+    let mut gone = processes.iter().map(|it| it.redis.is_unavailable());
     [gone.clone().all(|it| it), gone.any(|it| it)]
 }
 

@@ -248,7 +248,7 @@ fn read(toml: &str, env: &[(String, String)]) -> config::LoadedConfig {
 
 fn start(loaded: config::LoadedConfig) -> Running {
     let lines = |metrics: &weirgate::telemetry::metrics::Metrics| {
-        AccessLog::to(std::io::sink(), metrics.log_dropped.clone())
+        AccessLog::start(std::io::sink(), metrics.log_dropped.clone())
     };
     boot(loaded.config, lines).unwrap()
 }

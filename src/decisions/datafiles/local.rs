@@ -148,7 +148,7 @@ impl LocalDatafiles {
         match text.and_then(|text| self.parse(text)) {
             Ok(loaded) => {
                 last.why = None;
-                self.metrics.datafile("loaded");
+                self.metrics.count_datafile("loaded");
                 tell(self.notices.as_ref(), key, &loaded);
                 slot.current.swap(Some(Arc::new(loaded)))
             }
@@ -164,7 +164,7 @@ impl LocalDatafiles {
     }
 
     fn refused(&self, key: &str, slot: &LocalSlot, why: &str) {
-        self.metrics.datafile("refused");
+        self.metrics.count_datafile("refused");
         let stays = if slot.current.load().is_some() {
             ": the one before stays"
         } else {

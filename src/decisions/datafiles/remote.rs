@@ -162,7 +162,7 @@ impl RemoteDatafiles {
         let mut asked = slot.asked.lock().await;
         asked.is_out = true;
         slot.current.swap(None).into_iter().for_each(drop_later);
-        self.metrics.datafile("dropped");
+        self.metrics.count_datafile("dropped");
         log::warn!("datafile of {}: dropped, there are too many", shown(key));
         // It may have come back meanwhile.
         if self.shelf.get(key).is_none() {
@@ -190,7 +190,7 @@ impl RemoteDatafiles {
                     let before = slot.current.swap(Some(Arc::new(loaded)));
                     before.into_iter().for_each(drop_later);
                     asked.modified = at;
-                    self.metrics.datafile("loaded");
+                    self.metrics.count_datafile("loaded");
                     self.copies.write(key, &text).await;
                     return None;
                 }
@@ -198,14 +198,14 @@ impl RemoteDatafiles {
             },
             Said::Nothing(why) => why,
         };
-        self.metrics.datafile("refused");
+        self.metrics.count_datafile("refused");
         log::warn!("datafile of {}: {why}", shown(key));
         if is_first
             && let Some(text) = self.copies.read(key).await
             && let Ok(loaded) = self.parse(text.into()).await
         {
             slot.current.store(Some(Arc::new(loaded)));
-            self.metrics.datafile("from_disk");
+            self.metrics.count_datafile("from_disk");
         }
         None
     }

@@ -53,7 +53,7 @@ impl OdpEvents {
             Ok(()) => "segments_queued",
             Err(_) => "segments_full",
         };
-        self.metrics.event(outcome, 1);
+        self.metrics.count_events(outcome, 1);
     }
 }
 
@@ -111,7 +111,9 @@ impl OdpDispatcher {
                 .body(body.clone());
             match request.send().await {
                 Ok(answer) if answer.status().is_success() => {
-                    return self.metrics.event("segments_sent", batch.len() as u64);
+                    return self
+                        .metrics
+                        .count_events("segments_sent", batch.len() as u64);
                 }
                 // What is wrong with it stays wrong.
                 Ok(answer) if answer.status().is_client_error() => {
@@ -124,7 +126,8 @@ impl OdpDispatcher {
             tokio::time::sleep(pause).await;
             pause *= 2;
         }
-        self.metrics.event("segments_dropped", batch.len() as u64);
+        self.metrics
+            .count_events("segments_dropped", batch.len() as u64);
     }
 }
 

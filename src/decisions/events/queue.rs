@@ -103,7 +103,7 @@ impl EventQueue {
 
     /// Counts events that nobody is to be told.
     pub fn count_unsent(&self, count: u64) {
-        self.metrics.event("off", count);
+        self.metrics.count_events("off", count);
     }
 
     /// Queues an event.
@@ -115,7 +115,7 @@ impl EventQueue {
         let places = visitor.len().div_ceil(PLACE_BYTES).clamp(1, queue.most);
         let places = u32::try_from(places).unwrap_or(u32::MAX);
         let Ok(places) = Arc::clone(&queue.room).try_acquire_many_owned(places) else {
-            return self.metrics.event("full", 1);
+            return self.metrics.count_events("full", 1);
         };
         let item = QueuedEvent {
             head,
@@ -126,7 +126,7 @@ impl EventQueue {
             Ok(()) => "queued",
             Err(_) => "full",
         };
-        self.metrics.event(outcome, 1);
+        self.metrics.count_events(outcome, 1);
     }
 }
 
@@ -168,7 +168,7 @@ impl Backend {
                 "repeated"
             }
         };
-        self.metrics.event(outcome, count);
+        self.metrics.count_events(outcome, count);
         outcome != "repeated"
     }
 }
@@ -340,7 +340,9 @@ impl Dispatcher {
         match tokio::task::block_in_place(|| spool.append(&bodies, last)) {
             Ok(()) => {
                 waiting.spooled = last;
-                self.backend.metrics.event("spooled", bodies.len() as u64);
+                self.backend
+                    .metrics
+                    .count_events("spooled", bodies.len() as u64);
             }
             Err(error) => log::error!("events cannot be put on disk: {error}"),
         }

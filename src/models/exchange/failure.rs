@@ -75,7 +75,7 @@ fn from_error(error: &Error, is_pending: bool) -> Failure {
 fn next(exchange: &mut ModelExchange, failure: Failure) -> bool {
     if let Some(record) = exchange.record(Some(&failure)) {
         let label = exchange.attempt().map_or("other", feedback::model_label);
-        exchange.models.metrics.attempt(&record, label);
+        exchange.models.metrics.count_attempt(&record, label);
         exchange.log.records.push(record);
     }
     feedback::record_failure(exchange, &failure);

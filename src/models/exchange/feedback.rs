@@ -61,7 +61,7 @@ fn record_success(exchange: &ModelExchange) {
         models.planner.bind_session(key, mapping, now_ms);
     }
     if let Some(record) = exchange.log.records.last() {
-        models.metrics.attempt(record, model_label(attempt));
+        models.metrics.count_attempt(record, model_label(attempt));
     }
 }
 
