@@ -23,7 +23,7 @@ build: cmake ## Build the release binary
 cmake:
 	@command -v cmake >/dev/null || { $(APT) update -qq && $(APT) install -y -qq cmake; }
 
-# The suite starts the servers it needs itself, on free ports.
+# The suite starts the servers it needs itself, on loopback addresses of their own.
 test-tools: cmake
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || { $(APT) update -qq && $(APT) install -y -qq postgresql; }
 	@command -v redis-server >/dev/null || { $(APT) update -qq && $(APT) install -y -qq redis-server; }

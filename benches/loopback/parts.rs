@@ -7,12 +7,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use pingora::http::ResponseHeader;
+use pingora::listeners::L4BufferSettings;
 use pingora::server::Server;
 use pingora::server::configuration::ServerConf;
 use pingora::upstreams::peer::HttpPeer;
 use pingora_proxy::{ProxyHttp, Session, http_proxy_service};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use weirgate::app::BoundService;
 use weirgate::config;
 use weirgate::store::{NewKey, Store, StoreSettings};
 
@@ -212,19 +214,12 @@ pub fn bare() {
         hit: std::env::var("WEIRGATE_BENCH_HIT").unwrap().into(),
         lines: weirgate::telemetry::logging::AccessLog::to(std::io::sink(), dropped).unwrap(),
     };
-    let mut service = http_proxy_service(&server.configuration, bare);
-    let address = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    service.add_tcp(&address.to_string());
-    server.add_service(service);
-    std::thread::spawn(move || {
-        while std::net::TcpStream::connect(address).is_err() {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        say(&address.to_string());
-    });
+    let service = http_proxy_service(&server.configuration, bare);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    server.add_service(BoundService::new(service, listener, L4BufferSettings::default()).unwrap());
+    // Connections wait until Pingora takes them.
+    say(&address.to_string());
     server.run_forever();
 }
 
@@ -277,7 +272,7 @@ pub fn gateway() {
         .build()
         .unwrap();
     let key = runtime.block_on(async {
-        let opened = Store::open(&StoreSettings::of(&loaded.config.store).unwrap())
+        let opened = Store::open(&StoreSettings::from_config(&loaded.config.store).unwrap())
             .await
             .unwrap();
         opened

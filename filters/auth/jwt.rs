@@ -49,18 +49,6 @@ impl InvalidToken {
             Self::UnknownKey => "the token's key is not known here",
         }
     }
-
-    /// Returns the reason that the legacy agent adds to its one message for unreadable tokens. For `None` it shows
-    /// [`message`](Self::message). Source: docs/facts/decision-engine.md E.
-    pub fn agent_reason(self) -> Option<&'static str> {
-        match self {
-            Self::NoExpiry | Self::NoSdkKeys => None,
-            Self::Expired => Some("Token is expired"),
-            Self::NotYetValid => Some("Token is not valid yet"),
-            Self::NoKeyId => Some("expecting JWT header to have string kid"),
-            Self::Empty | Self::Signature | Self::UnknownKey => Some(self.message()),
-        }
-    }
 }
 
 #[derive(Serialize)]

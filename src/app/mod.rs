@@ -1,11 +1,15 @@
 //! Wiring: from a configuration to a process that serves, and to its end.
 
+mod background;
 pub mod boot;
+pub mod bound;
 pub mod health;
+mod listeners;
 pub mod routes;
 mod running;
 pub mod serve;
 pub mod state;
 
 pub use boot::boot;
+pub use bound::BoundService;
 pub use running::{Running, StopMode};

@@ -11,7 +11,6 @@ use pingora::server::{ShutdownSignal, ShutdownSignalWatch};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use super::boot::{BootError, failed};
 use crate::app::state::AppState;
 use crate::decisions::events::queue;
 use crate::redis::Heartbeat;
@@ -123,35 +122,6 @@ impl Running {
         });
         _ = wait.recv_timeout(SHUTDOWN_TIMEOUT);
     }
-
-    /// Waits until both listeners take connections.
-    pub(super) fn wait_until_open(&self) -> Result<(), BootError> {
-        for address in [self.public, self.admin] {
-            let reached = (0..500).any(|_| {
-                let is_open = std::net::TcpStream::connect(reachable(address)).is_ok();
-                if !is_open {
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-                is_open
-            });
-            if !reached {
-                return Err(failed(&address.to_string(), "the listener did not open"));
-            }
-        }
-        self.app.proxy.is_serving.store(true, Ordering::Relaxed);
-        Ok(())
-    }
-}
-
-/// An address of this machine at which a listener can be reached.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        address.set_ip(match address {
-            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    address
 }
 
 impl Drop for Running {

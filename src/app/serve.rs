@@ -17,7 +17,7 @@ use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
 /// How often a stopping process looks whether the last request has ended.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs the gateway until it is told to stop.
 ///
@@ -93,7 +93,7 @@ fn wait(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode
                 running.stop(StopMode::Gracefully);
                 let until = Instant::now() + grace;
                 while running.app.proxy.metrics.in_flight.get() > 0 && Instant::now() < until {
-                    std::thread::sleep(LOOK);
+                    std::thread::sleep(POLL_INTERVAL);
                 }
                 break;
             }
@@ -107,7 +107,7 @@ fn wait(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode
 
 /// The store without a password in it.
 fn shown_store(url: &str) -> String {
-    crate::store::StoreUrl::parse(url).map_or_else(|_| "?".to_owned(), |place| place.shown())
+    crate::store::StoreUrl::parse(url).map_or_else(|_| "?".to_owned(), |url| url.redacted())
 }
 
 /// A public key for queries to the graph sandbox, where it is in use.
@@ -154,7 +154,7 @@ fn banner(
             first.organization, running.public,
         ));
         let flags = running.app.decisions.as_ref();
-        if let Some(key) = flags.and_then(|flags| flags.projects.sandbox_key()) {
+        if let Some(key) = flags.and_then(|flags| flags.local_datafiles.sandbox_key()) {
             out.push_str(&format!(
                 "curl 'http://{}/v1/decide?keys=dark_mode' -H 'X-Platform-SDK-Key: {key}' \
                  -H 'Content-Type: application/json' \

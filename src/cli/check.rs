@@ -296,13 +296,18 @@ mod tests {
 
     #[test]
     fn online_fails_where_a_provider_takes_no_connection() {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        let toml = format!(
-            "[providers.local]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:{port}/v1\"\n"
-        );
+        let at = |address: std::net::SocketAddr| {
+            format!(
+                "[providers.local]\nkind = \"openai-compatible\"\nbase_url = \"http://{address}/v1\"\n"
+            )
+        };
+        let open = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let toml = at(open.local_addr().unwrap());
         assert_eq!(check(&toml, CheckFormat::Human, true).0, Exit::Done);
-        drop(free);
+        // Bound and never listened on: the port refuses connections, and no other test gets it.
+        let closed = tokio::net::TcpSocket::new_v4().unwrap();
+        closed.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let toml = at(closed.local_addr().unwrap());
         assert_eq!(check(&toml, CheckFormat::Human, true).0, Exit::Failed);
     }
 }

@@ -11,8 +11,9 @@ use filters::graph::credentials::{
     ConflictingCredentials, CredentialKind, PresentedCredential, TenantClaims, UNIDENTIFIED,
     VerificationInputs,
 };
+use filters::graph::headers::{refusal_body, refusal_headers};
 use filters::graph::{CacheRequest, HeadKey, OperationMatch};
-use filters::limits::headers::{Header, graph_refusal, graph_refusal_body};
+use filters::limits::headers::Header;
 use filters::limits::{Subject, Verdict, WindowKey};
 use filters::proxy::normalise;
 use futures::future::BoxFuture;
@@ -208,14 +209,14 @@ async fn count(
 ) -> Result<Verdict, Fault> {
     let address = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
     let key = WindowKey {
-        who: Subject::of(call.tenant.as_ref(), address),
+        subject: Subject::from_tenant(call.tenant.as_ref(), address),
         row: call.operation.id,
     };
     call.outcome = LimitOutcome::Unavailable;
     let verdict = graph.counters.admit(&key, call.limit).await?;
     if verdict.is_allowed {
         call.outcome = LimitOutcome::Admitted;
-        let refund = verdict.ticket;
+        let refund = verdict.refund_token;
         call.admission = Some(Admission { key, refund });
     } else {
         call.outcome = LimitOutcome::Refused;
@@ -229,8 +230,8 @@ fn refusal(graph: &Graph, call: &GraphExchange, verdict: &Verdict) -> Response {
     let limits = call.headers().into_iter();
     Response {
         status: 429,
-        headers: limits.chain(graph_refusal(verdict)).collect(),
-        body: graph_refusal_body(call.limit, graph.window_s, tenant).into(),
+        headers: limits.chain(refusal_headers(verdict)).collect(),
+        body: refusal_body(call.limit, graph.window_s, tenant).into(),
     }
 }
 

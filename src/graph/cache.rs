@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use filters::graph::headers::is_limit_header;
 use filters::graph::{CacheKey, age_s, fresh_for_s, is_cacheable};
-use filters::limits::is_replaced;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use pingora::http::ResponseHeader;
 use tokio::sync::watch;
@@ -269,8 +269,9 @@ impl CacheWriter {
 
 fn end_to_end(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
     let lines = headers.iter();
-    let kept = lines
-        .filter(|(name, _)| !NOT_KEPT.contains(name) && *name != header::AGE && !is_replaced(name));
+    let kept = lines.filter(|(name, _)| {
+        !NOT_KEPT.contains(name) && *name != header::AGE && !is_limit_header(name)
+    });
     kept.map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
-use filters::graph::{Operation, is_upstream_hit};
+use filters::graph::headers::{is_limit_header, limit_headers, overrides_method};
+use filters::graph::{GraphOperation, is_upstream_hit};
 use filters::json::Object;
-use filters::limits::headers::{self, Header, is_replaced, overrides_method};
+use filters::limits::headers::Header;
 use filters::limits::{RefundToken, WindowKey};
 use futures::future::BoxFuture;
 use http::{HeaderName, HeaderValue, StatusCode, header};
@@ -33,7 +34,7 @@ const OTHER_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 pub struct GraphExchange {
     graph: Arc<Graph>,
     /// The operation it counts on.
-    pub operation: Arc<Operation>,
+    pub operation: Arc<GraphOperation>,
     /// The tenant; none: the client's address counts.
     pub tenant: Option<Arc<str>>,
     /// The limit that the response names, in requests per window.
@@ -95,7 +96,7 @@ impl LimitOutcome {
 
 impl GraphExchange {
     /// A request on this operation, of no tenant yet.
-    pub fn new(graph: &Arc<Graph>, operation: &Arc<Operation>) -> Self {
+    pub fn new(graph: &Arc<Graph>, operation: &Arc<GraphOperation>) -> Self {
         Self {
             graph: Arc::clone(graph),
             operation: Arc::clone(operation),
@@ -113,7 +114,7 @@ impl GraphExchange {
 
     /// The limit headers of every response.
     pub fn headers(&self) -> [Header; 2] {
-        headers::graph(self.limit, self.graph.window_s)
+        limit_headers(self.limit, self.graph.window_s)
     }
 }
 
@@ -193,7 +194,7 @@ impl Exchange for GraphExchange {
         let theirs: Vec<HeaderName> = head
             .headers
             .keys()
-            .filter(|name| is_replaced(name))
+            .filter(|name| is_limit_header(name))
             .cloned()
             .collect();
         for name in &theirs {

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use filters::limits::QuotaGroup;
+use filters::models::front::Front;
+use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::fronts::embeddings::Embeddings;
 use http::Method;
 
 use super::Models;
@@ -27,12 +30,15 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         errors: Arc::new(|fault| Response::from(fault)),
         handler,
     };
-    let models = Arc::clone(models);
+    let forward = |front: &'static dyn Front| {
+        let models = Arc::clone(models);
+        Handler::Forward(Arc::new(ModelHandler { models, front }))
+    };
     let list = ListModels {
-        models: Arc::clone(&models),
+        models: Arc::clone(models),
     };
     let key = KeyStatus {
-        models: Arc::clone(&models),
+        models: Arc::clone(models),
     };
     let list_access = if config.models.require_key {
         Access::Key
@@ -62,7 +68,17 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
                 "chat_completions",
                 Method::POST,
                 "/v1/chat/completions",
-                Handler::Forward(Arc::new(ModelHandler { models })),
+                forward(&ChatCompletions),
+            )
+        },
+        Route {
+            quota: Some(QuotaGroup::Embeddings),
+            body: BodyRule::Json(config.limits.body_bytes.chat),
+            ..row(
+                "embeddings",
+                Method::POST,
+                "/v1/embeddings",
+                forward(&Embeddings),
             )
         },
     ]

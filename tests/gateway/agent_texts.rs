@@ -93,7 +93,8 @@ fn a_key_that_no_project_names_has_words_of_its_own() {
 #[test]
 fn a_datafile_that_cannot_be_had_or_used_is_told_with_the_name_of_its_key() {
     let expected = "{\"error\":\"failed to instantiate Optimizely for SDK Key: k\"}\n";
-    let (old, _state) = fetching("agent", &ClosedPort::take().url());
+    let closed = ClosedPort::take();
+    let (old, _state) = fetching("agent", &closed.url());
     for _ in 0..2 {
         assert_eq!(said(&config(&old, "k:token")), json_of(500, expected));
     }

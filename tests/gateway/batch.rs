@@ -230,7 +230,9 @@ fn operations_have_the_status_and_the_body_that_they_would_have_alone() {
     let operations: Vec<&Value> = cases.iter().map(|(one, ..)| one).collect();
     let answer = post(&old, "/v1/batch", &json!({ "operations": operations })).json();
     assert_eq!(answer["errorCount"], cases.len());
-    for (item, (one, status, body)) in answer["response"].as_array().unwrap().iter().zip(&cases) {
+    let items = answer["response"].as_array().unwrap();
+    assert_eq!(items.len(), cases.len());
+    for (item, (one, status, body)) in items.iter().zip(&cases) {
         assert_eq!(
             (&item["status"], &item["body"]),
             (&json!(status), body),

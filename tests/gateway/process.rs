@@ -1,14 +1,19 @@
 //! The process as a new user starts it: its first words, its first answer, its end.
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use weirgate::app::boot;
+use weirgate::config;
+use weirgate::telemetry::logging::AccessLog;
 
 use super::chat_completions::chunk;
 use crate::support::ask::Ask;
 use crate::support::client::{Client, ask};
 use crate::support::flags::call;
+use crate::support::loopback::own_address;
 use crate::support::process::Process;
 use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
@@ -181,7 +186,7 @@ fn what_decisions_have_to_tell_is_sent_before_the_process_ends() {
 
 #[test]
 fn a_start_that_cannot_listen_makes_nothing() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let toml = format!(
         "[listen]\naddress = \"{}\"\n[admin]\naddress = \"127.0.0.1:0\"\n[providers.sandbox]\nkind = \"sandbox\"\n",
@@ -199,4 +204,28 @@ fn a_start_that_cannot_listen_makes_nothing() {
         !folder.path().join("var/weirgate.db").exists(),
         "no store, so no key that nobody gets to see"
     );
+}
+
+#[test]
+fn nothing_else_can_take_the_ports_of_a_gateway_that_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let addresses = [8080, 9090].map(|port| SocketAddr::from((own_address(), port)));
+    let (path, [public, admin]) = (folder.path().display(), addresses);
+    let toml = format!(
+        "[listen]\naddress = \"{public}\"\n[admin]\naddress = \"{admin}\"\n\
+         [store]\nurl = \"sqlite:{path}/weirgate.db\"\nstate_dir = \"{path}\"\n"
+    );
+    let loaded = config::from_str(&toml, []).unwrap_or_else(|bad| panic!("{}", bad[0]));
+    // The log is begun before the store is opened and long before Pingora runs.
+    let running = boot(loaded.config, |metrics| {
+        for address in addresses {
+            let refused = TcpListener::bind(address).unwrap_err();
+            assert_eq!(refused.kind(), std::io::ErrorKind::AddrInUse, "{address}");
+        }
+        AccessLog::to(std::io::sink(), metrics.log_dropped.clone())
+    });
+    let running = running.unwrap();
+    assert_eq!((running.public, running.admin), (public, admin));
+    assert_eq!(ask(public, &Ask::get("/")).status(), 200);
+    assert_eq!(ask(admin, &Ask::get("/readyz")).status(), 200);
 }

@@ -26,7 +26,7 @@ fn process(redis: &Redis, algorithm: Algorithm, window: Duration, on_outage: OnO
     let gauge = IntGauge::new("degraded", "for a test").unwrap();
     let (connection, heart) = Connection::start(&redis.url(), gauge).unwrap();
     Process {
-        counters: WindowCounters::shared(algorithm, window, Some(&connection), on_outage),
+        counters: WindowCounters::with_redis(algorithm, window, Some(&connection), on_outage),
         redis: connection,
         _heart: heart,
     }
@@ -53,10 +53,10 @@ fn runtime() -> Runtime {
         .unwrap()
 }
 
-fn key(who: &str) -> WindowKey {
+fn key(subject: &str) -> WindowKey {
     WindowKey {
-        who: Subject::Named(who.into()),
-        row: RowId::of("GET /a"),
+        subject: Subject::Named(subject.into()),
+        row: RowId::from_name("GET /a"),
     }
 }
 
@@ -71,7 +71,7 @@ fn ask(runtime: &Runtime, processes: &[Process], limit: u64, asked: u64) -> (Vec
             let mut count = 0;
             for _ in 0..share {
                 let verdict = process.counters.admit(&key, limit).await.ok();
-                let shared = verdict.and_then(|verdict| verdict.ticket.shared_ms());
+                let shared = verdict.and_then(|verdict| verdict.refund_token.shared_ms());
                 unanswered.fetch_add(u64::from(shared.is_none()), Ordering::Relaxed);
                 count += u64::from(verdict.is_some_and(|verdict| verdict.is_allowed));
             }
@@ -83,12 +83,14 @@ fn ask(runtime: &Runtime, processes: &[Process], limit: u64, asked: u64) -> (Vec
     (admitted, unanswered.into_inner())
 }
 
-/// What `run` saw while Redis answered every question: on a machine that is busy elsewhere it may take longer than
-/// its 50 ms, and then not what was asked for is tested.
-pub fn undisturbed<T>(mut run: impl FnMut() -> Option<T>) -> T {
-    let mut runs = (0..5).filter_map(|_| run());
-    runs.next()
-        .expect("one of five runs in which Redis answers in time")
+/// The result of a run in which Redis answered every question in time. On a busy machine it may take longer than its
+/// 50 ms: such runs are repeated for up to two minutes.
+pub fn undisturbed<T>(run: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(120);
+    let runs = std::iter::repeat_with(run).take_while(|it| it.is_some() || Instant::now() < until);
+    runs.flatten()
+        .next()
+        .expect("a run in which Redis answers in time")
 }
 
 #[test]
@@ -154,8 +156,9 @@ fn a_full_window_does_not_last_until_a_clock_that_was_set_back_has_caught_up() {
     assert!(left <= 61_000, "{left}");
 }
 
-/// What is admitted under steady load from three processes for as long as 100 windows take.
-fn tickets(algorithm: Algorithm, window: Duration, limit: u64) -> Option<Vec<u64>> {
+/// The moments that three processes are given under steady load for as long as 100 windows take, each with whether the
+/// request was admitted.
+fn tickets(algorithm: Algorithm, window: Duration, limit: u64) -> Option<Vec<(u64, bool)>> {
     let (redis, runtime) = (Redis::start(), runtime());
     let processes = three(&redis, algorithm, window, OnOutage::Closed);
     let (tickets, key) = (Mutex::new(Vec::new()), key("tenant"));
@@ -166,10 +169,8 @@ fn tickets(algorithm: Algorithm, window: Duration, limit: u64) -> Option<Vec<u64
             let Ok(verdict) = process.counters.admit(&key, limit).await else {
                 return false;
             };
-            if verdict.is_allowed {
-                let at_ms = verdict.ticket.shared_ms().unwrap();
-                tickets.lock().unwrap().push(at_ms);
-            }
+            let at_ms = verdict.refund_token.shared_ms().unwrap();
+            tickets.lock().unwrap().push((at_ms, verdict.is_allowed));
             tokio::task::yield_now().await;
         }
         true
@@ -185,12 +186,16 @@ fn every_fixed_window_admits_exactly_its_limit() {
     const LIMIT: u64 = 20;
     let mut windows = BTreeMap::new();
     let window = Duration::from_millis(40);
-    for start_ms in undisturbed(|| tickets(Algorithm::Fixed, window, LIMIT)) {
-        *windows.entry(start_ms).or_insert(0_u64) += 1;
+    for (start_ms, is_admitted) in undisturbed(|| tickets(Algorithm::Fixed, window, LIMIT)) {
+        let [admitted, refused] = windows.entry(start_ms).or_insert([0_u64; 2]);
+        *(if is_admitted { admitted } else { refused }) += 1;
     }
-    let last = windows.pop_last().unwrap();
-    assert!(last.1 <= LIMIT && windows.len() >= 50, "{windows:?}");
-    assert!(windows.values().all(|count| *count == LIMIT), "{windows:?}");
+    // On a busy machine a window may be asked for less than its limit; then it refuses nothing.
+    let is_exact =
+        |[admitted, refused]: &[u64; 2]| *admitted == LIMIT || (*admitted < LIMIT && *refused == 0);
+    assert!(windows.values().all(is_exact), "{windows:?}");
+    let full = windows.values().filter(|[admitted, _]| *admitted == LIMIT);
+    assert!(full.count() >= 50, "{windows:?}");
     let starts: Vec<u64> = windows.into_keys().collect();
     assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= 40));
 }
@@ -199,7 +204,9 @@ fn every_fixed_window_admits_exactly_its_limit() {
 fn a_sliding_window_admits_its_limit_in_any_span_of_its_length() {
     const LIMIT: usize = 20;
     let window = Duration::from_millis(40);
-    let mut at_ms = undisturbed(|| tickets(Algorithm::Sliding, window, LIMIT as u64));
+    let mut all = undisturbed(|| tickets(Algorithm::Sliding, window, LIMIT as u64));
+    all.retain(|(_, is_admitted)| *is_admitted);
+    let mut at_ms: Vec<u64> = all.into_iter().map(|(at_ms, _)| at_ms).collect();
     at_ms.sort_unstable();
     assert!(at_ms.len() > LIMIT * 50, "{}", at_ms.len());
     let spans = at_ms.windows(LIMIT + 1);
@@ -207,27 +214,33 @@ fn a_sliding_window_admits_its_limit_in_any_span_of_its_length() {
     assert!(shortest >= 40, "{shortest}");
 }
 
+/// Nothing if Redis did not answer in time, or the window ended too early.
+async fn one_window([one, other]: &[Process; 2], window: Duration) -> Option<()> {
+    let (key, begun) = (key("tenant"), Instant::now());
+    let first = one.counters.admit(&key, 2).await.ok()?;
+    let second = other.counters.admit(&key, 2).await.ok()?;
+    let third = one.counters.admit(&key, 2).await.ok()?;
+    let is_refunded = other.counters.refund(&key, second.refund_token).await;
+    let again = one.counters.admit(&key, 2).await.ok()?;
+    (is_refunded && begun.elapsed() < window).then_some(())?;
+    assert_eq!((first.remaining, first.reset_ms), (1, 300));
+    assert_eq!((second.remaining, third.is_allowed), (0, false));
+    assert!(third.reset_ms <= 300 && third.limit == 2 && again.is_allowed);
+    tokio::time::sleep(window).await;
+    assert!(!one.counters.refund(&key, again.refund_token).await);
+    let next = other.counters.admit(&key, 2).await.ok()?;
+    assert_eq!((next.is_allowed, next.remaining), (true, 1));
+    Some(())
+}
+
 #[test]
 fn a_window_begins_with_its_first_request_and_refunds_stay_in_it() {
-    let (redis, runtime) = (Redis::start(), runtime());
+    let (runtime, window) = (runtime(), Duration::from_millis(300));
     for algorithm in [Algorithm::Fixed, Algorithm::Sliding] {
-        let window = Duration::from_millis(300);
-        let [one, other] = [(); 2].map(|()| process(&redis, algorithm, window, OnOutage::Closed));
-        let key = key("tenant");
-        runtime.block_on(async {
-            let first = one.counters.admit(&key, 2).await.unwrap();
-            assert_eq!((first.remaining, first.reset_ms), (1, 300));
-            let second = other.counters.admit(&key, 2).await.unwrap();
-            let third = one.counters.admit(&key, 2).await.unwrap();
-            assert_eq!((second.remaining, third.is_allowed), (0, false));
-            assert!(third.reset_ms <= 300 && third.limit == 2);
-            assert!(other.counters.refund(&key, second.ticket).await);
-            let again = one.counters.admit(&key, 2).await.unwrap();
-            assert!(again.is_allowed, "{algorithm:?}");
-            tokio::time::sleep(window).await;
-            assert!(!one.counters.refund(&key, again.ticket).await);
-            let next = other.counters.admit(&key, 2).await.unwrap();
-            assert_eq!((next.is_allowed, next.remaining), (true, 1));
+        undisturbed(|| {
+            let redis = Redis::start();
+            let two = [(); 2].map(|()| process(&redis, algorithm, window, OnOutage::Closed));
+            runtime.block_on(one_window(&two, window))
         });
     }
 }
@@ -265,15 +278,11 @@ fn while_redis_is_gone_each_process_does_as_it_was_told() {
     }
 }
 
-#[test]
-fn no_request_waits_longer_than_its_patience() {
-    let (redis, runtime) = (Redis::start(), runtime());
-    let [one, ..] = three(
-        &redis,
-        Algorithm::Fixed,
-        Duration::from_secs(60),
-        OnOutage::Local,
-    );
+/// The longest that one of 50 requests at once waits for a Redis that has just fallen silent, and how long the next
+/// request takes.
+fn waits(runtime: &Runtime) -> [Duration; 2] {
+    let (redis, minute) = (Redis::start(), Duration::from_secs(60));
+    let [one, ..] = three(&redis, Algorithm::Fixed, minute, OnOutage::Local);
     redis.pause();
     let key = key("tenant");
     let waited = runtime.block_on(async {
@@ -284,15 +293,23 @@ fn no_request_waits_longer_than_its_patience() {
         });
         futures::future::join_all(asked).await
     });
-    let longest = waited.iter().max().unwrap();
-    assert!(*longest < Duration::from_millis(250), "{longest:?}");
     let started = Instant::now();
     runtime.block_on(one.counters.admit(&key, 1_000)).unwrap();
-    assert!(
-        started.elapsed() < Duration::from_millis(40),
-        "nobody asks a Redis that is gone"
-    );
+    let next = started.elapsed();
     redis.resume();
+    [waited.into_iter().max().unwrap(), next]
+}
+
+#[test]
+fn no_request_waits_longer_than_its_patience() {
+    let (runtime, mut seen) = (runtime(), Vec::new());
+    // A busy machine delays some of the five, but not all. The next request does not ask a Redis that is gone.
+    let is_kept = (0..5).any(|_| {
+        let [longest, next] = waits(&runtime);
+        seen.push([longest, next]);
+        longest < Duration::from_millis(250) && next < Duration::from_millis(40)
+    });
+    assert!(is_kept, "{seen:?}");
 }
 
 /// What three processes admit before Redis falls silent, alone, what Redis has counted once it speaks again, and what
@@ -339,7 +356,7 @@ fn under_load(runtime: &Runtime, window: Duration, limit: u64) -> (Vec<u64>, u64
         while !is_over.load(Ordering::Relaxed) {
             let verdict = process.counters.admit(&key, limit).await.unwrap();
             let admitted = u64::from(verdict.is_allowed);
-            match verdict.ticket.shared_ms() {
+            match verdict.refund_token.shared_ms() {
                 Some(start_ms) => {
                     *windows.lock().unwrap().entry(start_ms).or_insert(0) += admitted;
                 }

@@ -231,6 +231,17 @@ fn a_closed_port_refuses() {
 }
 
 #[test]
+fn where_a_server_was_connections_are_refused_for_good() {
+    let upstream = Upstream::always(Reply::json(200, "1"));
+    let gone = upstream.address();
+    drop(upstream);
+    let others = [(); 50].map(|()| Upstream::always(Reply::json(200, "1")));
+    assert!(others.iter().all(|it| it.address().ip() != gone.ip()));
+    let refused = std::net::TcpStream::connect(gone).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+}
+
+#[test]
 fn an_event_stream_is_taken_apart() {
     let stream =
         parse(": hi\r\n\r\nevent: e\r\ndata: {\"a\":1}\r\n\r\ndata:x\ndata: y\n\ndata: [DO");

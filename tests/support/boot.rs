@@ -1,4 +1,4 @@
-//! The gateway as every test starts it: in this process, on free ports, with a store of its own.
+//! The gateway as every test starts it: in this process, on an address of its own, with a store of its own.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use weirgate::telemetry::logging::AccessLog;
 
 use super::ask::Ask;
 use super::client::{self, Answer};
+use super::loopback::own_address;
 
 /// A gateway with one organization and one key.
 pub struct Gateway {
@@ -107,9 +108,10 @@ impl Gateway {
         let catalogue = folder.path().join("models.toml");
         std::fs::write(&catalogue, models).unwrap();
         let store_url = format!("sqlite:{}", folder.path().join("weirgate.db").display());
+        let listener = format!("{}:0", own_address());
         let env = [
-            ("WEIRGATE_LISTEN__ADDRESS", "127.0.0.1:0".to_owned()),
-            ("WEIRGATE_ADMIN__ADDRESS", "127.0.0.1:0".to_owned()),
+            ("WEIRGATE_LISTEN__ADDRESS", listener.clone()),
+            ("WEIRGATE_ADMIN__ADDRESS", listener),
             ("WEIRGATE_STORE__URL", store_url.clone()),
             (
                 "WEIRGATE_STORE__STATE_DIR",
@@ -270,7 +272,7 @@ fn with_store<T>(config: &config::Config, work: impl AsyncFnOnce(Store) -> T) ->
         .build()
         .unwrap();
     runtime.block_on(async {
-        let settings = StoreSettings::of(&config.store).unwrap();
+        let settings = StoreSettings::from_config(&config.store).unwrap();
         let opened = Store::open(&settings).await.unwrap();
         let made = work(opened.store.clone()).await;
         opened.store.close().await;

@@ -3,11 +3,12 @@
 //! | module | gives |
 //! |---|---|
 //! | [`script`] | what an upstream does with a connection, step by step: [`script::Reply`] |
-//! | [`upstream`] | a server on a loopback port that plays scripts and records what it saw |
+//! | [`upstream`] | a server on a loopback address that plays scripts and records what it saw |
 //! | [`boot`] | the gateway, in this process, with a store and a key |
 //! | [`ask`] | a request, exactly as it goes out |
 //! | [`client`] | a client that sends exact bytes and keeps exact bytes, with times |
 //! | [`process`] | the program itself, one or several on one store |
+//! | [`loopback`] | addresses that no other test uses |
 //! | [`redis`] | a Redis server that can be killed |
 //! | [`own_postgres`] | a PostgreSQL server that can be killed |
 //! | [`server`] | the gateway as a process that can be killed |
@@ -18,13 +19,14 @@
 //!
 //! All of it blocks and is used from plain `#[test]` functions. Tests wait for what they want to see
 //! (`wait_requests`, `wait_closed`, [`script::Gate`]), they never sleep; a wait that is not fulfilled
-//! within [`PATIENCE`] fails the test with what was awaited.
+//! within [`PATIENCE`] fails the test with what was awaited. No test chooses a port before it binds it.
 
 pub mod ask;
 pub mod boot;
 pub mod client;
 pub mod flags;
 pub mod issuer;
+pub mod loopback;
 pub mod own_postgres;
 pub mod process;
 pub mod redis;

@@ -1,28 +1,33 @@
 //! A PostgreSQL server of a test's own: it can be killed and started again where it was, with what it had.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-/// `$1`: folder of the programs, `$2`: port, `$3`: folder of the data, made where it is empty.
+use super::loopback::own_address;
+
+/// `$1`: folder of the programs, `$2`: address, `$3`: port, `$4`: folder of the data, made where it is empty.
 const SCRIPT: &str = r#"
 set -e
 cd /
-dir=${3:-$(mktemp -d /tmp/weirgate-postgres-XXXXXX)}
+dir=${4:-$(mktemp -d /tmp/weirgate-postgres-XXXXXX)}
 echo "folder $dir"
 [ -d "$dir/data" ] || "$1/initdb" -D "$dir/data" -U weirgate -A trust -E UTF8 --locale=C --no-sync >/dev/null
-"$1/postgres" -D "$dir/data" -h 127.0.0.1 -p "$2" -c unix_socket_directories= -c lc_messages=C 2>&1 &
+"$1/postgres" -D "$dir/data" -h "$2" -p "$3" -c unix_socket_directories= -c lc_messages=C 2>&1 &
 server=$!
 read -r _ || true
 kill -QUIT "$server"
 wait "$server" || true
 "#;
 
+/// The port of every server: their addresses differ.
+const PORT: u16 = 15_432;
+
 /// A server. Killed when dropped.
 pub struct Postgres {
-    port: u16,
+    address: Ipv4Addr,
     folder: String,
     running: Option<(Child, ChildStdin)>,
 }
@@ -30,11 +35,8 @@ pub struct Postgres {
 impl Postgres {
     /// A server with an empty database `weirgate`.
     pub fn start() -> Postgres {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
         let mut server = Postgres {
-            port,
+            address: own_address(),
             folder: String::new(),
             running: None,
         };
@@ -44,7 +46,7 @@ impl Postgres {
 
     /// Its own database.
     pub fn url(&self) -> String {
-        format!("postgres://weirgate@127.0.0.1:{}/postgres", self.port)
+        format!("postgres://weirgate@{}:{PORT}/postgres", self.address)
     }
 
     /// Ends it at once, in the middle of whatever it does.
@@ -62,7 +64,8 @@ impl Postgres {
     pub fn start_again(&mut self) {
         let mut shell = shell();
         shell.args(["-c", SCRIPT, "sh"]).arg(programs());
-        shell.args([&self.port.to_string(), &self.folder]);
+        shell.args([self.address.to_string(), PORT.to_string()]);
+        shell.arg(&self.folder);
         shell.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut shell = shell.spawn().expect("a shell");
         let leash = shell.stdin.take().expect("piped");

@@ -1,25 +1,30 @@
-//! A PostgreSQL server of the suite's own: in a new folder, on a free port of the loopback address.
+//! A PostgreSQL server of the suite's own: in a new folder, on a loopback address of its own.
 //!
 //! It needs the server's programs under `/usr/lib/postgresql/*/bin` and fails where they are missing: a suite
 //! that skips its second database proves nothing about it. A shell between the test process and the server holds
 //! a pipe to the former; when that closes, however the process ended, it stops the server and removes the folder.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// `$1`: folder of the programs, `$2`: port. What the server says goes to stdout.
+use self::loopback::own_address;
+
+#[path = "loopback.rs"]
+mod loopback;
+
+/// `$1`: folder of the programs, `$2`: address, `$3`: port. What the server says goes to stdout.
 const SCRIPT: &str = r#"
 set -e
 cd /
 dir=$(mktemp -d /tmp/weirgate-postgres-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
 "$1/initdb" -D "$dir/data" -U weirgate -A trust -E UTF8 --locale=C --no-sync >/dev/null
-"$1/postgres" -D "$dir/data" -h 127.0.0.1 -p "$2" -c unix_socket_directories= \
+"$1/postgres" -D "$dir/data" -h "$2" -p "$3" -c unix_socket_directories= \
     -c fsync=off -c lc_messages=C 2>&1 &
 server=$!
 read -r _ || true
@@ -27,11 +32,11 @@ kill -QUIT "$server"
 wait "$server" || true
 "#;
 
-/// How often a free port is looked for that nobody else takes meanwhile.
-const ATTEMPTS: u32 = 5;
+/// The port of every server: their addresses differ.
+const PORT: u16 = 15_432;
 
 struct Server {
-    port: u16,
+    address: Ipv4Addr,
     // The open end of the pipe keeps the server alive.
     _leash: ChildStdin,
     _shell: Child,
@@ -53,24 +58,14 @@ pub struct Database {
 pub fn database() -> Database {
     static SERVER: OnceLock<Server> = OnceLock::new();
     static NEXT: AtomicU32 = AtomicU32::new(1);
-    let port = SERVER.get_or_init(start).port;
+    let address = SERVER.get_or_init(start).address;
     let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    let base = format!("postgres://weirgate@127.0.0.1:{port}");
+    let base = format!("postgres://weirgate@{address}:{PORT}");
     Database {
         server_url: format!("{base}/postgres"),
         create: format!("CREATE DATABASE {name}"),
         url: format!("{base}/{name}"),
     }
-}
-
-fn start() -> Server {
-    let programs = programs();
-    for _ in 0..ATTEMPTS {
-        if let Some(server) = try_start(&programs) {
-            return server;
-        }
-    }
-    panic!("PostgreSQL did not start, see above");
 }
 
 fn programs() -> PathBuf {
@@ -85,17 +80,11 @@ fn programs() -> PathBuf {
         .expect("PostgreSQL is missing: install Debian's package `postgresql`")
 }
 
-fn try_start(programs: &std::path::Path) -> Option<Server> {
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+fn start() -> Server {
+    let address = own_address();
     let mut shell = shell();
-    shell
-        .args(["-c", SCRIPT, "sh"])
-        .arg(programs)
-        .arg(port.to_string());
+    shell.args(["-c", SCRIPT, "sh"]).arg(programs());
+    shell.args([address.to_string(), PORT.to_string()]);
     shell.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut shell = shell.spawn().expect("a shell");
     let leash = shell.stdin.take().expect("piped");
@@ -105,17 +94,16 @@ fn try_start(programs: &std::path::Path) -> Option<Server> {
         if line.contains("ready to accept connections") {
             // Somebody has to read on, or a full pipe would stop the server.
             std::thread::spawn(move || lines.for_each(drop));
-            return Some(Server {
-                port,
+            return Server {
+                address,
                 _leash: leash,
                 _shell: shell,
-            });
+            };
         }
         said.push(line);
     }
-    let _ = shell.wait();
-    eprintln!("PostgreSQL on port {port}: {}", said.join("\n"));
-    None
+    _ = shell.wait();
+    panic!("PostgreSQL did not start: {}", said.join("\n"));
 }
 
 /// A shell of a user other than root, because the server refuses to run as root.

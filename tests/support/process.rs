@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::loopback::own_address;
+
 /// A running program. Killed when dropped.
 pub struct Process {
     /// The program.
@@ -43,8 +45,9 @@ impl Process {
     pub fn start_until(more: &str, curls: usize) -> Process {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         std::fs::write(folder.path().join("models.toml"), MODELS).unwrap();
+        let listener = format!("{}:0", own_address());
         let toml = format!(
-            "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[models]\nfile = \"models.toml\"\n[providers.sandbox]\nkind = \"sandbox\"\n{more}\n"
+            "[listen]\naddress = \"{listener}\"\n[admin]\naddress = \"{listener}\"\n[models]\nfile = \"models.toml\"\n[providers.sandbox]\nkind = \"sandbox\"\n{more}\n"
         );
         std::fs::write(folder.path().join("weirgate.toml"), toml).unwrap();
         let is_curl = |line: &&String| line.starts_with("curl ");

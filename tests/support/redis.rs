@@ -1,77 +1,71 @@
-//! A Redis server of a test's own, on a free port of the loopback address: it can be killed, stopped and started
-//! again where it was.
+//! A Redis server of a test's own, on a loopback address of its own: it can be killed, stopped and started again
+//! where it was.
 //!
 //! It needs Debian's `redis-server` and fails where it is missing: a suite that skips what processes share proves
 //! nothing about it. A shell between the test process and the server holds a pipe to the former; when that closes,
 //! however the process ended, it kills the server.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::Ipv4Addr;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-/// `$1`: port. What the server says goes to stdout, behind a line with its process.
+use super::loopback::own_address;
+
+/// `$1`: address, `$2`: port. What the server says goes to stdout, behind a line with its process.
 const SCRIPT: &str = r#"
 cd /
-redis-server --port "$1" --bind 127.0.0.1 --save '' --appendonly no 2>&1 &
+redis-server --bind "$1" --port "$2" --save '' --appendonly no 2>&1 &
 server=$!
 echo "process $server"
 read -r _ || true
-kill -KILL "$server" 2>/dev/null
+exec 2>/dev/null
+kill -KILL "$server"
 wait "$server"
 "#;
 
-/// How often a free port is looked for that nobody else takes meanwhile.
-const ATTEMPTS: u32 = 5;
+/// The port of every server: their addresses differ.
+const PORT: u16 = 16_379;
 
 /// A server. Killed when dropped.
 pub struct Redis {
-    port: u16,
+    address: Ipv4Addr,
     running: Option<Running>,
 }
 
 struct Running {
     process: String,
     shell: Child,
-    // The open end of the pipe keeps the server alive.
-    _leash: ChildStdin,
+    /// The open end of the pipe keeps the server alive.
+    leash: Option<ChildStdin>,
 }
 
 impl Redis {
     /// An empty server.
     pub fn start() -> Redis {
-        let mut said = String::new();
-        for _ in 0..ATTEMPTS {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            let port = listener.local_addr().unwrap().port();
-            drop(listener);
-            match Running::start(port) {
-                Ok(running) => {
-                    let running = Some(running);
-                    return Redis { port, running };
-                }
-                Err(lines) => said = lines,
-            }
+        let address = own_address();
+        let running = Running::start(address).unwrap_or_else(|said| {
+            panic!("Redis did not start; is Debian's package `redis-server` installed?\n{said}")
+        });
+        Redis {
+            address,
+            running: Some(running),
         }
-        panic!("Redis did not start; is Debian's package `redis-server` installed?\n{said}");
     }
 
     /// Where it is.
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}/0", self.port)
+        format!("redis://{}:{PORT}/0", self.address)
     }
 
     /// Ends it at once. What it held is lost.
     pub fn kill(&mut self) {
-        let mut running = self.running.take().expect("a running server");
-        running.signal("KILL");
-        running.shell.kill().unwrap();
-        running.shell.wait().unwrap();
+        drop(self.running.take().expect("a running server"));
     }
 
     /// Starts it where it was, empty.
     pub fn start_again(&mut self) {
         assert!(self.running.is_none());
-        self.running = Some(Running::start(self.port).expect("Redis starts again"));
+        self.running = Some(Running::start(self.address).expect("Redis starts again"));
     }
 
     /// It keeps its connections and says nothing.
@@ -92,9 +86,10 @@ impl Redis {
 }
 
 impl Running {
-    fn start(port: u16) -> Result<Running, String> {
+    fn start(address: Ipv4Addr) -> Result<Running, String> {
         let mut shell = Command::new("sh")
-            .args(["-c", SCRIPT, "sh", &port.to_string()])
+            .args(["-c", SCRIPT, "sh"])
+            .args([address.to_string(), PORT.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -112,7 +107,7 @@ impl Running {
                 return Ok(Running {
                     process,
                     shell,
-                    _leash: leash,
+                    leash: Some(leash),
                 });
             }
             said.push(line);
@@ -129,14 +124,9 @@ impl Running {
 }
 
 impl Drop for Running {
+    /// Kills the server and waits for its end, because its port is free only then.
     fn drop(&mut self) {
-        // A stopped server does not see its leash go.
-        let mut kill = Command::new("kill");
-        let _ = kill
-            .args(["-KILL", &self.process])
-            .stderr(Stdio::null())
-            .status();
-        let _ = self.shell.kill();
-        let _ = self.shell.wait();
+        self.leash = None;
+        _ = self.shell.wait();
     }
 }

@@ -1,4 +1,4 @@
-//! A server on a loopback port that plays scripts and records what it saw.
+//! A server on a loopback address of its own that plays scripts and records what it saw.
 //!
 //! HTTP/1.1 by hand over plain TCP, so that it can also do what no HTTP library would. It runs on a
 //! thread of its own and stops when dropped; a test reads its record through blocking calls.
@@ -12,6 +12,7 @@ use tokio::net::TcpSocket;
 use tokio::sync::watch;
 
 use super::PATIENCE;
+use super::loopback::own_address;
 use super::script::Reply;
 
 #[path = "connection.rs"]
@@ -242,7 +243,7 @@ impl Drop for Upstream {
     }
 }
 
-/// A loopback port that refuses connections, kept from everybody else as long as this lives.
+/// A loopback port that refuses connections. No other test gets its address, so it refuses them for good.
 pub struct ClosedPort(TcpSocket);
 
 impl ClosedPort {
@@ -250,7 +251,7 @@ impl ClosedPort {
     pub fn take() -> ClosedPort {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket
-            .bind(SocketAddr::from(([127, 0, 0, 1], 0)))
+            .bind(SocketAddr::from((own_address(), 0)))
             .expect("a free loopback port");
         ClosedPort(socket)
     }
@@ -267,7 +268,7 @@ impl ClosedPort {
 }
 
 fn start(plan: Plan) -> Upstream {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
+    let listener = TcpListener::bind((own_address(), 0)).expect("a free loopback port");
     listener
         .set_nonblocking(true)
         .expect("a nonblocking listener");

@@ -196,17 +196,18 @@ fn a_value_that_is_shipped_for_a_section_of_scalars_is_its_default() {
 
 #[test]
 fn every_key_is_documented() {
-    fn walk(schema: &Json, key: &str) {
-        let Some(known) = schema.get("properties").and_then(Json::as_object) else {
-            return;
-        };
-        for (name, inner) in known {
+    /// Answers how many keys it has seen.
+    fn walk(schema: &Json, key: &str) -> usize {
+        let known = schema.get("properties").and_then(Json::as_object);
+        let mut seen = 0;
+        for (name, inner) in known.into_iter().flatten() {
             let key = format!("{key}.{name}");
             assert!(inner["description"].is_string(), "{key} has no description");
-            for inner in [inner, &inner["items"], &inner["additionalProperties"]] {
-                walk(inner, &key);
-            }
+            let inside = [inner, &inner["items"], &inner["additionalProperties"]];
+            seen += 1 + inside.map(|inner| walk(inner, &key)).iter().sum::<usize>();
         }
+        seen
     }
-    walk(&schema(), "");
+    let seen = walk(&schema(), "");
+    assert!(seen > 100, "{seen}");
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use filters::fault::Fault;
+use filters::models::operation::Operation;
 use filters::models::routing::catalog::{Capability, Catalog, Mapping, Model};
 use filters::money::{Price, PriceSet};
 use futures::future::BoxFuture;
@@ -103,6 +104,14 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
     if any(Capability::Audio) {
         inputs.push("audio");
     }
+    let outputs = match (
+        serves(model, Operation::Chat),
+        serves(model, Operation::Embeddings),
+    ) {
+        (false, true) => vec!["embedding"],
+        (true, true) => vec!["text", "embedding"],
+        _ => vec!["text"],
+    };
     let prices = cheapest
         .and_then(|mapping| mapping.prices)
         .unwrap_or_default();
@@ -116,14 +125,14 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
         "family": model.family,
         "architecture": {
             "input_modalities": inputs,
-            "output_modalities": ["text"],
+            "output_modalities": outputs,
             "tokenizer": "GPT",
         },
         "providers": mappings.iter().map(|mapping| provider(mapping)).collect::<Vec<_>>(),
         "pricing": pricing(&prices),
         "context_length": mappings.iter().filter_map(|mapping| mapping.context_size).max(),
         "max_output": mappings.iter().filter_map(|mapping| mapping.max_output).min(),
-        "supported_parameters": parameters(&any),
+        "supported_parameters": parameters(model, &any),
         "json_output": any(Capability::JsonObject),
         "structured_outputs": any(Capability::JsonSchema),
         "free": mappings.iter().any(|mapping| mapping.is_free()),
@@ -199,27 +208,37 @@ fn provider(mapping: &Mapping) -> Value {
 fn pricing(prices: &PriceSet) -> Value {
     let cached = prices
         .cached_input
-        .map_or_else(|| "0".to_owned(), Price::of_one);
+        .map_or_else(|| "0".to_owned(), Price::to_decimal);
     let written = prices
         .cache_write
-        .map_or_else(|| "0".to_owned(), Price::of_one);
+        .map_or_else(|| "0".to_owned(), Price::to_decimal);
     let written_1h = prices
         .cache_write_1h
-        .map_or_else(|| "0".to_owned(), Price::of_one);
+        .map_or_else(|| "0".to_owned(), Price::to_decimal);
     json!({
-        "prompt": prices.input.of_one(),
-        "completion": prices.output.of_one(),
+        "prompt": prices.input.to_decimal(),
+        "completion": prices.output.to_decimal(),
         "image": "0",
-        "request": prices.request.of_one(),
+        "request": prices.request.to_decimal(),
         "input_cache_read": cached,
         "input_cache_write": written,
         "input_cache_write_1h": written_1h,
-        "web_search": prices.web_search.of_one(),
+        "web_search": prices.web_search.to_decimal(),
         "internal_reasoning": "0",
     })
 }
 
-fn parameters(any: &impl Fn(Capability) -> bool) -> Vec<&'static str> {
+fn serves(model: &Model, operation: Operation) -> bool {
+    model.operations.contains(&operation)
+}
+
+fn parameters(model: &Model, any: &impl Fn(Capability) -> bool) -> Vec<&'static str> {
+    if serves(model, Operation::Embeddings) && !serves(model, Operation::Chat) {
+        let dimensions = any(Capability::Dimensions).then_some("dimensions");
+        return std::iter::once("encoding_format")
+            .chain(dimensions)
+            .collect();
+    }
     let mut parameters = vec![
         "temperature",
         "max_tokens",

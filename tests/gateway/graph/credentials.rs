@@ -288,7 +288,8 @@ fn a_token_counts_for_the_tenant_of_its_audience_once_it_is_verified() {
 #[test]
 fn without_its_issuer_a_token_counts_for_the_address() {
     let service = service();
-    let gateway = with_key_set(&service, &ClosedPort::take().url());
+    let closed = ClosedPort::take();
+    let gateway = with_key_set(&service, &closed.url());
     let token = token("one", issuer::NEVER);
     let request = |_| Ask::post("/content/v2", QUERY).key(&token);
     assert_eq!(tenant_of(&gateway, request), "unidentified");

@@ -4,15 +4,16 @@ use tempfile::TempDir;
 
 use super::{DATA, at, limit, query, service};
 use crate::support::client::ask;
+use crate::support::loopback::own_address;
 use crate::support::server::Server;
 use crate::support::tls::{Authority, Front};
 
 /// The gateway in front of it as a process, for which these authorities are the system's.
 fn trusting(authority: &Authority, service: &Front) -> (Server, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().display();
+    let (path, own) = (folder.path().display(), own_address());
     let toml = format!(
-        "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+        "[listen]\naddress = \"{own}:0\"\n[admin]\naddress = \"{own}:0\"\n\
          [store]\nurl = \"sqlite:{path}/weirgate.db\"\nstate_dir = \"{path}\"\n\
          [graph]\nupstream = \"{}\"\n[[graph.tenants]]\nid = \"t1\"\nsingle_keys = [\"k1\"]\n",
         service.url()

@@ -1,20 +1,25 @@
-//! An answer put together as one whole reply, from the same deltas that make a stream.
+//! One whole response, made of the same deltas that make a stream.
 
-use super::envelope::ReplyIdentity;
+use super::envelope::write_head;
 use super::members::write_key;
 use super::tools::{Opening, Tools};
+use crate::fault::Fault;
 use crate::json::{Str, write_number};
-use crate::models::chat::delta::{Delta, Finish, Sink};
-use crate::models::usage::Usage;
+use crate::models::chat::delta::{Delta, Finish};
+use crate::models::metadata::{Metadata, write_usage};
+use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
+use crate::models::usage::{Settlement, Usage};
 
-/// A sink that writes one whole reply.
+/// Writes one whole response.
 #[derive(Debug)]
 pub struct WholeWriter {
-    envelope: ReplyIdentity,
+    identity: ReplyIdentity,
     choices: Vec<WholeChoice>,
     top_level: Vec<(Box<str>, Box<str>)>,
     usage: Option<Usage>,
     output_bytes: u64,
+    /// The rendered reply, once it is complete.
+    out: Vec<u8>,
 }
 
 /// Texts are insides of JSON strings, lists insides of JSON arrays.
@@ -40,37 +45,28 @@ const LISTS: [&str; 4] = [
 ];
 
 impl WholeWriter {
-    /// A reply that answers as `envelope` says.
-    pub fn new(envelope: ReplyIdentity) -> Self {
+    /// A reply with this identity.
+    pub fn new(identity: ReplyIdentity) -> Self {
         Self {
-            envelope,
+            identity,
             choices: Vec::new(),
             top_level: Vec::new(),
             usage: None,
             output_bytes: 0,
+            out: Vec::new(),
         }
     }
 
-    /// The usage reported.
-    pub fn reported_usage(&self) -> Option<Usage> {
-        self.usage
-    }
-
-    /// Bytes of answer text, for estimates.
-    pub fn output_bytes(&self) -> u64 {
-        self.output_bytes
-    }
-
-    /// Whether there is an answer: at least one choice, each with its end.
-    pub fn is_whole(&self) -> bool {
+    /// Returns whether there is an answer: at least one choice, each with its end.
+    fn is_whole(&self) -> bool {
         !self.choices.is_empty() && self.choices.iter().all(|choice| choice.finish.is_some())
     }
 
-    /// The whole reply. `usage` and `metadata` are JSON objects. Source: docs/model-gateway.md 2.5.
-    pub fn render(mut self, usage: &[u8], metadata: &[u8]) -> Vec<u8> {
+    /// Returns the whole response. `usage` and `metadata` are JSON objects. Source: docs/model-gateway.md 2.5.
+    pub(crate) fn render(&mut self, usage: &[u8], metadata: &[u8]) -> Vec<u8> {
         let mut out =
             Vec::with_capacity(self.output_bytes as usize + usage.len() + metadata.len() + 512);
-        self.envelope.write_head("chat.completion", &mut out);
+        write_head(&self.identity, "chat.completion", &mut out);
         out.extend_from_slice(b",\"choices\":[");
         self.choices.sort_by_key(|choice| choice.index);
         for choice in &mut self.choices {
@@ -95,7 +91,7 @@ impl WholeWriter {
         let at = match self.choices.iter().position(|choice| choice.index == index) {
             Some(at) => at,
             None => {
-                self.choices.push(WholeChoice::new(index, &self.envelope));
+                self.choices.push(WholeChoice::new(index, &self.identity));
                 self.choices.len() - 1
             }
         };
@@ -104,7 +100,7 @@ impl WholeWriter {
 }
 
 impl WholeChoice {
-    fn new(index: u32, envelope: &ReplyIdentity) -> Self {
+    fn new(index: u32, identity: &ReplyIdentity) -> Self {
         Self {
             index,
             content: Vec::new(),
@@ -114,7 +110,7 @@ impl WholeChoice {
             logprobs: None,
             extra: Vec::new(),
             calls: Vec::new(),
-            tools: Tools::new(envelope, index),
+            tools: Tools::new(identity, index),
             finish: None,
         }
     }
@@ -209,7 +205,7 @@ impl WholeChoice {
         }
         let finish = self.tools.finish(self.finish.unwrap_or(Finish::Stop));
         out.extend_from_slice(b",\"finish_reason\":");
-        Str::Plain(finish.word()).write(out);
+        Str::Plain(finish.as_str()).write(out);
         out.push(b'}');
     }
 
@@ -245,7 +241,7 @@ impl WholeChoice {
 impl Sink for WholeWriter {
     fn identity(&mut self, id: Option<&str>, created: Option<u64>) {
         if self.choices.is_empty() {
-            self.envelope.identify(id, created);
+            self.identity.identify(id, created);
         }
     }
 
@@ -265,7 +261,7 @@ impl Sink for WholeWriter {
         }
     }
 
-    fn top_level(&mut self, key: &str, value: &str) {
+    fn member(&mut self, key: &str, value: &str) {
         self.top_level.retain(|(known, _)| &**known != key);
         self.top_level.push((key.into(), value.into()));
     }
@@ -275,6 +271,32 @@ impl Sink for WholeWriter {
             self.usage = Some(usage);
         }
     }
+}
+
+impl Writer for WholeWriter {
+    /// Nothing goes out before the reply is whole.
+    fn has_content(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
+    fn reported(&self) -> Reported {
+        Reported {
+            usage: self.usage,
+            output_bytes: self.output_bytes,
+            has_finished: false,
+        }
+    }
+
+    fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>) {
+        self.out = self.render(&write_usage(settlement), &metadata.write());
+    }
+
+    /// Writes nothing: the head has not gone out, so the error becomes a response of its own.
+    fn fail(&mut self, _fault: &Fault, _settlement: Option<&Settlement>) {}
 }
 
 fn write_quoted(inside: &[u8], out: &mut Vec<u8>) {

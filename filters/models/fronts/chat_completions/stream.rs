@@ -1,26 +1,30 @@
-//! An answer on its way to the client as chunks: the one place that keeps the promises about a stream's shape.
+//! A response as chunks: the one place that keeps the promises about a stream's shape.
 //!
-//! Whatever the provider sends: one id, time and model for all chunks; the role once per choice and first; tool
-//! calls numbered densely from 0, opened once with id and name, arguments never left empty; exactly one finish
-//! reason per choice and nothing behind it; usage and metadata once, last; `[DONE]` only after a whole answer.
+//! The promises, whatever the provider sends: one id, time and model for all chunks; the role once per choice and
+//! first; tool calls numbered densely from 0, opened once with id and name, arguments never left empty; exactly one
+//! finish reason per choice and nothing behind it; usage and metadata once, last; `[DONE]` only after a whole answer.
 //! Source: docs/facts/wire-formats.md R1–R4, docs/decisions.md 1–3.
 
-use super::envelope::ReplyIdentity;
+use super::envelope::write_head;
 use super::members::DeltaMembers;
 use super::tools::{Opening, Tools};
 use crate::fault::Fault;
 use crate::json::{Str, write_escaped, write_number};
-use crate::models::chat::delta::{Delta, Finish, Sink, ToolDelta};
-use crate::models::usage::Usage;
+use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::metadata::{Metadata, write_usage};
+use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
+use crate::models::usage::{Settlement, Usage};
 
-/// A sink that writes chunks.
+/// Writes chunks.
 #[derive(Debug)]
 pub struct ChunkWriter {
-    envelope: ReplyIdentity,
+    identity: ReplyIdentity,
+    /// Whether the client asked for a usage chunk.
+    includes_usage: bool,
     /// `data: {"id":…,"model":"…"` without the closing brace; rendered with the first chunk.
     head: Vec<u8>,
     out: Vec<u8>,
-    /// How much was taken last: the next piece is likely to be as long.
+    /// The size of the last piece, because the next is likely to be as long.
     taken_bytes: usize,
     choices: Vec<ChunkChoice>,
     top_level: Vec<(Box<str>, Box<str>)>,
@@ -39,10 +43,11 @@ struct ChunkChoice {
 }
 
 impl ChunkWriter {
-    /// A stream that answers as `envelope` says.
-    pub fn new(envelope: ReplyIdentity) -> Self {
+    /// A stream with this identity; `includes_usage`: the client asked for a usage chunk.
+    pub fn new(identity: ReplyIdentity, includes_usage: bool) -> Self {
         Self {
-            envelope,
+            identity,
+            includes_usage,
             head: Vec::new(),
             out: Vec::new(),
             taken_bytes: 0,
@@ -55,44 +60,11 @@ impl ChunkWriter {
         }
     }
 
-    /// Whether something that counts as content has been written: from then on there is no other provider.
-    ///
-    /// Source: docs/decisions.md 12; a role, an empty delta and a ping do not count.
-    pub fn has_content(&self) -> bool {
-        self.has_content
-    }
-
-    /// What has been written since the last call.
-    pub fn take(&mut self) -> Vec<u8> {
-        self.taken_bytes = self.out.len();
-        std::mem::take(&mut self.out)
-    }
-
-    /// Whether nothing is waiting to be taken.
-    pub fn is_empty(&self) -> bool {
-        self.out.is_empty()
-    }
-
-    /// The usage reported so far.
-    pub fn reported_usage(&self) -> Option<Usage> {
-        self.usage
-    }
-
-    /// Whether the provider has ended a choice; reports of usage from before are not the last word.
-    pub fn has_finished(&self) -> bool {
-        self.choices.iter().any(|choice| choice.is_finished)
-    }
-
-    /// Bytes of answer text written so far, for estimates.
-    pub fn output_bytes(&self) -> u64 {
-        self.output_bytes
-    }
-
     /// Writes the end of a whole answer: missing finish reasons, the last chunk, `[DONE]`.
     ///
     /// `usage` and `metadata` are JSON objects. `choices` of the last chunk is empty where the client asked for a
     /// usage chunk, else it holds one empty delta. Source: docs/decisions.md 1.
-    pub fn complete(&mut self, usage: &[u8], metadata: &[u8], is_usage_asked: bool) {
+    pub(crate) fn finish_stream(&mut self, usage: &[u8], metadata: &[u8]) {
         let open: Vec<u32> = self
             .choices
             .iter()
@@ -103,7 +75,7 @@ impl ChunkWriter {
             self.finish(index, Finish::Stop);
         }
         self.open_chunk();
-        if is_usage_asked {
+        if self.includes_usage {
             self.out.extend_from_slice(b",\"choices\":[]");
         } else {
             self.out.extend_from_slice(
@@ -117,16 +89,11 @@ impl ChunkWriter {
         self.out.extend_from_slice(b"}\n\ndata: [DONE]\n\n");
     }
 
-    /// Writes the end of a broken answer: an error event with the usage so far. Source: docs/decisions.md 2.
-    pub fn fail(&mut self, fault: &Fault, usage: Option<&[u8]>) {
-        self.out.extend_from_slice(&error_event(fault, usage));
-    }
-
     fn choice(&mut self, index: u32) -> usize {
         if let Some(at) = self.choices.iter().position(|choice| choice.index == index) {
             return at;
         }
-        let tools = Tools::new(&self.envelope, index);
+        let tools = Tools::new(&self.identity, index);
         self.choices.push(ChunkChoice {
             index,
             has_role: false,
@@ -140,8 +107,7 @@ impl ChunkWriter {
     fn open_chunk(&mut self) {
         if self.head.is_empty() {
             self.head.extend_from_slice(b"data: ");
-            self.envelope
-                .write_head("chat.completion.chunk", &mut self.head);
+            write_head(&self.identity, "chat.completion.chunk", &mut self.head);
         }
         self.out.extend_from_slice(&self.head);
         if self.top_level_is_new {
@@ -186,12 +152,12 @@ impl ChunkWriter {
         self.out.extend_from_slice(b",\"finish_reason\":");
         match finish {
             None => self.out.extend_from_slice(b"null"),
-            Some(finish) => Str::Plain(finish.word()).write(&mut self.out),
+            Some(finish) => Str::Plain(finish.as_str()).write(&mut self.out),
         }
         self.out.extend_from_slice(b"}]}\n\n");
     }
 
-    /// Writes the chunk that nearly all chunks are: [`Self::chunk`] with a text alone.
+    /// Writes the most frequent chunk: [`Self::chunk`] with a text alone.
     fn text(&mut self, index: u32, text: Str<'_>) {
         self.has_content = true;
         self.output_bytes += text.len() as u64;
@@ -248,10 +214,17 @@ impl ChunkWriter {
     }
 }
 
+impl ChunkWriter {
+    /// Returns whether the provider has ended a choice; earlier reports of usage are not final.
+    fn has_finished(&self) -> bool {
+        self.choices.iter().any(|choice| choice.is_finished)
+    }
+}
+
 impl Sink for ChunkWriter {
     fn identity(&mut self, id: Option<&str>, created: Option<u64>) {
         if self.head.is_empty() {
-            self.envelope.identify(id, created);
+            self.identity.identify(id, created);
         }
     }
 
@@ -274,7 +247,7 @@ impl Sink for ChunkWriter {
         {
             return self.text(index, text);
         }
-        let text = DeltaMembers::of(delta);
+        let text = DeltaMembers::from_delta(delta);
         if text.any || (!has_role && delta.tools.is_empty() && delta.finish.is_none()) {
             self.has_content |= text.is_content;
             self.output_bytes += text.bytes;
@@ -297,7 +270,7 @@ impl Sink for ChunkWriter {
         self.fill_arguments(index, Some(key));
     }
 
-    fn top_level(&mut self, key: &str, value: &str) {
+    fn member(&mut self, key: &str, value: &str) {
         match self.top_level.iter_mut().find(|(known, _)| &**known == key) {
             Some((_, known)) if &**known == value => {}
             Some((_, known)) => {
@@ -318,8 +291,39 @@ impl Sink for ChunkWriter {
     }
 }
 
-/// An error event. Shape: `event: error`, `data: {"error": {message, type, param, code, usage?}}`.
-pub fn error_event(fault: &Fault, usage: Option<&[u8]>) -> Vec<u8> {
+impl Writer for ChunkWriter {
+    /// Source: docs/decisions.md 12; a role, an empty delta and a ping do not count.
+    fn has_content(&self) -> bool {
+        self.has_content
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        self.taken_bytes = self.out.len();
+        std::mem::take(&mut self.out)
+    }
+
+    fn reported(&self) -> Reported {
+        Reported {
+            usage: self.usage,
+            output_bytes: self.output_bytes,
+            has_finished: self.has_finished(),
+        }
+    }
+
+    fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>) {
+        self.finish_stream(&write_usage(settlement), &metadata.write());
+    }
+
+    /// An error event with the usage so far. Source: docs/decisions.md 2.
+    fn fail(&mut self, fault: &Fault, settlement: Option<&Settlement>) {
+        let usage = settlement.map(write_usage);
+        self.out
+            .extend_from_slice(&error_event(fault, usage.as_deref()));
+    }
+}
+
+/// Returns an error event. Shape: `event: error`, `data: {"error": {message, type, param, code, usage?}}`.
+fn error_event(fault: &Fault, usage: Option<&[u8]>) -> Vec<u8> {
     let mut error = fault.compatible_error();
     let usage = usage.and_then(|usage| serde_json::from_slice(usage).ok());
     if let (Some(error), Some(usage)) = (error.as_object_mut(), usage) {

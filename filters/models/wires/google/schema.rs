@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Words that are kept as they are.
+/// Words that pass unchanged.
 const KEPT: [&str; 16] = [
     "type",
     "title",

@@ -1,0 +1,69 @@
+//! Work that no request waits for: it has a small runtime of its own, so that it takes no worker from requests.
+
+use std::sync::Arc;
+
+use pingora::services::background::BackgroundService;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use super::boot::{BootError, failed};
+use super::state::AppState;
+use crate::decisions::DecisionService;
+use crate::graph::Graph;
+use crate::models::providers::Provider;
+use crate::proxy::origin::DnsRefresh;
+
+/// Returns the runtime.
+///
+/// Errors: its thread cannot be started.
+pub(super) fn runtime() -> Result<Runtime, BootError> {
+    // All clients share one crypto provider; a second gateway in the process finds it installed.
+    _ = rustls::crypto::ring::default_provider().install_default();
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("background")
+        .enable_all()
+        .build()
+        .map_err(|error| failed("starting threads", error))
+}
+
+/// Refreshes names, keys and datafiles and sweeps ended windows, until `stop`.
+pub(super) fn refresh(
+    runtime: &Runtime,
+    providers: &[Arc<Provider>],
+    app: &AppState,
+    stop: &watch::Receiver<bool>,
+) {
+    let graph = app.graph.as_deref();
+    let (keyless, on): (Vec<_>, Vec<_>) = providers.iter().partition(|it| it.keys.is_empty());
+    let origins = on.iter().map(|provider| &provider.origin);
+    let origins = origins.chain(graph.map(|graph| &graph.origin));
+    let names = DnsRefresh {
+        always: origins.cloned().collect(),
+        // No caller may ever have a key for them, so the first request that has one resolves the name.
+        once_known: keyless.iter().map(|it| Arc::clone(&it.origin)).collect(),
+    };
+    spawn(runtime, Some(names), stop);
+    spawn(runtime, Some(app.proxy.quotas.sweeper()), stop);
+    spawn(runtime, graph.map(Graph::sweeper), stop);
+    spawn(runtime, graph.map(Graph::keys), stop);
+    let tasks = app
+        .decisions
+        .as_deref()
+        .map(DecisionService::background_tasks);
+    for task in tasks.unwrap_or_default() {
+        let stop = stop.clone();
+        runtime.spawn(async move { task.start(stop).await });
+    }
+}
+
+/// Runs a service, where there is one, until `stop`.
+pub(super) fn spawn<S>(runtime: &Runtime, service: Option<S>, stop: &watch::Receiver<bool>)
+where
+    S: BackgroundService + Send + Sync + 'static,
+{
+    if let Some(service) = service {
+        let stop = stop.clone();
+        runtime.spawn(async move { service.start(stop).await });
+    }
+}

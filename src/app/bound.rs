@@ -1,0 +1,68 @@
+//! A Pingora service on a listener that is bound before Pingora starts.
+//!
+//! Pingora binds an address only after its threads have started, and only logs a failure. A listener that is bound
+//! earlier can report the failure to the operator, and no other process can take its port in between.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::IntoRawFd;
+
+use async_trait::async_trait;
+use pingora::apps::ServerApp;
+use pingora::listeners::{L4BufferSettings, ListenerConfig};
+use pingora::server::{ListenFds, ShutdownWatch};
+use pingora::services::Service;
+use pingora::services::listening::Service as Listening;
+
+/// A service with the listener that it serves.
+pub struct BoundService<A> {
+    service: Listening<A>,
+    /// Pingora finds the listener under this name.
+    address: String,
+    /// Empty after Pingora has taken it.
+    listener: Option<TcpListener>,
+}
+
+impl<A> BoundService<A> {
+    /// A service that serves this listener and gives its connections these buffers.
+    ///
+    /// Errors: the operating system's, if the listener cannot be used.
+    pub fn new(
+        mut service: Listening<A>,
+        listener: TcpListener,
+        buffers: L4BufferSettings,
+    ) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?.to_string();
+        service.add_listener(ListenerConfig::tcp(address.as_str()).l4_buffer(buffers));
+        Ok(Self {
+            service,
+            address,
+            listener: Some(listener),
+        })
+    }
+}
+
+#[async_trait]
+impl<A: ServerApp + Send + Sync + 'static> Service for BoundService<A> {
+    async fn start_service(
+        &mut self,
+        fds: Option<ListenFds>,
+        shutdown: ShutdownWatch,
+        listeners_per_fd: usize,
+    ) {
+        // Pingora looks in this table, which an upgrade fills with inherited listeners, before it binds an address.
+        if let (Some(fds), Some(listener)) = (&fds, self.listener.take()) {
+            fds.lock().add(self.address.clone(), listener.into_raw_fd());
+        }
+        Service::start_service(&mut self.service, fds, shutdown, listeners_per_fd).await;
+    }
+
+    fn name(&self) -> &str {
+        Service::name(&self.service)
+    }
+
+    fn threads(&self) -> Option<usize> {
+        Service::threads(&self.service)
+    }
+}

@@ -1,0 +1,131 @@
+//! The two listeners: bound at once, served by Pingora on a thread of their own.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use pingora::apps::HttpServerOptions;
+use pingora::apps::http_app::HttpServer;
+use pingora::listeners::L4BufferSettings;
+use pingora::protocols::http::v2::server::default_h2_options;
+use pingora::server::configuration::ServerConf;
+use pingora::server::{RunArgs, Server};
+use pingora::services::listening::Service;
+use pingora_proxy::http_proxy;
+use tokio::sync::watch;
+
+use super::boot::{BootError, failed};
+use super::bound::BoundService;
+use super::running::{ShutdownChannel, StopMode};
+use crate::admin::Admin;
+use crate::config::Config;
+use crate::proxy::connections::{ConnectionLimiter, KEEPALIVE};
+use crate::proxy::hooks::Proxy;
+use crate::proxy::state::ProxyState;
+
+/// Buffers of a client's connection. Head and body of a usual response fit, so that they leave in one write; Pingora's
+/// own 1460 bytes cost a second one as soon as `metadata` is in it. The read buffer is smaller than Pingora's 64 KiB,
+/// because every open stream keeps its buffers.
+const READ_BUFFER_BYTES: usize = 16 << 10;
+const WRITE_BUFFER_BYTES: usize = 8 << 10;
+/// The minimum of idle connections to providers that are kept.
+const MIN_IDLE_CONNECTIONS: usize = 1024;
+/// Tries of one attempt: other keys and one repetition on a fresh connection, with the caller's own keys and then with
+/// the platform's.
+const TRIES_PER_ATTEMPT: usize = 8;
+
+/// Both listeners, bound, with their addresses. Connections wait until Pingora serves them.
+pub(super) struct Listeners {
+    public: TcpListener,
+    admin: TcpListener,
+    /// The address of the public listener.
+    pub(super) public_address: SocketAddr,
+    /// The address of the operators' listener.
+    pub(super) admin_address: SocketAddr,
+}
+
+impl Listeners {
+    /// Binds both. The system chooses a port where the configured port is 0.
+    ///
+    /// Errors: an address is not to be had.
+    pub(super) fn bind(config: &Config) -> Result<Self, BootError> {
+        let (public, public_address) = bind(config.listen.address, "listen.address")?;
+        let (admin, admin_address) = bind(config.admin.address, "admin.address")?;
+        Ok(Self {
+            public,
+            admin,
+            public_address,
+            admin_address,
+        })
+    }
+
+    /// Serves both until it is asked to stop.
+    pub(super) fn serve(
+        self,
+        config: &Config,
+        state: &Arc<ProxyState>,
+        asked: watch::Receiver<StopMode>,
+    ) -> Result<JoinHandle<()>, BootError> {
+        let mut server = Server::new_with_opt_and_conf(None, server_conf(config));
+        server.bootstrap();
+        let proxy = limited_proxy(config, state, &server);
+        let proxy = Service::new("gateway".to_owned(), proxy);
+        let buffers = L4BufferSettings::new(READ_BUFFER_BYTES, WRITE_BUFFER_BYTES);
+        let proxy = BoundService::new(proxy, self.public, buffers);
+        server.add_service(proxy.map_err(|error| failed("listen.address", error))?);
+        let admin = Admin {
+            state: Arc::clone(state),
+        };
+        let mut admin = Service::new("admin".to_owned(), HttpServer::new_app(admin));
+        admin.threads = Some(1);
+        let admin = BoundService::new(admin, self.admin, L4BufferSettings::default());
+        server.add_service(admin.map_err(|error| failed("admin.address", error))?);
+        std::thread::Builder::new()
+            .name("server".to_owned())
+            .spawn(move || {
+                let shutdown_signal = Box::new(ShutdownChannel(tokio::sync::Mutex::new(asked)));
+                server.run(RunArgs { shutdown_signal });
+            })
+            .map_err(|error| failed("starting threads", error))
+    }
+}
+
+fn bind(address: SocketAddr, key: &str) -> Result<(TcpListener, SocketAddr), BootError> {
+    let listener =
+        TcpListener::bind(address).map_err(|error| failed(&format!("{key} {address}"), error))?;
+    let address = listener.local_addr().map_err(|error| failed(key, error))?;
+    Ok((listener, address))
+}
+
+fn server_conf(config: &Config) -> ServerConf {
+    ServerConf {
+        threads: config.server.threads,
+        upstream_keepalive_pool_size: MIN_IDLE_CONNECTIONS.max(config.limits.in_flight),
+        max_retries: config.routing.attempts as usize * TRIES_PER_ATTEMPT,
+        grace_period_seconds: Some(config.server.grace_period.as_secs()),
+        graceful_shutdown_timeout_seconds: Some(1),
+        ..ServerConf::default()
+    }
+}
+
+/// Returns Pingora's proxy with our hooks, behind the limits of connections.
+fn limited_proxy(config: &Config, state: &Arc<ProxyState>, server: &Server) -> ConnectionLimiter {
+    let hooks = Proxy {
+        state: Arc::clone(state),
+    };
+    let mut proxy = http_proxy(&server.configuration, hooks);
+    let listen = &config.listen;
+    let mut options = HttpServerOptions::default();
+    options.h2c = listen.http2;
+    options.h2_idle_timeout = Some(KEEPALIVE);
+    proxy.server_options = Some(options);
+    let mut h2 = default_h2_options();
+    h2.max_header_list_size(u32::try_from(listen.header_bytes).unwrap_or(u32::MAX));
+    proxy.h2_options = Some(h2);
+    ConnectionLimiter::new(
+        proxy,
+        listen.max_connections,
+        listen.header_timeout,
+        &state.metrics,
+    )
+}
