@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
 use filters::graph::headers::{is_limit_header, limit_headers, overrides_method};
-use filters::graph::{Operation, is_upstream_hit};
+use filters::graph::{GraphOperation, is_upstream_hit};
 use filters::json::Object;
 use filters::limits::headers::Header;
 use filters::limits::{RefundToken, WindowKey};
@@ -34,7 +34,7 @@ const OTHER_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 pub struct GraphExchange {
     graph: Arc<Graph>,
     /// The operation it counts on.
-    pub operation: Arc<Operation>,
+    pub operation: Arc<GraphOperation>,
     /// The tenant; none: the client's address counts.
     pub tenant: Option<Arc<str>>,
     /// The limit that the response names, in requests per window.
@@ -96,7 +96,7 @@ impl LimitOutcome {
 
 impl GraphExchange {
     /// A request on this operation, of no tenant yet.
-    pub fn new(graph: &Arc<Graph>, operation: &Arc<Operation>) -> Self {
+    pub fn new(graph: &Arc<Graph>, operation: &Arc<GraphOperation>) -> Self {
         Self {
             graph: Arc::clone(graph),
             operation: Arc::clone(operation),

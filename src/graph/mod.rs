@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::graph::credentials::{Nonces, Tenants};
-use filters::graph::{Operation, Operations, TenantLimits};
+use filters::graph::{GraphOperation, Operations, TenantLimits};
 use http::Uri;
 use pingora::{ErrorType, OrErr};
 use tokio::runtime::Handle;
@@ -108,7 +108,7 @@ impl Graph {
     }
 
     /// The most bytes of a body of this operation.
-    pub fn body_bytes(&self, operation: &Operation) -> usize {
+    pub fn body_bytes(&self, operation: &GraphOperation) -> usize {
         if operation.accepts_data {
             self.data_bytes
         } else {

@@ -62,7 +62,7 @@ struct Findings {
     chosen: Option<Box<str>>,
 }
 
-/// Checks a body.
+/// Checks a body of `front`.
 ///
 /// Cost: one pass; allocates for keys and names, never for content. Errors: 400 naming the field, what came and
 /// what is accepted.
