@@ -46,7 +46,7 @@ pub(super) fn refresh(
     spawn(runtime, Some(names), stop);
     spawn(runtime, Some(app.proxy.quotas.sweeper()), stop);
     spawn(runtime, graph.map(Graph::sweeper), stop);
-    spawn(runtime, graph.map(Graph::keys), stop);
+    spawn(runtime, graph.map(Graph::key_refresh), stop);
     let tasks = app.decisions.as_deref().map(DecisionService::followers);
     for task in tasks.unwrap_or_default() {
         let stop = stop.clone();

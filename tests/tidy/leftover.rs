@@ -9,8 +9,6 @@ pub const LAYERS: &Leftover = &[
     ("filters/models/chat/check/top.rs", "request"),
     ("src/accounts/mod.rs", "models"),
     ("src/decisions/endpoints/batch.rs", "app"),
-    ("src/graph/admission.rs", "app"),
-    ("src/graph/exchange.rs", "app"),
     ("src/models/exchange/billing.rs", "app"),
     ("src/models/exchange/failure.rs", "app graph"),
     ("src/models/exchange/feedback.rs", "app"),
@@ -21,9 +19,8 @@ pub const LAYERS: &Leftover = &[
 
 /// Uses of Pingora outside its folders: the file, and the package.
 pub const PINGORA: &Leftover = &[
-    ("src/graph/admission.rs", "pingora_proxy"),
+    ("src/graph/admission.rs", "pingora"),
     ("src/graph/cache.rs", "pingora"),
-    ("src/graph/exchange.rs", "pingora_proxy"),
     ("src/graph/mod.rs", "pingora"),
     ("src/models/exchange/failure.rs", "pingora_proxy"),
     ("src/models/handler.rs", "pingora_proxy"),
@@ -105,9 +102,6 @@ pub const RETIRED: &Leftover = &[
     ("filters/models/wires/openai/mod.rs", "alike output_bound"),
     ("filters/money/period.rs", "word"),
     ("filters/money/usd.rs", "MOST of"),
-    ("src/app/routes.rs", "Answers"),
-    ("src/app/running.rs", "PATIENCE"),
-    ("src/app/serve.rs", "LOOK"),
     ("src/cli/check.rs", "PATIENCE"),
     ("src/config/checked/plans.rs", "of"),
     ("src/config/origin.rs", "of"),
@@ -122,10 +116,6 @@ pub const RETIRED: &Leftover = &[
     ("src/decisions/overrides.rs", "of"),
     ("src/decisions/profiles.rs", "of"),
     ("src/decisions/segments.rs", "of put"),
-    ("src/graph/admission.rs", "look_up"),
-    ("src/graph/cache.rs", "Answer is_for_nobody_else"),
-    ("src/graph/call.rs", "word"),
-    ("src/graph/exchange.rs", "midway"),
     ("src/ledger/account.rs", "lose"),
     ("src/ledger/flusher.rs", "CONFIRM IDLE LOOK"),
     ("src/ledger/journal/writer.rs", "GROUP LINGER begin_anew"),
@@ -138,7 +128,6 @@ pub const RETIRED: &Leftover = &[
     ("src/models/exchange/failure.rs", "of"),
     ("src/models/exchange/mod.rs", "envelope is_own worst"),
     ("src/models/handler.rs", "steps"),
-    ("src/models/planner.rs", "seat"),
     ("src/models/providers/credentials.rs", "IN_A_ROW"),
     ("src/redis/heartbeat.rs", "BEAT"),
     ("src/redis/mod.rs", "is_gone lose"),
@@ -149,6 +138,4 @@ pub const RETIRED: &Leftover = &[
 ];
 
 /// Functions that are too long.
-pub const LONG_FUNCTIONS: &Leftover = &[
-    ("filters/models/wires/anthropic/request.rs", "encode"),
-];
+pub const LONG_FUNCTIONS: &Leftover = &[("filters/models/wires/anthropic/request.rs", "encode")];
