@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use filters::decisions::answer::write_decided;
-use filters::decisions::ask::DecisionBody;
-use filters::decisions::credentials::{SdkRules, sdk_key};
+use filters::decisions::credentials::SdkRules;
 use filters::decisions::decide::decide;
 use filters::decisions::inputs::{Inputs, Predicted};
 use filters::decisions::members::BorrowedObject;
-use filters::decisions::{Compat, Options, Project};
+use filters::decisions::protocol::{Document, Protocol};
+use filters::decisions::{Options, Project};
 use filters::form;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -93,7 +93,6 @@ fn call() -> Call {
             headers: vec![key, old],
             tokens: None,
             trusts_foreign: false,
-            is_agent: false,
         },
         query: "keys=flag-7".to_owned(),
         body: json!({"userId": "user-1", "userAttributes": {"version": "2.1", "country": "DE", "age": 40}})
@@ -108,8 +107,11 @@ fn answered(
     call: &Call,
     none: &HashMap<Box<str>, Predicted>,
 ) -> (Box<str>, Vec<u8>) {
-    let sdk_key = sdk_key(&call.headers, &call.rules, None, 0).unwrap();
-    let asked = DecisionBody::parse(call.body.as_bytes(), project.compat).unwrap();
+    let protocol: &dyn Protocol = black_box(&Document);
+    let sdk_key = protocol
+        .credentials(&call.headers, &call.rules, None, 0)
+        .unwrap();
+    let asked = protocol.read(call.body.as_bytes()).unwrap();
     let asked = asked.decide().unwrap();
     let keys: Vec<Cow<'_, str>> = form::pairs(&call.query)
         .filter(|pair| pair.decoded_name() == "keys")
@@ -123,7 +125,7 @@ fn answered(
         &decided,
         &user.id,
         &user.attributes,
-        project.compat,
+        protocol.result_shape(),
         &mut out,
     );
     (sdk_key, out)
@@ -206,7 +208,7 @@ fn project(flags: usize, revision: usize) -> Project {
 }
 
 fn parse(text: &[u8]) -> Project {
-    Project::parse(text, Compat::Document).unwrap()
+    Project::parse(text, Document.rules()).unwrap()
 }
 
 /// Flags with a rollout each, whose rule has an audience of three conditions.

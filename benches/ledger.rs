@@ -1,7 +1,6 @@
-//! What reserving and settling cost without files and sockets: an organization's account alone, and with the records of
-//! the journal put into bytes.
+//! Measures reserving and settling without files and sockets: an account alone, and with the journal's records encoded.
 //!
-//! `cargo bench --bench ledger`. It fails over 2 us.
+//! `cargo bench --bench ledger` fails above 2 us.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -12,21 +11,21 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use filters::ledger::journal::{Record, Reserve, put};
+use filters::ledger::journal::{Record, Reserve, write_record};
 use filters::ledger::{CallOwner, CostParts, Funding, LedgerEntry, UsageRecord};
 use filters::money::Usd;
 use filters::money::allowance::{KeyLimits, SpendingBounds};
 use weirgate::ledger::account::{Hold, OrganizationAccount, Spent};
 
-const TIMES: u32 = 200_000;
-const MOST: Duration = Duration::from_micros(2);
+const ITERATIONS: u32 = 200_000;
+const MAX_DURATION: Duration = Duration::from_micros(2);
 
 fn main() {
     let account = OrganizationAccount::new("org_0190c3a2-0000-7000-8000-000000000000");
-    account.lend(Usd::parse("1000000").unwrap());
+    account.add_lease(Usd::parse("1000000").unwrap());
     account.load(&[], |_| {});
     let key: Arc<str> = "key_0190c3a2-0000-7000-8000-000000000000".into();
-    let want = Hold {
+    let hold = Hold {
         key_id: &key,
         member_id: None,
         funding: Funding::Credit,
@@ -44,7 +43,7 @@ fn main() {
     let now_ms = 1_800_000_000_000;
     let cost = Spent {
         cost: Usd::parse("0.0035").unwrap(),
-        is_own: false,
+        is_byok: false,
         is_premium: false,
         at_ms: now_ms,
     };
@@ -53,41 +52,41 @@ fn main() {
         ("limited", bounded),
     ] {
         let took = time(|| {
-            account.reserve(&want, &bounds, 0, now_ms).unwrap();
-            black_box(account.settle(&want, &cost, |charge| charge));
+            account.reserve(&hold, &bounds, 0, now_ms).unwrap();
+            black_box(account.settle(&hold, &cost, |charge| charge));
         });
         println!("reserve and settle, a key {name}: {took:?}");
-        assert!(took < MOST, "more than {MOST:?}");
+        assert!(took < MAX_DURATION, "more than {MAX_DURATION:?}");
     }
     let (reserve, settle) = records();
     let mut bytes = Vec::with_capacity(4096);
     let took = time(|| {
-        account.reserve(&want, &bounded, 0, now_ms).unwrap();
-        black_box(account.settle(&want, &cost, |charge| charge));
+        account.reserve(&hold, &bounded, 0, now_ms).unwrap();
+        black_box(account.settle(&hold, &cost, |charge| charge));
         bytes.clear();
-        put(&reserve, &mut bytes);
-        put(&settle, &mut bytes);
+        write_record(&reserve, &mut bytes);
+        write_record(&settle, &mut bytes);
         black_box(&bytes);
     });
     println!(
         "the same with both records in bytes ({}): {took:?}",
         bytes.len()
     );
-    assert!(took < MOST, "more than {MOST:?}");
+    assert!(took < MAX_DURATION, "more than {MAX_DURATION:?}");
 }
 
-/// The best of some rounds, for one.
+/// Returns the best of five rounds, per call.
 fn time(mut work: impl FnMut()) -> Duration {
     let round = |work: &mut dyn FnMut()| {
-        let begun = Instant::now();
-        (0..TIMES).for_each(|_| work());
-        begun.elapsed() / TIMES
+        let started = Instant::now();
+        (0..ITERATIONS).for_each(|_| work());
+        started.elapsed() / ITERATIONS
     };
     (0..5).map(|_| round(&mut work)).min().unwrap()
 }
 
 fn records() -> (Record, Record) {
-    let who = CallOwner {
+    let owner = CallOwner {
         organization_id: "org_0190c3a2-0000-7000-8000-000000000000".into(),
         project_id: "proj_0190c3a2-0000-7000-8000-000000000000".into(),
         key_id: "key_0190c3a2-0000-7000-8000-000000000000".into(),
@@ -96,8 +95,8 @@ fn records() -> (Record, Record) {
     };
     let usd = Usd::parse("0.0035").unwrap();
     let entry = LedgerEntry {
-        who: who.clone(),
-        taken: UsageRecord {
+        owner: owner.clone(),
+        usage: UsageRecord {
             model: "gpt-5-mini".into(),
             provider: "openai".into(),
             upstream_model: "gpt-5-mini-2026-01-01".into(),
@@ -114,7 +113,7 @@ fn records() -> (Record, Record) {
         ..LedgerEntry::default()
     };
     let reserve = Reserve {
-        who,
+        owner,
         ..Reserve::default()
     };
     (Record::Reserve(reserve), Record::Settle(Box::new(entry)))

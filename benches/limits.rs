@@ -1,7 +1,7 @@
-//! What a limit costs: nanoseconds of an admission, bytes of a window, and how both grow.
+//! Measures limits: nanoseconds per admission, bytes per window, and how both grow.
 //!
-//! `make bench`. One process, no sockets. Figures stand beside their targets; machines are noisy, so the best of
-//! several rounds counts.
+//! `make bench` runs it in one process without sockets. Figures are printed beside their targets. Machines are noisy,
+//! so the best of several rounds counts.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -17,7 +17,8 @@ use std::thread;
 use std::time::Instant;
 
 use filters::graph::Operations;
-use filters::limits::{Algorithm, RowId, Subject, WindowKey, Windows, headers};
+use filters::graph::headers;
+use filters::limits::{Algorithm, RowId, Subject, WindowKey, Windows};
 use filters::proxy::normalise;
 
 #[global_allocator]
@@ -29,7 +30,7 @@ const ROUNDS: usize = 5;
 
 fn main() {
     let operations = Operations::parse([], &BTreeMap::new()).unwrap();
-    // Memory first, while the process has not been anything else yet.
+    // Memory comes first, while the process has allocated little else.
     memory(&operations);
     for algorithm in [Algorithm::Fixed, Algorithm::Sliding] {
         speed(algorithm);
@@ -44,8 +45,8 @@ fn tenant(number: usize) -> Subject {
 
 fn key(number: usize) -> WindowKey {
     WindowKey {
-        who: tenant(number),
-        row: RowId::of("POST /content/v2"),
+        subject: tenant(number),
+        row: RowId::from_name("POST /content/v2"),
     }
 }
 
@@ -56,15 +57,15 @@ fn memory(operations: &Operations) {
     let tenants: Vec<Subject> = (0..100_000).map(tenant).collect();
     let windows = Windows::new(Algorithm::Fixed, 10_000);
     let before = resident_bytes();
-    for who in &tenants {
+    for subject in &tenants {
         for &row in &rows[..10] {
-            let who = who.clone();
-            windows.admit(&WindowKey { who, row }, LIMIT, 0);
+            let subject = subject.clone();
+            windows.admit(&WindowKey { subject, row }, LIMIT, 0);
         }
     }
     let full = resident_bytes() - before;
     let start = Instant::now();
-    (0..windows.parts()).for_each(|part| windows.sweep(part, 10_000));
+    (0..windows.shard_count()).for_each(|shard| windows.sweep(shard, 10_000));
     println!(
         "memory: {} pairs in {} MB (target: 1000000 under 150); swept in {} ms, {} left",
         tenants.len() * 10,
@@ -74,7 +75,7 @@ fn memory(operations: &Operations) {
     );
 }
 
-/// Nanoseconds of one operation, the best of some rounds.
+/// Returns the nanoseconds of one operation, in the best of several rounds.
 fn best(mut operation: impl FnMut(u64)) -> f64 {
     let round = |_| {
         let start = Instant::now();
@@ -126,19 +127,19 @@ fn contention(algorithm: Algorithm) {
     );
 }
 
-/// All that is decided about a request, up to the headers; and that plus the body of a refusal.
+/// Measures a whole decision up to the headers, and the same with the body of a refusal.
 fn requests(operations: &Operations) {
     let windows = Windows::new(Algorithm::Fixed, 10_000);
-    let who = tenant(0);
+    let subject = tenant(0);
     let decide = |limit| {
         let path = normalise(black_box("/content/v2")).unwrap();
         let operation = operations.find("POST", &path).operation;
         let key = WindowKey {
-            who: who.clone(),
+            subject: subject.clone(),
             row: operation.id,
         };
         let verdict = windows.admit(&key, limit, 0);
-        black_box(headers::graph(limit, 10));
+        black_box(headers::limit_headers(limit, 10));
         verdict
     };
     let admitted = best(|_| {
@@ -146,15 +147,15 @@ fn requests(operations: &Operations) {
     });
     let refused = best(|_| {
         let verdict = decide(0);
-        black_box(headers::graph_refusal(&verdict));
-        black_box(headers::graph_refusal_body(0, 10, "tenant-00000000"));
+        black_box(headers::refusal_headers(&verdict));
+        black_box(headers::refusal_body(0, 10, "tenant-00000000"));
     });
     println!(
         "a whole decision: {admitted:.0} ns where admitted, {refused:.0} ns with a refusal's answer"
     );
 }
 
-/// What the process holds in memory.
+/// Returns the resident memory of this process.
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = text.split(' ').nth(1).unwrap().parse().unwrap();

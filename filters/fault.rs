@@ -5,17 +5,6 @@
 
 use std::borrow::Cow;
 
-/// The party that has to act so that the fault does not recur.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Blame {
-    /// The request is wrong.
-    Caller,
-    /// A provider failed.
-    Upstream,
-    /// The gateway failed.
-    Us,
-}
-
 /// The kind of a fault; determines the status and the words of the body.
 ///
 /// Source: docs/model-gateway.md 7; the `type` and `code` words are docs/decisions.md 5 and 6.
@@ -72,7 +61,6 @@ struct FaultRow {
     status: u16,
     error_type: &'static str,
     code: Option<&'static str>,
-    blame: Blame,
     is_retryable: bool,
 }
 
@@ -83,30 +71,29 @@ const UPSTREAM: &str = "upstream_error";
 impl FaultKind {
     /// The table: status, `type`, `code`, the party at fault, whether the same request may succeed later.
     const fn row(self) -> FaultRow {
-        use Blame::{Caller, Upstream, Us};
         match self {
-            Self::Invalid => FaultRow::new(400, INVALID, None, Caller, false),
-            Self::Unauthenticated => FaultRow::new(401, INVALID, Some("invalid_api_key"), Caller, false),
-            Self::Payment => FaultRow::new(402, "billing_error", None, Caller, false),
-            Self::Forbidden => FaultRow::new(403, "permission_error", Some("permission_denied"), Caller, false),
-            Self::NotFound => FaultRow::new(404, INVALID, Some("not_found"), Caller, false),
-            Self::ModelNotFound => FaultRow::new(404, INVALID, Some("model_not_found"), Caller, false),
-            Self::MethodNotAllowed => FaultRow::new(405, INVALID, Some("method_not_allowed"), Caller, false),
-            Self::RequestTimeout => FaultRow::new(408, "timeout_error", Some("timeout"), Caller, true),
-            Self::Gone => FaultRow::new(410, INVALID, None, Caller, false),
-            Self::TooLarge => FaultRow::new(413, INVALID, Some("request_too_large"), Caller, false),
-            Self::MediaType => FaultRow::new(415, INVALID, Some("unsupported_media_type"), Caller, false),
-            Self::TooMany => FaultRow::new(422, INVALID, Some("too_many_operations"), Caller, false),
-            Self::RateLimited => FaultRow::new(429, "rate_limit_error", Some("rate_limit_exceeded"), Caller, true),
-            Self::HeadTooLarge => FaultRow::new(431, INVALID, Some("headers_too_large"), Caller, false),
-            Self::Internal => FaultRow::new(500, "api_error", None, Us, true),
-            Self::ConnectFailed => FaultRow::new(502, UPSTREAM, Some("connect_failed"), Upstream, true),
-            Self::UpstreamFailed => FaultRow::new(502, UPSTREAM, Some("all_providers_failed"), Upstream, true),
-            Self::UpstreamUnavailable => FaultRow::new(503, UPSTREAM, Some("upstream_unavailable"), Upstream, true),
-            Self::Unavailable => FaultRow::new(503, "api_error", Some("unavailable"), Us, true),
-            Self::UpstreamTimeout => FaultRow::new(504, UPSTREAM, Some("upstream_timeout"), Upstream, true),
-            Self::Overloaded => FaultRow::new(529, "overloaded", Some("overloaded"), Us, true),
-            Self::StreamTruncated => FaultRow::new(502, UPSTREAM, Some("stream_truncated"), Upstream, true),
+            Self::Invalid => FaultRow::new(400, INVALID, None, false),
+            Self::Unauthenticated => FaultRow::new(401, INVALID, Some("invalid_api_key"), false),
+            Self::Payment => FaultRow::new(402, "billing_error", None, false),
+            Self::Forbidden => FaultRow::new(403, "permission_error", Some("permission_denied"), false),
+            Self::NotFound => FaultRow::new(404, INVALID, Some("not_found"), false),
+            Self::ModelNotFound => FaultRow::new(404, INVALID, Some("model_not_found"), false),
+            Self::MethodNotAllowed => FaultRow::new(405, INVALID, Some("method_not_allowed"), false),
+            Self::RequestTimeout => FaultRow::new(408, "timeout_error", Some("timeout"), true),
+            Self::Gone => FaultRow::new(410, INVALID, None, false),
+            Self::TooLarge => FaultRow::new(413, INVALID, Some("request_too_large"), false),
+            Self::MediaType => FaultRow::new(415, INVALID, Some("unsupported_media_type"), false),
+            Self::TooMany => FaultRow::new(422, INVALID, Some("too_many_operations"), false),
+            Self::RateLimited => FaultRow::new(429, "rate_limit_error", Some("rate_limit_exceeded"), true),
+            Self::HeadTooLarge => FaultRow::new(431, INVALID, Some("headers_too_large"), false),
+            Self::Internal => FaultRow::new(500, "api_error", None, true),
+            Self::ConnectFailed => FaultRow::new(502, UPSTREAM, Some("connect_failed"), true),
+            Self::UpstreamFailed => FaultRow::new(502, UPSTREAM, Some("all_providers_failed"), true),
+            Self::UpstreamUnavailable => FaultRow::new(503, UPSTREAM, Some("upstream_unavailable"), true),
+            Self::Unavailable => FaultRow::new(503, "api_error", Some("unavailable"), true),
+            Self::UpstreamTimeout => FaultRow::new(504, UPSTREAM, Some("upstream_timeout"), true),
+            Self::Overloaded => FaultRow::new(529, "overloaded", Some("overloaded"), true),
+            Self::StreamTruncated => FaultRow::new(502, UPSTREAM, Some("stream_truncated"), true),
         }
     }
 }
@@ -116,33 +103,15 @@ impl FaultRow {
         status: u16,
         error_type: &'static str,
         code: Option<&'static str>,
-        blame: Blame,
         is_retryable: bool,
     ) -> Self {
         Self {
             status,
             error_type,
             code,
-            blame,
             is_retryable,
         }
     }
-}
-
-/// How the decision endpoints' agent of old tells a fault, beside its status. Source: docs/facts/decision-engine.md E.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum AgentForm {
-    /// A JSON object with the message.
-    #[default]
-    Json,
-    /// The message as plain text.
-    Text,
-    /// A JSON object with the message, sent as plain text.
-    Object,
-    /// The same with the detail as its reason.
-    Reason,
-    /// Nothing.
-    Nothing,
 }
 
 /// An error of one request.
@@ -161,10 +130,9 @@ pub struct Fault {
     pub detail: Cow<'static, str>,
     /// How long the caller should wait, in seconds.
     pub retry_after_s: Option<u32>,
-    /// How the agent of old tells it; nobody else asks.
-    pub agent_form: AgentForm,
     code: Option<Cow<'static, str>>,
     status: Option<u16>,
+    tag: u8,
 }
 
 impl Fault {
@@ -176,12 +144,9 @@ impl Fault {
             param: None,
             detail: Cow::Borrowed(""),
             retry_after_s: None,
-            agent_form: match kind {
-                FaultKind::MediaType => AgentForm::Nothing,
-                _ => AgentForm::Json,
-            },
             code: None,
             status: None,
+            tag: 0,
         }
     }
 
@@ -236,11 +201,16 @@ impl Fault {
         self
     }
 
-    /// The same, told in another form by the agent of old.
+    /// The same, with a tag: a product that writes faults of one kind in several forms tells them apart by it.
     #[must_use]
-    pub fn with_agent_form(mut self, form: AgentForm) -> Self {
-        self.agent_form = form;
+    pub fn with_tag(mut self, tag: u8) -> Self {
+        self.tag = tag;
         self
+    }
+
+    /// The tag; 0: none was given.
+    pub fn tag(&self) -> u8 {
+        self.tag
     }
 
     /// Returns the HTTP status.
@@ -256,11 +226,6 @@ impl Fault {
     /// Returns the `code`, if there is one.
     pub fn code(&self) -> Option<&str> {
         self.code.as_deref().or(self.kind.row().code)
-    }
-
-    /// Returns the party at fault.
-    pub fn blame(&self) -> Blame {
-        self.kind.row().blame
     }
 
     /// Returns whether the same request may succeed later.
@@ -287,15 +252,6 @@ impl Fault {
         })
     }
 
-    /// Returns the body of the decision endpoints.
-    ///
-    /// Shape: `{"error":"…"}`. Source: docs/decision-agent.md 7.
-    pub fn plain_body(&self) -> Vec<u8> {
-        serde_json::json!({ "error": self.message })
-            .to_string()
-            .into_bytes()
-    }
-
     /// Returns the body of the graph endpoints, in the style of a refusal by a limit.
     ///
     /// Shape: `{"code","status","message","details":{}}`, the code in capitals. Source: docs/graph-limits.md 7.2.
@@ -309,28 +265,6 @@ impl Fault {
         })
         .to_string()
         .into_bytes()
-    }
-
-    /// Returns the body in the alternative style.
-    ///
-    /// Shape: `{"type":"error","error":{"type","message"}}`. Source: docs/model-gateway.md 7,
-    /// docs/facts/model-gateway.md 9.4.
-    pub fn alternative_body(&self) -> Vec<u8> {
-        let kind = match self.status() {
-            401 => "authentication_error",
-            402 => "billing_error",
-            403 => "permission_error",
-            404 => "not_found_error",
-            408 | 504 => "timeout_error",
-            413 => "request_too_large",
-            429 => "rate_limit_error",
-            529 => "overloaded_error",
-            400..=499 => "invalid_request_error",
-            _ => "api_error",
-        };
-        serde_json::json!({ "type": "error", "error": { "type": kind, "message": self.message } })
-            .to_string()
-            .into_bytes()
     }
 }
 
@@ -370,12 +304,5 @@ mod tests {
             (fault.status(), fault.code()),
             (400, Some("not_supported_yet"))
         );
-    }
-
-    #[test]
-    fn alternative_body_says_overloaded_for_529() {
-        let body = Fault::new(FaultKind::Overloaded, "busy").alternative_body();
-        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!(body["error"]["type"], "overloaded_error");
     }
 }

@@ -40,6 +40,13 @@ pub fn pairs(query: &str) -> impl Iterator<Item = Pair<'_>> {
         })
 }
 
+/// The values of a parameter, decoded, in order.
+pub fn values<'q>(query: &'q str, name: &str) -> impl Iterator<Item = Cow<'q, str>> {
+    pairs(query)
+        .filter(move |pair| pair.decoded_name() == name)
+        .map(Pair::decoded_value)
+}
+
 /// Decodes `+` to a space and `%xx` to its byte. Invalid escapes stay, and invalid UTF-8 becomes U+FFFD.
 ///
 /// Cost: a text without either is borrowed.

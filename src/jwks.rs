@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
-use filters::auth::jwks::{KeySet, key_id};
+use filters::auth::jwks::{KeySet, read_key_id};
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::runtime::Handle;
@@ -55,8 +55,8 @@ impl RemoteKeySet {
     /// Cost: reads the token's head; no lock for a key that is known.
     pub async fn for_token(self: &Arc<Self>, token: &str) -> Option<Arc<KeySet>> {
         let current = self.current.load_full();
-        let id = key_id(token).ok()?;
-        if current.as_ref().is_some_and(|set| set.holds(&id)) {
+        let id = read_key_id(token).ok()?;
+        if current.as_ref().is_some_and(|set| set.contains(&id)) {
             return current;
         }
         let published = Arc::clone(self);

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 use filters::decisions::decide::{Decision, decide};
 use filters::decisions::inputs::{Forced, Inputs};
-use filters::decisions::{Compat, Options, Project};
+use filters::decisions::protocol::{Document, Protocol};
+use filters::decisions::{Options, Project};
 use serde_json::{Map, Value, json};
 
 fn folder() -> PathBuf {
@@ -26,7 +27,7 @@ fn folder() -> PathBuf {
 
 fn project(folder: &Path, number: u64) -> Project {
     let text = std::fs::read(folder.join(format!("{number}.json"))).unwrap();
-    Project::parse(&text, Compat::Document).unwrap()
+    Project::parse(&text, Document.rules()).unwrap()
 }
 
 fn forced(line: &Value) -> Vec<Forced> {

@@ -272,7 +272,7 @@ pub fn gateway() {
         .build()
         .unwrap();
     let key = runtime.block_on(async {
-        let opened = Store::open(&StoreSettings::of(&loaded.config.store).unwrap())
+        let opened = Store::open(&StoreSettings::from_config(&loaded.config.store).unwrap())
             .await
             .unwrap();
         opened

@@ -47,7 +47,7 @@ fn row(id: &str) -> KeyRow {
     }
 }
 
-/// A snapshot in which `key(1)` has this row and `key(2)` a sound one.
+/// A snapshot with this row for `key(1)` and a valid one for `key(2)`.
 fn house(row_of_one: KeyRow) -> House {
     let pepper = Pepper::parse(&[9; 32]).ok().unwrap();
     let rows = [

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// CRC-32 and HMAC-SHA256 of the key of 37 zeros under a pepper of 32 sevens, by Python's zlib and hmac.
+/// CRC-32 and HMAC-SHA256 of the key of 37 zeros under a pepper of 32 sevens, computed by Python's zlib and hmac.
 const ZEROS_SUM: &str = "3jnQlY";
 const ZEROS_HASH: &str = "567eef23fe6223f58887a9152b3aba7194376d557b04c8a87512cbaa485f215d";
 

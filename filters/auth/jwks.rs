@@ -1,7 +1,7 @@
-//! Public keys that somebody else signs tokens with, by id.
+//! Key sets: public keys by id, which verify tokens of other issuers.
 //!
-//! Which algorithms a key may be used with is the key's business, never the token's: a token that names another is
-//! refused, so a public key never passes as a shared secret. Source: docs/decisions.md 22, RFC 7517, RFC 8725 3.1.
+//! The key determines the algorithms, never the token: a token that names another algorithm is refused, so a public key
+//! is never used as a shared secret. Source: docs/decisions.md 22, RFC 7517, RFC 8725 3.1.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::jwt::BadToken;
+use super::jwt::InvalidToken;
 
 /// A key set.
 pub struct KeySet {
@@ -19,12 +19,12 @@ pub struct KeySet {
 
 struct JwkKey {
     algorithms: &'static [Algorithm],
-    verifies: DecodingKey,
+    decoding_key: DecodingKey,
 }
 
-/// What a token says, with its times beside it.
+/// The claims of a token, with its times beside them.
 #[derive(Deserialize)]
-struct Timed<C> {
+struct TimedClaims<C> {
     exp: Option<f64>,
     nbf: Option<f64>,
     #[serde(flatten)]
@@ -32,61 +32,61 @@ struct Timed<C> {
 }
 
 impl KeySet {
-    /// Reads a key set. Keys without an id, for encryption, or of a kind that cannot verify are passed over.
+    /// Parses a key set. Keys without an id, for encryption, or of an unsupported type are skipped.
     ///
-    /// Errors: what is no key set, or has no key that could be used.
+    /// Errors: not a key set, or no key in it can be used.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
-        // Key by key: one of a kind that nobody knows must not take the others with it.
+        // Keys are parsed one by one, so that one of an unknown type does not invalidate the others.
         #[derive(Deserialize)]
-        struct Written {
+        struct KeySetDocument {
             keys: Vec<serde_json::Value>,
         }
-        let written: Written =
+        let document: KeySetDocument =
             serde_json::from_slice(text).map_err(|error| format!("no key set: {error}"))?;
-        let read = written.keys.into_iter();
+        let read = document.keys.into_iter();
         let read = read.filter_map(|key| serde_json::from_value::<Jwk>(key).ok());
         let set = JwkSet {
             keys: read.collect(),
         };
-        let keys: HashMap<_, _> = set.keys.iter().filter_map(usable).collect();
+        let keys: HashMap<_, _> = set.keys.iter().filter_map(to_jwk_key).collect();
         if keys.is_empty() {
             return Err("no key in it has an id and can verify signatures".to_owned());
         }
         Ok(Self { keys })
     }
 
-    /// Whether there is a key of this id.
-    pub fn holds(&self, id: &str) -> bool {
+    /// Returns whether the set has a key with this id.
+    pub fn contains(&self, id: &str) -> bool {
         self.keys.contains_key(id)
     }
 
-    /// What a token claims, once its signature and its times have been checked.
+    /// Returns the claims of a token after verifying its signature and its times.
     ///
-    /// Errors: [`BadToken`]. Cost: one signature.
-    pub fn verify<C: DeserializeOwned>(&self, token: &str, now_s: u64) -> Result<C, BadToken> {
-        let id = key_id(token)?;
-        let key = self.keys.get(&*id).ok_or(BadToken::UnknownKey)?;
-        let header = decode_header(token).map_err(|_| BadToken::Signature)?;
+    /// Errors: [`InvalidToken`]. Cost: one signature.
+    pub fn verify<C: DeserializeOwned>(&self, token: &str, now_s: u64) -> Result<C, InvalidToken> {
+        let id = read_key_id(token)?;
+        let key = self.keys.get(&*id).ok_or(InvalidToken::UnknownKey)?;
+        let header = decode_header(token).map_err(|_| InvalidToken::Signature)?;
         if !key.algorithms.contains(&header.alg) {
-            return Err(BadToken::Signature);
+            return Err(InvalidToken::Signature);
         }
-        let read = decode::<Timed<C>>(token, &key.verifies, &unjudged(header.alg));
-        let timed = read.map_err(|_| BadToken::Signature)?.claims;
-        in_time(timed.exp, timed.nbf, now_s)?;
+        let read = decode::<TimedClaims<C>>(token, &key.decoding_key, &signature_only(header.alg));
+        let timed = read.map_err(|_| InvalidToken::Signature)?.claims;
+        check_times(timed.exp, timed.nbf, now_s)?;
         Ok(timed.claims)
     }
 }
 
-/// The id of the key that a token says it was signed with.
+/// Returns the id of the key that the token names.
 ///
-/// Errors: it is no token, or says nothing of a key.
-pub fn key_id(token: &str) -> Result<String, BadToken> {
-    let header = decode_header(token).map_err(|_| BadToken::Signature)?;
-    header.kid.ok_or(BadToken::NoKeyId)
+/// Errors: not a token, or it names no key.
+pub fn read_key_id(token: &str) -> Result<String, InvalidToken> {
+    let header = decode_header(token).map_err(|_| InvalidToken::Signature)?;
+    header.kid.ok_or(InvalidToken::NoKeyId)
 }
 
-/// Signatures alone are judged: times are, by [`in_time`], against the time passed in.
-pub(super) fn unjudged(algorithm: Algorithm) -> Validation {
+/// Only signatures are validated here; [`check_times`] validates times against the given clock.
+pub(super) fn signature_only(algorithm: Algorithm) -> Validation {
     let mut rules = Validation::new(algorithm);
     rules.validate_exp = false;
     rules.validate_nbf = false;
@@ -95,41 +95,45 @@ pub(super) fn unjudged(algorithm: Algorithm) -> Validation {
     rules
 }
 
-/// Whether a token counts now: `exp` has to be there, `nbf` is obeyed, and nothing is forgiven.
-pub(super) fn in_time(exp: Option<f64>, nbf: Option<f64>, now_s: u64) -> Result<(), BadToken> {
+/// Checks that a token is valid now: `exp` is required, `nbf` is obeyed, without leeway.
+pub(super) fn check_times(
+    exp: Option<f64>,
+    nbf: Option<f64>,
+    now_s: u64,
+) -> Result<(), InvalidToken> {
     let now = now_s as f64;
-    if exp.ok_or(BadToken::Endless)? <= now {
-        return Err(BadToken::Expired);
+    if exp.ok_or(InvalidToken::NoExpiry)? <= now {
+        return Err(InvalidToken::Expired);
     }
     if nbf.is_some_and(|nbf| nbf > now) {
-        return Err(BadToken::TooEarly);
+        return Err(InvalidToken::NotYetValid);
     }
     Ok(())
 }
 
-fn usable(jwk: &Jwk) -> Option<(Box<str>, JwkKey)> {
+fn to_jwk_key(jwk: &Jwk) -> Option<(Box<str>, JwkKey)> {
     if jwk.common.public_key_use == Some(PublicKeyUse::Encryption) {
         return None;
     }
-    let of_kind = algorithms(&jwk.algorithm);
+    let allowed = allowed_algorithms(&jwk.algorithm);
     let algorithms = match jwk.common.key_algorithm {
-        None => of_kind,
+        None => allowed,
         Some(named) => {
             let named: Algorithm = named.to_string().parse().ok()?;
-            let at = of_kind.iter().position(|one| *one == named)?;
-            of_kind.get(at..=at)?
+            let at = allowed.iter().position(|one| *one == named)?;
+            allowed.get(at..=at)?
         }
     };
     let key = JwkKey {
         algorithms,
-        verifies: DecodingKey::from_jwk(jwk).ok()?,
+        decoding_key: DecodingKey::from_jwk(jwk).ok()?,
     };
     let id = jwk.common.key_id.as_deref()?;
     (!algorithms.is_empty()).then(|| (id.into(), key))
 }
 
-/// What a key of this kind can verify. A shared secret in a published set would be none.
-fn algorithms(kind: &AlgorithmParameters) -> &'static [Algorithm] {
+/// Returns the algorithms that a key of this type may verify. A shared secret in a published set verifies nothing.
+fn allowed_algorithms(kind: &AlgorithmParameters) -> &'static [Algorithm] {
     match kind {
         AlgorithmParameters::RSA(_) => &[
             Algorithm::RS256,

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Made for these tests alone.
+/// Made only for these tests.
 const EC: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgAxf+UGMwNePR01m6K/lGhX31f20TraEelgTVZB8p5mKhRANCAASjxtSzkpCTDjr4tfp1zkKAUnVnkfLc2oTfro+aR4k3BaK+f2cUL5bTkQNGE30nMmI+JVRIY2ev1HYpAJSQiaMJ";
 const ED: &str = "MC4CAQAwBQYDK2VwBCIEIGDE6ixKAgQfcBvcC0gdkK0gyIO6l0g7uHRz+bECST8G";
 const RSA_N: &str = "lYYJLq-m8q0NyeHpkRw8NbDDQSrAJHeSFo8YNDCJq5jwsWLUJ_SQwH9quK16xYU6Xk7Y6HnDmwA9Qfg2NgORasky0cK_GEBuGQcf04tC-OU6X4u53gab35Z5qV7mH2jpti8985I7Dfkfk-ivjvzCfpw1CJgczs4BF5Xf_ZFpCV01xTotGIU3_eY1MlM8nqE4eIGaY5umlZsMQG42die2ycvhCp6wSy_MoRP4uxOmd8dJE1QSrdBj3J-5dAiuNR8jOGX9_YInCYGHq-k5r47AfdlYzq_0GUqdPSOVnuSVEBXRnvgRyGIlqzK2izTqHFIKhYk4UM2zBKMZV83jxA4SWQ";
-/// Signed by the private half of it.
+/// Signed by the private half of the key.
 const RS256: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6InJzYSJ9.eyJleHAiOjQxMDI0NDQ4MDAsInNka19rZXlzIjpbImEiXX0.UCzRth8Y0mF5FUohQXu6gZdnTWW4jRNehkisrgWiAqlep3YVvlA1hKzOu8IBNVDBQajmlt9Xy_rgNC6FP2jK_C7PETFnEi6QR1YHytZl-bIfKVeZO12GXaZxz28fVUO0tk3WLgn-iby3ag-nMDteH1u5F3QryzwoWM6aN0bpo-n7aYGCiP0p_wMXUSlLfvHBNqPzPI9l-uq6A0xRKJMcCt096oq08_Jz7B5dElWpK58-sOoDNK-T8xIEnYmyySCqz-ElFlXJH_IvM_56C2yjEhtFSkxrZcW1iZQniXgkIXa43bO7hB85hk5wl2E_eojvLhm0jc-XW24A-MtfBuutMQ";
 
 fn published() -> Value {
@@ -44,7 +44,7 @@ fn signed(algorithm: Algorithm, id: Option<&str>, claims: &Value) -> String {
     encode(&header, claims, &key).unwrap()
 }
 
-fn keys(token: &str) -> Result<Vec<String>, BadToken> {
+fn keys(token: &str) -> Result<Vec<String>, InvalidToken> {
     let claims: Value = set().verify(token, 100)?;
     let keys = claims["sdk_keys"].as_array().unwrap();
     Ok(keys
@@ -72,24 +72,44 @@ fn a_token_counts_only_with_the_key_and_the_algorithm_that_are_published() {
     let early = json!({"sdk_keys": ["a"], "exp": 200, "nbf": 101});
     let endless = json!({"sdk_keys": ["a"]});
     for (algorithm, id, claims, expected) in [
-        (Algorithm::ES256, None, &claims, BadToken::NoKeyId),
+        (Algorithm::ES256, None, &claims, InvalidToken::NoKeyId),
         (
             Algorithm::ES256,
             Some("other"),
             &claims,
-            BadToken::UnknownKey,
+            InvalidToken::UnknownKey,
         ),
-        (Algorithm::ES256, Some("ed"), &claims, BadToken::Signature),
-        (Algorithm::HS256, Some("rsa"), &claims, BadToken::Signature),
+        (
+            Algorithm::ES256,
+            Some("ed"),
+            &claims,
+            InvalidToken::Signature,
+        ),
+        (
+            Algorithm::HS256,
+            Some("rsa"),
+            &claims,
+            InvalidToken::Signature,
+        ),
         (
             Algorithm::HS256,
             Some("shared"),
             &claims,
-            BadToken::UnknownKey,
+            InvalidToken::UnknownKey,
         ),
-        (Algorithm::ES256, Some("ec"), &late, BadToken::Expired),
-        (Algorithm::ES256, Some("ec"), &early, BadToken::TooEarly),
-        (Algorithm::ES256, Some("ec"), &endless, BadToken::Endless),
+        (Algorithm::ES256, Some("ec"), &late, InvalidToken::Expired),
+        (
+            Algorithm::ES256,
+            Some("ec"),
+            &early,
+            InvalidToken::NotYetValid,
+        ),
+        (
+            Algorithm::ES256,
+            Some("ec"),
+            &endless,
+            InvalidToken::NoExpiry,
+        ),
     ] {
         let token = signed(algorithm, id, claims);
         assert_eq!(keys(&token), Err(expected), "{algorithm:?} {id:?} {claims}");
@@ -112,10 +132,10 @@ fn a_changed_token_does_not_count() {
     let (_, signature) = token.rsplit_once('.').unwrap();
     assert_eq!(
         keys(&format!("{head}.{signature}")),
-        Err(BadToken::Signature)
+        Err(InvalidToken::Signature)
     );
     for token in ["", "a", "a.b.c", "eyJhbGciOiJub25lIiwia2lkIjoiZWMifQ.e30."] {
-        assert_eq!(keys(token), Err(BadToken::Signature), "{token}");
+        assert_eq!(keys(token), Err(InvalidToken::Signature), "{token}");
     }
 }
 
@@ -137,6 +157,6 @@ fn a_set_without_a_key_that_verifies_is_refused() {
 
 #[test]
 fn a_token_names_its_key() {
-    assert_eq!(key_id(RS256).as_deref(), Ok("rsa"));
-    assert_eq!(key_id("a.b.c"), Err(BadToken::Signature));
+    assert_eq!(read_key_id(RS256).as_deref(), Ok("rsa"));
+    assert_eq!(read_key_id("a.b.c"), Err(InvalidToken::Signature));
 }

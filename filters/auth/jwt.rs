@@ -1,70 +1,58 @@
-//! Tokens of the decision endpoints: HS256, issued and checked against a time that is passed in.
+//! Tokens of the decision endpoints: HS256, issued and verified against a given time.
 //!
-//! Source: docs/decisions.md 22, docs/facts/decision-engine.md E. The algorithm is bound to the key: a token that
-//! names another is refused.
+//! Source: docs/decisions.md 22, docs/facts/decision-engine.md E. The algorithm is bound to the key: a token that names
+//! another is refused.
 
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, decode, encode};
 use serde::{Deserialize, Serialize};
 
-use super::jwks::{in_time, unjudged};
+use super::jwks::{check_times, signature_only};
 
-/// Keys of tokens. It has no `Debug`: they are secrets.
+/// The keys of tokens. It has no `Debug`, because the keys are secrets.
 pub struct JwtTokens {
-    signs: EncodingKey,
-    verify: Vec<DecodingKey>,
+    signing_key: EncodingKey,
+    verifying_keys: Vec<DecodingKey>,
     ttl_s: u64,
 }
 
-/// Why a token does not count.
+/// Why a token is invalid.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum BadToken {
-    /// Nothing was sent.
+pub enum InvalidToken {
+    /// The token is empty.
     Empty,
-    /// Not a token of ours: malformed, of another algorithm, or signed by another key.
+    /// Malformed, another algorithm, or signed by another key.
     Signature,
-    /// It is past its end.
+    /// It has expired.
     Expired,
-    /// It has no end.
-    Endless,
-    /// It does not count yet.
-    TooEarly,
+    /// It has no expiry.
+    NoExpiry,
+    /// It is not valid yet.
+    NotYetValid,
     /// It names no SDK keys.
-    NoKeys,
-    /// It does not say which key signed it.
+    NoSdkKeys,
+    /// It does not name the key that signed it.
     NoKeyId,
-    /// The key that it names is not among those that are published.
+    /// It names a key that is not published.
     UnknownKey,
 }
 
-impl BadToken {
-    /// What the caller is told.
+impl InvalidToken {
+    /// Returns the message for the caller.
     pub fn message(self) -> &'static str {
         match self {
             Self::Empty => "empty token",
             Self::Signature => "signature is invalid",
-            Self::Expired | Self::Endless => "token expired",
-            Self::TooEarly => "token is not valid yet",
-            Self::NoKeys => "invalid claims: sdk_keys not found, or have the wrong type",
+            Self::Expired | Self::NoExpiry => "token expired",
+            Self::NotYetValid => "token is not valid yet",
+            Self::NoSdkKeys => "invalid claims: sdk_keys not found, or have the wrong type",
             Self::NoKeyId => "the token names no key: kid is required",
             Self::UnknownKey => "the token's key is not known here",
-        }
-    }
-
-    /// The reason that the agent of old gives beside its one word for tokens it cannot read; `None`: what it says of
-    /// a token that it has read is [`message`](Self::message). Source: docs/facts/decision-engine.md E.
-    pub fn agent_reason(self) -> Option<&'static str> {
-        match self {
-            Self::Endless | Self::NoKeys => None,
-            Self::Expired => Some("Token is expired"),
-            Self::TooEarly => Some("Token is not valid yet"),
-            Self::NoKeyId => Some("expecting JWT header to have string kid"),
-            Self::Empty | Self::Signature | Self::UnknownKey => Some(self.message()),
         }
     }
 }
 
 #[derive(Serialize)]
-struct Issued<'a> {
+struct IssuedClaims<'a> {
     iss: &'a str,
     sdk_keys: &'a [String],
     exp: u64,
@@ -78,11 +66,11 @@ struct JwtClaims {
 }
 
 impl JwtTokens {
-    /// Keys as bytes: the first signs, all verify. `None` without any.
+    /// Creates tokens from keys: the first signs, all verify. Returns `None` without keys.
     pub fn new(keys: &[Vec<u8>], ttl_s: u64) -> Option<Self> {
         Some(Self {
-            signs: EncodingKey::from_secret(keys.first()?),
-            verify: keys
+            signing_key: EncodingKey::from_secret(keys.first()?),
+            verifying_keys: keys
                 .iter()
                 .map(|key| DecodingKey::from_secret(key))
                 .collect(),
@@ -90,30 +78,30 @@ impl JwtTokens {
         })
     }
 
-    /// A token for these SDK keys, and for how many seconds it is good.
+    /// Issues a token for these SDK keys. Returns it with its lifetime in seconds.
     pub fn issue(&self, sdk_keys: &[String], now_s: u64) -> Option<(String, u64)> {
-        let claims = Issued {
+        let claims = IssuedClaims {
             iss: "Weirgate",
             sdk_keys,
             exp: now_s.saturating_add(self.ttl_s),
         };
-        let token = encode(&Header::new(Algorithm::HS256), &claims, &self.signs).ok()?;
+        let token = encode(&Header::new(Algorithm::HS256), &claims, &self.signing_key).ok()?;
         Some((token, self.ttl_s))
     }
 
-    /// The SDK keys that a token is good for.
+    /// Returns the SDK keys that a token is valid for.
     ///
-    /// Errors: [`BadToken`]. Cost: one HMAC-SHA256 per key.
-    pub fn verify(&self, token: &str, now_s: u64) -> Result<Vec<String>, BadToken> {
+    /// Errors: [`InvalidToken`]. Cost: one HMAC-SHA256 per key.
+    pub fn verify(&self, token: &str, now_s: u64) -> Result<Vec<String>, InvalidToken> {
         if token.is_empty() {
-            return Err(BadToken::Empty);
+            return Err(InvalidToken::Empty);
         }
-        let rules = unjudged(Algorithm::HS256);
-        let mut keys = self.verify.iter();
+        let rules = signature_only(Algorithm::HS256);
+        let mut keys = self.verifying_keys.iter();
         let found = keys.find_map(|key| decode::<JwtClaims>(token, key, &rules).ok());
-        let claims = found.ok_or(BadToken::Signature)?.claims;
-        in_time(claims.exp, claims.nbf, now_s)?;
-        claims.sdk_keys.ok_or(BadToken::NoKeys)
+        let claims = found.ok_or(InvalidToken::Signature)?.claims;
+        check_times(claims.exp, claims.nbf, now_s)?;
+        claims.sdk_keys.ok_or(InvalidToken::NoSdkKeys)
     }
 }
 
@@ -138,10 +126,10 @@ mod tests {
         let (token, ttl) = old.issue(&keys, 100).unwrap();
         assert_eq!(ttl, 60);
         assert_eq!(new.verify(&token, 159).unwrap(), keys);
-        assert_eq!(new.verify(&token, 160), Err(BadToken::Expired));
+        assert_eq!(new.verify(&token, 160), Err(InvalidToken::Expired));
         assert_eq!(
             tokens(&[b"new"]).verify(&token, 100),
-            Err(BadToken::Signature)
+            Err(InvalidToken::Signature)
         );
     }
 
@@ -152,20 +140,20 @@ mod tests {
         let keys = serde_json::json!({"sdk_keys": ["a"], "exp": 200});
         let none = "eyJhbGciOiJub25lIn0.eyJzZGtfa2V5cyI6WyJhIl0sImV4cCI6MjAwfQ.";
         for (token, expected) in [
-            (String::new(), BadToken::Empty),
-            ("a.b".to_owned(), BadToken::Signature),
-            (none.to_owned(), BadToken::Signature),
+            (String::new(), InvalidToken::Empty),
+            ("a.b".to_owned(), InvalidToken::Signature),
+            (none.to_owned(), InvalidToken::Signature),
             (
                 signed(&keys, &Header::new(Algorithm::HS384), b"key"),
-                BadToken::Signature,
+                InvalidToken::Signature,
             ),
             (
                 signed(&serde_json::json!({"sdk_keys": ["a"]}), &hs256, b"key"),
-                BadToken::Endless,
+                InvalidToken::NoExpiry,
             ),
             (
                 signed(&serde_json::json!({"exp": 200}), &hs256, b"key"),
-                BadToken::NoKeys,
+                InvalidToken::NoSdkKeys,
             ),
             (
                 signed(
@@ -173,7 +161,7 @@ mod tests {
                     &hs256,
                     b"key",
                 ),
-                BadToken::TooEarly,
+                InvalidToken::NotYetValid,
             ),
         ] {
             assert_eq!(ours.verify(&token, 100), Err(expected), "{token}");

@@ -6,12 +6,21 @@ use super::activate::Activation;
 use super::ask::DecisionUser;
 use super::decide::Decision;
 use super::members::BorrowedObject;
-use super::{Compat, Profile, encode, profile_json};
+use super::{Profile, encode, profile_json};
 use crate::fault::{Fault, FaultKind};
 use crate::json::{Object, write_escaped};
 
 /// The most bytes of an answer that repeats what a caller sent; also of all that the operations of a batch answer.
 pub const MAX_BYTES: usize = 16 << 20;
+
+/// The members of results that the protocols do not share.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ResultShape {
+    /// `variables` is there even where a result has none.
+    pub has_empty_variables: bool,
+    /// Decisions have `isEveryoneElseVariation`.
+    pub has_everyone_else: bool,
+}
 
 /// The answer, where it is not over [`MAX_BYTES`]. Errors: 413.
 pub fn within(out: Vec<u8>) -> Result<Vec<u8>, Fault> {
@@ -54,7 +63,7 @@ pub fn list<T>(
 pub fn decided_list<'d>(
     all: impl Iterator<Item = &'d Decision<'d>>,
     user: &DecisionUser<'_>,
-    compat: Compat,
+    shape: ResultShape,
 ) -> Result<Vec<u8>, Fault> {
     let mut encoded = None;
     let mut write_once = |out: &mut Vec<u8>| match &encoded {
@@ -66,7 +75,7 @@ pub fn decided_list<'d>(
         }
     };
     list(all, |decided, out| {
-        write_result(decided, compat, &mut write_once, out);
+        write_result(decided, shape, &mut write_once, out);
     })
 }
 
@@ -75,17 +84,17 @@ pub fn write_decided(
     decided: &Decision<'_>,
     user_id: &str,
     attributes: &BorrowedObject<'_>,
-    compat: Compat,
+    shape: ResultShape,
     out: &mut Vec<u8>,
 ) {
     let write_user = |out: &mut Vec<u8>| write_user(user_id, attributes, out);
-    write_result(decided, compat, write_user, out);
+    write_result(decided, shape, write_user, out);
 }
 
 /// Cost: what always stands between two values is copied as one piece.
 fn write_result(
     decided: &Decision<'_>,
-    compat: Compat,
+    shape: ResultShape,
     write_user: impl FnOnce(&mut Vec<u8>),
     out: &mut Vec<u8>,
 ) {
@@ -102,11 +111,11 @@ fn write_result(
         out.push(b'"');
     }
     out.push(b']');
-    if has_variables(&decided.variables, compat) {
+    if shape.has_empty_variables || !decided.variables.is_empty() {
         out.extend_from_slice(br#","variables":"#);
         write_map(&decided.variables, out);
     }
-    if compat == Compat::Agent {
+    if shape.has_everyone_else {
         out.extend_from_slice(br#","isEveryoneElseVariation":"#);
         write_truth(decided.is_everyone_else, out);
     }
@@ -130,7 +139,12 @@ fn write_truth(is_so: bool, out: &mut Vec<u8>) {
 }
 
 /// Writes an item of what activate answers.
-pub fn write_activated(item: &Activation<'_>, user_id: &str, compat: Compat, out: &mut Vec<u8>) {
+pub fn write_activated(
+    item: &Activation<'_>,
+    user_id: &str,
+    shape: ResultShape,
+    out: &mut Vec<u8>,
+) {
     let mut result = Object::open(out);
     for (key, value) in [
         ("userId", user_id),
@@ -141,7 +155,7 @@ pub fn write_activated(item: &Activation<'_>, user_id: &str, compat: Compat, out
     ] {
         result.value(key, |out| encode::write_text(value, out));
     }
-    if has_variables(&item.variables, compat) {
+    if shape.has_empty_variables || !item.variables.is_empty() {
         result.value("variables", |out| write_map(&item.variables, out));
     }
     result.bool("enabled", item.is_enabled);
@@ -150,11 +164,6 @@ pub fn write_activated(item: &Activation<'_>, user_id: &str, compat: Compat, out
         Some(&*item.error).filter(|error| !error.is_empty()),
     );
     result.close();
-}
-
-/// The agents leave variables out where there are none.
-fn has_variables(variables: &[(&str, &str)], compat: Compat) -> bool {
-    !variables.is_empty() || compat == Compat::Document
 }
 
 /// Variables as an object, sorted by key.

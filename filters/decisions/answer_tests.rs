@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
-use super::super::ask::DecisionBody;
 use super::*;
+use crate::decisions::protocol::{Agent, Document, Protocol};
 
 fn decided(keys: usize) -> Vec<Decision<'static>> {
     let one = |key: usize| Decision {
@@ -14,18 +14,18 @@ fn decided(keys: usize) -> Vec<Decision<'static>> {
 fn a_list_holds_the_bytes_that_its_results_have_alone() {
     let body =
         r#"{"userId":"<ü\">","userAttributes":{"b":1.0,"a":["\u2028",null],"c":{"z":1,"y":2}}}"#;
-    let user = DecisionBody::parse(body.as_bytes(), Compat::Document).unwrap();
+    let user = Document.read(body.as_bytes()).unwrap();
     let user = { user }.user().unwrap();
-    for compat in [Compat::Document, Compat::Agent] {
+    for shape in [Document.result_shape(), Agent.result_shape()] {
         for keys in [0, 1, 3] {
             let all = decided(keys);
             let alone = all.iter().map(|one| {
                 let mut out = Vec::new();
-                write_decided(one, &user.id, &user.attributes, compat, &mut out);
+                write_decided(one, &user.id, &user.attributes, shape, &mut out);
                 String::from_utf8(out).unwrap()
             });
             let expected = format!("[{}]", alone.collect::<Vec<_>>().join(","));
-            let listed = decided_list(all.iter(), &user, compat).unwrap();
+            let listed = decided_list(all.iter(), &user, shape).unwrap();
             assert_eq!(String::from_utf8(listed).unwrap(), expected);
         }
     }

@@ -6,22 +6,37 @@
 
 use std::borrow::Cow;
 
+use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::Compat;
 use super::inputs::{Forced, Profile};
 use super::members::{BorrowedObject, BorrowedValue};
 use super::options::{Options, UnknownOption};
 use super::pairs::CaselessObject;
 use super::segment::OdpEvent;
 use crate::fault::{Fault, FaultKind};
+use crate::form;
+
+/// How a body is read where the protocols differ.
+#[derive(Debug)]
+pub struct BodyRules {
+    /// Members whose names are equal to the byte all count, so that a null does not hide the value before it. Otherwise
+    /// only the last of them counts.
+    pub keeps_equal_names: bool,
+    /// Identifiers are read as texts: null is an empty one, and another type makes the body unreadable.
+    pub reads_identifiers_as_texts: bool,
+    /// A conversion need not name its user.
+    pub tracks_anonymous_users: bool,
+    /// Returns the fault of a body that cannot be read for this reason.
+    pub unreadable: fn(&str) -> Fault,
+}
 
 /// A body that is a JSON object, or nothing at all.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct DecisionBody<'b> {
     members: CaselessObject<'b>,
-    compat: Compat,
+    rules: &'static BodyRules,
 }
 
 /// What `POST /v1/decide` is asked.
@@ -72,23 +87,22 @@ impl<'b> DecisionBody<'b> {
     /// Reads a body; an empty one and `null` are an empty object.
     ///
     /// Errors: 400 for what is no JSON object.
-    pub fn parse(body: &'b [u8], compat: Compat) -> Result<Self, Fault> {
+    pub fn parse(body: &'b [u8], rules: &'static BodyRules) -> Result<Self, Fault> {
         let mut read = Self {
             members: CaselessObject::default(),
-            compat,
+            rules,
         };
         if body.trim_ascii().is_empty() {
             return Ok(read);
         }
-        let members = match compat {
-            Compat::Document => {
-                read_json::<BorrowedObject<'b>>(body).map(|all| all.map(CaselessObject::from))
-            }
-            Compat::Agent => read_json(body),
+        let members = if rules.keeps_equal_names {
+            read_json(body)
+        } else {
+            read_json::<BorrowedObject<'b>>(body).map(|all| all.map(CaselessObject::from))
         };
         match members {
             Ok(members) => read.members = members.unwrap_or_default(),
-            Err(error) => return Err(read.unreadable(&format!("no JSON object: {error}"))),
+            Err(error) => return Err((rules.unreadable)(&format!("no JSON object: {error}"))),
         }
         Ok(read)
     }
@@ -103,8 +117,17 @@ impl<'b> DecisionBody<'b> {
         Ok(user)
     }
 
+    /// The user of a conversion. Errors: as [`Self::user`], unless a conversion need not name one.
+    pub fn tracked_user(&mut self) -> Result<DecisionUser<'b>, Fault> {
+        if self.rules.tracks_anonymous_users {
+            self.some_user()
+        } else {
+            self.user()
+        }
+    }
+
     /// The user, if there is one. Errors: 400 for a wrong type.
-    pub fn some_user(&mut self) -> Result<DecisionUser<'b>, Fault> {
+    fn some_user(&mut self) -> Result<DecisionUser<'b>, Fault> {
         Ok(DecisionUser {
             id: self.text("userId")?,
             attributes: self.object("userAttributes")?,
@@ -165,14 +188,12 @@ impl<'b> DecisionBody<'b> {
     pub fn segment_event(mut self) -> Result<OdpEvent, Fault> {
         let (kind, action) = (self.text("type")?, self.text("action")?);
         let mut identifiers = self.object("identifiers")?.into_map();
-        // To the agent of old null is an empty text, and what is no text a body that cannot be read.
-        if self.compat == Compat::Agent {
+        if self.rules.reads_identifiers_as_texts {
             let nulls = identifiers.values_mut().filter(|value| value.is_null());
             nulls.for_each(|null| *null = Value::from(""));
-        }
-        let is_wrong = !identifiers.values().all(Value::is_string);
-        if is_wrong && self.compat == Compat::Agent {
-            return Err(self.wrong("identifiers"));
+            if !identifiers.values().all(Value::is_string) {
+                return Err(self.wrong("identifiers"));
+            }
         }
         let data = self.object("data")?.into_map();
         OdpEvent::new(kind.into_owned(), action.into_owned(), identifiers, data)
@@ -208,7 +229,7 @@ impl<'b> DecisionBody<'b> {
                 };
                 let mut item = DecisionBody {
                     members: BorrowedObject::from(members).into(),
-                    compat: self.compat,
+                    rules: self.rules,
                 };
                 let rule = item.text("ruleKey")?;
                 Ok(Forced {
@@ -268,17 +289,20 @@ impl<'b> DecisionBody<'b> {
 
     fn wrong(&self, member: &str) -> Fault {
         let why = format!("`{member}` is of a type that is not accepted");
-        self.unreadable(&why).with_param(member)
+        (self.rules.unreadable)(&why).with_param(member)
     }
+}
 
-    /// The agent of old has one word for whatever cannot be read.
-    fn unreadable(&self, why: &str) -> Fault {
-        const WORD: &str = "error parsing request body";
-        match self.compat {
-            Compat::Agent => Fault::new(FaultKind::Invalid, WORD).with_detail(why.to_owned()),
-            Compat::Document => Fault::new(FaultKind::Invalid, format!("{WORD}: {why}")),
-        }
+/// Checks that a body is declared as JSON; without a body nothing has to be declared. Errors: 415.
+pub fn check_media_type(headers: &HeaderMap, body: &[u8]) -> Result<(), Fault> {
+    let is_json = form::media_type(headers).eq_ignore_ascii_case(b"application/json");
+    if body.is_empty() || is_json {
+        return Ok(());
     }
+    Err(Fault::new(
+        FaultKind::MediaType,
+        "`Content-Type` is missing or not JSON; `application/json` is accepted",
+    ))
 }
 
 /// An object or null. A body that is one text needs no look at each of its strings; another is refused where it stops to

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-use super::*;
+use crate::decisions::protocol::{Agent, Document, Protocol};
 
-fn user_id(body: &str, compat: Compat) -> Option<String> {
-    let mut body = DecisionBody::parse(body.as_bytes(), compat).unwrap();
+fn user_id(body: &str, protocol: &dyn Protocol) -> Option<String> {
+    let mut body = protocol.read(body.as_bytes()).unwrap();
     body.user().ok().map(|user| user.id.into_owned())
 }
 
@@ -18,20 +18,16 @@ fn the_last_user_counts_and_null_takes_none_away_from_the_agent_of_old() {
         (r#"{"userId":"a","userId":"b"}"#, Some("b"), Some("b")),
         (r#"{"userId":null}"#, None, None),
     ] {
-        assert_eq!(user_id(body, Compat::Agent).as_deref(), agent, "{body}");
-        assert_eq!(
-            user_id(body, Compat::Document).as_deref(),
-            document,
-            "{body}"
-        );
+        assert_eq!(user_id(body, &Agent).as_deref(), agent, "{body}");
+        assert_eq!(user_id(body, &Document).as_deref(), document, "{body}");
     }
 }
 
 #[test]
 fn of_one_attribute_the_last_value_counts_in_the_place_of_the_first_to_both() {
     let body = br#"{"userId":"u","userAttributes":{"b":1,"a":2,"B":3,"b":null}}"#;
-    for compat in [Compat::Agent, Compat::Document] {
-        let user = DecisionBody::parse(body, compat).unwrap().user().unwrap();
+    for protocol in [&Agent as &dyn Protocol, &Document] {
+        let user = protocol.read(body).unwrap().user().unwrap();
         let names: Vec<&str> = user.attributes.iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["b", "a", "B"]);
         assert!(user.attributes.get("b").unwrap().is_null());
@@ -41,8 +37,8 @@ fn of_one_attribute_the_last_value_counts_in_the_place_of_the_first_to_both() {
 #[test]
 fn an_identifier_that_is_null_is_an_empty_text_to_the_agent_of_old_alone() {
     let body = br#"{"action":"a","identifiers":{"vuid":null}}"#;
-    let event = |compat| DecisionBody::parse(body, compat).unwrap().segment_event();
-    let written = event(Compat::Agent).unwrap().written("id", Compat::Agent);
+    let event = |protocol: &dyn Protocol| protocol.read(body).unwrap().segment_event();
+    let written = event(&Agent).unwrap().written("id", "go-sdk");
     assert_eq!(written["identifiers"], serde_json::json!({"vuid": ""}));
-    assert_eq!(event(Compat::Document).unwrap_err().status(), 400);
+    assert_eq!(event(&Document).unwrap_err().status(), 400);
 }

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::decide::PredictionRequest;
+use super::evaluation_rules::AttributeName;
 use super::members::BorrowedObject;
-use super::{Compat, encode, murmur};
+use super::{encode, murmur};
 use crate::json::Object;
 
 /// What the predictor may know of a user for one experiment.
@@ -16,17 +17,17 @@ pub struct CmabRequest {
 }
 
 impl CmabRequest {
-    /// The attributes that the experiment lets it know, by id; the agent of old names them by key.
+    /// A request with the attributes that the experiment lets the predictor know.
     pub fn new(
         want: &PredictionRequest<'_>,
         attributes: &BorrowedObject<'_>,
-        compat: Compat,
+        attribute: AttributeName,
     ) -> Self {
         let listed = want.attributes.iter();
         let known = listed.filter_map(|(key, id)| {
-            let name = match compat {
-                Compat::Document => id,
-                Compat::Agent => key,
+            let name = match attribute {
+                AttributeName::Id => id,
+                AttributeName::Key => key,
             };
             Some((name.to_string(), attributes.get(key)?.clone().into()))
         });
@@ -85,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    fn question(attributes: &Value, compat: Compat) -> CmabRequest {
+    fn question(attributes: &Value, attribute: AttributeName) -> CmabRequest {
         let listed = [("age".into(), "10".into()), ("city".into(), "20".into())];
         let want = PredictionRequest {
             experiment_id: "e1",
@@ -94,15 +95,15 @@ mod tests {
         CmabRequest::new(
             &want,
             &attributes.as_object().unwrap().clone().into(),
-            compat,
+            attribute,
         )
     }
 
     #[test]
     fn the_predictor_learns_what_the_experiment_lists_and_nothing_else() {
         let user = json!({"name": "Ada", "age": 36.0});
-        for (compat, id) in [(Compat::Document, "10"), (Compat::Agent, "age")] {
-            let body = question(&user, compat).body("u", "x-y");
+        for (attribute, id) in [(AttributeName::Id, "10"), (AttributeName::Key, "age")] {
+            let body = question(&user, attribute).body("u", "x-y");
             let body: Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(
                 body,
@@ -114,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_fingerprint_changes_with_what_is_listed_alone() {
-        let of = |user: &Value| question(user, Compat::Document).fingerprint();
+        let of = |user: &Value| question(user, AttributeName::Id).fingerprint();
         let first = of(&json!({"age": 36, "name": "Ada"}));
         assert_eq!(first, of(&json!({"name": "Eve", "age": 36.0})));
         assert_ne!(first, of(&json!({"age": 37})));

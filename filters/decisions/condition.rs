@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::Compat;
+use super::evaluation_rules::{EvaluationRules, OperatorString};
 use super::matcher::{Leaf, UserAttributes};
 
 /// How many lists may lie in each other. Deeper conditions are unknown: no user could have been meant by them.
@@ -50,26 +50,26 @@ impl Operator {
 }
 
 /// The conditions of an audience: a list, an object, or a string that holds one.
-pub(super) fn of_audience(conditions: &Value, compat: Compat) -> Condition {
+pub(super) fn of_audience(conditions: &Value, rules: EvaluationRules) -> Condition {
     match conditions {
         Value::String(text) => match serde_json::from_str::<Value>(text) {
-            Ok(inner @ (Value::Array(_) | Value::Object(_))) => inside_audience(&inner, compat, 0),
+            Ok(inner @ (Value::Array(_) | Value::Object(_))) => inside_audience(&inner, rules, 0),
             _ => Condition::Unknown,
         },
-        Value::Array(_) | Value::Object(_) => inside_audience(conditions, compat, 0),
+        Value::Array(_) | Value::Object(_) => inside_audience(conditions, rules, 0),
         _ => Condition::Unknown,
     }
 }
 
-fn inside_audience(value: &Value, compat: Compat, depth: usize) -> Condition {
+fn inside_audience(value: &Value, rules: EvaluationRules, depth: usize) -> Condition {
     match value {
         _ if depth > MAX_DEPTH => Condition::Unknown,
-        Value::Object(_) => Condition::Leaf(Leaf::new(value, compat)),
+        Value::Object(_) => Condition::Leaf(Leaf::new(value, rules)),
         Value::Array(items) => {
-            let child = |value: &Value| inside_audience(value, compat, depth + 1);
-            match compat {
-                Compat::Document => first_operator(items, child),
-                Compat::Agent => any_operator(items, child),
+            let child = |value: &Value| inside_audience(value, rules, depth + 1);
+            match rules.operator {
+                OperatorString::First => first_operator(items, child),
+                OperatorString::Last => any_operator(items, child),
             }
         }
         _ => Condition::Unknown,
@@ -136,16 +136,16 @@ impl Condition {
         &self,
         user: &UserAttributes<'_>,
         audiences: &[Condition],
-        compat: Compat,
+        rules: EvaluationRules,
     ) -> Option<bool> {
-        let child = |condition: &Self| condition.holds(user, audiences, compat);
+        let child = |condition: &Self| condition.holds(user, audiences, rules);
         match self {
-            Self::And(children) => all(children.iter().map(child), compat),
+            Self::And(children) => all(children.iter().map(child), rules),
             Self::Or(children) => any(children.iter().map(child)),
             Self::Not(inner) => inner.as_deref().and_then(child).map(|holds| !holds),
             // Audiences do not name audiences, so this ends.
             Self::Audience(index) => audiences.get(*index).and_then(child),
-            Self::Leaf(leaf) => leaf.holds(user),
+            Self::Leaf(leaf) => leaf.holds(user, rules),
             Self::Unknown => None,
         }
     }
@@ -163,14 +163,14 @@ impl Condition {
     }
 }
 
-/// False as soon as one is false. The agent of old stops at the first unknown one instead.
-fn all(results: impl Iterator<Item = Option<bool>>, compat: Compat) -> Option<bool> {
+/// False as soon as one is false, unless `rules` stop at the first unknown one.
+fn all(results: impl Iterator<Item = Option<bool>>, rules: EvaluationRules) -> Option<bool> {
     let mut holds = Some(true);
     for result in results {
         match result {
             Some(true) => {}
             Some(false) => return Some(false),
-            None if compat == Compat::Agent => return None,
+            None if rules.and_stops_at_unknown => return None,
             None => holds = None,
         }
     }

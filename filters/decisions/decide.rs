@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
+use super::holdout;
 use super::inputs::Inputs;
 use super::project::{Flag, Project, Rule, Variation};
 use super::reason::{self, Reasons};
 use super::rule::{self, Ruling};
-use super::{Compat, holdout};
 
 /// Where a variation came from.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -217,9 +217,9 @@ pub(super) fn outcome<'p>(
     }
 }
 
-/// Whether the holdout lets targeted deliveries through; the agent of old knows none that does.
+/// Whether the holdout lets targeted deliveries through.
 fn spares(project: &Project, holdout: &Rule) -> bool {
-    holdout.spares_deliveries && project.compat == Compat::Document
+    holdout.spares_deliveries && project.rules.spares_targeted_deliveries
 }
 
 fn experiments<'p>(

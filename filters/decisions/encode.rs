@@ -131,30 +131,6 @@ pub fn write_text(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// A JSON text as the agent of old sends it: what could be read as markup is escaped, and a line end follows.
-///
-/// In JSON these characters stand in strings alone, so that they can be told apart without parsing.
-pub fn as_agent(json: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(json.len() + 1);
-    let mut rest = json;
-    while let Some((&first, tail)) = rest.split_first() {
-        rest = tail;
-        match (first, tail) {
-            (b'<' | b'>' | b'&', _) => {
-                out.extend_from_slice(format!("\\u{first:04x}").as_bytes());
-            }
-            (0xe2, [0x80, last @ (0xa8 | 0xa9), after @ ..]) => {
-                let low = if *last == 0xa8 { '8' } else { '9' };
-                out.extend_from_slice(format!("\\u202{low}").as_bytes());
-                rest = after;
-            }
-            _ => out.push(first),
-        }
-    }
-    out.push(b'\n');
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,14 +152,5 @@ mod tests {
         ] {
             assert_eq!(number(given), expected);
         }
-    }
-
-    #[test]
-    fn agents_escape_what_could_be_read_as_markup_and_end_the_line() {
-        let json = text("a<\u{2028}b\"é&>\u{2027}");
-        assert_eq!(
-            String::from_utf8_lossy(&as_agent(json.as_bytes())),
-            "\"a\\u003c\\u2028b\\\"é\\u0026\\u003e\u{2027}\"\n"
-        );
     }
 }

@@ -4,20 +4,25 @@
 
 use serde_json::{Map, Value};
 
-use super::Compat;
 use super::decide::Impression;
 use super::encode;
 use super::members::{BorrowedObject, BorrowedValue};
 use super::project::Project;
 use crate::json::Object;
 
-/// Who says it: the agent of old calls itself by its SDK.
-const OURS: (&str, &str) = ("weirgate", env!("CARGO_PKG_VERSION"));
-const AGENTS: (&str, &str) = ("go-sdk", "2.3.0");
 /// The largest number that counts as an attribute.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 /// What attributes of the service itself begin with.
 const RESERVED: &str = "$opt_";
+
+/// How events name the client that sends them.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct EventClient {
+    /// The client's name.
+    pub name: &'static str,
+    /// The client's version.
+    pub version: &'static str,
+}
 
 /// What all events of a batch share.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -27,22 +32,19 @@ pub struct Head {
     revision: Box<str>,
     region: Box<str>,
     anonymize_ip: bool,
-    client: (&'static str, &'static str),
+    client: EventClient,
 }
 
 impl Head {
     /// The head of a project's events.
-    pub fn of(project: &Project) -> Self {
+    pub fn new(project: &Project, client: EventClient) -> Self {
         Self {
             account_id: project.account_id.clone(),
             project_id: project.project_id.clone(),
             revision: project.revision.clone(),
             region: project.region.clone(),
             anonymize_ip: project.anonymize_ip,
-            client: match project.compat {
-                Compat::Document => OURS,
-                Compat::Agent => AGENTS,
-            },
+            client,
         }
     }
 
@@ -52,12 +54,12 @@ impl Head {
         let mut batch = Object::open(&mut out);
         batch.text("revision", &self.revision);
         batch.text("account_id", &self.account_id);
-        batch.text("client_version", self.client.1);
+        batch.text("client_version", self.client.version);
         batch.array("visitors", visitors, |visitor, out| {
             out.extend_from_slice(visitor)
         });
         batch.text("project_id", &self.project_id);
-        batch.text("client_name", self.client.0);
+        batch.text("client_name", self.client.name);
         batch.bool("anonymize_ip", self.anonymize_ip);
         batch.bool("enrich_decisions", true);
         batch.text("region", &self.region);
@@ -81,10 +83,8 @@ pub struct Moment<'a> {
 
 /// The visitor of an impression.
 pub fn impression(project: &Project, told: &Impression<'_>, moment: &Moment<'_>) -> Vec<u8> {
-    let is_new = project.compat == Compat::Document;
-    // The newest SDKs never leave the campaign empty.
     let campaign = match told.layer_id {
-        "" if is_new => told.experiment_id,
+        "" if project.rules.defaults_campaign_to_experiment => told.experiment_id,
         id => id,
     };
     visitor(project, moment, |snapshot| {

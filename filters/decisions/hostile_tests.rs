@@ -7,12 +7,12 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::answer::{write_activated, write_decided};
-use super::ask::DecisionBody;
 use super::event::{self, Moment};
 use super::inputs::{Forced, Predicted};
 use super::members::BorrowedObject;
+use super::protocol::{Agent, Document, Protocol};
 use super::tests::datafile;
-use super::{Compat, Inputs, Options, Profile, Project, activate, decide};
+use super::{Inputs, Options, Profile, Project, activate, decide};
 
 /// Any value that a request or a datafile may hold.
 fn any_value() -> impl Strategy<Value = Value> {
@@ -101,20 +101,20 @@ fn exercise(project: &Project, attributes: &Map<String, Value>) {
     for key in project.flag_keys().chain(["none"]) {
         let decided = decide::decide(project, key, &inputs);
         let mut out = Vec::new();
-        write_decided(&decided, "u", attributes, project.compat, &mut out);
+        write_decided(&decided, "u", attributes, Document.result_shape(), &mut out);
         is_json(&out);
         for impression in &decided.impressions {
             is_json(&event::impression(project, impression, &moment));
         }
         let mut out = Vec::new();
         let item = activate::feature(project, key, &inputs);
-        write_activated(&item, "u", project.compat, &mut out);
+        write_activated(&item, "u", Document.result_shape(), &mut out);
         is_json(&out);
     }
     for key in project.experiment_keys() {
         let mut out = Vec::new();
         let item = activate::experiment(project, key, &inputs);
-        write_activated(&item, "u", project.compat, &mut out);
+        write_activated(&item, "u", Document.result_shape(), &mut out);
         is_json(&out);
     }
     is_json(&project.overview());
@@ -133,8 +133,8 @@ proptest! {
             replace(&mut whole, &mut at, other);
         }
         let text = whole.to_string();
-        for compat in [Compat::Document, Compat::Agent] {
-            if let Ok(project) = Project::parse(text.as_bytes(), compat) {
+        for rules in [Document.rules(), Agent.rules()] {
+            if let Ok(project) = Project::parse(text.as_bytes(), rules) {
                 exercise(&project, &Map::new());
             }
         }
@@ -144,8 +144,8 @@ proptest! {
     fn a_user_with_anything_known_is_decided_for(values in prop::collection::vec(any_value(), 4)) {
         let names = ["country", "age", "version", "$opt_bucketing_id"];
         let attributes = names.iter().map(|name| (*name).to_owned()).zip(values).collect();
-        for compat in [Compat::Document, Compat::Agent] {
-            let project = Project::parse(datafile().to_string().as_bytes(), compat).unwrap();
+        for rules in [Document.rules(), Agent.rules()] {
+            let project = Project::parse(datafile().to_string().as_bytes(), rules).unwrap();
             exercise(&project, &attributes);
         }
     }
@@ -155,8 +155,8 @@ proptest! {
         let names = ["userId", "userAttributes", "decideOptions", "forcedDecisions", "fetchSegments", "identifiers"];
         let body: Map<String, Value> = names.iter().map(|name| (*name).to_owned()).zip(values).collect();
         let body = Value::Object(body).to_string();
-        for compat in [Compat::Document, Compat::Agent] {
-            let body = || DecisionBody::parse(body.as_bytes(), compat).unwrap();
+        for protocol in [&Document as &dyn Protocol, &Agent] {
+            let body = || protocol.read(body.as_bytes()).unwrap();
             for refusal in [body().decide().err(), body().overriding().err(), body().segment_event().err()].iter().flatten() {
                 prop_assert!(refusal.status() == 400 || &*refusal.message == "ODP data is not valid");
             }
@@ -165,14 +165,14 @@ proptest! {
 
     #[test]
     fn bytes_that_are_no_datafile_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-        prop_assert!(Project::parse(&bytes, Compat::Document).is_err());
+        prop_assert!(Project::parse(&bytes, Document.rules()).is_err());
     }
 
     #[test]
     fn a_datafile_cut_anywhere_is_refused(cut in any::<prop::sample::Index>()) {
         let text = datafile().to_string();
         let cut = cut.index(text.len());
-        prop_assert!(Project::parse(&text.as_bytes()[..cut], Compat::Agent).is_err());
+        prop_assert!(Project::parse(&text.as_bytes()[..cut], Agent.rules()).is_err());
     }
 }
 
@@ -182,8 +182,8 @@ fn conditions_of_ten_thousand_levels_and_audiences_of_themselves_are_unknown() {
     let mut whole = datafile();
     whole["typedAudiences"][0]["conditions"] = deep.into();
     whole["typedAudiences"][1]["conditions"] = json!(["or", "odd", "de"]);
-    for compat in [Compat::Document, Compat::Agent] {
-        let project = Project::parse(whole.to_string().as_bytes(), compat).unwrap();
+    for rules in [Document.rules(), Agent.rules()] {
+        let project = Project::parse(whole.to_string().as_bytes(), rules).unwrap();
         exercise(&project, &Map::new());
     }
 }

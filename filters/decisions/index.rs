@@ -5,10 +5,10 @@
 
 mod holdouts;
 
-use super::Compat;
 use super::bucket::Range;
 use super::condition::{self, Condition};
 use super::datafile;
+use super::evaluation_rules::EvaluationRules;
 use super::project::{
     Audience, ByText, Cmab, ConversionEvent, ExclusionGroup, Flag, InvalidDatafile, Named, Odp,
     Project, Rule, Variation,
@@ -17,18 +17,18 @@ use super::variable::{Typed, Variable, VariableKind};
 
 pub(super) fn index(
     mut written: datafile::Datafile,
-    compat: Compat,
+    evaluation: EvaluationRules,
 ) -> Result<Project, InvalidDatafile> {
     let odp = odp(&written.integrations)?;
     let (audiences, audience_ids) = audiences(&mut written);
     let rules = RuleIndex {
-        compat,
+        evaluation,
         audience_ids,
         attributes: &written.attributes,
     };
     let audience_conditions: Vec<Condition> = audiences
         .iter()
-        .map(|audience| condition::of_audience(&audience.conditions, compat))
+        .map(|audience| condition::of_audience(&audience.conditions, evaluation))
         .collect();
     let (mut experiments, groups) = rules.experiments(&written);
     let rollouts: Vec<Vec<Rule>> = written
@@ -42,9 +42,9 @@ pub(super) fn index(
                 .collect()
         })
         .collect();
-    let flags = flags(&written, &mut experiments, &rollouts, compat);
+    let flags = flags(&written, &mut experiments, &rollouts, evaluation);
     let mut project = Project {
-        compat,
+        rules: evaluation,
         segments: segments(&audience_conditions),
         attribute_ids: first_of(written.attributes.iter().map(|one| one.key.as_str())),
         attributes: written.attributes.iter().map(named).collect(),
@@ -130,7 +130,7 @@ fn segments(conditions: &[Condition]) -> Vec<Box<str>> {
 
 /// What rules are made with.
 struct RuleIndex<'w> {
-    compat: Compat,
+    evaluation: EvaluationRules,
     audience_ids: ByText<usize>,
     attributes: &'w [datafile::DatafileNamed],
 }
@@ -168,7 +168,7 @@ impl RuleIndex<'_> {
             id: written.id.as_str().into(),
             key: written.key.as_str().into(),
             layer_id: written.layer_id.as_str().into(),
-            is_running: written.status == "Running" || self.compat == Compat::Agent,
+            is_running: written.status == "Running" || self.evaluation.runs_paused_experiments,
             is_targeted_delivery: written.kind == "td",
             spares_deliveries: written.exclude_targeted_deliveries,
             condition,
@@ -223,7 +223,7 @@ fn flags(
     written: &datafile::Datafile,
     experiments: &mut [Rule],
     rollouts: &[Vec<Rule>],
-    compat: Compat,
+    evaluation: EvaluationRules,
 ) -> Vec<Flag> {
     let by_id = first_of(experiments.iter().map(|rule| &*rule.id));
     let rollout_ids = last_of(written.rollouts.iter().map(|rollout| rollout.id.as_str()));
@@ -231,7 +231,7 @@ fn flags(
         .experiments
         .iter()
         .chain(written.groups.iter().flat_map(|group| &group.experiments))
-        .filter(|one| one.kind == "fr" && compat == Compat::Document)
+        .filter(|one| one.kind == "fr" && evaluation.opens_feature_rollouts)
         .map(|one| one.id.as_str())
         .collect();
     let mut flags = Vec::with_capacity(written.feature_flags.len());

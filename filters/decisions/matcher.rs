@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Compat;
+use super::evaluation_rules::EvaluationRules;
 use super::members::{BorrowedObject, BorrowedValue};
 use super::semver::{self, Version};
 
@@ -19,7 +19,6 @@ pub(super) struct UserAttributes<'a> {
 pub(super) struct Leaf {
     attribute: Box<str>,
     test: Test,
-    compat: Compat,
 }
 
 #[derive(Debug)]
@@ -61,7 +60,7 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl Leaf {
     /// Compiles `{type, name, match, value}`; what cannot be read is unknown for every user.
-    pub(super) fn new(condition: &Value, compat: Compat) -> Self {
+    pub(super) fn new(condition: &Value, rules: EvaluationRules) -> Self {
         let member = |name: &str| condition.get(name).and_then(Value::as_str);
         let is_known = matches!(
             member("type"),
@@ -69,18 +68,17 @@ impl Leaf {
         );
         let value = condition.get("value").unwrap_or(&Value::Null);
         let test = match is_known {
-            true => Test::new(member("match").unwrap_or_default(), value, compat),
+            true => Test::new(member("match").unwrap_or_default(), value, rules),
             false => Test::Unknown,
         };
         Self {
             attribute: member("name").unwrap_or_default().into(),
             test,
-            compat,
         }
     }
 
     /// Whether it holds; `None` where that cannot be said.
-    pub(super) fn holds(&self, user: &UserAttributes<'_>) -> Option<bool> {
+    pub(super) fn holds(&self, user: &UserAttributes<'_>, rules: EvaluationRules) -> Option<bool> {
         let found = user.attributes.get(&self.attribute);
         let found = found.unwrap_or(&BorrowedValue::Null);
         match &self.test {
@@ -90,16 +88,14 @@ impl Leaf {
             Test::Text(wanted) => found.as_str().map(|found| *found == **wanted),
             Test::Truth(wanted) => found.as_bool().map(|found| found == *wanted),
             Test::Substring(part) => found.as_str().map(|found| found.contains(&**part)),
-            Test::Number(wanted) => {
-                number(found.as_f64(), self.compat).map(|found| found == *wanted)
-            }
+            Test::Number(wanted) => number(found.as_f64(), rules).map(|found| found == *wanted),
             Test::Compare(order, wanted) => {
-                let found = number(found.as_f64(), self.compat)?.partial_cmp(wanted);
+                let found = number(found.as_f64(), rules)?.partial_cmp(wanted);
                 found.map(|found| order.holds(found))
             }
             Test::Version(order, wanted) => {
                 let found = Version::parse(found.as_str()?)?;
-                Some(order.holds(semver::compare(&found, wanted, self.compat)))
+                Some(order.holds(semver::compare(&found, wanted, rules.semver_suffix)))
             }
         }
     }
@@ -114,17 +110,17 @@ impl Leaf {
 }
 
 impl Test {
-    fn new(word: &str, value: &Value, compat: Compat) -> Self {
+    fn new(word: &str, value: &Value, rules: EvaluationRules) -> Self {
         let text = || value.as_str().map(Box::from);
         let test = match word {
             "exists" => Some(Self::Exists),
-            "" | "exact" => exact(value, compat),
+            "" | "exact" => exact(value, rules),
             "substring" => text().map(Self::Substring),
             "qualified" => text().map(Self::Qualified),
-            "gt" => compare(Order::Greater, value, compat),
-            "ge" => compare(Order::GreaterOrEqual, value, compat),
-            "lt" => compare(Order::Less, value, compat),
-            "le" => compare(Order::LessOrEqual, value, compat),
+            "gt" => compare(Order::Greater, value, rules),
+            "ge" => compare(Order::GreaterOrEqual, value, rules),
+            "lt" => compare(Order::Less, value, rules),
+            "le" => compare(Order::LessOrEqual, value, rules),
             "semver_eq" => version(Order::Equal, value),
             "semver_gt" => version(Order::Greater, value),
             "semver_ge" => version(Order::GreaterOrEqual, value),
@@ -136,17 +132,17 @@ impl Test {
     }
 }
 
-fn exact(value: &Value, compat: Compat) -> Option<Test> {
+fn exact(value: &Value, rules: EvaluationRules) -> Option<Test> {
     match value {
         Value::String(text) => Some(Test::Text(text.as_str().into())),
         Value::Bool(truth) => Some(Test::Truth(*truth)),
-        Value::Number(_) => number(value.as_f64(), compat).map(Test::Number),
+        Value::Number(_) => number(value.as_f64(), rules).map(Test::Number),
         _ => None,
     }
 }
 
-fn compare(order: Order, value: &Value, compat: Compat) -> Option<Test> {
-    number(value.as_f64(), compat).map(|wanted| Test::Compare(order, wanted))
+fn compare(order: Order, value: &Value, rules: EvaluationRules) -> Option<Test> {
+    number(value.as_f64(), rules).map(|wanted| Test::Compare(order, wanted))
 }
 
 fn version(order: Order, value: &Value) -> Option<Test> {
@@ -154,7 +150,7 @@ fn version(order: Order, value: &Value) -> Option<Test> {
 }
 
 /// A number that counts. Numbers in texts never do.
-fn number(found: Option<f64>, compat: Compat) -> Option<f64> {
+fn number(found: Option<f64>, rules: EvaluationRules) -> Option<f64> {
     let number = found?;
-    (compat == Compat::Agent || number.abs() <= EXACT).then_some(number)
+    (rules.compares_inexact_numbers || number.abs() <= EXACT).then_some(number)
 }

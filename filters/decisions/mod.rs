@@ -2,7 +2,8 @@
 //!
 //! A datafile is indexed once into a [`Project`]; deciding reads it, takes no lock and does no I/O. Everything
 //! that is known elsewhere comes in as values ([`inputs`]): overrides, the user's profile, segments, predictions.
-//! What has to be sent goes out as values: events, and what is new in the profile. Nothing here knows HTTP.
+//! What has to be sent goes out as values: events, and what is new in the profile. The engine reads named rules
+//! ([`EvaluationRules`]) and knows no protocol; only [`protocol`] knows which bytes a caller sends and gets.
 //!
 //! | module | knows |
 //! |---|---|
@@ -12,7 +13,12 @@
 //! | [`bandit`], [`segment`] | what is asked of predictors and of segments |
 //! | [`notice`] | what listeners are told |
 //! | [`event`] | impressions and conversions, as the backend expects them |
-//! | [`ask`], [`members`], [`pairs`], [`keys`], [`answer`] | what callers send, and what they get |
+//! | [`evaluation_rules`] | what the engine does where SDKs differ |
+//! | [`protocol`] | the bytes of requests and responses: the published document's, the original agent's |
+//! | [`ask`], [`selection`], [`members`], [`pairs`], [`keys`], [`answer`] | what callers send, and what they get |
+//! | [`batch`], [`token`], [`webhook`], [`ofrep`], [`overriding`] | the same for single endpoints |
+//! | [`credentials`], [`errors`] | who may ask, and what is refused |
+//! | [`datafile_source`] | where datafiles are fetched, and what the source's status means |
 //! | [`overview`] | the configuration as clients may see it |
 //! | [`bucket`](mod@bucket) | which of ten thousand a user falls into |
 
@@ -20,11 +26,16 @@ pub mod activate;
 pub mod answer;
 pub mod ask;
 pub mod bandit;
+pub mod batch;
 mod bucket;
 mod condition;
+pub mod credentials;
 mod datafile;
+pub mod datafile_source;
 pub mod decide;
 pub mod encode;
+pub mod errors;
+pub mod evaluation_rules;
 pub mod event;
 mod holdout;
 mod index;
@@ -34,18 +45,23 @@ mod matcher;
 pub mod members;
 mod murmur;
 pub mod notice;
+pub mod ofrep;
 pub mod options;
+pub mod overriding;
 pub mod overview;
 pub mod pairs;
 pub mod profile_json;
 pub mod project;
+pub mod protocol;
 mod reason;
 mod rule;
 pub mod segment;
+pub mod selection;
 mod semver;
+pub mod token;
 mod variable;
+pub mod webhook;
 
-pub mod credentials;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
@@ -53,16 +69,7 @@ mod tests;
 
 pub use bucket::bucket;
 pub use decide::Decision;
+pub use evaluation_rules::EvaluationRules;
 pub use inputs::{Inputs, Profile};
 pub use options::Options;
 pub use project::{InvalidDatafile, Project};
-
-/// Whose behaviour is shown where the contracts leave it open. Source: docs/decisions.md 19.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Compat {
-    /// The document's, and the majority of the newest SDKs'.
-    #[default]
-    Document,
-    /// The agent's of old, byte for byte.
-    Agent,
-}

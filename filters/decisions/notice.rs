@@ -8,8 +8,8 @@ use super::activate::Activation;
 use super::answer::write_map;
 use super::ask::DecisionUser;
 use super::decide::{Decision, DecisionSource};
+use super::encode;
 use super::project::Project;
-use super::{Compat, encode};
 use crate::json::{Object, Str};
 
 /// What a notice is about, by the names of the `filter` parameter.
@@ -129,16 +129,8 @@ pub fn project(project: &Project) -> Vec<u8> {
     })
 }
 
-/// A notice as a line of the stream, by number where the stream has numbers; `is_raw`: its JSON alone.
-pub fn framed(notice: &[u8], number: Option<u64>, is_raw: bool, compat: Compat) -> Vec<u8> {
-    let agent;
-    let json = match compat {
-        Compat::Document => notice,
-        Compat::Agent => {
-            agent = encode::as_agent(notice);
-            agent.trim_ascii_end()
-        }
-    };
+/// Frames a notice as an event of the stream, with its number where the stream has numbers; `is_raw`: the JSON alone.
+pub(super) fn frame(json: &[u8], number: Option<u64>, is_raw: bool) -> Vec<u8> {
     if is_raw {
         return [json, b"\n"].concat();
     }
@@ -172,21 +164,16 @@ fn write_user(notice: &mut Object<'_>, user: &DecisionUser<'_>, segments: &[Stri
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::decisions::protocol::{Agent, Document, Protocol};
 
     #[test]
     fn a_notice_is_one_event_and_numbered_where_clients_may_lose_some() {
         let json = b"{\"a\":\"<\"}";
         let text =
-            |raw, number, compat| String::from_utf8(framed(json, number, raw, compat)).unwrap();
-        assert_eq!(
-            text(false, Some(7), Compat::Document),
-            "id: 7\ndata: {\"a\":\"<\"}\n\n"
-        );
-        assert_eq!(
-            text(false, None, Compat::Agent),
-            "data: {\"a\":\"\\u003c\"}\n\n"
-        );
-        assert_eq!(text(true, Some(7), Compat::Document), "{\"a\":\"<\"}\n");
+            |raw, protocol: &dyn Protocol| String::from_utf8(protocol.frame(json, 7, raw)).unwrap();
+        assert_eq!(text(false, &Document), "id: 7\ndata: {\"a\":\"<\"}\n\n");
+        assert_eq!(text(false, &Agent), "data: {\"a\":\"\\u003c\"}\n\n");
+        assert_eq!(text(true, &Document), "{\"a\":\"<\"}\n");
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::fmt;
 use foldhash::quality::RandomState;
 use serde_json::Value;
 
-use super::Compat;
 use super::bucket::Range;
 use super::condition::Condition;
+use super::evaluation_rules::EvaluationRules;
 use super::variable::Variable;
 
 /// What a datafile holds by id or key. Whoever writes a datafile that is fetched may pick its keys: each map hashes with
@@ -30,8 +30,8 @@ impl std::error::Error for InvalidDatafile {}
 /// The project of a datafile.
 #[derive(Debug)]
 pub struct Project {
-    /// Whose behaviour it shows.
-    pub compat: Compat,
+    /// How it is decided where SDKs differ.
+    pub rules: EvaluationRules,
     /// The account, for events.
     pub account_id: Box<str>,
     /// The project, for events.
@@ -173,7 +173,7 @@ impl Project {
     ///
     /// Errors: it is no JSON object of the known shape, or of another version than 4. Cost: runs for a second on
     /// a hundred megabytes; not for a worker.
-    pub fn parse(datafile: &[u8], compat: Compat) -> Result<Self, InvalidDatafile> {
+    pub fn parse(datafile: &[u8], rules: EvaluationRules) -> Result<Self, InvalidDatafile> {
         let written: super::datafile::Datafile = serde_json::from_slice(datafile)
             .map_err(|error| InvalidDatafile(format!("the datafile cannot be read: {error}")))?;
         if written.version != "4" {
@@ -182,7 +182,7 @@ impl Project {
                 written.version
             )));
         }
-        super::index::index(written, compat)
+        super::index::index(written, rules)
     }
 
     /// Keys of all flags, in the datafile's order.

@@ -1,6 +1,5 @@
 //! One rule: does the user meet it, and which variation is the user's.
 
-use super::Compat;
 use super::bucket::{bucket, owner};
 use super::inputs::{Inputs, Predicted};
 use super::members::BorrowedValue;
@@ -44,7 +43,7 @@ pub(super) fn is_met(project: &Project, rule: &Rule, inputs: &Inputs<'_>) -> boo
     };
     let user = inputs.user();
     condition
-        .holds(&user, &project.audience_conditions, project.compat)
+        .holds(&user, &project.audience_conditions, project.rules)
         .unwrap_or(false)
 }
 
@@ -92,9 +91,8 @@ pub(super) fn experiment<'p>(
     if let Some(variation) = chosen(rule, inputs, reasons) {
         return Ruling::hit(variation);
     }
-    // The newest SDKs look at the profile of a bandit too; the agent of old never does.
-    let is_remembered = rule.cmab.is_none() || project.compat == Compat::Document;
-    if is_remembered && let Some(variation) = remembered(rule, inputs, reasons) {
+    let has_profile = rule.cmab.is_none() || project.rules.reads_bandit_profiles;
+    if has_profile && let Some(variation) = remembered(rule, inputs, reasons) {
         return Ruling::hit(variation);
     }
     let holds = is_met(project, rule, inputs);

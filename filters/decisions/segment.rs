@@ -3,8 +3,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Compat;
+use super::project::Odp;
 use crate::fault::{Fault, FaultKind};
+
+/// Where segments are asked for and events are sent: the key of the datafile's integration, at the configured host if
+/// there is one. Returns host and key.
+pub fn odp_target<'p>(host: Option<&'p str>, odp: Option<&'p Odp>) -> Option<(&'p str, &'p str)> {
+    let odp = odp.filter(|odp| !odp.public_key.is_empty())?;
+    let host = host.unwrap_or(&odp.host);
+    (!host.is_empty()).then_some((host, &odp.public_key))
+}
 
 /// The body of the request for a user's segments.
 pub fn question(user_id: &str, segments: &[Box<str>]) -> Vec<u8> {
@@ -85,12 +93,9 @@ impl OdpEvent {
         })
     }
 
-    /// The event as the backend expects it; `uuid` names it, so that it counts once however often it is sent.
-    pub fn written(&self, uuid: &str, compat: Compat) -> Value {
-        let source = match compat {
-            Compat::Document => "weirgate",
-            Compat::Agent => "go-sdk",
-        };
+    /// The event as the platform expects it. `uuid` names it, so that it counts once however often it is sent; `source` is
+    /// the name of the client that sends it.
+    pub fn written(&self, uuid: &str, source: &str) -> Value {
         let mut data = json!({
             "idempotence_id": uuid,
             "data_source_type": "sdk",
@@ -143,7 +148,7 @@ mod tests {
         let identifiers = object(json!({"FS-USER-ID": "u", "vuid": "v"}));
         let data = object(json!({"x": 1, "idempotence_id": "mine"}));
         let event = OdpEvent::new(String::new(), "bought".to_owned(), identifiers, data).unwrap();
-        let written = event.written("id", Compat::Agent);
+        let written = event.written("id", "go-sdk");
         assert_eq!(written["type"], "fullstack");
         assert_eq!(
             written["identifiers"],

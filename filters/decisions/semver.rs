@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::Compat;
+use super::evaluation_rules::SemverSuffix;
 
 /// A version in its parts.
 #[derive(Debug)]
@@ -110,11 +110,11 @@ impl<'t> Version<'t> {
 }
 
 /// How the user's version stands to the condition's.
-pub(super) fn compare(user: &Version<'_>, wanted: &Version<'_>, compat: Compat) -> Ordering {
+pub(super) fn compare(user: &Version<'_>, wanted: &Version<'_>, suffix: SemverSuffix) -> Ordering {
     let mut parts = user.parts();
     for target in wanted.parts() {
         let Some(part) = parts.next() else {
-            return shorter(user, wanted, compat);
+            return compare_shorter(user, wanted, suffix);
         };
         let found = match (part, target) {
             (SemverPart::Number(user, _), SemverPart::Number(target, _)) => user.cmp(target),
@@ -139,11 +139,11 @@ pub(super) fn compare(user: &Version<'_>, wanted: &Version<'_>, compat: Compat) 
     Ordering::Equal
 }
 
-/// A release against a pre-release or a build of it. The agent of old looks at the wrong one of the two.
-fn shorter(user: &Version<'_>, wanted: &Version<'_>, compat: Compat) -> Ordering {
-    let is_later = match compat {
-        Compat::Document => wanted.is_pre_release || wanted.is_build,
-        Compat::Agent => user.is_pre_release,
+/// Compares a user's version that ends before the condition's, which is equal up to there.
+fn compare_shorter(user: &Version<'_>, wanted: &Version<'_>, suffix: SemverSuffix) -> Ordering {
+    let is_later = match suffix {
+        SemverSuffix::Condition => wanted.is_pre_release || wanted.is_build,
+        SemverSuffix::User => user.is_pre_release,
     };
     if is_later {
         Ordering::Greater
@@ -176,7 +176,8 @@ mod tests {
                 Version::parse(user).unwrap(),
                 Version::parse(wanted).unwrap(),
             );
-            let both = [Compat::Document, Compat::Agent].map(|c| compare(&parsed.0, &parsed.1, c));
+            let both = [SemverSuffix::Condition, SemverSuffix::User]
+                .map(|c| compare(&parsed.0, &parsed.1, c));
             assert_eq!(both, [document, agent], "{user} {wanted}");
         }
     }

@@ -14,7 +14,8 @@ use super::decide::decide;
 use super::event::{self, Head, Moment};
 use super::inputs::{Forced, Inputs, Predicted};
 use super::members::BorrowedObject;
-use super::{Compat, Options, Profile, Project, activate};
+use super::protocol::{Agent, Document, Protocol};
+use super::{EvaluationRules, Options, Profile, Project, activate};
 
 fn rule(id: &str, key: &str, end: u32, more: Value) -> Value {
     let mut rule = json!({
@@ -62,8 +63,8 @@ pub(super) fn datafile() -> Value {
     })
 }
 
-fn project(compat: Compat) -> Project {
-    Project::parse(datafile().to_string().as_bytes(), compat).unwrap()
+fn project(rules: EvaluationRules) -> Project {
+    Project::parse(datafile().to_string().as_bytes(), rules).unwrap()
 }
 
 /// What a decision looks at, owned.
@@ -115,7 +116,7 @@ fn out(rule: &str, variation: &str, is_enabled: bool) -> (String, String, bool) 
 
 #[test]
 fn an_experiment_comes_before_the_rollout() {
-    let project = project(Compat::Document);
+    let project = project(Document.rules());
     let german = Given::of(json!({"country": "DE"}));
     assert_eq!(
         came_out(&project, "flag", "u", &german),
@@ -130,7 +131,7 @@ fn an_experiment_comes_before_the_rollout() {
 
 #[test]
 fn a_bad_variable_is_told_and_the_rest_is_answered() {
-    let project = project(Compat::Document);
+    let project = project(Document.rules());
     let mut given = Given::of(json!({"country": "DE"}));
     given.options = Options::default();
     let decided = decide(&project, "flag", &given.inputs("u"));
@@ -143,7 +144,7 @@ fn a_bad_variable_is_told_and_the_rest_is_answered() {
 
 #[test]
 fn reasons_are_told_in_the_agents_words_to_who_asks() {
-    let project = project(Compat::Document);
+    let project = project(Document.rules());
     let decided = decide(
         &project,
         "flag",
@@ -166,7 +167,7 @@ fn reasons_are_told_in_the_agents_words_to_who_asks() {
 
 #[test]
 fn what_is_chosen_by_hand_asks_no_audience() {
-    let project = project(Compat::Document);
+    let project = project(Document.rules());
     let mut given = Given::of(json!({}));
     assert_eq!(
         came_out(&project, "flag", "friend", &given),
@@ -190,7 +191,7 @@ fn what_is_chosen_by_hand_asks_no_audience() {
 
 #[test]
 fn a_profile_is_read_before_the_audience_and_written_after_the_bucket() {
-    let project = project(Compat::Document);
+    let project = project(Document.rules());
     let mut given = Given::of(json!({}));
     given.profile = Some([("1".into(), "12".into())].into());
     assert_eq!(
@@ -209,7 +210,7 @@ fn a_profile_is_read_before_the_audience_and_written_after_the_bucket() {
 
 #[test]
 fn a_bandit_asks_for_its_prediction_and_says_when_it_failed() {
-    let project = project(Compat::Document);
+    let project = project(Document.rules());
     let mut given = Given::of(json!({}));
     let wants = decide(&project, "smart", &given.inputs("u")).wants.unwrap();
     assert_eq!(wants.experiment_id, "2");
@@ -235,7 +236,7 @@ fn a_bandit_asks_for_its_prediction_and_says_when_it_failed() {
 #[test]
 fn the_agent_of_old_runs_what_is_paused_and_gives_up_at_the_first_unknown() {
     let given = Given::of(json!({"country": "FR"}));
-    let [document, agent] = [Compat::Document, Compat::Agent].map(project);
+    let [document, agent] = [Document.rules(), Agent.rules()].map(project);
     assert_eq!(came_out(&document, "old", "u", &given), out("", "", false));
     assert_eq!(
         came_out(&agent, "old", "u", &given),
@@ -251,7 +252,7 @@ fn the_agent_of_old_runs_what_is_paused_and_gives_up_at_the_first_unknown() {
 
 #[test]
 fn activate_answers_for_keys_that_are_not_there_too() {
-    let project = project(Compat::Document);
+    let project = project(Document.rules());
     let given = Given::of(json!({"country": "DE"}));
     let item = activate::experiment(&project, "exp", &given.inputs("u"));
     assert_eq!(
@@ -276,7 +277,7 @@ fn activate_answers_for_keys_that_are_not_there_too() {
 
 #[test]
 fn events_have_the_shape_that_the_backend_takes() {
-    let project = project(Compat::Document);
+    let project = project(Document.rules());
     let given =
         Given::of(json!({"country": "DE", "unknown": 1, "$opt_user_agent": "x", "huge": 1e300}));
     let decided = decide(&project, "flag", &given.inputs("u"));
@@ -290,8 +291,10 @@ fn events_have_the_shape_that_the_backend_takes() {
     let tags = json!({"revenue": 12.7, "value": 3, "x": "y"});
     let bought = event::conversion(&project, "bought", tags.as_object().unwrap(), &moment).unwrap();
     assert!(event::conversion(&project, "no", &Map::new(), &moment).is_none());
-    let batch: Value =
-        serde_json::from_slice(&Head::of(&project).batch([&*visitor, &*bought])).unwrap();
+    let batch: Value = serde_json::from_slice(
+        &Head::new(&project, Document.event_client()).batch([&*visitor, &*bought]),
+    )
+    .unwrap();
     assert_eq!(
         (
             &batch["account_id"],
@@ -325,7 +328,7 @@ fn a_rollout_tells_nobody_unless_the_project_wants_it() {
     let given = Given::of(json!({}));
     for (sends, expected) in [(false, 0), (true, 1)] {
         written["sendFlagDecisions"] = sends.into();
-        let project = Project::parse(written.to_string().as_bytes(), Compat::Document).unwrap();
+        let project = Project::parse(written.to_string().as_bytes(), Document.rules()).unwrap();
         let decided = decide(&project, "flag", &given.inputs("u"));
         assert_eq!(decided.impressions.len(), expected);
     }
@@ -333,7 +336,7 @@ fn a_rollout_tells_nobody_unless_the_project_wants_it() {
 
 #[test]
 fn the_overview_names_audiences_in_words() {
-    let view: Value = serde_json::from_slice(&project(Compat::Document).overview()).unwrap();
+    let view: Value = serde_json::from_slice(&project(Document.rules()).overview()).unwrap();
     assert_eq!(view["experimentsMap"]["exp"]["audiences"], "\"Germans\"");
     assert_eq!(
         view["experimentsMap"]["exp"]["variationsMap"]["on"]["variablesMap"]["size"]["value"],
@@ -361,13 +364,13 @@ fn a_datafile_that_no_agent_could_read_is_refused() {
         ),
         (json!("4"), "cannot be read"),
     ] {
-        let error = Project::parse(bad.to_string().as_bytes(), Compat::Document).unwrap_err();
+        let error = Project::parse(bad.to_string().as_bytes(), Document.rules()).unwrap_err();
         assert!(error.to_string().contains(told), "{error}");
     }
     assert!(
         Project::parse(
             br#"{"version":"4","experiments":null,"other":1}"#,
-            Compat::Document
+            Document.rules()
         )
         .is_ok()
     );
@@ -378,7 +381,7 @@ fn conditions_of_any_depth_are_unknown_and_harm_nothing() {
     let mut written = datafile();
     let deep = format!("{}{}", "[\"not\",".repeat(10_000), "]".repeat(10_000));
     written["typedAudiences"][0]["conditions"] = deep.into();
-    let project = Project::parse(written.to_string().as_bytes(), Compat::Document).unwrap();
+    let project = Project::parse(written.to_string().as_bytes(), Document.rules()).unwrap();
     let given = Given::of(json!({"country": "DE"}));
     assert_eq!(
         came_out(&project, "flag", "u", &given),
@@ -388,14 +391,14 @@ fn conditions_of_any_depth_are_unknown_and_harm_nothing() {
     let text = datafile()
         .to_string()
         .replace("\"conditions\":\"\"", &format!("\"conditions\":{nested}"));
-    assert!(Project::parse(text.as_bytes(), Compat::Document).is_err());
+    assert!(Project::parse(text.as_bytes(), Document.rules()).is_err());
 }
 
 proptest! {
     #[test]
     fn every_user_gets_an_answer(user in ".{0,20}", country in ".{0,4}", number in any::<f64>()) {
-        for compat in [Compat::Document, Compat::Agent] {
-            let project = project(compat);
+        for rules in [Document.rules(), Agent.rules()] {
+            let project = project(rules);
             let given = Given::of(json!({"country": country, "age": number, "$opt_bucketing_id": number}));
             for flag in ["flag", "smart", "old", "odd"] {
                 let first = came_out(&project, flag, &user, &given);

@@ -150,7 +150,7 @@ mod tests {
         fn a_mutation_after_any_sound_query_is_seen(text in "[a-z{}()#\" \\\\\n]{0,20}") {
             let document = format!("{{ a }} {text} mutation {{ b }}");
             if is_read_only(&document) {
-                // Then the text hid it: in a comment, a string, or brackets it left open and closed again.
+                // The text hid the mutation in a comment, a string, or brackets that it opened or closed.
                 let hides = text.contains(['#', '"', '{', '(']);
                 prop_assert!(hides);
             }

@@ -9,6 +9,7 @@ mod cache_key;
 mod cacheability;
 pub mod credentials;
 mod document;
+pub mod headers;
 pub mod operation;
 mod table;
 pub mod tenant;
@@ -16,6 +17,6 @@ pub mod tiers;
 
 pub use cache_key::{Bypass, CacheKey, CacheRequest, HeadKey};
 pub use cacheability::{age_s, fresh_for_s, is_cacheable, is_upstream_hit};
-pub use operation::{Operation, OperationMatch, Operations};
+pub use operation::{GraphOperation, OperationMatch, Operations};
 pub use tenant::TenantLimits;
 pub use tiers::{Allocation, Category, Tiers};

@@ -10,7 +10,7 @@ use crate::proxy::normalise;
 
 /// An operation: one method on one row. It is the unit that windows count.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Operation {
+pub struct GraphOperation {
     /// `METHOD pattern`, the name in metrics, logs and `graph.tenants[].limits`.
     pub name: Box<str>,
     /// The row id that its windows are counted under.
@@ -50,7 +50,7 @@ pub enum InvalidRow {
 #[derive(Clone, Copy, Debug)]
 pub struct OperationMatch<'t> {
     /// The operation; the response carries its limit.
-    pub operation: &'t Arc<Operation>,
+    pub operation: &'t Arc<GraphOperation>,
     /// Whether a row names the path and method. If not, `graph.unknown_paths` decides.
     pub is_known: bool,
     /// Whether the request takes a unit of a window. `OPTIONS` does not, because it carries no credential.
@@ -62,14 +62,14 @@ pub struct OperationMatch<'t> {
 pub struct Operations {
     entries: Vec<OperationEntry>,
     unknown: Vec<OperationEntry>,
-    any: Arc<Operation>,
+    any: Arc<GraphOperation>,
 }
 
 #[derive(Clone, Debug)]
 struct OperationEntry {
     method: Box<str>,
     pattern: Pattern,
-    operation: Arc<Operation>,
+    operation: Arc<GraphOperation>,
 }
 
 impl Operations {
@@ -142,7 +142,7 @@ impl Operations {
     }
 
     /// Returns the operation of unknown paths. It also counts requests whose path cannot be normalised.
-    pub fn unknown_path(&self, method: &str) -> &Arc<Operation> {
+    pub fn unknown_path(&self, method: &str) -> &Arc<GraphOperation> {
         let is_method = |entry: &&OperationEntry| entry.method.eq_ignore_ascii_case(method);
         let unknown = self.unknown.iter().find(is_method);
         unknown.map_or(&self.any, |entry| &entry.operation)
@@ -161,14 +161,14 @@ impl Operations {
     }
 
     /// Returns the operation with a name such as `POST /content/v2`. Method and path are compared as in requests.
-    pub fn find_by_name(&self, name: &str) -> Option<&Arc<Operation>> {
+    pub fn find_by_name(&self, name: &str) -> Option<&Arc<GraphOperation>> {
         let (method, path) = name.split_once(' ')?;
         let name = operation_name(method, &normalise(path.trim()).ok()?);
         self.all().find(|operation| *operation.name == *name)
     }
 
     /// Iterates over all operations. Operations with aliases occur several times.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Operation>> {
+    pub fn all(&self) -> impl Iterator<Item = &Arc<GraphOperation>> {
         let entries = self.entries.iter().chain(&self.unknown);
         entries.map(|entry| &entry.operation).chain([&self.any])
     }
@@ -201,8 +201,8 @@ fn operation_entry(
     Ok(OperationEntry {
         method: method.to_ascii_uppercase().into(),
         pattern: Pattern::parse(&normal).ok_or_else(|| invalid(path))?,
-        operation: Arc::new(Operation {
-            id: RowId::of(&name),
+        operation: Arc::new(GraphOperation {
+            id: RowId::from_name(&name),
             name: name.into(),
             category,
             accepts_single_key: accepts.0,

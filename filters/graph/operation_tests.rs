@@ -218,7 +218,7 @@ fn an_operation_is_found_by_its_name() {
     assert_eq!(id("POST"), None);
 }
 
-/// A path in other letters, with the same meaning to somebody.
+/// Spells a path differently, so that some reader takes it for the same path.
 fn respelt(path: &str, choices: &[u8]) -> String {
     let mut choices = choices.iter().cycle();
     let mut next = || choices.next().copied().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::operation::{Operation, Operations};
+use super::operation::{GraphOperation, Operations};
 use super::tiers::{Allocation, InvalidAllocation, Tiers, compute_limit};
 use crate::limits::RowId;
 
@@ -65,7 +65,7 @@ impl TenantLimits {
     /// Returns the limit of an operation, in requests per window; callers without a tenant have the default.
     ///
     /// Only a limit arranged out of band may exceed the category's maximum. Source: docs/graph-limits.md 8.3.
-    pub fn limit(&self, tenant: Option<&str>, operation: &Operation) -> u64 {
+    pub fn limit(&self, tenant: Option<&str>, operation: &GraphOperation) -> u64 {
         let Some(terms) = tenant.and_then(|id| self.tenants.get(id)) else {
             return operation.category.default;
         };

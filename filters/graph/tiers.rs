@@ -103,12 +103,6 @@ pub fn compute_limit(category: Category, allocation: Option<Allocation>, tiers: 
     }
 }
 
-/// Returns one process's share of a limit while Redis is unavailable. Together the processes admit the limit, and at
-/// most one request more per process. Source: docs/interface.md, `shared.on_outage`.
-pub fn outage_share(limit: u64, processes: u64) -> u64 {
-    limit.div_ceil(processes.max(1))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
@@ -218,15 +212,6 @@ mod tests {
         for levels in [&[0, 1][..], &[2, 2], &[2, 1]] {
             assert_eq!(Tiers::parse(levels), Err(InvalidTiers::NotAscending));
         }
-    }
-
-    #[test]
-    fn shares_make_up_the_limit() {
-        let shares = [(10, 0), (10, 1), (10, 3), (1, 5), (0, 2)];
-        assert_eq!(
-            shares.map(|(limit, processes)| outage_share(limit, processes)),
-            [10, 10, 4, 1, 0]
-        );
     }
 
     proptest! {

@@ -1,58 +1,58 @@
-//! What one process may spend for an organization: reserve, settle, release.
+//! The amount that one process may spend for an organization: reserve, settle, release.
 //!
-//! A process spends out of what it has taken from the organization's balance (its lease). Every amount in here
-//! is in exactly one place: free, or reserved for a call that runs, or settled and on its way to the store. Nothing
-//! is ever below zero.
+//! A process spends from a lease: a part of the organization's balance that the store granted it. Each amount is in
+//! exactly one place: free, reserved for a running call, or settled and on its way to the store. No amount is ever
+//! negative.
 
 use crate::money::Usd;
 
-/// See the module.
+/// The lease of one process, split into free and reserved amounts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Balance {
     free: Usd,
     reserved: Usd,
-    /// What of the reserved does not stand behind it any more.
+    /// The part of `reserved` that a revoked lease no longer covers.
     unbacked: Usd,
-    /// What was settled since the start; only for looking at.
+    /// The sum settled since the process started, for metrics and tests only.
     settled: Usd,
 }
 
-/// What became of a reservation.
+/// How a reservation was settled.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Charge {
-    /// What was taken from the balance.
+    /// The amount taken from the balance.
     pub charged: Usd,
-    /// What the call cost beyond that, because the balance did not go so far.
+    /// The part of the cost that the balance did not cover.
     pub shortfall: Usd,
 }
 
 impl Balance {
-    /// What nothing has been reserved of.
+    /// Returns the amount that is not reserved.
     pub fn free(&self) -> Usd {
         self.free
     }
 
-    /// What running calls may cost.
+    /// Returns the amount reserved for running calls.
     pub fn reserved(&self) -> Usd {
         self.reserved
     }
 
-    /// What calls have cost since the start.
+    /// Returns the sum charged for calls since the process started.
     pub fn settled(&self) -> Usd {
         self.settled
     }
 
-    /// More was taken from the organization's balance.
+    /// Adds an amount that the store granted.
     pub fn add(&mut self, amount: Usd) {
         self.free = self.free.plus(amount.max(Usd::ZERO));
     }
 
-    /// Takes out what is free, to give it back; answers how much that was.
+    /// Takes out and returns the free amount, so that the process can return it to the store.
     pub fn take_free(&mut self) -> Usd {
         std::mem::take(&mut self.free)
     }
 
-    /// Sets an amount aside for a call; answers whether there was so much.
+    /// Reserves an amount for a call. Returns whether the free amount covers it.
     #[must_use]
     pub fn reserve(&mut self, amount: Usd) -> bool {
         let amount = amount.max(Usd::ZERO);
@@ -64,8 +64,8 @@ impl Balance {
         true
     }
 
-    /// Ends a reservation at what the call cost: what it does not need becomes free again, what it lacks is taken
-    /// from what is free, and the rest is a shortfall.
+    /// Ends a reservation and charges the cost. An unused part becomes free again. A missing part is taken from the
+    /// free amount, and the rest is a shortfall.
     pub fn settle(&mut self, reserved: Usd, cost: Usd) -> Charge {
         let cost = cost.max(Usd::ZERO);
         self.release(reserved);
@@ -78,7 +78,7 @@ impl Balance {
         }
     }
 
-    /// Ends a reservation of a call that costs nothing.
+    /// Ends the reservation of a call that costs nothing.
     pub fn release(&mut self, reserved: Usd) {
         let reserved = reserved.max(Usd::ZERO).min(self.reserved);
         self.reserved = self.reserved.minus(reserved);
@@ -87,9 +87,9 @@ impl Balance {
         self.free = self.free.plus(reserved.minus(lost));
     }
 
-    /// The lease was lost: nothing is free, and what is reserved has nothing behind it. Calls that run may end, but
-    /// what they do not need comes back to nobody.
-    pub fn lose(&mut self) {
+    /// Revokes the lease: the free amount becomes zero and nothing covers the reserved amount any more. Running calls
+    /// may end, but their unused amounts do not become free.
+    pub fn revoke_lease(&mut self) {
         self.free = Usd::ZERO;
         self.unbacked = self.reserved;
     }

@@ -1,11 +1,11 @@
-//! One call in the ledger: who asked, what it took, what was charged.
+//! One call in the ledger: its owner, its usage and its charge.
 
 use serde::{Deserialize, Serialize};
 
 use crate::money::Cost;
 use crate::money::Usd;
 
-/// Names one call in the ledger, for ever. Made by us: a client's request id is only data.
+/// The permanent id of one call in the ledger. The server makes it; the client's request id is only data.
 #[derive(
     Clone, Copy, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize,
 )]
@@ -18,7 +18,7 @@ impl std::fmt::Display for EntryId {
     }
 }
 
-/// What pays for a call.
+/// Who pays for a call.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Funding {
     /// The organization's credit.
@@ -26,20 +26,20 @@ pub enum Funding {
     Credit,
     /// The allowance of its plan.
     Plan,
-    /// The caller's own provider key: the provider bills the caller.
-    OwnKey,
-    /// Nobody: its price is not known, or it has none.
-    Nobody,
+    /// The caller's BYOK key: the provider bills the caller.
+    Byok,
+    /// No one: the price is unknown or zero.
+    Unbilled,
 }
 
 impl Funding {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
+    /// Returns the value that the store keeps.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Credit => "credit",
             Self::Plan => "plan",
-            Self::OwnKey => "own_key",
-            Self::Nobody => "nobody",
+            Self::Byok => "own_key",
+            Self::Unbilled => "nobody",
         }
     }
 }
@@ -47,30 +47,30 @@ impl Funding {
 /// How a call ended.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub enum CallOutcome {
-    /// Answered as a whole.
+    /// The client got the complete reply.
     #[default]
-    Answered,
-    /// The provider's answer broke off.
+    Completed,
+    /// The provider's reply broke off.
     Broken,
-    /// The client left.
-    ClientGone,
-    /// Our process ended in the middle.
+    /// The client disconnected.
+    ClientDisconnected,
+    /// The server process ended during the call.
     Killed,
 }
 
 impl CallOutcome {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
+    /// Returns the value that the store keeps.
+    pub fn as_str(self) -> &'static str {
         match self {
-            Self::Answered => "answered",
+            Self::Completed => "answered",
             Self::Broken => "broken",
-            Self::ClientGone => "client_gone",
+            Self::ClientDisconnected => "client_gone",
             Self::Killed => "killed",
         }
     }
 }
 
-/// Who asked.
+/// The caller that made a call.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the words say it")]
 pub struct CallOwner {
@@ -116,75 +116,75 @@ impl From<&Cost> for CostParts {
     }
 }
 
-/// What a call took, so far or in the end.
+/// What a call used, so far or in total.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct UsageRecord {
-    /// The catalogue's id.
+    /// The model's id in the catalogue.
     pub model: Box<str>,
-    /// The provider that answered.
+    /// The provider that replied.
     pub provider: Box<str>,
-    /// The provider's own id of the model.
+    /// The provider's id of the model.
     pub upstream_model: Box<str>,
-    /// Its region, where one was used.
+    /// The provider's region, if one was used.
     pub region: Option<Box<str>>,
     /// All prompt tokens.
     pub prompt_tokens: u64,
-    /// Of those, read from a provider's cache.
+    /// Prompt tokens read from the provider's cache.
     pub cached_tokens: u64,
-    /// Of those, written to it.
+    /// Prompt tokens written to the provider's cache.
     pub cache_write_tokens: u64,
     /// All completion tokens.
     pub completion_tokens: u64,
-    /// Of those, spent on reasoning.
+    /// Completion tokens spent on reasoning.
     pub reasoning_tokens: u64,
     /// Billable searches.
     pub web_searches: u64,
-    /// What it cost; `None`: the price is not known.
+    /// The cost; `None` if the price is unknown.
     pub cost: Option<CostParts>,
-    /// Whether tokens were counted by us.
+    /// Whether the server counted the tokens because the provider reported none.
     pub is_estimated: bool,
-    /// Whether the model is one of the dear ones, which plans count for themselves.
+    /// Whether the model is premium, which plans limit separately.
     pub is_premium: bool,
-    /// Attempts at providers.
+    /// Number of attempts at providers.
     pub attempts: u32,
 }
 
 impl UsageRecord {
-    /// What it cost, 0 where the price is not known.
+    /// Returns the cost, 0 if the price is unknown.
     pub fn total(&self) -> Usd {
         self.cost.map_or(Usd::ZERO, |cost| cost.total)
     }
 }
 
-/// A row of the ledger.
+/// One row of the ledger: a call that has ended.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct LedgerEntry {
-    /// Its name.
+    /// The call's id.
     pub id: EntryId,
-    /// When it ended, in unix milliseconds.
+    /// When the call ended, in unix milliseconds.
     pub at_ms: i64,
-    /// Who asked.
-    pub who: CallOwner,
-    /// What pays.
+    /// The caller.
+    pub owner: CallOwner,
+    /// Who pays.
     pub funding: Funding,
-    /// What it took.
-    pub taken: UsageRecord,
-    /// How it ended.
+    /// What the call used.
+    pub usage: UsageRecord,
+    /// How the call ended.
     pub outcome: CallOutcome,
-    /// What had been reserved.
+    /// The amount that was reserved.
     #[serde(with = "units")]
     pub reserved: Usd,
-    /// What was taken from the balance.
+    /// The amount taken from the balance.
     #[serde(with = "units")]
     pub charged: Usd,
-    /// What it cost beyond that.
+    /// The part of the cost that the balance did not cover.
     #[serde(with = "units")]
     pub shortfall: Usd,
-    /// From its head to its end.
+    /// Time from the request's head to the end of the call.
     pub duration_ms: u64,
-    /// From its head to the first content.
+    /// Time from the request's head to the first content.
     pub first_event_ms: Option<u64>,
-    /// Whether it was an event stream.
+    /// Whether the response was an event stream.
     pub is_stream: bool,
 }
 

@@ -1,10 +1,13 @@
-//! The ledger's values: an entry per call, the credit that many calls share, and the journal's bytes.
+//! The ledger's values: one entry per call, the balance that concurrent calls share, and the bytes of the journal.
 //!
-//! Not here: prices and limits (`money`), files, the store.
+//! Prices and limits are in `money`; files and the store are in the crate `weirgate`.
 
 mod balance;
 mod entry;
 pub mod journal;
+
+#[cfg(test)]
+mod balance_tests;
 
 pub use balance::{Balance, Charge};
 pub use entry::{CallOutcome, CallOwner, CostParts, EntryId, Funding, LedgerEntry, UsageRecord};

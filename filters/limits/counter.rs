@@ -1,22 +1,22 @@
-//! One window: when it began and what it admitted, as a value without a lock or a clock.
+//! The counter of one window: its start and its admissions, without a lock or a clock.
 
 use std::collections::VecDeque;
 
 use super::window::{RefundToken, Verdict};
 
-/// What a table holds for one key.
+/// The counter that a table holds per key.
 pub(super) trait Counter {
-    /// A window that begins now, with nothing in it.
+    /// Makes an empty window that starts at `now_ms`.
     fn new(now_ms: u64) -> Self;
-    /// Counts one request if there is room.
+    /// Counts one request if the limit allows it.
     fn admit(&mut self, limit: u64, now_ms: u64, window_ms: u64) -> Verdict;
-    /// Gives one unit back, if its window still runs.
-    fn refund(&mut self, ticket: RefundToken, now_ms: u64, window_ms: u64) -> bool;
-    /// Whether nothing in it counts any more.
-    fn is_over(&self, now_ms: u64, window_ms: u64) -> bool;
+    /// Returns one unit if its window has not ended. Returns whether it did.
+    fn refund(&mut self, refund_token: RefundToken, now_ms: u64, window_ms: u64) -> bool;
+    /// Returns whether nothing in the window counts any more.
+    fn has_ended(&self, now_ms: u64, window_ms: u64) -> bool;
 }
 
-/// A window from its first request to its end.
+/// A window that starts with its first request and has a fixed end.
 #[derive(Debug)]
 pub(super) struct Fixed {
     start_ms: u64,
@@ -24,7 +24,8 @@ pub(super) struct Fixed {
 }
 
 impl Fixed {
-    /// A clock that stands before the start was read by a thread that came late: the window runs.
+    /// Returns the time since the start. A clock before the start was read by a slow thread, so the window has not
+    /// ended.
     fn elapsed_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.start_ms)
     }
@@ -39,7 +40,7 @@ impl Counter for Fixed {
     }
 
     fn admit(&mut self, limit: u64, now_ms: u64, window_ms: u64) -> Verdict {
-        if self.is_over(now_ms, window_ms) {
+        if self.has_ended(now_ms, window_ms) {
             *self = Self::new(now_ms);
         }
         let is_allowed = self.count < limit;
@@ -49,29 +50,29 @@ impl Counter for Fixed {
             limit,
             remaining: limit.saturating_sub(self.count),
             reset_ms: window_ms.saturating_sub(self.elapsed_ms(now_ms)),
-            ticket: RefundToken(self.start_ms),
+            refund_token: RefundToken(self.start_ms),
         }
     }
 
-    fn refund(&mut self, ticket: RefundToken, now_ms: u64, window_ms: u64) -> bool {
+    fn refund(&mut self, refund_token: RefundToken, now_ms: u64, window_ms: u64) -> bool {
         let is_due =
-            ticket.0 == self.start_ms && self.count > 0 && !self.is_over(now_ms, window_ms);
+            refund_token.0 == self.start_ms && self.count > 0 && !self.has_ended(now_ms, window_ms);
         self.count -= u64::from(is_due);
         is_due
     }
 
-    fn is_over(&self, now_ms: u64, window_ms: u64) -> bool {
+    fn has_ended(&self, now_ms: u64, window_ms: u64) -> bool {
         self.elapsed_ms(now_ms) >= window_ms
     }
 }
 
-/// The admissions of the last window's length, a run for each millisecond that had any.
+/// The admissions within the last window length, one run per millisecond that had any.
 ///
-/// Most keys see few requests: the oldest run stands inline, and the others take memory once there are any.
+/// Most keys see few requests: the oldest run is stored inline, and the others take memory only if there are any.
 #[derive(Debug)]
 pub(super) struct Sliding {
     oldest: Run,
-    /// Ascending.
+    /// The later runs, ascending.
     #[expect(
         clippy::box_collection,
         reason = "8 bytes instead of 32 for each of a million keys that have none"
@@ -89,7 +90,7 @@ struct Run {
 }
 
 impl Sliding {
-    fn forget(&mut self, now_ms: u64, window_ms: u64) {
+    fn drop_expired(&mut self, now_ms: u64, window_ms: u64) {
         while self.oldest.count == 0 || now_ms.saturating_sub(self.oldest.at_ms) >= window_ms {
             self.count -= self.oldest.count;
             self.oldest.count = 0;
@@ -109,12 +110,12 @@ impl Sliding {
             .unwrap_or(&mut self.oldest)
     }
 
-    /// The moment under which an admission is kept: a clock read early must not stand before one read late.
-    fn moment_ms(&mut self, now_ms: u64) -> u64 {
+    /// Returns the time at which to record an admission: never before an admission that is already recorded.
+    fn effective_ms(&mut self, now_ms: u64) -> u64 {
         now_ms.max(self.latest().at_ms)
     }
 
-    fn count(&mut self, at_ms: u64) {
+    fn add(&mut self, at_ms: u64) {
         self.count += 1;
         let run = Run { at_ms, count: 1 };
         if self.oldest.count == 0 && self.newer.is_none() {
@@ -129,13 +130,13 @@ impl Sliding {
         }
     }
 
-    fn run(&mut self, at_ms: u64) -> Option<&mut Run> {
+    fn run_at(&mut self, at_ms: u64) -> Option<&mut Run> {
         if self.oldest.at_ms == at_ms {
             return Some(&mut self.oldest);
         }
         let newer = self.newer.as_mut()?;
-        let place = newer.binary_search_by_key(&at_ms, |run| run.at_ms).ok()?;
-        newer.get_mut(place)
+        let index = newer.binary_search_by_key(&at_ms, |run| run.at_ms).ok()?;
+        newer.get_mut(index)
     }
 }
 
@@ -152,11 +153,11 @@ impl Counter for Sliding {
     }
 
     fn admit(&mut self, limit: u64, now_ms: u64, window_ms: u64) -> Verdict {
-        let now_ms = self.moment_ms(now_ms);
-        self.forget(now_ms, window_ms);
+        let now_ms = self.effective_ms(now_ms);
+        self.drop_expired(now_ms, window_ms);
         let is_allowed = self.count < limit;
         if is_allowed {
-            self.count(now_ms);
+            self.add(now_ms);
         }
         let age_ms = match self.oldest.count {
             0 => 0,
@@ -167,14 +168,14 @@ impl Counter for Sliding {
             limit,
             remaining: limit.saturating_sub(self.count),
             reset_ms: window_ms.saturating_sub(age_ms),
-            ticket: RefundToken(now_ms),
+            refund_token: RefundToken(now_ms),
         }
     }
 
-    fn refund(&mut self, ticket: RefundToken, now_ms: u64, window_ms: u64) -> bool {
-        let now_ms = self.moment_ms(now_ms);
-        self.forget(now_ms, window_ms);
-        let run = self.run(ticket.0).filter(|run| run.count > 0);
+    fn refund(&mut self, refund_token: RefundToken, now_ms: u64, window_ms: u64) -> bool {
+        let now_ms = self.effective_ms(now_ms);
+        self.drop_expired(now_ms, window_ms);
+        let run = self.run_at(refund_token.0).filter(|run| run.count > 0);
         let Some(run) = run else {
             return false;
         };
@@ -183,7 +184,7 @@ impl Counter for Sliding {
         true
     }
 
-    fn is_over(&self, now_ms: u64, window_ms: u64) -> bool {
+    fn has_ended(&self, now_ms: u64, window_ms: u64) -> bool {
         let newest = self.newer.as_ref().and_then(|newer| newer.back());
         let newest = newest.unwrap_or(&self.oldest);
         self.count == 0 || now_ms.saturating_sub(newest.at_ms) >= window_ms

@@ -14,13 +14,13 @@ const WINDOW_MS: u64 = 10_000;
 
 fn key() -> WindowKey {
     WindowKey {
-        who: Subject::Named("t".into()),
-        row: RowId::of("POST /content/v2"),
+        subject: Subject::Named("t".into()),
+        row: RowId::from_name("POST /content/v2"),
     }
 }
 
-/// Many threads ask as one until the clock has passed `windows` windows; it takes ten times the limit of requests to
-/// move it by one. Answers the moments under which requests were admitted, with how many were.
+/// Many threads send requests at once until the clock has passed `windows` windows. The clock advances by one window
+/// per ten times the limit of requests. Returns how many requests were admitted at each time.
 fn storm(table: &Windows, limit: u64, windows: u64) -> BTreeMap<u64, u64> {
     let asked = AtomicU64::new(0);
     let total = windows * limit * 10;
@@ -34,7 +34,7 @@ fn storm(table: &Windows, limit: u64, windows: u64) -> BTreeMap<u64, u64> {
             let now_ms = number * WINDOW_MS / (limit * 10);
             let verdict = table.admit(&key(), limit, now_ms);
             if verdict.is_allowed {
-                *admitted.entry(verdict.ticket.0).or_default() += 1;
+                *admitted.entry(verdict.refund_token.0).or_default() += 1;
             }
         }
     };
@@ -52,10 +52,10 @@ fn storm(table: &Windows, limit: u64, windows: u64) -> BTreeMap<u64, u64> {
 
 #[test]
 fn sixty_four_threads_are_admitted_the_limit_in_each_of_10_000_windows() {
-    // A window takes three times as many moments as there are threads: those that wait for their turn with an older
-    // moment in the hand cannot fill one alone.
+    // A window takes three times as many ticks as there are threads. So threads that wait with an older time cannot
+    // fill a window alone.
     let admitted = storm(&Windows::new(Algorithm::Fixed, WINDOW_MS), 20, 10_000);
-    // One that is put aside for long pushes the next window apart: some are lost, none is short.
+    // A thread that is descheduled for long pushes the next window apart: some windows are lost, none admits too few.
     assert!(admitted.len() >= 9_500, "{} windows", admitted.len());
     let last_ms = *admitted.last_key_value().unwrap().0;
     for (start_ms, count) in admitted {
@@ -80,7 +80,7 @@ fn sixty_four_threads_never_pass_a_sliding_limit_in_any_span() {
         let count: u64 = span.map(|(_, count)| count).sum();
         assert!(count <= 10, "{count} from {start_ms}");
     }
-    // Demand is ten times the limit all the time, so hardly anything is left unused but by threads that were put aside.
+    // Demand is always ten times the limit, so only descheduled threads leave capacity unused.
     assert!(admitted.values().sum::<u64>() >= 9_500);
 }
 
@@ -97,7 +97,7 @@ fn sixty_four_threads_with_refunds_are_served_the_limit() {
                     let verdict = windows.admit(&key(), 3_000, 1);
                     admitted.fetch_add(u64::from(verdict.is_allowed), Ordering::Relaxed);
                     let is_hit = verdict.is_allowed && (thread + number) % 3 == 0;
-                    if is_hit && windows.refund(&key(), verdict.ticket, 2) {
+                    if is_hit && windows.refund(&key(), verdict.refund_token, 2) {
                         refunded.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -111,7 +111,7 @@ fn sixty_four_threads_with_refunds_are_served_the_limit() {
     assert!(admitted - refunded <= 3_000);
 }
 
-/// What a window is, said once more and slowly.
+/// The definition of a window, written simply.
 #[derive(Default)]
 struct Model {
     start_ms: Option<u64>,
@@ -135,7 +135,7 @@ impl Model {
     }
 }
 
-/// Steps of a clock, most of them small, some to an edge or just beside it.
+/// Steps of a clock: most are small, some go to an edge or just beside it.
 fn steps() -> impl Strategy<Value = Vec<u64>> {
     let step = prop_oneof![
         5 => 0..3_u64,
@@ -207,7 +207,7 @@ proptest! {
             admitted.retain(|at_ms| at_ms + WINDOW_MS > latest_ms);
             prop_assert_eq!(verdict.is_allowed, (admitted.len() as u64) < limit);
             if verdict.is_allowed {
-                admitted.push(verdict.ticket.0);
+                admitted.push(verdict.refund_token.0);
             }
             prop_assert_eq!(verdict.remaining, limit - admitted.len() as u64);
             if let Some(refund) = refund.filter(|_| !admitted.is_empty()) {

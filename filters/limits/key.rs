@@ -1,20 +1,20 @@
-//! What a window is counted under: whose requests, of which kind.
+//! The key of a window: its subject and the kind of request.
 
 use core::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-/// Whose requests are counted.
+/// The party whose requests a window counts.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Subject {
     /// A tenant or an organization, by id.
     Named(Arc<str>),
-    /// Callers without a credential that counts, by the address they come from.
+    /// Clients without a credential that counts, by address.
     Address(Address),
 }
 
 impl Subject {
-    /// A tenant, or the address of a client without one. Source: docs/decisions.md 27.
-    pub fn of(tenant: Option<&Arc<str>>, address: IpAddr) -> Self {
+    /// Returns the subject of a tenant, or of the client's address if there is no tenant. Source: docs/decisions.md 27.
+    pub fn from_tenant(tenant: Option<&Arc<str>>, address: IpAddr) -> Self {
         match tenant {
             Some(tenant) => Self::Named(Arc::clone(tenant)),
             None => Self::from(address),
@@ -30,33 +30,33 @@ impl From<IpAddr> for Subject {
 
 /// An IPv4 address, or the first 64 bits of an IPv6 address.
 ///
-/// Our choice: one IPv6 subscriber is given a whole /64, and with a window for each of its addresses would have no
-/// limit. An IPv4 address written as IPv6 is the IPv4 address.
+/// Our choice: an IPv6 subscriber gets a whole /64, so a window per address would be no limit. An IPv4 address in IPv6
+/// notation is the IPv4 address.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Address(u64);
 
-/// Where no client's IPv6 address begins: it is of multicast.
-const V4: u64 = 0xffff_ffff_0000_0000;
+/// A prefix that no client's IPv6 address has, because it is multicast.
+const V4_PREFIX: u64 = 0xffff_ffff_0000_0000;
 
 impl From<IpAddr> for Address {
     fn from(address: IpAddr) -> Self {
         match address.to_canonical() {
-            IpAddr::V4(address) => Self(V4 | u64::from(Ipv4Addr::to_bits(address))),
+            IpAddr::V4(address) => Self(V4_PREFIX | u64::from(Ipv4Addr::to_bits(address))),
             IpAddr::V6(address) => Self((address.to_bits() >> 64) as u64),
         }
     }
 }
 
-/// Which kind of request is counted: an operation of one method, or a group of endpoints.
+/// The kind of request that a window counts: an operation of one method, or a group of endpoints.
 ///
-/// It is made from a name, so that it survives a reload that moves rows about, and so that every process gives it the
-/// same number. Two names share a number once in 2^64.
+/// It is derived from a name. So it survives a reload that reorders rows, and it is the same in each process. Two names
+/// collide with a probability of 2^-64.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct RowId(u64);
 
 impl RowId {
-    /// The number of a name.
-    pub fn of(name: &str) -> Self {
+    /// Returns the id of a name.
+    pub fn from_name(name: &str) -> Self {
         use sha2::{Digest, Sha256};
         let digest = Sha256::digest(name.as_bytes());
         let first = digest.iter().take(8);
@@ -64,34 +64,34 @@ impl RowId {
     }
 }
 
-/// What one window is counted under. Source: docs/graph-limits.md 8.1.2; docs/model-gateway.md 8.1.
+/// The key of one window. Source: docs/graph-limits.md 8.1.2; docs/model-gateway.md 8.1.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct WindowKey {
-    /// Whose requests.
-    pub who: Subject,
-    /// Of which kind.
+    /// The party whose requests it counts.
+    pub subject: Subject,
+    /// The kind of requests.
     pub row: RowId,
 }
 
 impl WindowKey {
-    /// Its name, the same in every process. Shape: 16 hex digits of the row, then `:name:ID` or `:address:` and 16
-    /// hex digits.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        hex(self.row.0, out);
-        match &self.who {
+    /// Appends the key's name, which is the same in each process. Shape: 16 hex digits of the row, then `:name:ID` or
+    /// `:address:` and 16 hex digits.
+    pub fn write_name(&self, out: &mut Vec<u8>) {
+        write_hex(self.row.0, out);
+        match &self.subject {
             Subject::Named(id) => {
                 out.extend_from_slice(b":name:");
                 out.extend_from_slice(id.as_bytes());
             }
             Subject::Address(Address(bits)) => {
                 out.extend_from_slice(b":address:");
-                hex(*bits, out);
+                write_hex(*bits, out);
             }
         }
     }
 }
 
-fn hex(number: u64, out: &mut Vec<u8>) {
+fn write_hex(number: u64, out: &mut Vec<u8>) {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
     let digits = (0..16).rev().map(|place| number >> (place * 4) & 15);
     out.extend(digits.filter_map(|digit| DIGITS.get(digit as usize)));
@@ -102,48 +102,48 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    fn who(address: &str) -> Subject {
+    fn subject(address: &str) -> Subject {
         Subject::from(address.parse::<IpAddr>().unwrap())
     }
 
     #[test]
     fn an_ipv4_address_is_the_same_in_both_notations() {
-        assert_eq!(who("192.0.2.1"), who("::ffff:192.0.2.1"));
-        assert_ne!(who("192.0.2.1"), who("192.0.2.2"));
+        assert_eq!(subject("192.0.2.1"), subject("::ffff:192.0.2.1"));
+        assert_ne!(subject("192.0.2.1"), subject("192.0.2.2"));
     }
 
     #[test]
     fn an_ipv6_address_counts_with_its_64() {
-        assert_eq!(who("2001:db8::1"), who("2001:db8::ffff:1"));
-        assert_ne!(who("2001:db8::1"), who("2001:db8:0:1::1"));
-        assert_ne!(who("::1"), who("127.0.0.1"));
+        assert_eq!(subject("2001:db8::1"), subject("2001:db8::ffff:1"));
+        assert_ne!(subject("2001:db8::1"), subject("2001:db8:0:1::1"));
+        assert_ne!(subject("::1"), subject("127.0.0.1"));
     }
 
     #[test]
     fn a_tenant_named_like_an_address_is_a_tenant() {
-        assert_ne!(Subject::Named("192.0.2.1".into()), who("192.0.2.1"));
+        assert_ne!(Subject::Named("192.0.2.1".into()), subject("192.0.2.1"));
     }
 
     #[test]
-    fn who_has_no_tenant_counts_for_the_address() {
+    fn a_request_without_a_tenant_counts_for_its_address() {
         let address: IpAddr = "192.0.2.1".parse().unwrap();
-        assert_eq!(Subject::of(None, address), who("192.0.2.1"));
+        assert_eq!(Subject::from_tenant(None, address), subject("192.0.2.1"));
         assert_eq!(
-            Subject::of(Some(&"t1".into()), address),
+            Subject::from_tenant(Some(&"t1".into()), address),
             Subject::Named("t1".into())
         );
     }
 
     #[test]
     fn the_names_of_keys_tell_tenants_from_addresses() {
-        let name = |who| {
-            let (row, mut name) = (RowId::of("POST /content/v2"), Vec::new());
-            WindowKey { who, row }.write(&mut name);
+        let name = |subject| {
+            let (row, mut name) = (RowId::from_name("POST /content/v2"), Vec::new());
+            WindowKey { subject, row }.write_name(&mut name);
             String::from_utf8(name).unwrap()
         };
         let named = name(Subject::Named("a:b".into()));
         assert_eq!(named, "0b2593db4165dac7:name:a:b");
-        let address = name(who("2001:db8::1"));
+        let address = name(subject("2001:db8::1"));
         assert_eq!(address, "0b2593db4165dac7:address:20010db800000000");
     }
 
@@ -152,9 +152,12 @@ mod tests {
         assert_eq!(size_of::<WindowKey>(), 24);
     }
 
-    /// The first 16 digits that `printf 'POST /content/v2' | sha256sum` prints.
+    /// The expected number is the first 16 digits of `printf 'POST /content/v2' | sha256sum`.
     #[test]
     fn a_name_has_one_number_forever() {
-        assert_eq!(RowId::of("POST /content/v2"), RowId(0x0b25_93db_4165_dac7));
+        assert_eq!(
+            RowId::from_name("POST /content/v2"),
+            RowId(0x0b25_93db_4165_dac7)
+        );
     }
 }

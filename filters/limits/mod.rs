@@ -1,18 +1,19 @@
-//! How many requests one caller may send: windows, quotas, and what the response says about them.
+//! Request limits: windows, quotas and the headers that state them.
 //!
-//! [`window`] admits or refuses under a [`WindowKey`], [`headers`] tell the client. The windows of the graph service and the
-//! quotas of the model gateway are the same windows under other keys.
+//! [`window`] admits or refuses a request under a [`WindowKey`]; [`headers`] state a quota. The graph service and the
+//! quotas of the model gateway use the same windows under different keys.
 //!
-//! Not here: who the caller is (`accounts`, `graph::credentials`), which limit applies (`graph`), the clock, windows
-//! shared over Redis.
+//! The caller (`accounts`, `graph::credentials`), the limit that applies (`graph`), the clock and windows shared over
+//! Redis are elsewhere.
 
 mod counter;
 pub mod headers;
 mod key;
+mod outage;
 pub mod quota;
 mod window;
 
-pub use headers::is_replaced;
 pub use key::{Address, RowId, Subject, WindowKey};
+pub use outage::outage_share;
 pub use quota::{QuotaGroup, Quotas};
 pub use window::{Algorithm, RefundToken, Verdict, Windows};

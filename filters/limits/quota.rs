@@ -1,4 +1,4 @@
-//! Quotas of the model gateway: requests per minute of an organization, for each group of endpoints.
+//! Quotas of the model gateway: requests per minute by organization and group of endpoints.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use super::headers::{Quota, retry_after_s};
 use super::key::{RowId, Subject, WindowKey};
 use crate::fault::{Fault, FaultKind};
 
-/// The length of its windows.
+/// The length of a quota's window.
 pub const MINUTE_MS: u64 = 60_000;
 
 /// Endpoints that share a quota. Source: docs/interface.md, `limits.requests_per_minute`.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum QuotaGroup {
-    /// Chat completions and its sisters.
+    /// Chat completions and the endpoints that stand for them.
     Chat,
     /// Embeddings.
     Embeddings,
-    /// Images, made and edited.
+    /// Image generation and editing.
     Images,
     /// Speech and transcription.
     Audio,
@@ -24,7 +24,7 @@ pub enum QuotaGroup {
     Video,
     /// Moderation.
     Moderation,
-    /// Text from images.
+    /// Text recognition in images.
     Ocr,
     /// Reranking.
     Rerank,
@@ -35,7 +35,7 @@ pub enum QuotaGroup {
 }
 
 impl QuotaGroup {
-    /// All of them.
+    /// All groups.
     pub const ALL: [Self; 10] = [
         Self::Chat,
         Self::Embeddings,
@@ -49,8 +49,8 @@ impl QuotaGroup {
         Self::Decision,
     ];
 
-    /// The word for it, in the configuration and in metrics.
-    pub fn word(self) -> &'static str {
+    /// Returns the group's name in the configuration and in metrics.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Chat => "chat",
             Self::Embeddings => "embeddings",
@@ -66,44 +66,44 @@ impl QuotaGroup {
     }
 }
 
-/// No group has this name.
+/// The name of a group that does not exist.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UnknownGroup(pub String);
 
-/// The quota of each group.
+/// The quota of each group that has one.
 #[derive(Clone, Debug, Default)]
 pub struct Quotas(Vec<(QuotaGroup, u64, RowId)>);
 
 impl Quotas {
-    /// Reads groups and their requests per minute; 0 is no quota. Errors: [`UnknownGroup`].
+    /// Parses groups and their requests per minute; 0 means no quota. Errors: [`UnknownGroup`].
     pub fn parse<'a>(
         per_minute: impl IntoIterator<Item = (&'a str, u64)>,
     ) -> Result<Self, UnknownGroup> {
         let mut quotas = Vec::new();
-        for (word, limit) in per_minute {
+        for (name, limit) in per_minute {
             let group = QuotaGroup::ALL
                 .into_iter()
-                .find(|group| group.word() == word);
-            let group = group.ok_or_else(|| UnknownGroup(word.to_owned()))?;
+                .find(|group| group.as_str() == name);
+            let group = group.ok_or_else(|| UnknownGroup(name.to_owned()))?;
             if limit > 0 {
-                // The prefix keeps it apart from every operation, whose name begins with a method.
-                quotas.push((group, limit, RowId::of(&format!("quota {word}"))));
+                // The prefix separates quotas from operations, because an operation's name starts with a method.
+                quotas.push((group, limit, RowId::from_name(&format!("quota {name}"))));
             }
         }
         Ok(Self(quotas))
     }
 
-    /// The window of a minute that a request counts in, and its limit; none where its group has no quota.
+    /// Returns the window in which a request counts and its limit, or `None` if the group has no quota.
     ///
     /// Only admitted requests count. Source: docs/model-gateway.md 8.1; docs/decisions.md 9.
-    pub fn of(&self, organization: &Arc<str>, group: QuotaGroup) -> Option<(WindowKey, u64)> {
+    pub fn find(&self, organization: &Arc<str>, group: QuotaGroup) -> Option<(WindowKey, u64)> {
         let &(_, limit, row) = self.0.iter().find(|(known, ..)| *known == group)?;
-        let who = Subject::Named(Arc::clone(organization));
-        Some((WindowKey { who, row }, limit))
+        let subject = Subject::Named(Arc::clone(organization));
+        Some((WindowKey { subject, row }, limit))
     }
 }
 
-/// A quota that refuses. Source: docs/model-gateway.md 7, 8.3.
+/// The error of a quota that refuses a request. Source: docs/model-gateway.md 7, 8.3.
 impl From<&Quota> for Fault {
     fn from(quota: &Quota) -> Self {
         let window_s = retry_after_s(quota.window_ms);
@@ -139,7 +139,7 @@ mod tests {
         group: QuotaGroup,
         now_ms: u64,
     ) -> Option<Quota> {
-        let (key, limit) = quotas().of(&organization.into(), group)?;
+        let (key, limit) = quotas().find(&organization.into(), group)?;
         Some(Quota {
             verdict: windows.admit(&key, limit, now_ms),
             window_ms: windows.window_ms(),

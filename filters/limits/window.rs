@@ -1,8 +1,8 @@
-//! Windows: how many requests one key has been admitted, exactly, however many threads ask.
+//! Windows count the requests of each key exactly, for any number of threads.
 //!
-//! A table is cut into shards, each behind a lock that is held for one look-up. A lock-free counter would save
-//! nothing: an admission has to read the window's start and its count as one, and the look-up costs more than the
-//! uncontended lock. Expired windows are dropped when a shard would grow, and by [`Windows::sweep`].
+//! A table is split into shards, each with a lock that is held for one lookup. A lock-free counter would save nothing:
+//! an admission must read the window's start and its count together, and the lookup costs more than the uncontended
+//! lock. Ended windows are dropped when a shard would grow, and by [`Windows::sweep`].
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -16,56 +16,56 @@ use loom::sync::{Mutex, MutexGuard};
 use super::counter::{Counter, Fixed, Sliding};
 use super::key::WindowKey;
 
-/// Enough that two threads seldom meet, few enough that empty shards weigh nothing.
+/// So many that two threads rarely meet, so few that empty shards take little memory.
 #[cfg(not(all(test, model)))]
-const SHARDS: usize = 256;
-/// A model checker follows every lock.
+const SHARD_COUNT: usize = 256;
+/// The model checker explores every lock.
 #[cfg(all(test, model))]
-const SHARDS: usize = 1;
+const SHARD_COUNT: usize = 1;
 
-/// How windows are counted. Source: docs/decisions.md 26.
+/// How a window counts. Source: docs/decisions.md 26.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Algorithm {
-    /// A window begins with the first request after the last one ended. Over any other span of the same length up
-    /// to twice the limit passes.
+    /// A window starts with the first request after the last one has ended. Any other span of the same length may admit
+    /// up to twice the limit.
     #[default]
     Fixed,
-    /// Never more than the limit in any span of a window's length. It remembers when each request was admitted:
-    /// 16 bytes for each millisecond with an admission in the last window.
+    /// No span of a window's length admits more than the limit. It stores the time of each admission: 16 bytes per
+    /// millisecond that had one in the last window.
     Sliding,
 }
 
-/// What a window says to one request.
+/// The verdict of a window on one request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Verdict {
-    /// Whether it may pass. If so it has been counted.
+    /// Whether the request may pass. If so, it has been counted.
     pub is_allowed: bool,
-    /// The limit it was held against.
+    /// The limit.
     pub limit: u64,
-    /// What is left after it.
+    /// The number of requests left after it.
     pub remaining: u64,
-    /// Until there is more than `remaining` to be had.
+    /// The time until more than `remaining` are available.
     pub reset_ms: u64,
-    /// What was counted, for [`Windows::refund`].
-    pub ticket: RefundToken,
+    /// The counted unit, for [`Windows::refund`].
+    pub refund_token: RefundToken,
 }
 
-/// A unit of a window: proof that it was counted, and where.
+/// A unit that a window counted, and the window that did.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RefundToken(pub(super) u64);
 
-/// Marks tickets of windows that processes share: no clock gets there in milliseconds.
-const SHARED: u64 = 1 << 63;
+/// Marks tokens of windows in Redis. No clock in milliseconds reaches this bit.
+const SHARED_BIT: u64 = 1 << 63;
 
 impl RefundToken {
-    /// A unit that was counted at this moment in a window that processes share.
-    pub fn shared(at_ms: u64) -> Self {
-        Self(at_ms | SHARED)
+    /// Returns the token of a unit that a window in Redis counted at this time.
+    pub fn from_shared_ms(at_ms: u64) -> Self {
+        Self(at_ms | SHARED_BIT)
     }
 
-    /// The moment of a unit of a window that processes share; of one of this process nothing.
+    /// Returns the time of a unit that a window in Redis counted, or `None` for a window of this process.
     pub fn shared_ms(self) -> Option<u64> {
-        (self.0 & SHARED != 0).then_some(self.0 & !SHARED)
+        (self.0 & SHARED_BIT != 0).then_some(self.0 & !SHARED_BIT)
     }
 }
 
@@ -83,7 +83,7 @@ enum Table {
 }
 
 impl Windows {
-    /// No windows yet. `window_ms` of 0 counts as 1.
+    /// Makes an empty table. A `window_ms` of 0 counts as 1.
     pub fn new(algorithm: Algorithm, window_ms: u64) -> Self {
         let table = match algorithm {
             Algorithm::Fixed => Table::Fixed(Shards::new()),
@@ -93,15 +93,15 @@ impl Windows {
         Self { window_ms, table }
     }
 
-    /// The length of its windows.
+    /// Returns the length of the windows.
     pub fn window_ms(&self) -> u64 {
         self.window_ms
     }
 
-    /// Counts one request if the limit has room for it.
+    /// Counts one request if the limit allows it.
     ///
-    /// `now_ms` is any monotonic clock; a thread that read it early and comes late is counted in the window that
-    /// runs. Cost: one lock of one shard, one look-up; a key seen for the first time is cloned.
+    /// `now_ms` is any monotonic clock. A request with an older time than its window counts in that window. Cost: one
+    /// lock of one shard, one lookup; a new key is cloned.
     pub fn admit(&self, key: &WindowKey, limit: u64, now_ms: u64) -> Verdict {
         match &self.table {
             Table::Fixed(shards) => shards.admit(key, limit, now_ms, self.window_ms),
@@ -109,29 +109,30 @@ impl Windows {
         }
     }
 
-    /// Gives one unit back, and answers whether it did: never into another window than it came from, never below
-    /// zero. A ticket is to be given back at most once.
-    pub fn refund(&self, key: &WindowKey, ticket: RefundToken, now_ms: u64) -> bool {
+    /// Returns one unit to the window that counted it, and never below zero. Returns whether it did. Use a token at
+    /// most once.
+    pub fn refund(&self, key: &WindowKey, refund_token: RefundToken, now_ms: u64) -> bool {
         match &self.table {
-            Table::Fixed(shards) => shards.refund(key, ticket, now_ms, self.window_ms),
-            Table::Sliding(shards) => shards.refund(key, ticket, now_ms, self.window_ms),
+            Table::Fixed(shards) => shards.refund(key, refund_token, now_ms, self.window_ms),
+            Table::Sliding(shards) => shards.refund(key, refund_token, now_ms, self.window_ms),
         }
     }
 
-    /// How many parts there are to [`sweep`](Self::sweep).
-    pub fn parts(&self) -> usize {
-        SHARDS
+    /// Returns the number of shards for [`sweep`](Self::sweep).
+    pub fn shard_count(&self) -> usize {
+        SHARD_COUNT
     }
 
-    /// Drops the windows of one part that have ended, and the memory they took. Other parts stay open meanwhile.
-    pub fn sweep(&self, part: usize, now_ms: u64) {
+    /// Drops the ended windows of one shard and releases their memory. Other shards stay available meanwhile.
+    pub fn sweep(&self, shard: usize, now_ms: u64) {
         match &self.table {
-            Table::Fixed(shards) => shards.sweep(part, now_ms, self.window_ms),
-            Table::Sliding(shards) => shards.sweep(part, now_ms, self.window_ms),
+            Table::Fixed(shards) => shards.sweep(shard, now_ms, self.window_ms),
+            Table::Sliding(shards) => shards.sweep(shard, now_ms, self.window_ms),
         }
     }
 
-    /// How many windows are held, ended ones not yet dropped among them. Cost: every lock, one after another.
+    /// Returns the number of windows, including ended ones that are not dropped yet. Cost: every lock, one after
+    /// another.
     pub fn len(&self) -> usize {
         match &self.table {
             Table::Fixed(shards) => shards.len(),
@@ -139,7 +140,7 @@ impl Windows {
         }
     }
 
-    /// Whether none is held.
+    /// Returns whether there is no window.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -147,7 +148,7 @@ impl Windows {
 
 type Map<C> = HashMap<WindowKey, C>;
 
-/// Aligned so that threads on neighbouring shards do not write to one cache line.
+/// Aligned so that threads on adjacent shards do not write to one cache line.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Shard<C>(Mutex<Map<C>>);
@@ -157,84 +158,96 @@ struct Shards<C>(Box<[Shard<C>]>);
 
 impl<C: Counter> Shards<C> {
     fn new() -> Self {
-        Self((0..SHARDS).map(|_| Shard(Mutex::new(Map::new()))).collect())
+        Self(
+            (0..SHARD_COUNT)
+                .map(|_| Shard(Mutex::new(Map::new())))
+                .collect(),
+        )
     }
 
     fn admit(&self, key: &WindowKey, limit: u64, now_ms: u64, window_ms: u64) -> Verdict {
-        let Some(mut map) = self.lock(place(key)) else {
-            return refused(limit, window_ms);
+        let Some(mut map) = self.lock(shard_index(key)) else {
+            return refused_verdict(limit, window_ms);
         };
         if let Some(counter) = map.get_mut(key) {
             return counter.admit(limit, now_ms, window_ms);
         }
-        make_room(&mut map, now_ms, window_ms);
+        ensure_capacity(&mut map, now_ms, window_ms);
         let mut counter = C::new(now_ms);
         let verdict = counter.admit(limit, now_ms, window_ms);
         map.insert(key.clone(), counter);
         verdict
     }
 
-    fn refund(&self, key: &WindowKey, ticket: RefundToken, now_ms: u64, window_ms: u64) -> bool {
-        let Some(mut map) = self.lock(place(key)) else {
+    fn refund(
+        &self,
+        key: &WindowKey,
+        refund_token: RefundToken,
+        now_ms: u64,
+        window_ms: u64,
+    ) -> bool {
+        let Some(mut map) = self.lock(shard_index(key)) else {
             return false;
         };
         map.get_mut(key)
-            .is_some_and(|counter| counter.refund(ticket, now_ms, window_ms))
+            .is_some_and(|counter| counter.refund(refund_token, now_ms, window_ms))
     }
 
-    fn sweep(&self, part: usize, now_ms: u64, window_ms: u64) {
-        let Some(mut map) = self.lock(part) else {
+    fn sweep(&self, shard: usize, now_ms: u64, window_ms: u64) {
+        let Some(mut map) = self.lock(shard) else {
             return;
         };
-        map.retain(|_, counter| !counter.is_over(now_ms, window_ms));
+        map.retain(|_, counter| !counter.has_ended(now_ms, window_ms));
         if map.len() < map.capacity() / 4 {
-            let kept = map.len() * 2;
-            map.shrink_to(kept);
+            let capacity = map.len() * 2;
+            map.shrink_to(capacity);
         }
     }
 
     fn len(&self) -> usize {
-        let parts = 0..self.0.len();
-        parts.filter_map(|part| Some(self.lock(part)?.len())).sum()
+        let shards = 0..self.0.len();
+        shards
+            .filter_map(|shard| Some(self.lock(shard)?.len()))
+            .sum()
     }
 
-    /// A poisoned shard is used on: a counter is whole at every point where a thread could have died.
-    fn lock(&self, part: usize) -> Option<MutexGuard<'_, Map<C>>> {
-        let shard = self.0.get(part)?;
+    /// Locks a shard. A poisoned shard stays in use, because a counter is consistent wherever a thread can panic.
+    fn lock(&self, shard: usize) -> Option<MutexGuard<'_, Map<C>>> {
+        let shard = self.0.get(shard)?;
         Some(shard.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Only reached if [`place`] pointed beyond the shards, which it cannot: refusing is the safe answer.
-fn refused(limit: u64, window_ms: u64) -> Verdict {
+/// Refuses a request if [`shard_index`] is out of range, which cannot happen: refusing is the safe verdict.
+fn refused_verdict(limit: u64, window_ms: u64) -> Verdict {
     Verdict {
         is_allowed: false,
         limit,
         remaining: 0,
         reset_ms: window_ms,
-        ticket: RefundToken(0),
+        refund_token: RefundToken(0),
     }
 }
 
-/// Before a full map would double: drops what has ended. Each drop of a full map pays for as many insertions as it
-/// freed places, and a map that stays more than half full doubles, so the cost per insertion stays constant.
-fn make_room<C: Counter>(map: &mut Map<C>, now_ms: u64, window_ms: u64) {
+/// Drops ended windows before a full map would double. Each pass over a full map pays for as many insertions as it
+/// freed entries. A map that stays more than half full doubles, so the cost per insertion stays constant.
+fn ensure_capacity<C: Counter>(map: &mut Map<C>, now_ms: u64, window_ms: u64) {
     if map.len() < map.capacity() || map.is_empty() {
         return;
     }
-    map.retain(|_, counter| !counter.is_over(now_ms, window_ms));
+    map.retain(|_, counter| !counter.has_ended(now_ms, window_ms));
     if map.len() > map.capacity() / 2 {
         map.reserve(map.capacity());
     }
 }
 
-/// The shard of a key. FNV-1a: it spreads and need not withstand anybody, since the maps hash with keys of their
-/// own.
-fn place(key: &WindowKey) -> usize {
+/// Returns the shard of a key. FNV-1a spreads keys well. It need not resist attacks, because the maps hash with their
+/// own keys.
+fn shard_index(key: &WindowKey) -> usize {
     let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
     key.hash(&mut hasher);
     let mixed = hasher.finish();
-    ((mixed ^ (mixed >> 32)) as usize) % SHARDS
+    ((mixed ^ (mixed >> 32)) as usize) % SHARD_COUNT
 }
 
 struct Fnv(u64);

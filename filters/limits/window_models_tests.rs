@@ -12,13 +12,13 @@ const WINDOW_MS: u64 = 10;
 
 fn key() -> WindowKey {
     WindowKey {
-        who: Subject::Named("t".into()),
-        row: RowId::of("POST /content/v2"),
+        subject: Subject::Named("t".into()),
+        row: RowId::from_name("POST /content/v2"),
     }
 }
 
-/// Runs these threads in every order of their steps; each is the clocks it reads before it asks. Answers, for each
-/// order, the windows and what they admitted.
+/// Runs the threads in every order of their steps. Each thread reads its clocks before it requests. Calls `holds` with
+/// the windows and their admissions for each order.
 fn every_order(limit: u64, threads: &'static [&'static [u64]], holds: fn(&BTreeMap<u64, u64>)) {
     loom::model(move || {
         let windows = Arc::new(Windows::new(Algorithm::Fixed, WINDOW_MS));
@@ -32,7 +32,7 @@ fn every_order(limit: u64, threads: &'static [&'static [u64]], holds: fn(&BTreeM
         let asked: Vec<_> = threads.iter().map(|clocks| ask(clocks)).collect();
         let mut admitted = BTreeMap::new();
         for verdict in asked.into_iter().flat_map(|thread| thread.join().unwrap()) {
-            *admitted.entry(verdict.ticket.0).or_default() += u64::from(verdict.is_allowed);
+            *admitted.entry(verdict.refund_token.0).or_default() += u64::from(verdict.is_allowed);
         }
         assert!(
             admitted.values().all(|count| *count <= limit),
@@ -66,7 +66,7 @@ fn in_every_order_a_refund_frees_one_unit_and_a_sweep_none() {
         let first = windows.admit(&key(), 1, 0);
         let refund = {
             let windows = Arc::clone(&windows);
-            thread::spawn(move || windows.refund(&key(), first.ticket, 1))
+            thread::spawn(move || windows.refund(&key(), first.refund_token, 1))
         };
         let sweep = {
             let windows = Arc::clone(&windows);
@@ -87,7 +87,7 @@ fn in_every_order_a_late_refund_leaves_the_next_window_whole() {
         let first = windows.admit(&key(), 1, 0);
         let refund = {
             let windows = Arc::clone(&windows);
-            thread::spawn(move || windows.refund(&key(), first.ticket, 9))
+            thread::spawn(move || windows.refund(&key(), first.refund_token, 9))
         };
         let sweep = {
             let windows = Arc::clone(&windows);

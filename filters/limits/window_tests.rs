@@ -7,8 +7,8 @@ const WINDOW_MS: u64 = 10_000;
 
 fn key(name: &str) -> WindowKey {
     WindowKey {
-        who: Subject::Named(name.into()),
-        row: RowId::of("POST /content/v2"),
+        subject: Subject::Named(name.into()),
+        row: RowId::from_name("POST /content/v2"),
     }
 }
 
@@ -20,7 +20,7 @@ fn sliding() -> Windows {
     Windows::new(Algorithm::Sliding, WINDOW_MS)
 }
 
-/// How many of `tries` requests pass at one moment.
+/// Returns how many of `tries` requests at one time are admitted.
 fn pass(windows: &Windows, limit: u64, tries: u64, now_ms: u64) -> u64 {
     let admitted = (0..tries).filter(|_| windows.admit(&key("t"), limit, now_ms).is_allowed);
     admitted.count() as u64
@@ -78,7 +78,7 @@ fn a_verdict_says_what_is_left_and_until_when() {
 #[test]
 fn keys_do_not_share_a_window() {
     let windows = fixed();
-    let get = RowId::of("GET /content/v2");
+    let get = RowId::from_name("GET /content/v2");
     assert!(windows.admit(&key("a"), 1, 0).is_allowed);
     assert!(windows.admit(&key("b"), 1, 0).is_allowed);
     let read = WindowKey {
@@ -110,8 +110,8 @@ fn a_clock_read_before_the_window_began_counts_in_it() {
 #[test]
 fn a_refund_makes_room_for_one_more() {
     for windows in [fixed(), sliding()] {
-        let ticket = windows.admit(&key("t"), 1, 0).ticket;
-        assert!(windows.refund(&key("t"), ticket, 9_999));
+        let refund_token = windows.admit(&key("t"), 1, 0).refund_token;
+        assert!(windows.refund(&key("t"), refund_token, 9_999));
         assert_eq!(pass(&windows, 1, 3, 9_999), 1);
     }
 }
@@ -119,26 +119,26 @@ fn a_refund_makes_room_for_one_more() {
 #[test]
 fn a_refund_never_reaches_another_window() {
     let windows = fixed();
-    let ticket = windows.admit(&key("t"), 1, 0).ticket;
-    assert!(!windows.refund(&key("t"), ticket, 10_000));
+    let refund_token = windows.admit(&key("t"), 1, 0).refund_token;
+    assert!(!windows.refund(&key("t"), refund_token, 10_000));
     windows.admit(&key("t"), 1, 10_000);
-    assert!(!windows.refund(&key("t"), ticket, 10_001));
+    assert!(!windows.refund(&key("t"), refund_token, 10_001));
     assert_eq!(pass(&windows, 1, 3, 10_002), 0);
-    assert!(!windows.refund(&key("nobody"), ticket, 0));
+    assert!(!windows.refund(&key("unknown"), refund_token, 0));
 }
 
 #[test]
 fn refunds_never_go_below_zero() {
     for windows in [fixed(), sliding()] {
-        let ticket = windows.admit(&key("t"), 5, 0).ticket;
-        assert!(windows.refund(&key("t"), ticket, 1));
-        assert!(!windows.refund(&key("t"), ticket, 1));
+        let refund_token = windows.admit(&key("t"), 5, 0).refund_token;
+        assert!(windows.refund(&key("t"), refund_token, 1));
+        assert!(!windows.refund(&key("t"), refund_token, 1));
         assert_eq!(pass(&windows, 5, 10, 1), 5);
     }
 }
 
 #[test]
-fn a_sliding_window_frees_each_unit_when_its_own_time_is_over() {
+fn a_sliding_window_frees_each_unit_when_its_own_time_has_ended() {
     let windows = sliding();
     assert_eq!(pass(&windows, 2, 1, 0), 1);
     assert_eq!(pass(&windows, 2, 3, 9_000), 1);
@@ -160,10 +160,10 @@ fn sweeping_drops_what_has_ended_and_keeps_what_runs() {
     for windows in [fixed(), sliding()] {
         fill(&windows, 1_000, 0);
         windows.admit(&key("late"), 1, 5_000);
-        (0..windows.parts()).for_each(|part| windows.sweep(part, 10_000));
+        (0..windows.shard_count()).for_each(|shard| windows.sweep(shard, 10_000));
         assert_eq!(windows.len(), 1);
         assert!(!windows.admit(&key("late"), 1, 10_000).is_allowed);
-        (0..windows.parts()).for_each(|part| windows.sweep(part, 15_000));
+        (0..windows.shard_count()).for_each(|shard| windows.sweep(shard, 15_000));
         assert!(windows.is_empty());
     }
 }

@@ -1,12 +1,12 @@
 //! `usage` and `metadata` of an answer. Source: docs/model-gateway.md 2.5, docs/decisions.md 3, 14.
 
-use super::usage::Usage;
+use super::usage::{Settlement, Usage};
 use crate::json::Object;
 
 /// `metadata` of an answer.
 #[derive(Debug)]
 pub struct Metadata<'a> {
-    /// The id of the request.
+    /// The request's id.
     pub request_id: &'a str,
     /// The model string as sent.
     pub requested_model: &'a str,
@@ -20,15 +20,15 @@ pub struct Metadata<'a> {
     pub used_region: Option<&'a str>,
     /// The upstream's own model id.
     pub underlying_used_model: &'a str,
-    /// Whose request it was.
+    /// The organization that sent the request.
     pub organization_id: &'a str,
-    /// For which project.
+    /// The project of its key.
     pub project_id: &'a str,
     /// One entry per attempt.
     pub routing: &'a [AttemptRecord],
 }
 
-/// One attempt, as told to the client. Source: docs/decisions.md 3.
+/// One attempt, as the client sees it. Source: docs/decisions.md 3.
 #[derive(Clone, Debug)]
 pub struct AttemptRecord {
     /// The provider's name.
@@ -39,7 +39,7 @@ pub struct AttemptRecord {
     pub status_code: u16,
     /// `none` on success.
     pub error_type: &'static str,
-    /// Whether it answered.
+    /// Whether the provider answered.
     pub succeeded: bool,
     /// The region used.
     pub region: Option<Box<str>>,
@@ -47,12 +47,12 @@ pub struct AttemptRecord {
     pub api_key_hash: Option<Box<str>>,
     /// `platform` or `byok`.
     pub credential_source: &'static str,
-    /// Id and label of the caller's own key; `None`: the platform's was used.
+    /// Id and label of the caller's BYOK key; `None`: a platform key was used.
     pub provider_key: Option<(Box<str>, Box<str>)>,
 }
 
 impl Metadata<'_> {
-    /// As a JSON object.
+    /// Returns a JSON object.
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(512 + 256 * self.routing.len());
         let mut object = Object::open(&mut out);
@@ -65,7 +65,7 @@ impl Metadata<'_> {
         object.text("underlying_used_model", self.underlying_used_model);
         object.text("organization_id", self.organization_id);
         object.text("project_id", self.project_id);
-        // No discount is given yet.
+        // The gateway has no discounts yet.
         object.raw("discount", "null");
         object.array("routing", self.routing, AttemptRecord::write);
         object.close();
@@ -74,7 +74,7 @@ impl Metadata<'_> {
 }
 
 impl AttemptRecord {
-    /// Appends it as a JSON object.
+    /// Appends the attempt as a JSON object.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut object = Object::open(out);
         object.text("provider", &self.provider);
@@ -93,10 +93,11 @@ impl AttemptRecord {
     }
 }
 
-/// `usage` as a JSON object.
+/// Returns `usage` as a JSON object.
 ///
-/// `cost` is the whole as a JSON number and its details as a JSON object; `None` where the price is not known.
-pub fn write_usage(usage: &Usage, cost: Option<(&str, &str)>) -> Vec<u8> {
+/// `cost` is null where the price is not known.
+pub fn write_usage(settlement: &Settlement) -> Vec<u8> {
+    let usage = &settlement.usage;
     let mut out = Vec::with_capacity(1024);
     let mut object = Object::open(&mut out);
     object.number("prompt_tokens", usage.prompt);
@@ -119,10 +120,10 @@ pub fn write_usage(usage: &Usage, cost: Option<(&str, &str)>) -> Vec<u8> {
         details.number("image_tokens", usage.image_completion);
         details.number("audio_tokens", usage.audio_completion);
     });
-    match cost {
-        Some((total, details)) => {
-            object.raw("cost", total);
-            object.raw("cost_details", details);
+    match &settlement.cost {
+        Some(cost) => {
+            object.raw("cost", &cost.total.to_string());
+            object.raw("cost_details", &cost.details.to_json());
         }
         None => object.raw("cost", "null"),
     }

@@ -1,13 +1,21 @@
-//! The model gateway's rules: what is asked, how a client says it, how a provider says it, and who is tried.
+//! The rules of the model gateway: requests, responses, the wires of providers, and the choice among providers.
 //!
-//! [`request`] is a checked request, [`usage`] and [`metadata`] are parts of every answer. [`chat`] holds the typed tree
-//! and the deltas of chat, [`fronts`] the public shapes, [`wires`] the providers' shapes, [`routing`] the plan.
+//! An [`operation`] names the task, a [`front`] is the API of the client, a wire the API of the provider. [`request`]
+//! holds a checked request, [`reply`] the way from a wire to a front, [`usage`] and [`metadata`] the parts of a
+//! response. [`chat`] holds the typed tree and the deltas of chat, [`embeddings`] the encodings of vectors, [`fronts`]
+//! the public shapes, [`wires`] the providers' shapes, [`routing`] the plan.
 //!
-//! Layers: [`chat`] · [`request`] · [`routing`] · [`fronts`] and [`wires`], which never know each other.
+//! Layers: [`operation`] and [`usage`] · [`chat`] and [`embeddings`] · [`request`], [`reply`] and [`front`] ·
+//! [`routing`] · [`fronts`] and [`wires`], which never know each other.
 
 pub mod chat;
+mod check;
+pub mod embeddings;
+pub mod front;
 pub mod fronts;
 pub mod metadata;
+pub mod operation;
+pub mod reply;
 pub mod request;
 pub mod routing;
 pub mod usage;

@@ -1,68 +1,69 @@
-//! A chat completion request after the 400 rules: what we act on, and where everything else stands.
+//! A checked request of any operation: what planning, billing and logging read, the body as it came, and what only
+//! the wires read.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::chat::call::ChatRequest;
-use crate::fault::{Fault, FaultKind};
+use super::chat::facts::ChatFacts;
+use super::embeddings::EmbeddingFacts;
+use super::front::Front;
+use super::operation::Operation;
+use crate::money::CostInputs;
 
-/// A request that passed [`super::chat::check::check`].
+/// A request that passed the 400 rules of its front.
 ///
-/// The body stays as it came. What routing and rewriting need is typed here; all other bytes are passed on to
-/// providers of the same convention as slices of the body.
+/// Only wires look into [`Self::payload`]. Everything else serves all operations alike.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
-    /// The body as received.
+    /// The front that it came through, which writes the response.
+    pub front: &'static dyn Front,
+    /// The model string as sent.
+    pub model: Box<str>,
+    /// Whether the response is an event stream.
+    pub is_stream: bool,
+    /// `routing`, where given and not `auto`.
+    pub strategy: Option<Strategy>,
+    /// The session that the body names, where no `x-session-id` header came.
+    pub session: Option<Box<str>>,
+    /// What the request needs of a model and its provider.
+    pub needs: Needs,
+    /// What bounds the cost; the wire bounds the length of an answer.
+    pub cost_inputs: CostInputs,
+    /// Bytes of text in the prompt (media data left out), for estimates.
+    pub text_bytes: u64,
+    /// The body as it came.
+    pub source: Source,
+    /// What only wires read.
+    pub payload: Payload,
+}
+
+/// What is particular to an operation.
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// See [`Operation::Chat`].
+    Chat(ChatFacts),
+    /// See [`Operation::Embeddings`].
+    Embeddings(EmbeddingFacts),
+}
+
+impl Payload {
+    /// The operation.
+    pub fn operation(&self) -> Operation {
+        match self {
+            Self::Chat(_) => Operation::Chat,
+            Self::Embeddings(_) => Operation::Embeddings,
+        }
+    }
+}
+
+/// The body as received, and where its members stand: wires of the same convention cut slices from it.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The body.
     pub body: Bytes,
     /// The members of the top-level object, in order.
     pub members: Vec<RequestMember>,
-    /// Messages that hold members beyond the plain convention, as ranges of the body.
-    ///
-    /// Plain are `role`, `content` (a string, null, or parts without the members listed at `Special`), `name`,
-    /// `tool_call_id`, `tool_calls` without `extra_content`, `refusal`, `audio`, `function_call`.
-    pub special_messages: Vec<Range<usize>>,
-    /// Whether `tools` holds anything beyond plain functions and `strict`.
-    pub special_tools: bool,
-    /// The model string as sent.
-    pub model: Box<str>,
-    /// Whether the answer is an event stream.
-    pub stream: bool,
-    /// Whether the client asked for a usage chunk (`stream_options.include_usage`).
-    pub include_usage: bool,
-    /// Number of choices, at least 1.
-    pub choices: u32,
-    /// `routing`, where given and not `auto`.
-    pub strategy: Option<Strategy>,
-    /// `free_models_only`.
-    pub free_models_only: bool,
-    /// `no_reasoning`.
-    pub no_reasoning: bool,
-    /// `service_tier`, where given and neither `auto` nor `default`.
-    pub service_tier: Option<ServiceTier>,
-    /// `prompt_cache_key`, else `user`: the session where no `x-session-id` header came.
-    pub session: Option<Box<str>>,
-    /// `max_completion_tokens`, else `max_tokens`.
-    pub max_tokens: Option<u64>,
-    /// What the answer needs of a model.
-    pub needs: Needs,
-    /// Bytes of text in messages and tools (media data left out), for estimates.
-    pub text_bytes: u64,
-    /// Parts that are no text.
-    pub media: Media,
-}
-
-/// Parts of messages that are no text: their bytes say little about their tokens.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Media {
-    /// Pictures.
-    pub images: u64,
-    /// Sounds.
-    pub sounds: u64,
-    /// Files.
-    pub files: u64,
-    /// Bytes of pictures and sounds inside the body.
-    pub bytes: u64,
 }
 
 /// One member of the top-level object. Units: byte offsets in the body.
@@ -92,13 +93,31 @@ pub enum Strategy {
 pub enum ServiceTier {
     /// Slow and cheap.
     Flex,
-    /// Fast and dear.
+    /// Fast and expensive.
     Priority,
 }
 
 /// What a request needs of a model and its provider.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Needs {
+    /// How many choices; 0 counts as 1.
+    pub choices: u32,
+    /// The most tokens of an answer that the request allows.
+    pub max_tokens: Option<u64>,
+    /// `service_tier`, where given and neither `auto` nor `default`.
+    pub service_tier: Option<ServiceTier>,
+    /// `free_models_only`.
+    pub free_models_only: bool,
+    /// `no_reasoning`.
+    pub no_reasoning: bool,
+    /// Tokens that the context of the model has to hold, at the least.
+    pub context_tokens: u64,
+    /// How many inputs are answered one by one.
+    pub inputs: u64,
+    /// Whether the inputs are tokens.
+    pub token_inputs: bool,
+    /// Whether the output has to be shortened.
+    pub dimensions: bool,
     /// A part is an image.
     pub vision: bool,
     /// Formats of audio parts.
@@ -156,8 +175,8 @@ impl Effort {
         Self::Max,
     ];
 
-    /// The word of the convention.
-    pub fn word(self) -> &'static str {
+    /// Returns the convention's word.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Minimal => "minimal",
@@ -170,25 +189,19 @@ impl Effort {
     }
 }
 
-impl ModelRequest {
+impl Source {
     /// The member of this key.
     pub fn member(&self, key: &str) -> Option<&RequestMember> {
         self.members.iter().find(|member| &*member.key == key)
     }
 
-    /// The text of a top-level value.
-    pub fn value(&self, key: &str) -> Option<&[u8]> {
-        self.body.get(self.member(key)?.value.clone())
+    /// The text of a member's value.
+    pub fn value(&self, member: &RequestMember) -> &[u8] {
+        self.body.get(member.value.clone()).unwrap_or_default()
     }
 
-    /// The typed tree, for providers of another convention.
-    ///
-    /// Cost: one parse; text without escapes is borrowed from the body. Errors: an internal fault, since the
-    /// checks have passed.
-    pub fn call(&self) -> Result<ChatRequest<'_>, Fault> {
-        serde_json::from_slice(&self.body).map_err(|error| {
-            Fault::new(FaultKind::Internal, "the request could not be translated")
-                .with_detail(format!("checked request does not parse: {error}"))
-        })
+    /// Whether a member's value is null.
+    pub fn is_null(&self, member: &RequestMember) -> bool {
+        self.value(member) == b"null"
     }
 }

@@ -1,4 +1,15 @@
-//! How many tokens a call took.
+//! The tokens of a call, and their cost.
+
+use crate::money::Cost;
+
+/// The tokens and the cost of a call.
+#[derive(Clone, Debug)]
+pub struct Settlement {
+    /// Tokens.
+    pub usage: Usage,
+    /// Their cost, where the price is known.
+    pub cost: Option<Cost>,
+}
 
 /// Tokens of one call, in the words of the public convention.
 ///
@@ -16,9 +27,9 @@ pub struct Usage {
     pub cached: u64,
     /// Prompt tokens written to a provider's cache.
     pub cache_write: u64,
-    /// Of those, written for five minutes, where the provider tells.
+    /// Of those, written for five minutes, where the provider reports it.
     pub cache_write_5m: Option<u64>,
-    /// Of those, written for an hour, where the provider tells.
+    /// Of those, written for an hour, where the provider reports it.
     pub cache_write_1h: Option<u64>,
     /// Prompt tokens of audio.
     pub audio_prompt: u64,
@@ -30,12 +41,13 @@ pub struct Usage {
     pub image_completion: u64,
     /// Billable searches.
     pub web_searches: u64,
-    /// Whether we counted, because the provider did not report.
+    /// Whether the gateway estimated, because the provider did not report.
     pub estimated: bool,
 }
 
 impl Usage {
-    /// An estimate from bytes: four bytes a token. Source: docs/decisions.md 14, docs/facts/model-gateway.md 2.10.
+    /// Returns an estimate from bytes: four bytes a token. Source: docs/decisions.md 14, docs/facts/model-gateway.md
+    /// 2.10.
     pub fn estimate(prompt_bytes: u64, completion_bytes: u64) -> Self {
         Self {
             prompt: prompt_bytes.div_ceil(4),
@@ -45,8 +57,8 @@ impl Usage {
         }
     }
 
-    /// A report of an answer that was cut off behind it: at least so many bytes had come, and a prompt it does not
-    /// tell is estimated.
+    /// Returns this report as a lower bound, for an answer that was cut off after it: the completion is at least an
+    /// estimate of the bytes that came, and a missing prompt is estimated.
     pub fn unfinished(self, prompt_bytes: u64, completion_bytes: u64) -> Self {
         let estimate = Self::estimate(prompt_bytes, completion_bytes);
         let prompt = match self.prompt {
@@ -62,12 +74,12 @@ impl Usage {
         }
     }
 
-    /// Whether every count is zero. An intermediate report of zeros is no report (docs/decisions.md 14).
+    /// Returns whether every count is zero. An intermediate report of zeros is no report (docs/decisions.md 14).
     pub fn is_zero(&self) -> bool {
         self.prompt == 0 && self.completion == 0
     }
 
-    /// The total.
+    /// Returns all tokens.
     pub fn total(&self) -> u64 {
         self.prompt.saturating_add(self.completion)
     }

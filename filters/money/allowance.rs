@@ -1,24 +1,24 @@
-//! Whether a key, its owner and its plan may spend more.
-//! Source: docs/decisions.md 6, docs/facts/model-gateway.md 5.3, 5.4.
+//! Checks whether a key, its owner and its plan may spend more. Source: docs/decisions.md 6,
+//! docs/facts/model-gateway.md 5.3, 5.4.
 //!
-//! A limit is reached when what was spent and what is reserved come up to it, so a limit of 0 is reached at once.
-//! Credit is not asked here: a balance shared by many requests at a time is the ledger's.
+//! A limit is reached when spending plus open reservations equal it, so a limit of 0 is reached at once. Credit is not
+//! checked here: the ledger keeps the balance that concurrent requests share.
 
 use super::period::Period;
 use super::tally::{PlanSpent, Spent};
 use super::usd::Usd;
 use crate::fault::{Fault, FaultKind};
 
-/// The most that a key may spend; none: any amount.
+/// The limits of a key; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct KeyLimits {
-    /// Ever.
+    /// In total.
     pub lifetime: Option<Usd>,
-    /// In an hour, a day, a week, a month.
+    /// In an hour, a day, a week and a month.
     pub periods: [Option<Usd>; 4],
 }
 
-/// What a plan allows.
+/// The allowance of a plan.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Allowance {
     /// In a cycle.
@@ -29,29 +29,29 @@ pub struct Allowance {
     pub daily: Usd,
 }
 
-/// Everything that bounds the spending of one call.
+/// All limits on the spending of one call.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SpendingBounds {
-    /// The key's.
+    /// The key's limits.
     pub key: KeyLimits,
-    /// The budget of the member who owns the key; none: no owner, or any amount.
+    /// The budget of the member who owns the key; `None`: no owner or no budget.
     pub member: Option<Usd>,
-    /// The plan that pays for the call; none: credit does, or the caller's own provider.
+    /// The plan that pays for the call; `None`: the credit or the caller's provider account pays.
     pub plan: Option<Allowance>,
 }
 
-/// What was spent so far against each of the [`SpendingBounds`], open reservations included.
+/// The spending against each of the [`SpendingBounds`], including open reservations.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SpentSoFar {
     /// By the key.
     pub key: Spent,
-    /// By all keys of its owner, ever.
+    /// By all keys of its owner, in total.
     pub member: Usd,
-    /// Of the plan, by the whole organization.
+    /// From the plan, by the whole organization.
     pub plan: PlanSpent,
 }
 
-/// Which bound was reached: the answer is a 402.
+/// The limit that was reached. The response is a 402.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LimitReached {
     /// The key's lifetime limit.
@@ -68,44 +68,44 @@ pub enum LimitReached {
     Daily(Usd),
 }
 
-/// Whether one more call may be paid for.
+/// Checks whether one more call may be paid.
 ///
-/// `is_premium` says that the model is one ([`super::PriceSet::is_premium`]). Errors: the first bound that is
-/// reached, the key's own first: who holds a key learns of its owner only what concerns him.
+/// `is_premium`: the model is premium ([`super::PriceSet::is_premium`]). Errors: the first limit that is reached. The
+/// key's own limits come first, so that a key's holder learns of the owner's limits only if they apply.
 pub fn check(
     bounds: &SpendingBounds,
     spent: &SpentSoFar,
     is_premium: bool,
 ) -> Result<(), LimitReached> {
-    key(&bounds.key, &spent.key)?;
-    reached(bounds.member, spent.member, LimitReached::Member)?;
+    check_key(&bounds.key, &spent.key)?;
+    check_limit(bounds.member, spent.member, LimitReached::Member)?;
     let Some(plan) = &bounds.plan else {
         return Ok(());
     };
-    reached(Some(plan.cycle), spent.plan.cycle, LimitReached::Cycle)?;
+    check_limit(Some(plan.cycle), spent.plan.cycle, LimitReached::Cycle)?;
     if is_premium {
         let limit = Some(plan.weekly_premium);
-        reached(limit, spent.plan.premium, LimitReached::Premium)?;
+        check_limit(limit, spent.plan.premium, LimitReached::Premium)?;
     }
-    reached(Some(plan.daily), spent.plan.daily, LimitReached::Daily)
+    check_limit(Some(plan.daily), spent.plan.daily, LimitReached::Daily)
 }
 
-fn key(limits: &KeyLimits, spent: &Spent) -> Result<(), LimitReached> {
-    reached(limits.lifetime, spent.total, LimitReached::Key)?;
+fn check_key(limits: &KeyLimits, spent: &Spent) -> Result<(), LimitReached> {
+    check_limit(limits.lifetime, spent.total, LimitReached::Key)?;
     let pairs = limits.periods.into_iter().zip(spent.periods);
     for (period, (limit, spent)) in Period::ALL.into_iter().zip(pairs) {
-        reached(limit, spent, |limit| LimitReached::KeyPeriod(period, limit))?;
+        check_limit(limit, spent, |limit| LimitReached::KeyPeriod(period, limit))?;
     }
     Ok(())
 }
 
-fn reached(
+fn check_limit(
     limit: Option<Usd>,
     spent: Usd,
-    why: impl Fn(Usd) -> LimitReached,
+    to_error: impl Fn(Usd) -> LimitReached,
 ) -> Result<(), LimitReached> {
     match limit {
-        Some(limit) if spent >= limit => Err(why(limit)),
+        Some(limit) if spent >= limit => Err(to_error(limit)),
         _ => Ok(()),
     }
 }

@@ -31,12 +31,12 @@ fn periods_are_those_of_the_calendar_in_utc() {
     ];
     for (period, began, ends) in table {
         assert_eq!(
-            (period.began_ms(now), period.ends_ms(now)),
+            (period.start_ms(now), period.end_ms(now)),
             (ms(began), ms(ends))
         );
     }
     assert_eq!(
-        Period::Week.began_ms(ms("2026-03-02T00:00:00Z")),
+        Period::Week.start_ms(ms("2026-03-02T00:00:00Z")),
         ms("2026-03-02T00:00:00Z")
     );
 }
@@ -83,7 +83,7 @@ fn a_tally_begins_anew_with_each_period() {
     tally.charge(usd("2"), ms("2026-04-01T00:10:00Z"));
     let spent = tally.spent(ms("2026-04-01T00:20:00Z"));
     assert_eq!(spent.total, usd("3"));
-    // The 31st was a Tuesday: one week, two days and two months.
+    // The 31st was a Tuesday, so the charges fall into one week, two days and two months.
     assert_eq!(spent.periods, [usd("2"), usd("2"), usd("3"), usd("2")]);
     let later = tally.spent(ms("2026-05-01T00:00:00Z"));
     assert_eq!(later.periods, [Usd::ZERO; 4]);
@@ -101,7 +101,7 @@ fn a_late_charge_of_a_past_period_counts_in_the_total_alone() {
     );
 }
 
-/// One call that ended then.
+/// Returns the times of one call.
 fn at(ms: i64) -> (i64, i64) {
     (ms, ms)
 }
@@ -112,7 +112,7 @@ fn an_hour_in_which_a_window_or_a_plan_begins_counts_in_the_later_one() {
     let since = ms("2026-03-11T10:20:00Z");
     let mut tally = PlanTally::default();
     tally.charge(usd("1"), false, at(opened), since);
-    // The window ends at 10:30 of the next day, the plan begins at 10:20, and the hour has calls on both sides.
+    // The window ends at 10:30 of the next day and the plan begins at 10:20. The hour has calls on both sides.
     let hour = (ms("2026-03-11T10:15:00Z"), ms("2026-03-11T10:45:00Z"));
     tally.charge(usd("5"), false, hour, since);
     let spent = tally.spent(hour.1 + 1, since);
@@ -122,10 +122,10 @@ fn an_hour_in_which_a_window_or_a_plan_begins_counts_in_the_later_one() {
 }
 
 #[test]
-fn what_an_earlier_plan_paid_is_in_no_cycle_of_the_next() {
+fn payments_of_an_earlier_plan_count_in_no_cycle_of_the_next() {
     let upgraded = ms("2026-03-10T12:00:00Z");
     let mut tally = PlanTally::default();
-    // As after a restart: everything is read anew, and the plan is the new one.
+    // As after a restart: all calls are read again under the new plan.
     tally.charge(usd("800"), true, at(ms("2025-04-01T00:00:00Z")), upgraded);
     tally.charge(usd("7"), false, at(upgraded - 1), upgraded);
     tally.charge(usd("2"), false, at(upgraded), upgraded);
@@ -205,7 +205,7 @@ fn bounds() -> SpendingBounds {
 
 #[test]
 fn each_bound_is_reached_exactly_at_its_amount() {
-    let below = |limit: &str| usd(limit).minus(Usd::restore("0.000000000000000001").unwrap());
+    let below = |limit: &str| usd(limit).minus(Usd::parse_signed("0.000000000000000001").unwrap());
     type Set = fn(&mut SpentSoFar, Usd);
     let table: [(Set, &str, LimitReached, &str); 9] = [
         (
@@ -298,7 +298,7 @@ fn a_limit_of_zero_is_reached_at_once() {
 }
 
 #[test]
-fn who_has_no_bounds_may_spend() {
+fn a_caller_without_bounds_may_spend() {
     let spent = SpentSoFar {
         key: Spent {
             total: usd("999999999999"),
@@ -313,10 +313,10 @@ proptest! {
     #[test]
     fn a_period_holds_its_moment(now_ms in 0..4_102_444_800_000_i64) {
         for period in Period::ALL {
-            let (began, ends) = (period.began_ms(now_ms), period.ends_ms(now_ms));
+            let (began, ends) = (period.start_ms(now_ms), period.end_ms(now_ms));
             prop_assert!(began <= now_ms && now_ms < ends);
-            prop_assert_eq!(period.ends_ms(began), ends);
-            prop_assert_eq!(period.began_ms(ends), ends);
+            prop_assert_eq!(period.end_ms(began), ends);
+            prop_assert_eq!(period.start_ms(ends), ends);
         }
     }
 
@@ -330,7 +330,7 @@ proptest! {
     }
 
     #[test]
-    fn a_tally_sums_what_fell_into_the_current_period(
+    fn a_tally_sums_the_charges_of_the_current_period(
         charges in proptest::collection::vec((0..90 * 86_400_000_i64, 1..1_000_000_u64), 1..40),
     ) {
         let start = ms("2026-01-01T00:00:00Z");
@@ -344,7 +344,7 @@ proptest! {
         let now = start + charges.last().unwrap().0;
         let spent = tally.spent(now);
         for (period, found) in Period::ALL.into_iter().zip(spent.periods) {
-            let inside = charges.iter().filter(|(at, _)| start + at >= period.began_ms(now));
+            let inside = charges.iter().filter(|(at, _)| start + at >= period.start_ms(now));
             let sum = inside.map(|(_, units)| cent.times(*units)).fold(Usd::ZERO, Usd::plus);
             prop_assert_eq!(found, sum);
         }

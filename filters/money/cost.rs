@@ -1,4 +1,4 @@
-//! From tokens and prices to a cost and its parts. Source: docs/facts/model-gateway.md 8.1, docs/decisions.md 14.
+//! Computes a cost and its parts from tokens and prices. Source: docs/facts/model-gateway.md 8.1, docs/decisions.md 14.
 
 use super::usd::{Price, Usd};
 
@@ -9,11 +9,11 @@ pub struct PriceSet {
     pub input: Price,
     /// Per completion token.
     pub output: Price,
-    /// Per prompt token read from the provider's cache; none: as `input`.
+    /// Per prompt token read from the provider's cache; `None`: as `input`.
     pub cached_input: Option<Price>,
-    /// Per prompt token written to it for five minutes; none: as `input`.
+    /// Per prompt token written to the cache for five minutes; `None`: as `input`.
     pub cache_write: Option<Price>,
-    /// Per prompt token written to it for an hour; none: as `cache_write`.
+    /// Per prompt token written to the cache for an hour; `None`: as `cache_write`.
     pub cache_write_1h: Option<Price>,
     /// Per request.
     pub request: Price,
@@ -22,28 +22,28 @@ pub struct PriceSet {
 }
 
 impl PriceSet {
-    /// Whether plans count it as premium: output from 15 USD, or input from 5 USD, per million tokens.
+    /// Returns whether plans count the model as premium: output from 15 USD or input from 5 USD per million tokens.
     ///
     /// Source: docs/interface.md, `plans`, docs/facts/model-gateway.md 5.3.
     pub fn is_premium(&self) -> bool {
         const PER_MILLION: u64 = 10_u64.pow(12);
-        self.output >= Price::of_units(15 * PER_MILLION)
-            || self.input >= Price::of_units(5 * PER_MILLION)
+        self.output >= Price::from_units(15 * PER_MILLION)
+            || self.input >= Price::from_units(5 * PER_MILLION)
     }
 }
 
-/// What was used. `prompt` includes `cached` and both kinds of writes.
+/// The billed usage. `prompt` includes `cached` and both kinds of writes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct BilledTokens {
     /// All prompt tokens.
     pub prompt: u64,
-    /// Of those, read from the cache.
+    /// Prompt tokens read from the cache.
     pub cached: u64,
-    /// Of those, written for five minutes.
+    /// Prompt tokens written to the cache for five minutes.
     pub written_5m: u64,
-    /// Of those, written for an hour.
+    /// Prompt tokens written to the cache for an hour.
     pub written_1h: u64,
-    /// Completion tokens, reasoning among them.
+    /// Completion tokens, including reasoning.
     pub completion: u64,
     /// Searches.
     pub web_searches: u64,
@@ -52,13 +52,13 @@ pub struct BilledTokens {
 /// A cost and its parts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Cost {
-    /// The whole.
+    /// The total.
     pub total: Usd,
     /// The parts.
     pub details: Details,
 }
 
-/// `usage.cost_details`: every field of the contract, 0 where nothing applies. Source: docs/model-gateway.md 2.5.
+/// `usage.cost_details`: every field of the contract, 0 if it does not apply. Source: docs/model-gateway.md 2.5.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Details {
     /// Prompt and completion, without fees.
@@ -67,7 +67,7 @@ pub struct Details {
     pub upstream_inference_prompt_cost: Usd,
     /// Completion.
     pub upstream_inference_completions_cost: Usd,
-    /// The whole.
+    /// The total.
     pub total_cost: Usd,
     /// Uncached prompt.
     pub input_cost: Usd,
@@ -92,7 +92,7 @@ pub struct Details {
 }
 
 impl Details {
-    /// As a JSON object, its numbers written from the exact decimals.
+    /// Returns a JSON object. Its numbers are the exact decimals.
     #[rustfmt::skip]
     pub fn to_json(&self) -> String {
         let parts = [
@@ -121,7 +121,7 @@ impl Details {
     }
 }
 
-/// What `tokens` cost at `prices`. Nothing is rounded.
+/// Returns the cost of `tokens` at `prices`, without rounding.
 pub fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
     let special = tokens
         .cached

@@ -1,78 +1,77 @@
-//! The most that a call may cost, before anybody knows what it will.
-//! Source: docs/promises.md; docs/facts/model-gateway.md 5.4.
+//! The maximum cost of a call, computed before the call. Source: docs/promises.md; docs/facts/model-gateway.md 5.4.
 //!
-//! A token is at least one byte of the text it stands for, so the bytes of a request bound its prompt. What a
-//! provider makes of a picture, a sound or a file cannot be read off its bytes: the catalogue bounds those.
+//! A token covers at least one byte of text, so the bytes of a request bound its prompt. The bytes of an image, audio
+//! or file do not bound its tokens, so the catalogue does.
 
 use super::cost::PriceSet;
 use super::usd::{Price, Usd};
 
-/// Prompt tokens that one part may be, where the catalogue does not say.
-const IMAGE_TOKENS: u64 = 4_096;
-/// The same of a sound.
-const AUDIO_TOKENS: u64 = 16_384;
-/// The same of a file.
-const FILE_TOKENS: u64 = 65_536;
-/// Tokens of an answer that neither the request nor the catalogue bounds.
-const OUTPUT_TOKENS: u64 = 16_384;
+/// Maximum prompt tokens of an image, if the catalogue does not say.
+const MAX_IMAGE_TOKENS: u64 = 4_096;
+/// Maximum prompt tokens of an audio part, if the catalogue does not say.
+const MAX_AUDIO_TOKENS: u64 = 16_384;
+/// Maximum prompt tokens of a file, if the catalogue does not say.
+const MAX_FILE_TOKENS: u64 = 65_536;
+/// Maximum tokens of a choice, if neither the request nor the catalogue limits them.
+const MAX_OUTPUT_TOKENS: u64 = 16_384;
 
-/// What of a request bounds its cost.
+/// The facts of a request that bound its cost.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CostInputs {
-    /// Bytes of the request without the data of media.
+    /// Bytes of the request without media data.
     pub bytes: u64,
-    /// Parts that are pictures.
+    /// Number of image parts.
     pub images: u64,
-    /// Parts that are sounds.
-    pub sounds: u64,
-    /// Parts that are files.
+    /// Number of audio parts.
+    pub audio: u64,
+    /// Number of file parts.
     pub files: u64,
-    /// What is said to the provider that each answer may have.
+    /// The limit per choice that the provider gets.
     pub max_tokens: Option<u64>,
-    /// How many answers it wants, at least 1.
+    /// Number of requested choices, at least 1.
     pub choices: u64,
 }
 
-/// What of a mapping bounds the cost of a call.
+/// The token limits of a mapping.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct TokenBounds {
-    /// The most tokens of one answer.
+    /// Maximum tokens of one choice.
     pub max_output: Option<u64>,
-    /// The most prompt tokens of a picture.
+    /// Maximum prompt tokens of an image.
     pub image_tokens: Option<u64>,
-    /// The same of a sound.
+    /// Maximum prompt tokens of an audio part.
     pub audio_tokens: Option<u64>,
-    /// The same of a file.
+    /// Maximum prompt tokens of a file.
     pub file_tokens: Option<u64>,
 }
 
-/// The most that a call may cost at these prices.
-pub fn max_cost(prices: &PriceSet, bounds: &TokenBounds, asked: &CostInputs) -> Usd {
+/// Returns the maximum cost of a call at these prices.
+pub fn max_cost(prices: &PriceSet, bounds: &TokenBounds, inputs: &CostInputs) -> Usd {
     let media = [
-        (asked.images, bounds.image_tokens, IMAGE_TOKENS),
-        (asked.sounds, bounds.audio_tokens, AUDIO_TOKENS),
-        (asked.files, bounds.file_tokens, FILE_TOKENS),
+        (inputs.images, bounds.image_tokens, MAX_IMAGE_TOKENS),
+        (inputs.audio, bounds.audio_tokens, MAX_AUDIO_TOKENS),
+        (inputs.files, bounds.file_tokens, MAX_FILE_TOKENS),
     ];
     let prompt = media
         .into_iter()
-        .map(|(parts, bound, usual)| parts.saturating_mul(bound.unwrap_or(usual)))
-        .fold(asked.bytes, u64::saturating_add);
-    let answer = match (asked.max_tokens, bounds.max_output) {
-        (Some(asked), Some(most)) => asked.min(most),
-        (Some(one), None) | (None, Some(one)) => one,
-        (None, None) => OUTPUT_TOKENS,
+        .map(|(parts, bound, default)| parts.saturating_mul(bound.unwrap_or(default)))
+        .fold(inputs.bytes, u64::saturating_add);
+    let output_tokens = match (inputs.max_tokens, bounds.max_output) {
+        (Some(requested), Some(maximum)) => requested.min(maximum),
+        (Some(bound), None) | (None, Some(bound)) => bound,
+        (None, None) => MAX_OUTPUT_TOKENS,
     };
     let output = prices
         .output
-        .times(answer.saturating_mul(asked.choices.max(1)));
-    dearest_prompt(prices)
+        .times(output_tokens.saturating_mul(inputs.choices.max(1)));
+    max_prompt_price(prices)
         .times(prompt)
         .plus(output)
         .plus(prices.request.times(1))
 }
 
-/// The dearest that a prompt token can be: writing to a cache costs more than reading nothing.
-fn dearest_prompt(prices: &PriceSet) -> Price {
+/// Returns the highest price of a prompt token: a cache write may cost more than plain input.
+fn max_prompt_price(prices: &PriceSet) -> Price {
     [
         prices.cached_input,
         prices.cache_write,

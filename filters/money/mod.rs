@@ -1,7 +1,7 @@
-//! What a call costs, exactly: integers of 1e-18 USD, never a float; and whether it may be paid for.
+//! Exact money, as integers of 1e-18 USD and never floats, and the limits on spending.
 //!
-//! [`usd`] holds amounts and prices, [`cost`](mod@cost) the formula, [`max_cost()`] the most that a call may cost,
-//! [`tally`] what was spent, [`period`] when a limit resets, [`allowance`] the 402s of keys, budgets and plans.
+//! [`usd`] has amounts and prices, [`cost`](mod@cost) the formula, [`max_cost()`] the maximum cost of a call, [`tally`]
+//! sums of spending, [`period`] the periods of limits, and [`allowance`] the 402 errors of keys, budgets and plans.
 
 pub mod allowance;
 mod cost;

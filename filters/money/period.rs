@@ -1,7 +1,7 @@
-//! Periods that limits are counted in, and the cycles of a plan.
+//! Calendar periods of limits, and the cycles of a plan.
 //!
-//! Our choice: hours, days, weeks and months are those of the calendar in UTC, a week from Monday. Everybody
-//! who reads a bill can say which one it is, and processes that never met agree on it.
+//! Our choice: hours, days, weeks and months follow the calendar in UTC, and a week starts on Monday. Everyone who
+//! reads a bill can tell the period, and processes agree on it without communication.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,25 +10,25 @@ use jiff::civil::{DateTime, Weekday};
 use jiff::tz::Offset;
 use jiff::{Span, Timestamp, ToSpan};
 
-/// A period of the calendar, in UTC.
+/// A calendar period in UTC.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Period {
     /// From the full hour.
     Hour,
     /// From midnight.
     Day,
-    /// From Monday's midnight.
+    /// From midnight on Monday.
     Week,
-    /// From midnight of the first.
+    /// From midnight on the first.
     Month,
 }
 
 impl Period {
-    /// All of them, shortest first; the order of every array over periods.
+    /// All periods, shortest first. Arrays over periods have this order.
     pub const ALL: [Self; 4] = [Self::Hour, Self::Day, Self::Week, Self::Month];
 
-    /// The word for it.
-    pub fn word(self) -> &'static str {
+    /// Returns the period's name.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Hour => "hour",
             Self::Day => "day",
@@ -37,23 +37,23 @@ impl Period {
         }
     }
 
-    /// When the one that `now_ms` is in began. Units: unix milliseconds.
-    pub fn began_ms(self, now_ms: i64) -> i64 {
-        unix_ms(self.began(civil(now_ms)))
+    /// Returns when the period around `now_ms` began. Units: unix milliseconds.
+    pub fn start_ms(self, now_ms: i64) -> i64 {
+        unix_ms(self.start(civil(now_ms)))
     }
 
-    /// When the one that `now_ms` is in ends. Units: unix milliseconds.
-    pub fn ends_ms(self, now_ms: i64) -> i64 {
+    /// Returns when the period around `now_ms` ends. Units: unix milliseconds.
+    pub fn end_ms(self, now_ms: i64) -> i64 {
         let length = match self {
             Self::Hour => 1.hour(),
             Self::Day => 1.day(),
             Self::Week => 1.week(),
             Self::Month => 1.month(),
         };
-        unix_ms(self.began(civil(now_ms)).saturating_add(length))
+        unix_ms(self.start(civil(now_ms)).saturating_add(length))
     }
 
-    fn began(self, now: DateTime) -> DateTime {
+    fn start(self, now: DateTime) -> DateTime {
         let date = now.date();
         match self {
             Self::Hour => date.at(now.hour(), 0, 0, 0),
@@ -70,41 +70,41 @@ impl Period {
 
 impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }
 
-/// A word that is no period.
+/// The error for a text that is not a period.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct NoPeriod;
+pub struct InvalidPeriod;
 
-impl fmt::Display for NoPeriod {
+impl fmt::Display for InvalidPeriod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("accepted are hour, day, week, month")
     }
 }
 
-impl std::error::Error for NoPeriod {}
+impl std::error::Error for InvalidPeriod {}
 
 impl FromStr for Period {
-    type Err = NoPeriod;
-    fn from_str(word: &str) -> Result<Self, NoPeriod> {
-        let found = Self::ALL.into_iter().find(|period| period.word() == word);
-        found.ok_or(NoPeriod)
+    type Err = InvalidPeriod;
+    fn from_str(text: &str) -> Result<Self, InvalidPeriod> {
+        let found = Self::ALL.into_iter().find(|period| period.as_str() == text);
+        found.ok_or(InvalidPeriod)
     }
 }
 
-/// The cycle of a plan that `now_ms` is in: when it began, when it ends. Units: unix milliseconds.
+/// Returns the start and end of the plan cycle around `now_ms`. Units: unix milliseconds.
 ///
-/// Cycles are months from `since_ms`, each counted from there, so that one begun on the 31st returns to it where
-/// the month has one. Before `since_ms` it is the first.
+/// Cycles are months counted from `since_ms`, so a cycle that began on the 31st returns to it in each month that has
+/// one. A time before `since_ms` belongs to the first cycle.
 pub fn cycle(since_ms: i64, now_ms: i64) -> (i64, i64) {
     let (since, now) = (civil(since_ms), civil(now_ms));
     let months = (i32::from(now.year()) - i32::from(since.year())) * 12 + i32::from(now.month())
         - i32::from(since.month());
     let after = |months: i32| unix_ms(since.saturating_add(Span::new().months(months)));
     let months = months.max(0);
-    // In the month of `now` the day of the beginning may be still to come.
+    // In the month of `now`, the day on which the cycle begins may be still to come.
     let months = if months > 0 && after(months) > now_ms {
         months - 1
     } else {

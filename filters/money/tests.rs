@@ -2,7 +2,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::ledger::Balance;
 
 fn vector() -> PriceSet {
     PriceSet {
@@ -54,14 +53,14 @@ fn a_fee_per_request_is_no_inference() {
 }
 
 #[test]
-fn what_no_float_can_hold_is_held() {
+fn amounts_beyond_float_precision_are_exact() {
     let price = Price::per_million("0.546875000001").unwrap();
-    assert_eq!(price.of_one(), "0.000000546875000001");
+    assert_eq!(price.to_decimal(), "0.000000546875000001");
     assert_eq!(price.times(3).to_string(), "0.000001640625000003");
 }
 
 #[test]
-fn amounts_that_are_no_plain_decimals_are_refused() {
+fn amounts_that_are_not_plain_decimals_are_refused() {
     for bad in [
         "",
         "-1",
@@ -116,7 +115,7 @@ fn an_amount_is_a_plain_decimal_below_a_trillion() {
 
 #[test]
 fn a_share_is_rounded_down_and_never_overflows() {
-    let usd = |text| Usd::restore(text).unwrap();
+    let usd = |text| Usd::parse_signed(text).unwrap();
     assert_eq!(usd("537").share(150_000_000), usd("80.55"));
     assert_eq!(usd("0.000000000000000001").share(500_000_000), Usd::ZERO);
     assert_eq!(
@@ -127,11 +126,11 @@ fn a_share_is_rounded_down_and_never_overflows() {
 
 proptest! {
     #[test]
-    fn what_was_written_is_restored(units in any::<i64>(), times in 1..1_000_000_u64) {
+    fn written_amounts_are_parsed_back(units in any::<i64>(), times in 1..1_000_000_u64) {
         let price = Price::per_call("0.000000000000000001").unwrap();
         let amount = price.times(units.unsigned_abs());
         let amount = if units < 0 { Usd::ZERO.minus(amount) } else { amount };
-        prop_assert_eq!(Usd::restore(&amount.to_string()).unwrap(), amount);
+        prop_assert_eq!(Usd::parse_signed(&amount.to_string()).unwrap(), amount);
         let more = price.times(times);
         prop_assert_eq!(amount.plus(more).minus(more), amount);
     }
@@ -158,7 +157,7 @@ proptest! {
 
 #[test]
 fn the_worst_case_counts_bytes_media_and_all_answers() {
-    let asked = CostInputs {
+    let inputs = CostInputs {
         bytes: 1000,
         images: 2,
         max_tokens: Some(500),
@@ -178,55 +177,5 @@ fn the_worst_case_counts_bytes_media_and_all_answers() {
         ..PriceSet::default()
     };
     // (1000 + 2 × 100) × 2e-6 + 3 × 200 × 1e-5 + 0.5
-    assert_eq!(max_cost(&prices, &bounds, &asked).to_string(), "0.5084");
-}
-
-#[test]
-fn what_a_call_costs_beyond_the_balance_is_a_shortfall() {
-    let mut balance = Balance::default();
-    balance.add(Usd::from_units(100));
-    assert!(balance.reserve(Usd::from_units(60)));
-    let charge = balance.settle(Usd::from_units(60), Usd::from_units(130));
-    assert_eq!(charge.charged, Usd::from_units(100));
-    assert_eq!(charge.shortfall, Usd::from_units(30));
-    assert_eq!(balance.free(), Usd::ZERO);
-}
-
-#[test]
-fn a_lost_lease_comes_back_to_nobody() {
-    let mut balance = Balance::default();
-    balance.add(Usd::from_units(100));
-    assert!(balance.reserve(Usd::from_units(60)));
-    balance.lose();
-    assert!(!balance.reserve(Usd::from_units(1)));
-    let charge = balance.settle(Usd::from_units(60), Usd::from_units(10));
-    assert_eq!(charge.shortfall, Usd::from_units(10));
-    assert_eq!((balance.free(), balance.reserved()), (Usd::ZERO, Usd::ZERO));
-}
-
-proptest! {
-    #[test]
-    fn a_balance_loses_nothing_and_is_never_negative(
-        steps in proptest::collection::vec((0..4u8, 0..100i128, 0..150i128), 0..60),
-    ) {
-        let mut balance = Balance::default();
-        let (mut given, mut open) = (Usd::ZERO, Vec::new());
-        for (kind, a, b) in steps {
-            let (a, b) = (Usd::from_units(a), Usd::from_units(b));
-            match (kind, open.pop()) {
-                (0, last) => { balance.add(a); given = given.plus(a); open.extend(last); }
-                (1, last) => { open.extend(last); if balance.reserve(a) { open.push(a); } }
-                (2, Some(reserved)) => {
-                    let charge = balance.settle(reserved, b);
-                    prop_assert_eq!(charge.charged.plus(charge.shortfall), b);
-                }
-                (_, Some(reserved)) => balance.release(reserved),
-                _ => {}
-            }
-            let reserved = open.iter().copied().fold(Usd::ZERO, Usd::plus);
-            prop_assert_eq!(balance.reserved(), reserved);
-            prop_assert!(balance.free() >= Usd::ZERO);
-            prop_assert_eq!(balance.free().plus(reserved).plus(balance.settled()), given);
-        }
-    }
+    assert_eq!(max_cost(&prices, &bounds, &inputs).to_string(), "0.5084");
 }

@@ -57,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// Whose request rest is that comes from `10.0.0.1` with these headers, where `10.0.0.0/8` is trusted.
+    /// Returns the client address of a request from `10.0.0.1` with these headers, if `10.0.0.0/8` is trusted.
     fn client(values: &[&str]) -> String {
         from("10.0.0.1", values)
     }

@@ -1,7 +1,7 @@
-//! Snapshots swapped in while requests are served: the accounts, and the callers' own provider keys.
+//! The snapshot of accounts, swapped while requests are served, and the rows of BYOK keys, published beside it.
 //!
-//! The request path loads the current snapshot without a lock and never waits for the store. A store that does
-//! not answer leaves the last snapshot in force.
+//! A request loads the current snapshot without a lock and never waits for the store. While the store does not respond,
+//! the last snapshot stays in force.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,43 +10,56 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use crate::models::providers::ByokKeys;
-use crate::store::{Store, StoreError};
+use crate::store::{ByokKeyRow, Store, StoreError};
 
-/// Between two looks at the store's revision. Its revision, the rows and the swap follow well within a second.
-const INTERVAL: Duration = Duration::from_millis(250);
-/// How long the store may take to answer one look.
+/// The interval between two checks of the store's revision. With the reads and the swap, a change is in force well
+/// within a second.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
+/// The time limit of one check.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The accounts in force, as the request path holds them. Clones share the snapshot.
+/// The accounts in force. Clones share the snapshot.
 #[derive(Clone)]
 pub struct AccountsHandle {
     shared: Arc<SharedSnapshot>,
 }
 
+type BoxedSubscriber = Box<dyn Fn(Vec<ByokKeyRow>) + Send + Sync>;
+
 struct SharedSnapshot {
     current: ArcSwap<filters::accounts::AccountsSnapshot>,
-    own_keys: ArcSwap<ByokKeys>,
+    /// Gets the BYOK rows of each revision before its accounts come into force.
+    publish_byok: BoxedSubscriber,
     failures: AtomicU64,
-    begun: Instant,
+    started: Instant,
     confirmed_ms: AtomicU64,
 }
 
 impl AccountsHandle {
-    /// Reads the first snapshot. Errors: what the store said.
-    pub async fn load(store: &Store) -> Result<Self, StoreError> {
-        let first = Self::fixed(store.accounts().await?);
-        first.take_own_keys(store).await?;
-        Ok(first)
+    /// Reads the first snapshot.
+    ///
+    /// `publish_byok` gets all BYOK rows of a revision, here and at each later one, before the accounts of that
+    /// revision come into force: a request never sees a caller without the caller's keys. Errors: the store failed.
+    pub async fn load(
+        store: &Store,
+        publish_byok: impl Fn(Vec<ByokKeyRow>) + Send + Sync + 'static,
+    ) -> Result<Self, StoreError> {
+        let accounts = store.accounts().await?;
+        publish_byok(store.byok_keys().await?);
+        Ok(Self::new(accounts, Box::new(publish_byok)))
     }
 
-    /// A snapshot that nothing refreshes, for tests and benches.
+    /// Makes a handle that nothing refreshes, for tests and benches.
     pub fn fixed(accounts: filters::accounts::AccountsSnapshot) -> Self {
+        Self::new(accounts, Box::new(|_| {}))
+    }
+
+    fn new(accounts: filters::accounts::AccountsSnapshot, publish_byok: BoxedSubscriber) -> Self {
         let shared = SharedSnapshot {
             current: ArcSwap::from_pointee(accounts),
-            own_keys: ArcSwap::default(),
+            publish_byok,
             failures: AtomicU64::new(0),
-            begun: Instant::now(),
+            started: Instant::now(),
             confirmed_ms: AtomicU64::new(0),
         };
         Self {
@@ -54,47 +67,43 @@ impl AccountsHandle {
         }
     }
 
-    /// The snapshot in force. Cost: no lock, no allocation.
+    /// Returns the snapshot in force. Cost: no lock, no allocation.
     pub fn current(&self) -> arc_swap::Guard<Arc<filters::accounts::AccountsSnapshot>> {
         self.shared.current.load()
     }
 
-    /// The callers' own keys in force. Cost: no lock, no allocation.
-    pub fn own_keys(&self) -> arc_swap::Guard<Arc<ByokKeys>> {
-        self.shared.own_keys.load()
-    }
-
-    /// How often the store did not answer so far.
+    /// Returns how often the store has failed to respond.
     pub fn failures(&self) -> u64 {
         self.shared.failures.load(Ordering::Relaxed)
     }
 
-    /// How long ago the store last confirmed the snapshot.
+    /// Returns how long ago the store last confirmed the snapshot.
     pub fn age(&self) -> Duration {
         let confirmed_ms = self.shared.confirmed_ms.load(Ordering::Relaxed);
         let confirmed = Duration::from_millis(confirmed_ms);
-        self.shared.begun.elapsed().saturating_sub(confirmed)
+        self.shared.started.elapsed().saturating_sub(confirmed)
     }
 
-    /// Looks at the store once and swaps a new snapshot in where something changed; answers whether it did.
+    /// Checks the store's revision and swaps in a new snapshot if it has changed. Returns whether it has.
     ///
-    /// Errors: what the store said; the snapshot stays as it was.
-    pub async fn look(&self, store: &Store) -> Result<bool, StoreError> {
+    /// Errors: the store failed; the snapshot stays.
+    pub async fn refresh(&self, store: &Store) -> Result<bool, StoreError> {
         let revision = store.revision().await?;
         let has_changed = revision != self.current().revision();
         if has_changed {
             let accounts = store.accounts().await?;
-            // First of all: the revision that the accounts carry says that everything is of it.
-            self.take_own_keys(store).await?;
+            // Before the swap: a caller's keys are there once the caller is, and `accounts` carries the revision, so
+            // a failure here repeats both.
+            (self.shared.publish_byok)(store.byok_keys().await?);
             self.shared.current.store(Arc::new(accounts));
         }
-        self.confirm();
+        self.mark_confirmed();
         Ok(has_changed)
     }
 
-    /// Looks again and again until `stop` becomes true or its sender is gone.
-    pub async fn follow(self, store: Store, mut stop: watch::Receiver<bool>) {
-        let mut ticks = tokio::time::interval(INTERVAL);
+    /// Refreshes at intervals until `stop` becomes true or its sender is dropped.
+    pub async fn run_refresh(self, store: Store, mut stop: watch::Receiver<bool>) {
+        let mut ticks = tokio::time::interval(REFRESH_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut is_failing = false;
         loop {
@@ -105,37 +114,30 @@ impl AccountsHandle {
                     }
                 }
                 _ = ticks.tick() => {
-                    let outcome = tokio::time::timeout(QUERY_TIMEOUT, self.look(&store)).await;
+                    let outcome = tokio::time::timeout(QUERY_TIMEOUT, self.refresh(&store)).await;
                     let failure = match outcome {
                         Ok(Ok(_)) => None,
                         Ok(Err(error)) => Some(error.to_string()),
                         Err(_) => Some("the store does not answer".to_owned()),
                     };
-                    is_failing = self.report(failure, is_failing);
+                    is_failing = self.record_outcome(failure, is_failing);
                 }
             }
         }
     }
 
-    async fn take_own_keys(&self, store: &Store) -> Result<(), StoreError> {
-        let rows = store.own_keys().await?;
-        let keys = ByokKeys::new(rows, &self.own_keys(), &store.pepper().fingerprint());
-        self.shared.own_keys.store(Arc::new(keys));
-        Ok(())
-    }
-
-    fn confirm(&self) {
-        let now_ms = u64::try_from(self.shared.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    fn mark_confirmed(&self) {
+        let now_ms = u64::try_from(self.shared.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.shared.confirmed_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Counts every failure, but logs only when it begins and when it ends.
-    fn report(&self, failure: Option<String>, was_failing: bool) -> bool {
+    /// Counts each failure, but logs only the first and the recovery.
+    fn record_outcome(&self, failure: Option<String>, was_failing: bool) -> bool {
         match failure {
-            Some(why) => {
+            Some(reason) => {
                 self.shared.failures.fetch_add(1, Ordering::Relaxed);
                 if !was_failing {
-                    log::warn!("accounts stay as they were: {why}");
+                    log::warn!("accounts stay as they were: {reason}");
                 }
                 true
             }
@@ -158,10 +160,10 @@ mod tests {
         let accounts = AccountsHandle::fixed(filters::accounts::AccountsSnapshot::default());
         let mut is_failing = false;
         for _ in 0..3 {
-            is_failing = accounts.report(Some("gone".to_owned()), is_failing);
+            is_failing = accounts.record_outcome(Some("down".to_owned()), is_failing);
         }
         assert!(is_failing);
-        assert!(!accounts.report(None, is_failing));
+        assert!(!accounts.record_outcome(None, is_failing));
         assert_eq!(accounts.failures(), 3);
     }
 

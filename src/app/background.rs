@@ -47,7 +47,10 @@ pub(super) fn refresh(
     spawn(runtime, Some(app.proxy.quotas.sweeper()), stop);
     spawn(runtime, graph.map(Graph::sweeper), stop);
     spawn(runtime, graph.map(Graph::key_refresh), stop);
-    let tasks = app.decisions.as_deref().map(DecisionService::followers);
+    let tasks = app
+        .decisions
+        .as_deref()
+        .map(DecisionService::background_tasks);
     for task in tasks.unwrap_or_default() {
         let stop = stop.clone();
         runtime.spawn(async move { task.start(stop).await });

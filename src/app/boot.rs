@@ -22,7 +22,7 @@ use crate::ledger::{self, Ledger};
 use crate::limits::Quotas;
 use crate::models::Models;
 use crate::models::planner::{self, Planner};
-use crate::models::providers::Provider;
+use crate::models::providers::{ByokSnapshot, Provider};
 use crate::proxy::clock::Clock;
 use crate::proxy::state::{ProxySettings, ProxyState};
 use crate::redis::{Heartbeat, Redis};
@@ -82,10 +82,12 @@ pub fn boot(
         store,
         first_run,
         accounts,
+        byok_keys,
         ledger,
     } = opened.map_err(|error| store_failed(&error))?;
     let shared = Shared {
         accounts: accounts.clone(),
+        byok_keys,
         ledger,
         metrics,
         access_log: Arc::new(access_log),
@@ -95,7 +97,7 @@ pub fn boot(
     let planner = Planner::new(&config, &providers, catalog);
     let built = build(&config, &runtime, &store, planner, shared)?;
     let (stop_runtime, stopped) = watch::channel(false);
-    runtime.spawn(accounts.follow(store, stopped.clone()));
+    runtime.spawn(accounts.run_refresh(store, stopped.clone()));
     background::refresh(&runtime, &providers, &built.app, &stopped);
     background::spawn(&runtime, sandboxes.model, &stopped);
     background::spawn(&runtime, sandboxes.graph, &stopped);
@@ -122,6 +124,7 @@ pub fn boot(
 /// Services that several products share.
 struct Shared {
     accounts: AccountsHandle,
+    byok_keys: Arc<ByokSnapshot>,
     ledger: Arc<Ledger>,
     metrics: Arc<Metrics>,
     access_log: Arc<AccessLog>,
@@ -145,6 +148,7 @@ fn build(
 ) -> Result<Built, BootError> {
     let Shared {
         accounts,
+        byok_keys,
         ledger,
         metrics,
         access_log,
@@ -155,8 +159,7 @@ fn build(
     let decisions = decisions.map(Arc::new);
     let graph = graph(config, runtime, redis.as_ref(), (&metrics, clock))?.map(Arc::new);
     let shared_ledger = Arc::clone(&ledger);
-    let callers = accounts.clone();
-    let models = Models::new(config, planner, shared_ledger, callers, (&metrics, clock));
+    let models = Models::new(config, planner, shared_ledger, byok_keys, (&metrics, clock));
     let models = Arc::new(models);
     let quotas = quotas(config, redis.as_ref(), &metrics)?;
     let health = Health {
@@ -197,6 +200,7 @@ struct Opened {
     store: Store,
     first_run: Option<FirstRun>,
     accounts: AccountsHandle,
+    byok_keys: Arc<ByokSnapshot>,
     ledger: Arc<Ledger>,
 }
 
@@ -205,16 +209,19 @@ async fn open(
     has_sandbox: bool,
     metrics: &Arc<Metrics>,
 ) -> Result<Opened, ledger::LedgerError> {
-    let opened = Store::open(&store::StoreSettings::of(&config.store)?).await?;
+    let opened = Store::open(&store::StoreSettings::from_config(&config.store)?).await?;
     let now_ms = jiff::Timestamp::now().as_millisecond();
     let first_run = store::first_run(&opened, has_sandbox, now_ms).await?;
-    let accounts = AccountsHandle::load(&opened.store).await?;
+    let byok_keys = Arc::new(ByokSnapshot::new(opened.store.pepper().fingerprint()));
+    let subscriber = Arc::clone(&byok_keys);
+    let accounts = AccountsHandle::load(&opened.store, move |rows| subscriber.update(rows)).await?;
     let store = opened.store;
     let ledger = Ledger::start(&config.store, store.clone(), Arc::clone(metrics)).await?;
     Ok(Opened {
         store,
         first_run,
         accounts,
+        byok_keys,
         ledger,
     })
 }

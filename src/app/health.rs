@@ -43,7 +43,7 @@ impl Health {
     fn response(&self, request: &Request<'_>) -> Response {
         let skip = Skip::parse(request.query);
         let is_unreachable = !skip.database && self.accounts.age() > STORE_OUTAGE_TIMEOUT;
-        let is_read_only = !skip.database && self.ledger.is_silent();
+        let is_read_only = !skip.database && self.ledger.is_store_down();
         let is_redis_unavailable = !skip.redis && self.redis.as_ref().is_some_and(Redis::is_gone);
         let client_ip = request.client_ip.map(|client| client.to_string());
         let header = self.client_ip_header.as_ref();

@@ -107,7 +107,7 @@ fn wait_for_signal(mut running: Running, mut signals: Signals, grace: Duration) 
 
 /// Returns the store's URL without its password.
 fn shown_store(url: &str) -> String {
-    crate::store::StoreUrl::parse(url).map_or_else(|_| "?".to_owned(), |url| url.shown())
+    crate::store::StoreUrl::parse(url).map_or_else(|_| "?".to_owned(), |url| url.redacted())
 }
 
 /// Returns a public key for queries to the graph sandbox, if that is in use.
@@ -154,7 +154,7 @@ fn banner(
             first.organization, running.public,
         ));
         let decisions = running.app.decisions.as_ref();
-        if let Some(key) = decisions.and_then(|decisions| decisions.projects.sandbox_key()) {
+        if let Some(key) = decisions.and_then(|decisions| decisions.local_datafiles.sandbox_key()) {
             out.push_str(&format!(
                 "curl 'http://{}/v1/decide?keys=dark_mode' -H 'X-Platform-SDK-Key: {key}' \
                  -H 'Content-Type: application/json' \

@@ -20,7 +20,7 @@ pub(super) fn on_store<T>(
         .build()
         .map_err(|error| out.fail(&format!("nothing can be run: {error}")))?;
     let result = runtime.block_on(async {
-        let settings = StoreSettings::of(&loaded.config.store)?;
+        let settings = StoreSettings::from_config(&loaded.config.store)?;
         let store = Store::open(&settings).await?.store;
         let result = work(&store).await;
         store.close().await;
@@ -32,9 +32,9 @@ pub(super) fn on_store<T>(
 fn refuse(error: &StoreError, out: &mut Output) -> Exit {
     let exit = out.fail(&error.to_string());
     match error {
-        StoreError::BadName { .. } | StoreError::BadTerm(_) | StoreError::BadSecret(_) => {
-            Exit::Usage
-        }
+        StoreError::InvalidName { .. }
+        | StoreError::InvalidTerm(_)
+        | StoreError::InvalidSecret(_) => Exit::Usage,
         error if error.is_configuration() => Exit::Configuration,
         _ => exit,
     }

@@ -8,7 +8,7 @@ use crate::cli::provider_key::{self, AddArgs};
 const THIRTY_DIGITS: &str = "123456789012345678901234567890";
 
 impl Desk {
-    /// Makes a key with these bounds; answers its row.
+    /// Makes a key with these bounds and returns its row.
     fn key(&self, bounds: &[&str]) -> Value {
         let words = ["key", "create", "--org", "acme"];
         self.done(&words.iter().chain(bounds).copied().collect::<Vec<_>>());

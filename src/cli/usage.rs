@@ -76,14 +76,14 @@ fn show(args: &UsageArgs, source: &Source, out: &mut Output) -> Result<(), Exit>
     let rows = on_store(source, out, async |store| {
         store.usage(&args.org, since_ms, by).await
     })?;
-    let columns: Vec<&str> = by.map(By::word).into_iter().chain(COLUMNS).collect();
+    let columns: Vec<&str> = by.map(By::as_str).into_iter().chain(COLUMNS).collect();
     let records: Vec<Record> = rows.iter().map(|row| to_record(by, row)).collect();
     out.records(args.format, &columns, &records);
     Ok(())
 }
 
 fn to_record(by: Option<By>, row: &Usage) -> Record {
-    let name = by.map(|by| (by.word().to_owned(), json!(row.name)));
+    let name = by.map(|by| (by.as_str().to_owned(), json!(row.name)));
     let values: [Value; 5] = [
         json!(row.requests),
         json!(row.prompt_tokens),

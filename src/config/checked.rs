@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use filters::decisions::Compat;
+use filters::decisions::protocol::Protocol;
 use filters::graph::Operations;
 use filters::limits::Algorithm;
 use filters::models::wires::{Quirks, WireKind};
@@ -56,9 +56,9 @@ pub struct Config {
 pub struct DecisionsConfig {
     /// Headers that carry the SDK key.
     pub sdk_key_headers: Vec<HeaderName>,
-    /// Whose responses the endpoints imitate.
-    pub compat: Compat,
-    /// Projects with local datafiles, by SDK key.
+    /// The protocol of requests and responses.
+    pub protocol: &'static dyn Protocol,
+    /// Projects from files, by SDK key.
     pub projects: Vec<(Box<str>, Datafile)>,
     /// URL of other projects' datafiles, with `%s` for the SDK key.
     pub datafile_url: Option<String>,

@@ -38,10 +38,10 @@ impl HashLimiter {
         }
     }
 
-    /// Waits for one's turn.
+    /// Waits until a hash may run.
     ///
     /// Errors: 503 where too many wait already.
-    pub async fn turn(&self) -> Result<HashPermit<'_>, Fault> {
+    pub async fn acquire(&self) -> Result<HashPermit<'_>, Fault> {
         let busy = || {
             let message = "more tokens are asked for than can be issued: try again in two seconds";
             Fault::new(FaultKind::Unavailable, message).with_retry_after_s(RETRY_AFTER_S)
@@ -65,14 +65,14 @@ mod tests {
     #[test]
     fn one_hashes_some_wait_and_the_others_are_sent_away() {
         let hashing = HashLimiter::new(1);
-        let turn = hashing.turn().now_or_never().unwrap().ok().unwrap();
+        let turn = hashing.acquire().now_or_never().unwrap().ok().unwrap();
         let mut waiting: Vec<_> = (0..WAITING_EACH)
-            .map(|_| Box::pin(hashing.turn()))
+            .map(|_| Box::pin(hashing.acquire()))
             .collect();
         for one in &mut waiting {
             assert!(one.now_or_never().is_none());
         }
-        let refused = hashing.turn().now_or_never().unwrap().err().unwrap();
+        let refused = hashing.acquire().now_or_never().unwrap().err().unwrap();
         assert_eq!((refused.status(), refused.retry_after_s), (503, Some(2)));
         drop(turn);
         let mut next = waiting.remove(0);

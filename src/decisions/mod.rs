@@ -1,7 +1,7 @@
-//! The decision endpoints' organ: projects by SDK key, overrides, profiles, tokens, events.
+//! Flag decisions: projects by SDK key, overrides, profiles, tokens, events.
 //!
-//! What is decided is decided in `filters::decisions`; here stands what has to be kept between requests. The request
-//! path takes no lock for a decision: projects are snapshots, overrides are only looked at where any were set.
+//! `filters::decisions` decides and knows the bytes; this folder keeps the state between requests. The request path takes
+//! no lock for a decision: projects are snapshots, and overrides are only read where some were set.
 
 pub mod cmab;
 pub mod datafiles;
@@ -18,8 +18,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use filters::auth::jwt::JwtTokens;
-use filters::decisions::Compat;
-use filters::decisions::credentials::SdkRules;
+use filters::decisions::credentials::{SdkRules, key_name};
+use filters::decisions::protocol::Protocol;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::runtime::Handle;
@@ -42,42 +42,44 @@ use crate::telemetry::metrics::Metrics;
 
 /// See the module.
 pub struct DecisionService {
-    /// Whose behaviour is shown.
-    pub compat: Compat,
-    /// How callers show who they are.
+    /// The bytes of requests and responses.
+    pub protocol: &'static dyn Protocol,
+    /// Where SDK keys stand, and which tokens count.
     pub credentials: SdkRules,
-    /// Keys of tokens that somebody else issues.
-    pub foreign: Option<Arc<RemoteKeySet>>,
+    /// Keys of tokens of another issuer.
+    pub foreign_keys: Option<Arc<RemoteKeySet>>,
     /// Projects from files, by SDK key.
-    pub projects: Arc<LocalDatafiles>,
+    pub local_datafiles: Arc<LocalDatafiles>,
     /// Projects by URL; `None` where there is no source.
-    pub fetched: Option<Arc<RemoteDatafiles>>,
+    pub remote_datafiles: Option<Arc<RemoteDatafiles>>,
     /// Events on their way to the backend.
     pub events: EventQueue,
-    /// Who listens to what is decided; `None`: nobody may.
-    pub notices: Option<Notifications>,
-    /// Who predicts for bandits.
-    pub predictor: CmabClient,
+    /// Notices of decisions; `None`: they are off.
+    pub notifications: Option<Notifications>,
+    /// Predictions for bandits.
+    pub cmab: CmabClient,
     /// Segments of users.
     pub segments: Segments,
-    /// Events that segments are made of.
-    pub segment_events: OdpEvents,
-    /// Who may ask for tokens.
+    /// Events on their way to the customer-data platform.
+    pub odp_events: OdpEvents,
+    /// The clients that may ask for tokens.
     pub clients: Vec<Client>,
-    /// How many of their secrets are checked at once.
-    pub hashing: HashLimiter,
-    /// Who may announce new datafiles.
+    /// Limits how many of their secrets are hashed at once.
+    pub hash_limiter: HashLimiter,
+    /// The projects whose new datafiles may be announced.
     pub webhooks: Vec<Webhook>,
-    /// The most operations of a batch, and how many run at once.
-    pub batch: (usize, usize),
+    /// The most operations of a batch.
+    pub batch_max_operations: usize,
+    /// How many of them run at once.
+    pub batch_concurrency: usize,
     /// `None` where overrides may not be set.
     pub overrides: Option<Overrides>,
-    /// `None` where no profiles are kept.
+    /// `None` where no profiles are stored.
     pub profiles: Option<Profiles>,
 }
 
 impl DecisionService {
-    /// The organ of a configuration, and who sends its events. What takes time runs on `handle`.
+    /// The service of a configuration, and the dispatchers of its events. What takes time runs on `handle`.
     ///
     /// Errors: no HTTP client can be made.
     pub fn build(
@@ -87,113 +89,115 @@ impl DecisionService {
         metrics: &Arc<Metrics>,
         redis: Option<&Redis>,
     ) -> reqwest::Result<(Self, Dispatchers)> {
-        let notices = decisions.notifications.then(Notifications::default);
-        let projects = Arc::new(LocalDatafiles::load(decisions, metrics, notices.clone()));
-        let fetched = RemoteDatafiles::new(
+        let notifications = decisions.notifications.then(Notifications::default);
+        let local = LocalDatafiles::load(decisions, metrics, notifications.clone());
+        let remote = RemoteDatafiles::new(
             decisions,
             state_dir,
             handle.clone(),
             metrics,
-            notices.clone(),
+            notifications.clone(),
         )?;
         let (events, dispatcher) = EventQueue::new(decisions, state_dir, metrics)?;
-        let (segment_events, teller) = OdpEvents::new(metrics)?;
+        let (odp_events, odp_dispatcher) = OdpEvents::new(metrics)?;
         let keys = decisions.token_keys.iter();
         let keys: Vec<Vec<u8>> = keys.map(|key| key.expose().to_vec()).collect();
         let foreign = decisions.jwks_url.clone();
         let foreign = foreign.map(|url| RemoteKeySet::new(url, handle.clone()));
         let foreign = foreign.transpose()?.map(Arc::new);
-        let flags = Self {
-            compat: decisions.compat,
+        let service = Self {
+            protocol: decisions.protocol,
             credentials: SdkRules {
                 headers: decisions.sdk_key_headers.clone(),
                 tokens: JwtTokens::new(&keys, decisions.token_ttl_s),
                 trusts_foreign: foreign.is_some(),
-                is_agent: decisions.compat == Compat::Agent,
             },
-            foreign,
-            projects,
-            fetched: fetched.map(Arc::new),
+            foreign_keys: foreign,
+            local_datafiles: Arc::new(local),
+            remote_datafiles: remote.map(Arc::new),
             events,
-            notices,
-            predictor: CmabClient::new(decisions, handle.clone(), metrics)?,
+            notifications,
+            cmab: CmabClient::new(decisions, handle.clone(), metrics)?,
             segments: Segments::new(decisions, handle.clone(), redis.cloned())?,
-            segment_events,
+            odp_events,
             clients: decisions.clients.clone(),
-            hashing: HashLimiter::default(),
+            hash_limiter: HashLimiter::default(),
             webhooks: decisions.webhooks.clone(),
-            batch: (decisions.batch_max_operations, decisions.batch_concurrency),
+            batch_max_operations: decisions.batch_max_operations,
+            batch_concurrency: decisions.batch_concurrency,
             overrides: decisions.overrides.then(Overrides::default),
             profiles: Profiles::new(decisions, redis),
         };
-        Ok((flags, Dispatchers { dispatcher, teller }))
+        let dispatchers = Dispatchers {
+            dispatcher,
+            odp_dispatcher,
+        };
+        Ok((service, dispatchers))
     }
 
-    /// Who follows what changes elsewhere: datafiles, and the keys of foreign tokens.
-    pub fn followers(&self) -> Vec<BackgroundTask> {
-        let mut followers: Vec<BackgroundTask> =
-            vec![Box::new(DatafileWatch(Arc::clone(&self.projects)))];
-        if let Some(fetched) = self.fetched.clone() {
-            followers.push(Box::new(Poll(fetched)));
+    /// The tasks that refresh datafiles and the keys of foreign tokens.
+    pub fn background_tasks(&self) -> Vec<BackgroundTask> {
+        let mut tasks: Vec<BackgroundTask> =
+            vec![Box::new(DatafileWatch(Arc::clone(&self.local_datafiles)))];
+        if let Some(remote) = self.remote_datafiles.clone() {
+            tasks.push(Box::new(Poll(remote)));
         }
-        if let Some(foreign) = self.foreign.clone() {
-            followers.push(Box::new(jwks::Refresh(vec![foreign])));
+        if let Some(foreign) = self.foreign_keys.clone() {
+            tasks.push(Box::new(jwks::Refresh(vec![foreign])));
         }
-        followers
+        tasks
+    }
+
+    /// The project of an SDK key: one from a file first, under the key without its access token.
+    pub async fn find(&self, sdk_key: &str) -> ProjectLookup {
+        let local = self.local_datafiles.find(key_name(sdk_key));
+        match (local, &self.remote_datafiles) {
+            (ProjectLookup::Unknown, Some(remote)) => remote.find(sdk_key).await,
+            (found, _) => found,
+        }
     }
 }
 
-/// Who follows something that changes elsewhere.
+/// A task that runs until the process stops.
 pub type BackgroundTask = Box<dyn BackgroundService + Send + Sync>;
 
-/// Who tells others what was decided, until the process stops.
+/// Sends queued events until the process stops.
 pub struct Dispatchers {
     dispatcher: Option<Dispatcher>,
-    teller: OdpDispatcher,
+    odp_dispatcher: OdpDispatcher,
 }
 
 impl Dispatchers {
-    /// Tells until it is asked to stop, and then what waits as far as there is time.
+    /// Sends until it is asked to stop, then drains the queues as far as there is time.
     pub async fn run(self, stop: ShutdownWatch) {
         let dispatched = async {
             if let Some(dispatcher) = self.dispatcher {
                 dispatcher.run(stop.clone()).await;
             }
         };
-        let told = self.teller.run(stop.clone());
+        let odp = self.odp_dispatcher.run(stop.clone());
         let mut stopped = stop.clone();
         let limit = async {
             _ = stopped.wait_for(|is_asked| *is_asked).await;
             tokio::time::sleep(events::queue::DRAIN_TIMEOUT).await;
         };
-        let told = async {
+        let odp = async {
             tokio::select! {
-                () = told => {}
+                () = odp => {}
                 () = limit => log::warn!("events for segments: the process ends before all are sent"),
             }
         };
-        tokio::join!(dispatched, told);
+        tokio::join!(dispatched, odp);
     }
 }
 
-/// An event's id. It is a name and no secret.
+/// The id of an event or a request. It is a name and no secret.
 pub fn new_uuid() -> String {
     let mut random = [0; 16];
     fastrand::fill(&mut random);
     uuid::Builder::from_random_bytes(random)
         .into_uuid()
         .to_string()
-}
-
-impl DecisionService {
-    /// What an SDK key stands for: a project from a file first, under the name in front of an access token.
-    pub async fn find(&self, sdk_key: &str) -> ProjectLookup {
-        let name = sdk_key.split(':').next().unwrap_or_default();
-        match (self.projects.find(name), &self.fetched) {
-            (ProjectLookup::Unknown, Some(fetched)) => fetched.find(sdk_key).await,
-            (found, _) => found,
-        }
-    }
 }
 
 /// An SDK key and a user of its project.

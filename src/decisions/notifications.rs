@@ -6,15 +6,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::proxy::response::EventSource;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use filters::decisions::Compat;
-use filters::decisions::notice::{Topic, framed};
+use filters::decisions::notice::Topic;
+use filters::decisions::protocol::Protocol;
 use futures::future::BoxFuture;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio::time::Instant;
+
+use crate::proxy::response::EventSource;
 
 /// How many notices a listener may be behind.
 const BEHIND: usize = 1024;
@@ -42,7 +43,7 @@ struct Notice {
 
 impl Notifications {
     /// Tells all who listen. `json` is only called where somebody does. Cost: no lock where nobody does.
-    pub fn tell(&self, sdk_key: &str, topic: Topic, json: impl FnOnce() -> Vec<u8>) {
+    pub fn publish(&self, sdk_key: &str, topic: Topic, json: impl FnOnce() -> Vec<u8>) {
         let channels = self.0.channels.load();
         let channel = channels.get(sdk_key);
         if let Some(channel) = channel.filter(|channel| channel.receiver_count() > 0) {
@@ -55,25 +56,25 @@ impl Notifications {
     }
 
     /// Listens to an SDK key's notices of these topics; none: all.
-    pub fn listen(
+    pub fn subscribe(
         &self,
         sdk_key: &str,
         topics: Vec<Topic>,
         is_raw: bool,
-        compat: Compat,
+        protocol: &'static dyn Protocol,
     ) -> Subscription {
-        let notices = self.subscribe(sdk_key);
+        let notices = self.receiver(sdk_key);
         Subscription {
             notices,
             topics,
             is_raw,
-            compat,
+            protocol,
             number: 0,
             quiet_until: Instant::now() + HEARTBEAT,
         }
     }
 
-    fn subscribe(&self, sdk_key: &str) -> Receiver<Arc<Notice>> {
+    fn receiver(&self, sdk_key: &str) -> Receiver<Arc<Notice>> {
         let _one_at_a_time = super::lock(&self.0.changing);
         let mut channels = Channels::clone(&self.0.channels.load());
         channels.retain(|_, channel| channel.receiver_count() > 0);
@@ -91,7 +92,7 @@ pub struct Subscription {
     notices: Receiver<Arc<Notice>>,
     topics: Vec<Topic>,
     is_raw: bool,
-    compat: Compat,
+    protocol: &'static dyn Protocol,
     number: u64,
     quiet_until: Instant,
 }
@@ -106,8 +107,8 @@ impl Subscription {
     /// The next bytes of the stream; none: there will be no more. May be dropped while it waits: nothing is lost.
     async fn next_bytes(&mut self) -> Option<Bytes> {
         loop {
-            // The agent of old sends no heartbeats, and raw streams have no comments.
-            let is_still = self.compat == Compat::Agent || self.is_raw;
+            // Raw streams have no comments.
+            let is_still = self.is_raw || !self.protocol.endpoint_rules().has_heartbeats;
             let notice = tokio::select! {
                 notice = self.notices.recv() => notice,
                 () = tokio::time::sleep_until(self.quiet_until), if !is_still => {
@@ -120,17 +121,13 @@ impl Subscription {
                     self.number += 1;
                     if self.topics.is_empty() || self.topics.contains(&notice.topic) {
                         self.quiet_until = Instant::now() + HEARTBEAT;
-                        return Some(self.framed(&notice));
+                        let bytes = self.protocol.frame(&notice.json, self.number, self.is_raw);
+                        return Some(bytes.into());
                     }
                 }
                 Err(RecvError::Lagged(missed)) => self.number += missed,
                 Err(RecvError::Closed) => return None,
             }
         }
-    }
-
-    fn framed(&self, notice: &Notice) -> Bytes {
-        let number = (self.compat == Compat::Document).then_some(self.number);
-        framed(&notice.json, number, self.is_raw, self.compat).into()
     }
 }

@@ -49,7 +49,7 @@ impl Overrides {
     }
 
     /// Those of a user. Cost: no look-up until somebody has set one.
-    pub fn of(&self, sdk_key: &str, user: &str) -> OverrideEntry {
+    pub fn find(&self, sdk_key: &str, user: &str) -> OverrideEntry {
         if !self.is_used.load(Ordering::Acquire) {
             return OverrideEntry::new();
         }
@@ -108,11 +108,11 @@ mod tests {
         assert_eq!(overrides.set("k", "u", "f", "x"), None);
         assert_eq!(overrides.set("k", "u", "e", "b").as_deref(), Some("a"));
         let expected: OverrideEntry = vec![("f".into(), "x".into()), ("e".into(), "b".into())];
-        assert_eq!(overrides.of("k", "u"), expected);
-        assert_eq!(overrides.of("k", "v"), []);
-        assert_eq!(overrides.of("other", "u"), []);
+        assert_eq!(overrides.find("k", "u"), expected);
+        assert_eq!(overrides.find("k", "v"), []);
+        assert_eq!(overrides.find("other", "u"), []);
         assert_eq!(overrides.set("k", "u", "e", "").as_deref(), Some("b"));
-        assert_eq!(overrides.of("k", "u"), expected[..1]);
+        assert_eq!(overrides.find("k", "u"), expected[..1]);
     }
 
     #[test]
@@ -123,8 +123,8 @@ mod tests {
         }
         overrides.by_user.run_pending_tasks();
         assert!(overrides.by_user.weighted_size() <= 10_000);
-        assert_eq!(overrides.of("k", "0"), []);
-        assert_eq!(overrides.of("k", "999").len(), 1);
+        assert_eq!(overrides.find("k", "0"), []);
+        assert_eq!(overrides.find("k", "999").len(), 1);
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         for experiment in 0..=MOST_EACH {
             overrides.set("k", "u", &experiment.to_string(), "a");
         }
-        let chosen = overrides.of("k", "u");
+        let chosen = overrides.find("k", "u");
         assert_eq!((chosen.len(), &*chosen[0].0), (MOST_EACH, "1"));
     }
 
@@ -141,6 +141,6 @@ mod tests {
     fn overrides_do_not_stay_for_ever() {
         let overrides = Overrides::new(10_000, Duration::ZERO);
         overrides.set("k", "u", "e", "a");
-        assert_eq!(overrides.of("k", "u"), []);
+        assert_eq!(overrides.find("k", "u"), []);
     }
 }

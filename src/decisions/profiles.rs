@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
-use filters::decisions::{Compat, Profile, profile_json};
-use sha2::{Digest, Sha256};
+use filters::decisions::protocol::Protocol;
+use filters::decisions::{Profile, profile_json};
 
 use super::{UserKey, lock};
 use crate::config::{DecisionsConfig, ProfileStore};
@@ -30,7 +30,7 @@ impl Profiles {
         Some(match (decisions.profiles?, redis) {
             (ProfileStore::Redis, Some(redis)) => Self::Redis(RedisProfiles {
                 redis: redis.clone(),
-                is_plain: decisions.compat == Compat::Agent,
+                protocol: decisions.protocol,
                 merge: Script::new(MERGE),
             }),
             _ => Self::Memory(Memory::default()),
@@ -38,10 +38,10 @@ impl Profiles {
     }
 
     /// The profile of a user. Errors: Redis does not answer.
-    pub async fn of(&self, sdk_key: &str, user: &str) -> Result<Profile, Unavailable> {
+    pub async fn find(&self, sdk_key: &str, user: &str) -> Result<Profile, Unavailable> {
         match self {
-            Self::Memory(memory) => Ok(memory.of(sdk_key, user)),
-            Self::Redis(shelf) => shelf.of(sdk_key, user).await,
+            Self::Memory(memory) => Ok(memory.find(sdk_key, user)),
+            Self::Redis(redis) => redis.find(sdk_key, user).await,
         }
     }
 
@@ -57,7 +57,7 @@ impl Profiles {
                 memory.replace(sdk_key, user, profile);
                 Ok(())
             }
-            Self::Redis(shelf) => shelf.replace(sdk_key, user, &profile).await,
+            Self::Redis(redis) => redis.replace(sdk_key, user, &profile).await,
         }
     }
 
@@ -68,7 +68,7 @@ impl Profiles {
         }
         match self {
             Self::Memory(memory) => memory.remember(sdk_key, user, found),
-            Self::Redis(shelf) => shelf.remember(sdk_key, user, found).await,
+            Self::Redis(redis) => redis.remember(sdk_key, user, found).await,
         }
     }
 }
@@ -84,7 +84,7 @@ struct ProfileTable {
 }
 
 impl Memory {
-    fn of(&self, sdk_key: &str, user: &str) -> Profile {
+    fn find(&self, sdk_key: &str, user: &str) -> Profile {
         let kept = lock(&self.0);
         let profile = kept.profiles.get(&(sdk_key.into(), user.into()));
         profile.cloned().unwrap_or_default()
@@ -125,14 +125,16 @@ impl Memory {
 /// Source: docs/facts/decision-engine.md E, wire of profiles.
 pub struct RedisProfiles {
     redis: Redis,
-    /// Whether the key is the user's id alone, as the agent of old has it.
-    is_plain: bool,
+    protocol: &'static dyn Protocol,
     merge: Script,
 }
 
 impl RedisProfiles {
-    async fn of(&self, sdk_key: &str, user: &str) -> Result<Profile, Unavailable> {
-        let text = self.redis.get(&self.name(sdk_key, user)).await?;
+    async fn find(&self, sdk_key: &str, user: &str) -> Result<Profile, Unavailable> {
+        let text = self
+            .redis
+            .get(&self.protocol.profile_key(sdk_key, user))
+            .await?;
         Ok(text.as_deref().map(profile_json::read).unwrap_or_default())
     }
 
@@ -142,7 +144,7 @@ impl RedisProfiles {
         user: &str,
         profile: &Profile,
     ) -> Result<(), Unavailable> {
-        let (name, mut text) = (self.name(sdk_key, user), Vec::new());
+        let (name, mut text) = (self.protocol.profile_key(sdk_key, user), Vec::new());
         profile_json::write(profile, &mut text);
         self.redis.set(&name, &text, None).await
     }
@@ -153,20 +155,10 @@ impl RedisProfiles {
             .flat_map(|(experiment, variation)| [*experiment, *variation]);
         let call = ScriptCall {
             script: self.merge.clone(),
-            keys: vec![self.name(sdk_key, user)],
+            keys: vec![self.protocol.profile_key(sdk_key, user)],
             args: pairs.map(str::to_owned).collect(),
         };
         _ = self.redis.eval::<()>(call).await;
-    }
-
-    /// Source: docs/interface.md, `decisions.user_profiles`.
-    fn name(&self, sdk_key: &str, user: &str) -> Vec<u8> {
-        if self.is_plain {
-            return user.as_bytes().to_vec();
-        }
-        let hash = Sha256::digest(sdk_key.as_bytes());
-        let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("weirgate:ups:{hex}:{user}").into_bytes()
     }
 }
 
@@ -189,6 +181,6 @@ mod tests {
                 scope.spawn(move || remember(thread));
             }
         });
-        assert_eq!(memory.of("k", "u").len(), 8 * EACH);
+        assert_eq!(memory.find("k", "u").len(), 8 * EACH);
     }
 }

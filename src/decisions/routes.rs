@@ -7,105 +7,115 @@ use futures::future::BoxFuture;
 use http::Method;
 
 use super::DecisionService;
-use super::endpoints::{self, Endpoint as Operation, batch, event_stream, token, webhook};
+use super::endpoints::batch::{self, BatchRoute, BatchRoutes};
+use super::endpoints::{
+    Handle, activate, config, datafile, decide, error_response, event_stream, framed, lookup,
+    ofrep_flag, ofrep_flags, overrides, save, send_odp_event, token, track, webhook,
+};
 use crate::config::Config;
 use crate::proxy::handler::{Endpoint, Handler, Request};
-use crate::proxy::response::{Reply, Response};
-use crate::proxy::router::{Access, BodyRule, ErrorStyle, NOT_FOUND_MESSAGE, PathTable, Route};
+use crate::proxy::response::Response;
+use crate::proxy::router::{Access, BodyRule, ErrorStyle, NOT_FOUND_MESSAGE, Route};
 
 /// What answers a row.
 #[derive(Clone, Copy)]
-pub(super) enum Target {
-    /// One decision endpoint.
-    Operation(Operation),
-    /// Several of them.
+enum Target {
+    /// An endpoint that a batch may call.
+    Operation(Handle),
+    /// An endpoint that stands alone.
+    Single(Handle),
+    /// An event stream, which reads no body.
+    Stream(Handle),
+    /// The batch.
     Batch,
-    /// `POST /oauth/token`.
-    Token,
-    /// `POST /webhooks/optimizely`.
-    Webhook,
-    /// A stream of notifications.
-    EventStream,
 }
 
-use Target::{Batch, EventStream, Token, Webhook};
-
-/// Name, method, path and target. Credentials are checked behind them.
+/// Name, method, path and target. The endpoints check credentials.
 const ROWS: [(&str, Method, &str, Target); 15] = [
     (
         "config",
         Method::GET,
         "/v1/config",
-        Target::Operation(Operation::Config),
+        Target::Operation(|service, request| Box::pin(config::handle(service, request))),
     ),
     (
         "datafile",
         Method::GET,
         "/v1/datafile",
-        Target::Operation(Operation::Datafile),
+        Target::Operation(|service, request| Box::pin(datafile::handle(service, request))),
     ),
     (
         "decide",
         Method::POST,
         "/v1/decide",
-        Target::Operation(Operation::Decide),
+        Target::Operation(|service, request| Box::pin(decide::handle(service, request))),
     ),
     (
         "activate",
         Method::POST,
         "/v1/activate",
-        Target::Operation(Operation::Activate),
+        Target::Operation(|service, request| Box::pin(activate::handle(service, request))),
     ),
     (
         "track",
         Method::POST,
         "/v1/track",
-        Target::Operation(Operation::Track),
+        Target::Operation(|service, request| Box::pin(track::handle(service, request))),
     ),
     (
         "overrides",
         Method::POST,
         "/v1/override",
-        Target::Operation(Operation::Override),
+        Target::Operation(|service, request| Box::pin(overrides::handle(service, request))),
     ),
     (
         "lookup",
         Method::POST,
         "/v1/lookup",
-        Target::Operation(Operation::Lookup),
+        Target::Operation(|service, request| Box::pin(lookup::handle(service, request))),
     ),
     (
         "save",
         Method::POST,
         "/v1/save",
-        Target::Operation(Operation::Save),
+        Target::Operation(|service, request| Box::pin(save::handle(service, request))),
     ),
     (
         "send_odp_event",
         Method::POST,
         "/v1/send-odp-event",
-        Target::Operation(Operation::SegmentEvent),
+        Target::Operation(|service, request| Box::pin(send_odp_event::handle(service, request))),
     ),
     (
         "event_stream",
         Method::GET,
         "/v1/notifications/event-stream",
-        EventStream,
+        Target::Stream(|service, request| Box::pin(event_stream::handle(service, request))),
     ),
-    ("batch", Method::POST, "/v1/batch", Batch),
-    ("token", Method::POST, "/oauth/token", Token),
-    ("webhook", Method::POST, "/webhooks/optimizely", Webhook),
+    ("batch", Method::POST, "/v1/batch", Target::Batch),
+    (
+        "token",
+        Method::POST,
+        "/oauth/token",
+        Target::Single(|service, request| Box::pin(token::handle(service, request))),
+    ),
+    (
+        "webhook",
+        Method::POST,
+        "/webhooks/optimizely",
+        Target::Single(|service, request| Box::pin(webhook::handle(service, request))),
+    ),
     (
         "ofrep_flags",
         Method::POST,
         "/ofrep/v1/evaluate/flags",
-        Target::Operation(Operation::OfrepFlags),
+        Target::Operation(|service, request| Box::pin(ofrep_flags::handle(service, request))),
     ),
     (
         "ofrep_flag",
         Method::POST,
         "/ofrep/v1/evaluate/flags/*",
-        Target::Operation(Operation::OfrepFlag),
+        Target::Operation(|service, request| Box::pin(ofrep_flag::handle(service, request))),
     ),
 ];
 
@@ -115,21 +125,19 @@ pub fn routes(
     config: &Config,
     others: &[Route],
 ) -> Vec<Route> {
-    let paths = Arc::new(BatchPaths::new(others));
+    let batch_routes = Arc::new(batch_routes(others));
     let body_bytes = &config.limits.body_bytes;
     let rows = ROWS.iter().map(|(name, method, path, target)| {
-        let body = match target {
-            EventStream => BodyRule::None,
-            Batch => BodyRule::Any(body_bytes.batch),
-            _ => BodyRule::Any(body_bytes.decisions),
-        };
-        let handler: Arc<dyn Endpoint> = match service {
-            Some(service) => Arc::new(DecisionEndpoint {
-                service: Arc::clone(service),
-                target: *target,
-                paths: Arc::clone(&paths),
+        let handler: Arc<dyn Endpoint> = match (service.cloned(), *target) {
+            (None, _) => Arc::new(SwitchedOff),
+            (
+                Some(service),
+                Target::Operation(handle) | Target::Single(handle) | Target::Stream(handle),
+            ) => Arc::new(DecisionEndpoint { service, handle }),
+            (Some(service), Target::Batch) => Arc::new(BatchEndpoint {
+                service,
+                routes: Arc::clone(&batch_routes),
             }),
-            None => Arc::new(SwitchedOff),
         };
         Route {
             name,
@@ -138,7 +146,11 @@ pub fn routes(
             access: Access::Open,
             quota: None,
             takes_permit: false,
-            body,
+            body: match target {
+                Target::Stream(_) => BodyRule::None,
+                Target::Batch => BodyRule::Any(body_bytes.batch),
+                Target::Operation(_) | Target::Single(_) => BodyRule::Any(body_bytes.decisions),
+            },
             errors: error_style(service),
             handler: Handler::Endpoint(handler),
         }
@@ -149,63 +161,60 @@ pub fn routes(
 fn error_style(service: Option<&Arc<DecisionService>>) -> ErrorStyle {
     match service {
         Some(service) => {
-            let compat = service.compat;
-            Arc::new(move |fault| endpoints::error_response(compat, fault))
+            let protocol = service.protocol;
+            Arc::new(move |fault| error_response(protocol, fault))
         }
         None => Arc::new(|fault| Response::from(fault)),
     }
 }
 
-/// The paths that an operation of a batch may name: the endpoints, and what is none.
-pub struct BatchPaths(PathTable);
-
-impl BatchPaths {
-    fn new(others: &[Route]) -> Self {
-        let own = ROWS
-            .iter()
-            .map(|(_, method, path, _)| (method.clone(), *path));
-        let others = others
-            .iter()
-            .map(|route| (route.method.clone(), route.path));
-        Self(PathTable::new(own.chain(others).collect()))
-    }
-
-    /// Returns what answers at a path; none where another product does.
-    ///
-    /// Errors: 400 for a path that cannot be normalised, 404, 405.
-    pub(super) fn find(&self, method: &Method, path: &str) -> Result<Option<Target>, Fault> {
-        let index = self.0.find(method, path, false)?;
-        Ok(ROWS.get(index).map(|(_, _, _, target)| *target))
-    }
+/// The routes that an operation of a batch may name: the endpoints of decisions, and those of other products, which it cannot
+/// call.
+fn batch_routes(others: &[Route]) -> BatchRoutes {
+    let own = ROWS.iter().map(|(name, method, path, target)| BatchRoute {
+        name,
+        method: method.clone(),
+        path,
+        handle: match target {
+            Target::Operation(handle) => Some(*handle),
+            Target::Single(_) | Target::Stream(_) | Target::Batch => None,
+        },
+    });
+    let others = others.iter().map(|route| BatchRoute {
+        name: route.name,
+        method: route.method.clone(),
+        path: route.path,
+        handle: None,
+    });
+    BatchRoutes::new(own.chain(others).collect())
 }
 
 /// Answers the requests of one row.
 struct DecisionEndpoint {
     service: Arc<DecisionService>,
-    target: Target,
-    paths: Arc<BatchPaths>,
+    handle: Handle,
 }
 
 impl Endpoint for DecisionEndpoint {
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
         Box::pin(async move {
-            let service = &*self.service;
-            let response = match self.target {
-                Target::Operation(operation) => {
-                    endpoints::answer(service, operation, &request).await
-                }
-                Batch => batch::run(service, &self.paths, &request).await,
-                Token => token::answer(service, &request).await,
-                Webhook => webhook::answer(service, &request).await,
-                EventStream => {
-                    let subscription = event_stream::listen(service, &request).await?;
-                    return Ok(Response {
-                        body: Reply::Stream(Box::new(subscription)),
-                        ..Response::json("")
-                    });
-                }
-            };
-            response.map(|response| endpoints::to_agent_response(service.compat, response))
+            let response = (self.handle)(&self.service, &request).await?;
+            Ok(framed(self.service.protocol, response))
+        })
+    }
+}
+
+/// Answers batches.
+struct BatchEndpoint {
+    service: Arc<DecisionService>,
+    routes: Arc<BatchRoutes>,
+}
+
+impl Endpoint for BatchEndpoint {
+    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        Box::pin(async move {
+            let response = batch::handle(&self.service, &self.routes, &request).await?;
+            Ok(framed(self.service.protocol, response))
         })
     }
 }

@@ -67,24 +67,22 @@ impl Segments {
         })
     }
 
-    /// Where segments are asked for and events told: the datafile's integration, at the configured host.
-    pub fn place<'p>(&'p self, odp: Option<&'p Odp>) -> Option<(&'p str, &'p str)> {
-        let odp = odp.filter(|odp| !odp.public_key.is_empty())?;
-        let host = self.host.as_deref().unwrap_or(&odp.host);
-        (!host.is_empty()).then_some((host, &odp.public_key))
+    /// The host and the key of the platform; `None`: the project has none.
+    pub fn target<'p>(&'p self, odp: Option<&'p Odp>) -> Option<(&'p str, &'p str)> {
+        segment::odp_target(self.host.as_deref(), odp)
     }
 
     /// The segments of a user, among those that the project asks for.
     ///
     /// Errors: [`Untold`]. An empty list is never kept: who joins a segment is in it at once.
-    pub async fn of(
+    pub async fn find(
         &self,
         whose: UserKey,
         odp: Option<&Odp>,
         asked: &[Box<str>],
         options: SegmentOptions,
     ) -> Result<Arc<[String]>, Untold> {
-        let (host, key) = self.place(odp).ok_or(Untold)?;
+        let (host, key) = self.target(odp).ok_or(Untold)?;
         if asked.is_empty() {
             return Ok([].into());
         }

@@ -11,8 +11,9 @@ use filters::graph::credentials::{
     ConflictingCredentials, CredentialKind, PresentedCredential, TenantClaims, UNIDENTIFIED,
     VerificationInputs,
 };
+use filters::graph::headers::{refusal_body, refusal_headers};
 use filters::graph::{CacheRequest, HeadKey, OperationMatch};
-use filters::limits::headers::{Header, graph_refusal, graph_refusal_body};
+use filters::limits::headers::Header;
 use filters::limits::{Subject, Verdict, WindowKey};
 use filters::proxy::normalise;
 use futures::future::BoxFuture;
@@ -211,14 +212,14 @@ async fn count_request(
 ) -> Result<Verdict, Fault> {
     let address = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
     let key = WindowKey {
-        who: Subject::of(exchange.tenant.as_ref(), address),
+        subject: Subject::from_tenant(exchange.tenant.as_ref(), address),
         row: exchange.operation.id,
     };
     exchange.outcome = LimitOutcome::Unavailable;
     let verdict = graph.counters.admit(&key, exchange.limit).await?;
     if verdict.is_allowed {
         exchange.outcome = LimitOutcome::Admitted;
-        let refund = verdict.ticket;
+        let refund = verdict.refund_token;
         exchange.admission = Some(Admission { key, refund });
     } else {
         exchange.outcome = LimitOutcome::Refused;
@@ -232,8 +233,8 @@ fn refused_response(graph: &Graph, exchange: &GraphExchange, verdict: &Verdict) 
     let limits = exchange.limit_headers().into_iter();
     Response {
         status: 429,
-        headers: limits.chain(graph_refusal(verdict)).collect(),
-        body: graph_refusal_body(exchange.limit, graph.window_s, tenant).into(),
+        headers: limits.chain(refusal_headers(verdict)).collect(),
+        body: refusal_body(exchange.limit, graph.window_s, tenant).into(),
     }
 }
 

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use filters::graph::headers::is_limit_header;
 use filters::graph::{CacheKey, age_s, fresh_for_s, is_cacheable};
-use filters::limits::is_replaced;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use pingora::http::ResponseHeader;
 use tokio::sync::watch;
@@ -274,7 +274,7 @@ impl CacheWriter {
 
 fn end_to_end_headers(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
     let is_cached = |name: &HeaderName| {
-        !UNCACHED_HEADERS.contains(name) && *name != header::AGE && !is_replaced(name)
+        !UNCACHED_HEADERS.contains(name) && *name != header::AGE && !is_limit_header(name)
     };
     let cached = headers.iter().filter(|(name, _)| is_cached(name));
     cached

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
-use filters::graph::{Operation, is_upstream_hit};
+use filters::graph::headers::{is_limit_header, limit_headers, overrides_method};
+use filters::graph::{GraphOperation, is_upstream_hit};
 use filters::json::Object;
-use filters::limits::headers::{self, Header, is_replaced, overrides_method};
+use filters::limits::headers::Header;
 use filters::limits::{RefundToken, WindowKey};
 use futures::future::BoxFuture;
 use http::{HeaderName, HeaderValue, StatusCode, header};
@@ -33,7 +34,7 @@ const ALTERNATE_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 pub struct GraphExchange {
     graph: Arc<Graph>,
     /// The operation that it counts on.
-    pub operation: Arc<Operation>,
+    pub operation: Arc<GraphOperation>,
     /// The tenant; `None`: the client's address counts.
     pub tenant: Option<Arc<str>>,
     /// The limit in the response's headers, in requests per window.
@@ -95,7 +96,7 @@ impl LimitOutcome {
 
 impl GraphExchange {
     /// Creates the exchange of a request before its tenant is known.
-    pub fn new(graph: &Arc<Graph>, operation: &Arc<Operation>) -> Self {
+    pub fn new(graph: &Arc<Graph>, operation: &Arc<GraphOperation>) -> Self {
         Self {
             graph: Arc::clone(graph),
             operation: Arc::clone(operation),
@@ -113,7 +114,7 @@ impl GraphExchange {
 
     /// Returns the limit headers that every response has.
     pub fn limit_headers(&self) -> [Header; 2] {
-        headers::graph(self.limit, self.graph.window_s)
+        limit_headers(self.limit, self.graph.window_s)
     }
 }
 
@@ -193,7 +194,7 @@ impl Exchange for GraphExchange {
         let replaced: Vec<HeaderName> = head
             .headers
             .keys()
-            .filter(|name| is_replaced(name))
+            .filter(|name| is_limit_header(name))
             .cloned()
             .collect();
         for name in &replaced {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::graph::credentials::{Nonces, Tenants};
-use filters::graph::{Operation, Operations, TenantLimits};
+use filters::graph::{GraphOperation, Operations, TenantLimits};
 use http::Uri;
 use pingora::{ErrorType, OrErr};
 use tokio::runtime::Handle;
@@ -75,7 +75,7 @@ impl Graph {
         let (tenants, key_sets) = tenants(&graph.tenants, handle)?;
         let body_bytes = &config.limits.body_bytes;
         let (window, on_outage) = (Duration::from_secs(graph.window_s), config.shared.on_outage);
-        let counters = WindowCounters::shared(graph.algorithm, window, redis, on_outage);
+        let counters = WindowCounters::with_redis(graph.algorithm, window, redis, on_outage);
         let cache = graph
             .cache
             .map(|(ttl, bytes)| ResponseCache::new(ttl, bytes));
@@ -108,7 +108,7 @@ impl Graph {
     }
 
     /// Returns the maximum size of a request body of this operation.
-    pub fn max_body_bytes(&self, operation: &Operation) -> usize {
+    pub fn max_body_bytes(&self, operation: &GraphOperation) -> usize {
         if operation.accepts_data {
             self.data_bytes
         } else {

@@ -1,4 +1,4 @@
-//! An organization's money in this process: what it may spend, what its keys have spent.
+//! What an organization may spend in this process, and what its keys have spent.
 //!
 //! One short lock per organization, never held across an await.
 
@@ -15,14 +15,14 @@ use filters::money::tally::{PlanTally, Tally};
 use super::leases::LeaseState;
 use crate::store::ledger::SpentRow;
 
-/// See the module.
+/// The account of one organization in this process.
 pub struct OrganizationAccount {
-    /// Whose.
+    /// The organization's id.
     pub organization_id: Arc<str>,
-    /// Whoever holds it asks the store; the others wait for what comes of it.
-    pub asking: tokio::sync::Mutex<()>,
-    /// Held while the lease is changed: one change after the other.
-    pub turns: tokio::sync::Mutex<LeaseState>,
+    /// Held by the task that requests a lease from the store. Other tasks wait for its result.
+    pub request_lock: tokio::sync::Mutex<()>,
+    /// Held while the lease changes, so that changes happen one after another.
+    pub lease_state: tokio::sync::Mutex<LeaseState>,
     state: Mutex<AccountState>,
 }
 
@@ -34,15 +34,16 @@ struct AccountState {
     plan_reserved: Usd,
     premium_reserved: Usd,
     plan_since_ms: i64,
-    /// When what the keys have spent was read last.
-    loaded: Option<Instant>,
+    /// When the keys' spending was last read.
+    loaded_at: Option<Instant>,
     has_bounds: bool,
-    /// Asks begun, the last of them that brought nothing, and for how much.
-    asks: u64,
+    /// The number of lease requests so far.
+    requests: u64,
+    /// The number and the amount of the last refused lease request.
     refused: (u64, Usd),
-    /// What the last lease brought, and whether it was all there was.
-    lent: Usd,
-    touched: Instant,
+    /// The amount of the last lease; zero if the store had no more.
+    last_lease: Usd,
+    last_used: Instant,
 }
 
 #[derive(Default)]
@@ -51,52 +52,52 @@ struct Spender {
     reserved: Usd,
 }
 
-/// What a reservation is for.
+/// One reservation of an amount.
 #[derive(Clone, Copy, Debug)]
 pub struct Hold<'a> {
-    /// Which key.
+    /// The key's id.
     pub key_id: &'a Arc<str>,
-    /// Who owns it.
+    /// The id of the member who owns the key.
     pub member_id: Option<&'a Arc<str>>,
-    /// What pays.
+    /// Who pays.
     pub funding: Funding,
-    /// The most that the call may cost.
+    /// The maximum cost of the call.
     pub amount: Usd,
     /// Whether the model is premium.
     pub is_premium: bool,
 }
 
-/// What a call took in the end.
+/// The cost of a call that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Spent {
-    /// What it cost.
+    /// The cost.
     pub cost: Usd,
-    /// Whether the caller's own provider key paid.
-    pub is_own: bool,
-    /// Whether the model that answered is premium; others may have been planned beside it.
+    /// Whether a BYOK key paid.
+    pub is_byok: bool,
+    /// Whether the model that replied is premium; the plan of the call may have had others.
     pub is_premium: bool,
-    /// When, in unix milliseconds.
+    /// When the call ended, in unix milliseconds.
     pub at_ms: i64,
 }
 
-/// Why nothing was reserved.
+/// Why an amount was not reserved.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HoldError {
     /// A limit is reached.
     Reached(LimitReached),
-    /// The lease does not cover it: so much is missing.
+    /// The lease lacks this amount.
     Lease(Usd),
-    /// What the keys have spent is not known yet.
+    /// The keys' spending has not been read yet.
     NotLoaded,
 }
 
 impl OrganizationAccount {
-    /// An organization of which nothing is known yet.
+    /// Makes the account of an organization, without a lease and without known spending.
     pub fn new(organization_id: &str) -> Self {
         Self {
             organization_id: organization_id.into(),
-            asking: tokio::sync::Mutex::default(),
-            turns: tokio::sync::Mutex::default(),
+            request_lock: tokio::sync::Mutex::default(),
+            lease_state: tokio::sync::Mutex::default(),
             state: Mutex::new(AccountState {
                 balance: Balance::default(),
                 keys: HashMap::new(),
@@ -105,80 +106,75 @@ impl OrganizationAccount {
                 plan_reserved: Usd::ZERO,
                 premium_reserved: Usd::ZERO,
                 plan_since_ms: 0,
-                loaded: None,
+                loaded_at: None,
                 has_bounds: false,
-                asks: 0,
+                requests: 0,
                 refused: (0, Usd::ZERO),
-                lent: Usd::ZERO,
-                touched: Instant::now(),
+                last_lease: Usd::ZERO,
+                last_used: Instant::now(),
             }),
         }
     }
 
-    /// Reserves, where limits and lease allow it.
+    /// Reserves an amount if limits and lease allow it.
     pub fn reserve(
         &self,
-        want: &Hold<'_>,
+        hold: &Hold<'_>,
         bounds: &SpendingBounds,
         plan_since_ms: i64,
         now_ms: i64,
     ) -> Result<(), HoldError> {
         let mut state = self.lock();
-        state.touched = Instant::now();
+        state.last_used = Instant::now();
         state.plan_since_ms = plan_since_ms;
         if *bounds != SpendingBounds::default() {
             state.has_bounds = true;
-            if state.loaded.is_none() {
+            if state.loaded_at.is_none() {
                 return Err(HoldError::NotLoaded);
             }
-            let member = want.member_id.map(|member| &**member);
-            let spent = state.spent(want.key_id, member, now_ms);
-            allowance::check(bounds, &spent, want.is_premium).map_err(HoldError::Reached)?;
+            let member = hold.member_id.map(|member| &**member);
+            let spent = state.spent(hold.key_id, member, now_ms);
+            allowance::check(bounds, &spent, hold.is_premium).map_err(HoldError::Reached)?;
         }
-        if want.funding == Funding::Credit && !state.balance.reserve(want.amount) {
-            return Err(HoldError::Lease(want.amount.minus(state.balance.free())));
+        if hold.funding == Funding::Credit && !state.balance.reserve(hold.amount) {
+            return Err(HoldError::Lease(hold.amount.minus(state.balance.free())));
         }
-        state.hold(want, want.amount);
+        state.add_reserved(hold, hold.amount);
         Ok(())
     }
 
-    /// Ends a reservation at what the call cost; answers what `hand_in` makes of what that takes from the balance.
+    /// Ends a reservation and charges the cost. Returns what `submit` makes of the charge.
     ///
-    /// Cost: the lock is held until it is handed in, or a [`Self::load`] in between would count the call nowhere.
-    pub fn settle<T>(
-        &self,
-        want: &Hold<'_>,
-        spent: &Spent,
-        hand_in: impl FnOnce(Charge) -> T,
-    ) -> T {
-        let Spent { cost, is_own, .. } = *spent;
+    /// Cost: the lock is held while `submit` runs. Otherwise a [`Self::load`] between the two would miss the call.
+    pub fn settle<T>(&self, hold: &Hold<'_>, spent: &Spent, submit: impl FnOnce(Charge) -> T) -> T {
+        let Spent { cost, is_byok, .. } = *spent;
         let mut state = self.lock();
-        state.hold(want, Usd::ZERO.minus(want.amount));
-        let charge = match (want.funding, is_own) {
-            (Funding::Credit, false) => state.balance.settle(want.amount, cost),
+        state.add_reserved(hold, Usd::ZERO.minus(hold.amount));
+        let charge = match (hold.funding, is_byok) {
+            (Funding::Credit, false) => state.balance.settle(hold.amount, cost),
             (Funding::Credit, true) => {
-                state.balance.release(want.amount);
+                state.balance.release(hold.amount);
                 Charge::default()
             }
             _ => Charge::default(),
         };
-        let is_of_plan = want.funding == Funding::Plan && !is_own;
-        let (key, member) = (want.key_id, want.member_id);
+        let is_plan = hold.funding == Funding::Plan && !is_byok;
+        let (key, member) = (hold.key_id, hold.member_id);
         let ended = (spent.at_ms, spent.at_ms);
-        state.charge(key, member, is_of_plan, spent.is_premium, cost, ended);
-        hand_in(charge)
+        state.charge(key, member, is_plan, spent.is_premium, cost, ended);
+        submit(charge)
     }
 
-    /// Ends a reservation of a call that costs nothing.
-    pub fn release(&self, want: &Hold<'_>) {
+    /// Ends the reservation of a call that costs nothing.
+    pub fn release(&self, hold: &Hold<'_>) {
         let mut state = self.lock();
-        state.hold(want, Usd::ZERO.minus(want.amount));
-        if want.funding == Funding::Credit {
-            state.balance.release(want.amount);
+        state.add_reserved(hold, Usd::ZERO.minus(hold.amount));
+        if hold.funding == Funding::Credit {
+            state.balance.release(hold.amount);
         }
     }
 
-    /// What was spent so far, without what is only reserved; `None`: it has not been loaded.
+    /// Returns what was spent so far, without open reservations; `None` if it has not been loaded.
     pub fn spent(
         &self,
         key_id: &str,
@@ -189,15 +185,15 @@ impl OrganizationAccount {
         let mut state = self.lock();
         state.plan_since_ms = plan_since_ms;
         state
-            .loaded
+            .loaded_at
             .is_some()
             .then(|| state.settled(key_id, member_id, now_ms))
     }
 
-    /// Takes what the store says the keys have spent, and what it does not know yet: `pending` shows the calls that
-    /// were handed in and not stored. No call is handed in meanwhile, so that each counts in one of the two, once.
+    /// Loads the spending from the store's rows and from the calls that `pending` shows: those submitted but not
+    /// stored. The lock keeps new calls out meanwhile, so that each call counts exactly once.
     ///
-    /// Calls of other organizations are passed over.
+    /// Calls of other organizations are skipped.
     pub fn load(&self, rows: &[SpentRow], pending: impl FnOnce(&mut dyn FnMut(&LedgerEntry))) {
         let mut state = self.lock();
         let spenders = state.keys.values_mut();
@@ -206,95 +202,95 @@ impl OrganizationAccount {
         spenders.for_each(|spender| spender.tally = Tally::default());
         state.plan = PlanTally::default();
         for row in rows {
-            let (plan, ended) = (row.is_of_plan, row.ended_ms);
-            let (key, member) = (row.key_id.as_str().into(), arc(row.member_id.as_deref()));
+            let (plan, ended) = (row.is_plan, row.ended_ms);
+            let (key, member) = (row.key_id.as_str().into(), to_arc(row.member_id.as_deref()));
             state.charge(&key, member.as_ref(), plan, row.is_premium, row.cost, ended);
         }
         pending(&mut |entry| {
-            let (who, taken) = (&entry.who, &entry.taken);
-            if *who.organization_id != *self.organization_id {
+            let (owner, usage) = (&entry.owner, &entry.usage);
+            if *owner.organization_id != *self.organization_id {
                 return;
             }
-            let (key, member) = ((*who.key_id).into(), arc(who.member_id.as_deref()));
-            let (plan, premium) = (entry.funding == Funding::Plan, taken.is_premium);
-            let (cost, ended) = (taken.total(), (entry.at_ms, entry.at_ms));
+            let (key, member) = ((*owner.key_id).into(), to_arc(owner.member_id.as_deref()));
+            let (plan, premium) = (entry.funding == Funding::Plan, usage.is_premium);
+            let (cost, ended) = (usage.total(), (entry.at_ms, entry.at_ms));
             state.charge(&key, member.as_ref(), plan, premium, cost, ended);
         });
-        state.loaded = Some(Instant::now());
+        state.loaded_at = Some(Instant::now());
     }
 
-    /// Whether what was spent by others has to be looked at again and again.
+    /// Returns whether the spending by other processes must be read again regularly.
     pub fn has_bounds(&self) -> bool {
         let state = self.lock();
-        state.has_bounds && state.loaded.is_some()
+        state.has_bounds && state.loaded_at.is_some()
     }
 
-    /// Whether what the keys have spent was last read longer ago than this.
+    /// Returns whether the keys' spending was last read longer ago than `after`.
     pub fn is_stale(&self, after: Duration) -> bool {
-        let loaded = self.lock().loaded;
-        loaded.is_none_or(|loaded| loaded.elapsed() > after)
+        let loaded_at = self.lock().loaded_at;
+        loaded_at.is_none_or(|loaded_at| loaded_at.elapsed() > after)
     }
 
-    /// Whether anything was done within this time.
+    /// Returns whether the account was used within this time.
     pub fn is_active(&self, within: Duration) -> bool {
-        self.lock().touched.elapsed() < within
+        self.lock().last_used.elapsed() < within
     }
 
-    /// What may be spent, and what is reserved of it.
+    /// Returns the lease.
     pub fn balance(&self) -> Balance {
         self.lock().balance
     }
 
-    /// Reservations of every kind that are open.
+    /// Returns the sum of all open reservations of credit and plan.
     pub fn reserved(&self) -> Usd {
         let state = self.lock();
         state.balance.reserved().plus(state.plan_reserved)
     }
 
-    /// More was lent by the store.
-    pub fn lend(&self, amount: Usd) {
+    /// Adds an amount that the store granted.
+    pub fn add_lease(&self, amount: Usd) {
         let mut state = self.lock();
         state.balance.add(amount);
-        state.lent = amount;
+        state.last_lease = amount;
     }
 
-    /// Takes out what is free, to give it back.
+    /// Takes out and returns the free amount, so that the process can return it to the store.
     pub fn take_free(&self) -> Usd {
         self.lock().balance.take_free()
     }
 
-    /// The store has given this process's leases to others.
-    pub fn lose(&self) {
-        self.lock().balance.lose();
+    /// Forgets the lease: the store has released it for other processes.
+    pub fn revoke_lease(&self) {
+        self.lock().balance.revoke_lease();
     }
 
-    /// Whether so little is left of the last lease that the next one should be on its way.
+    /// Returns whether the free amount is so low that the process should request the next lease.
     pub fn is_low(&self) -> bool {
         let state = self.lock();
-        state.lent > Usd::ZERO && state.balance.free().units() < state.lent.units() / 4
+        state.last_lease > Usd::ZERO && state.balance.free().units() < state.last_lease.units() / 4
     }
 
-    /// How many asks have begun.
-    pub fn asks(&self) -> u64 {
-        self.lock().asks
+    /// Returns the number of lease requests so far.
+    pub fn request_count(&self) -> u64 {
+        self.lock().requests
     }
 
-    /// An ask begins.
-    pub fn begin_ask(&self) {
-        self.lock().asks += 1;
+    /// Counts a lease request that starts.
+    pub fn begin_request(&self) {
+        self.lock().requests += 1;
     }
 
-    /// It brought nothing.
-    pub fn refuse(&self, need: Usd) {
+    /// Records that the latest lease request was refused.
+    pub fn mark_refused(&self, need: Usd) {
         let mut state = self.lock();
-        state.refused = (state.asks, need);
-        state.lent = Usd::ZERO;
+        state.refused = (state.requests, need);
+        state.last_lease = Usd::ZERO;
     }
 
-    /// Whether an ask that began after `seen` others brought nothing for as little as this.
-    pub fn was_refused(&self, seen: u64, need: Usd) -> bool {
-        let (ask, refused) = self.lock().refused;
-        ask > seen && need >= refused
+    /// Returns whether a request after the first `seen_requests` was refused for this amount or less.
+    pub fn was_refused(&self, seen_requests: u64, need: Usd) -> bool {
+        let (request, refused) = self.lock().refused;
+        request > seen_requests && need >= refused
     }
 
     fn lock(&self) -> MutexGuard<'_, AccountState> {
@@ -302,11 +298,11 @@ impl OrganizationAccount {
     }
 }
 
-/// The longest that a plan looks back, and a month of the calendar.
-pub const LOOK_BACK_MS: i64 = 32 * 24 * 3_600_000;
+/// The longest time that a plan or a calendar month looks back.
+pub const LOOKBACK_MS: i64 = 32 * 24 * 3_600_000;
 
 impl AccountState {
-    /// What was spent, and what is reserved, which may come to be spent.
+    /// Returns the spending plus open reservations, which may become spending.
     fn spent(&self, key_id: &str, member_id: Option<&str>, now_ms: i64) -> SpentSoFar {
         let mut spent = self.settled(key_id, member_id, now_ms);
         if let Some(key) = self.keys.get(key_id) {
@@ -334,20 +330,20 @@ impl AccountState {
         }
     }
 
-    /// Adds to what is reserved by key, member and plan; takes away where the amount is negative.
-    fn hold(&mut self, want: &Hold<'_>, amount: Usd) {
+    /// Adds to the reserved amounts of key, member and plan; a negative amount subtracts.
+    fn add_reserved(&mut self, hold: &Hold<'_>, amount: Usd) {
         if amount == Usd::ZERO {
             return;
         }
-        let key = spender(&mut self.keys, want.key_id);
+        let key = spender_entry(&mut self.keys, hold.key_id);
         key.reserved = key.reserved.plus(amount);
-        if let Some(member) = want.member_id {
-            let member = spender(&mut self.members, member);
+        if let Some(member) = hold.member_id {
+            let member = spender_entry(&mut self.members, member);
             member.reserved = member.reserved.plus(amount);
         }
-        if want.funding == Funding::Plan {
+        if hold.funding == Funding::Plan {
             self.plan_reserved = self.plan_reserved.plus(amount);
-            if want.is_premium {
+            if hold.is_premium {
                 self.premium_reserved = self.premium_reserved.plus(amount);
             }
         }
@@ -357,7 +353,7 @@ impl AccountState {
         &mut self,
         key: &Arc<str>,
         member: Option<&Arc<str>>,
-        is_of_plan: bool,
+        is_plan: bool,
         is_premium: bool,
         cost: Usd,
         ended: (i64, i64),
@@ -365,23 +361,28 @@ impl AccountState {
         if cost == Usd::ZERO {
             return;
         }
-        // Both moments are in one hour, and so in the same periods, or long past.
+        // Both times are in one hour. So they are in the same periods, or long past.
         let at_ms = ended.1;
-        spender(&mut self.keys, key).tally.charge(cost, at_ms);
+        spender_entry(&mut self.keys, key).tally.charge(cost, at_ms);
         if let Some(member) = member {
-            spender(&mut self.members, member).tally.charge(cost, at_ms);
+            spender_entry(&mut self.members, member)
+                .tally
+                .charge(cost, at_ms);
         }
-        if is_of_plan {
+        if is_plan {
             let since_ms = self.plan_since_ms;
             self.plan.charge(cost, is_premium, ended, since_ms);
         }
     }
 }
 
-fn spender<'a>(spenders: &'a mut HashMap<Arc<str>, Spender>, id: &Arc<str>) -> &'a mut Spender {
+fn spender_entry<'a>(
+    spenders: &'a mut HashMap<Arc<str>, Spender>,
+    id: &Arc<str>,
+) -> &'a mut Spender {
     spenders.entry(Arc::clone(id)).or_default()
 }
 
-fn arc(text: Option<&str>) -> Option<Arc<str>> {
+fn to_arc(text: Option<&str>) -> Option<Arc<str>> {
     text.map(Arc::from)
 }

@@ -1,4 +1,4 @@
-//! What goes wrong with money.
+//! Errors of the ledger.
 
 use std::path::{Path, PathBuf};
 
@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 pub enum LedgerError {
     /// A file or folder of the journal.
     File {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// A file of the journal does not add up.
+    /// A file of the journal is damaged.
     Damaged {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// The offset of the record.
+        /// The offset of the damaged record.
         offset: usize,
-        /// What is wrong with it.
-        what: &'static str,
+        /// What is wrong with the record.
+        reason: &'static str,
     },
-    /// The store.
+    /// The store failed.
     Store(crate::store::StoreError),
 }
 
@@ -29,9 +29,13 @@ impl std::fmt::Display for LedgerError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Damaged { path, offset, what } => write!(
+            Self::Damaged {
+                path,
+                offset,
+                reason,
+            } => write!(
                 f,
-                "{}: at offset {offset}: {what}. Bring the file back as it was; or, to go on without what it holds, \
+                "{}: at offset {offset}: {reason}. Bring the file back as it was; or, to go on without what it holds, \
                  move its folder away: calls that are not in the store yet are then not charged",
                 path.display()
             ),
@@ -48,8 +52,8 @@ impl From<crate::store::StoreError> for LedgerError {
     }
 }
 
-/// For `map_err`: an error of this file.
-pub(super) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> LedgerError {
+/// For `map_err`: returns the error of this file.
+pub(super) fn file_error(path: &Path) -> impl FnOnce(std::io::Error) -> LedgerError {
     let path = path.to_owned();
     |error| LedgerError::File { path, error }
 }

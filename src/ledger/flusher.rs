@@ -1,4 +1,4 @@
-//! In the background: ended calls go to the store, leases that nobody needs go back, figures are kept.
+//! Stores ended calls in the background, returns idle leases and records metrics.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,47 +10,47 @@ use tokio::sync::watch;
 use super::Ledger;
 use super::journal::JournalBatch;
 
-/// Between two batches.
+/// The interval between two flushes.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
-/// The most calls of one batch.
+/// The maximum number of calls in a batch.
 pub(super) const MAX_BATCH_ENTRIES: usize = 4096;
-/// How long the store may take for one batch.
+/// The time limit of one operation of the store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(8);
-/// How often a process says that it lives, where it has nothing else to say.
-const CONFIRM: Duration = Duration::from_secs(2);
-/// After so long without a call what is free of a lease goes back, where others could use it. They get it before if
-/// they ask for it.
-const IDLE: Duration = Duration::from_secs(300);
-/// Whose limits are read anew: organizations that were active within this time.
-const ACTIVE: Duration = Duration::from_secs(5);
-/// How often it is read anew what others have spent.
-const LOOK: Duration = Duration::from_secs(1);
-/// How often rows that are too old are deleted.
-const CLEAN: Duration = Duration::from_secs(600);
-/// Between two pieces of that: others write meanwhile.
-const PAUSE: Duration = Duration::from_millis(50);
-/// How much younger than its row the journal's word of a call may be, in another process too.
-const MARGIN_MS: i64 = 24 * 3_600_000;
+/// How often an idle process refreshes its registration.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
+/// After this time without a call the free amount of a lease is returned, if other processes share the store. They get
+/// it earlier on request.
+const LEASE_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+/// Spending is read again for organizations that were active within this time.
+const ACTIVE_WINDOW: Duration = Duration::from_secs(5);
+/// How often the spending by other processes is read again.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
+/// How often old rows are deleted.
+const CLEAN_INTERVAL: Duration = Duration::from_secs(600);
+/// The pause between two deletions, in which other writes proceed.
+const CLEAN_PAUSE: Duration = Duration::from_millis(50);
+/// How much later than its row a journal, also that of another process, may date a call.
+const RETENTION_MARGIN_MS: i64 = 24 * 3_600_000;
 
-/// What the background remembers from tick to tick.
+/// The flusher's state between ticks.
 struct FlushState {
-    /// A batch failed: whether the store has it is not known.
-    may_be_known: bool,
+    /// A batch failed, so the store may or may not have its calls.
+    may_be_stored: bool,
     is_failing: bool,
-    confirmed: Instant,
-    looked: Instant,
+    last_heartbeat: Instant,
+    last_refresh: Instant,
 }
 
 impl Ledger {
-    /// Works until `stop`, and then stores what is left.
-    pub(super) async fn work(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+    /// Runs until `stop`, then stores the remaining calls.
+    pub(super) async fn run_flusher(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut ticks = tokio::time::interval(FLUSH_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut rhythm = FlushState {
-            may_be_known: false,
+        let mut state = FlushState {
+            may_be_stored: false,
             is_failing: false,
-            confirmed: Instant::now(),
-            looked: Instant::now(),
+            last_heartbeat: Instant::now(),
+            last_refresh: Instant::now(),
         };
         loop {
             tokio::select! {
@@ -59,125 +59,128 @@ impl Ledger {
                         break;
                     }
                 }
-                _ = ticks.tick() => self.tick(&mut rhythm).await,
+                _ = ticks.tick() => self.flush_once(&mut state).await,
             }
         }
-        self.finish().await;
+        self.drain().await;
     }
 
-    async fn tick(&self, rhythm: &mut FlushState) {
-        self.store_ended(rhythm).await;
-        if self.is_unknown.load(Ordering::Relaxed) || rhythm.confirmed.elapsed() >= CONFIRM {
-            self.confirm(rhythm).await;
+    async fn flush_once(&self, state: &mut FlushState) {
+        self.flush_entries(state).await;
+        if self.is_unregistered.load(Ordering::Relaxed)
+            || state.last_heartbeat.elapsed() >= HEARTBEAT_INTERVAL
+        {
+            self.send_heartbeat(state).await;
         }
-        // While the store fails nothing goes back: what is here serves calls without it.
-        if self.is_shared && !rhythm.is_failing {
+        // While the store fails, leases stay here and serve calls without it.
+        if self.is_shared && !state.is_failing {
             for account in self.accounts() {
-                if !account.is_active(IDLE) {
-                    self.give_back(&account).await;
+                if !account.is_active(LEASE_IDLE_TIMEOUT) {
+                    self.return_lease(&account).await;
                 }
             }
         }
-        if self.is_shared && rhythm.looked.elapsed() >= LOOK {
-            rhythm.looked = Instant::now();
-            self.look().await;
+        if self.is_shared && state.last_refresh.elapsed() >= REFRESH_INTERVAL {
+            state.last_refresh = Instant::now();
+            self.refresh_spent().await;
         }
-        self.measure();
+        self.record_metrics();
     }
 
-    /// Brings what has ended to the store.
-    async fn store_ended(&self, rhythm: &mut FlushState) {
-        let _on_their_way = self.storing.lock().await;
-        while let Some(batch) = self.journal.take(MAX_BATCH_ENTRIES) {
+    /// Stores the ended calls.
+    async fn flush_entries(&self, state: &mut FlushState) {
+        let _flush_guard = self.flush_lock.lock().await;
+        while let Some(batch) = self.journal.take_batch(MAX_BATCH_ENTRIES) {
             let count = batch.entries.len();
-            if !self.post(batch, rhythm).await || count < MAX_BATCH_ENTRIES {
+            if !self.post_batch(batch, state).await || count < MAX_BATCH_ENTRIES {
                 break;
             }
         }
     }
 
-    /// Sends a batch; answers whether the store has it.
-    async fn post(&self, batch: JournalBatch, rhythm: &mut FlushState) -> bool {
+    /// Stores a batch. Returns whether the store accepted it.
+    async fn post_batch(&self, batch: JournalBatch, state: &mut FlushState) -> bool {
         let entries = batch.entries.clone();
-        let may_be_known = rhythm.may_be_known;
-        let posted = self.store.post(&self.owner, entries, may_be_known);
+        let may_be_stored = state.may_be_stored;
+        let posted = self.store.post(&self.owner, entries, may_be_stored);
         match posted.await {
-            Ok(was_known) => {
-                self.journal.stored(batch.sequence);
-                rhythm.may_be_known = false;
-                self.wrote(was_known, rhythm).await;
+            Ok(was_registered) => {
+                self.journal.mark_stored(batch.sequence);
+                state.may_be_stored = false;
+                self.mark_written(was_registered, state).await;
                 true
             }
             Err(error) => {
-                rhythm.may_be_known = true;
+                state.may_be_stored = true;
                 self.journal.put_back(batch);
-                self.failed(&error.to_string(), rhythm);
+                self.mark_failed(&error.to_string(), state);
                 false
             }
         }
     }
 
-    async fn confirm(&self, rhythm: &mut FlushState) {
-        let confirmed = self.store.confirm_process(&self.owner);
-        match tokio::time::timeout(STORE_TIMEOUT, confirmed).await {
-            Ok(Ok(was_known)) => self.wrote(was_known, rhythm).await,
-            Ok(Err(error)) => self.failed(&error.to_string(), rhythm),
-            Err(_) => self.failed("it does not answer", rhythm),
+    async fn send_heartbeat(&self, state: &mut FlushState) {
+        let refreshed = self.store.refresh_process(&self.owner);
+        match tokio::time::timeout(STORE_TIMEOUT, refreshed).await {
+            Ok(Ok(was_registered)) => self.mark_written(was_registered, state).await,
+            Ok(Err(error)) => self.mark_failed(&error.to_string(), state),
+            Err(_) => self.mark_failed("it does not answer", state),
         }
     }
 
-    /// The store took a write.
-    async fn wrote(&self, was_known: bool, rhythm: &mut FlushState) {
-        rhythm.confirmed = Instant::now();
-        if std::mem::take(&mut rhythm.is_failing) {
+    /// Records a successful write. If the store did not know this process, resets its leases.
+    async fn mark_written(&self, was_registered: bool, state: &mut FlushState) {
+        state.last_heartbeat = Instant::now();
+        if std::mem::take(&mut state.is_failing) {
             log::info!("the store takes calls again");
         }
-        if !was_known && let Err(error) = self.begin_anew().await {
+        if !was_registered && let Err(error) = self.reset_leases().await {
             log::warn!("the store does not know this process: {error}");
             return;
         }
-        let written_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.written_ms.store(written_ms, Ordering::Relaxed);
+        let last_write_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_write_ms.store(last_write_ms, Ordering::Relaxed);
     }
 
-    fn failed(&self, why: &str, rhythm: &mut FlushState) {
-        // Counted once per try, logged once per outage.
+    fn mark_failed(&self, reason: &str, state: &mut FlushState) {
+        // Each failure is counted, but only the first of an outage is logged.
         self.metrics.ledger_failures.inc();
-        rhythm.confirmed = Instant::now();
-        if !std::mem::replace(&mut rhythm.is_failing, true) {
-            log::warn!("the store takes no calls, the journal keeps them: {why}");
+        state.last_heartbeat = Instant::now();
+        if !std::mem::replace(&mut state.is_failing, true) {
+            log::warn!("the store takes no calls, the journal keeps them: {reason}");
         }
     }
 
-    /// Reads anew what keys with limits have spent through other processes.
-    async fn look(&self) {
+    /// Reads the spending of keys with limits again, which other processes may have raised.
+    async fn refresh_spent(&self) {
         for account in self.accounts() {
-            if account.has_bounds() && account.is_active(ACTIVE) {
-                // What fails here fails louder elsewhere; the next look comes soon.
+            if account.has_bounds() && account.is_active(ACTIVE_WINDOW) {
+                // Failures are reported by other operations of the store, and the next refresh follows soon.
                 _ = tokio::time::timeout(STORE_TIMEOUT, self.read_spent(&account)).await;
             }
         }
     }
 
-    /// Deletes rows that are older than they are to be kept, again and again, as long as it is polled.
-    pub(super) async fn clean(self: Arc<Self>, keep: Duration) {
+    /// Deletes rows older than `retention` at intervals. Runs until it is dropped.
+    pub(super) async fn delete_old_rows(self: Arc<Self>, retention: Duration) {
         loop {
-            let before_ms = forgotten_before_ms(self.now_ms(), keep, self.journal.since_ms());
+            let before_ms =
+                retention_cutoff_ms(self.now_ms(), retention, self.journal.started_ms());
             loop {
-                match self.store.forget_calls(before_ms).await {
+                match self.store.delete_old_calls(before_ms).await {
                     Ok(false) => break,
-                    Ok(true) => tokio::time::sleep(PAUSE).await,
+                    Ok(true) => tokio::time::sleep(CLEAN_PAUSE).await,
                     Err(error) => {
                         log::warn!("old rows of the ledger stay: {error}");
                         break;
                     }
                 }
             }
-            tokio::time::sleep(CLEAN).await;
+            tokio::time::sleep(CLEAN_INTERVAL).await;
         }
     }
 
-    fn measure(&self) {
+    fn record_metrics(&self) {
         let accounts = self.accounts();
         let reserved = accounts
             .iter()
@@ -189,29 +192,34 @@ impl Ledger {
         metrics.journal_bytes.set(bytes);
     }
 
-    /// The last word: what is left goes to the store, and leases go back. What does not, the next start finds.
-    async fn finish(&self) {
-        let mut rhythm = FlushState {
-            may_be_known: true,
+    /// Stores the remaining calls and returns the leases. The next start recovers calls that could not be stored.
+    async fn drain(&self) {
+        let mut state = FlushState {
+            may_be_stored: true,
             is_failing: true,
-            confirmed: Instant::now(),
-            looked: Instant::now(),
+            last_heartbeat: Instant::now(),
+            last_refresh: Instant::now(),
         };
-        let _on_their_way = self.storing.lock().await;
-        while let Some(batch) = self.journal.take(MAX_BATCH_ENTRIES) {
-            if !self.post(batch, &mut rhythm).await {
+        let _flush_guard = self.flush_lock.lock().await;
+        while let Some(batch) = self.journal.take_batch(MAX_BATCH_ENTRIES) {
+            if !self.post_batch(batch, &mut state).await {
                 return;
             }
         }
-        if let Err(error) = self.store.end_process(&self.owner).await {
+        if let Err(error) = self.store.unregister_process(&self.owner).await {
             log::warn!("leases stay until they expire: {error}");
         }
     }
 }
 
-/// Which rows are deleted: none whose call a journal may still know, as nothing else keeps it from being charged again.
-pub(super) fn forgotten_before_ms(now_ms: i64, keep: Duration, journal_since_ms: i64) -> i64 {
-    let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
-    let before_ms = now_ms.saturating_sub(keep_ms);
-    before_ms.min(journal_since_ms.saturating_sub(MARGIN_MS))
+/// Returns the time before which rows may be deleted. A row stays as long as a journal may have its call, because only
+/// the row prevents a second charge.
+pub(super) fn retention_cutoff_ms(
+    now_ms: i64,
+    retention: Duration,
+    journal_started_ms: i64,
+) -> i64 {
+    let retention_ms = i64::try_from(retention.as_millis()).unwrap_or(i64::MAX);
+    let before_ms = now_ms.saturating_sub(retention_ms);
+    before_ms.min(journal_started_ms.saturating_sub(RETENTION_MARGIN_MS))
 }

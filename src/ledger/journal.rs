@@ -1,7 +1,8 @@
-//! The journal at work: requests hand in records, one thread writes them in groups.
+//! The journal: requests append records, and one thread writes them in groups.
 //!
-//! Records that nobody waits for (a call begins, a piece has gone out) are written within 20 ms; those that end a
-//! call are forced to the disk together with all that came meanwhile, and only then does its last byte go out.
+//! A record without a waiting request (a call starts, a part was delivered) is written within 20 ms. The record that
+//! ends a funded call is synced to the disk, together with all records that arrived meanwhile. Only then does the last
+//! byte of the response go out.
 
 mod writer;
 
@@ -12,19 +13,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use filters::ledger::LedgerEntry;
-use filters::ledger::journal::{FrameRead, FrameReader, Record, RecordRef, put};
+use filters::ledger::journal::{FrameRead, FrameReader, Record, RecordRef, write_record};
 use tokio::sync::oneshot;
 
-use super::error::{LedgerError, file};
+use super::error::{LedgerError, file_error};
 use super::open_reservations::OpenReservations;
 use super::receipt::Receipt;
 use super::segments::SegmentFiles;
-use super::unix_ms_of as ms;
+use super::to_unix_ms;
 
-/// After so long a segment ends of which the store has everything: rows have to stay as long as their segment.
-pub const RENEW: Duration = Duration::from_secs(3600);
+/// The maximum age of a segment that is stored completely. Rows of the ledger must stay as long as their segment.
+pub const MAX_SEGMENT_AGE: Duration = Duration::from_secs(3600);
 
-/// See the module.
+/// The journal of this process.
 pub struct Journal {
     shared: Arc<JournalShared>,
     writer: Mutex<Option<std::thread::JoinHandle<()>>>,
@@ -35,29 +36,31 @@ struct JournalShared {
     wake: Condvar,
     /// Bytes on disk.
     bytes: AtomicU64,
-    /// Since when, in unix milliseconds.
-    since_ms: AtomicI64,
-    renew: Duration,
-    /// The last write failed, or there is no room for a next segment.
+    /// When the oldest segment was started, in unix milliseconds.
+    started_ms: AtomicI64,
+    max_segment_age: Duration,
+    /// Whether the last write failed or the next segment does not exist.
     is_stuck: AtomicBool,
     open: Arc<OpenReservations>,
 }
 
 #[derive(Default)]
 struct JournalState {
+    /// Records that are not written yet.
     bytes: Vec<u8>,
-    waiting: Vec<WaitingRecords>,
-    /// Ended calls that are not in the store yet, oldest first.
+    receipts: Vec<WaitingRecords>,
+    /// Ended calls that are not stored yet, oldest first.
     entries: VecDeque<LedgerEntry>,
-    /// Younger ones, as records: a worker that gave away what it allocates would always work on cold memory.
-    fresh: Vec<u8>,
-    /// How many they are.
-    fresh_count: usize,
-    /// Since when the oldest of them waits.
-    oldest: Option<Instant>,
-    /// The number of the last ended call.
+    /// Later ended calls as encoded records. A worker that handed over its own allocations would always get cold
+    /// memory.
+    records: Vec<u8>,
+    /// The number of calls in `records`.
+    record_count: usize,
+    /// When the oldest ended call started to wait for the store.
+    oldest_since: Option<Instant>,
+    /// The sequence number of the last ended call.
     sequence: u64,
-    /// The number up to which they are in the store.
+    /// The sequence number up to which all calls are stored.
     stored: u64,
     is_stopping: bool,
 }
@@ -68,68 +71,68 @@ struct WaitingRecords {
 }
 
 impl JournalState {
-    /// How many ended calls are not in the store, but for those on their way.
+    /// Returns the number of ended calls that wait for the store, without those in a batch.
     fn waiting_entries(&self) -> usize {
-        self.entries.len() + self.fresh_count
+        self.entries.len() + self.record_count
     }
 
-    /// Lets those go whose record is safe: all up to this number.
-    fn release(&mut self, sequence: u64) {
-        let waiting = std::mem::take(&mut self.waiting);
-        for one in waiting {
-            if one.sequence > sequence {
-                self.waiting.push(one);
+    /// Confirms all receipts up to this sequence number.
+    fn release_receipts(&mut self, sequence: u64) {
+        let receipts = std::mem::take(&mut self.receipts);
+        for receipt in receipts {
+            if receipt.sequence > sequence {
+                self.receipts.push(receipt);
             } else {
-                // Nobody waits any more where the client has left.
-                _ = one.done.send(());
+                // This fails if the client has disconnected.
+                _ = receipt.done.send(());
             }
         }
     }
 }
 
-/// Ended calls on their way to the store.
+/// Ended calls to store.
 pub struct JournalBatch {
     /// The calls.
     pub entries: Vec<LedgerEntry>,
-    /// The number of the last.
+    /// The sequence number of the last call.
     pub sequence: u64,
 }
 
 impl Journal {
-    /// Makes the files and starts the writer.
+    /// Creates the files and starts the writer thread.
     ///
-    /// Errors: what the file system said.
+    /// Errors: the file system failed.
     pub fn start(
         state_dir: &Path,
         owner: [u8; 16],
         open: Arc<OpenReservations>,
-        renew: Duration,
+        max_segment_age: Duration,
     ) -> Result<Self, LedgerError> {
         let files = SegmentFiles::create(state_dir, owner)?;
         let shared = Arc::new(JournalShared {
             state: Mutex::default(),
             wake: Condvar::new(),
             bytes: AtomicU64::new(files.bytes()),
-            since_ms: AtomicI64::new(ms(files.since())),
-            renew,
+            started_ms: AtomicI64::new(to_unix_ms(files.started_at())),
+            max_segment_age,
             is_stuck: AtomicBool::new(false),
             open,
         });
         let writing = Arc::clone(&shared);
         let writer = std::thread::Builder::new()
             .name("journal".to_owned())
-            .spawn(move || writing.write(files))
-            .map_err(file(state_dir))?;
+            .spawn(move || writing.run_writer(files))
+            .map_err(file_error(state_dir))?;
         Ok(Self {
             shared,
             writer: Mutex::new(Some(writer)),
         })
     }
 
-    /// Hands in a record that nobody waits for. Cost: one encoding, one short lock.
-    pub fn note<'a>(&self, record: impl Into<RecordRef<'a>>) {
+    /// Appends a record without a receipt. Cost: one encoding, one short lock.
+    pub fn append<'a>(&self, record: impl Into<RecordRef<'a>>) {
         let mut bytes = Vec::with_capacity(512);
-        put(record, &mut bytes);
+        write_record(record, &mut bytes);
         let mut state = self.shared.lock();
         let is_first = state.bytes.is_empty();
         state.bytes.extend_from_slice(&bytes);
@@ -139,55 +142,55 @@ impl Journal {
         }
     }
 
-    /// Hands in the end of a call; `is_urgent`: somebody waits for it to be safe.
+    /// Appends the end of a call. If `is_urgent`, the receipt resolves when the record is durable.
     pub fn settle(&self, entry: &LedgerEntry, is_urgent: bool) -> Receipt {
         let mut bytes = Vec::with_capacity(512);
-        put(RecordRef::Settle(entry), &mut bytes);
+        write_record(RecordRef::Settle(entry), &mut bytes);
         let mut state = self.shared.lock();
         let is_first = state.bytes.is_empty();
         state.sequence += 1;
         state.bytes.extend_from_slice(&bytes);
-        state.fresh.extend_from_slice(&bytes);
-        state.fresh_count += 1;
-        state.oldest.get_or_insert_with(Instant::now);
-        let mut ticket = Receipt::ready();
+        state.records.extend_from_slice(&bytes);
+        state.record_count += 1;
+        state.oldest_since.get_or_insert_with(Instant::now);
+        let mut receipt = Receipt::ready();
         if is_urgent {
-            let (done, theirs) = Receipt::new();
+            let (done, waiting) = Receipt::channel();
             let sequence = state.sequence;
-            state.waiting.push(WaitingRecords { sequence, done });
-            ticket = theirs;
+            state.receipts.push(WaitingRecords { sequence, done });
+            receipt = waiting;
         }
         drop(state);
         if is_first || is_urgent {
             self.shared.wake.notify_one();
         }
-        ticket
+        receipt
     }
 
-    /// Takes what has to go to the store. Whoever takes it says [`Self::stored`] or [`Self::put_back`].
-    pub fn take(&self, most: usize) -> Option<JournalBatch> {
-        self.read_fresh();
+    /// Takes the next calls to store. The caller then calls [`Self::mark_stored`] or [`Self::put_back`].
+    pub fn take_batch(&self, max_entries: usize) -> Option<JournalBatch> {
+        self.decode_records();
         let mut state = self.shared.lock();
-        let count = state.entries.len().min(most);
+        let count = state.entries.len().min(max_entries);
         let entries: Vec<LedgerEntry> = state.entries.drain(..count).collect();
-        // Every ended call has the next number.
+        // Sequence numbers have no gaps.
         let sequence = state.sequence - state.waiting_entries() as u64;
         (!entries.is_empty()).then_some(JournalBatch { entries, sequence })
     }
 
-    /// Shows the ended calls that are not in the store yet, but for those taken.
-    pub fn look(&self, mut look: impl FnMut(&LedgerEntry)) {
-        self.read_fresh();
-        self.shared.lock().entries.iter().for_each(&mut look);
+    /// Visits the ended calls that wait for the store, without those in a batch.
+    pub fn visit_waiting(&self, mut visit: impl FnMut(&LedgerEntry)) {
+        self.decode_records();
+        self.shared.lock().entries.iter().for_each(&mut visit);
     }
 
-    /// Makes entries out of the records of ended calls. Whoever calls this holds the ledger's `storing`.
-    fn read_fresh(&self) {
+    /// Decodes the records of ended calls into entries. The caller holds the ledger's `flush_lock`.
+    fn decode_records(&self) {
         let mut state = self.shared.lock();
-        let room = state.fresh.len();
-        let records = std::mem::replace(&mut state.fresh, Vec::with_capacity(room));
+        let capacity = state.records.len();
+        let records = std::mem::replace(&mut state.records, Vec::with_capacity(capacity));
         drop(state);
-        let mut reader = FrameReader::of_records(&records);
+        let mut reader = FrameReader::from_records(&records);
         let mut entries = VecDeque::new();
         while let Ok(FrameRead::Record(record)) = reader.read() {
             if let Record::Settle(entry) = *record {
@@ -195,16 +198,16 @@ impl Journal {
             }
         }
         let mut state = self.shared.lock();
-        state.fresh_count -= entries.len();
+        state.record_count -= entries.len();
         state.entries.append(&mut entries);
     }
 
-    /// How many ended calls wait for the store.
-    pub fn waiting(&self) -> usize {
+    /// Returns the number of ended calls that wait for the store.
+    pub fn waiting_entries(&self) -> usize {
         self.shared.lock().waiting_entries()
     }
 
-    /// The store did not take it.
+    /// Puts back a batch that the store did not accept.
     pub fn put_back(&self, batch: JournalBatch) {
         let mut state = self.shared.lock();
         for entry in batch.entries.into_iter().rev() {
@@ -212,37 +215,37 @@ impl Journal {
         }
     }
 
-    /// The store has everything up to this number.
-    pub fn stored(&self, sequence: u64) {
+    /// Records that all calls up to this sequence number are stored.
+    pub fn mark_stored(&self, sequence: u64) {
         let mut state = self.shared.lock();
         state.stored = sequence;
-        state.oldest = (state.waiting_entries() > 0).then(Instant::now);
-        // What is in the store is safe, whatever became of the journal.
-        state.release(sequence);
+        state.oldest_since = (state.waiting_entries() > 0).then(Instant::now);
+        // Stored calls are durable, whatever happens to the journal.
+        state.release_receipts(sequence);
     }
 
-    /// Since when the oldest ended call waits for the store.
+    /// Returns how long the oldest ended call has waited for the store.
     pub fn lag(&self) -> Duration {
-        let oldest = self.shared.lock().oldest;
-        oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed())
+        let oldest_since = self.shared.lock().oldest_since;
+        oldest_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Bytes on disk.
+    /// Returns the size on disk in bytes.
     pub fn bytes(&self) -> u64 {
         self.shared.bytes.load(Ordering::Relaxed)
     }
 
-    /// When the oldest of its files was begun, in unix milliseconds.
-    pub fn since_ms(&self) -> i64 {
-        self.shared.since_ms.load(Ordering::Relaxed)
+    /// Returns when the oldest segment was started, in unix milliseconds.
+    pub fn started_ms(&self) -> i64 {
+        self.shared.started_ms.load(Ordering::Relaxed)
     }
 
-    /// Whether it cannot be written, or soon will not be.
+    /// Returns whether the journal cannot be written, or soon will not be.
     pub fn is_stuck(&self) -> bool {
         self.shared.is_stuck.load(Ordering::Relaxed)
     }
 
-    /// Writes what is left and ends the writer. What is not in the store stays on disk.
+    /// Writes the remaining records and ends the writer thread. Calls that are not stored stay on disk.
     pub fn close(&self) {
         self.shared.lock().is_stopping = true;
         self.shared.wake.notify_one();

@@ -1,4 +1,4 @@
-//! Leases at work: asking the store for more of a balance, and giving back what others need.
+//! Requests leases from the store and returns amounts that other processes need.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,51 +8,51 @@ use filters::money::Usd;
 use sqlx::postgres::PgListener;
 
 use super::Ledger;
-use super::account::{LOOK_BACK_MS, OrganizationAccount};
+use super::account::{LOOKBACK_MS, OrganizationAccount};
 use crate::store;
 use crate::store::ledger::{LeaseChange, LeaseGrant};
 
-/// Others have so long to give back what they do not need.
+/// How long other processes have to return what they do not need.
 const RETURN_TIMEOUT: Duration = Duration::from_millis(100);
-/// Between two looks whether they have.
-const LOOK: Duration = Duration::from_millis(10);
-/// How long the store may take for one answer.
-const STORE: Duration = Duration::from_secs(4);
-/// Between two tries to listen.
-const LISTEN_AGAIN: Duration = Duration::from_millis(500);
+/// The interval between two checks whether they have.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// The time limit of one operation of the store.
+const STORE_TIMEOUT: Duration = Duration::from_secs(4);
+/// The interval between two tries to listen.
+const LISTEN_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The changes of one lease, one after the other.
+/// The changes of one lease, in order.
 #[derive(Default)]
 pub struct LeaseState {
-    /// The number of the last.
+    /// The number of the last change.
     number: i64,
-    /// That one, as long as it is not known to have happened.
-    open: Option<LeaseChange>,
+    /// The last change, until the store has confirmed it.
+    pending: Option<LeaseChange>,
 }
 
 impl LeaseState {
-    fn next(&mut self, wanted: LeaseChange) {
+    fn begin_change(&mut self, change: LeaseChange) {
         self.number += 1;
-        self.open = Some(wanted);
+        self.pending = Some(change);
     }
 }
 
 impl Ledger {
-    /// Asks the store for as much of a balance as is missing; answers whether it lent that.
+    /// Requests the missing part of `need` from the store. Returns whether the store granted it.
     ///
-    /// Runs on the runtime of the store. Errors: the store does not answer.
-    pub(super) async fn borrow(
+    /// Runs on the store's runtime. Errors: the store does not respond.
+    pub(super) async fn request_lease(
         self: &Arc<Self>,
         account: &Arc<OrganizationAccount>,
         need: Usd,
     ) -> Result<bool, ()> {
         let (ledger, account) = (Arc::clone(self), Arc::clone(account));
-        // A lease that comes too late for this request is there for the next: the task goes on.
-        let asking = self
-            .organs
-            .spawn(async move { ledger.ask(&account, need).await });
-        match tokio::time::timeout(STORE, asking).await {
-            Ok(Ok(Ok(lent))) => Ok(lent),
+        // The task goes on: a late lease serves the next request.
+        let request = self
+            .runtime
+            .spawn(async move { ledger.acquire(&account, need).await });
+        match tokio::time::timeout(STORE_TIMEOUT, request).await {
+            Ok(Ok(Ok(is_granted))) => Ok(is_granted),
             Ok(Ok(Err(error))) => {
                 log::warn!("credit could not be asked for: {error}");
                 Err(())
@@ -61,186 +61,189 @@ impl Ledger {
         }
     }
 
-    async fn ask(
+    async fn acquire(
         &self,
         account: &OrganizationAccount,
         need: Usd,
     ) -> Result<bool, store::StoreError> {
         let organization = &account.organization_id;
-        let began = tokio::time::Instant::now();
-        let mut has_asked = false;
+        let started = tokio::time::Instant::now();
+        let mut has_notified = false;
         loop {
-            // What others gave back may cover it meanwhile, together with what has become free here.
+            // The amounts that others returned may cover it meanwhile, together with amounts that became free here.
             let missing = need.minus(account.balance().free());
             if missing <= Usd::ZERO {
                 return Ok(true);
             }
-            let Some(taken) = self.change(account, LeaseChange::Take(missing)).await? else {
-                if began.elapsed() >= STORE {
-                    return Err(store::StoreError::Silent);
+            let Some(grant) = self
+                .change_lease(account, LeaseChange::Take(missing))
+                .await?
+            else {
+                if started.elapsed() >= STORE_TIMEOUT {
+                    return Err(store::StoreError::TimedOut);
                 }
-                // The background makes this process known again.
-                tokio::time::sleep(LOOK).await;
+                // The flusher registers this process again.
+                tokio::time::sleep(POLL_INTERVAL).await;
                 continue;
             };
-            if taken.amount > Usd::ZERO {
+            if grant.amount > Usd::ZERO {
                 return Ok(true);
             }
-            let may_come = self.is_shared && taken.others > Usd::ZERO;
-            if !may_come || began.elapsed() >= RETURN_TIMEOUT {
+            let may_be_returned = self.is_shared && grant.others > Usd::ZERO;
+            if !may_be_returned || started.elapsed() >= RETURN_TIMEOUT {
                 return Ok(false);
             }
-            if !has_asked {
-                self.store.ask_back(organization, &self.owner).await?;
-                has_asked = true;
+            if !has_notified {
+                self.store.request_return(organization, &self.owner).await?;
+                has_notified = true;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Reads what an organization's keys have spent. Runs on the runtime of the store.
-    pub(super) async fn load(
+    /// Reads an organization's spending on the store's runtime.
+    pub(super) async fn load_spent(
         self: &Arc<Self>,
         account: &Arc<OrganizationAccount>,
     ) -> Result<(), ()> {
         let (ledger, account) = (Arc::clone(self), Arc::clone(account));
-        let loading = self.organs.spawn(async move {
-            let loaded = ledger.read_spent(&account);
-            tokio::time::timeout(STORE, loaded).await
+        let load = self.runtime.spawn(async move {
+            let read = ledger.read_spent(&account);
+            tokio::time::timeout(STORE_TIMEOUT, read).await
         });
-        match loading.await {
+        match load.await {
             Ok(Ok(Ok(()))) => Ok(()),
             _ => Err(()),
         }
     }
 
-    /// Reads what all processes have stored, and adds what this one has not.
+    /// Reads the spending that all processes have stored, and adds the calls that this process has not stored yet.
     pub(super) async fn read_spent(
         &self,
         account: &OrganizationAccount,
     ) -> Result<(), store::StoreError> {
         let organization = &*account.organization_id;
-        let since_ms = self.now_ms() - LOOK_BACK_MS;
-        // What is on its way to the store would be found in neither, and not count.
-        let _none_on_its_way = self.storing.lock().await;
+        let since_ms = self.now_ms() - LOOKBACK_MS;
+        // Calls on their way to the store would be in neither source and not count.
+        let _flush_guard = self.flush_lock.lock().await;
         let rows = self.store.spent(organization, since_ms).await?;
-        // What takes long of looking is done before the account has to wait for it.
-        self.journal.look(|_| {});
-        account.load(&rows, |see| self.journal.look(see));
+        // This decodes the waiting records, so that the account is not locked for that long.
+        self.journal.visit_waiting(|_| {});
+        account.load(&rows, |visit| self.journal.visit_waiting(visit));
         Ok(())
     }
 
-    /// Takes the next lease while there is still something left of this one.
+    /// Requests the next lease while some of this one is left.
     pub(super) fn top_up(self: &Arc<Self>, account: &Arc<OrganizationAccount>, need: Usd) {
         if !self.is_shared || !account.is_low() {
             return;
         }
         let (ledger, account) = (Arc::clone(self), Arc::clone(account));
-        self.organs.spawn(async move {
-            let Ok(_turn) = account.asking.try_lock() else {
+        self.runtime.spawn(async move {
+            let Ok(_request) = account.request_lock.try_lock() else {
                 return;
             };
             if !account.is_low() {
                 return;
             }
-            if let Ok(Some(taken)) = ledger.change(&account, LeaseChange::Take(need)).await
-                && taken.amount == Usd::ZERO
+            if let Ok(Some(grant)) = ledger.change_lease(&account, LeaseChange::Take(need)).await
+                && grant.amount == Usd::ZERO
             {
-                // Nothing more to have: it is not tried again before the next ask.
-                account.lend(Usd::ZERO);
+                // The store has no more: do not try again before the next reservation that needs a lease.
+                account.add_lease(Usd::ZERO);
             }
         });
     }
 
-    /// Gives back what is free of a lease.
-    pub(super) async fn give_back(&self, account: &OrganizationAccount) {
-        // Where its lease is being changed, the organization is short here too.
-        let Ok(mut turns) = account.turns.try_lock() else {
+    /// Returns the free amount of a lease to the store.
+    pub(super) async fn return_lease(&self, account: &OrganizationAccount) {
+        // If the lease is being changed, this process needs credit too.
+        let Ok(mut state) = account.lease_state.try_lock() else {
             return;
         };
-        if turns.open.is_none() {
+        if state.pending.is_none() {
             let amount = account.take_free();
             if amount == Usd::ZERO {
                 return;
             }
-            turns.next(LeaseChange::Give(amount));
+            state.begin_change(LeaseChange::Return(amount));
         }
-        if let Err(error) = self.catch_up(account, &mut turns).await {
+        if let Err(error) = self.apply_pending(account, &mut state).await {
             log::warn!("a lease could not be given back: {error}");
         }
     }
 
-    /// Changes a lease, in the store and here; answers nothing where the store does not know this process any more.
-    async fn change(
+    /// Changes a lease in the store and here. Returns `None` if the store no longer knows this process.
+    async fn change_lease(
         &self,
         account: &OrganizationAccount,
-        wanted: LeaseChange,
+        change: LeaseChange,
     ) -> Result<Option<LeaseGrant>, store::StoreError> {
-        let mut turns = account.turns.lock().await;
-        if turns.open.is_some() {
-            self.catch_up(account, &mut turns).await?;
+        let mut state = account.lease_state.lock().await;
+        if state.pending.is_some() {
+            self.apply_pending(account, &mut state).await?;
         }
-        turns.next(wanted);
-        self.catch_up(account, &mut turns).await
+        state.begin_change(change);
+        self.apply_pending(account, &mut state).await
     }
 
-    /// Makes the open change. One whose answer is lost stays open, and is made again before any other.
-    async fn catch_up(
+    /// Applies the pending change. A change without a confirmation stays pending, and is repeated before any other.
+    async fn apply_pending(
         &self,
         account: &OrganizationAccount,
-        turns: &mut LeaseState,
+        state: &mut LeaseState,
     ) -> Result<Option<LeaseGrant>, store::StoreError> {
-        let Some(wanted) = turns.open else {
+        let Some(change) = state.pending else {
             return Ok(None);
         };
         let organization = &account.organization_id;
-        let changing = self
+        let applied = self
             .store
-            .change_lease(organization, &self.owner, turns.number, wanted);
-        let taken = changing.await?;
-        turns.open = None;
-        match taken {
-            Some(taken) if taken.amount > Usd::ZERO => account.lend(taken.amount),
+            .change_lease(organization, &self.owner, state.number, change);
+        let grant = applied.await?;
+        state.pending = None;
+        match grant {
+            Some(grant) if grant.amount > Usd::ZERO => account.add_lease(grant.amount),
             Some(_) => {}
-            None => self.is_unknown.store(true, Ordering::Relaxed),
+            None => self.is_unregistered.store(true, Ordering::Relaxed),
         }
-        Ok(taken)
+        Ok(grant)
     }
 
-    /// Forgets all leases, here and in the store, and makes this process known again.
-    pub(super) async fn begin_anew(&self) -> Result<(), store::StoreError> {
+    /// Forgets all leases, here and in the store, and registers this process again.
+    pub(super) async fn reset_leases(&self) -> Result<(), store::StoreError> {
         log::warn!("this process was silent for so long that its leases were given to others");
         for account in self.accounts() {
-            account.turns.lock().await.open = None;
-            account.lose();
+            account.lease_state.lock().await.pending = None;
+            account.revoke_lease();
         }
-        self.store.begin_process(&self.owner).await?;
-        self.is_unknown.store(false, Ordering::Relaxed);
+        self.store.register_process(&self.owner).await?;
+        self.is_unregistered.store(false, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Listens for other processes that are short, as long as it is polled.
+    /// Serves other processes that request amounts back. Runs until it is dropped.
     pub(super) async fn listen(self: Arc<Self>, url: String) {
         loop {
-            if let Err(error) = self.hear(&url).await {
+            if let Err(error) = self.receive_requests(&url).await {
                 log::debug!("the other processes cannot be heard: {error}");
             }
-            tokio::time::sleep(LISTEN_AGAIN).await;
+            tokio::time::sleep(LISTEN_RETRY_INTERVAL).await;
         }
     }
 
-    async fn hear(&self, url: &str) -> Result<(), sqlx::Error> {
+    async fn receive_requests(&self, url: &str) -> Result<(), sqlx::Error> {
         let mut listener = PgListener::connect(url).await?;
         listener.listen(store::ledger::CHANNEL).await?;
         loop {
-            let said = listener.recv().await?;
-            let Some((owner, organization)) = said.payload().split_once(' ') else {
+            let notification = listener.recv().await?;
+            let Some((owner, organization)) = notification.payload().split_once(' ') else {
                 continue;
             };
             if owner != self.owner
-                && let Some(account) = self.find(organization)
+                && let Some(account) = self.find_account(organization)
             {
-                self.give_back(&account).await;
+                self.return_lease(&account).await;
             }
         }
     }

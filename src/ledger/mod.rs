@@ -1,9 +1,10 @@
-//! Money at work: what is reserved before a call, what it costs in the end, and how none of it is lost.
+//! Reserves money before a call, charges the cost after it, and loses neither in a crash.
 //!
-//! [`reserve`] stands for a call, [`account`] holds what an organization may spend here, [`lend`] asks the store for
-//! more of its balance. [`journal`] keeps on disk what has happened until [`storing`] has brought it to the store, and
-//! [`adopt`] finds what a process left behind that is gone. Rules and arithmetic are in `filters::money`, SQL is in
-//! [`crate::store`]. A request that its lease covers meets no file and no SQL before its end.
+//! A [`reservation`] covers one call. An [`account`] holds what an organization may spend in this process, and `leases`
+//! requests more of its balance from the store. The [`journal`] keeps ended calls on disk until the `flusher` has
+//! stored them, and [`recovery`] finds the journals of dead processes. Rules and arithmetic are in `filters::money` and
+//! `filters::ledger`, SQL is in [`crate::store`]. A request that its lease covers touches no file and no SQL before its
+//! end.
 
 pub mod account;
 mod error;
@@ -37,23 +38,23 @@ pub use reservation::{CallEnd, NewReservation, Reservation, ReservationError};
 
 use self::account::{Hold, HoldError, OrganizationAccount};
 use self::flusher::MAX_BATCH_ENTRIES;
-use self::journal::{Journal, RENEW};
+use self::journal::{Journal, MAX_SEGMENT_AGE};
 use self::open_reservations::OpenReservations;
 use self::reservation::is_funded;
 use crate::config;
 use crate::store::{Store, StoreUrl};
 use crate::telemetry::metrics::Metrics;
 
-/// After so long without a successful write no more credit is spent. Source: docs/promises.md.
+/// After this time without a successful write the process spends no more credit. Source: docs/promises.md.
 const STORE_OUTAGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How old what is known of others' spending may be for somebody who asks for it.
-const FRESH: Duration = Duration::from_secs(1);
-/// How long the last batch may take.
+/// The maximum age of other processes' spending in answers about it.
+const MAX_SPENT_AGE: Duration = Duration::from_secs(1);
+/// The time limit of the last batch at shutdown.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often a request looks again whether its turn has come. A bound: each look but the last follows a lease.
+/// The maximum number of tries of one reservation. Each try but the last follows a granted lease.
 const MAX_TRIES: usize = 100;
 
-/// See the module.
+/// The ledger of this process.
 pub struct Ledger {
     accounts: RwLock<HashMap<Arc<str>, Arc<OrganizationAccount>>>,
     journal: Arc<Journal>,
@@ -61,51 +62,57 @@ pub struct Ledger {
     store: Store,
     metrics: Arc<Metrics>,
     /// The runtime on which the store is used.
-    organs: Handle,
-    /// This process, as leases name it.
+    runtime: Handle,
+    /// The id of this process in leases.
     owner: String,
-    /// Whether other processes may use the store too.
+    /// Whether other processes may share the store.
     is_shared: bool,
     journal_bytes: u64,
-    begun: Instant,
-    /// Held while ended calls are on their way to the store.
-    storing: tokio::sync::Mutex<()>,
-    /// When the store last took a write, in milliseconds since the beginning.
-    written_ms: AtomicU64,
-    /// The store has lost sight of this process: it holds no lease.
-    is_unknown: AtomicBool,
-    /// Rows of calls that cost us nothing are dropped.
+    started: Instant,
+    /// Held while ended calls are being stored.
+    flush_lock: tokio::sync::Mutex<()>,
+    /// The time of the store's last successful write, in milliseconds since the start.
+    last_write_ms: AtomicU64,
+    /// Whether the store no longer knows this process, which then holds no lease.
+    is_unregistered: AtomicBool,
+    /// Whether entries of unfunded calls are being dropped.
     is_dropping: AtomicBool,
     stop: watch::Sender<bool>,
-    /// Hears that the background has ended.
+    /// Receives a message when the flusher has ended.
     ended: Mutex<Option<mpsc::Receiver<()>>>,
 }
 
 impl Ledger {
-    /// Adopts what processes left behind that are gone, and begins. Runs on the runtime of the store.
+    /// Stores what dead processes left in their journals, then starts the background tasks. Runs on the store's
+    /// runtime.
     ///
-    /// Errors: a journal that does not add up, files, the store.
+    /// Errors: a damaged journal, files, the store.
     pub async fn start(
         configured: &config::StoreConfig,
         store: Store,
         metrics: Arc<Metrics>,
     ) -> Result<Arc<Self>, LedgerError> {
-        for left in recovery::recover(&configured.state_dir)? {
+        for left in recovery::recover_journals(&configured.state_dir)? {
             let count = left.entries.len();
-            for some in left.entries.chunks(MAX_BATCH_ENTRIES) {
-                store.post(&left.owner, some.to_vec(), true).await?;
+            for batch in left.entries.chunks(MAX_BATCH_ENTRIES) {
+                store.post(&left.owner, batch.to_vec(), true).await?;
             }
-            store.end_process(&left.owner).await?;
+            store.unregister_process(&left.owner).await?;
             if count > 0 {
                 log::info!("brought {count} calls of a process that is gone to the store");
             }
-            left.forget();
+            left.delete();
         }
         let owner = *uuid::Uuid::now_v7().as_bytes();
         let open = Arc::new(OpenReservations::default());
-        let journal = Journal::start(&configured.state_dir, owner, Arc::clone(&open), RENEW)?;
+        let journal = Journal::start(
+            &configured.state_dir,
+            owner,
+            Arc::clone(&open),
+            MAX_SEGMENT_AGE,
+        )?;
         let owner: String = owner.iter().map(|byte| format!("{byte:02x}")).collect();
-        store.begin_process(&owner).await?;
+        store.register_process(&owner).await?;
         let is_shared = matches!(StoreUrl::parse(&configured.url), Ok(StoreUrl::Postgres(_)));
         let (stop, stopped) = watch::channel(false);
         let (end, ended) = mpsc::channel();
@@ -115,14 +122,14 @@ impl Ledger {
             open,
             store,
             metrics,
-            organs: Handle::current(),
+            runtime: Handle::current(),
             owner,
             is_shared,
             journal_bytes: configured.journal_bytes,
-            begun: Instant::now(),
-            storing: tokio::sync::Mutex::default(),
-            written_ms: AtomicU64::new(0),
-            is_unknown: AtomicBool::new(false),
+            started: Instant::now(),
+            flush_lock: tokio::sync::Mutex::default(),
+            last_write_ms: AtomicU64::new(0),
+            is_unregistered: AtomicBool::new(false),
             is_dropping: AtomicBool::new(false),
             stop,
             ended: Mutex::new(Some(ended)),
@@ -131,20 +138,20 @@ impl Ledger {
             let url = configured.url.clone();
             tokio::spawn(Arc::clone(&ledger).listen(url));
         }
-        if let Some(keep) = configured.usage_retention {
-            tokio::spawn(Arc::clone(&ledger).clean(keep));
+        if let Some(retention) = configured.usage_retention {
+            tokio::spawn(Arc::clone(&ledger).delete_old_rows(retention));
         }
-        let working = Arc::clone(&ledger);
+        let flusher = Arc::clone(&ledger);
         tokio::spawn(async move {
-            working.work(stopped).await;
+            flusher.run_flusher(stopped).await;
             _ = end.send(());
         });
         Ok(ledger)
     }
 
-    /// Brings what is left to the store and gives leases back; what does not get there the next start finds.
+    /// Stores the remaining calls and returns the leases. The next start recovers calls that could not be stored.
     ///
-    /// Blocks: to be called from a thread of its own, after the last request.
+    /// Blocks: call it from a separate thread, after the last request.
     pub fn close(&self) {
         self.stop.send_replace(true);
         let ended = self
@@ -158,10 +165,10 @@ impl Ledger {
         self.journal.close();
     }
 
-    /// Reserves the most that a call may cost.
+    /// Reserves the maximum cost of a call.
     ///
-    /// Before it refuses for want of credit it asks the store once, where other processes may hold some. Errors: as
-    /// [`ReservationError`] says. Cost: one short lock where the lease covers it.
+    /// If the lease does not cover it, the ledger requests more from the store before it refuses the call. Errors: see
+    /// [`ReservationError`]. Cost: one short lock if the lease covers the call.
     pub async fn reserve(
         self: &Arc<Self>,
         call: &NewReservation<'_>,
@@ -169,23 +176,25 @@ impl Ledger {
         if is_funded(call.funding) && !self.is_available() {
             return Err(ReservationError::Unavailable);
         }
-        let account = self.of(&call.caller.organization_id);
+        let account = self.account(&call.caller.organization_id);
         let mut call = *call;
         for _ in 0..MAX_TRIES {
-            let seen = account.asks();
+            let seen_requests = account.request_count();
             match self.try_reserve(&account, &call) {
                 Ok(reservation) => return Ok(reservation),
                 Err(HoldError::Reached(reached)) => return Err(ReservationError::Reached(reached)),
-                Err(HoldError::NotLoaded) => match self.load(&account).await {
+                Err(HoldError::NotLoaded) => match self.load_spent(&account).await {
                     Ok(()) => {}
                     Err(()) if is_funded(call.funding) => {
                         return Err(ReservationError::Unavailable);
                     }
-                    // The provider bills the caller: limits that nobody can read hold no such call back.
+                    // The provider bills the caller, so limits that cannot be read do not stop the call.
                     Err(()) => call.bounds = SpendingBounds::default(),
                 },
                 Err(HoldError::Lease(_)) => {
-                    if let Some(reservation) = self.wait(&account, &call, seen).await? {
+                    if let Some(reservation) =
+                        self.wait_for_lease(&account, &call, seen_requests).await?
+                    {
                         return Ok(reservation);
                     }
                 }
@@ -194,26 +203,26 @@ impl Ledger {
         Err(ReservationError::NoCredit)
     }
 
-    /// Asks the store for more, or waits for what another request's ask brings.
-    async fn wait(
+    /// Requests a larger lease from the store, or waits for the request of another task.
+    async fn wait_for_lease(
         self: &Arc<Self>,
         account: &Arc<OrganizationAccount>,
         call: &NewReservation<'_>,
-        seen: u64,
+        seen_requests: u64,
     ) -> Result<Option<Reservation>, ReservationError> {
-        let _turn = account.asking.lock().await;
+        let _request = account.request_lock.lock().await;
         match self.try_reserve(account, call) {
             Ok(reservation) => return Ok(Some(reservation)),
             Err(HoldError::Lease(_)) => {}
             Err(_) => return Ok(None),
         }
-        if account.was_refused(seen, call.worst) {
+        if account.was_refused(seen_requests, call.max_cost) {
             return Err(ReservationError::NoCredit);
         }
-        account.begin_ask();
-        match self.borrow(account, call.worst).await {
+        account.begin_request();
+        match self.request_lease(account, call.max_cost).await {
             Ok(true) => {}
-            Ok(false) => account.refuse(call.worst),
+            Ok(false) => account.mark_refused(call.max_cost),
             Err(()) => return Err(ReservationError::Unavailable),
         }
         Ok(None)
@@ -224,60 +233,64 @@ impl Ledger {
         account: &Arc<OrganizationAccount>,
         call: &NewReservation<'_>,
     ) -> Result<Reservation, HoldError> {
-        let member: Option<Arc<str>> = call.caller.member.as_deref().map(|it| (*it.id).into());
-        let want = Hold {
+        let member: Option<Arc<str>> = call
+            .caller
+            .member
+            .as_deref()
+            .map(|member| (*member.id).into());
+        let hold = Hold {
             key_id: &call.caller.key_id,
             member_id: member.as_ref(),
             funding: call.funding,
-            amount: call.worst,
+            amount: call.max_cost,
             is_premium: call.is_premium,
         };
         account.reserve(
-            &want,
+            &hold,
             &call.bounds,
             call.caller.plan_since_ms,
             self.now_ms(),
         )?;
         if call.funding == Funding::Credit {
-            self.top_up(account, call.worst);
+            self.top_up(account, call.max_cost);
         }
         Ok(Reservation::begin(self, account, call))
     }
 
-    /// What a key, its member and its plan have spent, without what is only reserved. What other processes have
-    /// stored is at most [`FRESH`] old, where the store answers.
+    /// Returns what a key, its member and its plan have spent, without open reservations. The spending of other
+    /// processes is at most [`MAX_SPENT_AGE`] old while the store responds.
     ///
-    /// Errors: it has never been read, and the store does not answer.
+    /// Errors: the spending was never read and the store does not respond.
     pub async fn spent(self: &Arc<Self>, caller: &Caller) -> Result<SpentSoFar, ReservationError> {
-        let account = self.of(&caller.organization_id);
+        let account = self.account(&caller.organization_id);
         let member = caller.member.as_deref().map(|member| &*member.id);
-        let look = || {
+        let cached = || {
             let (key, since_ms) = (&caller.key_id, caller.plan_since_ms);
             account.spent(key, member, since_ms, self.now_ms())
         };
-        let known = look();
-        if known.is_some() && !(self.is_shared && account.is_stale(FRESH)) {
+        let known = cached();
+        if known.is_some() && !(self.is_shared && account.is_stale(MAX_SPENT_AGE)) {
             return known.ok_or(ReservationError::Unavailable);
         }
-        match self.load(&account).await {
-            Ok(()) => look().ok_or(ReservationError::Unavailable),
+        match self.load_spent(&account).await {
+            Ok(()) => cached().ok_or(ReservationError::Unavailable),
             Err(()) => known.ok_or(ReservationError::Unavailable),
         }
     }
 
-    /// Whether credit can be spent: the store takes writes, and the journal has room.
+    /// Returns whether credit can be spent: the store accepts writes and the journal has capacity.
     pub fn is_available(&self) -> bool {
-        !self.is_silent() && !self.journal.is_stuck() && self.has_room()
+        !self.is_store_down() && !self.journal.is_stuck() && self.has_capacity()
     }
 
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         self.journal.bytes() <= self.journal_bytes
     }
 
-    /// Whether the row of a call that costs us nothing is dropped: such calls go on while the store is away, and would
-    /// fill disk and memory. Counts it.
-    fn drops_free(&self) -> bool {
-        let drops = !self.has_room();
+    /// Returns whether to drop the entry of an unfunded call, and counts it then. Such calls continue while the store
+    /// is down and would fill disk and memory.
+    fn drop_unfunded(&self) -> bool {
+        let drops = !self.has_capacity();
         if drops {
             self.metrics.ledger_dropped.inc();
         }
@@ -289,15 +302,15 @@ impl Ledger {
         drops
     }
 
-    /// Whether the store has taken no write for ten seconds.
-    pub fn is_silent(&self) -> bool {
-        let written = Duration::from_millis(self.written_ms.load(Ordering::Relaxed));
-        self.begun.elapsed().saturating_sub(written) >= STORE_OUTAGE_TIMEOUT
+    /// Returns whether the store has accepted no write for [`STORE_OUTAGE_TIMEOUT`].
+    pub fn is_store_down(&self) -> bool {
+        let last_write = Duration::from_millis(self.last_write_ms.load(Ordering::Relaxed));
+        self.started.elapsed().saturating_sub(last_write) >= STORE_OUTAGE_TIMEOUT
     }
 
-    /// The organization's account in this process.
-    fn of(&self, organization_id: &Arc<str>) -> Arc<OrganizationAccount> {
-        if let Some(account) = self.find(organization_id) {
+    /// Returns the organization's account in this process; creates it at the first call.
+    fn account(&self, organization_id: &Arc<str>) -> Arc<OrganizationAccount> {
+        if let Some(account) = self.find_account(organization_id) {
             return account;
         }
         let mut accounts = self
@@ -311,7 +324,7 @@ impl Ledger {
         Arc::clone(account)
     }
 
-    fn find(&self, organization_id: &str) -> Option<Arc<OrganizationAccount>> {
+    fn find_account(&self, organization_id: &str) -> Option<Arc<OrganizationAccount>> {
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
         accounts.get(organization_id).cloned()
     }
@@ -321,7 +334,7 @@ impl Ledger {
         accounts.values().cloned().collect()
     }
 
-    fn count(&self, charge: &Charge) {
+    fn count_charge(&self, charge: &Charge) {
         let metrics = &self.metrics;
         metrics
             .ledger_settled
@@ -332,13 +345,13 @@ impl Ledger {
         }
     }
 
-    /// Unix milliseconds.
+    /// Returns the current time in unix milliseconds.
     fn now_ms(&self) -> i64 {
         unix_ms()
     }
 
-    /// The name of a new call: it sorts by time, and its end is random.
-    fn new_id(&self) -> EntryId {
+    /// Returns the id of a new call. Ids sort by time and end in random bytes.
+    fn new_entry_id(&self) -> EntryId {
         let mut random = [0; 10];
         fastrand::fill(&mut random);
         let ms = u64::try_from(unix_ms()).unwrap_or_default();
@@ -348,10 +361,10 @@ impl Ledger {
 }
 
 fn unix_ms() -> i64 {
-    unix_ms_of(SystemTime::now())
+    to_unix_ms(SystemTime::now())
 }
 
-fn unix_ms_of(time: SystemTime) -> i64 {
+fn to_unix_ms(time: SystemTime) -> i64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -1,71 +1,71 @@
-//! The calls that run: what the journal has to say of them again when it begins a new file.
+//! The open reservations, which the journal writes again at the start of each segment.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use filters::ledger::journal::{Delivered, RecordRef, Reserve, put};
+use filters::ledger::journal::{Delivered, RecordRef, Reserve, write_record};
 use filters::ledger::{EntryId, UsageRecord};
 
-/// So many locks, so that requests rarely meet.
-const SHARDS: usize = 16;
+/// The number of locks. Requests rarely meet at one of so many.
+const SHARD_COUNT: usize = 16;
 
-/// A call that runs.
+/// The open reservation of a running call.
 pub struct OpenReservation {
-    /// What was reserved for it.
+    /// The reservation as the journal records it.
     pub reserve: Reserve,
-    taken: Mutex<Option<UsageRecord>>,
+    usage: Mutex<Option<UsageRecord>>,
 }
 
 impl OpenReservation {
-    /// Remembers what has gone out so far.
-    pub fn delivered(&self, taken: UsageRecord) {
-        *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
+    /// Stores the usage of the part that was delivered so far.
+    pub fn record_delivered(&self, usage: UsageRecord) {
+        *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = Some(usage);
     }
 }
 
-/// All calls that run.
+/// All open reservations.
 #[derive(Default)]
 pub struct OpenReservations {
-    shards: [Mutex<HashMap<EntryId, Arc<OpenReservation>>>; SHARDS],
+    shards: [Mutex<HashMap<EntryId, Arc<OpenReservation>>>; SHARD_COUNT],
 }
 
 impl OpenReservations {
-    /// A call begins.
-    pub fn begin(&self, reserve: Reserve) -> Arc<OpenReservation> {
+    /// Adds the reservation of a call that starts.
+    pub fn insert(&self, reserve: Reserve) -> Arc<OpenReservation> {
         let id = reserve.id;
-        let running = Arc::new(OpenReservation {
+        let open = Arc::new(OpenReservation {
             reserve,
-            taken: Mutex::default(),
+            usage: Mutex::default(),
         });
-        self.shard(&id).insert(id, Arc::clone(&running));
-        running
+        self.shard(&id).insert(id, Arc::clone(&open));
+        open
     }
 
-    /// It has ended.
-    pub fn end(&self, id: &EntryId) {
+    /// Removes the reservation of a call that has ended.
+    pub fn remove(&self, id: &EntryId) {
         self.shard(id).remove(id);
     }
 
-    /// How many run.
+    /// Returns the number of open reservations.
     pub fn len(&self) -> usize {
         self.shards.iter().map(|shard| lock(shard).len()).sum()
     }
 
-    /// Whether none runs.
+    /// Returns whether no reservation is open.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Appends all of them as records.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    /// Appends all open reservations as records.
+    pub fn write_records(&self, out: &mut Vec<u8>) {
         for shard in &self.shards {
-            let running: Vec<_> = lock(shard).values().cloned().collect();
-            for call in running {
-                put(RecordRef::Reserve(&call.reserve), out);
-                let taken = call.taken.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(taken) = taken.clone() {
+            let open: Vec<_> = lock(shard).values().cloned().collect();
+            for call in open {
+                write_record(RecordRef::Reserve(&call.reserve), out);
+                let usage = call.usage.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(usage) = usage.clone() {
                     let id = call.reserve.id;
-                    put(RecordRef::Delivered(&Delivered { id, taken }), out);
+                    write_record(RecordRef::Delivered(&Delivered { id, usage }), out);
                 }
             }
         }
@@ -73,9 +73,9 @@ impl OpenReservations {
 
     fn shard(&self, id: &EntryId) -> MutexGuard<'_, HashMap<EntryId, Arc<OpenReservation>>> {
         // The last byte of an id is random.
-        let at = usize::from(id.0.last().copied().unwrap_or_default()) % SHARDS;
+        let index = usize::from(id.0.last().copied().unwrap_or_default()) % SHARD_COUNT;
         #[expect(clippy::indexing_slicing, reason = "a remainder of their number")]
-        lock(&self.shards[at])
+        lock(&self.shards[index])
     }
 }
 

@@ -1,24 +1,24 @@
-//! What an answer waits for before its last byte goes out.
+//! The confirmation that a response waits for before its last byte goes out.
 
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-/// How long an answer waits for its record before it is given up.
+/// How long a response waits for its record to be durable.
 const RECEIPT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Tells when a record is where nothing can lose it.
+/// Resolves when a record is durable.
 #[derive(Debug)]
 pub struct Receipt(Option<oneshot::Receiver<()>>);
 
 impl Receipt {
-    /// A ticket, and what tells that its record is safe.
-    pub fn new() -> (oneshot::Sender<()>, Self) {
-        let (done, ticket) = oneshot::channel();
-        (done, Self(Some(ticket)))
+    /// Returns a receipt and the sender that confirms it.
+    pub fn channel() -> (oneshot::Sender<()>, Self) {
+        let (done, receipt) = oneshot::channel();
+        (done, Self(Some(receipt)))
     }
 
-    /// A ticket of what nobody has to wait for.
+    /// Returns a receipt that needs no wait.
     pub fn ready() -> Self {
         Self(None)
     }
@@ -28,8 +28,8 @@ impl Receipt {
         self.0.is_none()
     }
 
-    /// Waits; answers whether the record is safe.
-    pub async fn is_safe(self) -> bool {
+    /// Waits for the confirmation. Returns whether the record is durable.
+    pub async fn is_durable(self) -> bool {
         match self.0 {
             None => true,
             Some(done) => tokio::time::timeout(RECEIPT_TIMEOUT, done)

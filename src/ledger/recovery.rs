@@ -1,50 +1,50 @@
-//! At start: the journals of processes that are gone, and what they come to.
+//! Recovers the journals of dead processes at start.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use filters::ledger::LedgerEntry;
-use filters::ledger::journal::{Damage, FrameRead, FrameReader, Replay, owner};
+use filters::ledger::journal::{Damage, FrameRead, FrameReader, Replay, read_owner};
 
-use super::error::{LedgerError, file};
-use super::segments::{FOLDER, LOCK, SUFFIX, lock, remove};
+use super::error::{LedgerError, file_error};
+use super::segments::{JOURNAL_FOLDER, LOCK_FILE, SEGMENT_SUFFIX, delete_folder, open_lock};
 
-/// The journal of a process that is gone.
+/// The journal of a dead process.
 pub struct RecoveredJournal {
-    /// Its process, as leases name it.
+    /// The id of that process in leases.
     pub owner: String,
-    /// What has to be in the ledger.
+    /// The entries that the ledger must have.
     pub entries: Vec<LedgerEntry>,
     folder: PathBuf,
-    /// Held until it is done with, so that no other process adopts it too.
+    /// Held until the entries are stored, so that no other process recovers the same journal.
     _lock: File,
 }
 
 impl RecoveredJournal {
-    /// Deletes it: everything is in the store.
-    pub fn forget(self) {
-        remove(&self.folder);
+    /// Deletes the journal, after all its entries are stored.
+    pub fn delete(self) {
+        delete_folder(&self.folder);
     }
 }
 
-/// Reads the journals under `state_dir` whose processes are gone.
+/// Reads the journals of dead processes under `state_dir`.
 ///
-/// Errors: a file that cannot be read or does not add up; nothing has been changed then.
-pub fn recover(state_dir: &Path) -> Result<Vec<RecoveredJournal>, LedgerError> {
-    let folder = state_dir.join(FOLDER);
+/// Errors: a file that is unreadable or damaged. Nothing has been changed then.
+pub fn recover_journals(state_dir: &Path) -> Result<Vec<RecoveredJournal>, LedgerError> {
+    let folder = state_dir.join(JOURNAL_FOLDER);
     let mut found = Vec::new();
-    for process in sorted(&folder)? {
+    for process in list_sorted(&folder)? {
         if !process.is_dir() {
             continue;
         }
-        let lock = lock(&process)?;
+        let lock = open_lock(&process)?;
         if lock.try_lock().is_err() {
             continue;
         }
         let owner = process.file_name().unwrap_or_default().to_string_lossy();
         found.push(RecoveredJournal {
             owner: owner.into_owned(),
-            entries: entries(&process)?,
+            entries: replay_segments(&process)?,
             folder: process,
             _lock: lock,
         });
@@ -52,59 +52,62 @@ pub fn recover(state_dir: &Path) -> Result<Vec<RecoveredJournal>, LedgerError> {
     Ok(found)
 }
 
-/// What the segments of one process come to.
-fn entries(folder: &Path) -> Result<Vec<LedgerEntry>, LedgerError> {
+/// Replays the segments of one process into entries.
+fn replay_segments(folder: &Path) -> Result<Vec<LedgerEntry>, LedgerError> {
     let mut replay = Replay::default();
     let mut cut: Option<LedgerError> = None;
-    for path in sorted(folder)? {
-        if path.extension().is_none_or(|suffix| suffix != SUFFIX) {
+    for path in list_sorted(folder)? {
+        if path
+            .extension()
+            .is_none_or(|suffix| suffix != SEGMENT_SUFFIX)
+        {
             continue;
         }
-        let bytes = fs::read(&path).map_err(file(&path))?;
+        let bytes = fs::read(&path).map_err(file_error(&path))?;
         let damaged = |damage: Damage| LedgerError::Damaged {
             path: path.clone(),
             offset: damage.offset,
-            what: damage.what,
+            reason: damage.reason,
         };
-        if owner(&bytes).map_err(damaged)?.is_none() {
+        if read_owner(&bytes).map_err(damaged)?.is_none() {
             continue;
         }
-        // Only the last segment may end in the middle of a record: what follows shows that the others were whole.
+        // Only the last segment may end in an unfinished record: a later segment proves that this one was complete.
         if let Some(cut) = cut.take() {
             return Err(cut);
         }
         let mut reader = FrameReader::new(&bytes);
         loop {
             match reader.read().map_err(damaged)? {
-                FrameRead::Record(record) => replay.take(*record),
+                FrameRead::Record(record) => replay.apply(*record),
                 FrameRead::End { is_cut: false, .. } => break,
                 FrameRead::End { offset, .. } => {
-                    let what = "a record ends in the middle though others were written behind it";
+                    let reason = "a record ends in the middle though others were written behind it";
                     log::warn!(
                         "{}: the record at offset {offset} was never finished, and counts as not written",
                         path.display()
                     );
-                    cut = Some(damaged(Damage { offset, what }));
+                    cut = Some(damaged(Damage { offset, reason }));
                     break;
                 }
             }
         }
     }
-    Ok(replay.finish())
+    Ok(replay.into_entries())
 }
 
-/// What is in a folder, by name; nothing where there is none.
-fn sorted(folder: &Path) -> Result<Vec<PathBuf>, LedgerError> {
+/// Returns the paths in a folder, sorted by name; none if the folder does not exist.
+fn list_sorted(folder: &Path) -> Result<Vec<PathBuf>, LedgerError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(file(folder)(error)),
+        Err(error) => return Err(file_error(folder)(error)),
     };
     let mut paths = Vec::new();
     for entry in entries {
-        paths.push(entry.map_err(file(folder))?.path());
+        paths.push(entry.map_err(file_error(folder))?.path());
     }
-    paths.retain(|path| path.file_name().is_some_and(|name| name != LOCK));
+    paths.retain(|path| path.file_name().is_some_and(|name| name != LOCK_FILE));
     paths.sort();
     Ok(paths)
 }

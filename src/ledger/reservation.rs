@@ -1,4 +1,4 @@
-//! A reservation: it stands for a call from before its first attempt to its end, whatever the end is.
+//! A reservation covers one call from before its first attempt to its end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,36 +16,36 @@ use super::account::{Hold, OrganizationAccount};
 use super::open_reservations::OpenReservation;
 use super::receipt::Receipt;
 
-/// How often what has gone out of one answer is put into the journal.
-const NOTE_EVERY: Duration = Duration::from_millis(250);
+/// How often the delivered part of a response is recorded in the journal.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A call that wants to be paid for.
+/// A call that needs a reservation.
 #[derive(Clone, Copy)]
 pub struct NewReservation<'a> {
-    /// Who asks.
+    /// The caller.
     pub caller: &'a Caller,
-    /// The request's id, which is only data here.
+    /// The client's request id. It is only data here.
     pub request_id: &'a str,
-    /// Whether the answer is an event stream.
+    /// Whether the response is an event stream.
     pub is_stream: bool,
-    /// What pays.
+    /// Who pays.
     pub funding: Funding,
-    /// The most that it may cost.
-    pub worst: Usd,
-    /// Whether the model is one that plans count for themselves.
+    /// The maximum cost of the call.
+    pub max_cost: Usd,
+    /// Whether the model is premium, which plans limit separately.
     pub is_premium: bool,
-    /// What bounds the spending of its key, member and plan.
+    /// The limits of its key, member and plan.
     pub bounds: SpendingBounds,
 }
 
-/// Why a call is not made.
+/// Why a call got no reservation.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ReservationError {
     /// A limit is reached.
     Reached(LimitReached),
     /// The credit does not cover it.
     NoCredit,
-    /// Nothing can be reserved now: the store has been away for too long, or the journal cannot be written.
+    /// Nothing can be reserved now: the store has been down for too long, or the journal cannot be written.
     Unavailable,
 }
 
@@ -71,34 +71,35 @@ impl From<ReservationError> for Fault {
 
 /// How a call ended.
 pub struct CallEnd {
-    /// What it took.
-    pub taken: UsageRecord,
-    /// How.
+    /// What the call used.
+    pub usage: UsageRecord,
+    /// How it ended.
     pub outcome: CallOutcome,
-    /// Whether the caller's own provider key served it.
-    pub is_own_key: bool,
-    /// From its head to its end.
+    /// Whether a BYOK key served it.
+    pub is_byok: bool,
+    /// Time from the request's head to the end of the call.
     pub duration: Duration,
-    /// From its head to the first content.
+    /// Time from the request's head to the first content.
     pub first_event: Option<Duration>,
 }
 
-/// See the module. Dropped without an end it costs what had gone out, and nothing where that is nothing.
+/// The reservation of a running call. If dropped unsettled, it charges for the bytes delivered, or nothing if there are
+/// none.
 pub struct Reservation {
     ledger: Arc<Ledger>,
     account: Arc<OrganizationAccount>,
-    running: Arc<OpenReservation>,
+    open: Arc<OpenReservation>,
     key_id: Arc<str>,
     member_id: Option<Arc<str>>,
     is_premium: bool,
     delivered: Option<UsageRecord>,
-    is_own_key: bool,
-    noted: Option<Instant>,
+    is_byok: bool,
+    last_progress: Option<Instant>,
     has_ended: bool,
 }
 
 impl Reservation {
-    /// Begins to stand for a call whose amount the account has set aside.
+    /// Opens the reservation of a call, after the account has reserved its amount.
     pub(super) fn begin(
         ledger: &Arc<Ledger>,
         account: &Arc<OrganizationAccount>,
@@ -107,9 +108,9 @@ impl Reservation {
         let caller = call.caller;
         let member = caller.member.as_deref().map(|member| &*member.id);
         let reserve = Reserve {
-            id: ledger.new_id(),
+            id: ledger.new_entry_id(),
             at_ms: ledger.now_ms(),
-            who: CallOwner {
+            owner: CallOwner {
                 organization_id: (*caller.organization_id).into(),
                 project_id: (*caller.project_id).into(),
                 key_id: (*caller.key_id).into(),
@@ -117,115 +118,118 @@ impl Reservation {
                 request_id: call.request_id.into(),
             },
             funding: call.funding,
-            amount: call.worst,
+            amount: call.max_cost,
             is_stream: call.is_stream,
         };
-        let running = ledger.open.begin(reserve);
+        let open = ledger.open.insert(reserve);
         if is_funded(call.funding) {
-            ledger.journal.note(RecordRef::Reserve(&running.reserve));
+            ledger.journal.append(RecordRef::Reserve(&open.reserve));
         }
         Self {
             ledger: Arc::clone(ledger),
             account: Arc::clone(account),
-            running,
+            open,
             key_id: Arc::clone(&caller.key_id),
             member_id: member.map(Arc::from),
             is_premium: call.is_premium,
             delivered: None,
-            is_own_key: false,
-            noted: None,
+            is_byok: false,
+            last_progress: None,
             has_ended: false,
         }
     }
 
-    /// Its name in the ledger.
+    /// Returns the call's id in the ledger.
     pub fn id(&self) -> EntryId {
-        self.running.reserve.id
+        self.open.reserve.id
     }
 
-    /// A piece of the answer goes out. `taken` is asked at the first, and then four times a second at most;
-    /// `is_own_key`: the caller's own provider key serves it.
-    pub fn delivered(&mut self, is_own_key: bool, taken: impl FnOnce() -> UsageRecord) {
-        let is_due = self.noted.is_none_or(|noted| noted.elapsed() >= NOTE_EVERY);
+    /// Records that a part of the response goes out. It calls `usage` for the first part and then at most four times a
+    /// second. `is_byok`: a BYOK key serves the call.
+    pub fn record_delivered(&mut self, is_byok: bool, usage: impl FnOnce() -> UsageRecord) {
+        let is_due = self
+            .last_progress
+            .is_none_or(|last_progress| last_progress.elapsed() >= PROGRESS_INTERVAL);
         if self.has_ended || !is_due {
             return;
         }
-        self.noted = Some(Instant::now());
-        self.is_own_key = is_own_key;
-        let taken = taken();
-        self.running.delivered(taken.clone());
-        if is_funded(self.running.reserve.funding) && !is_own_key {
+        self.last_progress = Some(Instant::now());
+        self.is_byok = is_byok;
+        let usage = usage();
+        self.open.record_delivered(usage.clone());
+        if is_funded(self.open.reserve.funding) && !is_byok {
             let id = self.id();
             let delivered = Delivered {
                 id,
-                taken: taken.clone(),
+                usage: usage.clone(),
             };
-            self.ledger.journal.note(RecordRef::Delivered(&delivered));
+            self.ledger.journal.append(RecordRef::Delivered(&delivered));
         }
-        self.delivered = Some(taken);
+        self.delivered = Some(usage);
     }
 
-    /// Ends it at what the call took. The ticket tells when that is safe; the last byte of the answer waits for it.
+    /// Ends the call and charges its usage. The last byte of the response waits for the receipt, which resolves when
+    /// the record is durable.
     pub fn settle(&mut self, ended: CallEnd) -> Receipt {
         if std::mem::replace(&mut self.has_ended, true) {
             return Receipt::ready();
         }
-        let reserve = &self.running.reserve;
+        let reserve = &self.open.reserve;
         let at_ms = self.ledger.now_ms();
-        let cost = ended.taken.total();
+        let cost = ended.usage.total();
         let spent = account::Spent {
             cost,
-            is_own: ended.is_own_key,
-            is_premium: ended.taken.is_premium,
+            is_byok: ended.is_byok,
+            is_premium: ended.usage.is_premium,
             at_ms,
         };
         let funding = match reserve.funding {
-            _ if ended.is_own_key => Funding::OwnKey,
+            _ if ended.is_byok => Funding::Byok,
             funding => funding,
         };
         let is_urgent = is_funded(funding) && cost > Usd::ZERO;
         let mut entry = LedgerEntry {
             id: reserve.id,
             at_ms,
-            who: reserve.who.clone(),
+            owner: reserve.owner.clone(),
             funding,
-            taken: ended.taken,
+            usage: ended.usage,
             outcome: ended.outcome,
             reserved: reserve.amount,
             charged: Usd::ZERO,
             shortfall: Usd::ZERO,
-            duration_ms: millis(ended.duration),
-            first_event_ms: ended.first_event.map(millis),
+            duration_ms: to_millis(ended.duration),
+            first_event_ms: ended.first_event.map(to_millis),
             is_stream: reserve.is_stream,
         };
-        let is_dropped = !is_funded(funding) && self.ledger.drops_free();
-        let (charge, ticket) = self.account.settle(&self.want(), &spent, |charge| {
+        let is_dropped = !is_funded(funding) && self.ledger.drop_unfunded();
+        let (charge, receipt) = self.account.settle(&self.hold(), &spent, |charge| {
             if is_dropped {
                 return (charge, Receipt::ready());
             }
             (entry.charged, entry.shortfall) = (charge.charged, charge.shortfall);
             (charge, self.ledger.journal.settle(&entry, is_urgent))
         });
-        self.ledger.count(&charge);
-        self.ledger.open.end(&reserve.id);
-        ticket
+        self.ledger.count_charge(&charge);
+        self.ledger.open.remove(&reserve.id);
+        receipt
     }
 
     fn release(&mut self) {
         if std::mem::replace(&mut self.has_ended, true) {
             return;
         }
-        let reserve = &self.running.reserve;
-        self.account.release(&self.want());
-        // A segment that begins meanwhile must not say again that it runs.
-        self.ledger.open.end(&reserve.id);
+        let reserve = &self.open.reserve;
+        self.account.release(&self.hold());
+        // A segment that starts meanwhile must not restate the call as open.
+        self.ledger.open.remove(&reserve.id);
         if is_funded(reserve.funding) {
-            self.ledger.journal.note(RecordRef::Release(&reserve.id));
+            self.ledger.journal.append(RecordRef::Release(&reserve.id));
         }
     }
 
-    fn want(&self) -> Hold<'_> {
-        let reserve = &self.running.reserve;
+    fn hold(&self) -> Hold<'_> {
+        let reserve = &self.open.reserve;
         Hold {
             key_id: &self.key_id,
             member_id: self.member_id.as_ref(),
@@ -239,12 +243,12 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         match self.delivered.take() {
-            // The task that served it is gone, and nobody else will say how it ended.
-            Some(taken) if !self.has_ended => {
+            // The task that served the call was dropped, so nothing else will settle it.
+            Some(usage) if !self.has_ended => {
                 _ = self.settle(CallEnd {
-                    taken,
+                    usage,
                     outcome: CallOutcome::Killed,
-                    is_own_key: self.is_own_key,
+                    is_byok: self.is_byok,
                     duration: Duration::ZERO,
                     first_event: None,
                 });
@@ -254,11 +258,11 @@ impl Drop for Reservation {
     }
 }
 
-/// Whether our own money or promises pay for it.
+/// Returns whether the organization's credit or plan pays.
 pub(super) fn is_funded(funding: Funding) -> bool {
     matches!(funding, Funding::Credit | Funding::Plan)
 }
 
-fn millis(duration: Duration) -> u64 {
+fn to_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

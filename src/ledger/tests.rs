@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use filters::accounts::{Caller, Mode, Plan};
-use filters::ledger::journal::{Delivered, HEADER, Record, RecordRef, Reserve};
+use filters::ledger::journal::{Delivered, HEADER_BYTES, Record, RecordRef, Reserve};
 use filters::ledger::{
     CallOutcome, CallOwner, CostParts, EntryId, Funding, LedgerEntry, UsageRecord,
 };
@@ -18,11 +18,11 @@ use filters::money::Usd;
 use filters::money::allowance::SpendingBounds;
 
 use super::account::{Hold, OrganizationAccount, Spent};
-use super::flusher::forgotten_before_ms;
-use super::journal::{Journal, RENEW};
+use super::flusher::retention_cutoff_ms;
+use super::journal::{Journal, MAX_SEGMENT_AGE};
 use super::open_reservations::OpenReservations;
-use super::recovery::recover;
-use super::segments::{FOLDER, SEGMENT, SegmentFiles};
+use super::recovery::recover_journals;
+use super::segments::{JOURNAL_FOLDER, SEGMENT_BYTES, SegmentFiles};
 use super::{CallEnd, Ledger, LedgerError, NewReservation, ReservationError};
 use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
@@ -34,7 +34,7 @@ fn id(n: u32) -> EntryId {
     EntryId(id)
 }
 
-fn taken(units: i128) -> UsageRecord {
+fn usage(units: i128) -> UsageRecord {
     UsageRecord {
         cost: Some(CostParts {
             total: Usd::from_units(units),
@@ -47,12 +47,12 @@ fn taken(units: i128) -> UsageRecord {
 fn entry(n: u32) -> Box<LedgerEntry> {
     Box::new(LedgerEntry {
         id: id(n),
-        who: CallOwner {
-            // As long as in life.
+        owner: CallOwner {
+            // A realistic length.
             organization_id: "o".repeat(200).into(),
             ..CallOwner::default()
         },
-        taken: taken(5),
+        usage: usage(5),
         ..LedgerEntry::default()
     })
 }
@@ -66,21 +66,24 @@ fn reserve(n: u32) -> Reserve {
 }
 
 fn start(folder: &Path, open: &Arc<OpenReservations>) -> Journal {
-    Journal::start(folder, [7; 16], Arc::clone(open), RENEW).unwrap()
+    Journal::start(folder, [7; 16], Arc::clone(open), MAX_SEGMENT_AGE).unwrap()
 }
 
 async fn settle(journal: &Journal, n: u32) {
-    assert!(journal.settle(&entry(n), true).is_safe().await);
+    assert!(journal.settle(&entry(n), true).is_durable().await);
 }
 
-/// What a start finds.
-fn found(folder: &Path) -> Vec<LedgerEntry> {
-    let adopted = recover(folder).unwrap();
-    adopted.into_iter().flat_map(|it| it.entries).collect()
+/// Returns the entries that a start recovers.
+fn recovered_entries(folder: &Path) -> Vec<LedgerEntry> {
+    let recovered = recover_journals(folder).unwrap();
+    recovered
+        .into_iter()
+        .flat_map(|journal| journal.entries)
+        .collect()
 }
 
 fn segments(folder: &Path) -> Vec<PathBuf> {
-    let process = folder.join(FOLDER).join("07".repeat(16));
+    let process = folder.join(JOURNAL_FOLDER).join("07".repeat(16));
     let mut paths: Vec<PathBuf> = std::fs::read_dir(process)
         .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())
         .unwrap_or_default();
@@ -90,58 +93,61 @@ fn segments(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn what_was_confirmed_is_found_after_the_end() {
+async fn a_confirmed_call_is_recovered_after_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let journal = start(folder.path(), &Arc::default());
     settle(&journal, 1).await;
-    assert!(found(folder.path()).is_empty(), "its process lives");
+    assert!(
+        recovered_entries(folder.path()).is_empty(),
+        "its process lives"
+    );
     drop(journal);
-    assert_eq!(found(folder.path()), vec![*entry(1)]);
+    assert_eq!(recovered_entries(folder.path()), vec![*entry(1)]);
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_is_written_soon_all_the_same() {
+async fn a_record_without_a_waiting_request_is_written_soon() {
     let folder = tempfile::tempdir().unwrap();
     let journal = start(folder.path(), &Arc::default());
-    assert!(journal.settle(&entry(1), false).is_safe().await);
-    journal.note(&Record::Reserve(reserve(2)));
+    assert!(journal.settle(&entry(1), false).is_durable().await);
+    journal.append(&Record::Reserve(reserve(2)));
     let segment = &segments(folder.path())[0];
-    let began = Instant::now();
-    while std::fs::read(segment).unwrap()[HEADER..HEADER + 8] == [0; 8] {
+    let started = Instant::now();
+    while std::fs::read(segment).unwrap()[HEADER_BYTES..HEADER_BYTES + 8] == [0; 8] {
         let soon = Duration::from_secs(2);
-        assert!(began.elapsed() < soon, "a kill would lose it");
+        assert!(started.elapsed() < soon, "a kill would lose it");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 #[tokio::test]
-async fn a_journal_of_which_the_store_has_everything_leaves_nothing_behind() {
+async fn a_journal_that_is_stored_completely_is_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let journal = start(folder.path(), &Arc::default());
     settle(&journal, 1).await;
-    let batch = journal.take(usize::MAX).unwrap();
+    let batch = journal.take_batch(usize::MAX).unwrap();
     assert_eq!(batch.entries, vec![*entry(1)]);
-    journal.stored(batch.sequence);
+    journal.mark_stored(batch.sequence);
     drop(journal);
     assert!(segments(folder.path()).is_empty());
 }
 
 #[tokio::test]
-async fn an_old_segment_goes_once_the_store_has_everything_of_it() {
+async fn an_old_segment_is_deleted_once_it_is_stored() {
     let folder = tempfile::tempdir().unwrap();
     let age = Duration::ZERO;
     let journal = Journal::start(folder.path(), [7; 16], Arc::default(), age).unwrap();
     settle(&journal, 1).await;
     let first = segments(folder.path()).remove(0);
-    let since_ms = journal.since_ms();
-    journal.stored(journal.take(1).unwrap().sequence);
+    let started_ms = journal.started_ms();
+    journal.mark_stored(journal.take_batch(1).unwrap().sequence);
     let until = Instant::now() + Duration::from_secs(10);
-    while first.exists() || journal.since_ms() <= since_ms {
+    while first.exists() || journal.started_ms() <= started_ms {
         assert!(
             Instant::now() < until,
             "a kill would charge its calls again"
         );
-        journal.note(RecordRef::Release(&id(2)));
+        journal.append(RecordRef::Release(&id(2)));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -149,10 +155,11 @@ async fn an_old_segment_goes_once_the_store_has_everything_of_it() {
 #[test]
 fn a_row_stays_as_long_as_a_journal_may_know_its_call() {
     const DAY_MS: i64 = 24 * 3_600_000;
-    let keep = Duration::from_secs(2 * 24 * 3600);
-    let before = |journal_since_ms| forgotten_before_ms(100 * DAY_MS, keep, journal_since_ms);
-    assert_eq!(before(100 * DAY_MS), 98 * DAY_MS);
-    assert_eq!(before(90 * DAY_MS), 89 * DAY_MS);
+    let retention = Duration::from_secs(2 * 24 * 3600);
+    let cutoff =
+        |journal_started_ms| retention_cutoff_ms(100 * DAY_MS, retention, journal_started_ms);
+    assert_eq!(cutoff(100 * DAY_MS), 98 * DAY_MS);
+    assert_eq!(cutoff(90 * DAY_MS), 89 * DAY_MS);
 }
 
 #[tokio::test]
@@ -160,23 +167,23 @@ async fn a_call_that_runs_is_carried_from_segment_to_segment() {
     let folder = tempfile::tempdir().unwrap();
     let open = Arc::new(OpenReservations::default());
     let journal = start(folder.path(), &open);
-    let running = open.begin(reserve(0));
-    journal.note(&Record::Reserve(running.reserve.clone()));
-    running.delivered(taken(30));
+    let open_call = open.insert(reserve(0));
+    journal.append(&Record::Reserve(open_call.reserve.clone()));
+    open_call.record_delivered(usage(30));
     let delivered = Delivered {
         id: id(0),
-        taken: taken(30),
+        usage: usage(30),
     };
-    journal.note(&Record::Delivered(delivered));
-    // Three segments full of others, each of which is in the store at once.
-    let count = u32::try_from(3 * SEGMENT / 250).unwrap();
+    journal.append(&Record::Delivered(delivered));
+    // Other calls fill three segments, and each batch is stored at once.
+    let count = u32::try_from(3 * SEGMENT_BYTES / 250).unwrap();
     let until = Instant::now() + Duration::from_secs(60);
     for n in 1..=count {
-        let ticket = journal.settle(&entry(n), n % 100 == 0);
-        assert!(ticket.is_safe().await);
+        let receipt = journal.settle(&entry(n), n % 100 == 0);
+        assert!(receipt.is_durable().await);
         if n % 100 == 0 {
-            let batch = journal.take(usize::MAX).unwrap();
-            journal.stored(batch.sequence);
+            let batch = journal.take_batch(usize::MAX).unwrap();
+            journal.mark_stored(batch.sequence);
         }
     }
     while segments(folder.path()).len() > 3 {
@@ -184,7 +191,7 @@ async fn a_call_that_runs_is_carried_from_segment_to_segment() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     drop(journal);
-    let found = found(folder.path());
+    let found = recovered_entries(folder.path());
     let killed: Vec<&LedgerEntry> = found.iter().filter(|entry| entry.id == id(0)).collect();
     assert_eq!(killed.len(), 1);
     assert_eq!(killed[0].outcome, CallOutcome::Killed);
@@ -202,7 +209,7 @@ async fn a_journal_cut_in_a_record_loses_that_record_alone() {
     let bytes = std::fs::read(path).unwrap();
     let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
     std::fs::write(path, &bytes[..end - 20]).unwrap();
-    assert_eq!(found(folder.path()), vec![*entry(1)]);
+    assert_eq!(recovered_entries(folder.path()), vec![*entry(1)]);
 }
 
 #[tokio::test]
@@ -220,45 +227,45 @@ async fn a_flipped_bit_is_named_with_file_and_offset_and_nothing_is_changed() {
         path: named,
         offset,
         ..
-    }) = recover(folder.path())
+    }) = recover_journals(folder.path())
     else {
         panic!("damage is found");
     };
     assert_eq!((&named, offset), (path, 28));
-    let said = recover(folder.path()).err().unwrap().to_string();
+    let message = recover_journals(folder.path()).err().unwrap().to_string();
     assert!(
-        said.contains("offset 28") && said.contains("00000001.wal"),
-        "{said}"
+        message.contains("offset 28") && message.contains("00000001.wal"),
+        "{message}"
     );
     assert_eq!(std::fs::read(path).unwrap(), bytes);
 }
 
 #[test]
-fn what_keys_have_spent_is_exact_however_loads_meet_ends_of_calls() {
+fn spending_is_exact_while_loads_race_with_ends_of_calls() {
     let folder = tempfile::tempdir().unwrap();
     let journal = start(folder.path(), &Arc::default());
     let account = OrganizationAccount::new(&"o".repeat(200));
     let key_id: Arc<str> = "key".into();
-    let want = Hold {
+    let hold = Hold {
         key_id: &key_id,
         member_id: None,
-        funding: Funding::OwnKey,
+        funding: Funding::Byok,
         amount: Usd::ZERO,
         is_premium: false,
     };
     let cost = Spent {
         cost: Usd::from_units(5),
-        is_own: true,
+        is_byok: true,
         is_premium: false,
         at_ms: 0,
     };
     account.load(&[], |_| {});
-    let is_over = AtomicBool::new(false);
+    let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let loading = scope.spawn(|| {
+        let loader = scope.spawn(|| {
             let mut loads = 0_u32;
-            while !is_over.load(Ordering::Relaxed) || loads == 0 {
-                account.load(&[], |see| journal.look(see));
+            while !is_done.load(Ordering::Relaxed) || loads == 0 {
+                account.load(&[], |visit| journal.visit_waiting(visit));
                 loads += 1;
             }
             loads
@@ -266,29 +273,29 @@ fn what_keys_have_spent_is_exact_however_loads_meet_ends_of_calls() {
         let mut settled = Vec::new();
         while settled.len() < 2_000 {
             let mut entry = entry(u32::try_from(settled.len()).unwrap());
-            entry.who.key_id = "key".into();
-            _ = account.settle(&want, &cost, |_| journal.settle(&entry, false));
+            entry.owner.key_id = "key".into();
+            _ = account.settle(&hold, &cost, |_| journal.settle(&entry, false));
             let spent = account.spent(&key_id, None, 0, 0).unwrap();
             settled.push(spent.key.total);
         }
-        is_over.store(true, Ordering::Relaxed);
-        assert!(loading.join().unwrap() > 0);
+        is_done.store(true, Ordering::Relaxed);
+        assert!(loader.join().unwrap() > 0);
         let exact: Vec<Usd> = (1..=2_000).map(|n| Usd::from_units(5 * n)).collect();
         assert_eq!(settled, exact);
     });
 }
 
 #[tokio::test]
-async fn calls_on_own_keys_fill_no_journal_beyond_its_bound() {
+async fn calls_on_byok_keys_do_not_fill_a_full_journal() {
     let folder = tempfile::tempdir().unwrap();
     let configured = config::StoreConfig {
         url: format!("sqlite:{}", folder.path().join("store.db").display()),
         state_dir: folder.path().to_owned(),
         secret: None,
-        journal_bytes: SEGMENT - 1,
+        journal_bytes: SEGMENT_BYTES - 1,
         usage_retention: None,
     };
-    let settings = store::StoreSettings::of(&configured).unwrap();
+    let settings = store::StoreSettings::from_config(&configured).unwrap();
     let store = Store::open(&settings).await.unwrap().store;
     let metrics = Arc::new(Metrics::new().unwrap());
     let ledger = Ledger::start(&configured, store, Arc::clone(&metrics));
@@ -299,20 +306,20 @@ async fn calls_on_own_keys_fill_no_journal_beyond_its_bound() {
         request_id: "",
         is_stream: false,
         funding,
-        worst: Usd::ZERO,
+        max_cost: Usd::ZERO,
         is_premium: false,
         bounds: SpendingBounds::default(),
     };
-    let mut own = ledger.reserve(&call(Funding::OwnKey)).await.unwrap();
+    let mut own = ledger.reserve(&call(Funding::Byok)).await.unwrap();
     let ended = CallEnd {
-        taken: taken(5),
-        outcome: CallOutcome::Answered,
-        is_own_key: true,
+        usage: usage(5),
+        outcome: CallOutcome::Completed,
+        is_byok: true,
         duration: Duration::ZERO,
         first_event: None,
     };
-    assert!(own.settle(ended).is_safe().await);
-    assert_eq!(ledger.journal.waiting(), 0);
+    assert!(own.settle(ended).is_durable().await);
+    assert_eq!(ledger.journal.waiting_entries(), 0);
     assert_eq!(metrics.ledger_dropped.get(), 1);
     let refused = ledger.reserve(&call(Funding::Credit)).await.err();
     assert_eq!(refused, Some(ReservationError::Unavailable));
@@ -340,9 +347,9 @@ fn caller() -> Caller {
 fn a_full_segment_waits_for_the_next_one() {
     let folder = tempfile::tempdir().unwrap();
     let mut files = SegmentFiles::create(folder.path(), [7; 16]).unwrap();
-    // Each next one is only begun by the change before.
+    // Each rotation only requests the segment after the next.
     for sequence in 1..=8 {
         files.rotate(sequence, true).unwrap();
     }
-    assert_eq!(files.bytes(), 9 * SEGMENT);
+    assert_eq!(files.bytes(), 9 * SEGMENT_BYTES);
 }

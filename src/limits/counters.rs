@@ -1,10 +1,10 @@
-//! Windows as requests meet them: one question to ask, and an organ that drops what has ended.
+//! Counts requests in windows, either in this process or in Redis, and drops ended windows in the background.
 //!
-//! Who asks says whose request it is, of which kind, and what the limit is; nobody else knows where it is counted:
-//! in this process, where nothing waits, or in the Redis of `shared.redis` for all processes together. While that is
-//! gone each process counts alone as `shared.on_outage` says. What was counted alone is not told to Redis later, and
-//! what Redis counted too late is taken back, so nothing counts twice. In a span of one window around the moment
-//! where Redis goes or returns the two may add up: the limit once in Redis, and once over all processes.
+//! A caller passes the subject, the kind of request and the limit. Only this module knows where the window is: in this
+//! process, where nothing waits, or in the Redis of `shared.redis` for all processes. While Redis is unavailable, each
+//! process counts alone, as `shared.on_outage` says. Redis never gets the counts of that time, and a count that Redis
+//! made too late is undone, so no request counts twice. In the span of one window around the start or end of an outage,
+//! the two limits may add up: once in Redis and once over all processes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,28 +20,28 @@ use crate::config::OnOutage;
 use crate::limits::redis_windows::RedisWindows;
 use crate::redis::Redis;
 
-/// How often ended windows are looked for.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// The interval between two sweeps.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The windows of one length.
 pub struct WindowCounters {
     windows: Windows,
     shared: Option<RedisWindows>,
-    begun: Instant,
+    started: Instant,
 }
 
 impl WindowCounters {
-    /// No windows yet.
+    /// Makes windows in this process.
     pub fn new(algorithm: Algorithm, window: Duration) -> Self {
         Self {
-            windows: Windows::new(algorithm, milliseconds(window)),
+            windows: Windows::new(algorithm, to_ms(window)),
             shared: None,
-            begun: Instant::now(),
+            started: Instant::now(),
         }
     }
 
-    /// The same for all processes of a Redis, where there is one.
-    pub fn shared(
+    /// Makes windows in Redis, or in this process if there is no Redis.
+    pub fn with_redis(
         algorithm: Algorithm,
         window: Duration,
         redis: Option<&Redis>,
@@ -55,9 +55,10 @@ impl WindowCounters {
         }
     }
 
-    /// Counts one request if its limit has room for it.
+    /// Counts one request if its limit allows it.
     ///
-    /// Errors: 503, where nobody can say whether there is room. Cost: one lock of one shard, or one question to Redis.
+    /// Errors: 503 if Redis is unavailable and `shared.on_outage` is `closed`. Cost: one lock of one shard, or one call
+    /// to Redis.
     pub async fn admit(&self, key: &WindowKey, limit: u64) -> Result<Verdict, Fault> {
         let Some(shared) = &self.shared else {
             return Ok(self.windows.admit(key, limit, self.now_ms()));
@@ -65,62 +66,62 @@ impl WindowCounters {
         if let Ok(verdict) = shared.admit(key, limit).await {
             return Ok(verdict);
         }
-        let part = shared.alone(limit)?;
-        // The policy has not changed: callers are told the whole limit, and what this process has left for them.
+        let share = shared.outage_limit(limit)?;
+        // The policy is unchanged, so clients see the full limit, and what this process has left of its share.
         Ok(Verdict {
             limit,
-            ..self.windows.admit(key, part, self.now_ms())
+            ..self.windows.admit(key, share, self.now_ms())
         })
     }
 
-    /// Gives one unit back, and answers whether it did: only while its window runs, and at most once a ticket.
-    pub async fn refund(&self, key: &WindowKey, ticket: RefundToken) -> bool {
-        match (ticket.shared_ms(), &self.shared) {
+    /// Returns one unit to its window if that has not ended. Returns whether it did. Use a token at most once.
+    pub async fn refund(&self, key: &WindowKey, refund_token: RefundToken) -> bool {
+        match (refund_token.shared_ms(), &self.shared) {
             (Some(at_ms), Some(shared)) => shared.refund(key, at_ms).await,
-            _ => self.windows.refund(key, ticket, self.now_ms()),
+            _ => self.windows.refund(key, refund_token, self.now_ms()),
         }
     }
 
-    /// How many windows are held.
-    pub fn held(&self) -> usize {
+    /// Returns the number of windows in this process.
+    pub fn window_count(&self) -> usize {
         self.windows.len()
     }
 
-    /// The process's own clock: it never goes back, whatever the wall clock does.
+    /// Returns the time of a monotonic clock.
     fn now_ms(&self) -> u64 {
-        milliseconds(self.begun.elapsed())
+        to_ms(self.started.elapsed())
     }
 
-    /// Drops ended windows part by part, so that all are looked at once in a window's length.
-    fn sweep(&self, from: usize) -> usize {
-        let (parts, window_ms) = (self.windows.parts(), self.windows.window_ms());
-        let ticks = (window_ms / milliseconds(SWEEP_EVERY)).max(1);
-        let share = parts.div_ceil(usize::try_from(ticks).unwrap_or(usize::MAX));
-        for part in (from..parts).take(share) {
-            self.windows.sweep(part, self.now_ms());
+    /// Sweeps the next shards, so that each shard is swept once per window length. Returns the shard to go on with.
+    fn sweep(&self, first: usize) -> usize {
+        let (shards, window_ms) = (self.windows.shard_count(), self.windows.window_ms());
+        let ticks = (window_ms / to_ms(SWEEP_INTERVAL)).max(1);
+        let share = shards.div_ceil(usize::try_from(ticks).unwrap_or(usize::MAX));
+        for shard in (first..shards).take(share) {
+            self.windows.sweep(shard, self.now_ms());
         }
-        if from + share < parts {
-            from + share
+        if first + share < shards {
+            first + share
         } else {
             0
         }
     }
 }
 
-pub(super) fn milliseconds(duration: Duration) -> u64 {
+pub(super) fn to_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Drops ended windows, for memory's sake: who comes again finds a new window either way.
+/// Drops ended windows to free memory. It never affects a verdict.
 pub struct Sweeper(pub Arc<WindowCounters>);
 
 #[async_trait]
 impl BackgroundService for Sweeper {
     async fn start(&self, mut shutdown: ShutdownWatch) {
-        let mut from = 0;
+        let mut first = 0;
         loop {
             tokio::select! {
-                () = tokio::time::sleep(SWEEP_EVERY) => from = self.0.sweep(from),
+                () = tokio::time::sleep(SWEEP_INTERVAL) => first = self.0.sweep(first),
                 _ = shutdown.changed() => return,
             }
         }
@@ -134,10 +135,10 @@ mod tests {
 
     use super::*;
 
-    fn key(who: u32) -> WindowKey {
+    fn key(subject: u32) -> WindowKey {
         WindowKey {
-            who: Subject::Named(who.to_string().into()),
-            row: RowId::of("POST /content/v2"),
+            subject: Subject::Named(subject.to_string().into()),
+            row: RowId::from_name("POST /content/v2"),
         }
     }
 
@@ -147,15 +148,15 @@ mod tests {
             Algorithm::Fixed,
             Duration::from_secs(10),
         ));
-        for who in 0..1_000 {
-            assert!(counters.admit(&key(who), 1).await.unwrap().is_allowed);
+        for subject in 0..1_000 {
+            assert!(counters.admit(&key(subject), 1).await.unwrap().is_allowed);
         }
-        assert_eq!(counters.held(), 1_000);
+        assert_eq!(counters.window_count(), 1_000);
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let sweeper = Sweeper(Arc::clone(&counters));
         let sweeping = tokio::spawn(async move { sweeper.start(stopped).await });
         tokio::time::sleep(Duration::from_secs(22)).await;
-        assert_eq!(counters.held(), 0);
+        assert_eq!(counters.window_count(), 0);
         stop.send_replace(true);
         sweeping.await.unwrap();
     }
@@ -165,10 +166,10 @@ mod tests {
         let counters = WindowCounters::new(Algorithm::Fixed, Duration::from_secs(10));
         let first = counters.admit(&key(1), 1).await.unwrap();
         assert!(!counters.admit(&key(1), 1).await.unwrap().is_allowed);
-        assert!(counters.refund(&key(1), first.ticket).await);
+        assert!(counters.refund(&key(1), first.refund_token).await);
         let second = counters.admit(&key(1), 1).await.unwrap();
         assert!(second.is_allowed);
         tokio::time::sleep(Duration::from_secs(10)).await;
-        assert!(!counters.refund(&key(1), second.ticket).await);
+        assert!(!counters.refund(&key(1), second.refund_token).await);
     }
 }

@@ -1,4 +1,4 @@
-//! Windows at work: in this process, or exact over Redis for several of them.
+//! Request limits: windows in this process, or exact windows in Redis for several processes.
 
 pub mod counters;
 mod quotas;

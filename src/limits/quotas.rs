@@ -1,4 +1,4 @@
-//! The quotas of the model gateway: requests of a minute, by organization and group of endpoints.
+//! The quotas of the model gateway: requests per minute, by organization and group of endpoints.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::counters::{Sweeper, WindowCounters};
 use crate::config::Config;
 use crate::redis::Redis;
 
-/// Their limits, and where they are counted.
+/// The limits and their windows.
 pub struct Quotas {
     limits: Limits,
     counters: Arc<WindowCounters>,
@@ -21,7 +21,7 @@ pub struct Quotas {
 }
 
 impl Quotas {
-    /// The quotas of a configuration. Errors: a group that is none.
+    /// Builds the quotas of a configuration. Errors: a group that does not exist.
     pub fn new(
         config: &Config,
         redis: Option<&Redis>,
@@ -32,7 +32,7 @@ impl Quotas {
         let window = Duration::from_millis(MINUTE_MS);
         Ok(Self {
             limits: Limits::parse(groups.map(|(group, limit)| (group.as_str(), *limit)))?,
-            counters: Arc::new(WindowCounters::shared(
+            counters: Arc::new(WindowCounters::with_redis(
                 Algorithm::Fixed,
                 window,
                 redis,
@@ -42,20 +42,20 @@ impl Quotas {
         })
     }
 
-    /// Who drops the windows that have ended.
+    /// Returns the task that drops ended windows.
     pub fn sweeper(&self) -> Sweeper {
         Sweeper(Arc::clone(&self.counters))
     }
 
-    /// Counts a request against its quota if there is room; nothing where its group has none.
+    /// Counts a request against its quota, or returns `None` if its group has none.
     ///
-    /// Errors: 503, where nobody can say whether there is room.
+    /// Errors: 503, see [`WindowCounters::admit`].
     pub async fn admit(
         &self,
         organization: &Arc<str>,
         group: QuotaGroup,
     ) -> Result<Option<Quota>, Fault> {
-        let Some((key, limit)) = self.limits.of(organization, group) else {
+        let Some((key, limit)) = self.limits.find(organization, group) else {
             return Ok(None);
         };
         let verdict = self.counters.admit(&key, limit).await;
@@ -64,7 +64,7 @@ impl Quotas {
             Ok(_) => "refused",
             Err(_) => "unavailable",
         };
-        let labels = [group.word(), decision];
+        let labels = [group.as_str(), decision];
         self.decisions.with_label_values(&labels).inc();
         Ok(Some(Quota {
             verdict: verdict?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use filters::accounts::{Caller, Mode};
 use filters::fault::{Fault, FaultKind};
-use filters::models::chat::check::check;
+use filters::models::front::Front;
 use filters::models::request::ModelRequest;
 use filters::models::routing::resolve::Candidate;
 use futures::future::BoxFuture;
@@ -29,6 +29,8 @@ const MAX_SESSION_BYTES: usize = 256;
 pub struct ModelHandler {
     /// The model gateway.
     pub models: Arc<Models>,
+    /// How clients of the route speak.
+    pub front: &'static dyn Front,
 }
 
 impl Forward for ModelHandler {
@@ -38,7 +40,7 @@ impl Forward for ModelHandler {
         exchange: &'a mut Option<Box<dyn Exchange>>,
     ) -> BoxFuture<'a, Result<Opened, Fault>> {
         Box::pin(async move {
-            let request = parse(incoming.take_body())?;
+            let request = parse(self.front, incoming.take_body())?;
             let mut call = Box::new(self.plan(incoming, request)?);
             let reserved = billing::reserve(&mut call, incoming.info()).await;
             let state = call.state();
@@ -49,11 +51,11 @@ impl Forward for ModelHandler {
     }
 }
 
-fn parse(body: Bytes) -> Result<ModelRequest, Fault> {
+fn parse(front: &dyn Front, body: Bytes) -> Result<ModelRequest, Fault> {
     if body.len() > LARGE_BYTES {
-        tokio::task::block_in_place(|| check(body))
+        tokio::task::block_in_place(|| front.parse(body))
     } else {
-        check(body)
+        front.parse(body)
     }
 }
 
@@ -64,7 +66,7 @@ impl ModelHandler {
     fn plan(&self, incoming: &Incoming<'_>, request: ModelRequest) -> Result<ModelExchange, Fault> {
         let models = &self.models;
         let caller = incoming.info().caller.as_deref();
-        let byok_keys = models.accounts.own_keys();
+        let byok_keys = models.byok_keys.current();
         let byok_providers = caller.map_or(Vec::new(), |caller| {
             byok_keys.providers(&caller.organization_id)
         });
@@ -90,7 +92,9 @@ impl ModelHandler {
             return Err(Fault::new(FaultKind::Internal, message));
         }
         let models = Arc::clone(models);
-        Ok(ModelExchange::new(models, request, &selection, attempts))
+        Ok(ModelExchange::new(
+            models, request, caller, &selection, attempts,
+        ))
     }
 }
 

@@ -12,7 +12,6 @@ pub mod routes;
 
 use std::sync::Arc;
 
-use crate::accounts::AccountsHandle;
 use crate::config::{Config, Plans};
 use crate::ledger::Ledger;
 use crate::proxy::buffered::state::Timeouts;
@@ -20,6 +19,7 @@ use crate::proxy::clock::Clock;
 use crate::telemetry::metrics::Metrics;
 
 use self::planner::Planner;
+use self::providers::ByokSnapshot;
 
 /// What all calls of models share.
 pub struct Models {
@@ -27,8 +27,8 @@ pub struct Models {
     pub planner: Planner,
     /// What calls cost, and who pays.
     pub ledger: Arc<Ledger>,
-    /// The callers, and their own provider keys.
-    pub accounts: AccountsHandle,
+    /// The callers' BYOK keys.
+    pub byok_keys: Arc<ByokSnapshot>,
     /// What plans allow.
     pub plans: Plans,
     /// All metrics.
@@ -45,7 +45,7 @@ impl Models {
         config: &Config,
         planner: Planner,
         ledger: Arc<Ledger>,
-        accounts: AccountsHandle,
+        byok_keys: Arc<ByokSnapshot>,
         (metrics, clock): (&Arc<Metrics>, Clock),
     ) -> Self {
         let routing = &config.routing;
@@ -59,7 +59,7 @@ impl Models {
         Self {
             planner,
             ledger,
-            accounts,
+            byok_keys,
             plans: config.plans,
             metrics: Arc::clone(metrics),
             clock,

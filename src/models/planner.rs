@@ -9,7 +9,6 @@ use filters::accounts::{Caller, Mode, Plan as Tariff};
 use filters::fault::Fault;
 use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionAffinity;
-use filters::models::routing::capable::WireLimits;
 use filters::models::routing::catalog::Catalog;
 use filters::models::routing::health::{AttemptOutcome, Health};
 use filters::models::routing::plan::{PlanInputs, RoutePlan, plan};
@@ -28,7 +27,7 @@ pub struct Planner {
     names: Vec<Arc<str>>,
     byok_only: Vec<Arc<str>>,
     health: Health,
-    sticky: SessionAffinity,
+    affinity: SessionAffinity,
     routing: Routing,
 }
 
@@ -76,7 +75,7 @@ impl Planner {
         let ttl_ms = u64::try_from(config.routing.sticky_ttl.as_millis()).unwrap_or(u64::MAX);
         Self {
             health: Health::new(catalog.mappings()),
-            sticky: SessionAffinity::new(ttl_ms),
+            affinity: SessionAffinity::new(ttl_ms),
             names: named(false),
             byok_only: named(true),
             providers: by_name,
@@ -109,8 +108,10 @@ impl Planner {
         context: &PlanContext<'_>,
     ) -> Result<Selection, Fault> {
         let providers = self.providers(context);
+        let operation = request.payload.operation();
         let mut resolved = resolve(
             &request.model,
+            operation,
             &self.catalog,
             &providers,
             &self.routing.auto,
@@ -124,9 +125,9 @@ impl Planner {
         let organization = context.caller.map_or("", |caller| &caller.organization_id);
         let affinity_key = context
             .session
-            .map(|session| self.sticky.key(organization, &request.model, session));
+            .map(|session| self.affinity.key(organization, &request.model, session));
         let weights = self.routing.weights;
-        let situation = PlanInputs {
+        let inputs = PlanInputs {
             attempts: self.routing.attempts as usize,
             weights: Weights {
                 price: weights.price,
@@ -138,20 +139,17 @@ impl Planner {
             random: (fastrand::f64(), fastrand::f64()),
             health: &self.health,
             now_ms: context.now_ms,
-            preferred: affinity_key.and_then(|key| self.sticky.prefers(key, context.now_ms)),
+            preferred: affinity_key.and_then(|key| self.affinity.find(key, context.now_ms)),
             has_session: affinity_key.is_some(),
             no_fallback: context.no_fallback,
             keyed,
         };
-        let wire = |name: &str| {
-            self.provider(name)
-                .map_or(WIDEST, |provider| provider.limits)
-        };
+        let wire = |name: &str| self.provider(name)?.limits(operation);
         let priority = |name: &str| {
             self.provider(name)
                 .map_or(1.0, |provider| provider.priority)
         };
-        let plan = plan(request, resolved, &situation, wire, priority)?;
+        let plan = plan(request, resolved, &inputs, wire, priority)?;
         Ok(Selection {
             plan,
             provider,
@@ -180,7 +178,7 @@ impl Planner {
 
     /// Remembers which mapping answered a session.
     pub fn bind_session(&self, affinity_key: u64, mapping: usize, now_ms: u64) {
-        self.sticky.answered(affinity_key, mapping, now_ms);
+        self.affinity.bind(affinity_key, mapping, now_ms);
     }
 }
 
@@ -216,15 +214,6 @@ fn allow<'k>(
         }
     }
 }
-
-/// The limits of a wire that has none.
-const WIDEST: WireLimits = WireLimits {
-    choices: 128,
-    streams_choices: true,
-    json_schema: true,
-    forced_tools: true,
-    reasoning_budget: true,
-};
 
 /// The catalogue of a configuration, with the mappings of its providers that are on for anybody.
 ///

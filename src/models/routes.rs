@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use filters::limits::QuotaGroup;
+use filters::models::front::Front;
+use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::fronts::embeddings::Embeddings;
 use http::Method;
 
 use super::Models;
@@ -27,12 +30,16 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         errors: Arc::new(|fault| Response::from(fault)),
         handler,
     };
-    let models = Arc::clone(models);
+    let forward = |name, path, group, front| Route {
+        quota: Some(group),
+        body: BodyRule::Json(config.limits.body_bytes.chat),
+        ..row(name, Method::POST, path, handler(models, front))
+    };
     let list = ListModels {
-        models: Arc::clone(&models),
+        models: Arc::clone(models),
     };
     let key = KeyStatus {
-        models: Arc::clone(&models),
+        models: Arc::clone(models),
     };
     let list_access = if config.models.require_key {
         Access::Key
@@ -55,15 +62,22 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
             "/v1/key",
             Handler::Endpoint(Arc::new(key)),
         ),
-        Route {
-            quota: Some(QuotaGroup::Chat),
-            body: BodyRule::Json(config.limits.body_bytes.chat),
-            ..row(
-                "chat_completions",
-                Method::POST,
-                "/v1/chat/completions",
-                Handler::Forward(Arc::new(ModelHandler { models })),
-            )
-        },
+        forward(
+            "chat_completions",
+            "/v1/chat/completions",
+            QuotaGroup::Chat,
+            &ChatCompletions,
+        ),
+        forward(
+            "embeddings",
+            "/v1/embeddings",
+            QuotaGroup::Embeddings,
+            &Embeddings,
+        ),
     ]
+}
+
+fn handler(models: &Arc<Models>, front: &'static dyn Front) -> Handler {
+    let models = Arc::clone(models);
+    Handler::Forward(Arc::new(ModelHandler { models, front }))
 }

@@ -97,7 +97,7 @@ impl Redis {
     }
 
     /// Takes note of how many processes a script saw: one that has just come is heard of before the next beat.
-    pub fn saw(&self, processes: u64) {
+    pub fn record_processes(&self, processes: u64) {
         self.0.processes.fetch_max(processes, Ordering::Relaxed);
     }
 

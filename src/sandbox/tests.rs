@@ -204,7 +204,7 @@ fn the_folded_stream_is_the_whole_answer() {
     }
 }
 
-/// One choice's deltas put together, as a client does.
+/// Joins the deltas of one choice, as a client does.
 fn fold(chunks: &[Value], index: &Value) -> Value {
     let (mut message, mut finish) = (json!({"content": null}), Value::Null);
     let choices = chunks

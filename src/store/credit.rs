@@ -1,4 +1,4 @@
-//! Platform credit as it was given.
+//! Credit that the platform granted.
 
 use filters::money::Usd;
 
@@ -7,25 +7,25 @@ use super::{Store, StoreError, new_id, organizations};
 /// The credit of an organization.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Credit {
-    /// All that was ever given.
+    /// The sum of all grants.
     pub granted: Usd,
-    /// What calls have taken.
+    /// The sum charged for calls.
     pub used: Usd,
-    /// What is held back: leases of running servers, open reservations among them.
+    /// The sum of leases of running servers, including open reservations.
     pub reserved: Usd,
 }
 
 impl Credit {
-    /// What is left of what was given. What is held back is still in it.
+    /// Returns the granted minus the used credit. Leases are part of it.
     pub fn balance(&self) -> Usd {
         self.granted.minus(self.used)
     }
 }
 
 impl Store {
-    /// Gives credit to an organization; answers the grant's id.
+    /// Grants credit to an organization. Returns the grant's id.
     ///
-    /// Errors: [`StoreError::Absent`] or [`StoreError::Closed`].
+    /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`].
     pub async fn add_credit(
         &self,
         organization: &str,
@@ -48,7 +48,7 @@ impl Store {
         Ok(id)
     }
 
-    /// The credit of an organization. Errors: [`StoreError::Absent`].
+    /// Returns the credit of an organization. Errors: [`StoreError::NotFound`].
     pub async fn credit(&self, organization: &str) -> Result<Credit, StoreError> {
         let id = self.organization(organization).await?.id;
         let account = self.account(&id).await?;

@@ -1,111 +1,111 @@
-//! What goes wrong with accounts at rest.
+//! Errors of the store.
 
 use std::path::PathBuf;
 
 use filters::accounts::InvalidTerm;
 
-/// Why the store did not do it. No variant holds a key, the pepper or a password.
+/// Why an operation of the store failed. No variant holds a key, the pepper or a password.
 #[derive(Debug)]
 pub enum StoreError {
     /// The name is in use.
-    Taken {
-        /// What was to be made: `organization`, `project`.
-        what: &'static str,
+    AlreadyExists {
+        /// The kind of thing that was to be created: `organization`, `project`.
+        kind: &'static str,
         /// Its name.
         name: String,
     },
-    /// There is nothing of that name.
-    Absent {
-        /// What was looked for.
-        what: &'static str,
-        /// By which name or id.
+    /// The name or id does not exist.
+    NotFound {
+        /// The kind of thing.
+        kind: &'static str,
+        /// The name or id.
         name: String,
     },
-    /// It exists, but was disabled or archived.
-    Closed {
-        /// What it is.
-        what: &'static str,
+    /// The thing was disabled or archived.
+    Inactive {
+        /// The kind of thing.
+        kind: &'static str,
         /// Its name.
         name: String,
     },
-    /// The name cannot be one.
-    BadName {
-        /// What was to be named.
-        what: &'static str,
+    /// The name is invalid.
+    InvalidName {
+        /// The kind of thing.
+        kind: &'static str,
         /// What is wrong with the name.
         problem: &'static str,
     },
-    /// The text of a provider's key cannot be one; this says why and no more.
-    BadSecret(&'static str),
-    /// A limit or a rule cannot be one.
-    BadTerm(InvalidTerm),
-    /// `store.url` or `store.secret` cannot be used: the configuration has to change.
+    /// The text of a provider's key is invalid. The message says why and nothing about the text.
+    InvalidSecret(&'static str),
+    /// A limit or a rule is invalid.
+    InvalidTerm(InvalidTerm),
+    /// `store.url` or `store.secret` is unusable: the configuration must change.
     Configuration(String),
-    /// The pepper is not the one that hashed the keys of this store.
-    OtherPepper,
-    /// A column holds what was never written there.
+    /// The keys of this store were hashed under another pepper.
+    WrongPepper,
+    /// A column has a value that the server never writes.
     Damaged(&'static str),
-    /// The system gave no random bytes.
+    /// The operating system gave no random bytes.
     Randomness,
-    /// A file or folder of the store.
+    /// A file or folder of the store failed.
     File {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// The database took the connection and said nothing.
-    Silent,
-    /// The tables could not be brought up to date.
+    /// The database did not respond in time.
+    TimedOut,
+    /// The migration of the tables failed.
     Migration(sqlx::migrate::MigrateError),
-    /// The database.
+    /// The database failed.
     Database(sqlx::Error),
 }
 
 impl StoreError {
-    /// Whether the configuration is what has to change.
+    /// Returns whether the configuration must change.
     pub fn is_configuration(&self) -> bool {
-        matches!(self, Self::Configuration(_) | Self::OtherPepper)
+        matches!(self, Self::Configuration(_) | Self::WrongPepper)
     }
 
-    /// Reads a broken uniqueness as a name that is in use.
-    pub(super) fn taken(error: sqlx::Error, what: &'static str, name: &str) -> Self {
+    /// Maps the error of an insert: a broken unique constraint means that the name exists.
+    pub(super) fn from_insert(error: sqlx::Error, kind: &'static str, name: &str) -> Self {
         let is_taken = error
             .as_database_error()
             .is_some_and(|error| error.is_unique_violation());
         if is_taken {
             let name = name.to_owned();
-            Self::Taken { what, name }
+            Self::AlreadyExists { kind, name }
         } else {
             Self::Database(error)
         }
     }
 
-    /// Nothing of that name.
-    pub(super) fn absent(what: &'static str, name: &str) -> Self {
+    /// The error for a name that does not exist.
+    pub(super) fn not_found(kind: &'static str, name: &str) -> Self {
         let name = name.to_owned();
-        Self::Absent { what, name }
+        Self::NotFound { kind, name }
     }
 }
 
 impl std::fmt::Display for StoreError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Taken { what, name } => write!(f, "the {what} `{name}` exists already"),
-            Self::Absent { what, name } => write!(f, "there is no {what} `{name}`"),
-            Self::Closed { what, name } => write!(f, "the {what} `{name}` is closed"),
-            Self::BadName { what, problem } => write!(f, "the name of the {what} {problem}"),
-            Self::BadSecret(problem) => write!(f, "the text of the provider key {problem}"),
-            Self::BadTerm(term) => write!(f, "{term}"),
+            Self::AlreadyExists { kind, name } => write!(f, "the {kind} `{name}` exists already"),
+            Self::NotFound { kind, name } => write!(f, "there is no {kind} `{name}`"),
+            Self::Inactive { kind, name } => write!(f, "the {kind} `{name}` is closed"),
+            Self::InvalidName { kind, problem } => write!(f, "the name of the {kind} {problem}"),
+            Self::InvalidSecret(problem) => write!(f, "the text of the provider key {problem}"),
+            Self::InvalidTerm(term) => write!(f, "{term}"),
             Self::Configuration(message) => f.write_str(message),
-            Self::OtherPepper => f.write_str(
+            Self::WrongPepper => f.write_str(
                 "the secret is not the one that hashed the keys of this store: \
                  bring back its `secret.key` (or the file of `store.secret`)",
             ),
             Self::Damaged(column) => write!(f, "the store has a value in `{column}` that is none"),
             Self::Randomness => f.write_str("the system gave no random bytes"),
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Silent => f.write_str("the store does not answer"),
+            Self::TimedOut => f.write_str("the store does not answer"),
             Self::Migration(error) => write!(f, "the store's tables: {error}"),
             Self::Database(error) => write!(f, "the store: {error}"),
         }

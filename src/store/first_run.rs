@@ -1,26 +1,26 @@
-//! What the very first start makes, so that one can try it at once.
+//! Creates an organization and a key at the very first start, so that one can try the gateway at once.
 
 use filters::accounts::{KeyText, Plan};
 use filters::money::Usd;
 
 use super::{DEFAULT_PROJECT, NewKey, OpenedStore, StoreError};
 
-/// The organization that the first start makes.
+/// The organization that the first start creates.
 const ORGANIZATION: &str = "default";
 
-/// What it may spend, in units of 1e-18 USD: ten dollars.
+/// Its credit, in units of 1e-18 USD: ten dollars.
 const CREDIT: Usd = Usd::from_units(10 * 10_i128.pow(18));
 
-/// What the first start made. It has no `Debug`: it holds a key.
+/// What the first start created. It has no `Debug`, because it holds a key.
 pub struct FirstRun {
     /// The organization's name.
     pub organization: &'static str,
-    /// Its key, to be shown this once.
+    /// Its key, which is shown only once.
     pub key: KeyText,
 }
 
-/// Makes the organization `default` with credit and one key, where this start created the SQLite file and a sandbox is there
-/// to answer; else nothing.
+/// Creates the organization `default` with credit and one key, if this start created the SQLite file and a sandbox is
+/// configured.
 ///
 /// Source: docs/interface.md, First run.
 pub async fn first_run(

@@ -1,4 +1,4 @@
-//! API keys: made once, shown once, kept as a hash.
+//! API keys: created and shown once, stored as a hash.
 
 use std::sync::LazyLock;
 
@@ -10,12 +10,12 @@ use super::members::member_id;
 use super::projects::active_project;
 use super::{AccountChange, DEFAULT_PROJECT, Store, StoreError, check_name, new_id, organizations};
 
-/// What is known of a key after it was made. Its text is not.
+/// A stored key. Its text is not stored.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct IssuedKey {
     /// `key_` and a uuid.
     pub id: String,
-    /// What the owner calls it; may be empty.
+    /// The owner's label; may be empty.
     pub label: String,
     /// The name of its project.
     pub project: String,
@@ -23,35 +23,35 @@ pub struct IssuedKey {
     pub last_four: String,
     /// Unix milliseconds.
     pub created_at_ms: i64,
-    /// Unix milliseconds; it does not count from then on.
+    /// When the key expires, in unix milliseconds.
     pub expires_at_ms: Option<i64>,
-    /// Unix milliseconds; it does not count any more.
+    /// When the key was revoked, in unix milliseconds.
     pub revoked_at_ms: Option<i64>,
-    /// The name of its owner; none: the organization alone.
+    /// The name of its owner; `None`: only the organization owns it.
     pub member: Option<String>,
-    /// What it may spend and whom it may reach.
+    /// What it may spend and which models and providers it may use.
     pub terms: TermsFile,
 }
 
-/// What a key is made from.
+/// The settings of a new key.
 #[derive(Clone, Copy, Debug)]
 pub struct NewKey<'a> {
     /// The name of its organization.
     pub organization: &'a str,
     /// The name of its project.
     pub project: &'a str,
-    /// What the owner calls it; may be empty.
+    /// The owner's label; may be empty.
     pub label: &'a str,
-    /// When it stops to count, in unix milliseconds.
+    /// When it expires, in unix milliseconds.
     pub expires_at_ms: Option<i64>,
-    /// The name of its owner; none: the organization alone.
+    /// The name of its owner; `None`: only the organization owns it.
     pub member: Option<&'a str>,
-    /// What it may spend and whom it may reach.
+    /// What it may spend and which models and providers it may use.
     pub terms: &'a TermsFile,
 }
 
 impl Default for NewKey<'_> {
-    /// A key without a name or any bound, of a project named as the default one.
+    /// A key without a label or limits, in a project with the default name.
     fn default() -> Self {
         static NONE: LazyLock<TermsFile> = LazyLock::new(TermsFile::default);
         Self {
@@ -65,24 +65,24 @@ impl Default for NewKey<'_> {
     }
 }
 
-/// What of a key is changed; what is `None` stays as it is.
+/// The changes of a key; `None` leaves a setting unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct KeyChange {
-    /// What the owner calls it.
+    /// The owner's label.
     pub label: Option<String>,
-    /// When it stops to count, in unix milliseconds; `Some(None)`: never.
+    /// When it expires, in unix milliseconds; `Some(None)`: never.
     pub expires_at_ms: Option<Option<i64>>,
-    /// The name of its owner; `Some(None)`: the organization alone.
+    /// The name of its owner; `Some(None)`: only the organization owns it.
     pub member: Option<Option<String>>,
     /// All of its terms.
     pub terms: Option<TermsFile>,
 }
 
 impl Store {
-    /// Makes a key. Its text is in the answer and nowhere else.
+    /// Creates a key. Only the return value has its text.
     ///
-    /// Errors: [`StoreError::Absent`] or [`StoreError::Closed`] for organization, project and member, [`StoreError::BadName`] for the
-    /// label, [`StoreError::BadTerm`], [`StoreError::Randomness`].
+    /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for organization, project and member,
+    /// [`StoreError::InvalidName`] for the label, [`StoreError::InvalidTerm`], [`StoreError::Randomness`].
     pub async fn create_key(
         &self,
         new: &NewKey<'_>,
@@ -101,7 +101,7 @@ impl Store {
             member: new.member.map(str::to_owned),
             terms: new.terms.clone(),
         };
-        let terms = stored(new.terms)?;
+        let terms = to_column(new.terms)?;
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, new.organization).await?;
         let project_id = active_project(&mut change, &organization.id, new.project).await?;
@@ -128,9 +128,9 @@ impl Store {
         Ok((text, issued))
     }
 
-    /// All keys of an organization, oldest first, revoked ones too.
+    /// Returns all keys of an organization, oldest first, including revoked ones.
     ///
-    /// Errors: [`StoreError::Absent`] for the organization.
+    /// Errors: [`StoreError::NotFound`] for the organization.
     pub async fn keys(&self, organization: &str) -> Result<Vec<IssuedKey>, StoreError> {
         let id = self.organization(organization).await?.id;
         let sql = "SELECT k.id, k.label, p.name AS project, k.last_four, k.created_at, \
@@ -142,26 +142,27 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// The terms of a key. Errors: [`StoreError::Absent`].
+    /// Returns the terms of a key. Errors: [`StoreError::NotFound`].
     pub async fn key_terms(&self, id: &str) -> Result<TermsFile, StoreError> {
         let sql = "SELECT terms FROM api_keys WHERE id = $1";
         let row = sqlx::query(sql).bind(id).fetch_optional(&self.pool).await?;
-        read_terms(&row.ok_or_else(|| StoreError::absent("key", id))?)
+        read_terms(&row.ok_or_else(|| StoreError::not_found("key", id))?)
     }
 
-    /// Changes a key, also one that is revoked.
+    /// Changes a key, even a revoked one.
     ///
-    /// Errors: [`StoreError::Absent`] for key and member, [`StoreError::BadName`] for the label, [`StoreError::BadTerm`].
-    pub async fn update_key(&self, id: &str, wanted: &KeyChange) -> Result<(), StoreError> {
+    /// Errors: [`StoreError::NotFound`] for key and member, [`StoreError::InvalidName`] for the label,
+    /// [`StoreError::InvalidTerm`].
+    pub async fn update_key(&self, id: &str, update: &KeyChange) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let sql = "SELECT p.organization_id FROM api_keys k \
                    JOIN projects p ON p.id = k.project_id WHERE k.id = $1";
         let found = sqlx::query_scalar(sql).bind(id);
         let organization_id: Option<String> = found.fetch_optional(&mut *change).await?;
-        let organization_id = organization_id.ok_or_else(|| StoreError::absent("key", id))?;
-        if let Some(label) = &wanted.label {
+        let organization_id = organization_id.ok_or_else(|| StoreError::not_found("key", id))?;
+        if let Some(label) = &update.label {
             check_name("key", label, true)?;
-            set(
+            set_text(
                 &mut change,
                 id,
                 "UPDATE api_keys SET label = $2 WHERE id = $1",
@@ -169,30 +170,30 @@ impl Store {
             )
             .await?;
         }
-        if let Some(expires_at_ms) = wanted.expires_at_ms {
+        if let Some(expires_at_ms) = update.expires_at_ms {
             let sql = "UPDATE api_keys SET expires_at = $2 WHERE id = $1";
-            let update = sqlx::query(sql).bind(id).bind(expires_at_ms);
-            update.execute(&mut *change).await?;
+            let query = sqlx::query(sql).bind(id).bind(expires_at_ms);
+            query.execute(&mut *change).await?;
         }
-        if let Some(member) = &wanted.member {
+        if let Some(member) = &update.member {
             let member_id = match member {
                 Some(name) => Some(member_id(&mut change, &organization_id, name).await?),
                 None => None,
             };
             let sql = "UPDATE api_keys SET member_id = $2 WHERE id = $1";
-            set(&mut change, id, sql, member_id.as_deref()).await?;
+            set_text(&mut change, id, sql, member_id.as_deref()).await?;
         }
-        if let Some(terms) = &wanted.terms {
-            let terms = stored(terms)?;
+        if let Some(terms) = &update.terms {
+            let terms = to_column(terms)?;
             let sql = "UPDATE api_keys SET terms = $2 WHERE id = $1";
-            set(&mut change, id, sql, terms.as_deref()).await?;
+            set_text(&mut change, id, sql, terms.as_deref()).await?;
         }
         Ok(change.commit().await?)
     }
 
     /// Revokes a key. Revoking it again keeps the first time.
     ///
-    /// Errors: [`StoreError::Absent`].
+    /// Errors: [`StoreError::NotFound`].
     pub async fn revoke_key(&self, id: &str, now_ms: i64) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let sql = "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1";
@@ -202,26 +203,26 @@ impl Store {
             .execute(&mut *change)
             .await?;
         if done.rows_affected() == 0 {
-            return Err(StoreError::absent("key", id));
+            return Err(StoreError::not_found("key", id));
         }
         Ok(change.commit().await?)
     }
 }
 
-async fn set(
+async fn set_text(
     change: &mut AccountChange,
     id: &str,
     sql: &'static str,
     text: Option<&str>,
 ) -> Result<(), StoreError> {
-    let update = sqlx::query(sql).bind(id).bind(text.map(str::to_owned));
-    update.execute(&mut **change).await?;
+    let query = sqlx::query(sql).bind(id).bind(text.map(str::to_owned));
+    query.execute(&mut **change).await?;
     Ok(())
 }
 
-/// Terms as they are kept: checked, and nothing where they bound nothing.
-fn stored(terms: &TermsFile) -> Result<Option<String>, StoreError> {
-    terms.check().map_err(StoreError::BadTerm)?;
+/// Checks terms and returns their column; `None` if they limit nothing.
+fn to_column(terms: &TermsFile) -> Result<Option<String>, StoreError> {
+    terms.check().map_err(StoreError::InvalidTerm)?;
     if terms.is_empty() {
         return Ok(None);
     }

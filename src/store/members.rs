@@ -1,4 +1,4 @@
-//! Members: who owns keys, and how much they may spend together.
+//! Members: the owners of keys, with a shared budget each.
 
 use filters::money::Usd;
 use sqlx::Row;
@@ -11,18 +11,19 @@ use super::{AccountChange, Store, StoreError, check_name, new_id, organizations}
 pub struct Member {
     /// `mem_` and a uuid.
     pub id: String,
-    /// Its name, which no other of the organization has.
+    /// Its name, unique in the organization.
     pub name: String,
-    /// The most that all of its keys may ever spend together; none: any amount.
+    /// The total that all its keys may spend together; `None`: no limit.
     pub budget: Option<Usd>,
     /// Unix milliseconds.
     pub created_at_ms: i64,
 }
 
 impl Store {
-    /// Makes a member.
+    /// Creates a member.
     ///
-    /// Errors: [`StoreError::Absent`] or [`StoreError::Closed`] for the organization, [`StoreError::Taken`], [`StoreError::BadName`].
+    /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for the organization,
+    /// [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].
     pub async fn add_member(
         &self,
         organization: &str,
@@ -47,14 +48,14 @@ impl Store {
             .bind(now_ms)
             .execute(&mut *change)
             .await
-            .map_err(|error| StoreError::taken(error, "member", name))?;
+            .map_err(|error| StoreError::from_insert(error, "member", name))?;
         change.commit().await?;
         Ok(member)
     }
 
-    /// All members of an organization, by name.
+    /// Returns all members of an organization, by name.
     ///
-    /// Errors: [`StoreError::Absent`] for the organization.
+    /// Errors: [`StoreError::NotFound`] for the organization.
     pub async fn members(&self, organization: &str) -> Result<Vec<Member>, StoreError> {
         let id = self.organization(organization).await?.id;
         let sql = "SELECT id, name, budget, created_at FROM members \
@@ -63,9 +64,9 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// Sets or lifts a member's budget.
+    /// Sets or removes a member's budget.
     ///
-    /// Errors: [`StoreError::Absent`] for the organization or the member.
+    /// Errors: [`StoreError::NotFound`] for the organization or the member.
     pub async fn set_budget(
         &self,
         organization: &str,
@@ -77,13 +78,13 @@ impl Store {
         let id = member_id(&mut change, &organization.id, name).await?;
         let sql = "UPDATE members SET budget = $2 WHERE id = $1";
         let budget = budget.map(|usd| usd.to_string());
-        let update = sqlx::query(sql).bind(id).bind(budget);
-        update.execute(&mut *change).await?;
+        let query = sqlx::query(sql).bind(id).bind(budget);
+        query.execute(&mut *change).await?;
         Ok(change.commit().await?)
     }
 }
 
-/// The id of a member. Errors: [`StoreError::Absent`].
+/// Returns the id of a member. Errors: [`StoreError::NotFound`].
 pub(super) async fn member_id(
     change: &mut AccountChange,
     organization_id: &str,
@@ -92,10 +93,10 @@ pub(super) async fn member_id(
     let sql = "SELECT id FROM members WHERE organization_id = $1 AND name = $2";
     let found = sqlx::query_scalar(sql).bind(organization_id).bind(name);
     let id: Option<String> = found.fetch_optional(&mut **change).await?;
-    id.ok_or_else(|| StoreError::absent("member", name))
+    id.ok_or_else(|| StoreError::not_found("member", name))
 }
 
-/// A budget as it was stored.
+/// Reads a budget from its column.
 pub(super) fn budget(row: &AnyRow) -> Result<Option<Usd>, StoreError> {
     let text: Option<String> = row.try_get("budget")?;
     let budget = text.as_deref().map(Usd::parse).transpose();

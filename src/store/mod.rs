@@ -1,10 +1,10 @@
-//! Accounts at rest: organizations, their projects and members, their API keys, credit and own provider keys.
+//! The store of accounts: organizations, their projects and members, API keys, credit and BYOK keys.
 //!
-//! SQLite by default, PostgreSQL by URL; the statements are the same for both and only the migrations differ.
-//! Every change raises `revision` in its own transaction, first of all: by that a running server notices what
-//! the command line did ([`crate::accounts`]), and by the row's lock changes happen one after the other. The text
-//! of a key is never stored. Requests read the snapshot that [`Store::accounts`]
-//! makes; only one whose lease does not cover it waits for what [`crate::ledger`] asks here.
+//! It is SQLite by default and PostgreSQL by URL. The statements are the same for both; only the migrations differ.
+//! Each change first raises `revision` in its own transaction. A running server thereby notices changes by the command
+//! line ([`crate::accounts`]), and the row's lock serializes changes. The text of a key is never stored. Requests read
+//! the snapshot of [`Store::accounts`]; only a request that its lease does not cover waits for [`crate::ledger`] to
+//! query the store.
 
 mod cipher;
 mod credit;
@@ -36,40 +36,40 @@ pub use projects::{NewProject, Project, ProjectChange};
 pub use provider_keys::{ByokKeyRow, ProviderKey};
 pub use url::StoreUrl;
 
-/// The name of the project that every organization begins with.
+/// The name of the first project of each organization.
 pub const DEFAULT_PROJECT: &str = "default";
 
 /// An open store. Clones share its connections.
 ///
-/// Its connections belong to the tokio runtime it was opened on: it must be used on that one.
+/// The connections belong to the tokio runtime that opened the store, so it must be used on that one.
 #[derive(Clone)]
 pub struct Store {
     pool: AnyPool,
     pepper: Pepper,
 }
 
-/// One transaction that changes accounts.
+/// A transaction that changes accounts.
 type AccountChange = sqlx::Transaction<'static, sqlx::Any>;
 
 impl Store {
-    /// The pepper under which its keys are hashed.
+    /// Returns the pepper that hashes the keys.
     pub fn pepper(&self) -> &Pepper {
         &self.pepper
     }
 
-    /// The number that every change raises. Cost: one row, no join.
+    /// Returns the number that each change raises. Cost: one row, no join.
     pub async fn revision(&self) -> Result<i64, StoreError> {
         let sql = "SELECT revision FROM store_state WHERE one = 1";
         Ok(sqlx::query_scalar(sql).fetch_one(&self.pool).await?)
     }
 
-    /// Closes its connections, once what runs on them has ended.
+    /// Closes the connections after their running queries.
     pub async fn close(&self) {
         self.pool.close().await;
     }
 
-    /// Begins a change. The first statement raises the revision, so that two changes wait for each other here and
-    /// not half-way, and SQLite takes its write lock at once.
+    /// Begins a change. Its first statement raises the revision. So two changes wait for each other here and not
+    /// halfway, and SQLite takes its write lock at once.
     async fn change(&self) -> Result<AccountChange, StoreError> {
         let mut change = self.pool.begin().await?;
         let sql = "UPDATE store_state SET revision = revision + 1 WHERE one = 1";
@@ -78,19 +78,19 @@ impl Store {
     }
 }
 
-/// An identifier: a prefix that says what it names, and a uuid v7, which sorts by time.
+/// Makes an id: a prefix that says what it identifies, and a uuid v7, which sorts by time.
 fn new_id(prefix: &str) -> String {
     format!("{prefix}_{}", uuid::Uuid::now_v7())
 }
 
-/// A word of a closed list, as it was stored.
-fn word<T: std::str::FromStr>(row: &AnyRow, column: &'static str) -> Result<T, StoreError> {
+/// Parses a column that holds a value of a closed list.
+fn parse_column<T: std::str::FromStr>(row: &AnyRow, column: &'static str) -> Result<T, StoreError> {
     let text: String = sqlx::Row::try_get(row, column)?;
     text.parse().map_err(|_| StoreError::Damaged(column))
 }
 
-/// Checks the name of an organization or a project, or a label (which may be empty).
-fn check_name(what: &'static str, name: &str, may_be_empty: bool) -> Result<(), StoreError> {
+/// Checks the name of an organization or a project, or a label, which may be empty.
+fn check_name(kind: &'static str, name: &str, may_be_empty: bool) -> Result<(), StoreError> {
     const MAX_CHARS: usize = 128;
     let problem = if name.is_empty() && !may_be_empty {
         "is empty"
@@ -103,7 +103,7 @@ fn check_name(what: &'static str, name: &str, may_be_empty: bool) -> Result<(), 
     } else {
         return Ok(());
     };
-    Err(StoreError::BadName { what, problem })
+    Err(StoreError::InvalidName { kind, problem })
 }
 
 #[cfg(test)]

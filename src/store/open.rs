@@ -1,4 +1,4 @@
-//! How a store is opened: its file or server, its tables, its pepper.
+//! Opens a store: its file or server, its tables, its pepper.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,22 +11,22 @@ use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::migrate::Migrator;
 use sqlx::{AnyPool, ConnectOptions, Connection};
 
-use super::secret::{self, file};
+use super::secret::{self, file_error};
 use super::{Store, StoreError, StoreUrl, url};
 
 static SQLITE: Migrator = sqlx::migrate!("src/store/migrations/sqlite");
 static POSTGRES: Migrator = sqlx::migrate!("src/store/migrations/postgres");
 
-/// Connections of one process: the background shares them, and calls that need more of a balance.
-const CONNECTIONS: u32 = 4;
-/// How long one waits for a connection.
+/// The maximum number of connections of one process. Background tasks and lease requests share them.
+const MAX_CONNECTIONS: u32 = 4;
+/// The time limit for getting a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a store is opened from. It has no `Debug`: it holds secrets.
+/// The settings of a store. It has no `Debug`, because it holds secrets.
 #[derive(Clone)]
 pub struct StoreSettings {
-    /// Where it is.
-    pub place: StoreUrl,
+    /// The URL.
+    pub url: StoreUrl,
     /// The folder of `secret.key`.
     pub state_dir: PathBuf,
     /// The bytes of the secret that replaces `secret.key`; required with PostgreSQL.
@@ -34,60 +34,60 @@ pub struct StoreSettings {
 }
 
 impl StoreSettings {
-    /// The settings that a checked configuration names.
+    /// Makes the settings of a checked configuration.
     ///
-    /// Errors: [`StoreError::Configuration`] for a URL that names no store.
-    pub fn of(configured: &crate::config::StoreConfig) -> Result<Self, StoreError> {
+    /// Errors: [`StoreError::Configuration`] for an invalid URL.
+    pub fn from_config(configured: &crate::config::StoreConfig) -> Result<Self, StoreError> {
         let secret = configured.secret.as_ref();
         Ok(Self {
-            place: StoreUrl::parse(&configured.url)?,
+            url: StoreUrl::parse(&configured.url)?,
             state_dir: configured.state_dir.clone(),
             secret: secret.map(|secret| secret.expose().to_vec()),
         })
     }
 }
 
-/// A store that was opened.
+/// An opened store.
 pub struct OpenedStore {
     /// The store.
     pub store: Store,
-    /// Whether this opening created its SQLite file. Of several processes that open it at once, one.
+    /// Whether this call created the SQLite file. If several processes open it at once, only one did.
     pub is_new_file: bool,
 }
 
 impl Store {
-    /// Opens it, makes the folders and files it needs, and brings its tables up to date.
+    /// Opens the store, creates the folders and files it needs, and migrates its tables.
     ///
-    /// Errors: [`StoreError::Configuration`] for a missing or short secret, [`StoreError::OtherPepper`] where the keys were
-    /// hashed under another one, else what the file system or the database said.
+    /// Errors: [`StoreError::Configuration`] for a missing or short secret, [`StoreError::WrongPepper`] if the keys
+    /// were hashed under another one, and errors of the file system or the database.
     pub async fn open(settings: &StoreSettings) -> Result<OpenedStore, StoreError> {
-        let (url, is_new_file) = match &settings.place {
+        let (url, is_new_file) = match &settings.url {
             StoreUrl::Sqlite(path) => {
-                let (path, is_new_file) = touch(path)?;
+                let (path, is_new_file) = create_file(path)?;
                 (url::sqlite_url(&path), is_new_file)
             }
             StoreUrl::Postgres(url) => (url.clone(), false),
         };
         let pepper = secret::load(
-            &settings.place,
+            &settings.url,
             &settings.state_dir,
             settings.secret.as_deref(),
         )?;
         let pool = connect(&url).await?;
-        prepare(&pool, &settings.place).await?;
+        migrate_locked(&pool, &settings.url).await?;
         let store = Self { pool, pepper };
         store.check_pepper().await?;
         Ok(OpenedStore { store, is_new_file })
     }
 
-    /// Compares the pepper's mark with the one the store's keys were made under.
+    /// Compares the pepper's mark with the mark under which the keys were made.
     ///
-    /// A store without keys, those of providers included, takes the new mark: nothing is lost by another pepper then.
+    /// A store without keys, including those of providers, takes the new mark, because nothing is lost then.
     async fn check_pepper(&self) -> Result<(), StoreError> {
         let mark = self.pepper.fingerprint();
         let sql = "SELECT pepper_mark FROM store_state WHERE one = 1";
-        let known: Option<Vec<u8>> = sqlx::query_scalar(sql).fetch_one(&self.pool).await?;
-        if known.as_deref() == Some(mark.as_slice()) {
+        let stored_mark: Option<Vec<u8>> = sqlx::query_scalar(sql).fetch_one(&self.pool).await?;
+        if stored_mark.as_deref() == Some(mark.as_slice()) {
             return Ok(());
         }
         let sql = "UPDATE store_state SET pepper_mark = $1 WHERE one = 1 \
@@ -100,45 +100,45 @@ impl Store {
         if done.rows_affected() == 1 {
             Ok(())
         } else {
-            Err(StoreError::OtherPepper)
+            Err(StoreError::WrongPepper)
         }
     }
 }
 
 async fn connect(url: &str) -> Result<AnyPool, StoreError> {
     sqlx::any::install_default_drivers();
-    // The driver's own words may repeat the URL with its password.
+    // The driver's message may repeat the URL with its password.
     let options = AnyConnectOptions::from_str(url)
         .map_err(|_| StoreError::Configuration("store.url is not a URL".to_owned()))?
         .disable_statement_logging();
-    // A pool tries again until its time is over and then says only that; a single connection says why.
+    // A pool retries until its time is over and then reports only a timeout. A single connection reports the cause.
     let first = tokio::time::timeout(ACQUIRE_TIMEOUT, options.connect());
     first
         .await
-        .map_err(|_| StoreError::Silent)??
+        .map_err(|_| StoreError::TimedOut)??
         .close()
         .await?;
     let pool = AnyPoolOptions::new()
-        .max_connections(CONNECTIONS)
+        .max_connections(MAX_CONNECTIONS)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .connect_lazy_with(options);
     Ok(pool)
 }
 
-/// Brings the tables up to date.
+/// Migrates the tables.
 ///
-/// Two processes may do so at once: PostgreSQL makes them wait for each other, and of SQLite's each waits here until
-/// the folder of the file is its own.
-async fn prepare(pool: &AnyPool, place: &StoreUrl) -> Result<(), StoreError> {
-    let _until_done = match place {
-        StoreUrl::Sqlite(path) => Some(claim(folder_of(path)).await?),
+/// Two processes may do so at once. PostgreSQL serializes them. With SQLite, each process waits here for the lock of
+/// the file's folder.
+async fn migrate_locked(pool: &AnyPool, url: &StoreUrl) -> Result<(), StoreError> {
+    let _folder_lock = match url {
+        StoreUrl::Sqlite(path) => Some(lock_folder(folder_of(path)).await?),
         StoreUrl::Postgres(_) => None,
     };
-    migrate(pool, place).await
+    migrate(pool, url).await
 }
 
-/// The lock of a folder. That of the file itself would be in the way of SQLite's own.
-async fn claim(folder: &Path) -> Result<fs::File, StoreError> {
+/// Locks a folder. A lock on the file itself would interfere with SQLite's own locks.
+async fn lock_folder(folder: &Path) -> Result<fs::File, StoreError> {
     let path = folder.to_owned();
     let lock = move || {
         let folder = fs::File::open(&path)?;
@@ -148,13 +148,13 @@ async fn claim(folder: &Path) -> Result<fs::File, StoreError> {
     locked
         .map_err(std::io::Error::other)
         .flatten()
-        .map_err(|error| file(folder, error))
+        .map_err(|error| file_error(folder, error))
 }
 
-async fn migrate(pool: &AnyPool, place: &StoreUrl) -> Result<(), StoreError> {
-    let migrator = match place {
+async fn migrate(pool: &AnyPool, url: &StoreUrl) -> Result<(), StoreError> {
+    let migrator = match url {
         StoreUrl::Sqlite(_) => {
-            // The mode stays with the file: readers and the writer do not wait for each other.
+            // The file keeps the mode. With it, readers and the writer do not wait for each other.
             sqlx::query("PRAGMA journal_mode = WAL")
                 .execute(pool)
                 .await?;
@@ -165,19 +165,21 @@ async fn migrate(pool: &AnyPool, place: &StoreUrl) -> Result<(), StoreError> {
     migrator.run(pool).await.map_err(StoreError::Migration)
 }
 
-/// Makes the file and its folders where they are missing, readable by its owner alone.
+/// Creates the file and its folders if they are missing, readable only by their owner.
 ///
-/// Answers its absolute path, and whether this call made it.
-fn touch(path: &Path) -> Result<(PathBuf, bool), StoreError> {
+/// Returns the file's absolute path, and whether this call created it.
+fn create_file(path: &Path) -> Result<(PathBuf, bool), StoreError> {
     let folder = folder_of(path);
-    fs::create_dir_all(folder).map_err(|error| file(folder, error))?;
+    fs::create_dir_all(folder).map_err(|error| file_error(folder, error))?;
     let mut options = fs::OpenOptions::new();
     let is_new = match options.write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => true,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
-        Err(error) => return Err(file(path, error)),
+        Err(error) => return Err(file_error(path, error)),
     };
-    let path = path.canonicalize().map_err(|error| file(path, error))?;
+    let path = path
+        .canonicalize()
+        .map_err(|error| file_error(path, error))?;
     Ok((path, is_new))
 }
 

@@ -5,15 +5,15 @@ use sqlx::Row;
 
 use super::projects::insert_project;
 use super::{
-    AccountChange, DEFAULT_PROJECT, NewProject, Store, StoreError, check_name, new_id, word,
+    AccountChange, DEFAULT_PROJECT, NewProject, Store, StoreError, check_name, new_id, parse_column,
 };
 
-/// An organization: who pays.
+/// An organization, which pays for its calls.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Organization {
     /// `org_` and a uuid.
     pub id: String,
-    /// Its name, which no other has.
+    /// Its unique name.
     pub name: String,
     /// Its plan.
     pub plan: Plan,
@@ -24,9 +24,9 @@ pub struct Organization {
 }
 
 impl Store {
-    /// Makes an organization and its project `default`.
+    /// Creates an organization and its project `default`.
     ///
-    /// Errors: [`StoreError::Taken`], [`StoreError::BadName`].
+    /// Errors: [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].
     pub async fn create_organization(
         &self,
         name: &str,
@@ -51,7 +51,7 @@ impl Store {
             .bind(now_ms)
             .execute(&mut *change)
             .await
-            .map_err(|error| StoreError::taken(error, "organization", name))?;
+            .map_err(|error| StoreError::from_insert(error, "organization", name))?;
         let project = NewProject {
             name: DEFAULT_PROJECT,
             mode: Mode::default(),
@@ -62,29 +62,29 @@ impl Store {
         Ok(organization)
     }
 
-    /// All organizations, by name.
+    /// Returns all organizations, by name.
     pub async fn organizations(&self) -> Result<Vec<Organization>, StoreError> {
         let sql = "SELECT id, name, plan, status, created_at FROM organizations ORDER BY name";
         let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
         rows.iter().map(read).collect()
     }
 
-    /// Disables an organization: its keys stop to count. Disabling it again changes nothing.
+    /// Disables an organization, which makes its keys invalid. Disabling it again changes nothing.
     ///
-    /// Errors: [`StoreError::Absent`].
+    /// Errors: [`StoreError::NotFound`].
     pub async fn disable_organization(&self, name: &str) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let sql = "UPDATE organizations SET status = 'disabled' WHERE name = $1";
         let done = sqlx::query(sql).bind(name).execute(&mut *change).await?;
         if done.rows_affected() == 0 {
-            return Err(StoreError::absent("organization", name));
+            return Err(StoreError::not_found("organization", name));
         }
         Ok(change.commit().await?)
     }
 
-    /// Puts an organization on a plan, whose first cycle begins now. The plan it is on already goes on as it was.
+    /// Puts an organization on a plan, with a first cycle that starts now. If it has the plan already, nothing changes.
     ///
-    /// Errors: [`StoreError::Absent`], [`StoreError::Closed`].
+    /// Errors: [`StoreError::NotFound`], [`StoreError::Inactive`].
     pub async fn set_plan(&self, name: &str, plan: Plan, now_ms: i64) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let organization = active(&mut change, name).await?;
@@ -101,24 +101,24 @@ impl Store {
         Ok(change.commit().await?)
     }
 
-    /// One organization. Errors: [`StoreError::Absent`].
+    /// Returns one organization. Errors: [`StoreError::NotFound`].
     pub async fn organization(&self, name: &str) -> Result<Organization, StoreError> {
         let mut connection = self.pool.acquire().await?;
         find(&mut connection, name).await
     }
 }
 
-/// The organization of that name, which must not be disabled.
+/// Returns the organization with that name, which must not be disabled.
 ///
-/// Errors: [`StoreError::Absent`], [`StoreError::Closed`].
+/// Errors: [`StoreError::NotFound`], [`StoreError::Inactive`].
 pub(super) async fn active(
     change: &mut AccountChange,
     name: &str,
 ) -> Result<Organization, StoreError> {
     let organization = find(change, name).await?;
     if organization.is_disabled {
-        let (what, name) = ("organization", name.to_owned());
-        return Err(StoreError::Closed { what, name });
+        let (kind, name) = ("organization", name.to_owned());
+        return Err(StoreError::Inactive { kind, name });
     }
     Ok(organization)
 }
@@ -132,14 +132,14 @@ async fn find(
         .bind(name)
         .fetch_optional(connection)
         .await?;
-    read(&row.ok_or_else(|| StoreError::absent("organization", name))?)
+    read(&row.ok_or_else(|| StoreError::not_found("organization", name))?)
 }
 
 fn read(row: &sqlx::any::AnyRow) -> Result<Organization, StoreError> {
     Ok(Organization {
         id: row.try_get("id")?,
         name: row.try_get("name")?,
-        plan: word(row, "plan")?,
+        plan: parse_column(row, "plan")?,
         is_disabled: row.try_get::<String, _>("status")? == "disabled",
         created_at_ms: row.try_get("created_at")?,
     })

@@ -4,18 +4,18 @@ use filters::accounts::Mode;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::{AccountChange, Store, StoreError, check_name, new_id, organizations, word};
+use super::{AccountChange, Store, StoreError, check_name, new_id, organizations, parse_column};
 
-/// A project: a part of an organization with settings of its own.
+/// A project: a part of an organization with its own settings.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Project {
     /// `proj_` and a uuid.
     pub id: String,
     /// Its name within the organization.
     pub name: String,
-    /// Whose credentials serve it.
+    /// Which credentials serve it: the platform's, the caller's or both.
     pub mode: Mode,
-    /// How long its answers may be replayed, in seconds.
+    /// How long its responses may be cached, in seconds.
     pub cache_ttl_s: Option<u32>,
     /// Whether it was archived.
     pub is_archived: bool,
@@ -23,30 +23,31 @@ pub struct Project {
     pub created_at_ms: i64,
 }
 
-/// What of a project is changed; what is `None` stays as it is.
+/// The changes of a project; `None` leaves a setting unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProjectChange {
-    /// Whose credentials serve it.
+    /// Which credentials serve it.
     pub mode: Option<Mode>,
-    /// How long its answers may be replayed, in seconds; `Some(None)`: never.
+    /// How long its responses may be cached, in seconds; `Some(None)`: never.
     pub cache_ttl_s: Option<Option<u32>>,
 }
 
-/// What a project is made from.
+/// The settings of a new project.
 #[derive(Clone, Copy, Debug)]
 pub struct NewProject<'a> {
     /// Its name within the organization.
     pub name: &'a str,
-    /// Whose credentials serve it.
+    /// Which credentials serve it.
     pub mode: Mode,
-    /// How long its answers may be replayed, in seconds.
+    /// How long its responses may be cached, in seconds.
     pub cache_ttl_s: Option<u32>,
 }
 
 impl Store {
-    /// Makes a project of an organization.
+    /// Creates a project of an organization.
     ///
-    /// Errors: [`StoreError::Absent`] or [`StoreError::Closed`] for the organization, [`StoreError::Taken`], [`StoreError::BadName`].
+    /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for the organization,
+    /// [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].
     pub async fn create_project(
         &self,
         organization: &str,
@@ -56,14 +57,14 @@ impl Store {
         check_name("project", project.name, false)?;
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, organization).await?;
-        let made = insert_project(&mut change, &organization.id, project, now_ms).await?;
+        let created = insert_project(&mut change, &organization.id, project, now_ms).await?;
         change.commit().await?;
-        Ok(made)
+        Ok(created)
     }
 
-    /// All projects of an organization, by name, archived ones too.
+    /// Returns all projects of an organization, by name, including archived ones.
     ///
-    /// Errors: [`StoreError::Absent`] for the organization.
+    /// Errors: [`StoreError::NotFound`] for the organization.
     pub async fn projects(&self, organization: &str) -> Result<Vec<Project>, StoreError> {
         let id = self.organization(organization).await?.id;
         let sql = "SELECT id, name, mode, cache_ttl_s, status, created_at FROM projects \
@@ -74,32 +75,32 @@ impl Store {
 
     /// Changes a project.
     ///
-    /// Errors: [`StoreError::Absent`] or [`StoreError::Closed`] for the organization and the project.
+    /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for the organization and the project.
     pub async fn update_project(
         &self,
         organization: &str,
         name: &str,
-        wanted: &ProjectChange,
+        update: &ProjectChange,
     ) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, organization).await?;
         let id = active_project(&mut change, &organization.id, name).await?;
-        if let Some(mode) = wanted.mode {
+        if let Some(mode) = update.mode {
             let sql = "UPDATE projects SET mode = $2 WHERE id = $1";
-            let update = sqlx::query(sql).bind(&id).bind(mode.as_str());
-            update.execute(&mut *change).await?;
+            let query = sqlx::query(sql).bind(&id).bind(mode.as_str());
+            query.execute(&mut *change).await?;
         }
-        if let Some(cache_ttl_s) = wanted.cache_ttl_s {
+        if let Some(cache_ttl_s) = update.cache_ttl_s {
             let sql = "UPDATE projects SET cache_ttl_s = $2 WHERE id = $1";
-            let update = sqlx::query(sql).bind(&id).bind(cache_ttl_s.map(i64::from));
-            update.execute(&mut *change).await?;
+            let query = sqlx::query(sql).bind(&id).bind(cache_ttl_s.map(i64::from));
+            query.execute(&mut *change).await?;
         }
         Ok(change.commit().await?)
     }
 
-    /// Archives a project: its keys stop to count. Archiving it again changes nothing.
+    /// Archives a project, which makes its keys invalid. Archiving it again changes nothing.
     ///
-    /// Errors: [`StoreError::Absent`] for the organization or the project.
+    /// Errors: [`StoreError::NotFound`] for the organization or the project.
     pub async fn archive_project(&self, organization: &str, name: &str) -> Result<(), StoreError> {
         let id = self.organization(organization).await?.id;
         let mut change = self.change().await?;
@@ -111,13 +112,13 @@ impl Store {
             .execute(&mut *change)
             .await?;
         if done.rows_affected() == 0 {
-            return Err(StoreError::absent("project", name));
+            return Err(StoreError::not_found("project", name));
         }
         Ok(change.commit().await?)
     }
 }
 
-/// Writes a project within a change.
+/// Inserts a project within a change.
 pub(super) async fn insert_project(
     change: &mut AccountChange,
     organization_id: &str,
@@ -137,7 +138,7 @@ pub(super) async fn insert_project(
         .bind(now_ms)
         .execute(&mut **change)
         .await
-        .map_err(|error| StoreError::taken(error, "project", project.name))?;
+        .map_err(|error| StoreError::from_insert(error, "project", project.name))?;
     Ok(Project {
         id,
         name: project.name.to_owned(),
@@ -148,9 +149,9 @@ pub(super) async fn insert_project(
     })
 }
 
-/// The id of a project that was not archived.
+/// Returns the id of a project that is not archived.
 ///
-/// Errors: [`StoreError::Absent`], [`StoreError::Closed`].
+/// Errors: [`StoreError::NotFound`], [`StoreError::Inactive`].
 pub(super) async fn active_project(
     change: &mut AccountChange,
     organization_id: &str,
@@ -162,15 +163,15 @@ pub(super) async fn active_project(
         .bind(name)
         .fetch_optional(&mut **change)
         .await?
-        .ok_or_else(|| StoreError::absent("project", name))?;
+        .ok_or_else(|| StoreError::not_found("project", name))?;
     if row.try_get::<String, _>("status")? == "archived" {
-        let (what, name) = ("project", name.to_owned());
-        return Err(StoreError::Closed { what, name });
+        let (kind, name) = ("project", name.to_owned());
+        return Err(StoreError::Inactive { kind, name });
     }
     Ok(row.try_get("id")?)
 }
 
-/// A time to live as it was stored.
+/// Reads a time to live from its column.
 pub(super) fn cache_ttl_s(row: &AnyRow) -> Result<Option<u32>, StoreError> {
     let stored: Option<i64> = row.try_get("cache_ttl_s")?;
     let read = stored.map(u32::try_from).transpose();
@@ -181,7 +182,7 @@ fn read(row: &AnyRow) -> Result<Project, StoreError> {
     Ok(Project {
         id: row.try_get("id")?,
         name: row.try_get("name")?,
-        mode: word(row, "mode")?,
+        mode: parse_column(row, "mode")?,
         cache_ttl_s: cache_ttl_s(row)?,
         is_archived: row.try_get::<String, _>("status")? == "archived",
         created_at_ms: row.try_get("created_at")?,

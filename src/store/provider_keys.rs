@@ -1,4 +1,4 @@
-//! The callers' own upstream keys.
+//! BYOK keys: the callers' own keys of providers.
 
 use sqlx::Row;
 use sqlx::any::AnyRow;
@@ -7,14 +7,14 @@ use super::cipher::Cipher;
 use super::{Store, StoreError, check_name, new_id, organizations};
 use crate::config::Secret;
 
-/// What is known of an own key after it was stored. Its text is not.
+/// A stored BYOK key without its text.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ProviderKey {
     /// `pk_` and a uuid.
     pub id: String,
     /// The provider's name in the configuration.
     pub provider: String,
-    /// What the owner calls it, unlike any other of the organization for this provider.
+    /// The owner's label, unique for the organization and the provider.
     pub label: String,
     /// The last four characters of its text.
     pub last_four: String,
@@ -22,30 +22,31 @@ pub struct ProviderKey {
     pub created_at_ms: i64,
 }
 
-/// An own key, opened for use. It has no `Debug`: it holds a secret.
+/// A decrypted BYOK key. It has no `Debug`, because it holds a secret.
 pub struct ByokKeyRow {
     /// `pk_` and a uuid.
     pub id: String,
-    /// Whose it is.
+    /// The id of its organization.
     pub organization_id: String,
     /// The provider's name in the configuration.
     pub provider: String,
-    /// What the owner calls it.
+    /// The owner's label.
     pub label: String,
-    /// Its text; `None`: it was sealed under another secret, or damaged, and cannot be used.
+    /// Its text; `None` if it was encrypted under another secret or is damaged.
     pub secret: Option<Secret>,
 }
 
-/// The most bytes of a key's text.
-const MAX_BYTES: usize = 16 << 10;
-/// Below this many characters the last four would tell too much.
-const SHOWN_FROM: usize = 16;
+/// The maximum size of a key's text.
+const MAX_SECRET_BYTES: usize = 16 << 10;
+/// The last four characters are shown only of texts this long: of a shorter one they would reveal too much.
+const MIN_SHOWN_CHARS: usize = 16;
 
 impl Store {
-    /// Stores an own key of an organization, sealed.
+    /// Encrypts and stores a BYOK key of an organization.
     ///
-    /// Errors: [`StoreError::Absent`] or [`StoreError::Closed`] for the organization, [`StoreError::Taken`] for the label,
-    /// [`StoreError::BadName`] for label and provider, [`StoreError::BadSecret`] for the text, [`StoreError::Randomness`].
+    /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for the organization, [`StoreError::AlreadyExists`]
+    /// for the label, [`StoreError::InvalidName`] for label and provider, [`StoreError::InvalidSecret`] for the text,
+    /// [`StoreError::Randomness`].
     pub async fn add_provider_key(
         &self,
         organization: &str,
@@ -58,7 +59,7 @@ impl Store {
         check_name("provider key", label, false)?;
         check_text(text)?;
         let id = new_id("pk");
-        let sealed = Cipher::new(&self.pepper)?.close(&id, text)?;
+        let sealed = Cipher::new(&self.pepper)?.encrypt(&id, text)?;
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, organization).await?;
         let key = ProviderKey {
@@ -81,14 +82,14 @@ impl Store {
             .bind(now_ms)
             .execute(&mut *change)
             .await
-            .map_err(|error| StoreError::taken(error, "provider key", label))?;
+            .map_err(|error| StoreError::from_insert(error, "provider key", label))?;
         change.commit().await?;
         Ok(key)
     }
 
-    /// All own keys of an organization, oldest first.
+    /// Returns all BYOK keys of an organization, oldest first.
     ///
-    /// Errors: [`StoreError::Absent`] for the organization.
+    /// Errors: [`StoreError::NotFound`] for the organization.
     pub async fn provider_keys(&self, organization: &str) -> Result<Vec<ProviderKey>, StoreError> {
         let id = self.organization(organization).await?.id;
         let sql = "SELECT id, provider, label, last_four, created_at FROM provider_keys \
@@ -97,56 +98,56 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// Removes an own key for good. Errors: [`StoreError::Absent`].
+    /// Deletes a BYOK key. Errors: [`StoreError::NotFound`].
     pub async fn remove_provider_key(&self, id: &str) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let sql = "DELETE FROM provider_keys WHERE id = $1";
         let done = sqlx::query(sql).bind(id).execute(&mut *change).await?;
         if done.rows_affected() == 0 {
-            return Err(StoreError::absent("provider key", id));
+            return Err(StoreError::not_found("provider key", id));
         }
         Ok(change.commit().await?)
     }
 
-    /// Every own key, opened, oldest first.
-    pub async fn own_keys(&self) -> Result<Vec<ByokKeyRow>, StoreError> {
+    /// Returns every BYOK key, decrypted, oldest first.
+    pub async fn byok_keys(&self) -> Result<Vec<ByokKeyRow>, StoreError> {
         let sql = "SELECT id, organization_id, provider, label, sealed FROM provider_keys \
                    ORDER BY created_at, id";
         let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
-        let seal = Cipher::new(&self.pepper)?;
-        rows.iter().map(|row| open(row, &seal)).collect()
+        let cipher = Cipher::new(&self.pepper)?;
+        rows.iter().map(|row| decrypt_row(row, &cipher)).collect()
     }
 }
 
 fn check_text(text: &str) -> Result<(), StoreError> {
     let problem = if text.is_empty() {
         "is empty"
-    } else if text.len() > MAX_BYTES {
+    } else if text.len() > MAX_SECRET_BYTES {
         "has more than 16 KiB"
     } else if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         "has a space, a line end or another character that no header carries"
     } else {
         return Ok(());
     };
-    Err(StoreError::BadSecret(problem))
+    Err(StoreError::InvalidSecret(problem))
 }
 
 fn last_four(text: &str) -> String {
-    // The text is ASCII: every byte is a character.
+    // The text is ASCII, so each byte is a character.
     let shown = text
         .len()
         .checked_sub(4)
-        .filter(|_| text.len() >= SHOWN_FROM);
+        .filter(|_| text.len() >= MIN_SHOWN_CHARS);
     shown
-        .and_then(|at| text.get(at..))
+        .and_then(|start| text.get(start..))
         .unwrap_or_default()
         .to_owned()
 }
 
-fn open(row: &AnyRow, seal: &Cipher) -> Result<ByokKeyRow, StoreError> {
+fn decrypt_row(row: &AnyRow, cipher: &Cipher) -> Result<ByokKeyRow, StoreError> {
     let id: String = row.try_get("id")?;
     let sealed: Vec<u8> = row.try_get("sealed")?;
-    let secret = seal.open(&id, &sealed).ok().map(Secret::new);
+    let secret = cipher.decrypt(&id, &sealed).ok().map(Secret::new);
     Ok(ByokKeyRow {
         organization_id: row.try_get("organization_id")?,
         provider: row.try_get("provider")?,

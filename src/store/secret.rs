@@ -1,4 +1,4 @@
-//! The pepper's file.
+//! The secret from which the pepper is made.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -9,19 +9,19 @@ use filters::accounts::Pepper;
 
 use super::{StoreError, StoreUrl};
 
-/// The file of the pepper, in the folder of state.
-const FILE: &str = "secret.key";
+/// The file of the secret in the state folder.
+const SECRET_FILE: &str = "secret.key";
 
-/// Takes the pepper that was given, else the one of `state_dir/secret.key`, which is made on first use.
+/// Loads the pepper from the configured secret, or from `state_dir/secret.key`, which the first use creates.
 ///
-/// Errors: a PostgreSQL store without a given secret, because two processes that share it would each make their
-/// own; fewer than 32 bytes; a file that cannot be read or written.
+/// Errors: a PostgreSQL store without a configured secret, because two processes would each create their own; fewer
+/// than 32 bytes; a file that cannot be read or written.
 pub(super) fn load(
-    place: &StoreUrl,
+    url: &StoreUrl,
     state_dir: &Path,
-    given: Option<&[u8]>,
+    configured: Option<&[u8]>,
 ) -> Result<Pepper, StoreError> {
-    match (given, place) {
+    match (configured, url) {
         (Some(secret), _) => parse(secret, "store.secret"),
         (None, StoreUrl::Postgres(_)) => Err(StoreError::Configuration(
             "store.secret is required with PostgreSQL: name a file of 32 random bytes, \
@@ -29,10 +29,10 @@ pub(super) fn load(
                 .to_owned(),
         )),
         (None, StoreUrl::Sqlite(_)) => {
-            let path = state_dir.join(FILE);
+            let path = state_dir.join(SECRET_FILE);
             let secret = match fs::read(&path) {
-                Err(error) if error.kind() == ErrorKind::NotFound => make(state_dir, &path)?,
-                read => read.map_err(|error| file(&path, error))?,
+                Err(error) if error.kind() == ErrorKind::NotFound => create(state_dir, &path)?,
+                read => read.map_err(|error| file_error(&path, error))?,
             };
             parse(&secret, &path.display().to_string())
         }
@@ -44,22 +44,22 @@ fn parse(secret: &[u8], name: &str) -> Result<Pepper, StoreError> {
         .map_err(|_| StoreError::Configuration(format!("{name} has fewer than 32 bytes")))
 }
 
-/// Writes a new secret under another name and links it into place, so that no reader ever finds half of one and
-/// the first of two makers wins.
-fn make(folder: &Path, path: &Path) -> Result<Vec<u8>, StoreError> {
+/// Writes a new secret to a draft and links it into place. So no reader finds a partial secret, and the first of two
+/// creators wins.
+fn create(folder: &Path, path: &Path) -> Result<Vec<u8>, StoreError> {
     let mut secret = [0_u8; 32];
     getrandom::fill(&mut secret).map_err(|_| StoreError::Randomness)?;
-    fs::create_dir_all(folder).map_err(|error| file(folder, error))?;
-    let draft = folder.join(format!("{FILE}.{}", uuid::Uuid::now_v7()));
+    fs::create_dir_all(folder).map_err(|error| file_error(folder, error))?;
+    let draft = folder.join(format!("{SECRET_FILE}.{}", uuid::Uuid::now_v7()));
     let linked = write(&draft, &secret).and_then(|()| fs::hard_link(&draft, path));
-    // Only tidiness: a draft that stays behind has the mode of the secret itself.
+    // A draft that stays has the same permissions as the secret, so a failure is harmless.
     let _ = fs::remove_file(&draft);
     match linked {
         Ok(()) => Ok(secret.to_vec()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            fs::read(path).map_err(|error| file(path, error))
+            fs::read(path).map_err(|error| file_error(path, error))
         }
-        Err(error) => Err(file(path, error)),
+        Err(error) => Err(file_error(path, error)),
     }
 }
 
@@ -74,7 +74,7 @@ fn write(path: &Path, secret: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
-pub(super) fn file(path: &Path, error: std::io::Error) -> StoreError {
+pub(super) fn file_error(path: &Path, error: std::io::Error) -> StoreError {
     let path = path.to_owned();
     StoreError::File { path, error }
 }

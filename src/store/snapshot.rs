@@ -1,4 +1,4 @@
-//! The snapshot that the request path reads instead of the store.
+//! The snapshot of accounts, which requests read instead of the store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use sqlx::any::AnyRow;
 
 use super::members::budget;
 use super::projects::cache_ttl_s;
-use super::{Store, StoreError, word};
+use super::{Store, StoreError, parse_column};
 
 impl Store {
-    /// Every key with its project and organization, and the revision they are of.
+    /// Returns every key with its project and organization, and their revision.
     ///
-    /// The revision is read first: what changes between the statements is in the rows already, or missing from
-    /// them, and is then read once more under its own number. Cost: one row per key ever issued, read as it comes;
-    /// what keys have in common is read once and shared.
+    /// The revision is read first. A change between the statements is either in the rows already, or is missing and
+    /// will be read again with its own revision. Cost: one row per key ever issued, read as a stream; values that keys
+    /// share are read once.
     pub async fn accounts(&self) -> Result<AccountsSnapshot, StoreError> {
         let revision = self.revision().await?;
-        let mut known = self.known().await?;
+        let mut shared = self.shared_rows().await?;
         let sql = "SELECT id, project_id, label, hash, expires_at, revoked_at, terms, member_id \
                    FROM api_keys";
         let mut rows = sqlx::query(sql).fetch(&self.pool);
         let mut keys = Vec::new();
         while let Some(row) = rows.try_next().await? {
-            keys.extend(known.key(&row)?);
+            keys.extend(shared.key_row(&row)?);
         }
         Ok(AccountsSnapshot::new(revision, keys))
     }
 
-    /// What stands behind the keys.
-    async fn known(&self) -> Result<SnapshotRows, StoreError> {
+    /// Reads the rows that keys share.
+    async fn shared_rows(&self) -> Result<SnapshotRows, StoreError> {
         let sql = "SELECT id, name, plan, plan_since, status FROM organizations";
         let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
         let organizations = by_id(&rows, organization)?;
@@ -70,7 +70,7 @@ struct ProjectRow {
     is_archived: bool,
 }
 
-/// What keys have in common, kept once.
+/// Values that keys share, stored once.
 struct SnapshotRows {
     organizations: HashMap<String, OrganizationRow>,
     projects: HashMap<String, ProjectRow>,
@@ -80,8 +80,8 @@ struct SnapshotRows {
 }
 
 impl SnapshotRows {
-    /// A key; none where it is younger than what is known here.
-    fn key(&mut self, row: &AnyRow) -> Result<Option<(KeyHash, KeyRow)>, StoreError> {
+    /// Returns the row of a key, or `None` if the key is newer than the shared rows.
+    fn key_row(&mut self, row: &AnyRow) -> Result<Option<(KeyHash, KeyRow)>, StoreError> {
         let terms = self.terms(row.try_get("terms")?)?;
         let key_label = self.label(row.try_get("label")?);
         let project = self.projects.get(row.try_get::<&str, _>("project_id")?);
@@ -122,16 +122,16 @@ impl SnapshotRows {
         if let Some(terms) = self.terms.get(&text) {
             return Ok(Some(Arc::clone(terms)));
         }
-        let written: TermsFile =
+        let file: TermsFile =
             serde_json::from_str(&text).map_err(|_| StoreError::Damaged("terms"))?;
-        let terms = Arc::new(written.check().map_err(|_| StoreError::Damaged("terms"))?);
+        let terms = Arc::new(file.check().map_err(|_| StoreError::Damaged("terms"))?);
         self.terms.insert(text, Arc::clone(&terms));
         Ok(Some(terms))
     }
 
     fn label(&mut self, label: String) -> Arc<str> {
-        let kept = self.labels.entry(label);
-        Arc::clone(kept.or_insert_with_key(|label| Arc::from(label.as_str())))
+        let entry = self.labels.entry(label);
+        Arc::clone(entry.or_insert_with_key(|label| Arc::from(label.as_str())))
     }
 }
 
@@ -151,7 +151,7 @@ fn organization(row: &AnyRow) -> Result<OrganizationRow, StoreError> {
     Ok(OrganizationRow {
         id: text(row, "id")?,
         name: text(row, "name")?,
-        plan: word(row, "plan")?,
+        plan: parse_column(row, "plan")?,
         plan_since_ms: row.try_get("plan_since")?,
         is_disabled: row.try_get::<&str, _>("status")? == "disabled",
     })
@@ -162,7 +162,7 @@ fn project(row: &AnyRow) -> Result<ProjectRow, StoreError> {
         id: text(row, "id")?,
         organization_id: row.try_get("organization_id")?,
         name: text(row, "name")?,
-        mode: word(row, "mode")?,
+        mode: parse_column(row, "mode")?,
         cache_ttl_s: cache_ttl_s(row)?,
         is_archived: row.try_get::<&str, _>("status")? == "archived",
     })

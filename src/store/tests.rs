@@ -22,25 +22,25 @@ mod postgres;
 
 const NOW_MS: i64 = 1_800_000_000_000;
 
-/// A new store of its own, and the folder it lives in.
-struct House {
+/// A new store and its folder.
+struct Fixture {
     store: Store,
     settings: StoreSettings,
     _folder: TempDir,
 }
 
-async fn on_sqlite() -> House {
+async fn on_sqlite() -> Fixture {
     let folder = TempDir::new().unwrap();
     let settings = sqlite_settings(folder.path());
     let store = Store::open(&settings).await.unwrap().store;
-    House {
+    Fixture {
         store,
         settings,
         _folder: folder,
     }
 }
 
-async fn on_postgres() -> House {
+async fn on_postgres() -> Fixture {
     let folder = TempDir::new().unwrap();
     let database = postgres::database();
     sqlx::any::install_default_drivers();
@@ -49,12 +49,12 @@ async fn on_postgres() -> House {
     sqlx::query(create).execute(&admin).await.unwrap();
     admin.close().await;
     let settings = StoreSettings {
-        place: StoreUrl::parse(&database.url).unwrap(),
+        url: StoreUrl::parse(&database.url).unwrap(),
         state_dir: folder.path().to_owned(),
         secret: Some(vec![7; 32]),
     };
     let store = Store::open(&settings).await.unwrap().store;
-    House {
+    Fixture {
         store,
         settings,
         _folder: folder,
@@ -64,13 +64,13 @@ async fn on_postgres() -> House {
 fn sqlite_settings(folder: &Path) -> StoreSettings {
     let file = folder.join("deep/er/weirgate.db");
     StoreSettings {
-        place: StoreUrl::parse(&format!("sqlite:{}", file.display())).unwrap(),
+        url: StoreUrl::parse(&format!("sqlite:{}", file.display())).unwrap(),
         state_dir: folder.join("state"),
         secret: None,
     }
 }
 
-/// The same claims on both databases.
+/// Runs the same tests on both databases.
 macro_rules! on_both {
     ($($claim:ident),+ $(,)?) => {
         mod sqlite {
@@ -94,7 +94,7 @@ mod ledger;
 mod money;
 mod snapshots;
 
-impl House {
+impl Fixture {
     async fn organization(&self, name: &str) {
         let made = self
             .store

@@ -1,23 +1,23 @@
-//! Where the store is: what its URL means.
+//! The URL of the store.
 
 use std::path::{Path, PathBuf};
 
 use super::StoreError;
 
-/// Where the accounts are kept.
+/// The location of the store.
 #[derive(Clone, Eq, PartialEq)]
 pub enum StoreUrl {
-    /// In this file.
+    /// A SQLite file.
     Sqlite(PathBuf),
-    /// On this server. The URL may hold a password, so there is no `Debug`.
+    /// A PostgreSQL server. The URL may hold a password, so there is no `Debug`.
     Postgres(String),
 }
 
 impl StoreUrl {
-    /// Reads `sqlite:PATH`, `postgres://…` or `postgresql://…`.
+    /// Parses `sqlite:PATH`, `postgres://…` or `postgresql://…`.
     ///
-    /// A relative path starts at the working directory. Errors: any other form, without repeating the URL, which
-    /// may hold a password.
+    /// A relative path starts at the working directory. Errors: any other form. The error does not repeat the URL,
+    /// which may hold a password.
     pub fn parse(url: &str) -> Result<Self, StoreError> {
         if let Some(rest) = url.strip_prefix("sqlite:") {
             let path = rest.strip_prefix("//").unwrap_or(rest);
@@ -29,11 +29,11 @@ impl StoreUrl {
         if is_postgres {
             return Ok(Self::Postgres(url.to_owned()));
         }
-        Err(bad("is neither `sqlite:PATH` nor `postgres://…`"))
+        Err(invalid("is neither `sqlite:PATH` nor `postgres://…`"))
     }
 
-    /// The place without anything secret, for people.
-    pub fn shown(&self) -> String {
+    /// Returns the location without credentials, for people.
+    pub fn redacted(&self) -> String {
         match self {
             Self::Sqlite(path) => format!("sqlite:{}", path.display()),
             Self::Postgres(url) => format!("postgres://{}", without_credentials(url)),
@@ -43,44 +43,44 @@ impl StoreUrl {
 
 fn sqlite(path: &str) -> Result<StoreUrl, StoreError> {
     if path.contains(":memory:") {
-        return Err(bad(
+        return Err(invalid(
             "names no file: a store in memory would forget every key",
         ));
     }
-    // What drivers commonly want to hear; it is what happens here anyway.
+    // Drivers commonly require this option, and it is the behaviour here anyway.
     let path = path.strip_suffix("?mode=rwc").unwrap_or(path);
     if path.contains('?') {
-        return Err(bad(
+        return Err(invalid(
             "has options after `?`: only the path of the file is accepted",
         ));
     }
     if path.is_empty() || path.ends_with('/') || path.contains('\0') {
-        return Err(bad("names no file"));
+        return Err(invalid("names no file"));
     }
     Ok(StoreUrl::Sqlite(PathBuf::from(path)))
 }
 
-fn bad(problem: &str) -> StoreError {
+fn invalid(problem: &str) -> StoreError {
     StoreError::Configuration(format!("store.url {problem}"))
 }
 
-/// Host, port and database.
+/// Returns host, port and database.
 fn without_credentials(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.split_once(['?', '#']).map_or(rest, |(rest, _)| rest);
     rest.rsplit_once('@').map_or(rest, |(_, host)| host)
 }
 
-/// The URL by which the driver opens an existing SQLite file.
+/// Returns the URL by which the driver opens an existing SQLite file.
 ///
-/// The path is absolute, and every byte that a URL could read in another way is percent-encoded.
+/// The path is absolute, and each byte that a URL could interpret is percent-encoded.
 pub(super) fn sqlite_url(path: &Path) -> String {
     let bytes = path.as_os_str().as_encoded_bytes();
-    let path: String = bytes.iter().map(|byte| encoded(*byte)).collect();
+    let path: String = bytes.iter().map(|byte| percent_encoded(*byte)).collect();
     format!("sqlite://{path}?mode=rw")
 }
 
-fn encoded(byte: u8) -> String {
+fn percent_encoded(byte: u8) -> String {
     match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
             char::from(byte).to_string()
@@ -133,10 +133,10 @@ mod tests {
 
     #[test]
     fn a_password_is_not_shown() {
-        let place = StoreUrl::parse("postgres://me:p@ss@db:5432/w?password=other")
+        let url = StoreUrl::parse("postgres://me:p@ss@db:5432/w?password=other")
             .ok()
             .unwrap();
-        assert_eq!(place.shown(), "postgres://db:5432/w");
+        assert_eq!(url.redacted(), "postgres://db:5432/w");
         let refused = StoreUrl::parse("postgre://me:hunter2@db/w").err().unwrap();
         assert!(!refused.to_string().contains("hunter2"));
     }

@@ -1,7 +1,8 @@
 """Acceptance of the gateway by the real `openai` Python client.
 
 Environment: BASE_URL (with /v1), API_KEY, MODEL (answers as the model sandbox does), CUT_MODEL (breaks off
-in mid-stream), FLAKY_MODEL (its first call fails with 503, the next succeeds). Arguments: the checks to
+in mid-stream), FLAKY_MODEL (its first call fails with 503, the next succeeds), EMBEDDING_MODEL (answers two
+inputs with (0.5, 0) and (0.5, 1), as numbers whatever is asked for). Arguments: the checks to
 run; without any, all. One line per check on stdout; exit 1 when one failed, 2 for an unknown name.
 """
 
@@ -16,6 +17,7 @@ from pydantic import BaseModel
 MODEL = os.environ.get("MODEL", "sandbox-chat")
 CUT_MODEL = os.environ.get("CUT_MODEL", "sandbox/sandbox-cut")
 FLAKY_MODEL = os.environ.get("FLAKY_MODEL", "flaky")
+EMBEDDING_MODEL = os.environ.get("EMBEDDING_MODEL", "vectors")
 
 
 def client(**options):
@@ -211,9 +213,22 @@ def cut_stream():
     assert error.message, error
 
 
+def embeddings():
+    # The client asks for base64 unless told otherwise, and decodes it.
+    for options in [{}, {"encoding_format": "float"}]:
+        answer = client().embeddings.create(model=EMBEDDING_MODEL, input=["one", "two"], **options)
+        equal([item.embedding for item in answer.data], [[0.5, 0.0], [0.5, 1.0]])
+        equal((answer.usage.prompt_tokens, answer.usage.total_tokens), (6, 6))
+    error = raises(
+        openai.BadRequestError, lambda: client().embeddings.create(model=EMBEDDING_MODEL, input=[])
+    )
+    equal(error.param, "input")
+
+
 CHECKS = [
     plain, choices, length, stream, stream_usage, tools_parallel, tools_forced, tools_answered,
     tools_streamed, json_schema, json_object, request_id, retries, refusals, wrong_key, cut_stream,
+    embeddings,
 ]
 
 

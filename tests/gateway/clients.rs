@@ -27,13 +27,22 @@ family = "test"
 [[models.providers]]
 provider = "flaky"
 name = "flaky"
+[[models]]
+id = "vectors"
+type = "embedding"
+[[models.providers]]
+provider = "vectors"
+name = "vectors"
 "#;
 
 fn accept(script: Script) {
     let flaky = Upstream::sequence([Reply::json(503, "{}"), super::chat_completions::reply()]);
+    let vectors = Upstream::always(super::embeddings::vectors());
     let toml = format!(
-        "[providers.sandbox]\nkind = \"sandbox\"\n[providers.flaky]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []\n",
-        flaky.url()
+        "[providers.sandbox]\nkind = \"sandbox\"\n[providers.flaky]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []\n\
+         [providers.vectors]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []\n",
+        flaky.url(),
+        vectors.url()
     );
     let gateway = Gateway::start(&toml, MODELS);
     let base_url = format!("http://{}/v1", gateway.address());
@@ -43,6 +52,7 @@ fn accept(script: Script) {
         model: "sandbox-chat",
         cut_model: "sandbox/sandbox-cut",
         flaky_model: "flaky",
+        embedding_model: "vectors",
     };
     sdk::run(script, &settings.variables(), &[]);
 }

@@ -318,7 +318,7 @@ fn usage_and_metrics_agree_with_the_answers() {
             .map(|(_, rest)| rest.to_owned());
         cost.map(|rest| rest.split([',', '}']).next().unwrap().to_owned())
     });
-    let usd = |text: &String| filters::money::Usd::restore(text).unwrap();
+    let usd = |text: &String| filters::money::Usd::parse_signed(text).unwrap();
     let zero = filters::money::Usd::default();
     let sum = costs
         .iter()

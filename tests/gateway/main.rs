@@ -27,6 +27,7 @@ mod config;
 mod connections;
 mod datafile;
 mod decide;
+mod embeddings;
 mod event_stream;
 mod fallback;
 mod graph;

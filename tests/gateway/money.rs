@@ -81,7 +81,7 @@ impl Place {
             .enable_all()
             .build();
         runtime.unwrap().block_on(async {
-            let settings = StoreSettings::of(&loaded.config.store).unwrap();
+            let settings = StoreSettings::from_config(&loaded.config.store).unwrap();
             let store = Store::open(&settings).await.unwrap().store;
             let done = work(&store).await;
             store.close().await;

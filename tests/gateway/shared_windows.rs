@@ -26,7 +26,7 @@ fn process(redis: &Redis, algorithm: Algorithm, window: Duration, on_outage: OnO
     let gauge = IntGauge::new("degraded", "for a test").unwrap();
     let (connection, heart) = Connection::start(&redis.url(), gauge).unwrap();
     Process {
-        counters: WindowCounters::shared(algorithm, window, Some(&connection), on_outage),
+        counters: WindowCounters::with_redis(algorithm, window, Some(&connection), on_outage),
         redis: connection,
         _heart: heart,
     }
@@ -53,10 +53,10 @@ fn runtime() -> Runtime {
         .unwrap()
 }
 
-fn key(who: &str) -> WindowKey {
+fn key(subject: &str) -> WindowKey {
     WindowKey {
-        who: Subject::Named(who.into()),
-        row: RowId::of("GET /a"),
+        subject: Subject::Named(subject.into()),
+        row: RowId::from_name("GET /a"),
     }
 }
 
@@ -71,7 +71,7 @@ fn ask(runtime: &Runtime, processes: &[Process], limit: u64, asked: u64) -> (Vec
             let mut count = 0;
             for _ in 0..share {
                 let verdict = process.counters.admit(&key, limit).await.ok();
-                let shared = verdict.and_then(|verdict| verdict.ticket.shared_ms());
+                let shared = verdict.and_then(|verdict| verdict.refund_token.shared_ms());
                 unanswered.fetch_add(u64::from(shared.is_none()), Ordering::Relaxed);
                 count += u64::from(verdict.is_some_and(|verdict| verdict.is_allowed));
             }
@@ -85,10 +85,9 @@ fn ask(runtime: &Runtime, processes: &[Process], limit: u64, asked: u64) -> (Vec
 
 /// The result of a run in which Redis answered every question in time. On a busy machine it may take longer than its
 /// 50 ms: such runs are repeated for up to two minutes.
-pub fn undisturbed<T>(mut run: impl FnMut() -> Option<T>) -> T {
+pub fn undisturbed<T>(run: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + Duration::from_secs(120);
-    let runs =
-        std::iter::repeat_with(|| run()).take_while(|it| it.is_some() || Instant::now() < until);
+    let runs = std::iter::repeat_with(run).take_while(|it| it.is_some() || Instant::now() < until);
     runs.flatten()
         .next()
         .expect("a run in which Redis answers in time")
@@ -170,7 +169,7 @@ fn tickets(algorithm: Algorithm, window: Duration, limit: u64) -> Option<Vec<(u6
             let Ok(verdict) = process.counters.admit(&key, limit).await else {
                 return false;
             };
-            let at_ms = verdict.ticket.shared_ms().unwrap();
+            let at_ms = verdict.refund_token.shared_ms().unwrap();
             tickets.lock().unwrap().push((at_ms, verdict.is_allowed));
             tokio::task::yield_now().await;
         }
@@ -221,14 +220,14 @@ async fn one_window([one, other]: &[Process; 2], window: Duration) -> Option<()>
     let first = one.counters.admit(&key, 2).await.ok()?;
     let second = other.counters.admit(&key, 2).await.ok()?;
     let third = one.counters.admit(&key, 2).await.ok()?;
-    let is_refunded = other.counters.refund(&key, second.ticket).await;
+    let is_refunded = other.counters.refund(&key, second.refund_token).await;
     let again = one.counters.admit(&key, 2).await.ok()?;
     (is_refunded && begun.elapsed() < window).then_some(())?;
     assert_eq!((first.remaining, first.reset_ms), (1, 300));
     assert_eq!((second.remaining, third.is_allowed), (0, false));
     assert!(third.reset_ms <= 300 && third.limit == 2 && again.is_allowed);
     tokio::time::sleep(window).await;
-    assert!(!one.counters.refund(&key, again.ticket).await);
+    assert!(!one.counters.refund(&key, again.refund_token).await);
     let next = other.counters.admit(&key, 2).await.ok()?;
     assert_eq!((next.is_allowed, next.remaining), (true, 1));
     Some(())
@@ -357,7 +356,7 @@ fn under_load(runtime: &Runtime, window: Duration, limit: u64) -> (Vec<u64>, u64
         while !is_over.load(Ordering::Relaxed) {
             let verdict = process.counters.admit(&key, limit).await.unwrap();
             let admitted = u64::from(verdict.is_allowed);
-            match verdict.ticket.shared_ms() {
+            match verdict.refund_token.shared_ms() {
                 Some(start_ms) => {
                     *windows.lock().unwrap().entry(start_ms).or_insert(0) += admitted;
                 }

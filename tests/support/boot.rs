@@ -272,7 +272,7 @@ fn with_store<T>(config: &config::Config, work: impl AsyncFnOnce(Store) -> T) ->
         .build()
         .unwrap();
     runtime.block_on(async {
-        let settings = StoreSettings::of(&config.store).unwrap();
+        let settings = StoreSettings::from_config(&config.store).unwrap();
         let opened = Store::open(&settings).await.unwrap();
         let made = work(opened.store.clone()).await;
         opened.store.close().await;

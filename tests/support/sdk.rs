@@ -24,17 +24,19 @@ pub struct Settings<'a> {
     pub model: &'a str,
     pub cut_model: &'a str,
     pub flaky_model: &'a str,
+    pub embedding_model: &'a str,
 }
 
 impl<'a> Settings<'a> {
     /// The variables of the environment.
-    pub fn variables(self) -> [(&'static str, &'a str); 5] {
+    pub fn variables(self) -> [(&'static str, &'a str); 6] {
         [
             ("BASE_URL", self.base_url),
             ("API_KEY", self.api_key),
             ("MODEL", self.model),
             ("CUT_MODEL", self.cut_model),
             ("FLAKY_MODEL", self.flaky_model),
+            ("EMBEDDING_MODEL", self.embedding_model),
         ]
     }
 }

@@ -54,7 +54,7 @@ const MODELS: &[Level] = &[
     },
     level(&["chat", FACTS]),
     Level {
-        units: &["request", "reply"],
+        units: &["request", "reply", "front", "check"],
         know_each_other: true,
     },
     level(&["routing"]),

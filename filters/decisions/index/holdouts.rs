@@ -1,8 +1,8 @@
 //! Which holdouts count for which flags and rules. Source: docs/facts/decision-engine.md B 3.
 
 use super::RuleIndex;
-use crate::decisions::Compat;
 use crate::decisions::datafile;
+use crate::decisions::evaluation_rules::HoldoutScope;
 use crate::decisions::project::Project;
 
 impl RuleIndex<'_> {
@@ -14,9 +14,9 @@ impl RuleIndex<'_> {
             project.holdouts.push(self.rule(holdout, None));
             for flag in &mut project.flags {
                 let names = |flags: &[String]| flags.iter().any(|id| **id == *flag.id);
-                let counts = match self.compat {
-                    Compat::Document => true,
-                    Compat::Agent => {
+                let counts = match self.evaluation.holdout_scope {
+                    HoldoutScope::EveryFlag => true,
+                    HoldoutScope::ListedFlags => {
                         holdout.included_flags.is_empty() || names(&holdout.included_flags)
                     }
                 };
@@ -25,9 +25,9 @@ impl RuleIndex<'_> {
                 }
             }
         }
-        match self.compat {
-            Compat::Agent => drop_excluded(written, project),
-            Compat::Document => {
+        match self.evaluation.holdout_scope {
+            HoldoutScope::ListedFlags => drop_excluded(written, project),
+            HoldoutScope::EveryFlag => {
                 for holdout in written.local_holdouts.iter().filter(is_running) {
                     let Some(rules) = &holdout.included_rules else {
                         continue;
@@ -45,8 +45,8 @@ impl RuleIndex<'_> {
     }
 }
 
-/// The agent's own way: where one global holdout excludes a flag, none of the global ones counts for it; and the
-/// global ones come before those that name the flag.
+/// Applies [`HoldoutScope::ListedFlags`]: where one global holdout excludes a flag, no global holdout holds for it; and
+/// global holdouts come before those that list the flag.
 fn drop_excluded(written: &datafile::Datafile, project: &mut Project) {
     let running: Vec<&datafile::DatafileExperiment> = written
         .holdouts

@@ -6,7 +6,7 @@ use super::*;
 
 /// Base64 of 32 bytes.
 const SECRET: &str = "YSBzZWNyZXQgb2YgMzIgYnl0ZXMsIG5vdCBsZXNzISE=";
-/// Of `{"query":"{__typename}"}`.
+/// MD5 of `{"query":"{__typename}"}`.
 const BODY_MD5: u128 = 0x3aec_a260_892c_bb68_8767_73c7_857f_8529;
 /// Computed by Python's `hmac` over key, method, path and query, timestamp, nonce and the body's hash.
 const SIGNATURE: &str = "ifGHnmlMZJFsh7LUUk7BxCNc6Afk9PIYQs0AoGKdLa4=";

@@ -1,7 +1,7 @@
-//! The journal's bytes: records that survive a process, and what they come to when it is gone.
+//! The journal's bytes: records that survive a crash, and the entries that recovery makes of them.
 //!
-//! [`frame`] puts records into bytes and finds damage, [`replay`] makes entries of the ledger out of them.
-//! Where the bytes are kept is not known here.
+//! [`frame`] encodes records as bytes and detects damage; [`replay`] turns records into entries of the ledger. This
+//! module does not know where the bytes are stored.
 
 mod frame;
 mod record;
@@ -10,6 +10,6 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-pub use frame::{Damage, FrameRead, FrameReader, HEADER, header, owner, put};
+pub use frame::{Damage, FrameRead, FrameReader, HEADER_BYTES, header, read_owner, write_record};
 pub use record::{Delivered, Record, RecordRef, Reserve};
 pub use replay::Replay;

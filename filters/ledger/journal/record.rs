@@ -1,4 +1,4 @@
-//! What the journal says.
+//! The records of the journal.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,26 +8,26 @@ use crate::money::Usd;
 /// One record.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Record {
-    /// A call is about to be made.
+    /// A call is about to start.
     Reserve(Reserve),
-    /// So much of its answer has gone out.
+    /// A part of the response was delivered; this is its usage.
     Delivered(Delivered),
-    /// It has ended, and costs this.
+    /// The call has ended with this charge.
     Settle(Box<LedgerEntry>),
-    /// It has ended, and costs nothing.
+    /// The call has ended and costs nothing.
     Release(EntryId),
 }
 
-/// One record on its way into a file: the same bytes as [`Record`], of which nothing has to be owned.
+/// A borrowed record for writing. It encodes to the same bytes as [`Record`].
 #[derive(Clone, Copy, Debug, Serialize)]
 pub enum RecordRef<'a> {
-    /// A call is about to be made.
+    /// A call is about to start.
     Reserve(&'a Reserve),
-    /// So much of its answer has gone out.
+    /// A part of the response was delivered; this is its usage.
     Delivered(&'a Delivered),
-    /// It has ended, and costs this.
+    /// The call has ended with this charge.
     Settle(&'a LedgerEntry),
-    /// It has ended, and costs nothing.
+    /// The call has ended and costs nothing.
     Release(&'a EntryId),
 }
 
@@ -42,29 +42,29 @@ impl<'a> From<&'a Record> for RecordRef<'a> {
     }
 }
 
-/// A call that is about to be made.
+/// The reservation of a call that is about to start.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Reserve {
-    /// Its name in the ledger.
+    /// The call's id in the ledger.
     pub id: EntryId,
-    /// When, in unix milliseconds.
+    /// When the reservation was made, in unix milliseconds.
     pub at_ms: i64,
-    /// Who asked.
-    pub who: CallOwner,
-    /// What will pay.
+    /// The caller.
+    pub owner: CallOwner,
+    /// Who will pay.
     pub funding: Funding,
-    /// How much was set aside.
+    /// The reserved amount.
     #[serde(with = "units")]
     pub amount: Usd,
-    /// Whether it is an event stream.
+    /// Whether the response is an event stream.
     pub is_stream: bool,
 }
 
-/// What of an answer has gone out.
+/// The usage of a response that was delivered so far.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Delivered {
-    /// Of which call.
+    /// The call's id.
     pub id: EntryId,
-    /// What it has taken so far.
-    pub taken: UsageRecord,
+    /// The usage so far.
+    pub usage: UsageRecord,
 }

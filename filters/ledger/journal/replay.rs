@@ -1,11 +1,11 @@
-//! What a journal comes to when its process is gone.
+//! Replays the journal of a dead process into entries of the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::entry::{CallOutcome, EntryId, LedgerEntry, UsageRecord};
 use super::{Record, Reserve};
 
-/// Takes records in the order in which they were written, any of them any number of times.
+/// Applies records in the order in which they were written. Repeated records have no further effect.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
     open: BTreeMap<EntryId, (Reserve, Option<UsageRecord>)>,
@@ -14,8 +14,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Takes one record. A call ends once: what comes behind its end counts for nothing.
-    pub fn take(&mut self, record: Record) {
+    /// Applies one record. A call ends once: records after its end are ignored.
+    pub fn apply(&mut self, record: Record) {
         match record {
             Record::Reserve(reserve) => {
                 if !self.has_ended(&reserve.id) {
@@ -23,8 +23,8 @@ impl Replay {
                 }
             }
             Record::Delivered(delivered) => {
-                if let Some((_, taken)) = self.open.get_mut(&delivered.id) {
-                    *taken = Some(delivered.taken);
+                if let Some((_, usage)) = self.open.get_mut(&delivered.id) {
+                    *usage = Some(delivered.usage);
                 }
             }
             Record::Settle(entry) => {
@@ -46,25 +46,25 @@ impl Replay {
         self.settled.contains_key(id) || self.released.contains(id)
     }
 
-    /// Everything that has to be in the ledger: what was settled, and what ran when the process ended, as far as its
-    /// answer had gone out.
-    pub fn finish(self) -> Vec<LedgerEntry> {
+    /// Returns all entries that the ledger must have: the settled calls, and the calls that were running when the
+    /// process died, charged for what was delivered.
+    pub fn into_entries(self) -> Vec<LedgerEntry> {
         let killed = self
             .open
             .into_values()
-            .filter_map(|(reserve, taken)| Some(killed(reserve, taken?)));
+            .filter_map(|(reserve, usage)| Some(killed_entry(reserve, usage?)));
         self.settled.into_values().chain(killed).collect()
     }
 }
 
-/// A call whose process ended: charged for what had gone out, as far as it was reserved.
-fn killed(reserve: Reserve, taken: UsageRecord) -> LedgerEntry {
-    let cost = taken.total();
+/// Returns the entry of a call whose process died. It charges the delivered part, up to the reserved amount.
+fn killed_entry(reserve: Reserve, usage: UsageRecord) -> LedgerEntry {
+    let cost = usage.total();
     let charged = cost.min(reserve.amount);
     LedgerEntry {
         id: reserve.id,
         at_ms: reserve.at_ms,
-        who: reserve.who,
+        owner: reserve.owner,
         funding: reserve.funding,
         outcome: CallOutcome::Killed,
         reserved: reserve.amount,
@@ -73,6 +73,6 @@ fn killed(reserve: Reserve, taken: UsageRecord) -> LedgerEntry {
         duration_ms: 0,
         first_event_ms: None,
         is_stream: reserve.is_stream,
-        taken,
+        usage,
     }
 }

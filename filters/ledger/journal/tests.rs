@@ -18,7 +18,7 @@ fn reserve(n: u8) -> Record {
     Record::Reserve(Reserve {
         id: id(n),
         at_ms: 7,
-        who: CallOwner {
+        owner: CallOwner {
             organization_id: "org_1".into(),
             ..CallOwner::default()
         },
@@ -27,7 +27,7 @@ fn reserve(n: u8) -> Record {
     })
 }
 
-fn taken(units: i128) -> UsageRecord {
+fn usage(units: i128) -> UsageRecord {
     UsageRecord {
         cost: Some(CostParts {
             total: Usd::from_units(units),
@@ -40,14 +40,14 @@ fn taken(units: i128) -> UsageRecord {
 fn delivered(n: u8, units: i128) -> Record {
     Record::Delivered(Delivered {
         id: id(n),
-        taken: taken(units),
+        usage: usage(units),
     })
 }
 
 fn settle(n: u8, units: i128) -> Record {
     Record::Settle(Box::new(LedgerEntry {
         id: id(n),
-        taken: taken(units),
+        usage: usage(units),
         charged: Usd::from_units(units),
         ..LedgerEntry::default()
     }))
@@ -56,7 +56,7 @@ fn settle(n: u8, units: i128) -> Record {
 fn file(records: &[Record]) -> Vec<u8> {
     let mut out = header(&[9; 16]).to_vec();
     for record in records {
-        put(record, &mut out);
+        write_record(record, &mut out);
     }
     out
 }
@@ -77,9 +77,9 @@ fn three() -> [Record; 3] {
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn written_records_are_read_back() {
     let file = file(&three());
-    assert_eq!(owner(&file), Ok(Some([9; 16])));
+    assert_eq!(read_owner(&file), Ok(Some([9; 16])));
     assert_eq!(read(&file), Ok((three().to_vec(), false)));
 }
 
@@ -114,7 +114,7 @@ fn every_flipped_bit_is_found_with_its_place() {
     let mut whole = file(&three());
     let starts: Vec<usize> = (0..3).map(|n| file(&three()[..n]).len()).collect();
     whole.extend_from_slice(&[0; 64]);
-    for at in HEADER..file(&three()).len() {
+    for at in HEADER_BYTES..file(&three()).len() {
         for bit in 0..8 {
             let mut flipped = whole.clone();
             flipped[at] ^= 1 << bit;
@@ -128,28 +128,28 @@ fn every_flipped_bit_is_found_with_its_place() {
 #[test]
 fn a_damaged_head_is_found() {
     let mut file = file(&three());
-    for at in 0..HEADER {
+    for at in 0..HEADER_BYTES {
         file[at] ^= 1;
-        assert!(owner(&file).is_err(), "{at}");
+        assert!(read_owner(&file).is_err(), "{at}");
         file[at] ^= 1;
     }
 }
 
 #[test]
-fn a_file_that_was_never_begun_belongs_to_nobody() {
-    assert_eq!(owner(&[]), Ok(None));
-    assert_eq!(owner(&[0; 4096]), Ok(None));
-    assert_eq!(owner(&header(&[9; 16])[..20]), Ok(None));
+fn a_file_without_a_header_has_no_owner() {
+    assert_eq!(read_owner(&[]), Ok(None));
+    assert_eq!(read_owner(&[0; 4096]), Ok(None));
+    assert_eq!(read_owner(&header(&[9; 16])[..20]), Ok(None));
 }
 
 fn replayed(records: impl IntoIterator<Item = Record>) -> Vec<LedgerEntry> {
     let mut replay = Replay::default();
-    records.into_iter().for_each(|record| replay.take(record));
-    replay.finish()
+    records.into_iter().for_each(|record| replay.apply(record));
+    replay.into_entries()
 }
 
 #[test]
-fn an_open_call_is_charged_for_what_had_gone_out() {
+fn an_open_call_is_charged_for_the_delivered_part() {
     let entries = replayed([reserve(1), delivered(1, 10), delivered(1, 30)]);
     assert_eq!(entries.len(), 1);
     assert_eq!(entries[0].outcome, CallOutcome::Killed);
@@ -157,7 +157,7 @@ fn an_open_call_is_charged_for_what_had_gone_out() {
 }
 
 #[test]
-fn an_open_call_of_which_nothing_had_gone_out_costs_nothing() {
+fn an_open_call_without_a_delivered_part_costs_nothing() {
     assert_eq!(replayed([reserve(1)]), []);
     assert_eq!(
         replayed([reserve(1), delivered(1, 5), Record::Release(id(1))]),
@@ -186,7 +186,7 @@ proptest! {
     fn replaying_twice_is_replaying_once(records in prop::collection::vec(any_record(), 0..40)) {
         let once = replayed(records.clone());
         let twice = replayed(records.iter().chain(&records).cloned());
-        // Calls that were still open stay so: what comes again adds nothing to those that had ended.
+        // Calls that are still open remain open, and repeated records add nothing to calls that have ended.
         let ended = |entries: &[LedgerEntry]| -> Vec<LedgerEntry> {
             entries.iter().filter(|entry| entry.outcome != CallOutcome::Killed).cloned().collect()
         };

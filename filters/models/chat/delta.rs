@@ -1,18 +1,15 @@
-//! One piece of an answer, as every provider's decoder hands it out.
+//! One piece of a chat's answer, as every provider's decoder hands it out.
 //!
-//! Decoders turn a provider's events, and its whole replies alike, into [`Delta`]s. A [`Sink`] puts them
-//! together: [`crate::models::fronts::chat_completions::stream::ChunkWriter`] as chunks for the client, [`crate::models::fronts::chat_completions::fold::WholeWriter`] as one whole reply. So the
-//! folded stream equals the whole reply by construction, and the rules about roles, tool indexes and finish
-//! reasons stand in one place for all providers.
+//! Decoders turn a provider's events, and its whole replies alike, into [`Delta`]s; a writer of a front combines them.
+//! So the folded stream equals the whole reply by construction, and one place holds the rules about roles, tool indexes
+//! and finish reasons for all providers.
 
 use crate::json::Str;
-
-use crate::models::usage::Usage;
 
 /// Why an answer ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Finish {
-    /// A natural end or a stop sequence. Becomes `tool_calls` in the sink when calls were handed out.
+    /// A natural end or a stop sequence. The sink makes `tool_calls` of it if there were calls.
     Stop,
     /// The limit of tokens.
     Length,
@@ -23,8 +20,8 @@ pub enum Finish {
 }
 
 impl Finish {
-    /// The word of the convention.
-    pub fn word(self) -> &'static str {
+    /// Returns the convention's word.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
             Self::Length => "length",
@@ -36,9 +33,9 @@ impl Finish {
 
 /// A piece of a tool call.
 ///
-/// `key` tells calls of one choice apart, in whatever numbering the provider uses (a content-block index, an
-/// output index, a hash of the id); the sink numbers them densely from 0 in the order of first appearance.
-/// The first piece of a key should carry the name. A missing or empty `id` is made up by the sink.
+/// `key` identifies a call within its choice, in the provider's own numbering (a content-block index, an output index,
+/// a hash of the id). The sink numbers calls densely from 0 in the order of first appearance. The first piece of a key
+/// should carry the name. The sink makes up a missing or empty `id`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToolDelta<'a> {
     /// The provider's own numbering.
@@ -83,7 +80,7 @@ pub struct Delta<'a> {
 }
 
 impl<'a> Delta<'a> {
-    /// The text of the answer, where there is nothing else.
+    /// Returns the text of the answer if the delta holds nothing else.
     pub fn only_content(&self) -> Option<Str<'a>> {
         let has_more = self.reasoning.is_some()
             || self.refusal.is_some()
@@ -97,23 +94,4 @@ impl<'a> Delta<'a> {
             || self.finish.is_some();
         self.content.filter(|text| !has_more && !text.is_empty())
     }
-}
-
-/// Where decoders put what they read.
-pub trait Sink {
-    /// The provider's own identity of the answer; the first one counts. `created` is unix seconds.
-    fn identity(&mut self, id: Option<&str>, created: Option<u64>);
-
-    /// A piece of a choice.
-    fn delta(&mut self, delta: &Delta<'_>);
-
-    /// No more pieces of this tool call will come: arguments that stayed empty become `{}`. Decoders call it
-    /// where their provider tells (a block's stop); the sink does it at the finish for the rest.
-    fn tool_done(&mut self, index: u32, key: u64);
-
-    /// Members of the answer itself that we do not know, as `(key, JSON value)`; the last one of a key counts.
-    fn top_level(&mut self, key: &str, value: &str);
-
-    /// A report of usage; the last one counts, never the sum.
-    fn usage(&mut self, usage: Usage);
 }

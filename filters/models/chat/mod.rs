@@ -1,6 +1,6 @@
-//! Chat: the rules for its requests ([`check`]), the typed tree that wires of another convention read ([`call`]), and the
-//! deltas that every answer is made of ([`delta`]). No provider's name stands in here.
+//! Chat: what wires need to know of a request ([`facts`]), the typed tree that wires of another convention read
+//! ([`tree`]), and the deltas that every answer is made of ([`delta`]). No provider's name stands in here.
 
-pub mod call;
-pub mod check;
 pub mod delta;
+pub mod facts;
+pub mod tree;

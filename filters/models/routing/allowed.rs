@@ -1,10 +1,10 @@
-//! What is left of the candidates to one caller: its key's rules, its own provider keys, its plan.
+//! Filters the candidates by caller: the rules of the key, BYOK keys, the plan.
 
 use super::resolve::{Candidate, Resolved};
 use crate::fault::{Fault, FaultKind};
 use crate::models::request::{ModelRequest, ServiceTier, Strategy};
 
-/// Takes out what the rules of the key forbid; `forbids` names the kind of rule that does.
+/// Removes candidates that the rules of the key forbid; `forbids` names the kind of rule that does.
 ///
 /// Source: docs/facts/model-gateway.md 5.2. Errors: 403 where nothing is left, so always for a pinned provider.
 pub fn by_rules(
@@ -28,7 +28,7 @@ pub fn by_rules(
     Err(Fault::new(FaultKind::Forbidden, message).with_param("model"))
 }
 
-/// Takes out providers that the caller has no key of its own for.
+/// Removes providers for which the caller has no BYOK key.
 ///
 /// Source: docs/facts/model-gateway.md 4.1. Errors: 400 where nothing is left.
 pub fn by_own_keys(resolved: &mut Resolved, has_key: impl Fn(&str) -> bool) -> Result<(), Fault> {
@@ -49,7 +49,7 @@ pub fn by_own_keys(resolved: &mut Resolved, has_key: impl Fn(&str) -> bool) -> R
     Err(Fault::invalid("model", message).with_code("no_provider_key"))
 }
 
-/// What an organization on a plan may ask for: `routing` is `auto` or `price`, `service_tier` is not `priority`.
+/// Checks the members that a plan restricts: `routing` is `auto` or `price`, `service_tier` is not `priority`.
 ///
 /// Source: docs/model-gateway.md 2.1. Errors: 400.
 pub fn by_plan(request: &ModelRequest) -> Result<(), Fault> {
@@ -62,7 +62,7 @@ pub fn by_plan(request: &ModelRequest) -> Result<(), Fault> {
             "the organization's plan takes `auto` and `price` for `routing`",
         ));
     }
-    if request.service_tier == Some(ServiceTier::Priority) {
+    if request.needs.service_tier == Some(ServiceTier::Priority) {
         return Err(Fault::invalid(
             "service_tier",
             "the organization's plan takes `auto`, `default` and `flex` for `service_tier`",

@@ -9,7 +9,9 @@ use super::health::Health;
 use super::plan::{PlanInputs, plan};
 use super::resolve::{Resolved, resolve};
 use super::score::Weights;
-use crate::models::chat::check::check;
+use crate::models::front::Front;
+use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::operation::Operation;
 use crate::models::request::ModelRequest;
 
 fn resolved(string: &str) -> Resolved {
@@ -17,7 +19,7 @@ fn resolved(string: &str) -> Resolved {
     let models = json!([{"id": "m", "providers": [at("a", "1"), at("b", "2"), at("c", "3")]}]);
     let written: CatalogFile = serde_json::from_value(json!({ "models": models })).unwrap();
     let catalog = Catalog::check(written, |_| true).unwrap();
-    resolve(string, &catalog, &["a", "b", "c"], &[], 0).unwrap()
+    resolve(string, Operation::Chat, &catalog, &["a", "b", "c"], &[], 0).unwrap()
 }
 
 fn providers(resolved: &Resolved) -> Vec<&str> {
@@ -29,7 +31,7 @@ fn request(more: Value) -> ModelRequest {
     let mut request = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
     let members = request.as_object_mut().unwrap();
     members.extend(more.as_object().unwrap().clone());
-    check(request.to_string().into()).unwrap()
+    ChatCompletions.parse(request.to_string().into()).unwrap()
 }
 
 #[test]
@@ -104,7 +106,7 @@ fn a_plan_takes_few_strategies_and_tiers() {
 #[test]
 fn providers_with_own_keys_go_first_and_keep_their_order() {
     let health = Health::new(3);
-    let situation = PlanInputs {
+    let inputs = PlanInputs {
         attempts: 2,
         weights: Weights {
             price: 1.0,
@@ -121,18 +123,12 @@ fn providers_with_own_keys_go_first_and_keep_their_order() {
         no_fallback: false,
         keyed: &["c", "b"],
     };
-    let wide = WireLimits {
-        choices: 128,
-        streams_choices: true,
-        json_schema: true,
-        forced_tools: true,
-        reasoning_budget: true,
-    };
+    let wide = WireLimits::WIDEST;
     let plan = plan(
         &request(json!({})),
         resolved("m"),
-        &situation,
-        |_| wide,
+        &inputs,
+        |_| Some(wide),
         |_| 1.0,
     )
     .unwrap();

@@ -4,7 +4,7 @@ use super::catalog::{Capability, Mapping};
 use crate::fault::Fault;
 use crate::models::request::{Effort, ModelRequest, ServiceTier};
 
-/// What a family's wire cannot do whatever the catalogue says, as data.
+/// The limits of a wire, whatever the catalogue says.
 #[derive(Clone, Copy, Debug)]
 pub struct WireLimits {
     /// The most choices of one answer.
@@ -17,9 +17,26 @@ pub struct WireLimits {
     pub forced_tools: bool,
     /// Whether an exact budget of reasoning can be said.
     pub reasoning_budget: bool,
+    /// The most inputs of one request.
+    pub inputs: u64,
+    /// Whether inputs may be tokens.
+    pub token_inputs: bool,
 }
 
-/// What a mapping lacks: the field that asks for it and the reason.
+impl WireLimits {
+    /// The limits of a wire that has none.
+    pub const WIDEST: Self = Self {
+        choices: 128,
+        streams_choices: true,
+        json_schema: true,
+        forced_tools: true,
+        reasoning_budget: true,
+        inputs: u64::MAX,
+        token_inputs: true,
+    };
+}
+
+/// The reason why a mapping cannot serve a request, and the field that needs it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Lack {
     /// The field.
@@ -30,7 +47,7 @@ pub struct Lack {
 }
 
 impl Lack {
-    fn of(param: &'static str, reason: impl Into<String>) -> Self {
+    fn new(param: &'static str, reason: impl Into<String>) -> Self {
         Self {
             param,
             reason: reason.into(),
@@ -38,7 +55,7 @@ impl Lack {
         }
     }
 
-    /// The 400 when nobody can serve the request; `others` are the reasons per provider.
+    /// Returns the 400 when no provider can serve the request; `others` are the reasons per provider.
     pub fn into_fault(self, others: &str) -> Fault {
         let message = format!("no provider of this model can serve the request: {others}");
         let fault = Fault::invalid(self.param, message);
@@ -49,63 +66,95 @@ impl Lack {
     }
 }
 
-/// Checks one mapping against what the request needs.
+/// Checks one mapping against what the request needs; without `wire` the operation is not offered there.
 ///
-/// A forced tool call is not checked here: [`super::plan`] lowers it where nobody honours it.
-pub fn check(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
-    let needs = &request.needs;
-    let can = |capability| mapping.can(capability);
-    let want = |is_needed: bool, capability, param, what: &str| {
-        if is_needed && !can(capability) {
-            Err(Lack::of(param, format!("takes no {what}")))
-        } else {
-            Ok(())
-        }
+/// A forced tool call is not checked here, because [`super::plan`] lowers it where no provider honours it.
+pub fn check(
+    request: &ModelRequest,
+    mapping: &Mapping,
+    wire: Option<&WireLimits>,
+) -> Result<(), Lack> {
+    let Some(wire) = wire else {
+        let operation = request.payload.operation().as_str();
+        return Err(Lack::new("model", format!("does not offer {operation}")));
     };
-    want(request.stream, Capability::Streaming, "stream", "streaming")?;
-    want(needs.vision, Capability::Vision, "messages", "images")?;
-    want(
-        !needs.audio.is_empty(),
-        Capability::Audio,
-        "messages",
-        "audio",
-    )?;
-    want(needs.documents, Capability::Documents, "messages", "files")?;
-    want(needs.tools, Capability::Tools, "tools", "tools")?;
-    want(
-        needs.json_object,
-        Capability::JsonObject,
-        "response_format",
-        "`json_object`",
-    )?;
-    want(
-        needs.json_schema,
-        Capability::JsonSchema,
-        "response_format",
-        "`json_schema`",
-    )?;
-    if needs.json_schema && !wire.json_schema {
-        return Err(Lack::of("response_format", "takes no `json_schema`"));
+    check_capabilities(request, mapping)?;
+    if request.needs.json_schema && !wire.json_schema {
+        return Err(Lack::new("response_format", "takes no `json_schema`"));
     }
-    want(
-        needs.verbosity,
-        Capability::Verbosity,
-        "verbosity",
-        "`verbosity`",
-    )?;
-    choices(request, mapping, wire)?;
-    reasoning(request, mapping, wire)?;
-    tier(request, mapping)?;
-    sizes(request, mapping)
+    check_inputs(request, wire)?;
+    check_choices(request, mapping, wire)?;
+    check_reasoning(request, mapping, wire)?;
+    check_service_tier(request, mapping)?;
+    check_sizes(request, mapping)
 }
 
-/// Whether the mapping honours a forced tool call.
-pub fn honours_force(mapping: &Mapping, wire: &WireLimits) -> bool {
+/// Returns whether the mapping honours a forced tool call.
+pub fn honours_forced_tools(mapping: &Mapping, wire: &WireLimits) -> bool {
     wire.forced_tools && mapping.can(Capability::ForcedTools)
 }
 
-fn choices(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
-    if request.choices <= 1 {
+/// Checks the capabilities that the catalogue lists.
+fn check_capabilities(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
+    let needs = &request.needs;
+    let has_audio = !needs.audio.is_empty();
+    let wanted = [
+        (
+            request.is_stream,
+            Capability::Streaming,
+            "stream",
+            "streaming",
+        ),
+        (needs.vision, Capability::Vision, "messages", "images"),
+        (has_audio, Capability::Audio, "messages", "audio"),
+        (needs.documents, Capability::Documents, "messages", "files"),
+        (needs.tools, Capability::Tools, "tools", "tools"),
+        (
+            needs.json_object,
+            Capability::JsonObject,
+            "response_format",
+            "`json_object`",
+        ),
+        (
+            needs.json_schema,
+            Capability::JsonSchema,
+            "response_format",
+            "`json_schema`",
+        ),
+        (
+            needs.verbosity,
+            Capability::Verbosity,
+            "verbosity",
+            "`verbosity`",
+        ),
+        (
+            needs.dimensions,
+            Capability::Dimensions,
+            "dimensions",
+            "`dimensions`",
+        ),
+    ];
+    for (is_needed, capability, param, what) in wanted {
+        if is_needed && !mapping.can(capability) {
+            return Err(Lack::new(param, format!("takes no {what}")));
+        }
+    }
+    Ok(())
+}
+
+fn check_inputs(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
+    if request.needs.token_inputs && !wire.token_inputs {
+        return Err(Lack::new("input", "takes texts, not tokens"));
+    }
+    if request.needs.inputs > wire.inputs {
+        let reason = format!("takes at most {} inputs of a request", wire.inputs);
+        return Err(Lack::new("input", reason));
+    }
+    Ok(())
+}
+
+fn check_choices(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
+    if request.needs.choices <= 1 {
         return Ok(());
     }
     let is_listed = mapping
@@ -113,36 +162,40 @@ fn choices(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Resu
         .as_ref()
         .is_some_and(|known| known.contains(&Capability::N));
     if !is_listed || wire.choices <= 1 {
-        return Err(Lack::of("n", "answers one choice only"));
+        return Err(Lack::new("n", "answers one choice only"));
     }
-    if request.choices > wire.choices {
-        return Err(Lack::of(
+    if request.needs.choices > wire.choices {
+        return Err(Lack::new(
             "n",
             format!("answers at most {} choices", wire.choices),
         ));
     }
-    if request.stream && !wire.streams_choices {
-        return Err(Lack::of("n", "does not stream several choices"));
+    if request.is_stream && !wire.streams_choices {
+        return Err(Lack::new("n", "does not stream several choices"));
     }
     Ok(())
 }
 
-fn reasoning(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
+fn check_reasoning(
+    request: &ModelRequest,
+    mapping: &Mapping,
+    wire: &WireLimits,
+) -> Result<(), Lack> {
     let needs = &request.needs;
     if let Some(mode) = &needs.reasoning_mode
         && !mapping.reasoning_modes.contains(mode)
     {
-        return Err(Lack::of(
+        return Err(Lack::new(
             "reasoning.mode",
             format!("takes no mode `{mode}`"),
         ));
     }
     if needs.reasoning_tokens.is_some() {
         if !mapping.can(Capability::Reasoning) {
-            return Err(Lack::of("reasoning.max_tokens", "does not reason"));
+            return Err(Lack::new("reasoning.max_tokens", "does not reason"));
         }
         if !wire.reasoning_budget {
-            return Err(Lack::of(
+            return Err(Lack::new(
                 "reasoning.max_tokens",
                 "takes efforts, not budgets",
             ));
@@ -152,22 +205,22 @@ fn reasoning(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Re
         return Ok(());
     };
     if !mapping.can(Capability::Reasoning) {
-        return Err(Lack::of("reasoning_effort", "does not reason"));
+        return Err(Lack::new("reasoning_effort", "does not reason"));
     }
     let efforts = &mapping.reasoning_efforts;
-    if !efforts.is_empty() && !efforts.iter().any(|known| **known == *effort.word()) {
+    if !efforts.is_empty() && !efforts.iter().any(|known| **known == *effort.as_str()) {
         let reason = format!(
             "takes the efforts {}, not {}",
             efforts.join(", "),
-            effort.word()
+            effort.as_str()
         );
-        return Err(Lack::of("reasoning_effort", reason));
+        return Err(Lack::new("reasoning_effort", reason));
     }
     Ok(())
 }
 
-fn tier(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
-    let word = match request.service_tier {
+fn check_service_tier(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
+    let word = match request.needs.service_tier {
         None => return Ok(()),
         Some(ServiceTier::Flex) => "flex",
         Some(ServiceTier::Priority) => "priority",
@@ -175,25 +228,23 @@ fn tier(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     if mapping.service_tiers.iter().any(|known| &**known == word) {
         return Ok(());
     }
-    let mut lack = Lack::of("service_tier", format!("has no tier `{word}`"));
+    let mut lack = Lack::new("service_tier", format!("has no tier `{word}`"));
     lack.code = Some("unsupported_service_tier");
     Err(lack)
 }
 
-fn sizes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
-    if let (Some(asked), Some(most)) = (request.max_tokens, mapping.max_output)
+fn check_sizes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
+    if let (Some(asked), Some(most)) = (request.needs.max_tokens, mapping.max_output)
         && asked > most
     {
-        return Err(Lack::of(
+        return Err(Lack::new(
             "max_tokens",
             format!("answers at most {most} tokens"),
         ));
     }
-    // Four bytes a token is the usual estimate; only what is far beyond the window is turned away here.
-    let estimated = request.text_bytes / 4;
     match mapping.context_size {
-        Some(size) if estimated / 2 > size => Err(Lack::of(
-            "messages",
+        Some(size) if request.needs.context_tokens > size => Err(Lack::new(
+            request.payload.operation().prompt_member(),
             format!("has a context of {size} tokens"),
         )),
         _ => Ok(()),

@@ -1,4 +1,4 @@
-//! The catalogue as used: models, who serves them, at which price.
+//! The catalogue as used: models, their providers and prices.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::catalog_file::{CatalogFile, Date, WrittenMapping, WrittenModel};
-use crate::models::request::ModelRequest;
+use crate::models::operation::Operation;
 use crate::models::usage::Usage;
 use crate::money::{
     BilledTokens, Cost, CostInputs, InvalidAmount, Price, PriceSet, TokenBounds, Usd, cost,
     max_cost,
 };
 
-/// What a mapping can do: a closed list. Source: docs/interface.md, `models.toml`.
+/// The capabilities of a mapping: a closed list. Source: docs/interface.md, `models.toml`.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the words say it")]
@@ -33,26 +33,29 @@ pub enum Capability {
     Verbosity,
     N,
     Cancellation,
+    Dimensions,
 }
 
 /// One model.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// What clients call it.
+    /// The id for clients.
     pub id: Box<str>,
-    /// For people.
+    /// The name for people.
     pub name: Box<str>,
-    /// Whose model it is.
+    /// The maker of the model.
     pub family: Box<str>,
     /// `chat`, `embedding`, …
     pub model_type: Box<str>,
+    /// The operations it serves.
+    pub operations: Vec<Operation>,
     /// Other names.
     pub aliases: Vec<Box<str>>,
-    /// What it is.
+    /// A description.
     pub description: Option<Box<str>>,
     /// Unix seconds of its release.
     pub created: Option<u64>,
-    /// Who serves it, of the providers that are on for anybody.
+    /// Its mappings, of the providers that are on for any caller.
     pub mappings: Vec<Arc<Mapping>>,
 }
 
@@ -65,46 +68,46 @@ pub struct Mapping {
     pub provider: Box<str>,
     /// The upstream's own id.
     pub name: Box<str>,
-    /// Regions one may ask for.
+    /// Regions that a model string may name.
     pub regions: Vec<Box<str>>,
-    /// Prices; none: unknown, and so is every cost.
+    /// Prices; `None`: unknown, so every cost is unknown.
     pub prices: Option<PriceSet>,
     /// Tokens of prompt and answer together.
     pub context_size: Option<u64>,
     /// Tokens of the answer.
     pub max_output: Option<u64>,
-    /// What bounds the cost of a call.
+    /// Bounds of the cost of a call.
     pub bounds: TokenBounds,
-    /// What it can do; none: all that its kind can.
+    /// Its capabilities; `None`: all that its kind has.
     pub capabilities: Option<HashSet<Capability>>,
-    /// Efforts it takes; empty: the catalogue does not tell.
+    /// Efforts it takes; empty: unknown.
     pub reasoning_efforts: Vec<Box<str>>,
     /// Modes it takes.
     pub reasoning_modes: Vec<Box<str>>,
     /// Tiers it takes.
     pub service_tiers: Vec<Box<str>>,
-    /// From when on it should not be used.
+    /// The day from which it should not be used.
     pub deprecated_at: Option<Date>,
-    /// From when on it is not served.
+    /// The day from which it is not served.
     pub deactivated_at: Option<Date>,
 }
 
 impl Mapping {
-    /// Whether it can do this.
+    /// Returns whether it has a capability.
     pub fn can(&self, capability: Capability) -> bool {
         self.capabilities
             .as_ref()
             .is_none_or(|known| known.contains(&capability))
     }
 
-    /// Whether it reasons; where the catalogue does not tell, it is not said to.
+    /// Returns whether it is listed as reasoning.
     pub fn reasons(&self) -> bool {
         self.capabilities
             .as_ref()
             .is_some_and(|known| known.contains(&Capability::Reasoning))
     }
 
-    /// What a call cost here; `None` where the price is not known.
+    /// Returns the cost of a call; `None` where the price is not known.
     pub fn cost(&self, usage: &Usage) -> Option<Cost> {
         let written_1h = usage.cache_write_1h.unwrap_or(0).min(usage.cache_write);
         let tokens = BilledTokens {
@@ -118,36 +121,31 @@ impl Mapping {
         self.prices.as_ref().map(|prices| cost(prices, &tokens))
     }
 
-    /// The most that a request may cost here, where each answer may have so many tokens; `None` where the price is
-    /// not known.
-    pub fn worst(&self, request: &ModelRequest, max_tokens: Option<u64>) -> Option<Usd> {
-        let bytes = request.body.len() as u64;
-        let asked = CostInputs {
-            bytes: bytes.saturating_sub(request.media.bytes),
-            images: request.media.images,
-            sounds: request.media.sounds,
-            files: request.media.files,
+    /// Returns the maximum cost of a request whose answers have at most `max_tokens`; `None` where the price is not
+    /// known.
+    pub fn max_cost(&self, inputs: &CostInputs, max_tokens: Option<u64>) -> Option<Usd> {
+        let inputs = CostInputs {
             max_tokens,
-            choices: u64::from(request.choices),
+            ..*inputs
         };
         self.prices
             .as_ref()
-            .map(|prices| max_cost(prices, &self.bounds, &asked))
+            .map(|prices| max_cost(prices, &self.bounds, &inputs))
     }
 
-    /// The mean of input and output price, for comparing; `None` where unknown.
+    /// Returns the mean of input and output price, for comparisons; `None` where unknown.
     pub fn mean_price(&self) -> Option<f64> {
         self.prices
             .map(|prices| f64::midpoint(prices.input.as_f64(), prices.output.as_f64()))
     }
 
-    /// Whether it costs nothing.
+    /// Returns whether it costs nothing.
     pub fn is_free(&self) -> bool {
         self.prices
             .is_some_and(|p| p.input.is_zero() && p.output.is_zero() && p.request.is_zero())
     }
 
-    /// Whether it is no longer served at `now` (unix seconds).
+    /// Returns whether it is no longer served at `now_s` (unix seconds).
     pub fn is_retired(&self, now_s: u64) -> bool {
         self.deactivated_at
             .as_ref()
@@ -155,7 +153,7 @@ impl Mapping {
             .is_some_and(|at| at <= now_s)
     }
 
-    /// Whether it should no longer be used at `now` (unix seconds).
+    /// Returns whether it should no longer be used at `now_s` (unix seconds).
     pub fn is_deprecated(&self, now_s: u64) -> bool {
         self.deprecated_at
             .as_ref()
@@ -191,17 +189,17 @@ impl Catalog {
         }
     }
 
-    /// The model of this id or alias.
+    /// Returns the model of this id or alias.
     pub fn find(&self, name: &str) -> Option<&Arc<Model>> {
         self.models.get(*self.by_name.get(name)?)
     }
 
-    /// Whether the model is known, but no provider that is on serves it.
+    /// Returns whether the model is known, but no provider that is on serves it.
     pub fn is_unserved(&self, name: &str) -> bool {
         self.unserved.contains(name)
     }
 
-    /// The model and mapping behind a provider's own id.
+    /// Returns the model and mapping behind a provider's own id.
     pub fn find_upstream(
         &self,
         provider: &str,
@@ -215,7 +213,7 @@ impl Catalog {
         })
     }
 
-    /// Which provider's own id this is, of those that are wanted.
+    /// Returns the provider that has this own id, among the mappings that are wanted.
     pub fn provider_of_upstream_id(
         &self,
         name: &str,
@@ -227,7 +225,7 @@ impl Catalog {
             .map(|mapping| &*mapping.provider)
     }
 
-    /// Whether any model is served by this provider.
+    /// Returns whether any model is served by this provider.
     pub fn has_provider(&self, provider: &str) -> bool {
         self.models
             .iter()
@@ -235,12 +233,12 @@ impl Catalog {
             .any(|m| &*m.provider == provider)
     }
 
-    /// All models that are served.
+    /// Returns all models that are served.
     pub fn models(&self) -> &[Arc<Model>] {
         &self.models
     }
 
-    /// How many mappings there are.
+    /// Returns the number of mappings.
     pub fn mappings(&self) -> usize {
         self.mappings
     }
@@ -278,13 +276,17 @@ impl Catalog {
             self.unserved.extend(names.map(Into::into));
             return;
         }
+        let model_type = model.model_type.unwrap_or_else(|| "chat".to_owned());
         let at = self.models.len();
         self.by_name.extend(names.map(|name| (name.into(), at)));
         self.models.push(Arc::new(Model {
             name: model.name.unwrap_or_else(|| id.clone()).into(),
             id: id.into(),
             family: model.family.unwrap_or_default().into(),
-            model_type: model.model_type.unwrap_or_else(|| "chat".to_owned()).into(),
+            operations: model
+                .operations
+                .unwrap_or_else(|| Operation::from_model_type(&model_type).to_vec()),
+            model_type: model_type.into(),
             aliases: model.aliases.into_iter().map(Into::into).collect(),
             description: model.description.map(Into::into),
             created: model.created.and_then(|date| date.unix_s()),
@@ -323,7 +325,7 @@ fn mapping(written: WrittenMapping, index: usize) -> Result<Mapping, String> {
     })
 }
 
-/// The prices of a mapping; none where neither input nor output has one.
+/// Reads the prices of a mapping; `None` where neither input nor output has one.
 fn prices(written: &WrittenMapping) -> Result<Option<PriceSet>, (&'static str, InvalidAmount)> {
     type Parse = fn(&str) -> Result<Price, InvalidAmount>;
     let read = |key: &'static str, text: &Option<String>, parse: Parse| {

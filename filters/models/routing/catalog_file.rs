@@ -3,8 +3,9 @@
 use serde::{Deserialize, Deserializer, de};
 
 use super::catalog::Capability;
+use crate::models::operation::Operation;
 
-/// The whole file.
+/// The catalogue file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CatalogFile {
@@ -17,27 +18,30 @@ pub struct CatalogFile {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WrittenModel {
-    /// What clients call it.
+    /// The id for clients.
     pub id: String,
-    /// For people.
+    /// The name for people.
     #[serde(default)]
     pub name: Option<String>,
-    /// Whose model it is.
+    /// The maker of the model.
     #[serde(default)]
     pub family: Option<String>,
     /// `chat`, `embedding`, `image`, …
     #[serde(default, rename = "type")]
     pub model_type: Option<String>,
+    /// The operations it serves; absent: those of its type.
+    #[serde(default)]
+    pub operations: Option<Vec<Operation>>,
     /// Other names.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// What it is.
+    /// A description.
     #[serde(default)]
     pub description: Option<String>,
-    /// When it was released.
+    /// The day of its release.
     #[serde(default)]
     pub created: Option<Date>,
-    /// Who serves it.
+    /// The providers that serve it.
     #[serde(default)]
     pub providers: Vec<WrittenMapping>,
 }
@@ -50,7 +54,7 @@ pub struct WrittenMapping {
     pub provider: String,
     /// The upstream's own id.
     pub name: String,
-    /// Regions one may ask for.
+    /// Regions that a model string may name.
     pub regions: Vec<String>,
     /// Per prompt token.
     pub input_price: Option<String>,
@@ -70,13 +74,13 @@ pub struct WrittenMapping {
     pub context_size: Option<u64>,
     /// Tokens of the answer.
     pub max_output: Option<u64>,
-    /// The most prompt tokens of one picture.
+    /// The most prompt tokens of one image.
     pub image_tokens: Option<u64>,
-    /// The most prompt tokens of one sound.
+    /// The most prompt tokens of one audio part.
     pub audio_tokens: Option<u64>,
     /// The most prompt tokens of one file.
     pub file_tokens: Option<u64>,
-    /// What it can do; absent: all that its kind can.
+    /// Its capabilities; absent: all that its kind has.
     pub capabilities: Option<Vec<Capability>>,
     /// Efforts it takes.
     pub reasoning_efforts: Vec<String>,
@@ -84,13 +88,13 @@ pub struct WrittenMapping {
     pub reasoning_modes: Vec<String>,
     /// Tiers it takes.
     pub service_tiers: Vec<String>,
-    /// From when on it should not be used.
+    /// The day from which it should not be used.
     pub deprecated_at: Option<Date>,
-    /// From when on it is not served.
+    /// The day from which it is not served.
     pub deactivated_at: Option<Date>,
-    /// When the prices were read.
+    /// The day on which the prices were read.
     pub priced_at: Option<Date>,
-    /// Where.
+    /// The page they were read from.
     pub source: Option<String>,
 }
 
@@ -99,7 +103,7 @@ pub struct WrittenMapping {
 pub struct Date(pub String);
 
 impl<'de> Deserialize<'de> for Date {
-    /// A string, or what the TOML crate makes of a date: a map with one string in it.
+    /// Reads a string, or the map with one string that the TOML crate makes of a date.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;
         impl<'de> de::Visitor<'de> for Visitor {
@@ -124,7 +128,7 @@ impl<'de> Deserialize<'de> for Date {
 }
 
 impl Date {
-    /// Unix seconds of its first moment, in UTC.
+    /// Returns the unix seconds of its first moment, in UTC.
     pub fn unix_s(&self) -> Option<u64> {
         let mut parts = self.0.splitn(3, '-').map(|part| part.parse::<i64>().ok());
         let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);

@@ -1,12 +1,12 @@
-//! What real requests told of each provider and model. Source: docs/facts/model-gateway.md 3.5.
+//! The health of each mapping, as real requests measure it. Source: docs/facts/model-gateway.md 3.5.
 
 use std::sync::{Mutex, PoisonError};
 
-/// Minutes that are remembered.
+/// How many minutes are remembered.
 const MINUTES: usize = 60;
 /// Failures in a row after which a candidate goes to the end of the list.
-const IN_A_ROW: u32 = 3;
-/// For how long.
+const MAX_FAILURES: u32 = 3;
+/// How long the candidate stays there.
 const COOL_DOWN_MS: u64 = 30_000;
 
 /// How an attempt ended.
@@ -16,16 +16,16 @@ pub enum AttemptOutcome {
     Answered {
         /// To the first content.
         latency_ms: f64,
-        /// Completion tokens a second, where it can be told.
+        /// Completion tokens a second, where they were measured.
         throughput: Option<f64>,
     },
     /// It failed, and the provider is to blame.
     Failed,
-    /// It was refused, and the caller is to blame: says nothing about the provider.
+    /// It was refused, and the caller is to blame. This does not lower the provider's health.
     CallersFault,
 }
 
-/// What was measured.
+/// Measurements of one mapping.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HealthStats {
     /// Percent of attempts that answered.
@@ -37,7 +37,7 @@ pub struct HealthStats {
 }
 
 impl Default for HealthStats {
-    /// What is assumed of a provider nothing is known of.
+    /// The assumption about a provider without measurements.
     fn default() -> Self {
         Self {
             uptime: 100.0,
@@ -83,7 +83,7 @@ impl Health {
         }
     }
 
-    /// Remembers an outcome. Cost: one short lock.
+    /// Records an outcome. Cost: one short lock.
     pub fn record(&self, mapping: usize, outcome: AttemptOutcome, now_ms: u64) {
         let Some(window) = self.windows.get(mapping) else {
             return;
@@ -105,7 +105,7 @@ impl Health {
             AttemptOutcome::Failed => {
                 minute.failed += 1;
                 window.failed_in_a_row += 1;
-                if window.failed_in_a_row >= IN_A_ROW {
+                if window.failed_in_a_row >= MAX_FAILURES {
                     window.cools_until_ms = now_ms + COOL_DOWN_MS;
                 }
             }
@@ -125,7 +125,7 @@ impl Health {
         }
     }
 
-    /// What was measured in the last hour: the last minute counts ten times, the last five three times.
+    /// Returns the measurements of the last hour: the last minute counts ten times, the last five three times.
     pub fn metrics(&self, mapping: usize, now_ms: u64) -> Option<HealthStats> {
         let window = self
             .windows
@@ -170,7 +170,7 @@ impl Health {
         })
     }
 
-    /// Whether the mapping failed several times in a row just now.
+    /// Returns whether the mapping has just failed several times in a row.
     pub fn cools_down(&self, mapping: usize, now_ms: u64) -> bool {
         self.windows.get(mapping).is_some_and(|window| {
             window

@@ -1,8 +1,9 @@
-//! Which providers are tried for a request, in which order.
+//! The providers that are tried for a request, and their order.
 //!
-//! [`catalog`] knows the models, [`resolve`] reads a model string, [`allowed`] drops what the caller may not have and
-//! [`capable`] who cannot serve the request, [`score`] orders the rest, [`plan`] puts it together; [`health`] and [`sticky`] remember what
-//! happened. Random numbers and time are passed in. No provider's name stands in here.
+//! [`catalog`] holds the models, [`resolve`] reads a model string, [`allowed`] drops the candidates that the caller may
+//! not use and [`capable`] those that cannot serve the request, [`score`] orders the rest, [`plan`] combines these
+//! steps; [`health`] and [`affinity`] remember outcomes. Random numbers and time are passed in. No provider is named
+//! here.
 
 pub mod affinity;
 pub mod allowed;

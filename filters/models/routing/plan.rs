@@ -3,11 +3,11 @@
 use super::capable::{self, WireLimits};
 use super::health::Health;
 use super::resolve::{Candidate, Resolved};
-use super::score::{Facts, Weights, scores};
+use super::score::{Facts, Weights, score_candidates};
 use crate::fault::Fault;
 use crate::models::request::{ModelRequest, Strategy};
 
-/// What planning looks at beside the request.
+/// The inputs of planning beside the request.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanInputs<'a> {
     /// The most providers tried.
@@ -18,7 +18,7 @@ pub struct PlanInputs<'a> {
     pub exploration: f64,
     /// Two random numbers of 0 to 1.
     pub random: (f64, f64),
-    /// What is known of the providers.
+    /// The health of the providers.
     pub health: &'a Health,
     /// The process's clock.
     pub now_ms: u64,
@@ -28,7 +28,7 @@ pub struct PlanInputs<'a> {
     pub has_session: bool,
     /// The client wants no fallback.
     pub no_fallback: bool,
-    /// Providers that the caller has keys of its own for: they go first. Source: docs/facts/model-gateway.md 4.1.
+    /// Providers for which the caller has BYOK keys. They go first. Source: docs/facts/model-gateway.md 4.1.
     pub keyed: &'a [&'a str],
 }
 
@@ -37,19 +37,19 @@ pub struct PlanInputs<'a> {
 pub struct RoutePlan {
     /// Best first; never empty.
     pub attempts: Vec<Candidate>,
-    /// A forced tool call has to become `auto`, because nobody honours it.
+    /// A forced tool call has to become `auto`, because no provider honours it.
     pub lower_tool_choice: bool,
 }
 
 /// Plans the attempts.
 ///
-/// `wire` answers what the wire of a provider can do, and `priority` its preference. Errors: 400 for `routing`
-/// beside a pinned provider, and where nobody can serve the request: with the reasons per provider.
+/// `wire` returns the limits of a provider's wire for the operation, and `priority` the provider's preference. Errors:
+/// 400 for `routing` beside a pinned provider; 400 with the reasons per provider where none can serve the request.
 pub fn plan(
     request: &ModelRequest,
     resolved: Resolved,
-    situation: &PlanInputs<'_>,
-    wire: impl Fn(&str) -> WireLimits,
+    inputs: &PlanInputs<'_>,
+    wire: impl Fn(&str) -> Option<WireLimits>,
     priority: impl Fn(&str) -> f64,
 ) -> Result<RoutePlan, Fault> {
     if request.strategy.is_some() && resolved.provider.is_some() {
@@ -60,15 +60,15 @@ pub fn plan(
     }
     let is_pinned = resolved.provider.is_some();
     let is_auto = resolved.is_auto;
-    let mut candidates = able(request, resolved, &wire)?;
-    let lower_tool_choice = force(request, &mut candidates, is_auto, &wire);
-    order(request, &mut candidates, situation, is_auto, &priority);
-    // The sort is stable: within both groups the order stays.
-    candidates.sort_by_key(|c| !situation.keyed.contains(&&*c.mapping.provider));
-    let most = if is_pinned || situation.no_fallback {
+    let mut candidates = keep_capable(request, resolved, &wire)?;
+    let lower_tool_choice = require_forced_tools(request, &mut candidates, is_auto, &wire);
+    order_candidates(request, &mut candidates, inputs, is_auto, &priority);
+    // The sort is stable, so the order within both groups stays.
+    candidates.sort_by_key(|c| !inputs.keyed.contains(&&*c.mapping.provider));
+    let most = if is_pinned || inputs.no_fallback {
         1
     } else {
-        situation.attempts.max(1)
+        inputs.attempts.max(1)
     };
     candidates.truncate(most);
     Ok(RoutePlan {
@@ -77,11 +77,11 @@ pub fn plan(
     })
 }
 
-/// Those that can serve the request.
-fn able(
+/// Keeps the candidates that can serve the request.
+fn keep_capable(
     request: &ModelRequest,
     resolved: Resolved,
-    wire: &impl Fn(&str) -> WireLimits,
+    wire: &impl Fn(&str) -> Option<WireLimits>,
 ) -> Result<Vec<Candidate>, Fault> {
     let mut reasons = Vec::new();
     let mut last = None;
@@ -90,11 +90,11 @@ fn able(
         let mapping = &candidate.mapping;
         let auto_lack = resolved
             .is_auto
-            .then(|| auto_only(request, candidate))
+            .then(|| find_auto_lack(request, candidate))
             .flatten();
         let lack = match auto_lack {
             Some(reason) => Some(("model", reason.to_owned(), None)),
-            None => capable::check(request, mapping, &wire(&mapping.provider))
+            None => capable::check(request, mapping, wire(&mapping.provider).as_ref())
                 .err()
                 .map(|lack| (lack.param, lack.reason.clone(), Some(lack))),
         };
@@ -120,25 +120,29 @@ fn able(
     })
 }
 
-/// What only counts where the choice of the model is ours. Source: docs/facts/model-gateway.md 3.2.
-fn auto_only(request: &ModelRequest, candidate: &Candidate) -> Option<&'static str> {
-    if request.free_models_only && !candidate.mapping.is_free() {
+/// Returns why `auto` may not choose a candidate. Source: docs/facts/model-gateway.md 3.2.
+fn find_auto_lack(request: &ModelRequest, candidate: &Candidate) -> Option<&'static str> {
+    if request.needs.free_models_only && !candidate.mapping.is_free() {
         return Some("is not free");
     }
-    (request.no_reasoning && candidate.mapping.reasons()).then_some("reasons")
+    (request.needs.no_reasoning && candidate.mapping.reasons()).then_some("reasons")
 }
 
-/// Keeps those that honour a forced call; where a fixed model has none, the force has to be lowered.
-fn force(
+/// Keeps the candidates that honour a forced call. Returns whether it has to be lowered, because no candidate of a
+/// fixed model honours it.
+fn require_forced_tools(
     request: &ModelRequest,
     candidates: &mut Vec<Candidate>,
     is_auto: bool,
-    wire: &impl Fn(&str) -> WireLimits,
+    wire: &impl Fn(&str) -> Option<WireLimits>,
 ) -> bool {
     if !request.needs.forced_tools {
         return false;
     }
-    let honours = |c: &Candidate| capable::honours_force(&c.mapping, &wire(&c.mapping.provider));
+    let honours = |c: &Candidate| {
+        wire(&c.mapping.provider)
+            .is_some_and(|wire| capable::honours_forced_tools(&c.mapping, &wire))
+    };
     if candidates.iter().any(honours) {
         candidates.retain(honours);
         return false;
@@ -146,10 +150,10 @@ fn force(
     !is_auto
 }
 
-fn order(
+fn order_candidates(
     request: &ModelRequest,
     candidates: &mut Vec<Candidate>,
-    situation: &PlanInputs<'_>,
+    inputs: &PlanInputs<'_>,
     is_auto: bool,
     priority: &impl Fn(&str) -> f64,
 ) {
@@ -160,36 +164,32 @@ fn order(
         .iter()
         .map(|candidate| Facts {
             price: candidate.mapping.mean_price(),
-            metrics: situation
+            metrics: inputs
                 .health
-                .metrics(candidate.mapping.index, situation.now_ms),
+                .metrics(candidate.mapping.index, inputs.now_ms),
             priority: priority(&candidate.mapping.provider),
         })
         .collect();
-    // Where the model is ours to choose, the cheapest that can serve the request wins.
+    // If the gateway chooses the model, the cheapest that can serve the request wins.
     let strategy = request.strategy.or(is_auto.then_some(Strategy::Price));
-    let scored = scores(&facts, situation.weights, strategy, request.stream);
-    let cools = |c: &Candidate| {
-        situation
-            .health
-            .cools_down(c.mapping.index, situation.now_ms)
-    };
+    let scored = score_candidates(&facts, inputs.weights, strategy, request.is_stream);
+    let cools = |c: &Candidate| inputs.health.cools_down(c.mapping.index, inputs.now_ms);
     let mut ranked: Vec<(bool, f64, Candidate)> = std::mem::take(candidates)
         .into_iter()
         .zip(scored)
         .map(|(candidate, score)| (cools(&candidate), score, candidate))
         .collect();
-    // A cool-down moves to the end and never out. The sort is stable: equals stay in the catalogue's order.
+    // A cool-down moves a candidate to the end and never out. The sort is stable, so equals keep the catalogue's order.
     ranked.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     *candidates = ranked
         .into_iter()
         .map(|(_, _, candidate)| candidate)
         .collect();
-    let to_front = match situation.preferred {
+    let to_front = match inputs.preferred {
         Some(preferred) => candidates
             .iter()
             .position(|c| c.mapping.index == preferred && !cools(c)),
-        None => explore(candidates.len(), situation, is_auto),
+        None => pick_exploration(candidates.len(), inputs, is_auto),
     };
     if let Some(at) = to_front {
         let candidate = candidates.remove(at);
@@ -197,9 +197,9 @@ fn order(
     }
 }
 
-/// Once in a while another provider goes first, so that one learns how it does; never for sessions.
-fn explore(count: usize, situation: &PlanInputs<'_>, is_auto: bool) -> Option<usize> {
-    let (draw, which) = situation.random;
-    let explores = count > 1 && !is_auto && !situation.has_session && draw < situation.exploration;
+/// Sometimes moves another provider to the front, so that its health is measured; never for sessions.
+fn pick_exploration(count: usize, inputs: &PlanInputs<'_>, is_auto: bool) -> Option<usize> {
+    let (draw, which) = inputs.random;
+    let explores = count > 1 && !is_auto && !inputs.has_session && draw < inputs.exploration;
     explores.then(|| ((which * count as f64) as usize).min(count - 1))
 }

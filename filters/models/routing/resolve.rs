@@ -1,64 +1,66 @@
-//! What a model string names. Source: docs/facts/model-gateway.md 3.1, docs/decisions.md 6, 11.
+//! From a model string to candidates. Source: docs/facts/model-gateway.md 3.1, docs/decisions.md 6, 11.
 
 use std::sync::Arc;
 
 use super::catalog::{Catalog, Mapping, Model};
 use crate::fault::{Fault, FaultKind};
+use crate::models::operation::Operation;
 
-/// The string that leaves the choice of the model to us.
+/// The model string that lets the gateway choose the model.
 pub const AUTO: &str = "auto";
 
-/// Who could serve a model string.
+/// The candidates that could serve a model string.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// Model, mapping and region, in the catalogue's order.
     pub candidates: Vec<Candidate>,
     /// The provider named in the string: no other is tried.
     pub provider: Option<Box<str>>,
-    /// The choice of the model is ours.
+    /// The gateway chooses the model.
     pub is_auto: bool,
 }
 
 /// One way to serve a request.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// Which model.
+    /// The model.
     pub model: Arc<Model>,
-    /// At which provider.
+    /// The model at its provider.
     pub mapping: Arc<Mapping>,
-    /// In which region.
+    /// The region, where one was named.
     pub region: Option<Box<str>>,
 }
 
 /// Reads a model string: `auto`, an id, an alias, `provider/model`, `provider/model:region`, or a provider's own
 /// id behind its prefix.
 ///
-/// Our choice: behind the prefix of a provider none of whose models are in the catalogue (a server of the
-/// operator's own) any id is accepted, at an unknown price.
+/// Our choice: a provider without models in the catalogue (a server of the operator's own) accepts any id behind its
+/// prefix, at an unknown price.
 ///
-/// `providers` are those that are on for whoever asks; `auto` are the models of `routing.auto`. Errors: 404 `model_not_found`,
-/// 400 for another type of model or a bare upstream id, 410 retired.
+/// Finds models that serve `operation`. `providers` are on for this caller; `auto` are the models of `routing.auto`.
+/// Errors: 404 `model_not_found`, 400 for another type of model or a bare upstream id, 410 retired.
 pub fn resolve(
     string: &str,
+    operation: Operation,
     catalog: &Catalog,
     providers: &[&str],
     auto: &[String],
     now_s: u64,
 ) -> Result<Resolved, Fault> {
     if string == AUTO {
-        return resolve_auto(catalog, providers, auto, now_s);
+        return resolve_auto(operation, catalog, providers, auto, now_s);
     }
     let is_on = |mapping: &Mapping| providers.contains(&&*mapping.provider);
     if let Some((prefix, name)) = string.split_once('/')
         && providers.contains(&prefix)
     {
-        let found = pinned(prefix, name, catalog, now_s)?;
-        return found.ok_or_else(|| unknown(string, catalog, is_on));
+        let found = resolve_pinned(prefix, name, operation, catalog, now_s)?;
+        return found.ok_or_else(|| unknown_model(string, catalog, is_on));
     }
     let Some(model) = catalog.find(string) else {
-        return Err(unknown(string, catalog, is_on));
+        return Err(unknown_model(string, catalog, is_on));
     };
-    let candidates = served(model, now_s, is_on)?;
+    let candidates = list_candidates(model, operation, now_s, is_on)?;
     Ok(Resolved {
         candidates,
         provider: None,
@@ -67,11 +69,21 @@ pub fn resolve(
 }
 
 fn resolve_auto(
+    operation: Operation,
     catalog: &Catalog,
     providers: &[&str],
     auto: &[String],
     now_s: u64,
 ) -> Result<Resolved, Fault> {
+    if !operation.takes_auto() {
+        return Err(Fault::invalid(
+            "model",
+            format!(
+                "`auto` chooses among chat models; {} need a model id",
+                operation.as_str()
+            ),
+        ));
+    }
     let is_wanted = |mapping: &Mapping| {
         providers.contains(&&*mapping.provider) && !mapping.is_deprecated(now_s)
     };
@@ -79,18 +91,18 @@ fn resolve_auto(
         catalog
             .models()
             .iter()
-            .filter(|model| &*model.model_type == "chat")
+            .filter(|model| model.operations.contains(&operation))
             .collect()
     } else {
         auto.iter().filter_map(|name| catalog.find(name)).collect()
     };
     let candidates: Vec<Candidate> = models
         .into_iter()
-        .filter_map(|model| served(model, now_s, is_wanted).ok())
+        .filter_map(|model| list_candidates(model, operation, now_s, is_wanted).ok())
         .flatten()
         .collect();
     if candidates.is_empty() {
-        return Err(not_found(
+        return Err(model_not_found(
             "`auto` has no model to choose from: `routing.auto` names none that is served",
         ));
     }
@@ -101,10 +113,11 @@ fn resolve_auto(
     })
 }
 
-/// What this provider serves under a name; `None`: nobody knows it.
-fn pinned(
+/// Returns the candidates of this provider under a name; `None`: the name is unknown.
+fn resolve_pinned(
     provider: &str,
     name: &str,
+    operation: Operation,
     catalog: &Catalog,
     now_s: u64,
 ) -> Result<Option<Resolved>, Fault> {
@@ -115,53 +128,59 @@ fn pinned(
             is_auto: false,
         })
     };
-    let of = |name: &str| -> Option<Result<Vec<Candidate>, Fault>> {
+    let find = |name: &str| -> Option<Result<Vec<Candidate>, Fault>> {
         let at_provider = |mapping: &Mapping| &*mapping.provider == provider;
         if let Some(model) = catalog.find(name)
             && model.mappings.iter().any(|mapping| at_provider(mapping))
         {
-            return Some(served(model, now_s, at_provider));
+            return Some(list_candidates(model, operation, now_s, at_provider));
         }
         let (model, found) = catalog.find_upstream(provider, name)?;
         let index = found.index;
-        Some(served(model, now_s, |mapping| mapping.index == index))
+        Some(list_candidates(model, operation, now_s, |mapping| {
+            mapping.index == index
+        }))
     };
-    if let Some(found) = of(name) {
+    if let Some(found) = find(name) {
         return found.map(done);
     }
-    // The region stands behind the last colon; an upstream's own id may hold colons itself.
+    // The last colon precedes the region, because an upstream's own id may hold colons itself.
     if let Some((model, region)) = name.rsplit_once(':')
-        && let Some(found) = of(model)
+        && let Some(found) = find(model)
     {
-        let mut candidates = found?;
-        candidates.retain(|candidate| {
-            candidate
-                .mapping
-                .regions
-                .iter()
-                .any(|known| &**known == region)
-        });
+        let candidates = serve_region(found?, region);
         if candidates.is_empty() {
-            return Err(not_found(format!(
+            return Err(model_not_found(format!(
                 "{provider} does not serve `{model}` in the region `{region}`"
             )));
-        }
-        for candidate in &mut candidates {
-            candidate.region = Some(region.into());
         }
         return Ok(done(candidates));
     }
     if !catalog.has_provider(provider) && !name.is_empty() {
-        return Ok(done(vec![uncatalogued(provider, name)]));
+        return Ok(done(vec![uncatalogued(provider, name, operation)]));
     }
     if catalog.find(name).is_some() {
-        return Err(not_found(format!("{provider} does not serve `{name}`")));
+        return Err(model_not_found(format!(
+            "{provider} does not serve `{name}`"
+        )));
     }
     Ok(None)
 }
 
-/// A model that only the operator's own server knows.
-fn uncatalogued(provider: &str, name: &str) -> Candidate {
+/// Keeps the candidates that serve a region, and sets it.
+fn serve_region(mut candidates: Vec<Candidate>, region: &str) -> Vec<Candidate> {
+    candidates.retain(|candidate| {
+        let mut regions = candidate.mapping.regions.iter();
+        regions.any(|known| &**known == region)
+    });
+    for candidate in &mut candidates {
+        candidate.region = Some(region.into());
+    }
+    candidates
+}
+
+/// Returns the candidate for a model that only the operator's own server knows.
+fn uncatalogued(provider: &str, name: &str, operation: Operation) -> Candidate {
     let mapping = Mapping {
         index: usize::MAX,
         provider: provider.into(),
@@ -173,6 +192,7 @@ fn uncatalogued(provider: &str, name: &str) -> Candidate {
         name: name.into(),
         family: provider.into(),
         model_type: "chat".into(),
+        operations: vec![operation],
         aliases: Vec::new(),
         description: None,
         created: None,
@@ -185,21 +205,24 @@ fn uncatalogued(provider: &str, name: &str) -> Candidate {
     }
 }
 
-fn served(
+fn list_candidates(
     model: &Arc<Model>,
+    operation: Operation,
     now_s: u64,
     is_wanted: impl Fn(&Mapping) -> bool,
 ) -> Result<Vec<Candidate>, Fault> {
     let wanted: Vec<&Arc<Mapping>> = model.mappings.iter().filter(|m| is_wanted(m)).collect();
     if wanted.is_empty() {
-        return Err(unserved(&model.id));
+        return Err(unserved_model(&model.id));
     }
-    if &*model.model_type != "chat" {
+    if !model.operations.contains(&operation) {
         return Err(Fault::invalid(
             "model",
             format!(
-                "`{}` is a model for {}, not for chat completions",
-                model.id, model.model_type
+                "`{}` is a model for {}, not for {}",
+                model.id,
+                model.model_type,
+                operation.as_str()
             ),
         ));
     }
@@ -219,7 +242,7 @@ fn served(
     Ok(candidates)
 }
 
-fn unknown(string: &str, catalog: &Catalog, is_on: impl Fn(&Mapping) -> bool) -> Fault {
+fn unknown_model(string: &str, catalog: &Catalog, is_on: impl Fn(&Mapping) -> bool) -> Fault {
     if let Some(provider) = catalog.provider_of_upstream_id(string, is_on) {
         return Fault::invalid(
             "model",
@@ -232,19 +255,19 @@ fn unknown(string: &str, catalog: &Catalog, is_on: impl Fn(&Mapping) -> bool) ->
         .take(100)
         .collect();
     if catalog.is_unserved(string) {
-        return unserved(&shown);
+        return unserved_model(&shown);
     }
-    not_found(format!(
+    model_not_found(format!(
         "the model `{shown}` does not exist; `GET /v1/models` lists those that do"
     ))
 }
 
-fn unserved(model: &str) -> Fault {
-    not_found(format!(
+fn unserved_model(model: &str) -> Fault {
+    model_not_found(format!(
         "the model `{model}` is known, but no provider that serves it is switched on"
     ))
 }
 
-fn not_found(message: impl Into<std::borrow::Cow<'static, str>>) -> Fault {
+fn model_not_found(message: impl Into<std::borrow::Cow<'static, str>>) -> Fault {
     Fault::new(FaultKind::ModelNotFound, message).with_param("model")
 }

@@ -1,4 +1,4 @@
-//! In which order providers are tried. Source: docs/facts/model-gateway.md 3.3, 3.4.
+//! The order in which providers are tried. Source: docs/facts/model-gateway.md 3.3, 3.4.
 
 use super::health::HealthStats;
 use crate::models::request::Strategy;
@@ -17,8 +17,8 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// The weights of a named strategy: 0.9 for its factor, 0.1 for uptime.
-    fn of(strategy: Strategy) -> Self {
+    /// Returns the weights of a named strategy: 0.9 for its factor, 0.1 for uptime.
+    fn from_strategy(strategy: Strategy) -> Self {
         let none = Self {
             price: 0.0,
             uptime: 0.1,
@@ -39,30 +39,30 @@ impl Weights {
     }
 }
 
-/// What is known of one candidate.
+/// The facts about one candidate.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// The mean price; `None` where unknown.
     pub price: Option<f64>,
-    /// What was measured; `None`: nothing yet.
+    /// The measurements; `None`: none yet.
     pub metrics: Option<HealthStats>,
     /// The provider's preference; 1 is neutral.
     pub priority: f64,
 }
 
-/// Scores in the order of `facts`; lower is better.
-pub fn scores(
+/// Returns the scores in the order of `facts`; lower is better.
+pub fn score_candidates(
     facts: &[Facts],
     weights: Weights,
     strategy: Option<Strategy>,
     is_stream: bool,
 ) -> Vec<f64> {
-    let mut weights = strategy.map_or(weights, Weights::of);
+    let mut weights = strategy.map_or(weights, Weights::from_strategy);
     if !is_stream {
         weights.latency = 0.0;
     }
     let sum = weights.price + weights.uptime + weights.throughput + weights.latency;
-    let prices = prices(facts);
+    let prices = compare_prices(facts);
     let has_metrics = facts.iter().any(|fact| fact.metrics.is_some());
     if sum <= 0.0 || !has_metrics && strategy.is_none_or(|strategy| strategy == Strategy::Price) {
         let by_priority = |(price, fact): (&f64, &Facts)| price / fact.priority.max(f64::EPSILON);
@@ -80,17 +80,17 @@ pub fn scores(
     let latency = best(|m| m.latency_ms, f64::min);
     let score = |((metrics, price), fact): ((&HealthStats, &f64), &Facts)| {
         let parts = weights.price * price
-            + weights.uptime * behind(uptime, metrics.uptime)
-            + weights.throughput * behind(throughput, metrics.throughput).min(3.0)
+            + weights.uptime * lag_behind(uptime, metrics.uptime)
+            + weights.throughput * lag_behind(throughput, metrics.throughput).min(3.0)
             + weights.latency * (metrics.latency_ms / latency.max(f64::EPSILON) - 1.0);
-        parts / sum + (1.0 - fact.priority) + penalty(metrics.uptime)
+        parts / sum + (1.0 - fact.priority) + penalise(metrics.uptime)
     };
     metrics.iter().zip(&prices).zip(facts).map(score).collect()
 }
 
-/// How far prices lie above the lowest. Free ones are 0, others then compared with the lowest that is not; an
-/// unknown price counts as the highest known.
-fn prices(facts: &[Facts]) -> Vec<f64> {
+/// Returns how far each price lies above the lowest. If some prices are 0, the others are compared with the lowest that
+/// is not. An unknown price counts as the highest known one.
+fn compare_prices(facts: &[Facts]) -> Vec<f64> {
     let known: Vec<f64> = facts.iter().filter_map(|fact| fact.price).collect();
     let highest = known.iter().copied().fold(0.0, f64::max);
     let lowest = known.iter().copied().fold(f64::INFINITY, f64::min);
@@ -114,12 +114,12 @@ fn prices(facts: &[Facts]) -> Vec<f64> {
         .collect()
 }
 
-fn behind(best: f64, own: f64) -> f64 {
+fn lag_behind(best: f64, own: f64) -> f64 {
     if own <= 0.0 { 1.0 } else { best / own - 1.0 }
 }
 
-/// Below an uptime of 95 % the score grows with the square.
-fn penalty(uptime: f64) -> f64 {
+/// Returns the penalty of an uptime below 95 %; it grows with the square.
+fn penalise(uptime: f64) -> f64 {
     if uptime >= 95.0 {
         0.0
     } else {

@@ -9,10 +9,12 @@ use super::catalog::Catalog;
 use super::health::{AttemptOutcome, Health, HealthStats};
 use super::plan::{PlanInputs, plan};
 use super::resolve::{Resolved, resolve};
-use super::score::{Facts, Weights, scores};
+use super::score::{Facts, Weights, score_candidates};
 use super::{CatalogFile, Date};
 use crate::fault::Fault;
-use crate::models::chat::check::check;
+use crate::models::front::Front;
+use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Strategy as Routing};
 
 const WEIGHTS: Weights = Weights {
@@ -21,13 +23,7 @@ const WEIGHTS: Weights = Weights {
     throughput: 0.05,
     latency: 0.025,
 };
-const WIDE: WireLimits = WireLimits {
-    choices: 128,
-    streams_choices: true,
-    json_schema: true,
-    forced_tools: true,
-    reasoning_budget: true,
-};
+const WIDE: WireLimits = WireLimits::WIDEST;
 
 fn mapping(provider: &str, price: &str, more: Value) -> Value {
     let mut mapping = json!({"provider": provider, "name": format!("{provider}-up"), "input_price": price, "output_price": price});
@@ -58,6 +54,7 @@ fn usual() -> Catalog {
 fn resolved(string: &str) -> Result<Resolved, Fault> {
     resolve(
         string,
+        Operation::Chat,
         &usual(),
         &["a", "b", "local"],
         &["m".into(), "free".into()],
@@ -71,10 +68,10 @@ fn request(more: Value) -> ModelRequest {
         .as_object_mut()
         .unwrap()
         .extend(more.as_object().unwrap().clone());
-    check(request.to_string().into()).unwrap()
+    ChatCompletions.parse(request.to_string().into()).unwrap()
 }
 
-fn situation(health: &Health) -> PlanInputs<'_> {
+fn inputs(health: &Health) -> PlanInputs<'_> {
     PlanInputs {
         attempts: 3,
         weights: WEIGHTS,
@@ -92,9 +89,9 @@ fn situation(health: &Health) -> PlanInputs<'_> {
 fn order(
     request: &ModelRequest,
     string: &str,
-    situation: &PlanInputs<'_>,
+    inputs: &PlanInputs<'_>,
 ) -> Result<Vec<String>, Fault> {
-    let plan = plan(request, resolved(string)?, situation, |_| WIDE, |_| 1.0)?;
+    let plan = plan(request, resolved(string)?, inputs, |_| Some(WIDE), |_| 1.0)?;
     Ok(plan
         .attempts
         .iter()
@@ -167,14 +164,14 @@ fn problems_of_the_catalogue_are_all_told() {
 fn the_cheapest_goes_first_until_something_is_known() {
     let health = Health::new(8);
     assert_eq!(
-        order(&request(json!({})), "m", &situation(&health)).unwrap(),
+        order(&request(json!({})), "m", &inputs(&health)).unwrap(),
         ["b", "a"]
     );
     for _ in 0..3 {
         health.record(1, AttemptOutcome::Failed, 1000);
     }
     assert_eq!(
-        order(&request(json!({})), "m", &situation(&health)).unwrap(),
+        order(&request(json!({})), "m", &inputs(&health)).unwrap(),
         ["a", "b"],
         "a cool-down moves to the end, never out"
     );
@@ -184,19 +181,19 @@ fn the_cheapest_goes_first_until_something_is_known() {
 fn a_pinned_provider_and_no_fallback_are_one_attempt() {
     let health = Health::new(8);
     assert_eq!(
-        order(&request(json!({})), "b/m", &situation(&health)).unwrap(),
+        order(&request(json!({})), "b/m", &inputs(&health)).unwrap(),
         ["b"]
     );
     let alone = PlanInputs {
         no_fallback: true,
-        ..situation(&health)
+        ..inputs(&health)
     };
     assert_eq!(order(&request(json!({})), "m", &alone).unwrap().len(), 1);
     assert_eq!(
         order(
             &request(json!({"routing": "price"})),
             "b/m",
-            &situation(&health)
+            &inputs(&health)
         )
         .unwrap_err()
         .param
@@ -213,7 +210,7 @@ fn a_session_prefers_its_provider_and_is_never_explored() {
         has_session: true,
         exploration: 1.0,
         random: (0.0, 0.0),
-        ..situation(&health)
+        ..inputs(&health)
     };
     assert_eq!(
         order(&request(json!({})), "m", &session).unwrap(),
@@ -222,7 +219,7 @@ fn a_session_prefers_its_provider_and_is_never_explored() {
     let explored = PlanInputs {
         exploration: 0.01,
         random: (0.005, 0.99),
-        ..situation(&health)
+        ..inputs(&health)
     };
     assert_eq!(
         order(&request(json!({})), "m", &explored).unwrap(),
@@ -237,17 +234,17 @@ fn who_lacks_what_the_request_needs_is_left_out() {
         order(
             &request(json!({"response_format": {"type": "json_object"}})),
             "m",
-            &situation(&health)
+            &inputs(&health)
         )
         .unwrap(),
         ["b"]
     );
-    let n = order(&request(json!({"n": 2})), "m", &situation(&health)).unwrap_err();
+    let n = order(&request(json!({"n": 2})), "m", &inputs(&health)).unwrap_err();
     assert_eq!((n.status(), n.param.as_deref()), (400, Some("n")));
     let tier = order(
         &request(json!({"service_tier": "flex"})),
         "m",
-        &situation(&health),
+        &inputs(&health),
     )
     .unwrap_err();
     assert_eq!(tier.code(), Some("unsupported_service_tier"));
@@ -259,12 +256,12 @@ fn a_forced_call_goes_to_who_honours_it_and_is_lowered_where_nobody_does() {
     let forced = request(
         json!({"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required"}),
     );
-    assert_eq!(order(&forced, "m", &situation(&health)).unwrap(), ["b"]);
+    assert_eq!(order(&forced, "m", &inputs(&health)).unwrap(), ["b"]);
     let lowered = plan(
         &forced,
         resolved("a/m").unwrap(),
-        &situation(&health),
-        |_| WIDE,
+        &inputs(&health),
+        |_| Some(WIDE),
         |_| 1.0,
     )
     .unwrap();
@@ -275,14 +272,14 @@ fn a_forced_call_goes_to_who_honours_it_and_is_lowered_where_nobody_does() {
 fn auto_takes_the_cheapest_that_can_and_honours_its_own_fields() {
     let health = Health::new(8);
     assert_eq!(
-        order(&request(json!({})), "auto", &situation(&health)).unwrap()[0],
+        order(&request(json!({})), "auto", &inputs(&health)).unwrap()[0],
         "b"
     );
     let free = plan(
         &request(json!({"free_models_only": true})),
         resolved("auto").unwrap(),
-        &situation(&health),
-        |_| WIDE,
+        &inputs(&health),
+        |_| Some(WIDE),
         |_| 1.0,
     )
     .unwrap();
@@ -307,7 +304,7 @@ fn scores_follow_the_published_formula() {
         metrics: metrics(uptime),
         priority: 1.0,
     };
-    let scored = scores(
+    let scored = score_candidates(
         &[fact(1.0, 100.0), fact(2.0, 100.0), fact(1.0, 50.0)],
         WEIGHTS,
         None,
@@ -327,9 +324,12 @@ fn scores_follow_the_published_formula() {
         priority: 1.0,
     };
     let facts = [latency(100.0), latency(300.0)];
-    assert!((scores(&facts, WEIGHTS, Some(Routing::Latency), true)[1] - 0.9 * 2.0).abs() < 1e-9);
     assert!(
-        scores(&facts, WEIGHTS, Some(Routing::Latency), false)[1].abs() < 1e-9,
+        (score_candidates(&facts, WEIGHTS, Some(Routing::Latency), true)[1] - 0.9 * 2.0).abs()
+            < 1e-9
+    );
+    assert!(
+        score_candidates(&facts, WEIGHTS, Some(Routing::Latency), false)[1].abs() < 1e-9,
         "streams alone"
     );
 }
@@ -357,20 +357,20 @@ fn health_forgets_after_an_hour_and_weighs_the_last_minute_most() {
 
 #[test]
 fn sessions_expire_and_stay_bounded() {
-    let sticky = SessionAffinity::new(1000);
-    let key = sticky.key("org", "m", "s");
-    assert_ne!(key, sticky.key("other", "m", "s"));
-    sticky.answered(key, 3, 0);
+    let affinity = SessionAffinity::new(1000);
+    let key = affinity.key("org", "m", "s");
+    assert_ne!(key, affinity.key("other", "m", "s"));
+    affinity.bind(key, 3, 0);
     assert_eq!(
-        (sticky.prefers(key, 999), sticky.prefers(key, 1000)),
+        (affinity.find(key, 999), affinity.find(key, 1000)),
         (Some(3), None)
     );
     for other in 0..400_000 {
-        sticky.answered(other, 0, 5000 + other / 1000);
+        affinity.bind(other, 0, 5000 + other / 1000);
     }
     assert!(
         (0..400_000)
-            .filter(|other| sticky.prefers(*other, 5000).is_some())
+            .filter(|other| affinity.find(*other, 5000).is_some())
             .count()
             <= 16 * 8192
     );
@@ -385,7 +385,7 @@ fn a_date_is_its_first_moment() {
 
 #[test]
 fn a_provider_that_is_off_for_whoever_asks_is_as_good_as_absent() {
-    let at_a = |string| resolve(string, &usual(), &["a"], &[], 0);
+    let at_a = |string| resolve(string, Operation::Chat, &usual(), &["a"], &[], 0);
     let said = |string| at_a(string).unwrap_err().message.into_owned();
     assert_eq!(at_a("m").unwrap().candidates.len(), 1);
     assert_eq!(at_a("auto").unwrap().candidates.len(), 3);
@@ -408,10 +408,10 @@ proptest! {
         let catalog = catalog(json!([{"id": "m", "providers": providers}]));
         let health = Health::new(catalog.mappings());
         for failed in failures { health.record(failed, AttemptOutcome::Failed, 500); }
-        let situation = PlanInputs { attempts, exploration: 0.5, random, ..situation(&health) };
-        let resolved = resolve("m", &catalog, &NAMES[..prices.len()], &[], 0).unwrap();
-        let one = plan(&request(json!({})), resolved.clone(), &situation, |_| WIDE, |_| 1.0).unwrap();
-        let two = plan(&request(json!({})), resolved, &situation, |_| WIDE, |_| 1.0).unwrap();
+        let inputs = PlanInputs { attempts, exploration: 0.5, random, ..inputs(&health) };
+        let resolved = resolve("m", Operation::Chat, &catalog, &NAMES[..prices.len()], &[], 0).unwrap();
+        let one = plan(&request(json!({})), resolved.clone(), &inputs, |_| Some(WIDE), |_| 1.0).unwrap();
+        let two = plan(&request(json!({})), resolved, &inputs, |_| Some(WIDE), |_| 1.0).unwrap();
         let names = |plan: &super::plan::RoutePlan| plan.attempts.iter().map(|c| c.mapping.provider.clone()).collect::<Vec<_>>();
         prop_assert_eq!(names(&one), names(&two));
         prop_assert_eq!(one.attempts.len(), attempts.min(prices.len()));

@@ -1,4 +1,4 @@
-//! Why an attempt at a provider failed, and whether the next one may try.
+//! The failure of an attempt at a provider, and whether the next provider may try.
 
 use std::borrow::Cow;
 
@@ -76,7 +76,7 @@ impl Failure {
         }
     }
 
-    /// Whether another key of the same provider may fare better.
+    /// Returns whether another key of the same provider may succeed.
     pub fn is_about_the_key(&self) -> bool {
         self.blames_key || matches!(self.kind, FailureKind::Status(401..=403 | 429))
     }

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::fault::Fault;
 
-/// Arguments as an object: what is none is wrapped, so that the history stays sayable.
+/// Returns arguments as an object. Other values are wrapped, so that every history can be translated.
 pub(super) fn object(arguments: &str) -> Box<RawValue> {
     let text = arguments.trim();
     let text = if text.is_empty() || text == "null" {

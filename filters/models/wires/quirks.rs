@@ -1,4 +1,4 @@
-//! What is special about one provider of a family, as data.
+//! The peculiarities of one provider, as data.
 //!
 //! The default is the plain convention. The shipped configuration holds the rows of known providers; no code
 //! asks for a provider's name. Source: docs/facts/wire-formats.md 5.3 and 5.4.
@@ -29,7 +29,7 @@ pub enum ReasoningReplay {
     ReasoningContentRequired,
 }
 
-/// What is special about a provider.
+/// The peculiarities of a provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quirks {
     /// Path behind the base URL.
@@ -66,7 +66,7 @@ pub struct Quirks {
     pub developer_is_system: bool,
     /// Errors come inside a 200.
     pub error_in_200: bool,
-    /// The provider bills a call whose client has left.
+    /// The provider bills a call after the client has disconnected.
     pub bills_after_disconnect: bool,
 }
 

@@ -1,16 +1,57 @@
-//! For the tests of families: replies replayed into one whole answer.
+//! For the tests of wires: replies replayed into one whole answer.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Failure, Progress, Target, Wire};
-use crate::models::fronts::chat_completions::envelope::ReplyIdentity;
-use crate::models::fronts::chat_completions::fold::WholeWriter;
+use super::{Failure, Progress, ReplyHead, Target, Wire};
+use crate::models::front::Front;
+use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::fronts::chat_completions::whole::WholeWriter;
 use crate::models::metadata::write_usage;
-use crate::sse;
+use crate::models::reply::{ReplyIdentity, Sink, Writer};
+use crate::models::request::ModelRequest;
+use crate::models::usage::Settlement;
+
+/// The head of an event stream.
+pub(super) const EVENTS: ReplyHead = ReplyHead {
+    status: 200,
+    is_event_stream: true,
+};
+/// The head of a whole reply.
+pub(super) const WHOLE: ReplyHead = ReplyHead {
+    status: 200,
+    is_event_stream: false,
+};
+
+/// A plain request.
+pub(super) fn request() -> ModelRequest {
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
+    ChatCompletions.parse(body.to_string().into()).unwrap()
+}
+
+/// Feeds pieces of a reply to the wire's decoder.
+pub(super) fn feed<'p>(
+    wire: &dyn Wire,
+    target: &Target<'_>,
+    head: &ReplyHead,
+    pieces: impl IntoIterator<Item = &'p [u8]>,
+    sink: &mut dyn Sink,
+) -> Result<(), Failure> {
+    let mut decoder = wire.decoder(&request(), target, head);
+    let mut progress = Progress::Open;
+    for piece in pieces {
+        if progress == Progress::Open {
+            progress = decoder.feed(piece, sink)?;
+        }
+    }
+    if progress == Progress::Open {
+        assert_eq!(decoder.end(sink)?, Progress::Complete);
+    }
+    Ok(())
+}
 
 /// An answer without a word yet.
-pub(super) fn answer() -> WholeWriter {
+fn answer() -> WholeWriter {
     WholeWriter::new(ReplyIdentity {
         id: "chatcmpl-made".into(),
         created: 7,
@@ -19,46 +60,35 @@ pub(super) fn answer() -> WholeWriter {
 }
 
 /// The answer as the client would get it, without metadata.
-pub(super) fn render(answer: WholeWriter) -> Value {
-    let usage = answer
-        .reported_usage()
-        .map_or(b"null".to_vec(), |usage| write_usage(&usage, None));
+fn render(mut answer: WholeWriter) -> Value {
+    let usage = answer.reported().usage.map_or(b"null".to_vec(), |usage| {
+        write_usage(&Settlement { usage, cost: None })
+    });
     serde_json::from_slice(&answer.render(&usage, b"{}")).unwrap()
 }
 
 /// Folds a stream cut into pieces of this many bytes.
 pub(super) fn fold(
-    provider: &dyn Wire,
+    wire: &dyn Wire,
     target: &Target<'_>,
     text: &str,
     piece: usize,
 ) -> Result<Value, Failure> {
     let mut sink = answer();
-    let mut decoder = provider.stream(target);
-    let mut reader = sse::EventReader::default();
-    let mut progress = Ok(Progress::Open);
-    let mut take = |event: sse::SseEvent<'_>| {
-        if matches!(progress, Ok(Progress::Open)) {
-            progress = decoder.event(event, &mut sink);
-        }
-        Ok::<(), sse::TooLong>(())
-    };
-    for chunk in text.as_bytes().chunks(piece) {
-        reader.feed(chunk, &mut take).unwrap();
-    }
-    if progress? == Progress::Open {
-        assert_eq!(decoder.ended(&mut sink)?, Progress::Complete);
-    }
+    feed(
+        wire,
+        target,
+        &EVENTS,
+        text.as_bytes().chunks(piece),
+        &mut sink,
+    )?;
     Ok(render(sink))
 }
 
 /// A whole reply.
-pub(super) fn whole(
-    provider: &dyn Wire,
-    target: &Target<'_>,
-    body: &Value,
-) -> Result<Value, Failure> {
+pub(super) fn whole(wire: &dyn Wire, target: &Target<'_>, body: &Value) -> Result<Value, Failure> {
     let mut sink = answer();
-    provider.decode(body.to_string().as_bytes(), target, &mut sink)?;
+    let body = body.to_string();
+    feed(wire, target, &WHOLE, [body.as_bytes()], &mut sink)?;
     Ok(render(sink))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
+use filters::decisions::protocol::{Agent, Document};
 use http::HeaderName;
 
 use super::Rules;
@@ -68,9 +69,9 @@ fn to_checked(
         sdk_key_headers: headers
             .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
             .collect(),
-        compat: match decisions.compat {
-            Compat::Document => filters::decisions::Compat::Document,
-            Compat::Agent => filters::decisions::Compat::Agent,
+        protocol: match decisions.compat {
+            Compat::Document => &Document,
+            Compat::Agent => &Agent,
         },
         projects: decisions
             .projects

@@ -1,4 +1,4 @@
-//! A file that uses every section is accepted as it is.
+//! A file that uses every section is accepted unchanged.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The environment over the file over the defaults.
+//! Variables override the file, and the file overrides the defaults.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is wrong, where, and its cure.
+//! Problems, with their places and cures.
 
 use proptest::prelude::*;
 

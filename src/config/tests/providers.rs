@@ -1,4 +1,4 @@
-//! Providers: on, off, and what is special about them.
+//! Providers: on, off, and their quirks.
 
 use filters::models::wires::quirks::{ReasoningReplay, StreamUsage};
 

@@ -1,10 +1,10 @@
-//! The shipped file and the table of keys say the same.
+//! The shipped file and the table of keys agree.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// Built in rather than read, so that the test does not depend on the working directory.
+/// Compiled in, so that the test does not depend on the working directory.
 const SHIPPED: &str = include_str!("../../../conf/weirgate.toml");
 
 /// The shipped file with every option set.
@@ -24,12 +24,12 @@ fn uncommented() -> String {
     SHIPPED.lines().map(|text| line(text) + "\n").collect()
 }
 
-/// The catalogue is somebody else's file.
+/// The catalogue's format is not part of the configuration.
 fn without_catalogue(text: &str) -> String {
     text.replace("file = \"conf/models.toml\"\n", "")
 }
 
-/// All keys of a schema; names that are free are `*`, and so are places in a list.
+/// All keys of a schema. Free names and places in a list are `*`.
 fn keys(schema: &Json, key: &str, all: &mut BTreeSet<String>) {
     let any = |name: &str| {
         if key.is_empty() {

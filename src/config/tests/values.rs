@@ -1,4 +1,4 @@
-//! The values as used.
+//! The checked values.
 
 use filters::accounts::Plan;
 use filters::money::Usd;

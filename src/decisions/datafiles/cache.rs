@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use filters::decisions::credentials::key_name;
 use tokio::time::Instant;
 
 use super::local::LoadedDatafile;
@@ -85,8 +86,8 @@ impl DatafileCache {
         let _writing = lock(&self.writing);
         let mut slots = Slots::clone(&self.slots.load());
         slots.insert(key.into(), Arc::clone(slot));
-        let name = name(key);
-        let is_alike = |one: &str| one.contains(':') && self::name(one) == name;
+        let name = key_name(key);
+        let is_alike = |one: &str| one.contains(':') && key_name(one) == name;
         let surplus = [
             surplus(&mut slots, key, MOST_TOKENS, is_alike),
             surplus(&mut slots, key, MAX_DATAFILES, |_| true),
@@ -111,11 +112,6 @@ fn surplus(
     let oldest = others.min_by_key(|(_, slot)| slot.used_ms.load(Ordering::Relaxed));
     let key = oldest?.0.clone();
     slots.remove_entry(&key)
-}
-
-/// The key without its access token.
-pub(super) fn name(key: &str) -> &str {
-    key.split_once(':').map_or(key, |(name, _)| name)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use filters::decisions::notice;
 use filters::decisions::notice::Topic;
-use filters::decisions::{Compat, Project};
+use filters::decisions::{EvaluationRules, Project};
 use http::StatusCode;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
@@ -29,9 +29,6 @@ const SANDBOX: &[u8] = include_bytes!("../../../conf/flags.json");
 /// How often files are looked at.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Seconds after which a project without a datafile may have one.
-pub const RETRY_AFTER_S: u32 = 5;
-
 /// A datafile in force.
 pub struct LoadedDatafile {
     /// Indexed.
@@ -43,7 +40,7 @@ pub struct LoadedDatafile {
 /// See the module.
 pub struct LocalDatafiles {
     slots: HashMap<Box<str>, LocalSlot>,
-    compat: Compat,
+    rules: EvaluationRules,
     max_bytes: u64,
     metrics: Arc<Metrics>,
     notices: Option<Notifications>,
@@ -96,7 +93,7 @@ impl LocalDatafiles {
         });
         let projects = Self {
             slots: slots.collect(),
-            compat: decisions.compat,
+            rules: decisions.protocol.rules(),
             max_bytes: decisions.datafile_max_bytes,
             metrics: Arc::clone(metrics),
             notices,
@@ -184,7 +181,7 @@ impl LocalDatafiles {
     }
 
     fn parse(&self, text: Bytes) -> Result<LoadedDatafile, String> {
-        let project = Project::parse(&text, self.compat).map_err(|error| error.to_string())?;
+        let project = Project::parse(&text, self.rules).map_err(|error| error.to_string())?;
         Ok(LoadedDatafile { project, text })
     }
 
@@ -205,7 +202,7 @@ impl LocalDatafiles {
 /// Tells who listens that a datafile is in force.
 pub(super) fn tell(notices: Option<&Notifications>, sdk_key: &str, loaded: &LoadedDatafile) {
     if let Some(notices) = notices {
-        notices.tell(sdk_key, Topic::Project, || notice::project(&loaded.project));
+        notices.publish(sdk_key, Topic::Project, || notice::project(&loaded.project));
     }
 }
 
@@ -255,6 +252,7 @@ mod tests {
     use std::process::Command;
     use std::sync::mpsc;
 
+    use filters::decisions::protocol::{Document, Protocol};
     use tokio::sync::{oneshot, watch};
 
     use super::*;
@@ -271,7 +269,7 @@ mod tests {
         };
         let projects = LocalDatafiles {
             slots: HashMap::from([("key".into(), slot)]),
-            compat: Compat::Document,
+            rules: Document.rules(),
             max_bytes: 1 << 20,
             metrics: Arc::new(Metrics::new().unwrap()),
             notices: None,

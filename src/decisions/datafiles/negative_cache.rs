@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use filters::decisions::errors::DATAFILE_RETRY_AFTER_S;
 use http::StatusCode;
 use tokio::time::Instant;
 
 use super::disk_cache::digest;
-use super::local::{ProjectLookup, RETRY_AFTER_S};
+use super::local::ProjectLookup;
 use crate::decisions::lock;
 
 /// How many are remembered; all are forgotten when there are more.
@@ -45,7 +46,7 @@ impl NegativeCache {
         let (period, found) = match why {
             Why::Refused(status) => (self.refused_for, ProjectLookup::Refused(status)),
             Why::Failed => (
-                Duration::from_secs(RETRY_AFTER_S.into()),
+                Duration::from_secs(DATAFILE_RETRY_AFTER_S.into()),
                 ProjectLookup::Unusable,
             ),
         };

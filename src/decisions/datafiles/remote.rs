@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use filters::decisions::{Compat, Project};
+use filters::decisions::credentials::split_key;
+use filters::decisions::datafile_source::{SourceAnswer, datafile_url};
+use filters::decisions::{EvaluationRules, Project};
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use reqwest::StatusCode;
@@ -37,7 +39,7 @@ pub struct RemoteDatafiles {
     client: reqwest::Client,
     handle: Handle,
     copies: DiskCache,
-    compat: Compat,
+    rules: EvaluationRules,
     max_bytes: u64,
     poll_interval: Duration,
     shelf: DatafileCache,
@@ -75,7 +77,7 @@ impl RemoteDatafiles {
             client: reqwest::Client::builder().timeout(FETCH_TIMEOUT).build()?,
             handle,
             copies: DiskCache::new(state_dir),
-            compat: decisions.compat,
+            rules: decisions.protocol.rules(),
             max_bytes: decisions.datafile_max_bytes,
             poll_interval: decisions.poll_interval,
             shelf: DatafileCache::default(),
@@ -209,8 +211,8 @@ impl RemoteDatafiles {
     }
 
     async fn ask(&self, key: &str, modified: Option<&str>) -> Said {
-        let (name, token) = key.split_once(':').unwrap_or((key, ""));
-        let mut request = self.client.get(self.template.replace("%s", name));
+        let (_, token) = split_key(key);
+        let mut request = self.client.get(datafile_url(&self.template, key));
         if let Some(modified) = modified {
             request = request.header(IF_MODIFIED_SINCE, modified);
         }
@@ -222,13 +224,12 @@ impl RemoteDatafiles {
             Ok(answer) => answer,
             Err(error) => return nothing(error),
         };
-        match answer.status() {
-            StatusCode::OK => {}
-            StatusCode::NOT_MODIFIED => return Said::Unchanged,
-            status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND) => {
-                return Said::Refused(status);
-            }
-            status => return Said::Nothing(format!("the source answered {status}")),
+        let status = answer.status();
+        match SourceAnswer::from_status(status) {
+            SourceAnswer::Datafile => {}
+            SourceAnswer::Unchanged => return Said::Unchanged,
+            SourceAnswer::Refused => return Said::Refused(status),
+            SourceAnswer::Failed => return Said::Nothing(format!("the source answered {status}")),
         }
         let at = answer.headers().get(LAST_MODIFIED);
         let at = at.and_then(|at| at.to_str().ok()).map(str::to_owned);
@@ -247,9 +248,9 @@ impl RemoteDatafiles {
 
     /// Indexes off the runtime's own threads.
     async fn parse(&self, text: Bytes) -> Result<LoadedDatafile, String> {
-        let compat = self.compat;
+        let rules = self.rules;
         let parsed = tokio::task::spawn_blocking(move || {
-            let project = Project::parse(&text, compat).map_err(|error| error.to_string())?;
+            let project = Project::parse(&text, rules).map_err(|error| error.to_string())?;
             Ok(LoadedDatafile { project, text })
         });
         parsed.await.map_err(|error| error.to_string())?

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use filters::decisions::answer as written;
+use filters::decisions::answer;
 use filters::decisions::ask;
 use filters::decisions::decide::{Decision, decide};
 use filters::decisions::keys::Keys;
@@ -10,64 +10,67 @@ use filters::decisions::notice;
 use filters::decisions::notice::Topic;
 use filters::fault::Fault;
 
-use super::DecisionContext;
+use super::context::DecisionContext;
 use super::user_state::UserState;
+use crate::decisions::DecisionService;
+use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
-/// One key: an object; several or none: a list, in the request's or the datafile's order.
+/// Returns an object for one key, and a list for several or none, in the order of the request or the datafile.
 ///
-/// Errors: 400 for too many keys, 413 for an answer that would be too long, and as [`decided`].
-pub(super) async fn answer(asked: &DecisionContext<'_>) -> Result<Response, Fault> {
-    let body = asked.body()?.decide()?;
-    let (user, compat) = (&body.user, asked.compat());
+/// Errors: 400 for too many keys, 413 for a response that would be too long, and as [`decide_keys`].
+pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
+    let context = DecisionContext::open(service, request).await?;
+    let body = context.read_body()?.decide()?;
+    let (user, shape) = (&body.user, context.protocol().result_shape());
     let mut named = Keys::default();
     let mut times = 0;
-    for key in asked.call.values("keys") {
+    for key in request.values("keys") {
         times += 1;
         named.name((), key, "keys")?;
     }
     let mut wanted: Vec<Cow<'_, str>> = named.into_vec().into_iter().map(|(_, key)| key).collect();
     if wanted.is_empty() {
-        let keys = asked.loaded.project.flag_keys();
+        let keys = context.loaded.project.flag_keys();
         wanted.extend(keys.map(Cow::Borrowed));
     }
-    let all = decided(asked, &body, &wanted).await?;
+    let all = decide_keys(&context, &body, &wanted).await?;
     if let ([one], 1) = (all.as_slice(), times) {
         let mut out = Vec::with_capacity(1024);
-        written::write_decided(one, &user.id, &user.attributes, compat, &mut out);
-        return written::within(out).map(Response::json);
+        answer::write_decided(one, &user.id, &user.attributes, shape, &mut out);
+        return answer::within(out).map(Response::json);
     }
     let is_listed = |one: &&Decision<'_>| one.is_enabled || !body.options.enabled_flags_only;
     let listed = all.iter().filter(is_listed);
-    written::decided_list(listed, user, compat).map(Response::json)
+    answer::decided_list(listed, user, shape).map(Response::json)
 }
 
-/// Decides for one user, and tells whom it concerns: the profile is read once, and written once.
+/// Decides keys for one user, queues impressions and publishes notices. The profile is read once and written once.
 ///
-/// Errors: 500 where segments are wanted and not told, 413 for reasons that would fit no answer.
-pub(super) async fn decided<'a>(
-    asked: &'a DecisionContext<'a>,
+/// Errors: 500 where segments are wanted and cannot be fetched, 413 for reasons that would fit no response.
+pub(super) async fn decide_keys<'a>(
+    context: &'a DecisionContext<'a>,
     body: &ask::Decide<'_>,
     keys: &[impl AsRef<str>],
 ) -> Result<Vec<Decision<'a>>, Fault> {
-    let project = &asked.loaded.project;
-    let mut known = UserState::new(asked, &body.user, &body.forced, body.options).await;
+    let project = &context.loaded.project;
+    let mut state = UserState::new(context, &body.user, &body.forced, body.options).await;
     if body.fetch_segments {
-        known.fetch_segments(body.segment_options).await?;
+        state.fetch_segments(body.segment_options).await?;
     }
-    let all = known
+    let all = state
         .decide(keys, |key, inputs| decide(project, key.as_ref(), inputs))
         .await?;
     let found: Vec<(&str, &str)> = all.iter().filter_map(|one| one.remembers).collect();
-    known.remember(&found).await;
+    state.remember(&found).await;
     let impressions = all.iter().flat_map(|decided| &decided.impressions);
-    asked.tell(&body.user, impressions);
+    context.queue_impressions(&body.user, impressions);
     for one in &all {
-        asked.notify(Topic::Decision, || {
+        context.publish(Topic::Decision, || {
             notice::flag(
                 one,
                 &body.user,
-                known.segments(),
+                state.segments(),
                 !one.impressions.is_empty(),
             )
         });

@@ -1,42 +1,32 @@
-//! `GET /v1/notifications/event-stream`: who listens is told what is decided. Source: docs/facts/decision-engine.md E.
+//! `GET /v1/notifications/event-stream`: decisions, conversions and new datafiles as they happen.
+//! Source: docs/facts/decision-engine.md E.
 
-use filters::decisions::Compat;
-use filters::decisions::notice::Topic;
-use filters::fault::{AgentForm, Fault, FaultKind};
+use filters::fault::Fault;
 
-use super::{Request, caller};
+use super::context::authorize;
 use crate::decisions::DecisionService;
-use crate::decisions::notifications::Subscription;
+use crate::proxy::handler::Request;
+use crate::proxy::response::{Reply, Response};
 
-/// A listener to the notices of the caller's project.
+/// Returns a stream of the notices of the caller's project.
 ///
-/// Errors: as other calls; 403 where nobody may listen; in document mode 400 for a filter that names no topic.
-pub async fn listen(flags: &DecisionService, call: &Request<'_>) -> Result<Subscription, Fault> {
-    let (sdk_key, _) = caller(flags, call).await?;
-    let Some(notices) = &flags.notices else {
-        let off = Fault::new(FaultKind::Forbidden, "Notification stream not enabled");
-        return Err(off.with_agent_form(AgentForm::Text));
+/// Errors: as other requests; 403 where notifications are off; 400 for a filter that the protocol does not know.
+pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
+    let (sdk_key, _) = authorize(service, request).await?;
+    let protocol = service.protocol;
+    let Some(notifications) = &service.notifications else {
+        return Err(protocol.switched_off("Notification stream not enabled"));
     };
-    let is_raw = call.values("raw").next().is_some();
-    Ok(notices.listen(&sdk_key, topics(flags.compat, call)?, is_raw, flags.compat))
-}
-
-/// The topics of `filter`, one or several behind commas; the agent of old passes over names it does not know.
-fn topics(compat: Compat, call: &Request<'_>) -> Result<Vec<Topic>, Fault> {
+    let is_raw = request.values("raw").next().is_some();
     let mut topics = Vec::new();
-    for filter in call.values("filter") {
+    for filter in request.values("filter") {
         for name in filter.split(',').filter(|name| !name.is_empty()) {
-            match (Topic::parse(name), compat) {
-                (Some(topic), _) => topics.push(topic),
-                (None, Compat::Agent) => {}
-                (None, Compat::Document) => {
-                    let message = format!(
-                        "`filter` is {name:?}; decision, track and project_config_update are accepted"
-                    );
-                    return Err(Fault::new(FaultKind::Invalid, message).with_param("filter"));
-                }
-            }
+            topics.extend(protocol.read_topic(name)?);
         }
     }
-    Ok(topics)
+    let subscription = notifications.subscribe(&sdk_key, topics, is_raw, protocol);
+    Ok(Response {
+        body: Reply::Stream(Box::new(subscription)),
+        ..Response::json("")
+    })
 }

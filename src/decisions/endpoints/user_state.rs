@@ -1,4 +1,4 @@
-//! What is known of a user beside the project: read once, and used for all decisions of a call.
+//! A user's overrides, profile, segments and predictions: read once, and used for all decisions of a request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,13 +11,14 @@ use filters::decisions::inputs::{Forced, Inputs, Predicted};
 use filters::decisions::{Options, Profile, answer};
 use filters::fault::{Fault, FaultKind};
 
-use super::DecisionContext;
+use super::context::DecisionContext;
+use crate::decisions::UserKey;
 
-/// What is decided for a key.
+/// A decision for one key.
 pub(super) trait UserItem {
-    /// What has to be predicted first.
+    /// The prediction that is needed first.
     fn wants(&self) -> Option<&PredictionRequest<'_>>;
-    /// The length of what it says for itself, which repeats the user's id.
+    /// The length of its reasons, which repeat the user's id.
     fn reason_bytes(&self) -> usize;
 }
 
@@ -43,7 +44,7 @@ impl UserItem for Activation<'_> {
 
 /// See the module.
 pub(super) struct UserState<'a> {
-    asked: &'a DecisionContext<'a>,
+    context: &'a DecisionContext<'a>,
     user: &'a DecisionUser<'a>,
     forced: &'a [Forced],
     options: Options,
@@ -54,27 +55,27 @@ pub(super) struct UserState<'a> {
 }
 
 impl<'a> UserState<'a> {
-    /// What is kept of the user. Where their profile cannot be read, the decisions do without.
+    /// Reads the overrides and the profile of the user. Decisions do without a profile that cannot be read.
     pub(super) async fn new(
-        asked: &'a DecisionContext<'a>,
+        context: &'a DecisionContext<'a>,
         user: &'a DecisionUser<'a>,
         forced: &'a [Forced],
         options: Options,
     ) -> Self {
-        let key = &asked.sdk_key;
-        let overrides = asked.flags.overrides.as_ref();
-        let profiles = asked.flags.profiles.as_ref();
+        let key = &context.sdk_key;
+        let overrides = context.service.overrides.as_ref();
+        let profiles = context.service.profiles.as_ref();
         let profile = match profiles.filter(|_| !options.ignore_user_profile) {
-            Some(all) => all.of(key, &user.id).await.ok(),
+            Some(all) => all.find(key, &user.id).await.ok(),
             None => None,
         };
         Self {
-            asked,
+            context,
             user,
             forced,
             options,
             overrides: overrides
-                .map(|all| all.of(key, &user.id))
+                .map(|all| all.find(key, &user.id))
                 .unwrap_or_default(),
             profile,
             segments: Arc::default(),
@@ -82,22 +83,22 @@ impl<'a> UserState<'a> {
         }
     }
 
-    /// Asks for the user's segments.
+    /// Fetches the user's segments.
     ///
-    /// Errors: 500 where the source does not tell them.
+    /// Errors: 500 where they cannot be fetched.
     pub(super) async fn fetch_segments(&mut self, options: SegmentOptions) -> Result<(), Fault> {
-        let project = &self.asked.loaded.project;
-        let segments = &self.asked.flags.segments;
+        let project = &self.context.loaded.project;
+        let segments = &self.context.service.segments;
         let (odp, wanted) = (project.odp.as_ref(), project.segments());
-        let found = segments.of(self.whose(), odp, wanted, options).await;
+        let found = segments.find(self.user_key(), odp, wanted, options).await;
         self.segments = found
             .map_err(|_| Fault::new(FaultKind::Internal, "failed to fetch qualified segments"))?;
         Ok(())
     }
 
-    /// Decides for every key; what has to be predicted first is asked for all of them at once.
+    /// Decides for every key. The predictions that they need are requested together.
     ///
-    /// Errors: 413 for reasons that would fit no answer.
+    /// Errors: 413 for reasons that would fit no response.
     pub(super) async fn decide<K, T: UserItem>(
         &mut self,
         keys: &[K],
@@ -112,19 +113,19 @@ impl<'a> UserState<'a> {
             items.push(item);
         }
         loop {
-            let mut questions: Vec<CmabRequest> = Vec::new();
+            let mut requests: Vec<CmabRequest> = Vec::new();
             for want in items.iter().filter_map(T::wants) {
-                if !questions
+                if !requests
                     .iter()
                     .any(|one| *one.experiment_id == *want.experiment_id)
                 {
-                    questions.push(self.question(want));
+                    requests.push(self.cmab_request(want));
                 }
             }
-            if questions.is_empty() {
+            if requests.is_empty() {
                 return Ok(items);
             }
-            self.predict(questions).await;
+            self.predict(requests).await;
             for (key, item) in keys.iter().zip(&mut items) {
                 if item.wants().is_some() {
                     *item = decide(key, &self.inputs());
@@ -138,21 +139,22 @@ impl<'a> UserState<'a> {
         &self.segments
     }
 
-    fn question(&self, want: &PredictionRequest<'_>) -> CmabRequest {
-        CmabRequest::new(want, &self.user.attributes, self.asked.compat())
+    fn cmab_request(&self, want: &PredictionRequest<'_>) -> CmabRequest {
+        let rules = self.context.loaded.project.rules;
+        CmabRequest::new(want, &self.user.attributes, rules.prediction_attribute)
     }
 
-    async fn predict(&mut self, questions: Vec<CmabRequest>) {
-        let (predictor, whose) = (&self.asked.flags.predictor, self.whose());
+    async fn predict(&mut self, requests: Vec<CmabRequest>) {
+        let (cmab, user_key) = (&self.context.service.cmab, self.user_key());
         if self.options.reset_cmab_cache && self.predictions.is_empty() {
-            predictor.reset(&self.asked.sdk_key);
+            cmab.reset(&self.context.sdk_key);
         }
-        let predicted = predictor.predict(&whose, questions, self.options).await;
+        let predicted = cmab.predict(&user_key, requests, self.options).await;
         self.predictions.extend(predicted);
     }
 
-    fn whose(&self) -> (Box<str>, Box<str>) {
-        (self.asked.sdk_key.clone(), self.user.id.as_ref().into())
+    fn user_key(&self) -> UserKey {
+        (self.context.sdk_key.clone(), self.user.id.as_ref().into())
     }
 
     fn inputs(&self) -> Inputs<'_> {
@@ -168,10 +170,10 @@ impl<'a> UserState<'a> {
         }
     }
 
-    /// Adds what decisions found to the user's profile.
+    /// Adds what was newly bucketed to the user's profile.
     pub(super) async fn remember(&self, found: &[(&str, &str)]) {
-        if let Some(profiles) = self.asked.flags.profiles.as_ref() {
-            let (key, user) = (&self.asked.sdk_key, &self.user.id);
+        if let Some(profiles) = self.context.service.profiles.as_ref() {
+            let (key, user) = (&self.context.sdk_key, &self.user.id);
             profiles.remember(key, user, found).await;
         }
     }

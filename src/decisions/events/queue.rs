@@ -96,20 +96,20 @@ impl EventQueue {
         Ok((Self { queue, metrics }, dispatcher))
     }
 
-    /// Whether events go anywhere. Where they do not, they need not be made: [`Self::off`] counts them.
+    /// Whether events go anywhere. Where they do not, they need not be made: [`Self::count_unsent`] counts them.
     pub fn is_on(&self) -> bool {
         self.queue.is_some()
     }
 
     /// Counts events that nobody is to be told.
-    pub fn off(&self, count: u64) {
+    pub fn count_unsent(&self, count: u64) {
         self.metrics.event("off", count);
     }
 
     /// Queues an event.
     pub fn send(&self, head: Head, visitor: Vec<u8>) {
         let Some(queue) = &self.queue else {
-            return self.off(1);
+            return self.count_unsent(1);
         };
         // One that is larger than the whole queue may wait alone.
         let places = visitor.len().div_ceil(PLACE_BYTES).clamp(1, queue.most);

@@ -1,4 +1,4 @@
-//! The thread that writes the journal: in groups, each forced to the disk where somebody waits for it.
+//! The thread that writes the journal in groups and syncs a group if a request waits for it.
 
 use std::io;
 use std::sync::PoisonError;
@@ -6,95 +6,102 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::super::segments::SegmentFiles;
-use super::super::unix_ms_of as ms;
+use super::super::to_unix_ms;
 use super::JournalShared;
 
-/// How long a record may wait for company that nobody waits for.
-const LINGER: Duration = Duration::from_millis(20);
-/// Between the beginnings of two groups that are forced to the disk: under load, more calls share one.
-const GROUP: Duration = Duration::from_millis(1);
-/// Between two tries of a journal that cannot be written.
-const RETRY: Duration = Duration::from_millis(100);
-/// How full a segment is when the next one is begun.
-const ROTATE_AT: f64 = 0.75;
-/// How long the writer sleeps where nothing wakes it.
-const SLEEP: Duration = Duration::from_secs(5);
+/// How long a record without a waiting request may wait for others.
+const WRITE_DELAY: Duration = Duration::from_millis(20);
+/// The minimum interval between two synced groups, so that under load more calls share one.
+const SYNC_INTERVAL: Duration = Duration::from_millis(1);
+/// The interval between two tries if the journal cannot be written.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+/// The filled part of a segment at which the next one starts.
+const ROTATE_FULLNESS: f64 = 0.75;
+/// The maximum sleep of the idle writer.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the writer has in hand.
+/// The group of records that is written next.
 #[derive(Default)]
 struct Group {
     /// Bytes that are not written yet.
     bytes: Vec<u8>,
-    /// The number of the last ended call in them.
+    /// The sequence number of the last ended call in `bytes`.
     sequence: u64,
-    /// The number of the last ended call that was written.
+    /// The sequence number of the last ended call that was written.
     written: u64,
-    /// The number up to which the store has everything.
+    /// The sequence number up to which all calls are stored.
     stored: u64,
     is_urgent: bool,
     is_stopping: bool,
-    /// When the last group was begun that was forced to the disk.
-    forced: Option<Instant>,
+    /// When the last synced group was started.
+    last_sync: Option<Instant>,
 }
 
 impl Group {
-    /// How long the next one that is forced to the disk has to wait.
-    fn rest(&self) -> Duration {
-        let since = self.forced.map_or(GROUP, |forced| forced.elapsed());
-        GROUP.saturating_sub(since)
+    /// Returns how long the next synced group has to wait.
+    fn time_to_next_sync(&self) -> Duration {
+        let since = self
+            .last_sync
+            .map_or(SYNC_INTERVAL, |last_sync| last_sync.elapsed());
+        SYNC_INTERVAL.saturating_sub(since)
     }
 }
 
 impl JournalShared {
-    /// The writer's life.
-    pub(super) fn write(&self, mut files: SegmentFiles) {
+    /// Runs the writer thread.
+    pub(super) fn run_writer(&self, mut files: SegmentFiles) {
         let mut group = Group::default();
-        let mut tried = Instant::now();
+        let mut last_try = Instant::now();
         loop {
-            self.gather(&mut group, &files);
-            let written = self.commit(&mut files, &mut group, &mut tried);
+            self.collect_group(&mut group, &files);
+            let written = self.write_group(&mut files, &mut group, &mut last_try);
             let is_written = written.is_ok();
-            self.report(written);
-            files.forget(group.stored);
+            self.record_outcome(written);
+            files.delete_stored(group.stored);
             self.bytes.store(files.bytes(), Ordering::Relaxed);
-            self.since_ms.store(ms(files.since()), Ordering::Relaxed);
+            self.started_ms
+                .store(to_unix_ms(files.started_at()), Ordering::Relaxed);
             if group.is_stopping {
                 break;
             }
             if !is_written {
-                std::thread::sleep(RETRY);
+                std::thread::sleep(RETRY_INTERVAL);
             }
         }
         let state = self.lock();
         if group.bytes.is_empty() && state.stored == state.sequence && self.open.is_empty() {
-            files.remove();
+            files.delete_all();
         }
     }
 
-    /// Waits until there is something to write, and takes it.
-    fn gather(&self, group: &mut Group, files: &SegmentFiles) {
+    /// Waits for records and moves them into the group.
+    fn collect_group(&self, group: &mut Group, files: &SegmentFiles) {
         let mut state = self.lock();
         let mut first = None;
         loop {
-            let is_due = first.is_some_and(|first: Instant| first.elapsed() >= LINGER);
-            let has_left_over = !group.bytes.is_empty();
-            if state.is_stopping || is_due || has_left_over {
+            let is_due = first.is_some_and(|first: Instant| first.elapsed() >= WRITE_DELAY);
+            let has_unwritten = !group.bytes.is_empty();
+            if state.is_stopping || is_due || has_unwritten {
                 break;
             }
-            if !state.waiting.is_empty() {
-                // Who comes meanwhile need not wake this thread.
+            if !state.receipts.is_empty() {
+                // Requests that arrive meanwhile need not wake this thread.
                 drop(state);
-                std::thread::sleep(group.rest());
+                std::thread::sleep(group.time_to_next_sync());
                 state = self.lock();
                 break;
             }
             if first.is_none() && !state.bytes.is_empty() {
                 first = Some(Instant::now());
             }
-            let patience = if first.is_some() { LINGER } else { SLEEP };
-            let woken = self.wake.wait_timeout(state, patience);
+            let timeout = if first.is_some() {
+                WRITE_DELAY
+            } else {
+                IDLE_TIMEOUT
+            };
+            let woken = self.wake.wait_timeout(state, timeout);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
-            let has_news = state.stored > group.stored || files.is_old(self.renew);
+            let has_news = state.stored > group.stored || files.is_older_than(self.max_segment_age);
             if state.bytes.is_empty() && (has_news || self.is_stuck()) {
                 break;
             }
@@ -102,51 +109,51 @@ impl JournalShared {
         group.bytes.append(&mut state.bytes);
         group.sequence = state.sequence;
         group.stored = state.stored;
-        group.is_urgent = !state.waiting.is_empty();
+        group.is_urgent = !state.receipts.is_empty();
         group.is_stopping = state.is_stopping;
     }
 
-    /// Writes the group, forces it where somebody waits, and lets those go.
-    fn commit(
+    /// Writes the group, syncs it if requests wait, and confirms their receipts.
+    fn write_group(
         &self,
         files: &mut SegmentFiles,
         group: &mut Group,
-        tried: &mut Instant,
+        last_try: &mut Instant,
     ) -> io::Result<()> {
-        let is_full = !files.has_room(group.bytes.len());
-        let is_old = files.is_old(self.renew) && group.stored >= group.written;
-        let is_due = is_full || is_old || files.fullness() > ROTATE_AT;
-        let mut room = Ok(());
-        if is_due && (!self.is_stuck() || tried.elapsed() >= RETRY) {
-            *tried = Instant::now();
+        let is_full = !files.has_capacity_for(group.bytes.len());
+        let is_old = files.is_older_than(self.max_segment_age) && group.stored >= group.written;
+        let is_due = is_full || is_old || files.fullness() > ROTATE_FULLNESS;
+        let mut rotated = Ok(());
+        if is_due && (!self.is_stuck() || last_try.elapsed() >= RETRY_INTERVAL) {
+            *last_try = Instant::now();
             match files.rotate(group.written, is_full) {
-                Ok(()) => self.begin_anew(group),
+                Ok(()) => self.restate_open_calls(group),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && !is_full => {}
-                Err(error) => room = Err(error),
+                Err(error) => rotated = Err(error),
             }
         } else if is_due {
-            room = Err(io::ErrorKind::StorageFull.into());
+            rotated = Err(io::ErrorKind::StorageFull.into());
         }
-        if is_full && room.is_err() {
-            return room;
+        if is_full && rotated.is_err() {
+            return rotated;
         }
         if !group.bytes.is_empty() {
             files.append(&group.bytes)?;
             group.bytes.clear();
         }
         if group.is_urgent {
-            group.forced = Some(Instant::now());
+            group.last_sync = Some(Instant::now());
             files.sync()?;
-            self.lock().release(group.sequence);
+            self.lock().release_receipts(group.sequence);
         }
         group.written = group.sequence;
-        room
+        rotated
     }
 
-    /// The first bytes of a new segment: the calls that run, which the older ones need not be kept for.
-    fn begin_anew(&self, group: &mut Group) {
+    /// Puts the open reservations at the start of a new segment, so that older segments are not needed for them.
+    fn restate_open_calls(&self, group: &mut Group) {
         let mut bytes = Vec::new();
-        self.open.write(&mut bytes);
+        self.open.write_records(&mut bytes);
         bytes.append(&mut group.bytes);
         group.bytes = bytes;
     }
@@ -155,8 +162,8 @@ impl JournalShared {
         self.is_stuck.load(Ordering::Relaxed)
     }
 
-    /// Remembers whether the journal can be written; logs only when that changes.
-    fn report(&self, written: io::Result<()>) {
+    /// Records whether the journal can be written. It logs only when that changes.
+    fn record_outcome(&self, written: io::Result<()>) {
         let was_stuck = self.is_stuck.swap(written.is_err(), Ordering::Relaxed);
         match written {
             Err(error) if !was_stuck => {

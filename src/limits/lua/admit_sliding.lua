@@ -1,9 +1,9 @@
--- KEYS: the moments of all admissions in the last length, ascending; the processes. ARGV: limit, length in ms.
--- Answers whether the request was counted, how many are, the ms until there is more room, now, the processes.
+-- KEYS: the times of all admissions in the last window length, ascending; the set of processes. ARGV: limit, length in ms.
+-- Returns whether the request was counted, how many are counted, the ms until one more fits, now, the processes.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local limit, length = tonumber(ARGV[1]), tonumber(ARGV[2])
--- The clock of the server was set back: no admission may count until it has caught up.
+-- The server clock was set back: no admission may count until the clock has caught up.
 local ahead = 0
 while (tonumber(redis.call('LINDEX', KEYS[1], -1)) or now) > now do
   redis.call('RPOP', KEYS[1])

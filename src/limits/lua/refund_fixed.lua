@@ -1,4 +1,4 @@
--- KEYS: the window. ARGV: the start of the window that the unit was counted in, length in ms.
+-- KEYS: the window. ARGV: the start of the window that counted the unit, length in ms.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local window = redis.call('HMGET', KEYS[1], 'start', 'count')

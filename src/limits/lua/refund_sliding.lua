@@ -1,4 +1,4 @@
--- KEYS: the moments of all admissions in the last length. ARGV: the moment of the unit, length in ms.
+-- KEYS: the times of all admissions in the last window length. ARGV: the time of the unit, length in ms.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if now - ARGV[1] >= tonumber(ARGV[2]) then

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use filters::fault::Fault;
+use filters::models::operation::Operation;
 use filters::models::routing::catalog::{Capability, Catalog, Mapping, Model};
 use filters::money::{Price, PriceSet};
 use futures::future::BoxFuture;
@@ -96,13 +97,6 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
                 .unwrap_or(0.0)
                 .total_cmp(&b.mean_price().unwrap_or(0.0))
         });
-    let mut inputs = vec!["text"];
-    if any(Capability::Vision) {
-        inputs.push("image");
-    }
-    if any(Capability::Audio) {
-        inputs.push("audio");
-    }
     let prices = cheapest
         .and_then(|mapping| mapping.prices)
         .unwrap_or_default();
@@ -114,16 +108,12 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
         "display_name": model.name,
         "created": model.created.unwrap_or(0),
         "family": model.family,
-        "architecture": {
-            "input_modalities": inputs,
-            "output_modalities": ["text"],
-            "tokenizer": "GPT",
-        },
+        "architecture": architecture(model, &any),
         "providers": mappings.iter().map(|mapping| provider(mapping)).collect::<Vec<_>>(),
         "pricing": pricing(&prices),
         "context_length": mappings.iter().filter_map(|mapping| mapping.context_size).max(),
         "max_output": mappings.iter().filter_map(|mapping| mapping.max_output).min(),
-        "supported_parameters": parameters(&any),
+        "supported_parameters": parameters(model, &any),
         "json_output": any(Capability::JsonObject),
         "structured_outputs": any(Capability::JsonSchema),
         "free": mappings.iter().any(|mapping| mapping.is_free()),
@@ -141,6 +131,29 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
         dates(entry, mappings);
     }
     entry
+}
+
+fn architecture(model: &Model, any: &impl Fn(Capability) -> bool) -> Value {
+    let inputs = [
+        ("text", true),
+        ("image", any(Capability::Vision)),
+        ("audio", any(Capability::Audio)),
+    ];
+    let inputs: Vec<&str> = inputs
+        .into_iter()
+        .filter_map(|(name, takes)| takes.then_some(name))
+        .collect();
+    let (chat, embeddings) = (Operation::Chat, Operation::Embeddings);
+    let outputs = match (serves(model, chat), serves(model, embeddings)) {
+        (false, true) => vec!["embedding"],
+        (true, true) => vec!["text", "embedding"],
+        _ => vec!["text"],
+    };
+    json!({
+        "input_modalities": inputs,
+        "output_modalities": outputs,
+        "tokenizer": "GPT",
+    })
 }
 
 /// Deprecation and deactivation count for the model only where every provider has one; then the latest.
@@ -199,27 +212,37 @@ fn provider(mapping: &Mapping) -> Value {
 fn pricing(prices: &PriceSet) -> Value {
     let cached = prices
         .cached_input
-        .map_or_else(|| "0".to_owned(), Price::of_one);
+        .map_or_else(|| "0".to_owned(), Price::to_decimal);
     let written = prices
         .cache_write
-        .map_or_else(|| "0".to_owned(), Price::of_one);
+        .map_or_else(|| "0".to_owned(), Price::to_decimal);
     let written_1h = prices
         .cache_write_1h
-        .map_or_else(|| "0".to_owned(), Price::of_one);
+        .map_or_else(|| "0".to_owned(), Price::to_decimal);
     json!({
-        "prompt": prices.input.of_one(),
-        "completion": prices.output.of_one(),
+        "prompt": prices.input.to_decimal(),
+        "completion": prices.output.to_decimal(),
         "image": "0",
-        "request": prices.request.of_one(),
+        "request": prices.request.to_decimal(),
         "input_cache_read": cached,
         "input_cache_write": written,
         "input_cache_write_1h": written_1h,
-        "web_search": prices.web_search.of_one(),
+        "web_search": prices.web_search.to_decimal(),
         "internal_reasoning": "0",
     })
 }
 
-fn parameters(any: &impl Fn(Capability) -> bool) -> Vec<&'static str> {
+fn serves(model: &Model, operation: Operation) -> bool {
+    model.operations.contains(&operation)
+}
+
+fn parameters(model: &Model, any: &impl Fn(Capability) -> bool) -> Vec<&'static str> {
+    if serves(model, Operation::Embeddings) && !serves(model, Operation::Chat) {
+        let dimensions = any(Capability::Dimensions).then_some("dimensions");
+        return std::iter::once("encoding_format")
+            .chain(dimensions)
+            .collect();
+    }
     let mut parameters = vec![
         "temperature",
         "max_tokens",

@@ -6,9 +6,9 @@ use filters::accounts::{Caller, Plan};
 use filters::fault::Fault;
 use filters::ledger::{CallOutcome, CostParts, Funding, UsageRecord};
 use filters::models::request::ModelRequest;
-use filters::models::usage::Usage;
+use filters::models::usage::Settlement;
+use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds};
-use filters::money::{Cost, Usd};
 
 use super::{ModelExchange, PlannedAttempt};
 use crate::ledger::{CallEnd, NewReservation, Receipt, Reservation, ReservationError};
@@ -21,15 +21,6 @@ pub(super) struct Billing {
     settlement: Option<Settlement>,
     /// Stands for the call until it has ended, whatever its end is.
     reservation: Option<Reservation>,
-}
-
-/// What a call took.
-#[derive(Clone, Debug)]
-pub(super) struct Settlement {
-    /// Tokens.
-    pub(super) usage: Usage,
-    /// What they cost, where the price is known.
-    pub(super) cost: Option<Cost>,
 }
 
 impl Billing {
@@ -49,9 +40,9 @@ pub async fn reserve(exchange: &mut ModelExchange, info: &RequestInfo) -> Result
     let mut wanted = NewReservation {
         caller,
         request_id: info.id.as_str(),
-        is_stream: exchange.request.stream,
-        funding: Funding::OwnKey,
-        worst: Usd::ZERO,
+        is_stream: exchange.request.is_stream,
+        funding: Funding::Byok,
+        max_cost: Usd::ZERO,
         is_premium: false,
         bounds: bounds(&exchange.models, caller),
     };
@@ -96,14 +87,14 @@ fn price(attempts: &[PlannedAttempt], request: &ModelRequest, wanted: &mut NewRe
     let paid = attempts
         .iter()
         .filter(|attempt| has_platform != attempt.is_byok());
-    wanted.worst = paid
+    wanted.max_cost = paid
         .clone()
         .filter_map(|attempt| attempt.max_cost(request))
         .fold(Usd::ZERO, Usd::max);
     wanted.is_premium = paid.clone().any(is_premium);
     wanted.funding = match (has_platform, wanted.caller.plan) {
-        (false, _) => Funding::OwnKey,
-        _ if wanted.worst == Usd::ZERO => Funding::Nobody,
+        (false, _) => Funding::Byok,
+        _ if wanted.max_cost == Usd::ZERO => Funding::Unbilled,
         (_, Plan::None) => Funding::Credit,
         _ => Funding::Plan,
     };
@@ -140,7 +131,7 @@ pub(super) fn deliver(exchange: &mut ModelExchange) {
         return;
     };
     let is_byok = exchange.attempt().is_some_and(PlannedAttempt::is_byok);
-    reservation.delivered(is_byok, || usage_record(exchange, &measure(exchange)));
+    reservation.record_delivered(is_byok, || usage_record(exchange, &measure(exchange)));
     exchange.billing.reservation = Some(reservation);
 }
 
@@ -154,9 +145,9 @@ pub(super) fn settle(
     let settlement = measure(exchange);
     let first_content = exchange.timing.first_content;
     let ended = CallEnd {
-        taken: usage_record(exchange, &settlement),
+        usage: usage_record(exchange, &settlement),
         outcome,
-        is_own_key: exchange.attempt().is_some_and(PlannedAttempt::is_byok),
+        is_byok: exchange.attempt().is_some_and(PlannedAttempt::is_byok),
         duration: info.started.elapsed(),
         first_event: first_content.map(|first| first.duration_since(info.started)),
     };

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use pingora::{Error, ErrorSource, ErrorType};
 use tokio::time::Instant;
 
-use super::{MAX_KEY_RETRIES, MAX_KEYS, ModelExchange, billing, feedback, upstream_response};
+use super::{MAX_KEY_RETRIES, MAX_KEYS, ModelExchange, billing, feedback};
 use crate::proxy::buffered::session::{ATTEMPT_ABORTED, COST_NOT_RECORDED};
 use crate::proxy::buffered::state::{Gate, Stage};
 use crate::proxy::context::RequestInfo;
@@ -155,18 +155,18 @@ fn error_event(
 ) -> (Bytes, Option<Gate>) {
     let has_content = exchange.state.stage() != Stage::Pending;
     let mut gate: Option<Gate> = None;
-    let usage = has_content.then(|| {
+    if has_content {
         let receipt = billing::settle(exchange, info, CallOutcome::Broken);
-        gate = Some(receipt.is_safe().boxed());
-        upstream_response::usage(exchange)
-    });
-    let Some(writer) = exchange.reader.stream_mut() else {
+        gate = Some(receipt.is_durable().boxed());
+    }
+    let settlement = exchange.billing.settlement().filter(|_| has_content);
+    let Some(writer) = exchange.reader.writer_mut() else {
         return (Bytes::new(), gate);
     };
     if !has_content {
         writer.take();
     }
-    writer.fail(fault, usage.as_deref());
+    writer.fail(fault, settlement);
     (writer.take().into(), gate)
 }
 

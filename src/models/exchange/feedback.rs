@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use filters::ledger::CallOutcome;
 use filters::models::routing::health::AttemptOutcome;
-use filters::models::usage::Usage;
+use filters::models::usage::{Settlement, Usage};
 use filters::models::wires::Failure;
 use tokio::time::Instant;
 
-use super::billing::{self, Settlement};
-use super::{ModelExchange, PlannedAttempt};
+use super::{ModelExchange, PlannedAttempt, billing};
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::End;
 
@@ -50,7 +49,7 @@ fn record_success(exchange: &ModelExchange) {
     let streamed = first.elapsed();
     let settlement = exchange.billing.settlement();
     let tokens = settlement.map_or(0, |settled| settled.usage.completion);
-    let has_rate = exchange.request.stream && streamed > MIN_RATE_TIME && tokens > 1;
+    let has_rate = exchange.request.is_stream && streamed > MIN_RATE_TIME && tokens > 1;
     let outcome = AttemptOutcome::Answered {
         latency_ms: first.duration_since(timing.attempt_started).as_secs_f64() * 1e3,
         throughput: has_rate.then(|| tokens as f64 / streamed.as_secs_f64()),
@@ -86,7 +85,7 @@ fn settle(exchange: &mut ModelExchange, info: &RequestInfo, end: &End<'_>) -> &'
     let has_content = exchange.timing.first_content.is_some();
     if has_content && exchange.billing.settlement().is_none() {
         let outcome = if is_gone {
-            CallOutcome::ClientGone
+            CallOutcome::ClientDisconnected
         } else {
             CallOutcome::Broken
         };

@@ -13,7 +13,7 @@ pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Obj
     line.text("model", &exchange.request.model);
     line.text("used_model", &exchange.used_model());
     line.text("provider", provider.unwrap_or_default());
-    line.bool("stream", exchange.request.stream);
+    line.bool("stream", exchange.request.is_stream);
     line.array("attempts", &exchange.log.records, AttemptRecord::write);
     match exchange.timing.first_content {
         Some(at) => log_ms(line, "first_event_ms", at.duration_since(info.started)),

@@ -14,6 +14,7 @@ mod upstream_response;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use filters::accounts::Caller;
 use filters::fault::Fault;
 use filters::json::Object;
 use filters::models::metadata::AttemptRecord;
@@ -67,12 +68,17 @@ impl PlannedAttempt {
         let bound = self
             .provider
             .wire
-            .output_bound(request, &self.target(false, None));
-        self.mapping.worst(request, bound)
+            .max_output(request, &self.target(false, None, None));
+        self.mapping.max_cost(&request.cost_inputs, bound)
     }
 
     /// Returns the target as its wire needs to know it.
-    fn target<'a>(&'a self, lower_tool_choice: bool, secret: Option<&'a str>) -> Target<'a> {
+    fn target<'a>(
+        &'a self,
+        lower_tool_choice: bool,
+        key_id: Option<&'a str>,
+        secret: Option<&'a str>,
+    ) -> Target<'a> {
         Target {
             provider: &self.provider.name,
             model: &self.mapping.name,
@@ -81,6 +87,7 @@ impl PlannedAttempt {
             reasoning_efforts: &self.mapping.reasoning_efforts,
             reasons: self.mapping.reasons(),
             lower_tool_choice,
+            key_id,
             quirks: &self.provider.quirks,
             secret,
         }
@@ -127,6 +134,8 @@ pub struct ModelExchange {
     attempts: Vec<PlannedAttempt>,
     /// A forced tool call has to be lowered to `auto`.
     lower_tool_choice: bool,
+    /// The id of the caller's API key.
+    key_id: Option<Arc<str>>,
     /// Binds the session to the provider that answers.
     affinity_key: Option<u64>,
     cursor: Cursor,
@@ -147,18 +156,20 @@ impl ModelExchange {
     pub fn new(
         models: Arc<Models>,
         request: ModelRequest,
+        caller: Option<&Caller>,
         selection: &Selection,
         attempts: Vec<PlannedAttempt>,
     ) -> Self {
         let now = Instant::now();
-        let timeouts = models.timeouts(request.stream);
+        let timeouts = models.timeouts(request.is_stream);
         Self {
-            state: Arc::new(AttemptState::new(request.stream, timeouts, now)),
+            state: Arc::new(AttemptState::new(request.is_stream, timeouts, now)),
             models,
             request,
             requested_provider: selection.provider.clone(),
             attempts,
             lower_tool_choice: selection.plan.lower_tool_choice,
+            key_id: caller.map(|caller| Arc::clone(&caller.key_id)),
             affinity_key: selection.affinity_key,
             cursor: Cursor::default(),
             reader: ReplyReader::default(),
@@ -192,7 +203,9 @@ impl ModelExchange {
     fn target(&self) -> Option<Target<'_>> {
         let secret = self.credential().and_then(|key| key.secret.as_ref());
         let secret = secret.map(crate::config::Secret::expose);
-        Some(self.attempt()?.target(self.lower_tool_choice, secret))
+        let key_id = self.key_id.as_deref();
+        let attempt = self.attempt()?;
+        Some(attempt.target(self.lower_tool_choice, key_id, secret))
     }
 
     /// `provider/model`, with `:region` where one is used. Source: docs/decisions.md 3.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use filters::fault::{Fault, FaultKind};
-use filters::models::fronts::chat_completions::envelope::ReplyIdentity;
+use filters::models::reply::ReplyIdentity;
 use filters::models::routing::catalog::Capability;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 use pingora::http::RequestHeader;
@@ -45,11 +45,12 @@ fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault>
     let encoded = attempt.provider.wire.encode(&exchange.request, &target)?;
     let is_cancelled = attempt.mapping.can(Capability::Cancellation);
     let identity = ReplyIdentity {
-        id: format!("chatcmpl-{}", info.id.as_str()).into(),
+        id: info.id.as_str().into(),
         created: exchange.models.clock.unix_s(),
         model: exchange.used_model().into(),
     };
-    exchange.reader = ReplyReader::new(exchange.request.stream, identity);
+    let request = &exchange.request;
+    exchange.reader = ReplyReader::new(request.front.writer(request, identity));
     exchange.head = Some((encoded.path, encoded.headers));
     exchange.timing.attempt_started = Instant::now();
     let state = &exchange.state;
@@ -75,7 +76,7 @@ pub(super) fn write_head(
     fresh.version = head.version;
     fresh.uri = Uri::from_maybe_shared(provider.path_of(path))
         .or_err(ErrorType::InternalError, "the path of a provider")?;
-    let accept = if exchange.request.stream {
+    let accept = if exchange.request.is_stream {
         "text/event-stream"
     } else {
         "application/json"

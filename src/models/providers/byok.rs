@@ -3,8 +3,37 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arc_swap::{ArcSwap, Guard};
+
 use super::credentials::{ByokKey, Credential, KeyPool};
 use crate::store::ByokKeyRow;
+
+/// The BYOK keys in force. [`Self::update`] follows the rows that [`crate::accounts`] publishes.
+pub struct ByokSnapshot {
+    current: ArcSwap<ByokKeys>,
+    fingerprint_key: [u8; 32],
+}
+
+impl ByokSnapshot {
+    /// Makes a snapshot without keys. `fingerprint_key` keys the fingerprints of the secrets.
+    pub fn new(fingerprint_key: [u8; 32]) -> Self {
+        Self {
+            current: ArcSwap::default(),
+            fingerprint_key,
+        }
+    }
+
+    /// Returns the keys in force. Cost: no lock, no allocation.
+    pub fn current(&self) -> Guard<Arc<ByokKeys>> {
+        self.current.load()
+    }
+
+    /// Replaces the keys by those of the rows. One caller at a time.
+    pub fn update(&self, rows: Vec<ByokKeyRow>) {
+        let keys = ByokKeys::new(rows, &self.current(), &self.fingerprint_key);
+        self.current.store(Arc::new(keys));
+    }
+}
 
 /// All own keys, by organization and provider. Memory is bounded by the store's rows.
 #[derive(Default)]

@@ -5,12 +5,13 @@ mod credentials;
 
 use std::sync::Arc;
 
+use filters::models::operation::Operation;
 use filters::models::routing::capable::WireLimits;
 use filters::models::wires::{Quirks, Wire};
 use http::{HeaderName, HeaderValue};
 use pingora::{ErrorType, OrErr, Result};
 
-pub use self::byok::ByokKeys;
+pub use self::byok::{ByokKeys, ByokSnapshot};
 pub use self::credentials::{ByokKey, Credential, KeyPool};
 use crate::config::{self, Secret};
 use crate::proxy::origin::{ConnectTimeouts, Origin};
@@ -27,8 +28,6 @@ pub struct Provider {
     pub keys: Arc<KeyPool>,
     /// Its preference among equals; 1 is neutral.
     pub priority: f64,
-    /// What its wire and its quirks leave possible.
-    pub limits: WireLimits,
     /// Headers added to each request.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Where it is.
@@ -62,12 +61,11 @@ impl Provider {
         }
         Ok(Self {
             name: provider.name.as_str().into(),
-            wire: provider.kind.wire_kind().provider(),
+            wire: provider.kind.wire_kind().wire(),
             quirks: provider.quirks.clone(),
             keys: Arc::new(KeyPool::new(keys)),
             headers: provider.headers.clone(),
             priority: provider.priority,
-            limits: limits(provider),
             origin: Arc::new(Origin::new(
                 &format!("provider {}", provider.name),
                 &url,
@@ -77,21 +75,17 @@ impl Provider {
         })
     }
 
+    /// What its wire and its quirks leave possible, whatever the catalogue claims; `None`: not this operation.
+    pub fn limits(&self, operation: Operation) -> Option<WireLimits> {
+        Some(WireLimits {
+            json_schema: self.quirks.json_schema,
+            forced_tools: self.quirks.forced_tools,
+            ..self.wire.limits(operation)?
+        })
+    }
+
     /// The path of an upstream request.
     pub fn path_of(&self, wire_path: &str) -> String {
         format!("{}{wire_path}", self.path)
-    }
-}
-
-/// What a provider's wire can say, whatever the catalogue claims.
-fn limits(provider: &config::ProviderConfig) -> WireLimits {
-    let family = provider.kind.wire_kind();
-    let (choices, streams_choices) = family.choices();
-    WireLimits {
-        choices,
-        streams_choices,
-        json_schema: provider.quirks.json_schema,
-        forced_tools: provider.quirks.forced_tools,
-        reasoning_budget: family.has_reasoning_budget(),
     }
 }

@@ -1,122 +1,129 @@
-//! Leases: what a process holds back of a balance, to spend it without asking.
+//! Leases: parts of a balance that a process holds, so that it can spend without queries.
 
 use filters::money::Usd;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 use tokio::time::timeout;
 
 use super::super::{Store, StoreError};
-use super::{PATIENCE, hold, kept, read, usd};
+use super::{QUERY_TIMEOUT, finish, lock_balance, read_account, usd};
 
-/// After so long without a word a process counts as gone, and its leases with it.
+/// After this time without a refresh a process counts as dead, and its leases expire.
 const LEASE_TTL_MS: i64 = 30_000;
-/// The channel on which processes ask each other. What is said: who asks, a space, the organization's id.
+/// The channel on which processes request amounts back. Payload: the requesting process, a space, the organization's
+/// id.
 pub const CHANNEL: &str = "weirgate_leases";
-/// Beside others a process takes this part of what is free at a time.
-const SHARE: i128 = 4;
+/// If several processes are registered, a process takes the free amount divided by this at a time.
+const LEASE_DIVISOR: i128 = 4;
 
-/// What came of asking for a lease.
+/// The result of a change of a lease.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LeaseGrant {
-    /// What was added to it.
+    /// The amount that was added.
     pub amount: Usd,
-    /// What others hold back, some of which they may not need.
+    /// The amount that other processes hold, some of which they may not need.
     pub others: Usd,
 }
 
-/// A change of what a process holds.
+/// A change of a lease.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LeaseChange {
-    /// At least so much more, or nothing where there is not so much. Alone, a process takes all there is: nobody
-    /// else could use it.
+    /// Adds at least this amount, or nothing if less is free. A single process takes the whole free amount, because no
+    /// other could use it.
     Take(Usd),
-    /// So much goes back.
-    Give(Usd),
+    /// Returns this amount.
+    Return(Usd),
 }
 
 impl Store {
-    /// Makes a process known, which holds nothing then, before it takes its first lease.
-    pub async fn begin_process(&self, owner: &str) -> Result<(), StoreError> {
+    /// Registers a process without leases, before it requests its first one.
+    pub async fn register_process(&self, owner: &str) -> Result<(), StoreError> {
         let mut connection = self.pool.acquire().await?;
-        let done = timeout(PATIENCE, begin(&mut connection, owner)).await;
-        kept(connection, done)
+        let done = timeout(QUERY_TIMEOUT, register(&mut connection, owner)).await;
+        finish(connection, done)
     }
 
-    /// Says that a process lives; answers whether it was still known to.
-    pub async fn confirm_process(&self, owner: &str) -> Result<bool, StoreError> {
+    /// Refreshes the registration of a live process. Returns whether it was still registered.
+    pub async fn refresh_process(&self, owner: &str) -> Result<bool, StoreError> {
         let mut connection = self.pool.acquire().await?;
-        let done = timeout(PATIENCE, is_known(&mut connection, owner)).await;
-        kept(connection, done)
+        let done = timeout(QUERY_TIMEOUT, refresh(&mut connection, owner)).await;
+        finish(connection, done)
     }
 
-    /// Ends a process: its leases go back, and it is known no more.
-    pub async fn end_process(&self, owner: &str) -> Result<(), StoreError> {
+    /// Removes a process and returns its leases.
+    pub async fn unregister_process(&self, owner: &str) -> Result<(), StoreError> {
         let mut connection = self.pool.acquire().await?;
-        let done = timeout(PATIENCE, end(&mut connection, owner)).await;
-        kept(connection, done)
+        let done = timeout(QUERY_TIMEOUT, unregister(&mut connection, owner)).await;
+        finish(connection, done)
     }
 
-    /// Changes what a process holds of a balance. Leases of processes that are gone are free.
+    /// Changes the lease of a process. Leases of dead processes become free.
     ///
-    /// `turn` numbers the changes of one lease: one whose answer was lost is made again under its number, and happens
-    /// once. Answers nothing, and changes nothing, where the process is not known: it has lost its leases.
+    /// `number` counts the changes of one lease. A change without a confirmation is repeated under its number and
+    /// applied once. Returns `None` and changes nothing if the process is not registered, because it has lost its
+    /// leases.
     pub async fn change_lease(
         &self,
         organization_id: &str,
         owner: &str,
-        turn: i64,
-        wanted: LeaseChange,
+        number: i64,
+        change: LeaseChange,
     ) -> Result<Option<LeaseGrant>, StoreError> {
         let mut connection = self.pool.acquire().await?;
-        let changing = change(&mut connection, organization_id, owner, turn, wanted);
-        let done = timeout(PATIENCE, changing).await;
-        kept(connection, done)
+        let changed = apply(&mut connection, organization_id, owner, (number, change));
+        let done = timeout(QUERY_TIMEOUT, changed).await;
+        finish(connection, done)
     }
 
-    /// Asks the other processes on a PostgreSQL store to give back what they do not need of a balance.
-    pub async fn ask_back(&self, organization_id: &str, owner: &str) -> Result<(), StoreError> {
+    /// Requests the other processes on a PostgreSQL store to return amounts that they do not need.
+    pub async fn request_return(
+        &self,
+        organization_id: &str,
+        owner: &str,
+    ) -> Result<(), StoreError> {
         let sql = "SELECT CAST(pg_notify($1, $2) AS TEXT)";
-        let said = format!("{owner} {organization_id}");
-        let query = sqlx::query(sql).bind(CHANNEL).bind(said);
+        let payload = format!("{owner} {organization_id}");
+        let query = sqlx::query(sql).bind(CHANNEL).bind(payload);
         query.execute(&self.pool).await?;
         Ok(())
     }
 }
 
-/// The store's clock in unix milliseconds: those of the processes need not agree.
-fn clock(connection: &AnyConnection) -> &'static str {
+/// Returns the SQL of the store's clock in unix milliseconds. The clocks of processes may differ.
+fn clock_sql(connection: &AnyConnection) -> &'static str {
     match connection.backend_name() {
         "PostgreSQL" => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
         _ => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
     }
 }
 
-/// Whether a process is known; says that it lives. It, or [`stays_known`], comes first in every change of what a
-/// process holds: whoever takes its leases away waits for that change, or that change learns of it.
-pub(super) async fn is_known(
+/// Refreshes the registration of a process. Returns whether it is registered. This function or [`lock_process`] comes
+/// first in each change of a process's leases. So an expiry of its leases waits for the change, or the change notices
+/// the expiry.
+pub(super) async fn refresh(
     connection: &mut AnyConnection,
     owner: &str,
 ) -> Result<bool, StoreError> {
-    let now = clock(connection);
+    let now = clock_sql(connection);
     let sql = format!("UPDATE ledger_processes SET seen_at = {now} WHERE owner = $1");
     let query = sqlx::query(AssertSqlSafe(sql)).bind(owner);
     let done = query.execute(connection).await?;
     Ok(done.rows_affected() == 1)
 }
 
-/// Whether a process is known, and stays so until the end of the change. Leases of several balances do not wait for
-/// each other, nor for calls on their way.
-async fn stays_known(change: &mut AnyConnection, owner: &str) -> Result<bool, StoreError> {
+/// Locks the registration of a process until the end of the transaction. Returns whether it is registered. Leases of
+/// several balances do not wait for each other, nor for calls that are being stored.
+async fn lock_process(change: &mut AnyConnection, owner: &str) -> Result<bool, StoreError> {
     if change.backend_name() != "PostgreSQL" {
-        return is_known(change, owner).await;
+        return refresh(change, owner).await;
     }
     let sql = "SELECT 1 FROM ledger_processes WHERE owner = $1 FOR KEY SHARE";
     let found = sqlx::query(sql).bind(owner).fetch_optional(change).await?;
     Ok(found.is_some())
 }
 
-async fn begin(connection: &mut AnyConnection, owner: &str) -> Result<(), StoreError> {
+async fn register(connection: &mut AnyConnection, owner: &str) -> Result<(), StoreError> {
     let mut change = connection.begin().await?;
-    let now = clock(&change);
+    let now = clock_sql(&change);
     let sql = format!(
         "INSERT INTO ledger_processes (owner, seen_at) VALUES ($1, {now}) \
          ON CONFLICT (owner) DO UPDATE SET seen_at = excluded.seen_at"
@@ -129,47 +136,46 @@ async fn begin(connection: &mut AnyConnection, owner: &str) -> Result<(), StoreE
     Ok(())
 }
 
-async fn end(connection: &mut AnyConnection, owner: &str) -> Result<(), StoreError> {
+async fn unregister(connection: &mut AnyConnection, owner: &str) -> Result<(), StoreError> {
     let mut change = connection.begin().await?;
-    for table in [
+    for sql in [
         "DELETE FROM ledger_processes WHERE owner = $1",
         "DELETE FROM leases WHERE owner = $1",
     ] {
-        sqlx::query(table).bind(owner).execute(&mut *change).await?;
+        sqlx::query(sql).bind(owner).execute(&mut *change).await?;
     }
     change.commit().await?;
     Ok(())
 }
 
-async fn change(
+async fn apply(
     connection: &mut AnyConnection,
     organization_id: &str,
     owner: &str,
-    turn: i64,
-    wanted: LeaseChange,
+    (number, change): (i64, LeaseChange),
 ) -> Result<Option<LeaseGrant>, StoreError> {
-    let mut change = connection.begin().await?;
-    if !stays_known(&mut change, owner).await? {
-        change.rollback().await?;
+    let mut transaction = connection.begin().await?;
+    if !lock_process(&mut transaction, owner).await? {
+        transaction.rollback().await?;
         return Ok(None);
     }
-    expire(&mut change, owner).await?;
-    hold(&mut change, organization_id).await?;
-    let account = read(&mut change, organization_id).await?;
-    let own = own(&mut change, organization_id, owner).await?;
-    let mut taken = LeaseGrant {
-        amount: own.taken,
-        others: account.leased.minus(own.amount),
+    expire_processes(&mut transaction, owner).await?;
+    lock_balance(&mut transaction, organization_id).await?;
+    let account = read_account(&mut transaction, organization_id).await?;
+    let lease = read_lease(&mut transaction, organization_id, owner).await?;
+    let mut grant = LeaseGrant {
+        amount: lease.last_grant,
+        others: account.leased.minus(lease.amount),
     };
-    if own.turn != turn {
-        let rest = match wanted {
+    if lease.change_number != number {
+        let amount = match change {
             LeaseChange::Take(need) => {
-                taken.amount = share(&mut change, account.free(), need).await?;
-                own.amount.plus(taken.amount)
+                grant.amount = lease_amount(&mut transaction, account.free(), need).await?;
+                lease.amount.plus(grant.amount)
             }
-            LeaseChange::Give(amount) => {
-                taken.amount = Usd::ZERO;
-                own.amount.minus(amount).max(Usd::ZERO)
+            LeaseChange::Return(amount) => {
+                grant.amount = Usd::ZERO;
+                lease.amount.minus(amount).max(Usd::ZERO)
             }
         };
         let sql = "INSERT INTO leases (organization_id, owner, amount, turn, taken) \
@@ -178,24 +184,24 @@ async fn change(
         sqlx::query(sql)
             .bind(organization_id)
             .bind(owner)
-            .bind(rest.to_string())
-            .bind(turn)
-            .bind(taken.amount.to_string())
-            .execute(&mut *change)
+            .bind(amount.to_string())
+            .bind(number)
+            .bind(grant.amount.to_string())
+            .execute(&mut *transaction)
             .await?;
     }
-    change.commit().await?;
-    Ok(Some(taken))
+    transaction.commit().await?;
+    Ok(Some(grant))
 }
 
-/// How much of what is free a process gets that needs so much.
-async fn share(change: &mut AnyConnection, free: Usd, need: Usd) -> Result<Usd, StoreError> {
+/// Returns how much of the free amount a process gets that needs `need`.
+async fn lease_amount(change: &mut AnyConnection, free: Usd, need: Usd) -> Result<Usd, StoreError> {
     if free < need || free == Usd::ZERO {
         return Ok(Usd::ZERO);
     }
     let sql = "SELECT COUNT(*) FROM ledger_processes";
     let processes: i64 = sqlx::query_scalar(sql).fetch_one(change).await?;
-    let share = Usd::from_units(free.units() / SHARE);
+    let share = Usd::from_units(free.units() / LEASE_DIVISOR);
     Ok(if processes == 1 {
         free
     } else {
@@ -203,18 +209,18 @@ async fn share(change: &mut AnyConnection, free: Usd, need: Usd) -> Result<Usd, 
     })
 }
 
-/// What a process holds of a balance.
+/// The lease of a process.
 #[derive(Default)]
 pub(super) struct Lease {
-    /// So much.
+    /// The amount.
     pub amount: Usd,
-    /// The number of its last change, and what that brought.
-    turn: i64,
-    taken: Usd,
+    /// The number of the last change, and the amount that it added.
+    change_number: i64,
+    last_grant: Usd,
 }
 
-/// What a process holds of a balance that is held.
-pub(super) async fn own(
+/// Reads the lease of a process. The balance is locked.
+pub(super) async fn read_lease(
     change: &mut AnyConnection,
     organization_id: &str,
     owner: &str,
@@ -228,14 +234,14 @@ pub(super) async fn own(
     row.map_or(Ok(Lease::default()), |row| {
         Ok(Lease {
             amount: usd(&row, "amount")?,
-            turn: row.try_get("turn")?,
-            taken: usd(&row, "taken")?,
+            change_number: row.try_get("turn")?,
+            last_grant: usd(&row, "taken")?,
         })
     })
 }
 
-/// Sets what is left of a lease that a process holds.
-pub(super) async fn write(
+/// Writes the remaining amount of a lease.
+pub(super) async fn write_lease(
     change: &mut AnyConnection,
     organization_id: &str,
     owner: &str,
@@ -251,20 +257,21 @@ pub(super) async fn write(
     Ok(())
 }
 
-/// Lets go what other processes hold that have not been heard of.
+/// Expires the leases of other processes that did not refresh their registration.
 ///
-/// Their row goes first: one that lives after all waits for it, and then learns that it has lost its leases.
-async fn expire(change: &mut AnyConnection, owner: &str) -> Result<(), StoreError> {
-    let now = clock(change);
+/// Their registration is deleted first. A process that is alive after all waits for it and then learns that it has lost
+/// its leases.
+async fn expire_processes(change: &mut AnyConnection, owner: &str) -> Result<(), StoreError> {
+    let now = clock_sql(change);
     let sql = format!(
         "DELETE FROM ledger_processes WHERE owner <> $1 AND seen_at < {now} - $2 RETURNING owner"
     );
-    let gone = sqlx::query(AssertSqlSafe(sql))
+    let expired = sqlx::query(AssertSqlSafe(sql))
         .bind(owner)
         .bind(LEASE_TTL_MS)
         .fetch_all(&mut *change)
         .await?;
-    for row in gone {
+    for row in expired {
         let owner: String = row.try_get("owner")?;
         let sql = "DELETE FROM leases WHERE owner = $1";
         sqlx::query(sql).bind(owner).execute(&mut *change).await?;

@@ -1,7 +1,8 @@
-//! Money at rest: the rows of the ledger, what was settled of each balance, and who holds leases.
+//! The stored ledger: rows of calls, the settled sum of each balance, and leases.
 //!
-//! `balance = granted − settled`; leases are held back beside it. Every change of a balance or a lease raises the
-//! balance's `version` first, so that processes take turns per organization, in the order of its id.
+//! `balance = granted − settled`; leases are reserved from it. Each change of a balance or a lease first raises the
+//! balance's `version`. So processes take turns per organization, and they lock organizations in the order of their
+//! ids.
 
 mod leases;
 mod post;
@@ -23,26 +24,26 @@ pub use usage::{By, Usage};
 
 use super::{Store, StoreError};
 
-/// How long one change may take.
-const PATIENCE: Duration = Duration::from_secs(8);
-/// How many rows are deleted at once: others wait for it.
-const FORGOTTEN_AT_ONCE: i64 = 2000;
+/// The time limit of one change.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(8);
+/// The maximum number of rows in one deletion, because other writes wait for it.
+const MAX_DELETED_ROWS: i64 = 2000;
 
-/// What the store says of an organization's credit.
+/// The stored credit of an organization.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct StoreAccount {
-    /// All that was ever given.
+    /// The sum of all grants.
     pub granted: Usd,
-    /// What calls have taken.
+    /// The sum charged for calls.
     pub settled: Usd,
-    /// What calls cost beyond what there was.
+    /// The sum of costs that credit did not cover.
     pub shortfall: Usd,
-    /// What running processes hold back.
+    /// The sum of leases of running processes.
     pub leased: Usd,
 }
 
 impl StoreAccount {
-    /// What nobody holds back; never below zero.
+    /// Returns the amount that is neither settled nor leased, at least zero.
     pub fn free(&self) -> Usd {
         let free = self.granted.minus(self.settled).minus(self.leased);
         free.max(Usd::ZERO)
@@ -50,25 +51,25 @@ impl StoreAccount {
 }
 
 impl Store {
-    /// What the store says of an organization's credit.
+    /// Returns the stored credit of an organization.
     pub async fn account(&self, organization_id: &str) -> Result<StoreAccount, StoreError> {
         let mut connection = self.pool.acquire().await?;
-        read(&mut connection, organization_id).await
+        read_account(&mut connection, organization_id).await
     }
 
-    /// Deletes some rows of calls that ended before; answers whether there may be more. Balances and what keys have
-    /// spent keep what they cost.
-    pub async fn forget_calls(&self, before_ms: i64) -> Result<bool, StoreError> {
+    /// Deletes some rows of calls that ended before `before_ms`. Returns whether there may be more. Balances and the
+    /// spending of keys still include them.
+    pub async fn delete_old_calls(&self, before_ms: i64) -> Result<bool, StoreError> {
         let sql = "DELETE FROM ledger WHERE id IN \
                    (SELECT id FROM ledger WHERE at < $1 ORDER BY at LIMIT $2)";
-        let query = sqlx::query(sql).bind(before_ms).bind(FORGOTTEN_AT_ONCE);
+        let query = sqlx::query(sql).bind(before_ms).bind(MAX_DELETED_ROWS);
         let done = query.execute(&self.pool).await?;
-        Ok(done.rows_affected() == FORGOTTEN_AT_ONCE.unsigned_abs())
+        Ok(done.rows_affected() == MAX_DELETED_ROWS.unsigned_abs())
     }
 }
 
-/// Reads the credit of an organization. Inside a change that holds it, nothing moves meanwhile.
-async fn read(
+/// Reads the credit of an organization. In a transaction that locked the balance, it does not change meanwhile.
+async fn read_account(
     connection: &mut AnyConnection,
     organization_id: &str,
 ) -> Result<StoreAccount, StoreError> {
@@ -104,8 +105,8 @@ async fn sum(
         .try_fold(Usd::ZERO, |sum, row| Ok(sum.plus(usd(row, "amount")?)))
 }
 
-/// Makes others wait who would change this balance or a lease of it.
-async fn hold(change: &mut AnyConnection, organization_id: &str) -> Result<(), StoreError> {
+/// Locks a balance and its leases against other changes.
+async fn lock_balance(change: &mut AnyConnection, organization_id: &str) -> Result<(), StoreError> {
     let sql = "INSERT INTO balances (organization_id, version, settled, shortfall) \
                VALUES ($1, 1, '0', '0') \
                ON CONFLICT (organization_id) DO UPDATE SET version = balances.version + 1";
@@ -116,36 +117,36 @@ async fn hold(change: &mut AnyConnection, organization_id: &str) -> Result<(), S
     Ok(())
 }
 
-/// Gives a connection back whose change was made; one whose change was not is closed.
+/// Returns a connection to the pool after a successful change, and closes it after a failed one.
 ///
-/// A commit that fails can leave its transaction open, and the next one on that connection would be a part of it: it
-/// would be confirmed, and lost with the process. Seen on a full disk with SQLite.
-fn kept<T>(
+/// A failed commit can leave its transaction open. The next change on that connection would be part of it: confirmed,
+/// but lost with the process. Seen on a full disk with SQLite.
+fn finish<T>(
     connection: PoolConnection<Any>,
     done: Result<Result<T, StoreError>, Elapsed>,
 ) -> Result<T, StoreError> {
-    let done = done.unwrap_or(Err(StoreError::Silent));
+    let done = done.unwrap_or(Err(StoreError::TimedOut));
     if done.is_err() {
         drop(connection.detach());
     }
     done
 }
 
-/// An amount as it was written.
+/// Reads an amount from its column.
 fn usd(row: &AnyRow, column: &'static str) -> Result<Usd, StoreError> {
     let text: String = row.try_get(column)?;
-    Usd::restore(&text).map_err(|_| StoreError::Damaged(column))
+    Usd::parse_signed(&text).map_err(|_| StoreError::Damaged(column))
 }
 
-/// A cost as two integers: 1e-9 USD, and 1e-18 USD below that. The first holds nine billion dollars.
-fn split(usd: Usd) -> (i64, i64) {
+/// Splits a cost into two integers: units of 1e-9 USD, and the rest in 1e-18 USD. The first holds nine billion dollars.
+fn split_cost(usd: Usd) -> (i64, i64) {
     const NANO: i128 = 1_000_000_000;
     let nano = i64::try_from(usd.units().div_euclid(NANO)).unwrap_or(i64::MAX);
     let rest = i64::try_from(usd.units().rem_euclid(NANO)).unwrap_or_default();
     (nano, rest)
 }
 
-/// The cost of two integers, or of the sums of many.
-fn joined(nano: i64, rest: i64) -> Usd {
+/// Joins the two integers of a cost, or the sums of many.
+fn join_cost(nano: i64, rest: i64) -> Usd {
     Usd::from_units(i128::from(nano) * 1_000_000_000 + i128::from(rest))
 }

@@ -1,4 +1,4 @@
-//! Ended calls into the store: their rows, what they take from balances and leases, what their keys have spent.
+//! Stores ended calls: their rows, their charges to balances and leases, and the spending of their keys.
 
 use std::collections::BTreeSet;
 
@@ -7,26 +7,26 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 use tokio::time::timeout;
 
 use super::super::{Store, StoreError};
-use super::{PATIENCE, hold, kept, leases, read, rows, spent};
+use super::{QUERY_TIMEOUT, finish, leases, lock_balance, read_account, rows, spent};
 
-/// Ids that one look-up names.
-const AT_ONCE: usize = 64;
+/// The maximum number of ids in one lookup.
+const MAX_LOOKUP_IDS: usize = 64;
 
 impl Store {
-    /// Writes ended calls of a process, all or none. `may_be_known`: some of them may be there already, which are
-    /// then left as they are. Answers whether the process was known: one that was not has lost its leases.
+    /// Stores ended calls of a process, all or none. `may_be_stored`: some may be stored already, and are skipped then.
+    /// Returns whether the process was registered. If not, it has lost its leases.
     ///
-    /// Errors: what the database said; whether the calls were written is not known then.
+    /// Errors: the database failed. Then it is unknown whether the calls were stored.
     pub async fn post(
         &self,
         owner: &str,
         entries: Vec<LedgerEntry>,
-        may_be_known: bool,
+        may_be_stored: bool,
     ) -> Result<bool, StoreError> {
         let mut connection = self.pool.acquire().await?;
-        let posting = post(&mut connection, owner, entries, may_be_known);
-        let done = timeout(PATIENCE, posting).await;
-        kept(connection, done)
+        let posted = post(&mut connection, owner, entries, may_be_stored);
+        let done = timeout(QUERY_TIMEOUT, posted).await;
+        finish(connection, done)
     }
 }
 
@@ -34,22 +34,22 @@ async fn post(
     connection: &mut AnyConnection,
     owner: &str,
     mut entries: Vec<LedgerEntry>,
-    may_be_known: bool,
+    may_be_stored: bool,
 ) -> Result<bool, StoreError> {
     let mut change = connection.begin().await?;
-    // First of all a write: SQLite could not turn a reading change into a writing one.
-    let was_known = leases::is_known(&mut change, owner).await?;
+    // The first statement is a write, because SQLite cannot upgrade a reading transaction.
+    let was_registered = leases::refresh(&mut change, owner).await?;
     let organizations: BTreeSet<String> = entries
         .iter()
         .filter(|entry| entry.funding == Funding::Credit)
-        .map(|entry| entry.who.organization_id.to_string())
+        .map(|entry| entry.owner.organization_id.to_string())
         .collect();
     for organization in &organizations {
-        hold(&mut change, organization).await?;
+        lock_balance(&mut change, organization).await?;
     }
-    if may_be_known {
-        let known = known(&mut change, &entries).await?;
-        entries.retain(|entry| !known.contains(&entry.id.to_string()));
+    if may_be_stored {
+        let stored = stored_ids(&mut change, &entries).await?;
+        entries.retain(|entry| !stored.contains(&entry.id.to_string()));
     }
     for organization in &organizations {
         charge(&mut change, organization, owner, &mut entries).await?;
@@ -57,20 +57,25 @@ async fn post(
     rows::insert(&mut change, &entries).await?;
     spent::add(&mut change, &entries).await?;
     change.commit().await?;
-    Ok(was_known)
+    Ok(was_registered)
 }
 
-/// Which of these calls have rows.
-async fn known(
+/// Returns the ids of the calls that are stored already.
+async fn stored_ids(
     change: &mut AnyConnection,
     entries: &[LedgerEntry],
 ) -> Result<BTreeSet<String>, StoreError> {
     let mut found = BTreeSet::new();
-    for some in entries.chunks(AT_ONCE) {
-        let places: Vec<String> = (1..=some.len()).map(|place| format!("${place}")).collect();
-        let sql = format!("SELECT id FROM ledger WHERE id IN ({})", places.join(", "));
+    for chunk in entries.chunks(MAX_LOOKUP_IDS) {
+        let placeholders: Vec<String> = (1..=chunk.len())
+            .map(|number| format!("${number}"))
+            .collect();
+        let sql = format!(
+            "SELECT id FROM ledger WHERE id IN ({})",
+            placeholders.join(", ")
+        );
         let mut query = sqlx::query(AssertSqlSafe(sql));
-        for entry in some {
+        for entry in chunk {
             query = query.bind(entry.id.to_string());
         }
         for row in query.fetch_all(&mut *change).await? {
@@ -80,27 +85,29 @@ async fn known(
     Ok(found)
 }
 
-/// Takes what an organization's calls cost out of its balance and out of the process's lease of it.
+/// Charges the calls of an organization to its balance and to the process's lease.
 async fn charge(
     change: &mut AnyConnection,
     organization: &str,
     owner: &str,
     entries: &mut [LedgerEntry],
 ) -> Result<(), StoreError> {
-    let account = read(change, organization).await?;
-    let own = leases::own(change, organization, owner).await?.amount;
+    let account = read_account(change, organization).await?;
+    let own = leases::read_lease(change, organization, owner)
+        .await?
+        .amount;
     let (mut lease, mut free) = (own, account.free());
     let (mut settled, mut shortfall) = (account.settled, account.shortfall);
     let calls = entries
         .iter_mut()
         .filter(|entry| entry.funding == Funding::Credit)
-        .filter(|entry| &*entry.who.organization_id == organization);
+        .filter(|entry| &*entry.owner.organization_id == organization);
     for call in calls {
         let cost = call.charged.plus(call.shortfall);
         let from_lease = call.charged.min(lease);
         lease = lease.minus(from_lease);
-        // What the lease does not cover, because it has expired or the call cost more than was reserved: as far as
-        // nobody holds it back.
+        // The lease may have expired, or the call may cost more than was reserved. The rest is taken from the amount
+        // that no process leases.
         let from_free = cost.minus(from_lease).min(free);
         free = free.minus(from_free);
         call.charged = from_lease.plus(from_free);
@@ -116,7 +123,7 @@ async fn charge(
         .execute(&mut *change)
         .await?;
     if lease != own {
-        leases::write(change, organization, owner, lease).await?;
+        leases::write_lease(change, organization, owner, lease).await?;
     }
     Ok(())
 }

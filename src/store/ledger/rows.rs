@@ -1,4 +1,4 @@
-//! Rows of the ledger on their way in.
+//! Inserts rows of the ledger.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use sqlx::query::Query;
 use sqlx::{Any, AnyConnection, AssertSqlSafe};
 
 use super::super::StoreError;
-use super::split;
+use super::split_cost;
 
 const COLUMNS: [&str; 32] = [
     "id",
@@ -46,32 +46,32 @@ const COLUMNS: [&str; 32] = [
     "duration_ms",
     "first_event_ms",
 ];
-/// Rows of one statement: few lengths, so that the statements are made and prepared once.
-const LENGTHS: [usize; 3] = [64, 8, 1];
+/// The numbers of rows per statement: few, so that each statement is built and prepared once.
+const ROW_COUNTS: [usize; 3] = [64, 8, 1];
 
-static NUMBERED: LazyLock<[String; 3]> = LazyLock::new(|| {
+static NUMBERED_SQL: LazyLock<[String; 3]> = LazyLock::new(|| {
     let place = |at: usize| format!("${}", at + 1);
-    LENGTHS.map(|rows| statement(rows, place))
+    ROW_COUNTS.map(|rows| statement(rows, place))
 });
-/// For SQLite, which looks for the name of each place from the first on: with two thousand that costs more than all
-/// else. Places without a name it does not look for.
-static UNNAMED: LazyLock<[String; 3]> =
-    LazyLock::new(|| LENGTHS.map(|rows| statement(rows, |_| "?".to_owned())));
+/// SQLite searches the name of each parameter from the first on. With two thousand parameters that costs more than all
+/// else. It does not search unnamed parameters.
+static UNNAMED_SQL: LazyLock<[String; 3]> =
+    LazyLock::new(|| ROW_COUNTS.map(|rows| statement(rows, |_| "?".to_owned())));
 
-/// Writes rows, none of which may be there already.
+/// Inserts rows that must not exist yet.
 pub(super) async fn insert(
     change: &mut AnyConnection,
     entries: &[LedgerEntry],
 ) -> Result<(), StoreError> {
     let statements = match change.backend_name() {
-        "SQLite" => &*UNNAMED,
-        _ => &*NUMBERED,
+        "SQLite" => &*UNNAMED_SQL,
+        _ => &*NUMBERED_SQL,
     };
     let mut rest = entries;
-    for (length, sql) in LENGTHS.into_iter().zip(statements) {
-        while let Some((some, others)) = rest.split_at_checked(length) {
+    for (length, sql) in ROW_COUNTS.into_iter().zip(statements) {
+        while let Some((chunk, others)) = rest.split_at_checked(length) {
             let query = sqlx::query(AssertSqlSafe(sql.as_str()));
-            let query = some.iter().fold(query, bind);
+            let query = chunk.iter().fold(query, bind);
             query.execute(&mut *change).await?;
             rest = others;
         }
@@ -82,8 +82,8 @@ pub(super) async fn insert(
 fn statement(rows: usize, place: impl Fn(usize) -> String) -> String {
     let row = |row: usize| {
         let first = row * COLUMNS.len();
-        let places: Vec<String> = (first..first + COLUMNS.len()).map(&place).collect();
-        format!("({})", places.join(", "))
+        let placeholders: Vec<String> = (first..first + COLUMNS.len()).map(&place).collect();
+        format!("({})", placeholders.join(", "))
     };
     let rows: Vec<String> = (0..rows).map(row).collect();
     let (columns, rows) = (COLUMNS.join(", "), rows.join(", "));
@@ -95,49 +95,49 @@ fn bind<'a>(
     query: Query<'a, Any, AnyArguments>,
     entry: &'a LedgerEntry,
 ) -> Query<'a, Any, AnyArguments> {
-    let (who, taken) = (&entry.who, &entry.taken);
-    let (nano, rest) = split(taken.total());
+    let (owner, usage) = (&entry.owner, &entry.usage);
+    let (nano, rest) = split_cost(usage.total());
     query
         .bind(entry.id.to_string())
         .bind(entry.at_ms)
-        .bind(&*who.organization_id)
-        .bind(&*who.project_id)
-        .bind(&*who.key_id)
-        .bind(who.member_id.as_deref())
-        .bind(&*who.request_id)
-        .bind(&*taken.model)
-        .bind(&*taken.provider)
-        .bind(&*taken.upstream_model)
-        .bind(taken.region.as_deref())
-        .bind(entry.funding.word())
-        .bind(entry.outcome.word())
-        .bind(integer(taken.prompt_tokens))
-        .bind(integer(taken.cached_tokens))
-        .bind(integer(taken.cache_write_tokens))
-        .bind(integer(taken.completion_tokens))
-        .bind(integer(taken.reasoning_tokens))
-        .bind(integer(taken.web_searches))
-        .bind(i64::from(taken.is_estimated))
-        .bind(i64::from(taken.is_premium))
+        .bind(&*owner.organization_id)
+        .bind(&*owner.project_id)
+        .bind(&*owner.key_id)
+        .bind(owner.member_id.as_deref())
+        .bind(&*owner.request_id)
+        .bind(&*usage.model)
+        .bind(&*usage.provider)
+        .bind(&*usage.upstream_model)
+        .bind(usage.region.as_deref())
+        .bind(entry.funding.as_str())
+        .bind(entry.outcome.as_str())
+        .bind(to_i64(usage.prompt_tokens))
+        .bind(to_i64(usage.cached_tokens))
+        .bind(to_i64(usage.cache_write_tokens))
+        .bind(to_i64(usage.completion_tokens))
+        .bind(to_i64(usage.reasoning_tokens))
+        .bind(to_i64(usage.web_searches))
+        .bind(i64::from(usage.is_estimated))
+        .bind(i64::from(usage.is_premium))
         .bind(i64::from(entry.is_stream))
-        .bind(i64::from(taken.cost.is_some()))
+        .bind(i64::from(usage.cost.is_some()))
         .bind(nano)
         .bind(rest)
-        .bind(parts(taken.cost.as_ref()))
+        .bind(cost_parts(usage.cost.as_ref()))
         .bind(entry.reserved.to_string())
         .bind(entry.charged.to_string())
         .bind(entry.shortfall.to_string())
-        .bind(i64::from(taken.attempts))
-        .bind(integer(entry.duration_ms))
-        .bind(entry.first_event_ms.map(integer))
+        .bind(i64::from(usage.attempts))
+        .bind(to_i64(entry.duration_ms))
+        .bind(entry.first_event_ms.map(to_i64))
 }
 
-fn integer(count: u64) -> i64 {
+fn to_i64(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// The parts of a cost that are not nothing, as a JSON object of decimals.
-fn parts(cost: Option<&CostParts>) -> String {
+/// Returns the nonzero parts of a cost as a JSON object of decimals.
+fn cost_parts(cost: Option<&CostParts>) -> String {
     let cost = cost.copied().unwrap_or_default();
     let parts = [
         ("input", cost.input),

@@ -1,4 +1,4 @@
-//! What keys have spent, by the hour: what limits and plans begin from when a process starts.
+//! The spending of keys by hour, from which limits and plans continue when a process starts.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use filters::money::Usd;
 use sqlx::{AnyConnection, Row};
 
 use super::super::{Store, StoreError};
-use super::{joined, split};
+use super::{join_cost, split_cost};
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// What a key spent in an hour on one kind of model, from one source.
+/// The spending of a key in one hour, for one kind of model and one funding.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SpentRow {
-    /// Which key.
+    /// The key's id.
     pub key_id: String,
-    /// Who owned it.
+    /// The id of the member who owned it.
     pub member_id: Option<String>,
     /// Whether the organization's plan paid.
-    pub is_of_plan: bool,
+    pub is_plan: bool,
     /// Whether the models were premium.
     pub is_premium: bool,
-    /// When the first and the last of the calls ended, in unix milliseconds.
+    /// When the first and the last call ended, in unix milliseconds.
     pub ended_ms: (i64, i64),
-    /// What they cost.
+    /// The cost.
     pub cost: Usd,
 }
 
 impl Store {
-    /// What an organization's keys have spent, oldest first; hours before `since_ms` as one row per key.
+    /// Returns the spending of an organization's keys, oldest first. Hours before `since_ms` are one row per key.
     pub async fn spent(
         &self,
         organization_id: &str,
@@ -54,33 +54,33 @@ impl Store {
             Ok(SpentRow {
                 key_id: row.try_get("key_id")?,
                 member_id: row.try_get("member_id")?,
-                is_of_plan: row.try_get::<String, _>("funding")? == "plan",
+                is_plan: row.try_get::<String, _>("funding")? == "plan",
                 is_premium: row.try_get::<i64, _>("is_premium")? != 0,
                 ended_ms: (row.try_get("first_at")?, row.try_get("last_at")?),
-                cost: joined(row.try_get("cost_nano")?, row.try_get("cost_rest")?),
+                cost: join_cost(row.try_get("cost_nano")?, row.try_get("cost_rest")?),
             })
         };
         rows.iter().map(read).collect()
     }
 }
 
-/// Adds what calls cost to the hours in which they ended.
+/// Adds the costs of calls to the hours in which they ended.
 pub(super) async fn add(
     change: &mut AnyConnection,
     entries: &[LedgerEntry],
 ) -> Result<(), StoreError> {
     let mut hours: BTreeMap<_, (Option<&str>, (i64, i64), Usd)> = BTreeMap::new();
     for entry in entries {
-        let cost = entry.taken.total();
+        let cost = entry.usage.total();
         if cost == Usd::ZERO {
             continue;
         }
         let hour = entry.at_ms.div_euclid(HOUR_MS);
-        let (who, funding) = (&entry.who, entry.funding.word());
-        let key = (&*who.organization_id, &*who.key_id, hour, funding);
-        let key = (key, entry.taken.is_premium);
+        let (owner, funding) = (&entry.owner, entry.funding.as_str());
+        let key = (&*owner.organization_id, &*owner.key_id, hour, funding);
+        let key = (key, entry.usage.is_premium);
         let first = (
-            who.member_id.as_deref(),
+            owner.member_id.as_deref(),
             (entry.at_ms, entry.at_ms),
             Usd::ZERO,
         );
@@ -97,7 +97,7 @@ pub(super) async fn add(
                cost_nano = spent.cost_nano + excluded.cost_nano, \
                cost_rest = spent.cost_rest + excluded.cost_rest";
     for (((organization, key, hour, funding), is_premium), (member, ended, cost)) in hours {
-        let (nano, rest) = split(cost);
+        let (nano, rest) = split_cost(cost);
         sqlx::query(sql)
             .bind(organization)
             .bind(key)

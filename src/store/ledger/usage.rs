@@ -1,25 +1,25 @@
-//! What the ledger says when it is asked.
+//! Reports of usage from the ledger.
 
 use filters::money::Usd;
 use sqlx::{AssertSqlSafe, Row};
 
 use super::super::{Store, StoreError};
-use super::joined;
+use super::join_cost;
 
-/// What the calls of a sum have in common.
+/// How a report groups calls.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum By {
-    /// The id of their key.
+    /// By the key's id.
     Key,
-    /// Their model, as the catalogue calls it.
+    /// By the model's id in the catalogue.
     Model,
-    /// Who answered.
+    /// By the provider that replied.
     Provider,
 }
 
 impl By {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
+    /// Returns the group's name.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Key => "key",
             Self::Model => "model",
@@ -36,36 +36,36 @@ impl By {
     }
 }
 
-/// Calls that were answered or cut short, summed up.
+/// The sum of calls that were completed or cut short.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Usage {
-    /// Which key, model or provider; empty where all are one sum.
+    /// The key, model or provider; empty for the sum of all.
     pub name: String,
-    /// How many.
+    /// The number of calls.
     pub requests: i64,
     /// All prompt tokens.
     pub prompt_tokens: i64,
-    /// Of those, read from a provider's cache.
+    /// Prompt tokens read from a provider's cache.
     pub cached_tokens: i64,
     /// All completion tokens.
     pub completion_tokens: i64,
-    /// What they cost, whoever paid.
+    /// The cost, including calls that BYOK keys paid.
     pub cost: Usd,
 }
 
 impl Store {
-    /// The calls of an organization since a moment, in one sum or one per key, model or provider.
+    /// Returns the usage of an organization since a time, as one sum or one per key, model or provider.
     ///
-    /// Errors: [`StoreError::Absent`].
+    /// Errors: [`StoreError::NotFound`].
     pub async fn usage(
         &self,
         organization: &str,
         since_ms: i64,
-        by: Option<By>,
+        group: Option<By>,
     ) -> Result<Vec<Usage>, StoreError> {
         let id = self.organization(organization).await?.id;
-        let name = by.map_or("''", By::column);
-        let group = by.map_or(String::new(), |by| format!(" GROUP BY {0}", by.column()));
+        let name = group.map_or("''", By::column);
+        let group_sql = group.map_or(String::new(), |by| format!(" GROUP BY {0}", by.column()));
         let sum = |column: &str| format!("CAST(COALESCE(SUM({column}), 0) AS BIGINT) AS {column}");
         let sums: Vec<String> = [
             "prompt_tokens",
@@ -78,7 +78,7 @@ impl Store {
         .into();
         let sql = format!(
             "SELECT {name} AS name, COUNT(*) AS requests, {} FROM ledger \
-             WHERE organization_id = $1 AND at >= $2{group} ORDER BY name",
+             WHERE organization_id = $1 AND at >= $2{group_sql} ORDER BY name",
             sums.join(", ")
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(id).bind(since_ms);
@@ -90,7 +90,7 @@ impl Store {
                 prompt_tokens: row.try_get("prompt_tokens")?,
                 cached_tokens: row.try_get("cached_tokens")?,
                 completion_tokens: row.try_get("completion_tokens")?,
-                cost: joined(row.try_get("cost_nano")?, row.try_get("cost_rest")?),
+                cost: join_cost(row.try_get("cost_nano")?, row.try_get("cost_rest")?),
             })
         };
         rows.iter().map(read).collect()

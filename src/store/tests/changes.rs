@@ -1,4 +1,4 @@
-//! What changes an account, and what is refused.
+//! Changes of accounts, and changes that are refused.
 
 use super::*;
 
@@ -18,15 +18,15 @@ on_both![
     the_key_is_in_no_column,
 ];
 
-async fn an_organization_begins_with_a_default_project(house: House) {
-    house.organization("acme").await;
-    let (key, _) = house.key("acme").await;
-    let caller = house.admit(&key).await.unwrap();
+async fn an_organization_begins_with_a_default_project(fixture: Fixture) {
+    fixture.organization("acme").await;
+    let (key, _) = fixture.key("acme").await;
+    let caller = fixture.admit(&key).await.unwrap();
     assert_eq!((&*caller.project, caller.mode), ("default", Mode::Platform));
 }
 
-async fn organizations_are_listed_by_name_with_their_plan(house: House) {
-    let store = &house.store;
+async fn organizations_are_listed_by_name_with_their_plan(fixture: Fixture) {
+    let store = &fixture.store;
     store
         .create_organization("zeta", Plan::Max, NOW_MS)
         .await
@@ -56,15 +56,15 @@ async fn organizations_are_listed_by_name_with_their_plan(house: House) {
     assert!(list.iter().all(|one| one.id.starts_with("org_")));
 }
 
-async fn a_name_is_taken_once(house: House) {
-    let store = &house.store;
-    house.organization("acme").await;
-    house.organization("other").await;
+async fn a_name_is_taken_once(fixture: Fixture) {
+    let store = &fixture.store;
+    fixture.organization("acme").await;
+    fixture.organization("other").await;
     let again = store.create_organization("acme", Plan::None, NOW_MS).await;
     assert!(matches!(
         again,
-        Err(StoreError::Taken {
-            what: "organization",
+        Err(StoreError::AlreadyExists {
+            kind: "organization",
             ..
         })
     ));
@@ -84,16 +84,16 @@ async fn a_name_is_taken_once(house: House) {
     let again = store.create_project("acme", &project, NOW_MS).await;
     assert!(matches!(
         again,
-        Err(StoreError::Taken {
-            what: "project",
+        Err(StoreError::AlreadyExists {
+            kind: "project",
             ..
         })
     ));
 }
 
-async fn what_is_not_there_is_absent(house: House) {
-    let store = &house.store;
-    house.organization("acme").await;
+async fn what_is_not_there_is_absent(fixture: Fixture) {
+    let store = &fixture.store;
+    fixture.organization("acme").await;
     let project = NewProject {
         name: "app",
         mode: Mode::Platform,
@@ -117,29 +117,32 @@ async fn what_is_not_there_is_absent(house: House) {
     ];
     for outcome in outcomes {
         assert!(
-            matches!(outcome, Some(StoreError::Absent { .. })),
+            matches!(outcome, Some(StoreError::NotFound { .. })),
             "{outcome:?}"
         );
     }
 }
 
-async fn bad_names_are_refused(house: House) {
+async fn bad_names_are_refused(fixture: Fixture) {
     for name in ["", " acme", "acme ", "a\nb", "a\0b", &"x".repeat(129)] {
-        let made = house
+        let made = fixture
             .store
             .create_organization(name, Plan::None, NOW_MS)
             .await;
-        assert!(matches!(made, Err(StoreError::BadName { .. })), "{name:?}");
+        assert!(
+            matches!(made, Err(StoreError::InvalidName { .. })),
+            "{name:?}"
+        );
     }
     let longest = "é".repeat(128);
-    house.organization(&longest).await;
-    house.organization("'; DROP TABLE api_keys; --").await;
-    assert_eq!(house.store.organizations().await.unwrap().len(), 2);
+    fixture.organization(&longest).await;
+    fixture.organization("'; DROP TABLE api_keys; --").await;
+    assert_eq!(fixture.store.organizations().await.unwrap().len(), 2);
 }
 
-async fn every_change_raises_the_revision_and_a_refused_one_does_not(house: House) {
-    let store = &house.store;
-    house.organization("acme").await;
+async fn every_change_raises_the_revision_and_a_refused_one_does_not(fixture: Fixture) {
+    let store = &fixture.store;
+    fixture.organization("acme").await;
     let mut seen = vec![store.revision().await.unwrap()];
     let project = NewProject {
         name: "app",
@@ -151,7 +154,7 @@ async fn every_change_raises_the_revision_and_a_refused_one_does_not(house: Hous
         .await
         .unwrap();
     seen.push(store.revision().await.unwrap());
-    let (_, key) = house.key("acme").await;
+    let (_, key) = fixture.key("acme").await;
     seen.push(store.revision().await.unwrap());
     store.revoke_key(&key.id, NOW_MS).await.unwrap();
     seen.push(store.revision().await.unwrap());
@@ -172,12 +175,12 @@ async fn every_change_raises_the_revision_and_a_refused_one_does_not(house: Hous
     assert_eq!(store.revision().await.unwrap(), seen[5]);
 }
 
-async fn changes_at_once_are_all_counted(house: House) {
-    house.organization("acme").await;
-    let before = house.store.revision().await.unwrap();
+async fn changes_at_once_are_all_counted(fixture: Fixture) {
+    fixture.organization("acme").await;
+    let before = fixture.store.revision().await.unwrap();
     let makers: Vec<_> = (0..20)
         .map(|_| {
-            let store = house.store.clone();
+            let store = fixture.store.clone();
             tokio::spawn(async move {
                 let new = NewKey {
                     organization: "acme",
@@ -193,36 +196,36 @@ async fn changes_at_once_are_all_counted(house: House) {
     for maker in makers {
         maker.await.unwrap().unwrap();
     }
-    assert_eq!(house.store.revision().await.unwrap(), before + 20);
-    assert_eq!(house.store.keys("acme").await.unwrap().len(), 20);
+    assert_eq!(fixture.store.revision().await.unwrap(), before + 20);
+    assert_eq!(fixture.store.keys("acme").await.unwrap().len(), 20);
 }
 
-async fn a_key_is_listed_without_its_text(house: House) {
-    house.organization("acme").await;
-    let (text, issued) = house.key("acme").await;
-    let list = house.store.keys("acme").await.unwrap();
+async fn a_key_is_listed_without_its_text(fixture: Fixture) {
+    fixture.organization("acme").await;
+    let (text, issued) = fixture.key("acme").await;
+    let list = fixture.store.keys("acme").await.unwrap();
     assert_eq!(list, std::slice::from_ref(&issued));
     assert!(issued.id.starts_with("key_"));
     assert!(text.reveal().ends_with(&issued.last_four));
     assert!(!format!("{issued:?}").contains(text.reveal()));
 }
 
-async fn revoking_again_keeps_the_first_time(house: House) {
-    house.organization("acme").await;
-    let (_, issued) = house.key("acme").await;
-    house.store.revoke_key(&issued.id, NOW_MS).await.unwrap();
-    house
+async fn revoking_again_keeps_the_first_time(fixture: Fixture) {
+    fixture.organization("acme").await;
+    let (_, issued) = fixture.key("acme").await;
+    fixture.store.revoke_key(&issued.id, NOW_MS).await.unwrap();
+    fixture
         .store
         .revoke_key(&issued.id, NOW_MS + 5)
         .await
         .unwrap();
-    let list = house.store.keys("acme").await.unwrap();
+    let list = fixture.store.keys("acme").await.unwrap();
     assert_eq!(list[0].revoked_at_ms, Some(NOW_MS));
 }
 
-async fn nothing_new_under_what_is_closed(house: House) {
-    house.organization("acme").await;
-    let store = &house.store;
+async fn nothing_new_under_what_is_closed(fixture: Fixture) {
+    fixture.organization("acme").await;
+    let store = &fixture.store;
     let new = NewKey {
         organization: "acme",
         project: DEFAULT_PROJECT,
@@ -234,8 +237,8 @@ async fn nothing_new_under_what_is_closed(house: House) {
     let refused = store.create_key(&new, NOW_MS).await.err();
     assert!(matches!(
         refused,
-        Some(StoreError::Closed {
-            what: "project",
+        Some(StoreError::Inactive {
+            kind: "project",
             ..
         })
     ));
@@ -243,52 +246,52 @@ async fn nothing_new_under_what_is_closed(house: House) {
     let refused = store.create_key(&new, NOW_MS).await.err();
     assert!(matches!(
         refused,
-        Some(StoreError::Closed {
-            what: "organization",
+        Some(StoreError::Inactive {
+            kind: "organization",
             ..
         })
     ));
 }
 
-async fn a_store_opens_again_with_what_was_in_it(house: House) {
-    house.organization("acme").await;
-    let (key, _) = house.key("acme").await;
-    house.store.close().await;
-    let again = Store::open(&house.settings).await.unwrap();
+async fn a_store_opens_again_with_what_was_in_it(fixture: Fixture) {
+    fixture.organization("acme").await;
+    let (key, _) = fixture.key("acme").await;
+    fixture.store.close().await;
+    let again = Store::open(&fixture.settings).await.unwrap();
     assert!(!again.is_new_file);
-    let again = House {
+    let again = Fixture {
         store: again.store,
-        ..house
+        ..fixture
     };
     assert!(again.admit(&key).await.is_ok());
 }
 
-async fn another_pepper_is_refused_once_there_are_keys(house: House) {
+async fn another_pepper_is_refused_once_there_are_keys(fixture: Fixture) {
     let other = StoreSettings {
         secret: Some(vec![9; 32]),
-        ..house.settings.clone()
+        ..fixture.settings.clone()
     };
     let store = Store::open(&other).await.unwrap().store;
     store
         .create_organization("acme", Plan::None, NOW_MS)
         .await
         .unwrap();
-    let house = House { store, ..house };
-    house.key("acme").await;
-    let refused = Store::open(&house.settings).await.err().unwrap();
-    assert!(matches!(refused, StoreError::OtherPepper));
+    let fixture = Fixture { store, ..fixture };
+    fixture.key("acme").await;
+    let refused = Store::open(&fixture.settings).await.err().unwrap();
+    assert!(matches!(refused, StoreError::WrongPepper));
     assert!(Store::open(&other).await.is_ok());
 }
 
-async fn the_key_is_in_no_column(house: House) {
-    house.organization("acme").await;
-    let (key, _) = house.key("acme").await;
+async fn the_key_is_in_no_column(fixture: Fixture) {
+    fixture.organization("acme").await;
+    let (key, _) = fixture.key("acme").await;
     let sql = "SELECT COUNT(*) FROM api_keys WHERE hash = $1 OR label = $2 OR id = $2 \
                OR last_four = $2";
     let found: i64 = sqlx::query_scalar(sql)
         .bind(key.reveal().as_bytes().to_vec())
         .bind(key.reveal())
-        .fetch_one(&house.store.pool)
+        .fetch_one(&fixture.store.pool)
         .await
         .unwrap();
     assert_eq!(found, 0);

@@ -1,9 +1,9 @@
-//! What only a store in a file can be asked.
+//! Tests of SQLite files.
 
 use super::*;
 
 fn database(settings: &StoreSettings) -> std::path::PathBuf {
-    match &settings.place {
+    match &settings.url {
         StoreUrl::Sqlite(path) => path.clone(),
         StoreUrl::Postgres(_) => panic!("not a file"),
     }
@@ -17,34 +17,34 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 
 #[tokio::test]
 async fn no_issued_key_is_in_any_file_of_the_store() {
-    let house = on_sqlite().await;
-    house.organization("acme-the-witness").await;
+    let fixture = on_sqlite().await;
+    fixture.organization("acme-the-witness").await;
     let mut keys = Vec::new();
     for _ in 0..5 {
-        keys.push(house.key("acme-the-witness").await.0);
+        keys.push(fixture.key("acme-the-witness").await.0);
     }
-    let folder = database(&house.settings).parent().unwrap().to_owned();
+    let folder = database(&fixture.settings).parent().unwrap().to_owned();
     let mut has_witness = false;
-    for folder in [folder, house.settings.state_dir.clone()] {
+    for folder in [folder, fixture.settings.state_dir.clone()] {
         for file in std::fs::read_dir(folder).unwrap() {
             let bytes = std::fs::read(file.unwrap().path()).unwrap();
             has_witness |= contains(&bytes, "acme-the-witness");
             for key in &keys {
-                // Nor the random part without its prefix.
+                // The random part alone is not stored either.
                 assert!(!contains(&bytes, &key.reveal()[3..40]));
             }
         }
     }
-    // The search finds what is there: the files were the right ones.
+    // The search finds a text that is stored, so it reads the right files.
     assert!(has_witness);
 }
 
 #[tokio::test]
 async fn files_are_readable_by_their_owner_alone() {
-    let house = on_sqlite().await;
-    house.organization("acme").await;
-    let secret = house.settings.state_dir.join("secret.key");
-    let database = database(&house.settings);
+    let fixture = on_sqlite().await;
+    fixture.organization("acme").await;
+    let secret = fixture.settings.state_dir.join("secret.key");
+    let database = database(&fixture.settings);
     let wal = format!("{}-wal", database.display());
     assert_eq!(std::fs::read(&secret).unwrap().len(), 32);
     for file in [secret.as_path(), &database, Path::new(&wal)] {
@@ -89,12 +89,12 @@ async fn the_first_start_with_a_sandbox_makes_one_organization_and_one_key() {
     let settings = sqlite_settings(folder.path());
     let opened = Store::open(&settings).await.unwrap();
     let made = first_run(&opened, true, NOW_MS).await.unwrap().unwrap();
-    let house = House {
+    let fixture = Fixture {
         store: opened.store,
         settings: settings.clone(),
         _folder: folder,
     };
-    let caller = house.admit(&made.key).await.unwrap();
+    let caller = fixture.admit(&made.key).await.unwrap();
     assert_eq!(
         (&*caller.organization, &*caller.project),
         ("default", "default")
@@ -116,7 +116,7 @@ async fn a_path_with_odd_characters_is_opened() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("a b%20#é/w;1.db");
     let settings = StoreSettings {
-        place: StoreUrl::parse(&format!("sqlite:{}", file.display())).unwrap(),
+        url: StoreUrl::parse(&format!("sqlite:{}", file.display())).unwrap(),
         ..sqlite_settings(folder.path())
     };
     Store::open(&settings).await.unwrap();
@@ -138,7 +138,7 @@ async fn a_short_secret_is_a_problem_of_the_configuration() {
 async fn postgresql_without_a_secret_is_a_problem_of_the_configuration() {
     let folder = TempDir::new().unwrap();
     let settings = StoreSettings {
-        place: StoreUrl::parse("postgres://nobody@127.0.0.1:1/none").unwrap(),
+        url: StoreUrl::parse("postgres://nobody@127.0.0.1:1/none").unwrap(),
         ..sqlite_settings(folder.path())
     };
     let error = Store::open(&settings).await.err().unwrap();
@@ -154,7 +154,7 @@ async fn a_server_that_is_not_there_is_named_as_the_cause() {
     closed.bind(([127, 0, 0, 1], 0).into()).unwrap();
     let port = closed.local_addr().unwrap().port();
     let settings = StoreSettings {
-        place: StoreUrl::parse(&format!("postgres://me:hunter2@127.0.0.1:{port}/none")).unwrap(),
+        url: StoreUrl::parse(&format!("postgres://me:hunter2@127.0.0.1:{port}/none")).unwrap(),
         secret: Some(vec![7; 32]),
         ..sqlite_settings(folder.path())
     };
@@ -178,14 +178,16 @@ async fn a_file_that_is_no_database_is_an_error() {
 }
 
 #[tokio::test]
-async fn the_snapshot_follows_until_it_is_told_to_stop() {
-    let house = on_sqlite().await;
-    let accounts = accounts::AccountsHandle::load(&house.store).await.unwrap();
+async fn the_snapshot_follows_until_it_is_stopped() {
+    let fixture = on_sqlite().await;
+    let accounts = accounts::AccountsHandle::load(&fixture.store, |_| {})
+        .await
+        .unwrap();
     let (stop, stopped) = tokio::sync::watch::channel(false);
-    let follower = tokio::spawn(accounts.clone().follow(house.store.clone(), stopped));
-    house.organization("acme").await;
+    let follower = tokio::spawn(accounts.clone().run_refresh(fixture.store.clone(), stopped));
+    fixture.organization("acme").await;
     let made = std::time::Instant::now();
-    house.key("acme").await;
+    fixture.key("acme").await;
     while accounts.current().is_empty() {
         tokio::task::yield_now().await;
         assert!(made.elapsed().as_secs() < 30, "the snapshot never followed");

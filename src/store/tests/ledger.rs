@@ -7,19 +7,19 @@ use super::*;
 const ORG: &str = "org_1";
 
 fn usd(text: &str) -> Usd {
-    Usd::restore(text).unwrap()
+    Usd::parse_signed(text).unwrap()
 }
 
 fn entry(n: u8, cost: &str) -> LedgerEntry {
     LedgerEntry {
         id: EntryId([n; 16]),
         at_ms: NOW_MS,
-        who: CallOwner {
+        owner: CallOwner {
             organization_id: ORG.into(),
             key_id: "key_1".into(),
             ..CallOwner::default()
         },
-        taken: Took {
+        usage: Took {
             prompt_tokens: 3,
             cost: Some(CostParts {
                 total: usd(cost),
@@ -33,7 +33,7 @@ fn entry(n: u8, cost: &str) -> LedgerEntry {
     }
 }
 
-impl House {
+impl Fixture {
     async fn grant(&self, amount: &str) {
         let id = new_id("org");
         let sql = "INSERT INTO organizations (id, name, plan, status, created_at, plan_since) \
@@ -67,10 +67,10 @@ impl House {
     }
 
     async fn begin(&self, owner: &str) {
-        self.store.begin_process(owner).await.unwrap();
+        self.store.register_process(owner).await.unwrap();
     }
 
-    /// Nothing has been heard of a process for a minute.
+    /// Pretends that a process has not refreshed its registration for a minute.
     async fn silence(&self, owner: &str) {
         let sql = "UPDATE ledger_processes SET seen_at = seen_at - 60000 WHERE owner = $1";
         let query = sqlx::query(sql).bind(owner.to_owned());
@@ -82,236 +82,253 @@ impl House {
     }
 }
 
-async fn a_process_alone_takes_all_there_is(house: House) {
-    house.grant("1.5").await;
-    house.grant("0.25").await;
-    house.begin("a").await;
+async fn a_process_alone_takes_all_there_is(fixture: Fixture) {
+    fixture.grant("1.5").await;
+    fixture.grant("0.25").await;
+    fixture.begin("a").await;
     assert_eq!(
-        house.take("a", 1, "0.01").await,
+        fixture.take("a", 1, "0.01").await,
         ("1.75".into(), "0".into())
     );
-    assert_eq!(house.take("a", 2, "0.01").await, ("0".into(), "0".into()));
-    assert_eq!(house.account().await.leased, usd("1.75"));
+    assert_eq!(fixture.take("a", 2, "0.01").await, ("0".into(), "0".into()));
+    assert_eq!(fixture.account().await.leased, usd("1.75"));
 }
 
-async fn processes_never_hold_more_than_there_is(house: House) {
-    house.grant("1").await;
+async fn processes_never_hold_more_than_there_is(fixture: Fixture) {
+    fixture.grant("1").await;
     for owner in ["a", "b"] {
-        house.begin(owner).await;
+        fixture.begin(owner).await;
     }
     assert_eq!(
-        house.take("a", 1, "0.01").await,
+        fixture.take("a", 1, "0.01").await,
         ("0.25".into(), "0".into())
     );
     assert_eq!(
-        house.take("b", 1, "0.7").await,
+        fixture.take("b", 1, "0.7").await,
         ("0.7".into(), "0.25".into())
     );
-    assert_eq!(house.take("a", 2, "0.1").await, ("0".into(), "0.7".into()));
-    house.change("b", 2, LeaseChange::Give(usd("0.6"))).await;
     assert_eq!(
-        house.take("a", 3, "0.1").await,
+        fixture.take("a", 2, "0.1").await,
+        ("0".into(), "0.7".into())
+    );
+    fixture
+        .change("b", 2, LeaseChange::Return(usd("0.6")))
+        .await;
+    assert_eq!(
+        fixture.take("a", 3, "0.1").await,
         ("0.1625".into(), "0.1".into())
     );
 }
 
-async fn the_leases_of_a_process_that_is_gone_are_free(house: House) {
-    house.grant("1").await;
-    house.begin("a").await;
-    house.take("a", 1, "1").await;
-    house.silence("a").await;
-    house.begin("b").await;
-    assert_eq!(house.take("b", 1, "1").await, ("1".into(), "0".into()));
-    let of_a = house.change("a", 2, LeaseChange::Take(usd("0.1"))).await;
+async fn the_leases_of_a_dead_process_are_free(fixture: Fixture) {
+    fixture.grant("1").await;
+    fixture.begin("a").await;
+    fixture.take("a", 1, "1").await;
+    fixture.silence("a").await;
+    fixture.begin("b").await;
+    assert_eq!(fixture.take("b", 1, "1").await, ("1".into(), "0".into()));
+    let of_a = fixture.change("a", 2, LeaseChange::Take(usd("0.1"))).await;
     assert_eq!(of_a, None, "it learns of it");
     assert_eq!(
-        house.change("a", 3, LeaseChange::Give(usd("1"))).await,
+        fixture.change("a", 3, LeaseChange::Return(usd("1"))).await,
         None
     );
-    assert_eq!(house.account().await.leased, usd("1"));
+    assert_eq!(fixture.account().await.leased, usd("1"));
 }
 
-async fn a_process_that_was_silent_keeps_its_leases_while_nobody_needs_them(house: House) {
-    house.grant("1").await;
-    house.begin("a").await;
-    house.take("a", 1, "1").await;
-    house.silence("a").await;
-    house.grant("0.5").await;
-    assert_eq!(house.take("a", 2, "0.5").await, ("0.5".into(), "0".into()));
-    assert_eq!(house.account().await.leased, usd("1.5"));
-    assert!(house.store.confirm_process("a").await.unwrap());
+async fn an_unrefreshed_process_keeps_its_leases_while_no_other_needs_them(fixture: Fixture) {
+    fixture.grant("1").await;
+    fixture.begin("a").await;
+    fixture.take("a", 1, "1").await;
+    fixture.silence("a").await;
+    fixture.grant("0.5").await;
+    assert_eq!(
+        fixture.take("a", 2, "0.5").await,
+        ("0.5".into(), "0".into())
+    );
+    assert_eq!(fixture.account().await.leased, usd("1.5"));
+    assert!(fixture.store.refresh_process("a").await.unwrap());
 }
 
-async fn a_change_of_a_lease_that_is_made_again_happens_once(house: House) {
-    house.grant("1").await;
-    house.begin("a").await;
+async fn a_repeated_change_of_a_lease_is_applied_once(fixture: Fixture) {
+    fixture.grant("1").await;
+    fixture.begin("a").await;
     for _ in 0..2 {
-        assert_eq!(house.take("a", 1, "0.5").await, ("1".into(), "0".into()));
+        assert_eq!(fixture.take("a", 1, "0.5").await, ("1".into(), "0".into()));
     }
     for _ in 0..2 {
-        let given = house.change("a", 2, LeaseChange::Give(usd("0.4"))).await;
+        let given = fixture
+            .change("a", 2, LeaseChange::Return(usd("0.4")))
+            .await;
         assert_eq!(given, Some(("0".into(), "0".into())));
-        assert_eq!(house.account().await.leased, usd("0.6"));
+        assert_eq!(fixture.account().await.leased, usd("0.6"));
     }
-    // Calls take of it meanwhile, which is no change of its own.
-    house.take("a", 3, "0.4").await;
-    house.post("a", vec![entry(1, "0.25")]).await;
-    assert_eq!(house.take("a", 3, "0.4").await, ("0.4".into(), "0".into()));
-    assert_eq!(house.account().await.leased, usd("0.75"));
+    // Calls are charged to the lease meanwhile, which is not a change of the lease.
+    fixture.take("a", 3, "0.4").await;
+    fixture.post("a", vec![entry(1, "0.25")]).await;
+    assert_eq!(
+        fixture.take("a", 3, "0.4").await,
+        ("0.4".into(), "0".into())
+    );
+    assert_eq!(fixture.account().await.leased, usd("0.75"));
 }
 
-async fn a_process_that_begins_holds_nothing(house: House) {
-    house.grant("1").await;
-    house.begin("a").await;
-    house.take("a", 1, "1").await;
-    house.begin("a").await;
-    assert_eq!(house.account().await.leased, Usd::ZERO);
+async fn a_process_that_begins_holds_nothing(fixture: Fixture) {
+    fixture.grant("1").await;
+    fixture.begin("a").await;
+    fixture.take("a", 1, "1").await;
+    fixture.begin("a").await;
+    assert_eq!(fixture.account().await.leased, Usd::ZERO);
 }
 
-async fn what_calls_cost_leaves_the_balance_and_the_lease(house: House) {
-    house.grant("1").await;
-    house.begin("a").await;
-    house.take("a", 1, "1").await;
-    house
+async fn costs_of_calls_leave_the_balance_and_the_lease(fixture: Fixture) {
+    fixture.grant("1").await;
+    fixture.begin("a").await;
+    fixture.take("a", 1, "1").await;
+    fixture
         .post("a", vec![entry(1, "0.1"), entry(2, "0.000000000000000001")])
         .await;
-    let account = house.account().await;
+    let account = fixture.account().await;
     assert_eq!(account.settled, usd("0.100000000000000001"));
     assert_eq!(account.leased, usd("0.899999999999999999"));
     assert_eq!(account.free(), Usd::ZERO);
 }
 
-async fn a_call_that_is_posted_again_is_charged_once(house: House) {
-    house.grant("1").await;
-    house.begin("a").await;
-    house.take("a", 1, "1").await;
-    house.post("a", vec![entry(1, "0.1")]).await;
-    house
+async fn a_call_that_is_posted_again_is_charged_once(fixture: Fixture) {
+    fixture.grant("1").await;
+    fixture.begin("a").await;
+    fixture.take("a", 1, "1").await;
+    fixture.post("a", vec![entry(1, "0.1")]).await;
+    fixture
         .post("a", vec![entry(1, "0.1"), entry(2, "0.2")])
         .await;
-    let settled = house.account().await.settled;
+    let settled = fixture.account().await.settled;
     assert_eq!(settled, usd("0.3"));
-    let spent = house.store.spent(ORG, 0).await.unwrap();
+    let spent = fixture.store.spent(ORG, 0).await.unwrap();
     assert_eq!(spent.len(), 1);
     assert_eq!(spent[0].cost, usd("0.3"));
 }
 
-async fn an_hour_knows_its_first_and_its_last_call(house: House) {
+async fn an_hour_knows_its_first_and_its_last_call(fixture: Fixture) {
     for (n, later_ms) in [(1, 5), (2, 9), (3, 7)] {
         let at_ms = NOW_MS + later_ms;
         let call = LedgerEntry {
             at_ms,
             ..entry(n, "0.1")
         };
-        house.post("a", vec![call]).await;
+        fixture.post("a", vec![call]).await;
     }
     for since_ms in [NOW_MS, NOW_MS + 3_600_000] {
-        let spent = house.store.spent(ORG, since_ms).await.unwrap();
+        let spent = fixture.store.spent(ORG, since_ms).await.unwrap();
         assert_eq!(spent[0].ended_ms, (NOW_MS + 5, NOW_MS + 9));
     }
 }
 
-async fn a_balance_never_passes_zero_and_the_rest_is_a_shortfall(house: House) {
-    house.grant("0.25").await;
-    house.begin("a").await;
-    house.take("a", 1, "0.25").await;
-    // Without a lease, as after it has expired: the lease of `a` is not touched.
-    house.post("gone", vec![entry(1, "0.1")]).await;
-    house
+async fn a_balance_never_passes_zero_and_the_rest_is_a_shortfall(fixture: Fixture) {
+    fixture.grant("0.25").await;
+    fixture.begin("a").await;
+    fixture.take("a", 1, "0.25").await;
+    // The process has no lease, as after its expiry. The lease of `a` is not touched.
+    fixture.post("gone", vec![entry(1, "0.1")]).await;
+    fixture
         .post("a", vec![entry(2, "0.2"), entry(3, "0.1")])
         .await;
-    let account = house.account().await;
+    let account = fixture.account().await;
     assert_eq!(account.settled, usd("0.25"));
     assert_eq!(account.shortfall, usd("0.15"));
     assert_eq!(account.leased, Usd::ZERO);
 }
 
-async fn what_the_balance_does_not_pay_leaves_it_alone(house: House) {
-    house.grant("1").await;
+async fn what_the_balance_does_not_pay_leaves_it_alone(fixture: Fixture) {
+    fixture.grant("1").await;
     let of_plan = LedgerEntry {
         funding: Funding::Plan,
         ..entry(1, "0.1")
     };
-    house.post("a", vec![of_plan]).await;
-    assert_eq!(house.account().await.settled, Usd::ZERO);
-    let spent = house.store.spent(ORG, NOW_MS).await.unwrap();
-    assert!(spent[0].is_of_plan);
+    fixture.post("a", vec![of_plan]).await;
+    assert_eq!(fixture.account().await.settled, Usd::ZERO);
+    let spent = fixture.store.spent(ORG, NOW_MS).await.unwrap();
+    assert!(spent[0].is_plan);
 }
 
-async fn a_batch_of_any_length_is_written_as_a_whole(house: House) {
-    house.grant("100").await;
-    house.begin("a").await;
-    house.take("a", 1, "100").await;
+async fn a_batch_of_any_length_is_written_as_a_whole(fixture: Fixture) {
+    fixture.grant("100").await;
+    fixture.begin("a").await;
+    fixture.take("a", 1, "100").await;
     let entries = (1..=77).map(|n| entry(n, "0.01")).collect();
-    house.post("a", entries).await;
-    assert_eq!(house.account().await.settled, usd("0.77"));
+    fixture.post("a", entries).await;
+    assert_eq!(fixture.account().await.settled, usd("0.77"));
     let rows: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM ledger")
-        .fetch_one(&house.store.pool)
+        .fetch_one(&fixture.store.pool)
         .await
         .unwrap();
     assert_eq!(rows, 77);
 }
 
-async fn a_process_that_ends_gives_its_leases_back(house: House) {
-    house.grant("1").await;
-    house.begin("a").await;
-    house.take("a", 1, "1").await;
-    house.store.end_process("a").await.unwrap();
-    assert_eq!(house.account().await.free(), usd("1"));
-    let is_known = house.store.confirm_process("a").await.unwrap();
+async fn a_process_that_ends_gives_its_leases_back(fixture: Fixture) {
+    fixture.grant("1").await;
+    fixture.begin("a").await;
+    fixture.take("a", 1, "1").await;
+    fixture.store.unregister_process("a").await.unwrap();
+    assert_eq!(fixture.account().await.free(), usd("1"));
+    let is_known = fixture.store.refresh_process("a").await.unwrap();
     assert!(!is_known);
 }
 
-async fn usage_is_summed_to_the_last_digit(house: House) {
-    house.grant("1").await;
+async fn usage_is_summed_to_the_last_digit(fixture: Fixture) {
+    fixture.grant("1").await;
     let mut other = entry(2, "0.000000000000000007");
-    other.taken.model = "other".into();
+    other.usage.model = "other".into();
     other.at_ms = NOW_MS + 1;
-    house
+    fixture
         .post("a", vec![entry(1, "0.1"), other, entry(3, "0.2")])
         .await;
-    let usage = house.store.usage("acme", 0, None).await.unwrap();
+    let usage = fixture.store.usage("acme", 0, None).await.unwrap();
     assert_eq!(usage.len(), 1);
     assert_eq!((usage[0].requests, usage[0].prompt_tokens), (3, 9));
     assert_eq!(usage[0].cost, usd("0.300000000000000007"));
-    let by_model = house.store.usage("acme", 0, Some(By::Model)).await.unwrap();
+    let by_model = fixture
+        .store
+        .usage("acme", 0, Some(By::Model))
+        .await
+        .unwrap();
     let costs: Vec<_> = by_model
         .iter()
         .map(|row| (&*row.name, row.requests))
         .collect();
     assert_eq!(costs, [("", 2), ("other", 1)]);
-    let since = house
+    let since = fixture
         .store
         .usage("acme", NOW_MS + 1, Some(By::Key))
         .await
         .unwrap();
     assert_eq!((since[0].requests, &*since[0].name), (1, "key_1"));
-    let nothing = house.store.usage("acme", NOW_MS + 2, None).await.unwrap();
+    let nothing = fixture.store.usage("acme", NOW_MS + 2, None).await.unwrap();
     assert_eq!((nothing[0].requests, nothing[0].cost), (0, Usd::ZERO));
 }
 
-async fn rows_that_are_forgotten_leave_balance_and_spending(house: House) {
-    house.grant("1").await;
-    house.post("a", vec![entry(1, "0.1")]).await;
-    assert!(!house.store.forget_calls(NOW_MS + 1).await.unwrap());
-    let usage = house.store.usage("acme", 0, None).await.unwrap();
+async fn deleted_rows_leave_balance_and_spending(fixture: Fixture) {
+    fixture.grant("1").await;
+    fixture.post("a", vec![entry(1, "0.1")]).await;
+    assert!(!fixture.store.delete_old_calls(NOW_MS + 1).await.unwrap());
+    let usage = fixture.store.usage("acme", 0, None).await.unwrap();
     assert_eq!(usage[0].requests, 0);
-    assert_eq!(house.account().await.settled, usd("0.1"));
-    let spent = house.store.spent(ORG, NOW_MS).await.unwrap();
+    assert_eq!(fixture.account().await.settled, usd("0.1"));
+    let spent = fixture.store.spent(ORG, NOW_MS).await.unwrap();
     assert_eq!(spent[0].cost, usd("0.1"));
 }
 
-async fn many_rows_are_forgotten_in_pieces(house: House) {
+async fn many_rows_are_forgotten_in_pieces(fixture: Fixture) {
     let numbered = |n: u16| {
         let mut entry = entry(1, "0");
         entry.id.0[..2].copy_from_slice(&n.to_le_bytes());
         entry
     };
-    house.grant("1").await;
-    house.post("a", (0..2100).map(numbered).collect()).await;
-    assert!(house.store.forget_calls(NOW_MS + 1).await.unwrap());
-    assert!(!house.store.forget_calls(NOW_MS + 1).await.unwrap());
-    let usage = house.store.usage("acme", 0, None).await.unwrap();
+    fixture.grant("1").await;
+    fixture.post("a", (0..2100).map(numbered).collect()).await;
+    assert!(fixture.store.delete_old_calls(NOW_MS + 1).await.unwrap());
+    assert!(!fixture.store.delete_old_calls(NOW_MS + 1).await.unwrap());
+    let usage = fixture.store.usage("acme", 0, None).await.unwrap();
     assert_eq!(usage[0].requests, 0);
 }
 
@@ -319,14 +336,14 @@ on_both!(
     many_rows_are_forgotten_in_pieces,
     an_hour_knows_its_first_and_its_last_call,
     usage_is_summed_to_the_last_digit,
-    rows_that_are_forgotten_leave_balance_and_spending,
+    deleted_rows_leave_balance_and_spending,
     a_process_alone_takes_all_there_is,
     processes_never_hold_more_than_there_is,
-    the_leases_of_a_process_that_is_gone_are_free,
-    a_process_that_was_silent_keeps_its_leases_while_nobody_needs_them,
-    a_change_of_a_lease_that_is_made_again_happens_once,
+    the_leases_of_a_dead_process_are_free,
+    an_unrefreshed_process_keeps_its_leases_while_no_other_needs_them,
+    a_repeated_change_of_a_lease_is_applied_once,
     a_process_that_begins_holds_nothing,
-    what_calls_cost_leaves_the_balance_and_the_lease,
+    costs_of_calls_leave_the_balance_and_the_lease,
     a_call_that_is_posted_again_is_charged_once,
     a_balance_never_passes_zero_and_the_rest_is_a_shortfall,
     what_the_balance_does_not_pay_leaves_it_alone,

@@ -1,4 +1,4 @@
-//! Members, credit, own provider keys, and what a key's terms are kept as.
+//! Members, credit, BYOK keys, and the column of a key's terms.
 
 use filters::accounts::{KeyTerms, TermsFile};
 use filters::money::Usd;
@@ -14,10 +14,10 @@ on_both![
     a_plan_begins_when_it_is_chosen,
     a_project_is_changed_and_listed,
     credit_is_summed_exactly,
-    an_own_key_is_in_no_column_and_opens_again,
-    an_own_key_cannot_be_moved_to_another_row,
-    an_own_key_that_cannot_be_one_is_refused_without_being_named,
-    own_keys_keep_another_pepper_out,
+    a_byok_key_is_in_no_column_and_opens_again,
+    a_byok_key_cannot_be_moved_to_another_row,
+    an_invalid_byok_key_is_refused_without_being_named,
+    byok_keys_keep_another_pepper_out,
 ];
 
 fn usd(text: &str) -> Usd {
@@ -28,7 +28,7 @@ fn terms(json: &str) -> TermsFile {
     serde_json::from_str(json).unwrap()
 }
 
-impl House {
+impl Fixture {
     async fn key_with(&self, terms: &TermsFile, member: Option<&str>) -> (KeyText, IssuedKey) {
         let new = NewKey {
             organization: "acme",
@@ -47,17 +47,17 @@ impl House {
     }
 }
 
-async fn terms_and_owner_reach_the_caller(house: House) {
-    house.organization("acme").await;
-    let store = &house.store;
+async fn terms_and_owner_reach_the_caller(fixture: Fixture) {
+    fixture.organization("acme").await;
+    let store = &fixture.store;
     let member = store.add_member("acme", "ada", NOW_MS).await.unwrap();
     store
         .set_budget("acme", "ada", Some(usd("2.5")))
         .await
         .unwrap();
     let written = terms(r#"{"limit":"5","deny_models":["a"]}"#);
-    let (text, _) = house.key_with(&written, Some("ada")).await;
-    let caller = house.admit(&text).await.unwrap();
+    let (text, _) = fixture.key_with(&written, Some("ada")).await;
+    let caller = fixture.admit(&text).await.unwrap();
     let expected: KeyTerms = written.check().unwrap();
     assert_eq!(caller.terms.as_deref(), Some(&expected));
     let owner = caller.member.as_deref().unwrap();
@@ -65,11 +65,11 @@ async fn terms_and_owner_reach_the_caller(house: House) {
     assert_eq!(caller.plan_since_ms, NOW_MS);
 }
 
-async fn a_key_is_changed_in_what_is_named_alone(house: House) {
-    house.organization("acme").await;
-    let store = &house.store;
+async fn a_key_is_changed_in_what_is_named_alone(fixture: Fixture) {
+    fixture.organization("acme").await;
+    let store = &fixture.store;
     store.add_member("acme", "ada", NOW_MS).await.unwrap();
-    let (_, issued) = house
+    let (_, issued) = fixture
         .key_with(&terms(r#"{"limit":"5"}"#), Some("ada"))
         .await;
     let wanted = KeyChange {
@@ -96,30 +96,30 @@ async fn a_key_is_changed_in_what_is_named_alone(house: House) {
     let absent = store.update_key("key_none", &KeyChange::default()).await;
     assert!(matches!(
         absent,
-        Err(StoreError::Absent { what: "key", .. })
+        Err(StoreError::NotFound { kind: "key", .. })
     ));
 }
 
-async fn terms_that_cannot_be_are_refused_by_name(house: House) {
-    house.organization("acme").await;
+async fn terms_that_cannot_be_are_refused_by_name(fixture: Fixture) {
+    fixture.organization("acme").await;
     let bad = terms(r#"{"limit":"-1"}"#);
     let new = NewKey {
         organization: "acme",
         terms: &bad,
         ..NewKey::default()
     };
-    let refused = house.store.create_key(&new, NOW_MS).await;
-    assert!(matches!(refused, Err(StoreError::BadTerm(term)) if term.field == "limit"));
+    let refused = fixture.store.create_key(&new, NOW_MS).await;
+    assert!(matches!(refused, Err(StoreError::InvalidTerm(term)) if term.field == "limit"));
 }
 
-async fn a_member_is_taken_once_and_has_a_budget(house: House) {
-    house.organization("acme").await;
-    let store = &house.store;
+async fn a_member_is_taken_once_and_has_a_budget(fixture: Fixture) {
+    fixture.organization("acme").await;
+    let store = &fixture.store;
     store.add_member("acme", "ada", NOW_MS).await.unwrap();
     let again = store.add_member("acme", "ada", NOW_MS).await;
     assert!(matches!(
         again,
-        Err(StoreError::Taken { what: "member", .. })
+        Err(StoreError::AlreadyExists { kind: "member", .. })
     ));
     store
         .set_budget("acme", "ada", Some(Usd::ZERO))
@@ -134,34 +134,34 @@ async fn a_member_is_taken_once_and_has_a_budget(house: House) {
     let absent = store.set_budget("acme", "bob", None).await;
     assert!(matches!(
         absent,
-        Err(StoreError::Absent { what: "member", .. })
+        Err(StoreError::NotFound { kind: "member", .. })
     ));
 }
 
-async fn a_plan_begins_when_it_is_chosen(house: House) {
-    house.organization("acme").await;
-    let (key, _) = house.key("acme").await;
-    let store = &house.store;
+async fn a_plan_begins_when_it_is_chosen(fixture: Fixture) {
+    fixture.organization("acme").await;
+    let (key, _) = fixture.key("acme").await;
+    let store = &fixture.store;
     store.set_plan("acme", Plan::Pro, NOW_MS + 5).await.unwrap();
-    assert_eq!(house.admit(&key).await.unwrap().plan_since_ms, NOW_MS);
+    assert_eq!(fixture.admit(&key).await.unwrap().plan_since_ms, NOW_MS);
     store.set_plan("acme", Plan::Max, NOW_MS + 7).await.unwrap();
-    let caller = house.admit(&key).await.unwrap();
+    let caller = fixture.admit(&key).await.unwrap();
     assert_eq!((caller.plan, caller.plan_since_ms), (Plan::Max, NOW_MS + 7));
 }
 
-async fn a_project_is_changed_and_listed(house: House) {
-    house.organization("acme").await;
-    let (key, _) = house.key("acme").await;
+async fn a_project_is_changed_and_listed(fixture: Fixture) {
+    fixture.organization("acme").await;
+    let (key, _) = fixture.key("acme").await;
     let wanted = ProjectChange {
         mode: Some(Mode::Byok),
         cache_ttl_s: Some(Some(9)),
     };
-    let store = &house.store;
+    let store = &fixture.store;
     store
         .update_project("acme", "default", &wanted)
         .await
         .unwrap();
-    let caller = house.admit(&key).await.unwrap();
+    let caller = fixture.admit(&key).await.unwrap();
     assert_eq!((caller.mode, caller.cache_ttl_s), (Mode::Byok, Some(9)));
     store.archive_project("acme", "default").await.unwrap();
     let listed = store.projects("acme").await.unwrap();
@@ -169,16 +169,16 @@ async fn a_project_is_changed_and_listed(house: House) {
     let closed = store.update_project("acme", "default", &wanted).await;
     assert!(matches!(
         closed,
-        Err(StoreError::Closed {
-            what: "project",
+        Err(StoreError::Inactive {
+            kind: "project",
             ..
         })
     ));
 }
 
-async fn credit_is_summed_exactly(house: House) {
-    house.organization("acme").await;
-    let store = &house.store;
+async fn credit_is_summed_exactly(fixture: Fixture) {
+    fixture.organization("acme").await;
+    let store = &fixture.store;
     for amount in ["0.1", "0.2", "0.000000000000000001", "999999999999"] {
         store.add_credit("acme", usd(amount), NOW_MS).await.unwrap();
     }
@@ -190,54 +190,57 @@ async fn credit_is_summed_exactly(house: House) {
     assert_eq!(credit.balance(), credit.granted);
     store.disable_organization("acme").await.unwrap();
     let closed = store.add_credit("acme", usd("1"), NOW_MS).await;
-    assert!(matches!(closed, Err(StoreError::Closed { .. })));
+    assert!(matches!(closed, Err(StoreError::Inactive { .. })));
 }
 
-async fn an_own_key_is_in_no_column_and_opens_again(house: House) {
+async fn a_byok_key_is_in_no_column_and_opens_again(fixture: Fixture) {
     const TEXT: &str = "sk-own-0123456789abcdef";
-    house.organization("acme").await;
-    let made = house.add_own("team", TEXT).await.unwrap();
+    fixture.organization("acme").await;
+    let made = fixture.add_own("team", TEXT).await.unwrap();
     assert_eq!(made.last_four, "cdef");
     let sql = "SELECT id, organization_id, provider, label, sealed, last_four FROM provider_keys";
-    let row = sqlx::query(sql).fetch_one(&house.store.pool).await.unwrap();
+    let row = sqlx::query(sql)
+        .fetch_one(&fixture.store.pool)
+        .await
+        .unwrap();
     let sealed: Vec<u8> = sqlx::Row::get(&row, "sealed");
     assert!(
         !sealed
             .windows(6)
             .any(|part| TEXT.as_bytes().starts_with(part))
     );
-    let opened = house.store.own_keys().await.unwrap();
+    let opened = fixture.store.byok_keys().await.unwrap();
     assert_eq!(opened[0].secret.as_ref().unwrap().expose(), TEXT);
     assert_eq!((&*opened[0].label, &*opened[0].id), ("team", &*made.id));
-    let again = house.add_own("team", "sk-other").await;
+    let again = fixture.add_own("team", "sk-other").await;
     assert!(matches!(
         again,
-        Err(StoreError::Taken {
-            what: "provider key",
+        Err(StoreError::AlreadyExists {
+            kind: "provider key",
             ..
         })
     ));
-    house.store.remove_provider_key(&made.id).await.unwrap();
-    assert!(house.store.own_keys().await.unwrap().is_empty());
-    let gone = house.store.remove_provider_key(&made.id).await;
-    assert!(matches!(gone, Err(StoreError::Absent { .. })));
+    fixture.store.remove_provider_key(&made.id).await.unwrap();
+    assert!(fixture.store.byok_keys().await.unwrap().is_empty());
+    let gone = fixture.store.remove_provider_key(&made.id).await;
+    assert!(matches!(gone, Err(StoreError::NotFound { .. })));
 }
 
-async fn an_own_key_cannot_be_moved_to_another_row(house: House) {
-    house.organization("acme").await;
-    house.add_own("one", "sk-one").await.unwrap();
-    let two = house.add_own("two", "sk-two").await.unwrap();
+async fn a_byok_key_cannot_be_moved_to_another_row(fixture: Fixture) {
+    fixture.organization("acme").await;
+    fixture.add_own("one", "sk-one").await.unwrap();
+    let two = fixture.add_own("two", "sk-two").await.unwrap();
     let sql = "UPDATE provider_keys SET sealed = \
                (SELECT sealed FROM provider_keys WHERE label = 'one') WHERE id = $1";
     let moved = sqlx::query(sql).bind(&two.id);
-    moved.execute(&house.store.pool).await.unwrap();
-    let opened = house.store.own_keys().await.unwrap();
+    moved.execute(&fixture.store.pool).await.unwrap();
+    let opened = fixture.store.byok_keys().await.unwrap();
     let usable: Vec<bool> = opened.iter().map(|key| key.secret.is_some()).collect();
     assert_eq!(usable, [true, false]);
 }
 
-async fn an_own_key_that_cannot_be_one_is_refused_without_being_named(house: House) {
-    house.organization("acme").await;
+async fn an_invalid_byok_key_is_refused_without_being_named(fixture: Fixture) {
+    fixture.organization("acme").await;
     for text in [
         "",
         "two words",
@@ -245,19 +248,19 @@ async fn an_own_key_that_cannot_be_one_is_refused_without_being_named(house: Hou
         "ключ",
         &"x".repeat((16 << 10) + 1),
     ] {
-        let error = house.add_own("team", text).await.unwrap_err();
-        assert!(matches!(error, StoreError::BadSecret(_)));
+        let error = fixture.add_own("team", text).await.unwrap_err();
+        assert!(matches!(error, StoreError::InvalidSecret(_)));
         assert!(text.is_empty() || !error.to_string().contains(text));
     }
 }
 
-async fn own_keys_keep_another_pepper_out(house: House) {
-    house.organization("acme").await;
-    house.add_own("team", "sk-own").await.unwrap();
+async fn byok_keys_keep_another_pepper_out(fixture: Fixture) {
+    fixture.organization("acme").await;
+    fixture.add_own("team", "sk-own").await.unwrap();
     let other = StoreSettings {
         secret: Some(vec![9; 32]),
-        ..house.settings.clone()
+        ..fixture.settings.clone()
     };
     let refused = Store::open(&other).await;
-    assert!(matches!(refused.err(), Some(StoreError::OtherPepper)));
+    assert!(matches!(refused.err(), Some(StoreError::WrongPepper)));
 }

@@ -14,7 +14,7 @@ pub(super) struct DeltaMembers {
 }
 
 impl DeltaMembers {
-    pub(super) fn of(delta: &Delta<'_>) -> Self {
+    pub(super) fn from_delta(delta: &Delta<'_>) -> Self {
         let texts = [delta.content, delta.reasoning, delta.refusal];
         let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
         let lists = [

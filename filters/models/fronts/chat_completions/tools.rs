@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::envelope::ReplyIdentity;
 use crate::json::{Str, write_escaped};
 use crate::models::chat::delta::{Finish, ToolDelta};
+use crate::models::reply::ReplyIdentity;
 
 /// The calls of one choice.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Tools {
 #[derive(Debug)]
 struct OpenToolCall {
     key: u64,
-    /// Its number for the client, from the moment it is opened.
+    /// Its number for the client, once it is opened.
     number: Option<usize>,
     is_closed: bool,
     id: Option<Box<str>>,
@@ -37,7 +37,7 @@ pub(super) struct Opening {
     pub(super) extra_content: Option<Box<str>>,
 }
 
-/// What of a delta goes out.
+/// The part of a delta that goes out.
 #[derive(Debug)]
 pub(super) struct ToolCallPiece {
     pub(super) number: usize,
@@ -60,8 +60,8 @@ impl Opening {
 }
 
 impl Tools {
-    pub(super) fn new(envelope: &ReplyIdentity, index: u32) -> Self {
-        let unique: String = envelope
+    pub(super) fn new(identity: &ReplyIdentity, index: u32) -> Self {
+        let unique: String = identity
             .id
             .chars()
             .filter(char::is_ascii_alphanumeric)
@@ -76,7 +76,7 @@ impl Tools {
         }
     }
 
-    /// Takes a piece; `None` where nothing goes out yet.
+    /// Takes a piece; returns `None` where nothing goes out yet.
     pub(super) fn take(&mut self, delta: &ToolDelta<'_>) -> Option<ToolCallPiece> {
         let at = self.position(delta.key);
         let id = delta.id.filter(|id| !id.is_empty()).map(inside);
@@ -121,7 +121,7 @@ impl Tools {
         })
     }
 
-    /// Closes one call, or all; answers the numbers of those whose arguments have to become `{}`.
+    /// Closes one call, or all; returns the numbers of calls without arguments, which become `{}`.
     pub(super) fn close(&mut self, key: Option<u64>) -> Vec<usize> {
         let mut empty = Vec::new();
         for call in &mut self.calls {
@@ -137,7 +137,7 @@ impl Tools {
         empty
     }
 
-    /// The finish reason, given what was called. Source: docs/facts/wire-formats.md R3.
+    /// Returns the finish reason, given the calls. Source: docs/facts/wire-formats.md R3.
     pub(super) fn finish(&self, finish: Finish) -> Finish {
         let has_calls = self.opened > 0;
         match finish {
@@ -163,7 +163,7 @@ impl Tools {
         self.calls.len() - 1
     }
 
-    /// The id asked for, unless it is missing or taken.
+    /// Returns the provider's id, unless it is missing or taken.
     fn unique(&mut self, asked: Option<Box<str>>, number: usize) -> Box<str> {
         let id = asked
             .filter(|id| &**id != "null" && !self.ids.contains(id))

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::models::wires::Failure;
+use crate::models::wires::failure::Failure;
 
 /// `{type: error, error: {type, message}}`.
 #[derive(Debug, Default, Deserialize)]
@@ -21,13 +21,13 @@ pub(super) struct ErrorBody {
 }
 
 /// A reply of this status; a body that is not JSON, as a gateway in between writes it, says nothing.
-pub(super) fn refusal(status: u16, body: &[u8]) -> Failure {
+pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
     let body: Body = serde_json::from_slice(body).unwrap_or_default();
     Failure::refused(status, &body.error.message)
 }
 
 /// An error event, or an error in the body of a 200.
-pub(super) fn inside(error: &ErrorBody) -> Failure {
+pub(super) fn classify_error(error: &ErrorBody) -> Failure {
     let status = match error.kind.as_str() {
         "invalid_request_error" => 400,
         "authentication_error" => 401,

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::FORMAT;
 use super::blocks::{BlockSource, ContentBlock, Turn};
 use crate::fault::Fault;
-use crate::models::chat::call::{
+use crate::models::chat::tree::{
     ChatMessage, ContentPart, File, ImageUrl, MessageContent, PartType, Role, ToolCall,
 };
 use crate::models::wires::data_url;

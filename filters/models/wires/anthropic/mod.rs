@@ -15,40 +15,61 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
-use super::{Decoder, Failure, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
-use crate::models::chat::delta::Sink;
-use crate::models::request::ModelRequest;
+use crate::models::operation::Operation;
+use crate::models::request::{ModelRequest, Payload};
+use crate::models::routing::capable::WireLimits;
+use crate::models::wires::decoder::{Decoder, ReplyHead};
+use crate::models::wires::decoder::{WholeReply, not_offered};
+use crate::models::wires::failure::Failure;
+use crate::models::wires::wire::{Target, UpstreamRequest, Wire};
 
 /// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
 const FORMAT: &str = "anthropic-claude-v1";
 
-/// The family.
+/// The wire.
 #[derive(Debug)]
 pub struct Anthropic;
 
 impl Wire for Anthropic {
+    fn limits(&self, operation: Operation) -> Option<WireLimits> {
+        (operation == Operation::Chat).then_some(WireLimits {
+            choices: 1,
+            streams_choices: false,
+            ..WireLimits::WIDEST
+        })
+    }
+
     fn encode(
         &self,
         request: &ModelRequest,
         target: &Target<'_>,
     ) -> Result<UpstreamRequest, Fault> {
-        request::encode(request, target)
+        match &request.payload {
+            Payload::Chat(chat) => request::encode(request, chat, target),
+            Payload::Embeddings(_) => Err(not_offered()),
+        }
     }
 
-    fn output_bound(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
+    fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
         Some(request::max_tokens(request, target))
     }
 
-    fn decode(&self, body: &[u8], target: &Target<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
-        reply::decode(body, target.provider, sink)
+    fn decoder(
+        &self,
+        request: &ModelRequest,
+        target: &Target<'_>,
+        head: &ReplyHead,
+    ) -> Box<dyn Decoder> {
+        match &request.payload {
+            Payload::Chat(_) => reply::decoder(target, head),
+            Payload::Embeddings(_) => Box::new(WholeReply::new(|_, _| {
+                Err(Failure::malformed(not_offered().message))
+            })),
+        }
     }
 
-    fn stream(&self, target: &Target<'_>) -> Box<dyn Decoder> {
-        Box::new(reply::MessageEvents::new(target.provider))
-    }
-
-    fn refusal(&self, status: u16, body: &[u8]) -> Failure {
-        failure::refusal(status, body)
+    fn classify(&self, status: u16, body: &[u8]) -> Failure {
+        failure::classify(status, body)
     }
 }

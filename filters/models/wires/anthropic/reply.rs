@@ -4,12 +4,16 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::FORMAT;
-use super::failure::{ErrorBody, inside};
+use super::failure::{ErrorBody, classify_error};
 use super::usage::Report;
 use crate::json::Str;
-use crate::models::chat::call::Text;
-use crate::models::chat::delta::{Delta, Finish, Sink, ToolDelta};
-use crate::models::wires::{Decoder, Failure, FailureKind, Progress};
+use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::chat::tree::Text;
+use crate::models::reply::Sink;
+use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
+use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
+use crate::models::wires::failure::Failure;
+use crate::models::wires::wire::Target;
 use crate::sse::SseEvent;
 
 /// A message: the body of a reply, or what `message_start` holds.
@@ -84,11 +88,21 @@ struct Data<'a> {
     error: Option<ErrorBody>,
 }
 
-/// Reads a whole reply.
-pub(super) fn decode(body: &[u8], provider: &str, sink: &mut dyn Sink) -> Result<(), Failure> {
+/// Returns the decoder of a chat's reply.
+pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
+    let provider: Box<str> = target.provider.into();
+    if head.is_event_stream {
+        return Box::new(EventStream::new(MessageEvents::new(provider)));
+    }
+    Box::new(WholeReply::new(move |body, sink| {
+        read_whole(body, &provider, sink)
+    }))
+}
+
+fn read_whole(body: &[u8], provider: &str, sink: &mut dyn Sink) -> Result<(), Failure> {
     let message: ReplyMessage<'_> = serde_json::from_slice(body).map_err(malformed)?;
     if let Some(error) = &message.error {
-        return Err(inside(error));
+        return Err(classify_error(error));
     }
     let Some(reason) = message.stop_reason.filter(|_| &*message.kind == "message") else {
         return Err(Failure::malformed(
@@ -106,7 +120,7 @@ pub(super) fn decode(body: &[u8], provider: &str, sink: &mut dyn Sink) -> Result
 
 /// Reads events.
 #[derive(Debug)]
-pub(super) struct MessageEvents {
+struct MessageEvents {
     provider: Box<str>,
     id: Option<Box<str>>,
     open: Vec<Open>,
@@ -115,9 +129,9 @@ pub(super) struct MessageEvents {
 }
 
 impl MessageEvents {
-    pub(super) fn new(provider: &str) -> Self {
+    fn new(provider: Box<str>) -> Self {
         Self {
-            provider: provider.into(),
+            provider,
             id: None,
             open: Vec::new(),
             usage: Report::default(),
@@ -146,14 +160,14 @@ impl MessageEvents {
     }
 }
 
-impl Decoder for MessageEvents {
+impl EventDecoder for MessageEvents {
     fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         if event.data.trim_ascii().is_empty() {
             return Ok(Progress::Open);
         }
         let data: Data<'_> = serde_json::from_slice(event.data).map_err(malformed)?;
         match &*data.kind {
-            "error" => return Err(inside(&data.error.unwrap_or_default())),
+            "error" => return Err(classify_error(&data.error.unwrap_or_default())),
             "message_start" => {
                 self.start(data.message.unwrap_or_default())?;
                 // The prompt counts also where the stream does not come to its end.
@@ -179,7 +193,7 @@ impl Decoder for MessageEvents {
                 self.usage.update(data.usage.unwrap_or_default());
                 sink.usage(self.usage.usage());
                 if let Some(reason) = &delta.stop_reason {
-                    self.reason = Some(finish_of(reason));
+                    self.reason = Some(parse_finish(reason));
                     explain(delta.stop_details.as_ref(), sink);
                 }
             }
@@ -189,8 +203,8 @@ impl Decoder for MessageEvents {
         Ok(Progress::Open)
     }
 
-    fn ended(&mut self, _sink: &mut dyn Sink) -> Result<Progress, Failure> {
-        Err(Failure::new(FailureKind::Truncated))
+    fn end(&mut self, _sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        Err(truncated())
     }
 }
 
@@ -351,7 +365,7 @@ impl Open {
 fn end(reason: &str, details: Option<&StopDetails<'_>>, sink: &mut dyn Sink) {
     explain(details, sink);
     sink.delta(&Delta {
-        finish: Some(finish_of(reason)),
+        finish: Some(parse_finish(reason)),
         ..Delta::default()
     });
 }
@@ -366,7 +380,7 @@ fn explain(details: Option<&StopDetails<'_>>, sink: &mut dyn Sink) {
 }
 
 /// Source: docs/facts/wire-formats.md 3.4, docs/facts/model-gateway.md 9.5.
-fn finish_of(reason: &str) -> Finish {
+fn parse_finish(reason: &str) -> Finish {
     match reason {
         "max_tokens" | "model_context_window_exceeded" => Finish::Length,
         "tool_use" => Finish::ToolCalls,

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use super::blocks::{ContentBlock, Turn};
 use super::messages::MessagesConversation;
 use crate::fault::{Fault, FaultKind};
-use crate::models::chat::call::{ChatRequest, FormatType, Tool, ToolChoice};
+use crate::models::chat::facts::ChatFacts;
+use crate::models::chat::tree::{ChatRequest, FormatType, Tool, ToolChoice};
 use crate::models::request::{Effort, ModelRequest};
-use crate::models::wires::{Target, UpstreamRequest, credential};
+use crate::models::wires::wire::{Target, UpstreamRequest, credential};
 
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -60,21 +61,17 @@ struct WireTool<'a> {
 
 pub(super) fn encode(
     request: &ModelRequest,
+    chat: &ChatFacts,
     target: &Target<'_>,
 ) -> Result<UpstreamRequest, Fault> {
-    let call = request.call()?;
+    let call = (chat.read_tree)(&request.source.body)?;
     let tools: Vec<WireTool<'_>> = call.tools.iter().flatten().map(tool).collect();
-    let markers = tools
-        .iter()
-        .filter(|tool| tool.cache_control.is_some())
-        .count() as u32;
+    let marked = tools.iter().filter(|tool| tool.cache_control.is_some());
+    let markers = marked.count() as u32;
     let mut conversation = MessagesConversation::read(&call.messages, target.provider, markers)?;
-    let thinking = Thinking::of(request, target);
-    if call
-        .response_format
-        .as_ref()
-        .is_some_and(|f| f.format_type == FormatType::JsonObject)
-    {
+    let thinking = Thinking::from_request(request, target);
+    let format = call.response_format.as_ref();
+    if format.is_some_and(|format| format.format_type == FormatType::JsonObject) {
         let text = "Answer with one JSON object and nothing else.".into();
         conversation.system.push(ContentBlock::Text {
             text,
@@ -106,13 +103,13 @@ pub(super) fn encode(
             .as_deref()
             .filter(|user| !user.is_empty())
             .map(|user| json!({ "user_id": user })),
-        stream: request.stream,
+        stream: request.is_stream,
     };
     let mut headers = vec![(VERSION, HeaderValue::from_static("2023-06-01"))];
     if let Some(secret) = target.secret {
         headers.push(credential(KEY, secret)?);
     }
-    let body = written(&body, request.body.len())?;
+    let body = written(&body, request.source.body.len())?;
     Ok(UpstreamRequest {
         path: "/v1/messages".to_owned(),
         headers,
@@ -155,7 +152,7 @@ enum Thinking {
 }
 
 impl Thinking {
-    fn of(request: &ModelRequest, target: &Target<'_>) -> Self {
+    fn from_request(request: &ModelRequest, target: &Target<'_>) -> Self {
         let needs = &request.needs;
         if let Some(budget) = needs.reasoning_tokens {
             return Self::Budget(budget.clamp(BUDGETS.0, BUDGETS.1));
@@ -168,7 +165,7 @@ impl Thinking {
             return Self::Adaptive(Some(if effort == Effort::Minimal {
                 "low"
             } else {
-                effort.word()
+                effort.as_str()
             }));
         }
         Self::Budget(match effort {
@@ -203,8 +200,9 @@ impl Thinking {
 
 /// The wire wants a limit, and one above the budget of thinking.
 pub(super) fn max_tokens(request: &ModelRequest, target: &Target<'_>) -> u64 {
-    let budget = Thinking::of(request, target).budget();
+    let budget = Thinking::from_request(request, target).budget();
     let asked = request
+        .needs
         .max_tokens
         .or(target.max_output)
         .unwrap_or_else(|| 4096.max(budget + 1000));

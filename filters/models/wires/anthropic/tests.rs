@@ -4,8 +4,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::models::chat::check::check;
-use crate::models::wires::{FailureKind, Quirks, replay};
+use crate::models::front::Front;
+use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::wires::failure::FailureKind;
+use crate::models::wires::quirks::Quirks;
+use crate::models::wires::replay;
 
 fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
     Target {
@@ -16,6 +19,7 @@ fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
         reasoning_efforts: efforts,
         reasons: true,
         lower_tool_choice: false,
+        key_id: Some("key_1"),
         quirks,
         secret: Some("sk-ant-secret"),
     }
@@ -152,20 +156,20 @@ fn refusals_name_the_account_where_it_is_to_blame() {
     let low = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}});
     assert!(
         Anthropic
-            .refusal(400, low.to_string().as_bytes())
+            .classify(400, low.to_string().as_bytes())
             .is_retryable
     );
     let bad = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "max_tokens: too large"}});
-    let bad = Anthropic.refusal(400, bad.to_string().as_bytes());
+    let bad = Anthropic.classify(400, bad.to_string().as_bytes());
     assert!(!bad.is_retryable && bad.message.contains("too large"));
-    assert!(Anthropic.refusal(502, b"<html>").is_retryable);
+    assert!(Anthropic.classify(502, b"<html>").is_retryable);
 }
 
 /// What goes up for a request.
 fn sent(request: Value, efforts: &[&str]) -> Result<Value, Fault> {
     let quirks = Quirks::default();
     let efforts: Vec<Box<str>> = efforts.iter().map(|effort| (*effort).into()).collect();
-    let request = check(request.to_string().into()).unwrap();
+    let request = ChatCompletions.parse(request.to_string().into()).unwrap();
     let encoded = Anthropic.encode(&request, &target(&quirks, &efforts))?;
     assert_eq!(encoded.path, "/v1/messages");
     assert!(
@@ -318,8 +322,8 @@ fn the_bound_of_the_answer_is_the_one_that_is_sent() {
         let mut ask = json!({"model": "m", "messages": [{"role": "user", "content": "a"}]});
         let members = more.as_object().unwrap().clone();
         ask.as_object_mut().unwrap().extend(members);
-        let request = check(ask.to_string().into()).unwrap();
-        let bound = Anthropic.output_bound(&request, &target(&quirks, &[]));
+        let request = ChatCompletions.parse(ask.to_string().into()).unwrap();
+        let bound = Anthropic.max_output(&request, &target(&quirks, &[]));
         let body = sent(ask, &[]).unwrap();
         assert_eq!(body["max_tokens"].as_u64(), bound, "{more}");
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
-use crate::models::chat::call::{
+use crate::models::chat::tree::{
     ChatMessage, ContentPart as SaidPart, MessageContent as Said, PartType, Role, ToolCall,
 };
 use crate::models::wires::data_url;

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::models::wires::Failure;
+use crate::models::wires::failure::Failure;
 
 /// A reply of this status.
-pub(super) fn refusal(status: u16, body: &[u8]) -> Failure {
+pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    let error = error_of(&body).unwrap_or(&Value::Null);
-    // A bad key is a 400 here; its reason tells it from a bad request.
+    let error = find_error(&body).unwrap_or(&Value::Null);
+    // A bad key is a 400 here; its reason distinguishes it from a bad request.
     let blames_key = error.to_string().contains("API_KEY_INVALID");
     let failure = Failure::refused(status, message(error));
     Failure {
@@ -19,7 +19,7 @@ pub(super) fn refusal(status: u16, body: &[u8]) -> Failure {
 }
 
 /// An error inside a 200. Nothing of the answer has been seen, so the next provider may try.
-pub(super) fn inside(error: &Value) -> Failure {
+pub(super) fn classify_error(error: &Value) -> Failure {
     let status = error.get("code").and_then(Value::as_u64).unwrap_or(500) as u16;
     Failure {
         is_retryable: true,
@@ -28,7 +28,7 @@ pub(super) fn inside(error: &Value) -> Failure {
 }
 
 /// The error object of a body.
-pub(super) fn error_of(body: &Value) -> Option<&Value> {
+pub(super) fn find_error(body: &Value) -> Option<&Value> {
     body.get("error").or_else(|| body.get(0)?.get("error"))
 }
 

@@ -6,6 +6,7 @@
 //! Deliberately absent: cached contents, search, files by reference, fetching of images by address.
 
 mod contents;
+mod embeddings;
 mod failure;
 mod reply;
 mod request;
@@ -14,37 +15,67 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-use super::{Decoder, Failure, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
-use crate::models::chat::delta::Sink;
-use crate::models::request::ModelRequest;
+use crate::models::operation::Operation;
+use crate::models::request::{ModelRequest, Payload};
+use crate::models::routing::capable::WireLimits;
+use crate::models::wires::decoder::{Decoder, ReplyHead};
+use crate::models::wires::failure::Failure;
+use crate::models::wires::wire::{Target, UpstreamRequest, Wire};
 
-/// The family.
+/// The wire.
 #[derive(Debug)]
 pub struct Google;
 
 impl Wire for Google {
+    fn limits(&self, operation: Operation) -> Option<WireLimits> {
+        match operation {
+            // Source: docs/model-gateway.md 2.1.
+            Operation::Chat => Some(WireLimits {
+                choices: 8,
+                streams_choices: false,
+                ..WireLimits::WIDEST
+            }),
+            Operation::Embeddings => Some(WireLimits {
+                inputs: embeddings::MAX_INPUTS,
+                token_inputs: false,
+                ..WireLimits::WIDEST
+            }),
+        }
+    }
+
     fn encode(
         &self,
         request: &ModelRequest,
         target: &Target<'_>,
     ) -> Result<UpstreamRequest, Fault> {
-        request::encode(request, target)
+        match &request.payload {
+            Payload::Chat(chat) => request::encode(request, chat, target),
+            Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
+        }
     }
 
-    fn output_bound(&self, request: &ModelRequest, _target: &Target<'_>) -> Option<u64> {
-        request.max_tokens
+    fn max_output(&self, request: &ModelRequest, _: &Target<'_>) -> Option<u64> {
+        match &request.payload {
+            Payload::Chat(_) => request.needs.max_tokens,
+            // A vector is no text: only the prompt costs.
+            Payload::Embeddings(_) => Some(0),
+        }
     }
 
-    fn decode(&self, body: &[u8], _: &Target<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
-        reply::decode(body, sink)
+    fn decoder(
+        &self,
+        request: &ModelRequest,
+        _: &Target<'_>,
+        head: &ReplyHead,
+    ) -> Box<dyn Decoder> {
+        match &request.payload {
+            Payload::Chat(_) => reply::decoder(head),
+            Payload::Embeddings(facts) => embeddings::decoder(*facts),
+        }
     }
 
-    fn stream(&self, _: &Target<'_>) -> Box<dyn Decoder> {
-        Box::new(reply::ContentEvents::default())
-    }
-
-    fn refusal(&self, status: u16, body: &[u8]) -> Failure {
-        failure::refusal(status, body)
+    fn classify(&self, status: u16, body: &[u8]) -> Failure {
+        failure::classify(status, body)
     }
 }

@@ -4,12 +4,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::failure::{error_of, inside};
+use super::failure::{classify_error, find_error};
 use crate::json::Str;
-use crate::models::chat::call::Text;
-use crate::models::chat::delta::{Delta, Finish, Sink, ToolDelta};
+use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::chat::tree::Text;
+use crate::models::reply::Sink;
 use crate::models::usage::Usage;
-use crate::models::wires::{Decoder, Failure, FailureKind, Progress};
+use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
+use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
+use crate::models::wires::failure::{Failure, FailureKind};
 use crate::sse::SseEvent;
 
 #[derive(Debug, Default, Deserialize)]
@@ -133,12 +136,20 @@ impl UsageReport {
     }
 }
 
-/// Reads a whole reply.
-pub(super) fn decode(body: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
+/// Returns the decoder of a chat's reply.
+pub(super) fn decoder(head: &ReplyHead) -> Box<dyn Decoder> {
+    if head.is_event_stream {
+        Box::new(EventStream::new(ContentEvents::default()))
+    } else {
+        Box::new(WholeReply::new(read_whole))
+    }
+}
+
+fn read_whole(body: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
     let mut events = ContentEvents::default();
     events.read(body, sink)?;
     events
-        .ended(sink)
+        .end(sink)
         .map(|_| ())
         .map_err(|failure| match failure.kind {
             FailureKind::Truncated => {
@@ -158,7 +169,7 @@ pub(super) struct ContentEvents {
     id: String,
 }
 
-impl Decoder for ContentEvents {
+impl EventDecoder for ContentEvents {
     fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         let data = event.data.trim_ascii();
         if data.is_empty() || data.starts_with(b"[DONE]") {
@@ -169,9 +180,9 @@ impl Decoder for ContentEvents {
     }
 
     /// This wire has no terminal event: the answer is whole when every candidate has its reason.
-    fn ended(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+    fn end(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         if self.candidates.is_empty() || self.candidates.iter().any(|(_, has_ended)| !has_ended) {
-            return Err(Failure::new(FailureKind::Truncated));
+            return Err(truncated());
         }
         if let Some(usage) = self.usage.usage() {
             sink.usage(usage);
@@ -202,7 +213,7 @@ impl ContentEvents {
             .prompt_feedback
             .and_then(|feedback| feedback.block_reason);
         if block.is_some() && reply.candidates.is_empty() {
-            self.end(0, Finish::ContentFilter, sink);
+            self.finish(0, Finish::ContentFilter, sink);
         }
         for candidate in &reply.candidates {
             self.candidate(candidate, sink)?;
@@ -225,8 +236,8 @@ impl ContentEvents {
         let Some(reason) = candidate.finish_reason.as_deref() else {
             return Ok(());
         };
-        match finish_of(reason) {
-            Some(finish) => self.end(index, finish, sink),
+        match parse_finish(reason) {
+            Some(finish) => self.finish(index, finish, sink),
             None => {
                 return Err(Failure::refused(
                     502,
@@ -237,7 +248,7 @@ impl ContentEvents {
         Ok(())
     }
 
-    fn end(&mut self, index: u32, finish: Finish, sink: &mut dyn Sink) {
+    fn finish(&mut self, index: u32, finish: Finish, sink: &mut dyn Sink) {
         match self
             .candidates
             .iter_mut()
@@ -336,7 +347,7 @@ impl ContentEvents {
 }
 
 /// Source: docs/facts/wire-formats.md 4.4. `None`: there is no valid call, and nothing to wait for.
-fn finish_of(reason: &str) -> Option<Finish> {
+fn parse_finish(reason: &str) -> Option<Finish> {
     match reason {
         "MAX_TOKENS" => Some(Finish::Length),
         "MALFORMED_FUNCTION_CALL"
@@ -363,7 +374,7 @@ fn finish_of(reason: &str) -> Option<Finish> {
 
 fn error_in(data: &[u8]) -> Option<Failure> {
     let body: Value = serde_json::from_slice(data).ok()?;
-    error_of(&body).map(inside)
+    find_error(&body).map(classify_error)
 }
 
 /// Not the shape of a reply: an error in an array, or nothing that can be read.

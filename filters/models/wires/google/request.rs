@@ -1,6 +1,6 @@
 //! A request in the words of this wire. Source: docs/facts/wire-formats.md 4.1, docs/facts/model-gateway.md 10.4, 10.5.
 
-use http::HeaderName;
+use http::{HeaderName, HeaderValue};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 use super::contents::{ContentsConversation, GoogleContent};
 use super::schema;
 use crate::fault::{Fault, FaultKind};
-use crate::models::chat::call::{ChatRequest, FormatType, ToolChoice};
+use crate::models::chat::facts::ChatFacts;
+use crate::models::chat::tree::{ChatRequest, FormatType, ToolChoice};
 use crate::models::request::{Effort, ModelRequest};
-use crate::models::wires::{Target, UpstreamRequest, credential};
+use crate::models::wires::wire::{Target, UpstreamRequest, credential};
 
 const KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 /// Stop sequences of one request.
@@ -32,9 +33,10 @@ struct Body<'a> {
 
 pub(super) fn encode(
     request: &ModelRequest,
+    chat: &ChatFacts,
     target: &Target<'_>,
 ) -> Result<UpstreamRequest, Fault> {
-    let call = request.call()?;
+    let call = (chat.read_tree)(&request.source.body)?;
     let conversation = ContentsConversation::read(&call.messages, has_levels(target))?;
     let system = conversation.system;
     let body = Body {
@@ -48,29 +50,30 @@ pub(super) fn encode(
         generation_config: generation(request, &call, target)?,
         safety_settings: safety(),
     };
-    let mut bytes = Vec::with_capacity(request.body.len() + 4096);
+    let mut bytes = Vec::with_capacity(request.source.body.len() + 4096);
     serde_json::to_writer(&mut bytes, &body).map_err(|error| {
         Fault::new(FaultKind::Internal, "the request could not be translated")
             .with_detail(error.to_string())
     })?;
-    let headers = target
-        .secret
-        .map(|secret| credential(KEY, secret))
-        .transpose()?;
-    let method = if request.stream {
+    let method = if request.is_stream {
         "streamGenerateContent?alt=sse"
     } else {
         "generateContent"
     };
     Ok(UpstreamRequest {
         path: format!("/v1beta/models/{}:{method}", escaped(target.model)),
-        headers: headers.into_iter().collect(),
+        headers: headers(target)?,
         body: vec![bytes.into()],
     })
 }
 
+pub(super) fn headers(target: &Target<'_>) -> Result<Vec<(HeaderName, HeaderValue)>, Fault> {
+    let key = target.secret.map(|secret| credential(KEY, secret));
+    Ok(key.transpose()?.into_iter().collect())
+}
+
 /// A model id as a path segment.
-fn escaped(model: &str) -> String {
+pub(super) fn escaped(model: &str) -> String {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
     model
         .bytes()
@@ -146,7 +149,7 @@ fn generation(
     };
     let number =
         |raw: Option<&RawValue>| raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
-    put("maxOutputTokens", request.max_tokens.map(Value::from));
+    put("maxOutputTokens", request.needs.max_tokens.map(Value::from));
     put("temperature", number(call.temperature));
     put("topP", number(call.top_p));
     put("seed", number(call.seed));
@@ -154,7 +157,7 @@ fn generation(
     put("presencePenalty", number(call.presence_penalty));
     put(
         "candidateCount",
-        (request.choices > 1).then(|| request.choices.into()),
+        (request.needs.choices > 1).then(|| request.needs.choices.into()),
     );
     if let Some(stop) = &call.stop {
         if stop.0.len() > STOPS {

@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
-/// Words that are kept as they are.
-const KEPT: [&str; 16] = [
+/// Words that pass unchanged.
+const PASSED_WORDS: [&str; 16] = [
     "type",
     "title",
     "description",
@@ -62,13 +62,13 @@ impl Cleaner<'_> {
         }
         let mut out = Map::new();
         for (key, value) in given {
-            self.word(key, value, depth, &mut out);
+            self.translate_word(key, value, depth, &mut out);
         }
         tidy(&mut out);
         Value::Object(out)
     }
 
-    fn word(&self, key: &str, value: &Value, depth: u32, out: &mut Map<String, Value>) {
+    fn translate_word(&self, key: &str, value: &Value, depth: u32, out: &mut Map<String, Value>) {
         match (key, value) {
             ("type", Value::Array(types)) => types_of(types, out),
             ("const", value) => {
@@ -108,7 +108,7 @@ impl Cleaner<'_> {
             ("required", Value::Array(_)) => {
                 out.insert(key.into(), value.clone());
             }
-            (key, value) if KEPT.contains(&key) => {
+            (key, value) if PASSED_WORDS.contains(&key) => {
                 out.entry(key).or_insert_with(|| value.clone());
             }
             _ => {}

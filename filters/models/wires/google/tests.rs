@@ -4,8 +4,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::models::chat::check::check;
-use crate::models::wires::{FailureKind, Quirks, replay};
+use crate::models::front::Front;
+use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::wires::failure::FailureKind;
+use crate::models::wires::quirks::Quirks;
+use crate::models::wires::replay;
 
 fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
     Target {
@@ -16,6 +19,7 @@ fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
         reasoning_efforts: efforts,
         reasons: true,
         lower_tool_choice: false,
+        key_id: Some("key_1"),
         quirks,
         secret: Some("AIza-secret"),
     }
@@ -117,12 +121,12 @@ fn errors_in_a_200_and_in_arrays_are_failures_of_their_status() {
     let bad_key = json!([{"error": {"code": 400, "message": "API key not valid.", "details": [{"reason": "API_KEY_INVALID"}]}}]);
     assert!(
         Google
-            .refusal(400, bad_key.to_string().as_bytes())
+            .classify(400, bad_key.to_string().as_bytes())
             .is_retryable
     );
     assert!(
         !Google
-            .refusal(400, br#"{"error":{"code":400,"message":"bad schema"}}"#)
+            .classify(400, br#"{"error":{"code":400,"message":"bad schema"}}"#)
             .is_retryable
     );
 }
@@ -141,7 +145,7 @@ fn a_blocked_prompt_is_filtered_and_a_malformed_call_is_a_failure() {
 fn sent(request: Value, efforts: &[&str]) -> Result<(String, Value), Fault> {
     let quirks = Quirks::default();
     let efforts: Vec<Box<str>> = efforts.iter().map(|effort| (*effort).into()).collect();
-    let request = check(request.to_string().into()).unwrap();
+    let request = ChatCompletions.parse(request.to_string().into()).unwrap();
     let encoded = Google.encode(&request, &target(&quirks, &efforts))?;
     assert!(
         encoded

@@ -64,7 +64,7 @@ impl Calls {
 }
 
 /// An id of nine letters and digits, the same for the same id. Source: docs/facts/wire-formats.md 5.3.
-pub(super) fn nine(id: &str) -> String {
+pub(super) fn shorten_id(id: &str) -> String {
     const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     if id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()) {
         return id.to_owned();

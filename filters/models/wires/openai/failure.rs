@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::models::wires::Failure;
+use crate::models::wires::failure::Failure;
 
 /// The shapes seen: `{error: {message, type, param, code}}`, `{error: "…"}`, `{object: "error", message, code}`,
 /// `{message}`, `{detail: …}`. Source: docs/facts/wire-formats.md 1.4, 5.3, 5.4.
@@ -19,13 +19,13 @@ struct Body {
     kind: Value,
 }
 
-pub(super) fn refusal(status: u16, body: &[u8]) -> Failure {
+pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
     let body: Body = serde_json::from_slice(body).unwrap_or_default();
     named(status, &body)
 }
 
 /// An error inside a 200, as the text of the `error` member. Its status is guessed from its words.
-pub(super) fn error_inside(error: &str) -> Failure {
+pub(super) fn classify_error(error: &str) -> Failure {
     let value: Value = serde_json::from_str(error).unwrap_or_default();
     let body = match value.get("error") {
         Some(inner) => Body {
@@ -37,7 +37,7 @@ pub(super) fn error_inside(error: &str) -> Failure {
             ..Body::default()
         },
     };
-    let mut failure = named(status_of(&body.error), &body);
+    let mut failure = named(guess_status(&body.error), &body);
     // Whatever its words: nothing of this answer has been seen, so the next provider may try.
     failure.is_retryable = true;
     failure
@@ -71,7 +71,7 @@ fn named(status: u16, body: &Body) -> Failure {
     }
 }
 
-fn status_of(error: &Value) -> u16 {
+fn guess_status(error: &Value) -> u16 {
     let code = error.get("code").or_else(|| error.get("status"));
     if let Some(status) = code
         .and_then(Value::as_u64)

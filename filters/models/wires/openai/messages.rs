@@ -1,18 +1,19 @@
 //! Messages and tools with the members that this provider does not take left out.
 //!
-//! Only messages that hold such members are walked again; all others, and all that is kept, stay slices.
+//! Only messages that hold such members are walked again; all other messages and members stay slices.
 //! Source: docs/model-gateway.md 2.2–2.4 ("stripped otherwise"), docs/facts/wire-formats.md R16, R17.
 
 use std::ops::Range;
 
-use super::calls::nine;
+use super::calls::shorten_id;
 use super::request::{internal, quoted, walker};
 use super::splice::Splice;
 use crate::fault::Fault;
 use crate::json::{Error, Str, Type, Walker};
-use crate::models::request::{ModelRequest, RequestMember};
-use crate::models::wires::Target;
+use crate::models::chat::facts::ChatFacts;
+use crate::models::request::RequestMember;
 use crate::models::wires::quirks::{Quirks, ReasoningReplay};
+use crate::models::wires::wire::Target;
 
 /// Members of a message that no provider of the plain convention takes.
 const BEYOND: [&str; 8] = [
@@ -48,8 +49,8 @@ const BEYOND_INSIDE: [&str; 5] = [
 ];
 
 /// Whether any message has to change for this provider.
-pub(super) fn must_rewrite(request: &ModelRequest, quirks: &Quirks) -> bool {
-    !request.special_messages.is_empty() || must_rewrite_all(quirks)
+pub(super) fn must_rewrite(chat: &ChatFacts, quirks: &Quirks) -> bool {
+    !chat.special_messages.is_empty() || must_rewrite_all(quirks)
 }
 
 /// Whether plain messages have to change too.
@@ -67,7 +68,7 @@ fn must_rewrite_all(quirks: &Quirks) -> bool {
 
 /// Writes the member `messages`.
 pub(super) fn rewrite(
-    request: &ModelRequest,
+    chat: &ChatFacts,
     member: &RequestMember,
     target: &Target<'_>,
     splice: &mut Splice<'_>,
@@ -86,7 +87,7 @@ pub(super) fn rewrite(
         if at > 0 {
             splice.new_bytes(b",");
         }
-        if all || request.special_messages.contains(&range) {
+        if all || chat.special_messages.contains(&range) {
             message(splice, range, quirks).map_err(internal)?;
         } else {
             splice.slice(range);
@@ -97,11 +98,7 @@ pub(super) fn rewrite(
 }
 
 /// Writes the member `tools` without what belongs to other providers.
-pub(super) fn rewrite_tools(
-    _request: &ModelRequest,
-    member: &RequestMember,
-    splice: &mut Splice<'_>,
-) -> Result<(), Fault> {
+pub(super) fn rewrite_tools(member: &RequestMember, splice: &mut Splice<'_>) -> Result<(), Fault> {
     splice.new_bytes(b"\"tools\":");
     strip_items(splice, member.value.clone()).map_err(internal)
 }
@@ -120,7 +117,7 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Res
     splice.new_bytes(b"{");
     let mut is_first = true;
     for (key, value) in &members {
-        let Some(name) = kept_as(key, &kind, &members, quirks) else {
+        let Some(name) = outgoing_name(key, &kind, &members, quirks) else {
             continue;
         };
         write_name(splice, name, &mut is_first);
@@ -140,7 +137,7 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Res
                 let id = Walker::over(splice.text(value.clone()))
                     .string()?
                     .unescaped();
-                splice.new_bytes(&quoted(&nine(&id)));
+                splice.new_bytes(&quoted(&shorten_id(&id)));
             }
             _ => splice.slice(value.clone()),
         }
@@ -155,7 +152,7 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Res
 }
 
 /// The name under which a member of a message goes out, if it does.
-fn kept_as<'k>(
+fn outgoing_name<'k>(
     key: &'k str,
     kind: &MessageKind,
     members: &[(String, Range<usize>)],
@@ -218,7 +215,9 @@ fn items(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Resul
             write_name(splice, &key, &mut is_first);
             let text = splice.text(value.clone());
             if key == "id" && text.starts_with('"') {
-                splice.new_bytes(&quoted(&nine(&Walker::over(text).string()?.unescaped())));
+                splice.new_bytes(&quoted(&shorten_id(
+                    &Walker::over(text).string()?.unescaped(),
+                )));
             } else {
                 splice.slice(value);
             }
@@ -282,7 +281,7 @@ fn members(splice: &Splice<'_>, range: Range<usize>) -> Result<Vec<(String, Rang
     Ok(members)
 }
 
-/// Skips a value; answers where it stands in the body.
+/// Skips a value; returns its range in the body.
 fn span(walk: &mut Walker<'_>, base: usize) -> Result<Range<usize>, Error> {
     let length = walk.skip()?.len();
     let end = base + walk.at();

@@ -1,53 +1,80 @@
-//! The wire that is ours already: providers of the chat-completions convention, OpenAI first among them.
+//! OpenAI's wire, which has our own shapes: OpenAI and the providers of its convention.
 //!
 //! A request is never parsed into a tree: the body goes out as slices of what came, with the members that have
 //! to change spliced in ([`request`], [`messages`]). Events are scanned, and their strings copied as they are
-//! escaped ([`stream`]). What is special about one provider is data ([`Quirks`](super::Quirks)).
+//! escaped ([`stream`]). The peculiarities of a provider are data ([`Quirks`](crate::models::wires::quirks::Quirks)).
 
-mod alike;
 mod calls;
+mod embeddings;
 mod failure;
 mod messages;
+mod parts;
 mod reply;
 mod request;
 mod splice;
 mod stream;
+mod template;
 mod usage;
 
 #[cfg(test)]
 mod tests;
 
-use super::{Decoder, Failure, Target, UpstreamRequest, Wire};
 use crate::fault::Fault;
-use crate::models::chat::delta::Sink;
-use crate::models::request::ModelRequest;
+use crate::models::operation::Operation;
+use crate::models::request::{ModelRequest, Payload};
+use crate::models::routing::capable::WireLimits;
+use crate::models::wires::decoder::{Decoder, ReplyHead};
+use crate::models::wires::failure::Failure;
+use crate::models::wires::wire::{Target, UpstreamRequest, Wire};
 
-/// The family.
+/// The wire.
 #[derive(Debug)]
 pub struct OpenAi;
 
 impl Wire for OpenAi {
+    fn limits(&self, operation: Operation) -> Option<WireLimits> {
+        match operation {
+            // Source: docs/model-gateway.md 2.1. An exact budget of reasoning has no member here.
+            Operation::Chat => Some(WireLimits {
+                reasoning_budget: false,
+                ..WireLimits::WIDEST
+            }),
+            Operation::Embeddings => Some(WireLimits::WIDEST),
+        }
+    }
+
     fn encode(
         &self,
         request: &ModelRequest,
         target: &Target<'_>,
     ) -> Result<UpstreamRequest, Fault> {
-        request::encode(request, target)
+        match &request.payload {
+            Payload::Chat(chat) => request::encode(request, chat, target),
+            Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
+        }
     }
 
-    fn output_bound(&self, request: &ModelRequest, _target: &Target<'_>) -> Option<u64> {
-        request.max_tokens
+    fn max_output(&self, request: &ModelRequest, _: &Target<'_>) -> Option<u64> {
+        match &request.payload {
+            Payload::Chat(_) => request.needs.max_tokens,
+            // A vector is no text: only the prompt costs.
+            Payload::Embeddings(_) => Some(0),
+        }
     }
 
-    fn decode(&self, body: &[u8], target: &Target<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
-        reply::decode(body, target, sink)
+    fn decoder(
+        &self,
+        request: &ModelRequest,
+        target: &Target<'_>,
+        head: &ReplyHead,
+    ) -> Box<dyn Decoder> {
+        match &request.payload {
+            Payload::Chat(_) => reply::decoder(target, head),
+            Payload::Embeddings(facts) => embeddings::decoder(*facts),
+        }
     }
 
-    fn stream(&self, target: &Target<'_>) -> Box<dyn Decoder> {
-        Box::new(stream::ChunkEvents::new(target.quirks))
-    }
-
-    fn refusal(&self, status: u16, body: &[u8]) -> Failure {
-        failure::refusal(status, body)
+    fn classify(&self, status: u16, body: &[u8]) -> Failure {
+        failure::classify(status, body)
     }
 }

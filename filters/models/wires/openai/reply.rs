@@ -1,20 +1,35 @@
 //! A choice of a reply or of a chunk, read by scanning; and whole replies.
 
-use super::alike::{Plain, TemplateMember};
 use super::calls::Calls;
-use super::failure::error_inside;
+use super::failure::classify_error;
+use super::parts::content_parts;
+use super::stream::ChunkEvents;
+use super::template::{Plain, TemplateMember};
 use super::usage;
 use crate::json::{Error, Str, Type, Walker};
-use crate::models::chat::delta::{Delta, Finish, Sink, ToolDelta};
+use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::reply::Sink;
 use crate::models::usage::Usage;
-use crate::models::wires::quirks::Quirks;
-use crate::models::wires::{Failure, Target};
+use crate::models::wires::decoder::{Decoder, ReplyHead};
+use crate::models::wires::decoder::{EventStream, WholeReply};
+use crate::models::wires::failure::Failure;
+use crate::models::wires::wire::Target;
 
-/// Reads a whole reply.
-pub(super) fn decode(body: &[u8], target: &Target<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
+/// Returns the decoder of a chat's reply.
+pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
+    let adds_reasoning = target.quirks.reasoning_excluded_from_completion;
+    if head.is_event_stream {
+        return Box::new(EventStream::new(ChunkEvents::new(adds_reasoning)));
+    }
+    Box::new(WholeReply::new(move |body, sink| {
+        read_whole(body, adds_reasoning, sink)
+    }))
+}
+
+fn read_whole(body: &[u8], adds_reasoning: bool, sink: &mut dyn Sink) -> Result<(), Failure> {
     let mut calls = Calls::default();
     let read = Reading {
-        quirks: target.quirks,
+        adds_reasoning,
         is_whole: true,
     }
     .object(body, &mut calls, sink)?;
@@ -27,8 +42,10 @@ pub(super) fn decode(body: &[u8], target: &Target<'_>, sink: &mut dyn Sink) -> R
 }
 
 /// How an object of this convention is read: as a whole reply or as a chunk.
-pub(super) struct Reading<'q> {
-    pub(super) quirks: &'q Quirks,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    /// Reported completion tokens leave reasoning out.
+    pub(super) adds_reasoning: bool,
     pub(super) is_whole: bool,
 }
 
@@ -55,7 +72,7 @@ const NOT_PASSED: [&str; 9] = [
     "timings",
 ];
 
-impl Reading<'_> {
+impl Reading {
     /// Reads a reply or a chunk into `sink`.
     pub(super) fn object<'a>(
         &self,
@@ -71,17 +88,19 @@ impl Reading<'_> {
             match &*key {
                 "id" => identity(walk, sink)?,
                 "created" => created(walk, sink)?,
-                "error" if walk.peek()? != Type::Null => failure = Some(error_inside(walk.skip()?)),
+                "error" if walk.peek()? != Type::Null => {
+                    failure = Some(classify_error(walk.skip()?))
+                }
                 "choices" if walk.peek()? == Type::Array => walk.array(|walk, position| {
                     self.choice(walk, position as u32, calls, sink, &mut read, &mut failure)
                 })?,
-                "usage" => read.usage = usage::read(walk, self.extra())?.or(read.usage),
+                "usage" => read.usage = usage::read(walk, self.adds_reasoning)?.or(read.usage),
                 "x_groq" => self.usage_inside(walk, &mut read)?,
                 key if NOT_PASSED.contains(&key) => _ = walk.skip()?,
                 key => {
                     let value = walk.skip()?;
                     if value != "null" {
-                        sink.top_level(key, value);
+                        sink.member(key, value);
                     }
                 }
             }
@@ -100,10 +119,6 @@ impl Reading<'_> {
         Ok(read)
     }
 
-    fn extra(&self) -> bool {
-        self.quirks.reasoning_excluded_from_completion
-    }
-
     /// A `usage` one level down counts only where there is none at the top.
     fn usage_inside(&self, walk: &mut Walker<'_>, read: &mut ReadReply<'_>) -> Result<(), Error> {
         if walk.peek()? != Type::Object {
@@ -111,7 +126,7 @@ impl Reading<'_> {
         }
         walk.object(|walk, key| {
             if key == "usage" {
-                let found = usage::read(walk, self.extra())?;
+                let found = usage::read(walk, self.adds_reasoning)?;
                 read.usage = read.usage.or(found);
                 Ok(())
             } else {
@@ -139,9 +154,9 @@ impl Reading<'_> {
                 "index" => index = walk.skip()?.parse().unwrap_or(position),
                 "finish_reason" => finish = text(walk)?,
                 "logprobs" => logprobs = Some(walk.skip()?).filter(|value| *value != "null"),
-                "usage" => read.usage = usage::read(walk, self.extra())?.or(read.usage),
+                "usage" => read.usage = usage::read(walk, self.adds_reasoning)?.or(read.usage),
                 "error" if walk.peek()? != Type::Null => {
-                    *failure = Some(error_inside(walk.skip()?))
+                    *failure = Some(classify_error(walk.skip()?))
                 }
                 key if key == wanted => message = Some(walk.skip()?),
                 _ => _ = walk.skip()?,
@@ -150,7 +165,7 @@ impl Reading<'_> {
         })?;
         let finish = match finish.map(Str::unescaped).filter(|word| !word.is_empty()) {
             None => None,
-            Some(word) => match finish_of(&word) {
+            Some(word) => match parse_finish(&word) {
                 Some(finish) => Some(finish),
                 None => {
                     failure.get_or_insert_with(|| {
@@ -167,13 +182,13 @@ impl Reading<'_> {
             logprobs,
             ..Delta::default()
         };
-        read.plain = message_of(message, end, finish, calls, sink)?;
+        read.plain = read_message(message, end, finish, calls, sink)?;
         Ok(())
     }
 }
 
 /// Reads `message` or `delta` into `sink`; answers its text where it holds nothing else.
-fn message_of<'a>(
+fn read_message<'a>(
     message: Option<&'a str>,
     base: Delta<'a>,
     finish: Option<Finish>,
@@ -263,61 +278,6 @@ fn plain<'a>(
     }
 }
 
-/// Content in parts: `text`, and `thinking` that holds texts itself. Source: docs/facts/wire-formats.md 5.3.
-fn content_parts(parts: &str, index: u32, sink: &mut dyn Sink) -> Result<(), Error> {
-    Walker::over(parts).array(|walk, _| {
-        if walk.peek()? != Type::Object {
-            return walk.skip().map(|_| ());
-        }
-        let mut thinking = None;
-        let mut content = None;
-        walk.object(|walk, key| {
-            match &*key {
-                "text" => content = text(walk)?,
-                "thinking" if walk.peek()? == Type::Array => thinking = Some(walk.skip()?),
-                _ => _ = walk.skip()?,
-            }
-            Ok::<(), Error>(())
-        })?;
-        if let Some(thinking) = thinking {
-            Walker::over(thinking).array(|walk, _| {
-                let reasoning = part_text(walk)?;
-                sink.delta(&Delta {
-                    index,
-                    reasoning,
-                    ..Delta::default()
-                });
-                Ok::<(), Error>(())
-            })?;
-        }
-        if content.is_some() {
-            sink.delta(&Delta {
-                index,
-                content,
-                ..Delta::default()
-            });
-        }
-        Ok(())
-    })
-}
-
-fn part_text<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Error> {
-    let mut found = None;
-    if walk.peek()? != Type::Object {
-        walk.skip()?;
-        return Ok(None);
-    }
-    walk.object(|walk, key| {
-        if key == "text" {
-            found = text(walk)?;
-            Ok(())
-        } else {
-            walk.skip().map(|_| ())
-        }
-    })?;
-    Ok(found)
-}
-
 fn tool<'a>(walk: &mut Walker<'a>, choice: u32, calls: &mut Calls) -> Result<ToolDelta<'a>, Error> {
     let mut delta = ToolDelta::default();
     let mut index = None;
@@ -350,7 +310,7 @@ fn tool<'a>(walk: &mut Walker<'a>, choice: u32, calls: &mut Calls) -> Result<Too
 }
 
 /// A string; `None` for null and anything else.
-fn text<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Error> {
+pub(super) fn text<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Error> {
     if walk.peek()? == Type::String {
         return walk.string().map(Some);
     }
@@ -369,7 +329,7 @@ fn list<'a>(walk: &mut Walker<'a>) -> Result<Option<&'a str>, Error> {
 /// The finish reason of a word; `None` where the word says that the answer failed.
 ///
 /// Source: docs/facts/wire-formats.md 5.3, 5.4.
-fn finish_of(word: &str) -> Option<Finish> {
+fn parse_finish(word: &str) -> Option<Finish> {
     match word {
         "length" | "max_tokens" | "model_length" => Some(Finish::Length),
         "tool_calls" | "function_call" | "tool_use" => Some(Finish::ToolCalls),

@@ -1,4 +1,4 @@
-//! From a checked request to the body this provider wants: its own members kept as slices, few replaced.
+//! From a checked request to the body for a provider: most members stay slices, few are replaced.
 
 use http::HeaderName;
 
@@ -6,9 +6,10 @@ use super::messages;
 use super::splice::Splice;
 use crate::fault::Fault;
 use crate::json::{Str, Walker};
+use crate::models::chat::facts::ChatFacts;
 use crate::models::request::{Effort, ModelRequest, RequestMember};
 use crate::models::wires::quirks::{Quirks, StreamUsage};
-use crate::models::wires::{Target, UpstreamRequest, credential};
+use crate::models::wires::wire::{Target, UpstreamRequest, credential};
 
 /// Members that speak to the gateway and never reach a provider. Source: docs/model-gateway.md 2.1.
 const OURS: [&str; 12] = [
@@ -67,12 +68,13 @@ const KNOWN: [&str; 35] = [
 
 pub(super) fn encode(
     request: &ModelRequest,
+    chat: &ChatFacts,
     target: &Target<'_>,
 ) -> Result<UpstreamRequest, Fault> {
-    let mut splice = Splice::new(&request.body);
+    let mut splice = Splice::new(&request.source.body);
     let mut is_first = true;
-    for member in &request.members {
-        let change = change(member, request, target)?;
+    for member in &request.source.members {
+        let change = change(member, request, chat, target)?;
         if matches!(change, Change::Drop) {
             continue;
         }
@@ -88,8 +90,8 @@ pub(super) fn encode(
                 new_member(&mut splice, key, b"");
                 splice.slice(member.value.clone());
             }
-            Change::Messages => messages::rewrite(request, member, target, &mut splice)?,
-            Change::Tools => messages::rewrite_tools(request, member, &mut splice)?,
+            Change::Messages => messages::rewrite(chat, member, target, &mut splice)?,
+            Change::Tools => messages::rewrite_tools(member, &mut splice)?,
         }
     }
     for (key, value) in additions(request, target.quirks) {
@@ -121,6 +123,7 @@ enum Change {
 fn change(
     member: &RequestMember,
     request: &ModelRequest,
+    chat: &ChatFacts,
     target: &Target<'_>,
 ) -> Result<Change, Fault> {
     let quirks = target.quirks;
@@ -133,8 +136,8 @@ fn change(
     }
     Ok(match key {
         "model" => Change::Replace("model", quoted(target.model)),
-        "messages" if messages::must_rewrite(request, quirks) => Change::Messages,
-        "tools" if request.special_tools => Change::Tools,
+        "messages" if messages::must_rewrite(chat, quirks) => Change::Messages,
+        "tools" if chat.special_tools => Change::Tools,
         "stream_options" => Change::Drop,
         "max_tokens" | "max_completion_tokens" => max_tokens(member, request, quirks),
         "temperature" => temperature(member, request, quirks),
@@ -142,9 +145,9 @@ fn change(
             Change::Replace("tool_choice", quoted("auto"))
         }
         "parallel_tool_calls" if !request.needs.tools => Change::Drop,
-        "service_tier" if request.service_tier.is_none() => Change::Drop,
+        "service_tier" if request.needs.service_tier.is_none() => Change::Drop,
         "reasoning" => reasoning(request)?,
-        _ if is_null(member, request) => Change::Drop,
+        _ if request.source.is_null(member) => Change::Drop,
         _ => Change::Keep,
     })
 }
@@ -158,9 +161,10 @@ fn max_tokens(member: &RequestMember, request: &ModelRequest, quirks: &Quirks) -
     };
     let is_overruled = &*member.key == "max_tokens"
         && request
+            .source
             .member("max_completion_tokens")
-            .is_some_and(|other| !is_null(other, request));
-    if is_overruled || is_null(member, request) {
+            .is_some_and(|other| !request.source.is_null(other));
+    if is_overruled || request.source.is_null(member) {
         Change::Drop
     } else if &*member.key == theirs {
         Change::Keep
@@ -171,13 +175,11 @@ fn max_tokens(member: &RequestMember, request: &ModelRequest, quirks: &Quirks) -
 
 /// A temperature above the provider's highest becomes that. Source: docs/facts/wire-formats.md R17.
 fn temperature(member: &RequestMember, request: &ModelRequest, quirks: &Quirks) -> Change {
-    if is_null(member, request) {
+    if request.source.is_null(member) {
         return Change::Drop;
     }
-    let asked = request
-        .body
-        .get(member.value.clone())
-        .and_then(|value| std::str::from_utf8(value).ok())
+    let asked = std::str::from_utf8(request.source.value(member))
+        .ok()
         .and_then(|value| value.parse::<f64>().ok());
     match (asked, quirks.max_temperature) {
         (Some(asked), Some(max)) if asked > max => {
@@ -197,22 +199,23 @@ fn reasoning(request: &ModelRequest) -> Result<Change, Fault> {
         ));
     }
     let has_own = request
+        .source
         .member("reasoning_effort")
-        .is_some_and(|own| !is_null(own, request));
-    Ok(match request.needs.effort.map(Effort::word) {
+        .is_some_and(|own| !request.source.is_null(own));
+    Ok(match request.needs.effort.map(Effort::as_str) {
         Some(effort) if !has_own => Change::Replace("reasoning_effort", quoted(effort)),
         _ => Change::Drop,
     })
 }
 
 fn additions(request: &ModelRequest, quirks: &Quirks) -> Vec<(&'static str, Vec<u8>)> {
-    let asks = request.stream && quirks.stream_usage == StreamUsage::Ask;
+    let asks = request.is_stream && quirks.stream_usage == StreamUsage::Ask;
     asks.then(|| ("stream_options", br#"{"include_usage":true}"#.to_vec()))
         .into_iter()
         .collect()
 }
 
-fn headers(target: &Target<'_>) -> Result<Vec<(HeaderName, http::HeaderValue)>, Fault> {
+pub(super) fn headers(target: &Target<'_>) -> Result<Vec<(HeaderName, http::HeaderValue)>, Fault> {
     let Some(secret) = target.secret else {
         return Ok(Vec::new());
     };
@@ -225,17 +228,13 @@ fn headers(target: &Target<'_>) -> Result<Vec<(HeaderName, http::HeaderValue)>, 
     Ok(vec![credential(name, &value)?])
 }
 
-pub(super) fn is_null(member: &RequestMember, request: &ModelRequest) -> bool {
-    request.body.get(member.value.clone()) == Some(b"null")
-}
-
 pub(super) fn quoted(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 2);
     Str::Plain(text).write(&mut out);
     out
 }
 
-fn new_member(splice: &mut Splice<'_>, key: &str, value: &[u8]) {
+pub(super) fn new_member(splice: &mut Splice<'_>, key: &str, value: &[u8]) {
     splice.new_bytes(b"\"");
     splice.new_bytes(key.as_bytes());
     splice.new_bytes(b"\":");

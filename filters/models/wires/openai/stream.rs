@@ -1,39 +1,44 @@
 //! The events of a stream of this convention.
 
-use super::alike::EventTemplate;
 use super::calls::Calls;
-use super::failure::error_inside;
+use super::failure::classify_error;
 use super::reply::Reading;
-use crate::models::chat::delta::Sink;
-use crate::models::wires::quirks::Quirks;
-use crate::models::wires::{Decoder, Failure, FailureKind, Progress};
+use super::template::EventTemplate;
+use crate::models::reply::Sink;
+use crate::models::wires::decoder::Progress;
+use crate::models::wires::decoder::{EventDecoder, truncated};
+use crate::models::wires::failure::Failure;
 use crate::sse::SseEvent;
 
 /// A decoder.
 #[derive(Debug)]
 pub(super) struct ChunkEvents {
-    quirks: Quirks,
+    reading: Reading,
     calls: Calls,
     has_choices: bool,
     has_finish: bool,
     /// The event before, where it held nothing but a text.
-    alike: Option<EventTemplate>,
+    template: Option<EventTemplate>,
 }
 
 impl ChunkEvents {
-    pub(super) fn new(quirks: &Quirks) -> Self {
-        let quirks = quirks.clone();
+    /// Events of a provider; `adds_reasoning` where reported completion tokens leave reasoning out.
+    pub(super) fn new(adds_reasoning: bool) -> Self {
+        let reading = Reading {
+            adds_reasoning,
+            is_whole: false,
+        };
         Self {
-            quirks,
+            reading,
             calls: Calls::default(),
             has_choices: false,
             has_finish: false,
-            alike: None,
+            template: None,
         }
     }
 }
 
-impl Decoder for ChunkEvents {
+impl EventDecoder for ChunkEvents {
     fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         let data = event.data.trim_ascii();
         if data.starts_with(b"[DONE]") {
@@ -41,34 +46,38 @@ impl Decoder for ChunkEvents {
             return if self.has_choices {
                 Ok(Progress::Complete)
             } else {
-                self.ended(sink)
+                self.end(sink)
             };
         }
         if data.is_empty() || event.name == "ping" {
             return Ok(Progress::Open);
         }
         if event.name == "error" {
-            return Err(error_inside(std::str::from_utf8(data).unwrap_or_default()));
+            return Err(classify_error(
+                std::str::from_utf8(data).unwrap_or_default(),
+            ));
         }
-        if let Some(delta) = self.alike.as_ref().and_then(|alike| alike.read(data)) {
+        if let Some(delta) = self
+            .template
+            .as_ref()
+            .and_then(|template| template.read(data))
+        {
             sink.delta(&delta);
             return Ok(Progress::Open);
         }
-        let reading = Reading {
-            quirks: &self.quirks,
-            is_whole: false,
-        };
-        let read = reading.object(data, &mut self.calls, sink)?;
-        self.alike = read.plain.and_then(|plain| EventTemplate::of(data, &plain));
+        let read = self.reading.object(data, &mut self.calls, sink)?;
+        self.template = read
+            .plain
+            .and_then(|plain| EventTemplate::from_event(data, &plain));
         self.has_choices |= read.choices > 0;
         self.has_finish |= read.finishes > 0;
         Ok(Progress::Open)
     }
 
-    fn ended(&mut self, _sink: &mut dyn Sink) -> Result<Progress, Failure> {
+    fn end(&mut self, _sink: &mut dyn Sink) -> Result<Progress, Failure> {
         if self.has_finish {
             return Ok(Progress::Complete);
         }
-        Err(Failure::new(FailureKind::Truncated))
+        Err(truncated())
     }
 }

@@ -9,13 +9,15 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::models::fronts::chat_completions::envelope::ReplyIdentity;
-use crate::models::fronts::chat_completions::fold::WholeWriter;
-use crate::models::fronts::chat_completions::stream::ChunkWriter;
+use crate::models::fronts::chat_completions::chunks::ChunkWriter;
+use crate::models::fronts::chat_completions::whole::WholeWriter;
 use crate::models::metadata::write_usage;
-use crate::models::usage::Usage;
-use crate::models::wires::{FailureKind, Progress, Quirks};
-use crate::sse;
+use crate::models::reply::ReplyIdentity;
+use crate::models::reply::Writer;
+use crate::models::usage::{Settlement, Usage};
+use crate::models::wires::failure::FailureKind;
+use crate::models::wires::quirks::Quirks;
+use crate::models::wires::replay;
 
 fn envelope() -> ReplyIdentity {
     ReplyIdentity {
@@ -34,50 +36,32 @@ fn target(quirks: &Quirks) -> Target<'_> {
         reasoning_efforts: &[],
         reasons: false,
         lower_tool_choice: false,
+        key_id: Some("key_1"),
         quirks,
         secret: Some("secret"),
     }
 }
 
 fn usage_json(usage: Option<Usage>) -> Vec<u8> {
-    usage.map_or(b"null".to_vec(), |usage| write_usage(&usage, None))
+    usage.map_or(b"null".to_vec(), |usage| {
+        write_usage(&Settlement { usage, cost: None })
+    })
 }
 
 /// Reads chunks of a provider's stream; answers what the client gets, or the failure.
 fn stream(quirks: &Quirks, chunks: &[&[u8]]) -> Result<String, Failure> {
-    let mut sink = ChunkWriter::new(envelope());
-    let mut decoder = OpenAi.stream(&target(quirks));
-    let mut reader = sse::EventReader::default();
-    let mut progress = Progress::Open;
-    let mut failure = None;
-    let mut take = |event: sse::SseEvent<'_>| {
-        if progress == Progress::Open && failure.is_none() {
-            match decoder.event(event, &mut sink) {
-                Ok(now) => progress = now,
-                Err(error) => failure = Some(error),
-            }
-        }
-        Ok::<(), sse::TooLong>(())
-    };
-    for chunk in chunks {
-        reader.feed(chunk, &mut take).unwrap();
-    }
-    reader.finish(&mut take).unwrap();
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
-    if progress == Progress::Open {
-        decoder.ended(&mut sink)?;
-    }
-    let usage = usage_json(sink.reported_usage());
-    sink.complete(&usage, b"{}", true);
+    let mut sink = ChunkWriter::new(envelope(), true);
+    let chunks = chunks.iter().copied();
+    replay::feed(&OpenAi, &target(quirks), &replay::EVENTS, chunks, &mut sink)?;
+    let usage = usage_json(sink.reported().usage);
+    sink.finish_stream(&usage, b"{}");
     Ok(String::from_utf8(sink.take()).unwrap())
 }
 
 fn whole(quirks: &Quirks, body: &[u8]) -> Result<Value, Failure> {
     let mut sink = WholeWriter::new(envelope());
-    OpenAi.decode(body, &target(quirks), &mut sink)?;
-    let usage = usage_json(sink.reported_usage());
+    replay::feed(&OpenAi, &target(quirks), &replay::WHOLE, [body], &mut sink)?;
+    let usage = usage_json(sink.reported().usage);
     Ok(serde_json::from_slice(&sink.render(&usage, b"{}")).unwrap())
 }
 

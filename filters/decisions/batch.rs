@@ -1,0 +1,197 @@
+//! The operations of a batch, and what they are answered as. Source: docs/decision-agent.md 2.4, 4 rule 5.
+//!
+//! A protocol reads the operations and words the items; what an operation carries is the same for all.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::fault::{Fault, FaultKind};
+use crate::json::{Object, write_number};
+
+/// One operation; it inherits nothing from the batch.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BatchOperation {
+    /// The method; empty: GET.
+    pub method: String,
+    /// The path and query, or a whole URL where the protocol takes one.
+    pub url: String,
+    /// The name of its item.
+    #[serde(rename = "operationID")]
+    pub operation_id: String,
+    /// The body.
+    pub body: Value,
+    /// The query beside that of the URL.
+    pub parameters: Option<Map<String, Value>>,
+    /// The same under the agent's name.
+    pub params: Option<Map<String, Value>>,
+    /// The headers.
+    pub headers: Option<Map<String, Value>>,
+}
+
+impl BatchOperation {
+    /// A header of the operation, in whichever case its name is written.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter().flatten();
+        let found = headers.find(|(key, _)| key.eq_ignore_ascii_case(name));
+        found?.1.as_str()
+    }
+
+    /// The query of the URL, and the parameters behind it.
+    ///
+    /// Errors: 400 for a parameter that is neither a text, a number, a boolean, nor a list of these.
+    pub fn query(&self, in_url: &str) -> Result<String, Fault> {
+        let mut query = form_urlencoded::Serializer::new(in_url.to_owned());
+        let named = self.parameters.iter().chain(&self.params).flatten();
+        for (name, value) in named {
+            let values = match value {
+                Value::Array(values) => values.as_slice(),
+                value => std::slice::from_ref(value),
+            };
+            for value in values {
+                match value {
+                    Value::String(text) => query.append_pair(name, text),
+                    Value::Bool(_) | Value::Number(_) => {
+                        query.append_pair(name, &value.to_string())
+                    }
+                    _ => {
+                        let message =
+                            format!("`parameters.{name}` is neither a text nor a list of texts");
+                        let fault = Fault::new(FaultKind::Invalid, message);
+                        return Err(fault.with_param("parameters"));
+                    }
+                };
+            }
+        }
+        Ok(query.finish())
+    }
+
+    /// The operation's headers and no others: a body without its `Content-Type` is of no media type.
+    ///
+    /// Errors: 400 for a header that cannot be sent.
+    pub fn header_map(&self) -> Result<HeaderMap, Fault> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in self.headers.iter().flatten() {
+            let bad = || {
+                let message = format!("the header {name:?} cannot be sent");
+                Fault::new(FaultKind::Invalid, message).with_param("headers")
+            };
+            let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+            let value = value.as_str().ok_or_else(bad)?;
+            headers.append(header, HeaderValue::from_str(value).map_err(|_| bad())?);
+        }
+        Ok(headers)
+    }
+}
+
+/// A route of the gateway, as a batch sees it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FoundRoute {
+    /// The route's index in the table that was searched.
+    pub index: usize,
+    /// The route's name.
+    pub name: &'static str,
+    /// A batch may call the route's endpoint.
+    pub is_operation: bool,
+}
+
+/// Finds the route of a method and a path. Errors: 400 for a path that cannot be normalised, 404, 405.
+pub type FindRoute<'f> = &'f dyn Fn(&Method, &str) -> Result<FoundRoute, Fault>;
+
+/// Where an operation goes.
+#[derive(Debug)]
+pub enum BatchTarget {
+    /// The endpoint of the route at this index.
+    Endpoint(usize),
+    /// Nowhere.
+    Missing {
+        /// Why.
+        fault: Fault,
+        /// Only a caller with valid credentials gets the fault.
+        is_hidden: bool,
+    },
+}
+
+/// Returns the fault of an operation whose route is no endpoint of decisions.
+pub(super) fn no_decision_endpoint() -> Fault {
+    Fault::new(FaultKind::Invalid, "`url` names no decision endpoint").with_param("url")
+}
+
+/// An operation that was answered.
+#[derive(Debug)]
+pub struct AnsweredOperation<'a> {
+    /// The operation.
+    pub operation: &'a BatchOperation,
+    /// The status of the response.
+    pub status: u16,
+    /// The body of the response.
+    pub body: &'a [u8],
+    /// An id for the request, unless it came with one.
+    pub request_id: String,
+    /// When it started and when it ended.
+    pub times: Times,
+}
+
+/// When something started and ended, as RFC 3339 texts.
+#[derive(Clone, Debug)]
+pub struct Times {
+    /// The start.
+    pub started_at: String,
+    /// The end.
+    pub ended_at: String,
+}
+
+/// An item of the response, as a protocol words it.
+pub(super) struct Item<'a> {
+    pub(super) operation: &'a BatchOperation,
+    pub(super) status: u16,
+    pub(super) request_id: &'a str,
+    /// JSON.
+    pub(super) body: &'a str,
+    pub(super) started_at: &'a str,
+    pub(super) ended_at: &'a str,
+}
+
+impl Item<'_> {
+    pub(super) fn write(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut item = Object::open(&mut out);
+        item.value("status", |out| write_number(u64::from(self.status), out));
+        item.text("requestID", self.request_id);
+        item.text("operationID", &self.operation.operation_id);
+        item.text("method", &self.operation.method);
+        item.text("url", &self.operation.url);
+        item.raw("body", self.body);
+        item.text("startedAt", self.started_at);
+        item.text("endedAt", self.ended_at);
+        item.close();
+        out
+    }
+}
+
+/// A batch whose operations were answered.
+#[derive(Debug)]
+pub struct AnsweredBatch {
+    /// The items, as the protocol writes them, in the request's order.
+    pub items: Vec<Vec<u8>>,
+    /// How many of them failed.
+    pub error_count: u64,
+    /// When the batch started and when it ended.
+    pub times: Times,
+}
+
+impl AnsweredBatch {
+    pub(super) fn write(self, ended_at: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut body = Object::open(&mut out);
+        body.text("startedAt", &self.times.started_at);
+        body.text("endedAt", ended_at);
+        body.number("errorCount", self.error_count);
+        body.array("response", self.items, |item, out| {
+            out.extend_from_slice(&item);
+        });
+        body.close();
+        out
+    }
+}

@@ -1,0 +1,66 @@
+//! How the source of datafiles is asked, and what its status means. Source: docs/decisions.md 20.
+
+use http::StatusCode;
+
+use super::credentials::key_name;
+
+/// What the source says of a datafile.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SourceAnswer {
+    /// The datafile follows.
+    Datafile,
+    /// The datafile is the one that was sent before.
+    Unchanged,
+    /// The source refuses the SDK key.
+    Refused,
+    /// Anything else: the last good datafile stays in force.
+    Failed,
+}
+
+impl SourceAnswer {
+    /// What a status means.
+    pub fn from_status(status: StatusCode) -> Self {
+        match status {
+            StatusCode::OK => Self::Datafile,
+            StatusCode::NOT_MODIFIED => Self::Unchanged,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => {
+                Self::Refused
+            }
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// The URL of an SDK key's datafile: `%s` in `template` is the key without its access token.
+pub fn datafile_url(template: &str, sdk_key: &str) -> String {
+    template.replace("%s", key_name(sdk_key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_access_token_is_not_part_of_the_url() {
+        let url = |key| datafile_url("https://source/%s.json", key);
+        assert_eq!(url("key"), "https://source/key.json");
+        assert_eq!(url("key:token:more"), "https://source/key.json");
+    }
+
+    #[test]
+    fn only_a_refused_key_is_refused() {
+        for (status, answer) in [
+            (200, SourceAnswer::Datafile),
+            (304, SourceAnswer::Unchanged),
+            (401, SourceAnswer::Refused),
+            (403, SourceAnswer::Refused),
+            (404, SourceAnswer::Refused),
+            (204, SourceAnswer::Failed),
+            (410, SourceAnswer::Failed),
+            (503, SourceAnswer::Failed),
+        ] {
+            let found = StatusCode::from_u16(status).map(SourceAnswer::from_status);
+            assert_eq!(found.ok(), Some(answer), "{status}");
+        }
+    }
+}

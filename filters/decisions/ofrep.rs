@@ -1,0 +1,137 @@
+//! The remote evaluation protocol of OpenFeature: what an evaluation asks and how it is answered.
+//! Source: docs/decisions.md 24.
+
+use std::borrow::Cow;
+
+use super::ask::{Decide, DecisionUser};
+use super::decide::{Decision, DecisionSource};
+use super::encode;
+use super::members::{BorrowedObject, BorrowedValue};
+use crate::form;
+use crate::json::Object;
+
+/// What an evaluation asks.
+pub struct OfrepContext<'a> {
+    /// The user, and no options.
+    pub ask: Decide<'a>,
+    /// The variable that is the value; `None`: whether the flag is on.
+    variable: Option<Cow<'a, str>>,
+}
+
+/// Why an evaluation is refused, in the protocol's words.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum OfrepError {
+    /// The body is no JSON object.
+    Parse,
+    /// A member of the context is of a wrong type.
+    InvalidContext,
+    /// The context names no user.
+    TargetingKeyMissing,
+    /// The project has no such flag.
+    FlagNotFound,
+}
+
+impl OfrepError {
+    /// The status.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::FlagNotFound => 404,
+            Self::Parse | Self::InvalidContext | Self::TargetingKeyMissing => 400,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Parse => "PARSE_ERROR",
+            Self::InvalidContext => "INVALID_CONTEXT",
+            Self::TargetingKeyMissing => "TARGETING_KEY_MISSING",
+            Self::FlagNotFound => "FLAG_NOT_FOUND",
+        }
+    }
+
+    /// The error as JSON, with the key of a single flag.
+    pub fn to_json(self, key: Option<&str>) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut body = Object::open(&mut out);
+        body.optional_text("key", key);
+        body.text("errorCode", self.as_str());
+        body.close();
+        out
+    }
+}
+
+/// The key of the flag that a path names. A `+` in a path is itself.
+pub fn flag_key(path: &str) -> String {
+    let last = path.rsplit('/').next().unwrap_or_default();
+    form::decode(&last.replace('+', "%2B")).into_owned()
+}
+
+/// Reads `{"context": {"targetingKey": …, …}}`. Errors: [`OfrepError`].
+pub fn read_context(body: &[u8]) -> Result<OfrepContext<'_>, OfrepError> {
+    let mut body: BorrowedObject<'_> =
+        serde_json::from_slice(body).map_err(|_| OfrepError::Parse)?;
+    let mut attributes = match body.remove("context") {
+        None | Some(BorrowedValue::Null) => BorrowedObject::default(),
+        Some(BorrowedValue::Object(context)) => context,
+        Some(_) => return Err(OfrepError::InvalidContext),
+    };
+    let id = match attributes.remove("targetingKey") {
+        Some(BorrowedValue::Text(id)) if !id.is_empty() => id,
+        None | Some(BorrowedValue::Null | BorrowedValue::Text(_)) => {
+            return Err(OfrepError::TargetingKeyMissing);
+        }
+        Some(_) => return Err(OfrepError::InvalidContext),
+    };
+    let variable = match attributes.remove("variableKey") {
+        None | Some(BorrowedValue::Null) => None,
+        Some(BorrowedValue::Text(key)) => Some(key),
+        Some(_) => return Err(OfrepError::InvalidContext),
+    };
+    Ok(OfrepContext {
+        ask: Decide {
+            user: DecisionUser { id, attributes },
+            ..Decide::default()
+        },
+        variable,
+    })
+}
+
+/// Writes one evaluation.
+pub fn write_evaluation(decided: &Decision<'_>, context: &OfrepContext<'_>, out: &mut Vec<u8>) {
+    let mut result = Object::open(out);
+    result.text("key", &decided.flag_key);
+    let variable = context.variable.as_deref();
+    let value =
+        variable.and_then(|wanted| decided.variables.iter().find(|(key, _)| *key == wanted));
+    match (variable, value) {
+        (None, _) => result.bool("value", decided.is_enabled),
+        (Some(_), Some((_, json))) => result.raw("value", json),
+        (Some(_), None) => result.raw("value", "null"),
+    }
+    let reason = match decided.source {
+        _ if !decided.is_enabled => "DISABLED",
+        DecisionSource::FeatureTest | DecisionSource::Experiment => "SPLIT",
+        DecisionSource::Rollout if decided.is_everyone_else || decided.rule_key.is_empty() => {
+            "DEFAULT"
+        }
+        DecisionSource::Rollout | DecisionSource::Holdout => "TARGETING_MATCH",
+    };
+    result.text("reason", reason);
+    if !decided.variation_key.is_empty() {
+        result.text("variant", decided.variation_key);
+    }
+    result.object("metadata", |metadata| {
+        metadata.value("ruleKey", |out| {
+            encode::write_text(decided.rule_key, out);
+        });
+    });
+    result.close();
+}
+
+/// The ETag of a body: its FNV-1a hash of 64 bits.
+pub fn etag(body: &[u8]) -> String {
+    let hash = body.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("\"{hash:016x}\"")
+}

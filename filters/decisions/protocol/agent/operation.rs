@@ -1,0 +1,151 @@
+//! Where an operation of a batch goes. The agent makes a request of it, as of any URL, and knows its own paths alone.
+//! Source: docs/facts/decision-engine.md E.
+
+use http::Method;
+
+use super::errors;
+use crate::decisions::batch::{
+    BatchOperation, BatchTarget, FindRoute, FoundRoute, no_decision_endpoint,
+};
+use crate::fault::{Fault, FaultKind};
+
+/// The routes that the agent has too, beside batches, which do not nest.
+const ROUTES: [&str; 11] = [
+    "config",
+    "datafile",
+    "decide",
+    "activate",
+    "track",
+    "overrides",
+    "lookup",
+    "save",
+    "send_odp_event",
+    "event_stream",
+    "token",
+];
+
+/// The path and the query of a URL, without scheme, authority and fragment.
+pub(super) fn split_url(url: &str) -> (&str, &str) {
+    let url = without_authority(url.split('#').next().unwrap_or_default());
+    url.split_once('?').unwrap_or((url, ""))
+}
+
+fn without_authority(url: &str) -> &str {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url;
+    };
+    if !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return url;
+    }
+    rest.find(['/', '?'])
+        .and_then(|at| rest.get(at..))
+        .unwrap_or_default()
+}
+
+/// Whether a request can be made of an operation.
+pub(super) fn is_request(operation: &BatchOperation) -> bool {
+    let (path, _) = split_url(&operation.url);
+    let method = operation.method.as_bytes();
+    let is_method = method.is_empty() || Method::from_bytes(method).is_ok();
+    let mut parts = path.split('%');
+    parts.next();
+    let is_escape = |part: &str| {
+        let digits = part.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    let has_control = operation.url.bytes().any(|byte| byte.is_ascii_control());
+    is_method && !has_control && !path.starts_with(':') && parts.all(is_escape)
+}
+
+/// The endpoint of an operation. Below `/v1/` the agent checks who asks before it looks for the path.
+pub(super) fn find_target(operation: &BatchOperation, find: FindRoute<'_>) -> BatchTarget {
+    let (path, _) = split_url(&operation.url);
+    match find_endpoint(&operation.method, path, find) {
+        Ok(index) => BatchTarget::Endpoint(index),
+        Err(fault) => BatchTarget::Missing {
+            fault,
+            is_hidden: path.starts_with("/v1/"),
+        },
+    }
+}
+
+fn find_endpoint(method: &str, path: &str, find: FindRoute<'_>) -> Result<usize, Fault> {
+    let method = match method {
+        "" => Method::GET,
+        other => Method::from_bytes(other.as_bytes()).map_err(|_| errors::no_request())?,
+    };
+    let at = |method: &Method| find_own(method, path, find);
+    let found = match method {
+        Method::GET | Method::POST => at(&method)?,
+        _ => None,
+    };
+    match found {
+        Some(route) if route.is_operation => Ok(route.index),
+        Some(_) => Err(no_decision_endpoint()),
+        None if at(&Method::GET)?.is_some() || at(&Method::POST)?.is_some() => {
+            Err(errors::wrong_method())
+        }
+        None => Err(errors::no_page()),
+    }
+}
+
+/// The route, if the agent has it too. Errors: 400 for a path that cannot be normalised.
+fn find_own(method: &Method, path: &str, find: FindRoute<'_>) -> Result<Option<FoundRoute>, Fault> {
+    let is_absent = |fault: &Fault| {
+        matches!(
+            fault.kind,
+            FaultKind::NotFound | FaultKind::MethodNotAllowed
+        )
+    };
+    match find(method, path) {
+        Ok(route) => Ok(Some(route).filter(|route| ROUTES.contains(&route.name))),
+        Err(fault) if is_absent(&fault) => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to(url: &str) -> BatchOperation {
+        BatchOperation {
+            url: url.to_owned(),
+            ..BatchOperation::default()
+        }
+    }
+
+    #[test]
+    fn whole_urls_are_taken() {
+        for (url, expected) in [
+            ("/v1/decide?keys=a", ("/v1/decide", "keys=a")),
+            ("http://host:80/v1/config#top", ("/v1/config", "")),
+            ("https://host?a=b", ("", "a=b")),
+            ("https://host", ("", "")),
+            (
+                "/v1/decide?to=http://host/x",
+                ("/v1/decide", "to=http://host/x"),
+            ),
+        ] {
+            assert_eq!(split_url(url), expected);
+        }
+    }
+
+    #[test]
+    fn of_some_operations_no_request_can_be_made() {
+        for url in ["/v1/a%zz", "/v1/a%4", "/v1/\u{7f}", ":x", "/v1/a\nb"] {
+            assert!(!is_request(&to(url)), "{url:?}");
+        }
+        for url in [
+            "/v1/a%20b",
+            "",
+            "/v1/decide?keys=%",
+            "http://host/v1/config",
+        ] {
+            assert!(is_request(&to(url)), "{url:?}");
+        }
+        let mut bad = to("/v1/config");
+        bad.method = "GE T".to_owned();
+        assert!(!is_request(&bad));
+    }
+}

@@ -1,0 +1,328 @@
+//! The protocol of the published document. Source: docs/decision-agent.md, docs/decisions.md 19 to 22.
+
+use bytes::Bytes;
+use http::header::HeaderName;
+use http::{HeaderMap, Method, StatusCode};
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{EndpointRules, Protocol};
+use crate::auth::jwks::KeySet;
+use crate::decisions::answer::ResultShape;
+use crate::decisions::ask::{BodyRules, DecisionBody};
+use crate::decisions::batch::{
+    AnsweredBatch, AnsweredOperation, BatchOperation, BatchTarget, FindRoute, Item,
+    no_decision_endpoint,
+};
+use crate::decisions::credentials::{SdkRules, bearer_token, unauthenticated};
+use crate::decisions::errors::{self, DATAFILE_RETRY_AFTER_S, ErrorBody};
+use crate::decisions::evaluation_rules::{
+    AttributeName, EvaluationRules, HoldoutScope, OperatorString, SemverSuffix,
+};
+use crate::decisions::event::EventClient;
+use crate::decisions::notice::{self, Topic};
+use crate::decisions::overriding::OverrideResult;
+use crate::decisions::selection::SelectionRules;
+use crate::decisions::token::TokenRefusal;
+use crate::decisions::webhook;
+use crate::fault::{Fault, FaultKind};
+use crate::json::Object;
+
+/// See the module.
+pub struct Document;
+
+/// The majority of the newest SDKs.
+const EVALUATION: EvaluationRules = EvaluationRules {
+    operator: OperatorString::First,
+    and_stops_at_unknown: false,
+    compares_inexact_numbers: false,
+    semver_suffix: SemverSuffix::Condition,
+    runs_paused_experiments: false,
+    reads_bandit_profiles: true,
+    holdout_scope: HoldoutScope::EveryFlag,
+    spares_targeted_deliveries: true,
+    opens_feature_rollouts: true,
+    defaults_campaign_to_experiment: true,
+    prediction_attribute: AttributeName::Id,
+};
+
+const ENDPOINTS: EndpointRules = EndpointRules {
+    checks_unread_bodies: true,
+    selection: SelectionRules {
+        type_adds_items: false,
+        lists_disabled: false,
+    },
+    checks_profiles_first: false,
+    ignores_profile_outage: false,
+    checks_platform_before_data: false,
+    checks_batch_credentials: true,
+    has_heartbeats: true,
+};
+
+static BODY: BodyRules = BodyRules {
+    keeps_equal_names: false,
+    reads_identifiers_as_texts: false,
+    tracks_anonymous_users: false,
+    unreadable: |why| {
+        Fault::new(
+            FaultKind::Invalid,
+            format!("error parsing request body: {why}"),
+        )
+    },
+};
+
+#[derive(Default, Deserialize)]
+struct BatchRequest {
+    #[serde(default)]
+    operations: Option<Vec<BatchOperation>>,
+}
+
+impl Protocol for Document {
+    fn rules(&self) -> EvaluationRules {
+        EVALUATION
+    }
+
+    fn endpoint_rules(&self) -> EndpointRules {
+        ENDPOINTS
+    }
+
+    fn event_client(&self) -> EventClient {
+        EventClient {
+            name: "weirgate",
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+
+    fn profile_key(&self, sdk_key: &str, user: &str) -> Vec<u8> {
+        let hash = Sha256::digest(sdk_key.as_bytes());
+        let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("weirgate:ups:{hex}:{user}").into_bytes()
+    }
+
+    fn token<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
+        bearer_token(headers)
+    }
+
+    /// An SDK key or a token suffices, also where tokens are issued.
+    fn credentials(
+        &self,
+        headers: &HeaderMap,
+        rules: &SdkRules,
+        foreign: Option<&KeySet>,
+        now_s: u64,
+    ) -> Result<Box<str>, Fault> {
+        let key = rules.presented_key(headers)?;
+        if !rules.checks_tokens() {
+            return match key {
+                Some(key) => Ok(key.into()),
+                None if self.token(headers).is_some() => {
+                    Err(unauthenticated("no tokens are issued here"))
+                }
+                None => Err(missing_credentials(rules)),
+            };
+        }
+        match (key, self.token(headers)) {
+            (Some(key), None) => Ok(key.into()),
+            (None, None) => Err(missing_credentials(rules)),
+            (key, Some(token)) => {
+                let granted = rules.granted_keys(token, foreign, now_s);
+                let granted = granted.map_err(|error| unauthenticated(error.message()))?;
+                match key {
+                    Some(key) if granted.iter().any(|one| one == key) => Ok(key.into()),
+                    Some(_) => Err(key_not_granted()),
+                    None => only_key(granted, rules),
+                }
+            }
+        }
+    }
+
+    fn read<'b>(&self, body: &'b [u8]) -> Result<DecisionBody<'b>, Fault> {
+        DecisionBody::parse(body, &BODY)
+    }
+
+    fn read_batch(&self, body: &[u8]) -> Result<Vec<BatchOperation>, Fault> {
+        serde_json::from_slice(body)
+            .map(|batch: BatchRequest| batch.operations.unwrap_or_default())
+            .map_err(|error| {
+                let message = format!("cannot decode the operation body: {error}");
+                Fault::new(FaultKind::Invalid, message)
+            })
+    }
+
+    fn read_webhook(&self, body: &[u8]) -> Result<String, Fault> {
+        let message: Option<Value> = serde_json::from_slice(body).ok();
+        let id = match message.as_ref().and_then(|one| one.get("project_id")) {
+            Some(Value::String(id)) => Some(id.clone()),
+            Some(id) if id.is_u64() => Some(id.to_string()),
+            _ => None,
+        };
+        id.ok_or_else(webhook::unreadable_message)
+    }
+
+    fn read_topic(&self, name: &str) -> Result<Option<Topic>, Fault> {
+        let topic = Topic::parse(name).ok_or_else(|| {
+            let message = format!(
+                "`filter` is {name:?}; decision, track and project_config_update are accepted"
+            );
+            Fault::new(FaultKind::Invalid, message).with_param("filter")
+        });
+        topic.map(Some)
+    }
+
+    fn check_operation(&self, _: &BatchOperation) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn split_url<'o>(&self, operation: &'o BatchOperation) -> (&'o str, &'o str) {
+        operation
+            .url
+            .split_once('?')
+            .unwrap_or((&operation.url, ""))
+    }
+
+    fn find_target(
+        &self,
+        operation: &BatchOperation,
+        find: FindRoute<'_>,
+    ) -> Result<BatchTarget, Fault> {
+        let method = match &*operation.method {
+            "" | "GET" => Method::GET,
+            "POST" => Method::POST,
+            other => {
+                let message = format!("`method` is {other:?}; GET and POST are accepted");
+                return Err(Fault::new(FaultKind::Invalid, message).with_param("method"));
+            }
+        };
+        let route = find(&method, self.split_url(operation).0)?;
+        if !route.is_operation {
+            return Err(no_decision_endpoint());
+        }
+        Ok(BatchTarget::Endpoint(route.index))
+    }
+
+    fn operation_body(&self, operation: &BatchOperation) -> Vec<u8> {
+        match &operation.body {
+            Value::Null => Vec::new(),
+            body => body.to_string().into_bytes(),
+        }
+    }
+
+    fn result_shape(&self) -> ResultShape {
+        ResultShape {
+            has_empty_variables: true,
+            has_everyone_else: false,
+        }
+    }
+
+    fn write_datafile(&self, text: &Bytes) -> Bytes {
+        text.clone()
+    }
+
+    fn write_track(&self, _: &str, _: &str, error: Option<&str>) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut body = Object::open(&mut out);
+        body.optional_text("error", error);
+        body.close();
+        out
+    }
+
+    /// A list of one result.
+    fn write_override(&self, result: &OverrideResult<'_>) -> Vec<u8> {
+        let mut out = b"[".to_vec();
+        result.write(&mut out, |object| result.write_messages(object));
+        out.push(b']');
+        out
+    }
+
+    /// The status is 200 or 400, and a response without a body has an empty object.
+    fn write_item(&self, item: &AnsweredOperation<'_>) -> Vec<u8> {
+        let body = String::from_utf8_lossy(item.body);
+        let item = Item {
+            operation: item.operation,
+            status: if item.status == 200 { 200 } else { 400 },
+            request_id: &item.request_id,
+            body: if body.is_empty() { "{}" } else { &body },
+            started_at: &item.times.started_at,
+            ended_at: &item.times.ended_at,
+        };
+        item.write()
+    }
+
+    fn write_batch(&self, batch: AnsweredBatch) -> Vec<u8> {
+        let ended_at = batch.times.ended_at.clone();
+        batch.write(&ended_at)
+    }
+
+    fn write(&self, json: Bytes) -> Bytes {
+        json
+    }
+
+    fn write_error(&self, fault: &Fault) -> ErrorBody {
+        ErrorBody {
+            bytes: errors::write_json(fault),
+            is_text: false,
+        }
+    }
+
+    fn frame(&self, notice: &[u8], number: u64, is_raw: bool) -> Vec<u8> {
+        notice::frame(notice, Some(number), is_raw)
+    }
+
+    fn switched_off(&self, message: &'static str) -> Fault {
+        Fault::new(FaultKind::Forbidden, message)
+    }
+
+    fn refused_by_source(&self, _: StatusCode) -> Fault {
+        errors::unknown_key()
+    }
+
+    fn unusable_datafile(&self, _: &str) -> Fault {
+        let message = "the project's datafile cannot be read at the moment";
+        Fault::new(FaultKind::Unavailable, message).with_retry_after_s(DATAFILE_RETRY_AFTER_S)
+    }
+
+    fn too_many_operations(&self, most: usize) -> Fault {
+        let message = format!("too many operations, exceeding {most} operations");
+        Fault::new(FaultKind::TooMany, message)
+    }
+
+    fn wrong_token_media_type(&self) -> Result<TokenRefusal, Fault> {
+        Err(Fault::new(
+            FaultKind::MediaType,
+            "`Content-Type` is neither application/json nor application/x-www-form-urlencoded",
+        ))
+    }
+}
+
+fn missing_credentials(rules: &SdkRules) -> Fault {
+    unauthenticated(format!(
+        "an SDK key or a token is required: send the header {} or `Authorization: Bearer <token>`",
+        header_name(rules)
+    ))
+}
+
+fn key_not_granted() -> Fault {
+    let message = "the SDK key is not among those of the token";
+    Fault::new(FaultKind::Forbidden, message)
+}
+
+/// The one key of a token that came without a key header.
+fn only_key(granted: Vec<String>, rules: &SdkRules) -> Result<Box<str>, Fault> {
+    let mut granted = granted.into_iter();
+    match (granted.next(), granted.next()) {
+        (Some(key), None) => Ok(key.into()),
+        (None, _) => Err(key_not_granted()),
+        (Some(_), Some(_)) => {
+            let message = format!(
+                "the token is good for several SDK keys: name one in the header {}",
+                header_name(rules)
+            );
+            Err(Fault::new(FaultKind::Invalid, message))
+        }
+    }
+}
+
+fn header_name(rules: &SdkRules) -> &str {
+    rules.headers.first().map_or("", HeaderName::as_str)
+}

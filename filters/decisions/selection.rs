@@ -1,0 +1,83 @@
+//! Which features and experiments a call of activate asks for. Source: docs/decision-agent.md 4, rule 2.
+
+use std::borrow::Cow;
+
+use super::activate::Activation;
+use super::keys::Keys;
+use super::project::Project;
+use crate::fault::{Fault, FaultKind};
+use crate::form;
+
+/// How a selection is read where the protocols differ.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SelectionRules {
+    /// `type` adds all items of the type to the keys that are named; otherwise it selects among them.
+    pub type_adds_items: bool,
+    /// `enabled=false` lists only what is off; otherwise it is ignored.
+    pub lists_disabled: bool,
+}
+
+/// What a key names.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ItemKind {
+    /// A feature.
+    Feature,
+    /// An experiment.
+    Experiment,
+}
+
+/// The items that a query asks for, each once; a key of both kinds is the feature's.
+///
+/// Errors: 400 for too many keys and for an unknown type.
+pub fn read_selection<'a>(
+    query: &'a str,
+    project: &'a Project,
+    rules: SelectionRules,
+) -> Result<Vec<(ItemKind, Cow<'a, str>)>, Fault> {
+    let mut found = Keys::default();
+    for key in form::values(query, "featureKey") {
+        found.name(ItemKind::Feature, key, "featureKey")?;
+    }
+    for key in form::values(query, "experimentKey") {
+        found.name(ItemKind::Experiment, key, "experimentKey")?;
+    }
+    let kinds = read_kinds(query)?;
+    if found.is_empty() || rules.type_adds_items {
+        for kind in kinds {
+            let keys: &mut dyn Iterator<Item = &'a str> = match kind {
+                ItemKind::Feature => &mut project.flag_keys(),
+                ItemKind::Experiment => &mut project.experiment_keys(),
+            };
+            keys.for_each(|key| found.add(kind, key.into()));
+        }
+        return Ok(found.into_vec());
+    }
+    let mut found = found.into_vec();
+    if !kinds.is_empty() {
+        found.retain(|(kind, _)| kinds.contains(kind));
+    }
+    Ok(found)
+}
+
+fn read_kinds(query: &str) -> Result<Vec<ItemKind>, Fault> {
+    form::values(query, "type")
+        .map(|word| match &*word {
+            "feature" => Ok(ItemKind::Feature),
+            "experiment" => Ok(ItemKind::Experiment),
+            _ => {
+                let message = format!("type \"{word}\" not supported");
+                Err(Fault::new(FaultKind::Invalid, message).with_param("type"))
+            }
+        })
+        .collect()
+}
+
+/// Returns whether the query wants to see an item.
+pub fn item_filter(query: &str, rules: SelectionRules) -> impl Fn(&Activation<'_>) -> bool {
+    let wanted = match form::values(query, "enabled").last().as_deref() {
+        Some("true") => Some(true),
+        Some("false") if rules.lists_disabled => Some(false),
+        _ => None,
+    };
+    move |item| wanted.is_none_or(|wanted| item.is_enabled == wanted)
+}

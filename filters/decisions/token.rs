@@ -1,0 +1,127 @@
+//! Requests for tokens and their responses. Source: docs/decision-agent.md 4 rule 6, docs/facts/decision-engine.md E.
+
+use http::HeaderMap;
+use serde_json::{Map, Value};
+
+use crate::fault::{Fault, FaultKind};
+use crate::form;
+use crate::json::Object;
+
+/// What a request for a token says.
+#[derive(Default)]
+pub struct TokenRequest {
+    /// The kind of grant; only `client_credentials` is known.
+    pub grant_type: String,
+    /// The client's id.
+    pub client_id: String,
+    /// The client's secret.
+    pub client_secret: String,
+}
+
+/// A refusal in the words of RFC 6749.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TokenRefusal {
+    /// The status.
+    pub status: u16,
+    error: &'static str,
+    description: String,
+}
+
+impl TokenRefusal {
+    pub(super) fn new(status: u16, error: &'static str, description: impl Into<String>) -> Self {
+        Self {
+            status,
+            error,
+            description: description.into(),
+        }
+    }
+
+    /// The client's id or its secret is wrong.
+    pub fn unknown_client() -> Self {
+        Self::new(401, "invalid_client", "invalid client_id or client_secret")
+    }
+
+    /// As JSON.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut body = Object::open(&mut out);
+        body.text("error", self.error);
+        body.optional_text(
+            "error_description",
+            Some(&*self.description).filter(|text| !text.is_empty()),
+        );
+        body.close();
+        out
+    }
+}
+
+/// A token as it is answered.
+pub fn token_json(token: &str, ttl_s: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut body = Object::open(&mut out);
+    body.text("access_token", token);
+    body.text("token_type", "bearer");
+    body.number("expires_in", ttl_s);
+    body.close();
+    out
+}
+
+impl TokenRequest {
+    /// Reads a form, as RFC 6749 says, or JSON, as docs/decision-agent.md does. Returns `None` for another media type.
+    ///
+    /// Errors: 400 for JSON that is no object.
+    pub fn read(headers: &HeaderMap, body: &[u8]) -> Result<Option<Self>, Fault> {
+        let media_type = form::media_type(headers);
+        let mut request = Self::default();
+        if media_type.eq_ignore_ascii_case(b"application/x-www-form-urlencoded") {
+            let text = String::from_utf8_lossy(body);
+            for pair in form::pairs(&text) {
+                request.set(&pair.decoded_name(), &pair.decoded_value());
+            }
+        } else if media_type.eq_ignore_ascii_case(b"application/json") {
+            let members: Map<String, Value> = serde_json::from_slice(body).map_err(|error| {
+                let message = format!("the body is no JSON object: {error}");
+                Fault::new(FaultKind::Invalid, message)
+            })?;
+            for (name, value) in &members {
+                request.set(name, value.as_str().unwrap_or_default());
+            }
+        } else {
+            return Ok(None);
+        }
+        Ok(Some(request))
+    }
+
+    fn set(&mut self, name: &str, value: &str) {
+        let member = match name {
+            "grant_type" => &mut self.grant_type,
+            "client_id" => &mut self.client_id,
+            "client_secret" => &mut self.client_secret,
+            _ => return,
+        };
+        *member = value.to_owned();
+    }
+
+    /// Checks that everything is there, before a secret is hashed.
+    ///
+    /// Errors: 400 for another grant, 401 for a member that is missing.
+    pub fn check(&self) -> Result<(), TokenRefusal> {
+        if self.grant_type.is_empty() {
+            let description = "grant_type missing from request body";
+            return Err(TokenRefusal::new(400, "invalid_request", description));
+        }
+        if self.grant_type != "client_credentials" {
+            return Err(TokenRefusal::new(400, "unsupported_grant_type", ""));
+        }
+        for (name, value) in [
+            ("client_id", &self.client_id),
+            ("client_secret", &self.client_secret),
+        ] {
+            if value.is_empty() {
+                let description = format!("{name} missing from request body");
+                return Err(TokenRefusal::new(401, "invalid_client", description));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,28 @@
+//! What wires need to know of a chat request beyond what all operations have.
+
+use std::ops::Range;
+
+use super::tree::ChatRequest;
+use crate::fault::Fault;
+
+/// Reads the typed tree of a body.
+///
+/// Errors: an internal fault, because the checks have passed.
+pub type ReadTree = for<'a> fn(&'a [u8]) -> Result<ChatRequest<'a>, Fault>;
+
+/// What a front found in a chat request.
+#[derive(Clone, Debug)]
+pub struct ChatFacts {
+    /// Messages that hold members beyond the plain convention, as ranges of the body.
+    ///
+    /// Plain are `role`, `content` (a string, null, or parts without `cache_control`, `prompt_cache_breakpoint` and
+    /// `extra_content`), `name`, `tool_call_id`, `tool_calls` without `extra_content`, `refusal`, `audio`,
+    /// `function_call`.
+    pub special_messages: Vec<Range<usize>>,
+    /// Whether `tools` holds anything beyond plain functions and `strict`.
+    pub special_tools: bool,
+    /// Whether the client asked for a usage chunk (`stream_options.include_usage`).
+    pub includes_usage: bool,
+    /// How the front reads its body into the typed tree.
+    pub read_tree: ReadTree,
+}

@@ -1,0 +1,171 @@
+//! Reading values of an expected type.
+
+use std::borrow::Cow;
+
+use super::reject::{Reject, other};
+use crate::json::{Str, Type, Walker};
+
+/// A string.
+pub(crate) fn string<'a>(walk: &mut Walker<'a>) -> Result<Str<'a>, Reject> {
+    expect(walk, Type::String, "a string")?;
+    Ok(walk.string()?)
+}
+
+/// A string or null.
+pub(crate) fn nullable_string<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Reject> {
+    if walk.null()? {
+        return Ok(None);
+    }
+    expect(walk, Type::String, "a string or null")?;
+    Ok(Some(walk.string()?))
+}
+
+/// A finite number or null.
+pub(crate) fn nullable_number(walk: &mut Walker<'_>) -> Result<Option<f64>, Reject> {
+    if walk.null()? {
+        return Ok(None);
+    }
+    expect(walk, Type::Number, "a number or null")?;
+    let written = walk.number()?;
+    let number: f64 = written.parse().unwrap_or(f64::INFINITY);
+    if number.is_finite() {
+        return Ok(Some(number));
+    }
+    Err(Reject::rule(
+        "is a number beyond what a number can be; accepted is a finite number or null",
+    ))
+}
+
+/// An integer of a range.
+pub(crate) fn integer(walk: &mut Walker<'_>, least: u64, most: u64) -> Result<u64, Reject> {
+    let accepted = if most == u64::MAX {
+        format!("an integer of at least {least}")
+    } else {
+        format!("an integer from {least} to {most}")
+    };
+    expect(walk, Type::Number, &accepted)?;
+    let written = walk.number()?;
+    // `5.0` is an integer in JSON's eyes, as some clients write it.
+    let whole = written
+        .split_once('.')
+        .filter(|(_, rest)| rest.bytes().all(|b| b == b'0'));
+    let value: Option<u64> = whole.map_or(written, |(whole, _)| whole).parse().ok();
+    value
+        .filter(|value| (least..=most).contains(value))
+        .ok_or_else(|| {
+            let shown: String = written.chars().take(40).collect();
+            Reject::rule(format!("is {shown}; accepted is {accepted}"))
+        })
+}
+
+/// A boolean.
+pub(crate) fn boolean(walk: &mut Walker<'_>) -> Result<bool, Reject> {
+    expect(walk, Type::Bool, "a boolean")?;
+    Ok(walk.boolean()?)
+}
+
+/// One word of a closed list.
+pub(crate) fn one_of(
+    walk: &mut Walker<'_>,
+    words: &[&'static str],
+) -> Result<&'static str, Reject> {
+    if walk.peek()? != Type::String {
+        return Err(other(walk, &one_of_text(words)));
+    }
+    let word = walk.string()?.unescaped();
+    words
+        .iter()
+        .copied()
+        .find(|known| *known == word)
+        .ok_or_else(|| {
+            let shown: String = word.chars().take(40).collect();
+            Reject::rule(format!("is {shown:?}; accepted is {}", one_of_text(words)))
+        })
+}
+
+/// One word of a closed list, or null.
+pub(crate) fn nullable_one_of(
+    walk: &mut Walker<'_>,
+    words: &[&'static str],
+) -> Result<Option<&'static str>, Reject> {
+    if walk.null()? {
+        Ok(None)
+    } else {
+        one_of(walk, words).map(Some)
+    }
+}
+
+fn one_of_text(words: &[&str]) -> String {
+    format!("one of {}", words.join(", "))
+}
+
+/// Reads an object: calls `member` with each member whose key is in `known`, and skips the others.
+///
+/// Errors: not an object, or a key of `known` twice.
+pub(crate) fn object<'a>(
+    walk: &mut Walker<'a>,
+    known: &[&'static str],
+    mut member: impl FnMut(&mut Walker<'a>, &'static str) -> Result<(), Reject>,
+) -> Result<(), Reject> {
+    any_object(walk, known, |walk, key, known| match known {
+        Some(key) => member(walk, key).map_err(|reject| reject.within(key)),
+        None => {
+            _ = key;
+            walk.skip()?;
+            Ok(())
+        }
+    })
+}
+
+/// An object; `member` is called with each member, and the key of `known` that it has.
+pub(crate) fn any_object<'a>(
+    walk: &mut Walker<'a>,
+    known: &[&'static str],
+    mut member: impl FnMut(&mut Walker<'a>, Cow<'a, str>, Option<&'static str>) -> Result<(), Reject>,
+) -> Result<(), Reject> {
+    expect(walk, Type::Object, "an object")?;
+    let mut seen = 0_u64;
+    walk.object(|walk, key| {
+        let at = known.iter().position(|known| *known == key);
+        if let Some(at) = at {
+            if seen & (1 << at) != 0 {
+                return Err(twice().within(&key));
+            }
+            seen |= 1 << at;
+        }
+        let name = at.and_then(|at| known.get(at)).copied();
+        member(walk, key, name)
+    })
+}
+
+/// An array; `item` is called with each item.
+pub(crate) fn array<'a>(
+    walk: &mut Walker<'a>,
+    mut item: impl FnMut(&mut Walker<'a>, usize) -> Result<(), Reject>,
+) -> Result<usize, Reject> {
+    expect(walk, Type::Array, "an array")?;
+    let mut count = 0;
+    walk.array(|walk, index| {
+        count += 1;
+        item(walk, index).map_err(|reject| reject.within_item(index))
+    })?;
+    Ok(count)
+}
+
+/// A member that came twice: two parsers might read different ones.
+pub(crate) fn twice() -> Reject {
+    Reject::rule("came twice in the same object; accepted is once").with_code("duplicate_key")
+}
+
+/// A member that has to be there.
+pub(crate) fn required<T>(value: Option<T>, key: &str, accepted: &str) -> Result<T, Reject> {
+    value.ok_or_else(|| Reject::rule(format!("is missing; accepted is {accepted}")).within(key))
+}
+
+pub(crate) fn expect(walk: &mut Walker<'_>, wanted: Type, accepted: &str) -> Result<(), Reject> {
+    if walk.peek()? == wanted {
+        Ok(())
+    } else {
+        Err(other(walk, accepted))
+    }
+}

@@ -1,0 +1,342 @@
+//! Messages and their parts. Source: docs/model-gateway.md 2.2, 2.3.
+
+use super::Findings;
+use crate::json::{Type, Walker};
+use crate::models::check::read::{
+    array, boolean, integer, nullable_string, object, one_of, required, string,
+};
+use crate::models::check::reject::{Reject, other};
+
+const ROLES: [&str; 6] = [
+    "developer",
+    "system",
+    "user",
+    "assistant",
+    "tool",
+    "function",
+];
+const PHASES: [&str; 2] = ["commentary", "final_answer"];
+const AUDIO: [&str; 12] = [
+    "wav", "mp3", "aiff", "aac", "ogg", "flac", "m4a", "mpeg", "mpga", "mp4", "pcm", "webm",
+];
+
+const MESSAGE: [&str; 13] = [
+    "role",
+    "content",
+    "name",
+    "tool_call_id",
+    "tool_calls",
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+    "phase",
+    "content_before_tool_calls",
+    "message_items",
+    "vendor_native_blocks",
+    "tool_result_cache_control",
+];
+
+/// `messages`.
+pub(super) fn messages(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let count = array(walk, |walk, _| {
+        walk.peek()?;
+        let start = walk.at();
+        found.is_special = false;
+        message(walk, found)?;
+        if found.is_special {
+            found.special_messages.push(start..walk.at());
+        }
+        Ok(())
+    })?;
+    if count == 0 {
+        return Err(Reject::rule("is empty; accepted is at least one message"));
+    }
+    Ok(())
+}
+
+fn message(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let mut role = None;
+    let mut has_call_id = false;
+    object(walk, &MESSAGE, |walk, key| {
+        match key {
+            "role" => role = Some(one_of(walk, &ROLES)?),
+            "content" => content(walk, found)?,
+            "name" => _ = nullable_string(walk)?,
+            "tool_call_id" => has_call_id = nullable_string(walk)?.is_some_and(|id| !id.is_empty()),
+            "tool_calls" => tool_calls(walk, found)?,
+            "reasoning" | "reasoning_content" => {
+                if let Some(text) = nullable_string(walk)? {
+                    found.is_special = true;
+                    found.text_bytes += text.len() as u64;
+                }
+            }
+            "reasoning_details" => typed_items(walk, found, &["text", "type"])?,
+            "vendor_native_blocks" => typed_items(walk, found, &["type"])?,
+            "tool_result_cache_control" => cache_control(walk, found)?,
+            "phase" => not_yet(walk, |walk| one_of(walk, &PHASES).map(|_| ()))?,
+            "content_before_tool_calls" => {
+                if boolean(walk)? {
+                    return Err(Reject::not_yet());
+                }
+                found.is_special = true;
+            }
+            "message_items" => message_items(walk, found)?,
+            _ => _ = walk.skip()?,
+        }
+        Ok(())
+    })?;
+    let role = required(role, "role", &format!("one of {}", ROLES.join(", ")))?;
+    if role == "tool" && !has_call_id {
+        required(
+            None::<()>,
+            "tool_call_id",
+            "the id of the call that a `tool` message answers",
+        )?;
+    }
+    Ok(())
+}
+
+/// Null passes; anything else is checked, then refused.
+fn not_yet(
+    walk: &mut Walker<'_>,
+    check: impl FnOnce(&mut Walker<'_>) -> Result<(), Reject>,
+) -> Result<(), Reject> {
+    if walk.null()? {
+        return Ok(());
+    }
+    check(walk)?;
+    Err(Reject::not_yet())
+}
+
+fn content(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    match walk.peek()? {
+        Type::Null => _ = walk.null()?,
+        Type::String => found.text_bytes += walk.string()?.len() as u64,
+        Type::Array => _ = array(walk, |walk, _| part(walk, found))?,
+        _ => return Err(other(walk, "a string, an array of parts, or null")),
+    }
+    Ok(())
+}
+
+const PART: [&str; 9] = [
+    "type",
+    "text",
+    "image_url",
+    "input_audio",
+    "file",
+    "refusal",
+    "extra_content",
+    "cache_control",
+    "prompt_cache_breakpoint",
+];
+const PART_TYPES: [&str; 5] = ["text", "image_url", "input_audio", "file", "refusal"];
+
+fn part(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let mut part_type = None;
+    let mut present: Vec<&'static str> = Vec::with_capacity(2);
+    object(walk, &PART, |walk, key| {
+        match key {
+            "type" => part_type = Some(one_of(walk, &PART_TYPES)?),
+            "text" | "refusal" => found.text_bytes += string(walk)?.len() as u64,
+            "image_url" => image(walk, found)?,
+            "input_audio" => audio(walk, found)?,
+            "file" => file(walk, found)?,
+            "extra_content" => extra_content(walk, found)?,
+            "cache_control" => cache_control(walk, found)?,
+            _ => {
+                found.is_special = true;
+                object(walk, &["mode"], |walk, _| {
+                    one_of(walk, &["explicit"]).map(|_| ())
+                })?;
+            }
+        }
+        present.push(key);
+        Ok(())
+    })?;
+    let part_type = required(
+        part_type,
+        "type",
+        &format!("one of {}", PART_TYPES.join(", ")),
+    )?;
+    if present.contains(&part_type) {
+        return Ok(());
+    }
+    required(
+        None,
+        part_type,
+        &format!("what a part of type `{part_type}` holds"),
+    )
+}
+
+fn image(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let mut has_url = false;
+    object(walk, &["url", "detail"], |walk, key| {
+        if key == "url" {
+            let url = string(walk)?;
+            has_url = !url.is_empty();
+            found.media.bytes += url.len() as u64;
+            Ok(())
+        } else {
+            one_of(walk, &["low", "high", "auto"]).map(|_| ())
+        }
+    })?;
+    found.needs.vision = true;
+    found.media.images += 1;
+    required(
+        has_url.then_some(()),
+        "url",
+        "an https address or a data URL",
+    )
+}
+
+fn audio(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let (mut has_data, mut format) = (false, None);
+    object(walk, &["data", "format"], |walk, key| {
+        if key == "data" {
+            found.media.bytes += string(walk)?.len() as u64;
+            has_data = true;
+        } else {
+            format = Some(one_of(walk, &AUDIO)?);
+        }
+        Ok(())
+    })?;
+    required(has_data.then_some(()), "data", "base64")?;
+    found.media.sounds += 1;
+    found
+        .needs
+        .audio
+        .push(required(format, "format", &format!("one of {}", AUDIO.join(", ")))?.into());
+    Ok(())
+}
+
+fn file(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    found.needs.documents = true;
+    found.media.files += 1;
+    object(walk, &["filename", "file_data", "file_id"], |walk, _| {
+        string(walk).map(|_| ())
+    })
+}
+
+/// `{type: ephemeral, ttl: 5m or 1h}`.
+pub(super) fn cache_control(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    if walk.null()? {
+        return Ok(());
+    }
+    let mut kind = None;
+    object(walk, &["type", "ttl"], |walk, key| {
+        if key == "type" {
+            kind = Some(one_of(walk, &["ephemeral"])?);
+            Ok(())
+        } else {
+            one_of(walk, &["5m", "1h"]).map(|_| ())
+        }
+    })?;
+    found.is_special = true;
+    found.needs.cache_control = true;
+    required(kind, "type", "`ephemeral`").map(|_| ())
+}
+
+/// An object keyed by provider names, each holding `thought_signature`.
+fn extra_content(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    if walk.null()? {
+        return Ok(());
+    }
+    found.is_special = true;
+    crate::models::check::read::any_object(walk, &[], |walk, key, _| {
+        object(walk, &["thought_signature"], |walk, _| {
+            string(walk).map(|_| ())
+        })
+        .map_err(|reject| reject.within(&key))
+    })
+}
+
+fn tool_calls(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    if walk.null()? {
+        return Ok(());
+    }
+    array(walk, |walk, _| {
+        let (mut id, mut kind, mut function) = (None, None, None);
+        object(
+            walk,
+            &["id", "type", "function", "extra_content"],
+            |walk, key| {
+                match key {
+                    "id" => id = Some(string(walk)?),
+                    "type" => kind = Some(one_of(walk, &["function"])?),
+                    "function" => function = Some(called(walk, found)?),
+                    _ => extra_content(walk, found)?,
+                }
+                Ok(())
+            },
+        )?;
+        required(id, "id", "a string")?;
+        required(kind, "type", "`function`")?;
+        required(
+            function,
+            "function",
+            "an object with `name` and `arguments`",
+        )
+    })
+    .map(|_| ())
+}
+
+fn called(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let (mut name, mut arguments) = (None, None);
+    object(walk, &["name", "arguments"], |walk, key| {
+        let text = string(walk)?;
+        found.text_bytes += text.len() as u64;
+        *(if key == "name" {
+            &mut name
+        } else {
+            &mut arguments
+        }) = Some(text);
+        Ok(())
+    })?;
+    required(name, "name", "a string")?;
+    required(arguments, "arguments", "a string of JSON").map(|_| ())
+}
+
+/// An array of objects of which these members are strings; `type` is required where it is the only one.
+fn typed_items(
+    walk: &mut Walker<'_>,
+    found: &mut Findings,
+    strings: &'static [&'static str],
+) -> Result<(), Reject> {
+    if walk.null()? {
+        return Ok(());
+    }
+    array(walk, |walk, _| {
+        found.is_special = true;
+        let mut has_type = false;
+        object(walk, strings, |walk, key| {
+            has_type |= key == "type";
+            nullable_string(walk).map(|_| ())
+        })?;
+        if strings.len() == 1 && !has_type {
+            required(None, "type", "a string")
+        } else {
+            Ok(())
+        }
+    })
+    .map(|_| ())
+}
+
+fn message_items(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let count = array(walk, |walk, _| {
+        object(
+            walk,
+            &["text", "phase", "preceding_tool_calls"],
+            |walk, key| match key {
+                "text" => string(walk).map(|_| ()),
+                "phase" => one_of(walk, &PHASES).map(|_| ()),
+                _ => integer(walk, 0, u64::MAX).map(|_| ()),
+            },
+        )
+    })?;
+    found.is_special = true;
+    if count > 0 {
+        Err(Reject::not_yet())
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! The 400 rules of a chat completion request, in one pass over its bytes.
+//!
+//! Every field of the contract is checked for type, enum, bound and forbidden combination; a field whose behaviour is
+//! not built yet is checked and then refused when set (docs/decisions.md 16). Unknown members are walked, so that they
+//! are well formed, and passed on. Nothing the size of the body is copied.
+
+mod message;
+mod tool;
+mod top;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::fault::{Fault, FaultKind};
+use crate::json::Walker;
+use crate::models::chat::facts::ChatFacts;
+use crate::models::chat::tree::ChatRequest;
+use crate::models::check::reject::Reject;
+use crate::models::front::Front;
+use crate::models::request::{ModelRequest, Needs, Payload, RequestMember, Source, Strategy};
+use crate::money::CostInputs;
+
+/// Parts of messages other than text. Their bytes say little about their tokens.
+#[derive(Clone, Copy, Debug, Default)]
+struct Media {
+    images: u64,
+    sounds: u64,
+    files: u64,
+    /// Bytes of images and audio inside the body.
+    bytes: u64,
+}
+
+/// The findings of the pass.
+#[derive(Debug, Default)]
+struct Findings {
+    members: Vec<RequestMember>,
+    special_messages: Vec<Range<usize>>,
+    special_tools: bool,
+    /// The message or tools at hand hold members beyond the plain convention.
+    is_special: bool,
+    model: Option<Box<str>>,
+    has_messages: bool,
+    stream: bool,
+    include_usage: bool,
+    choices: Option<u32>,
+    strategy: Option<Strategy>,
+    cache_key: Option<Box<str>>,
+    user: Option<Box<str>>,
+    max_tokens: Option<u64>,
+    max_completion_tokens: Option<u64>,
+    has_effort: bool,
+    has_inner_effort: bool,
+    needs: Needs,
+    text_bytes: u64,
+    media: Media,
+    tool_breakpoints: u32,
+    functions: Vec<Box<str>>,
+    chosen: Option<Box<str>>,
+}
+
+/// Checks a body of `front`.
+///
+/// Cost: one pass; allocates for keys and names, never for content. Errors: 400 naming the field, what came and
+/// what is accepted.
+pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<ModelRequest, Fault> {
+    let found = pass(&body).map_err(Reject::into_fault)?;
+    let bytes = body.len() as u64;
+    let choices = found.choices.unwrap_or(1);
+    Ok(ModelRequest {
+        front,
+        model: found.model.unwrap_or_default(),
+        is_stream: found.stream,
+        strategy: found.strategy,
+        session: found
+            .cache_key
+            .or(found.user)
+            .filter(|session| !session.is_empty()),
+        needs: Needs {
+            choices,
+            max_tokens: found.max_completion_tokens.or(found.max_tokens),
+            // Four bytes a token is the usual estimate; only what is far beyond the window is turned away.
+            context_tokens: found.text_bytes / 8,
+            ..found.needs
+        },
+        cost_inputs: CostInputs {
+            bytes: bytes.saturating_sub(found.media.bytes),
+            images: found.media.images,
+            audio: found.media.sounds,
+            files: found.media.files,
+            max_tokens: None,
+            choices: u64::from(choices),
+        },
+        text_bytes: found.text_bytes,
+        source: Source {
+            body,
+            members: found.members,
+        },
+        payload: Payload::Chat(ChatFacts {
+            special_messages: found.special_messages,
+            special_tools: found.special_tools,
+            includes_usage: found.include_usage,
+            read_tree,
+        }),
+    })
+}
+
+/// Reads the typed tree, for wires of another convention.
+///
+/// Cost: one parse; text without escapes is borrowed from the body. Errors: an internal fault, because the checks
+/// have passed.
+fn read_tree(body: &[u8]) -> Result<ChatRequest<'_>, Fault> {
+    serde_json::from_slice(body).map_err(|error| {
+        Fault::new(FaultKind::Internal, "the request could not be translated")
+            .with_detail(format!("checked request does not parse: {error}"))
+    })
+}
+
+fn pass(body: &Bytes) -> Result<Findings, Reject> {
+    let mut walk = Walker::new(body)?;
+    let mut found = Findings::default();
+    top::top(&mut walk, &mut found)?;
+    walk.end()?;
+    top::together(&found)?;
+    Ok(found)
+}

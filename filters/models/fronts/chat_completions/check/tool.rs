@@ -1,0 +1,222 @@
+//! Tools, the choice among them, and the form of the answer. Source: docs/model-gateway.md 2.1, 2.4.
+
+use super::Findings;
+use super::message::cache_control;
+use crate::json::{Type, Walker};
+use crate::models::check::read::{array, boolean, expect, object, one_of, required, string};
+use crate::models::check::reject::{Reject, other};
+
+/// Cache breakpoints on tools. Source: docs/model-gateway.md 8.6.
+const BREAKPOINTS: u32 = 4;
+
+const TOOL: [&str; 12] = [
+    "type",
+    "function",
+    "allowed_callers",
+    "defer_loading",
+    "cache_control",
+    "tool_search_type",
+    "name",
+    "user_location",
+    "search_context_size",
+    "max_uses",
+    "allowed_domains",
+    "blocked_domains",
+];
+
+/// `tools`.
+pub(super) fn tools(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    if walk.null()? {
+        return Ok(());
+    }
+    found.is_special = false;
+    array(walk, |walk, _| tool(walk, found))?;
+    found.special_tools = found.is_special;
+    if found.tool_breakpoints > BREAKPOINTS {
+        return Err(Reject::rule(format!(
+            "holds {} cache breakpoints; accepted are at most {BREAKPOINTS}",
+            found.tool_breakpoints
+        )));
+    }
+    Ok(())
+}
+
+fn tool(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let (mut kind, mut has_function, mut later) = (None, false, None);
+    object(walk, &TOOL, |walk, key| {
+        match key {
+            "type" => kind = Some(one_of(walk, &["function", "tool_search", "web_search"])?),
+            "function" => {
+                function(walk, found)?;
+                has_function = true;
+            }
+            "cache_control" => {
+                cache_control(walk, found)?;
+                found.tool_breakpoints += 1;
+            }
+            "defer_loading" => {
+                found.is_special = true;
+                if boolean(walk)? {
+                    later = Some(key);
+                }
+            }
+            "allowed_callers" => {
+                found.is_special = true;
+                if array(walk, |walk, _| string(walk).map(|_| ()))? > 0 {
+                    later = Some(key);
+                }
+            }
+            "allowed_domains" | "blocked_domains" => {
+                _ = array(walk, |walk, _| string(walk).map(|_| ()))?
+            }
+            "search_context_size" => _ = one_of(walk, &["low", "medium", "high"])?,
+            "max_uses" => {
+                expect(walk, Type::Number, "a number")?;
+                walk.number()?;
+            }
+            "user_location" => location(walk)?,
+            _ => _ = string(walk)?,
+        }
+        Ok(())
+    })?;
+    match required(kind, "type", "`function`, `tool_search` or `web_search`")? {
+        "function" if !has_function => required(None, "function", "an object with a `name`"),
+        "function" => match later {
+            Some(key) => Err(Reject::not_yet().within(key)),
+            None => Ok(()),
+        },
+        _ => Err(Reject::not_yet().within("type")),
+    }
+}
+
+fn location(walk: &mut Walker<'_>) -> Result<(), Reject> {
+    object(
+        walk,
+        &["city", "region", "country", "timezone"],
+        |walk, _| string(walk).map(|_| ()),
+    )
+}
+
+fn function(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let mut name = None;
+    object(
+        walk,
+        &["name", "description", "parameters", "strict"],
+        |walk, key| {
+            match key {
+                "name" => name = Some(string(walk)?.unescaped()),
+                "description" => {
+                    if !walk.null()? {
+                        found.text_bytes += string(walk)?.len() as u64;
+                    }
+                }
+                "parameters" => {
+                    if !walk.null()? {
+                        expect(walk, Type::Object, "an object: a JSON schema")?;
+                        found.text_bytes += walk.skip()?.len() as u64;
+                    }
+                }
+                _ => {
+                    if !walk.null()? {
+                        boolean(walk)?;
+                    }
+                }
+            }
+            Ok(())
+        },
+    )?;
+    let name = required(name.filter(|name| !name.is_empty()), "name", "a name")?;
+    found.needs.tools = true;
+    found.functions.push(name.into());
+    Ok(())
+}
+
+/// `tool_choice`.
+pub(super) fn tool_choice(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    const ACCEPTED: &str =
+        "`auto`, `none`, `required`, or an object such as {type: function, function: {name}}";
+    match walk.peek()? {
+        Type::Null => _ = walk.null()?,
+        Type::String => {
+            let word = one_of(walk, &["auto", "none", "required"])?;
+            found.needs.forced_tools = word == "required";
+        }
+        Type::Object => {
+            let (mut kind, mut name) = (None, None);
+            object(walk, &["type", "function"], |walk, key| {
+                if key == "type" {
+                    kind = Some(one_of(walk, &["function", "web_search"])?);
+                    return Ok(());
+                }
+                object(walk, &["name"], |walk, _| {
+                    name = Some(string(walk)?.unescaped().into_owned());
+                    Ok(())
+                })
+            })?;
+            if required(kind, "type", "`function` or `web_search`")? == "web_search" {
+                return Err(Reject::not_yet());
+            }
+            let name = required(name, "name", "the name of a function")
+                .map_err(|r| r.within("function"))?;
+            found.needs.forced_tools = true;
+            found.chosen = Some(name.into());
+        }
+        _ => return Err(other(walk, ACCEPTED)),
+    }
+    Ok(())
+}
+
+/// `response_format`.
+pub(super) fn response_format(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    if walk.null()? {
+        return Ok(());
+    }
+    let (mut kind, mut has_schema) = (None, false);
+    object(walk, &["type", "json_schema"], |walk, key| {
+        if key == "type" {
+            kind = Some(one_of(walk, &["text", "json_object", "json_schema"])?);
+            Ok(())
+        } else {
+            has_schema = true;
+            json_schema(walk, found)
+        }
+    })?;
+    match required(kind, "type", "`text`, `json_object` or `json_schema`")? {
+        "json_schema" if !has_schema => {
+            required(None, "json_schema", "an object with `name` and `schema`")
+        }
+        "json_schema" => {
+            found.needs.json_schema = true;
+            Ok(())
+        }
+        "json_object" => {
+            found.needs.json_object = true;
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn json_schema(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let (mut name, mut schema) = (None, None);
+    object(
+        walk,
+        &["name", "description", "schema", "strict"],
+        |walk, key| {
+            match key {
+                "name" => name = Some(string(walk)?),
+                "schema" => {
+                    expect(walk, Type::Object, "an object: a JSON schema")?;
+                    schema = Some(walk.skip()?);
+                    found.text_bytes += schema.map_or(0, str::len) as u64;
+                }
+                "strict" if !walk.null()? => _ = boolean(walk)?,
+                "description" if !walk.null()? => _ = string(walk)?,
+                _ => {}
+            }
+            Ok(())
+        },
+    )?;
+    required(name, "name", "a string")?;
+    required(schema, "schema", "a JSON schema").map(|_| ())
+}

@@ -1,0 +1,355 @@
+//! The top-level members, and what holds between them. Source: docs/model-gateway.md 2.1.
+
+use super::Findings;
+use super::message::messages;
+use super::tool::{response_format, tool_choice, tools};
+use crate::json::{Type, Walker};
+use crate::models::check::read::{
+    any_object, array, boolean, integer, nullable_number, nullable_one_of, nullable_string, object,
+    one_of, required, string,
+};
+use crate::models::check::reject::{Reject, other};
+use crate::models::check::top::{MODEL, members, model};
+use crate::models::request::{Effort, ServiceTier, Strategy};
+
+const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+const LEVELS: [&str; 3] = ["low", "medium", "high"];
+/// The whole object.
+pub(super) fn top(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let members = members(walk, |walk, key| member(walk, key, found))?;
+    found.members = members;
+    Ok(())
+}
+
+fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
+    match key {
+        "model" => {
+            found.model = Some(model(walk)?);
+            Ok(())
+        }
+        "messages" => {
+            found.has_messages = true;
+            messages(walk, found)
+        }
+        "stream" => {
+            // Not nullable in the contract, but the OpenAI convention takes null for "unset".
+            found.stream = !walk.null()? && boolean(walk)?;
+            Ok(())
+        }
+        "stream_options" => stream_options(walk, found),
+        "temperature" | "top_p" | "frequency_penalty" | "presence_penalty" => {
+            nullable_number(walk).map(|_| ())
+        }
+        "max_tokens" | "max_completion_tokens" => max_tokens(walk, key, found),
+        "n" => {
+            if !walk.null()? {
+                found.choices = u32::try_from(integer(walk, 1, 128)?).ok();
+            }
+            Ok(())
+        }
+        "response_format" => response_format(walk, found),
+        "tools" => tools(walk, found),
+        "tool_choice" => tool_choice(walk, found),
+        "parallel_tool_calls" => nullable_boolean(walk).map(|_| ()),
+        "user" => text(walk, &mut found.user),
+        "prompt_cache_key" => text(walk, &mut found.cache_key),
+        "prompt_cache_retention" => nullable_one_of(walk, &["in_memory", "24h"]).map(|_| ()),
+        "reasoning_effort" => {
+            let word = nullable_one_of(walk, &EFFORTS)?;
+            found.has_effort = word.is_some();
+            found.needs.effort = word.and_then(effort).or(found.needs.effort);
+            Ok(())
+        }
+        "reasoning" => reasoning(walk, found),
+        // Of the convention, beyond the contract: checked because it is translated.
+        "stop" => match walk.peek()? {
+            Type::Null | Type::String => walk.skip().map(|_| ()).map_err(Reject::from),
+            Type::Array => array(walk, |walk, _| string(walk).map(|_| ())).map(|_| ()),
+            _ => Err(other(walk, "a string, an array of strings, or null")),
+        },
+        "verbosity" => {
+            found.needs.verbosity = nullable_one_of(walk, &LEVELS)?.is_some();
+            Ok(())
+        }
+        _ => routing_member(walk, key, found),
+    }
+}
+
+/// Members that speak to the gateway.
+fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
+    match key {
+        "service_tier" => {
+            found.needs.service_tier = match one_of(walk, &["auto", "default", "flex", "priority"])?
+            {
+                "flex" => Some(ServiceTier::Flex),
+                "priority" => Some(ServiceTier::Priority),
+                _ => None,
+            };
+            Ok(())
+        }
+        "routing" => {
+            found.strategy = match one_of(walk, &["auto", "price", "throughput", "latency"])? {
+                "price" => Some(Strategy::Price),
+                "throughput" => Some(Strategy::Throughput),
+                "latency" => Some(Strategy::Latency),
+                _ => None,
+            };
+            Ok(())
+        }
+        "free_models_only" => flag(walk, &mut found.needs.free_models_only),
+        "no_reasoning" => flag(walk, &mut found.needs.no_reasoning),
+        // Deprecated, ignored, grants nothing. Source: docs/model-gateway.md 9.5.
+        "onboarding" => boolean(walk).map(|_| ()),
+        _ => unbuilt_member(walk, key),
+    }
+}
+
+/// Members whose behaviour is not built yet: checked, then refused where they would change the answer.
+fn unbuilt_member(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
+    let refuse = |is_set: bool| {
+        if is_set {
+            Err(Reject::not_yet())
+        } else {
+            Ok(())
+        }
+    };
+    match key {
+        "effort" => refuse(nullable_one_of(walk, &LEVELS)?.is_some()),
+        "web_search" => refuse(boolean(walk)?),
+        "plugins" => refuse(array(walk, plugin)? > 0),
+        "prompt_cache_options" => {
+            if walk.null()? {
+                return Ok(());
+            }
+            object(walk, &["mode", "ttl"], |walk, key| match key {
+                "mode" => one_of(walk, &["implicit", "explicit"]).map(|_| ()),
+                _ => one_of(walk, &["30m"]).map(|_| ()),
+            })?;
+            refuse(true)
+        }
+        "prompt" => prompt(walk).and_then(|()| refuse(true)),
+        "vendor_safeguards" => safeguards(walk).and_then(|()| refuse(true)),
+        "sensitive_word_check" => {
+            let mut status = None;
+            object(walk, &["status"], |walk, _| {
+                status = Some(one_of(walk, &["DISABLE", "ENABLE"])?);
+                Ok(())
+            })?;
+            refuse(required(status, "status", "`DISABLE` or `ENABLE`")? == "ENABLE")
+        }
+        "image_config" => {
+            let mut is_set = false;
+            object(walk, &IMAGE_CONFIG, |walk, key| {
+                is_set = true;
+                image_config(walk, key)
+            })?;
+            refuse(is_set)
+        }
+        _ => {
+            walk.skip()?;
+            Ok(())
+        }
+    }
+}
+
+const IMAGE_CONFIG: [&str; 6] = [
+    "aspect_ratio",
+    "image_size",
+    "image_quality",
+    "moderation",
+    "n",
+    "seed",
+];
+
+fn image_config(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
+    match key {
+        "image_quality" => {
+            one_of(walk, &["low", "medium", "high", "xhigh", "max", "auto"]).map(|_| ())
+        }
+        "moderation" => one_of(walk, &["auto", "low"]).map(|_| ()),
+        "n" | "seed" if walk.peek()? == Type::Null => Err(other(walk, "a number")),
+        "n" | "seed" => nullable_number(walk).map(|_| ()),
+        _ => string(walk).map(|_| ()),
+    }
+}
+
+fn plugin(walk: &mut Walker<'_>, _: usize) -> Result<(), Reject> {
+    let mut id = None;
+    object(walk, &["id"], |walk, _| {
+        id = Some(one_of(walk, &["response-healing"])?);
+        Ok(())
+    })?;
+    required(id, "id", "`response-healing`").map(|_| ())
+}
+
+fn prompt(walk: &mut Walker<'_>) -> Result<(), Reject> {
+    let mut id = None;
+    object(
+        walk,
+        &["id", "version", "label", "variables"],
+        |walk, key| match key {
+            "id" => {
+                id = Some(string(walk)?);
+                Ok(())
+            }
+            "version" => integer(walk, 1, u64::MAX).map(|_| ()),
+            "label" => string(walk).map(|_| ()),
+            _ => any_object(walk, &[], |walk, key, _| match walk.peek()? {
+                Type::String | Type::Number | Type::Bool => {
+                    walk.skip().map(|_| ()).map_err(Reject::from)
+                }
+                _ => Err(other(walk, "a string, a number or a boolean").within(&key)),
+            }),
+        },
+    )?;
+    required(id, "id", "the name of a managed prompt").map(|_| ())
+}
+
+fn safeguards(walk: &mut Walker<'_>) -> Result<(), Reject> {
+    let (mut safeguards, mut betas) = (None, None);
+    object(walk, &["safeguards", "betas"], |walk, key| {
+        if key == "betas" {
+            betas = Some(array(walk, |walk, _| string(walk).map(|_| ()))?);
+            return Ok(());
+        }
+        let count = array(walk, |walk, _| {
+            let mut kind = None;
+            object(walk, &["type"], |walk, _| {
+                kind = Some(string(walk)?);
+                Ok(())
+            })?;
+            required(kind, "type", "a string").map(|_| ())
+        })?;
+        safeguards = Some(count);
+        Ok(())
+    })?;
+    required(
+        safeguards.filter(|count| *count > 0),
+        "safeguards",
+        "at least one safeguard",
+    )?;
+    required(
+        betas.filter(|count| *count > 0),
+        "betas",
+        "at least one beta",
+    )
+    .map(|_| ())
+}
+
+/// Our choice: a limit is a positive integer, as every provider wants it.
+fn max_tokens(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
+    if walk.null()? {
+        return Ok(());
+    }
+    let most = Some(integer(walk, 1, u64::from(u32::MAX))?);
+    *(if key == "max_tokens" {
+        &mut found.max_tokens
+    } else {
+        &mut found.max_completion_tokens
+    }) = most;
+    Ok(())
+}
+
+fn stream_options(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    if walk.null()? {
+        return Ok(());
+    }
+    object(walk, &["include_usage"], |walk, _| {
+        found.include_usage = nullable_boolean(walk)?.unwrap_or(false);
+        Ok(())
+    })
+}
+
+fn flag(walk: &mut Walker<'_>, into: &mut bool) -> Result<(), Reject> {
+    *into = boolean(walk)?;
+    Ok(())
+}
+
+fn text(walk: &mut Walker<'_>, into: &mut Option<Box<str>>) -> Result<(), Reject> {
+    *into = nullable_string(walk)?.map(|text| text.unescaped().into());
+    Ok(())
+}
+
+fn nullable_boolean(walk: &mut Walker<'_>) -> Result<Option<bool>, Reject> {
+    if walk.null()? {
+        Ok(None)
+    } else {
+        boolean(walk).map(Some)
+    }
+}
+
+fn reasoning(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    if walk.null()? {
+        return Ok(());
+    }
+    let mut word = None;
+    object(
+        walk,
+        &["effort", "max_tokens", "context", "mode"],
+        |walk, key| {
+            match key {
+                "effort" => word = nullable_one_of(walk, &EFFORTS)?,
+                "max_tokens" => {
+                    if !walk.null()? {
+                        found.needs.reasoning_tokens = Some(integer(walk, 1, u64::from(u32::MAX))?);
+                    }
+                }
+                "context" => {
+                    if one_of(walk, &["auto", "current_turn", "all_turns"])? != "auto" {
+                        return Err(Reject::not_yet());
+                    }
+                }
+                _ => found.needs.reasoning_mode = Some(one_of(walk, &["standard", "pro"])?.into()),
+            }
+            Ok(())
+        },
+    )?;
+    found.needs.effort = word.and_then(effort).or(found.needs.effort);
+    found.has_inner_effort = word.is_some();
+    Ok(())
+}
+
+fn effort(word: &str) -> Option<Effort> {
+    Effort::ALL
+        .into_iter()
+        .find(|effort| effort.as_str() == word)
+}
+
+/// What holds between members.
+pub(super) fn together(found: &Findings) -> Result<(), Reject> {
+    required(found.model.as_ref(), "model", MODEL)?;
+    required(
+        found.has_messages.then_some(()),
+        "messages",
+        "an array of messages",
+    )?;
+    if found.has_effort && found.has_inner_effort {
+        let said = "came together with `reasoning.effort`; accepted is one of them";
+        return Err(Reject::rule(said)
+            .with_code("invalid_request")
+            .within("reasoning_effort"));
+    }
+    if found.choices.is_some_and(|n| n > 1) && found.stream && found.needs.tools {
+        let said = "is more than 1 together with `stream` and function tools; accepted is 1, no stream, or no tools";
+        return Err(Reject::rule(said)
+            .with_code("unsupported_parameter_combination")
+            .within("n"));
+    }
+    if found.needs.forced_tools && !found.needs.tools {
+        let said = "forces a call, but `tools` holds no function; accepted is `auto` or `none`";
+        return Err(Reject::rule(said).within("tool_choice"));
+    }
+    match &found.chosen {
+        Some(name) if !found.functions.contains(name) => {
+            let shown: String = name.chars().take(64).collect();
+            let said = format!(
+                "is {shown:?}, which is not in `tools`; accepted is the name of one of them"
+            );
+            Err(Reject::rule(said)
+                .within("name")
+                .within("function")
+                .within("tool_choice"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,351 @@
+//! A response as chunks: the one place that keeps the promises about a stream's shape.
+//!
+//! The promises, whatever the provider sends: one id, time and model for all chunks; the role once per choice and
+//! first; tool calls numbered densely from 0, opened once with id and name, arguments never left empty; exactly one
+//! finish reason per choice and nothing behind it; usage and metadata once, last; `[DONE]` only after a whole answer.
+//! Source: docs/facts/wire-formats.md R1–R4, docs/decisions.md 1–3.
+
+use super::head::write_head;
+use super::members::DeltaMembers;
+use super::tools::{Opening, Tools};
+use crate::fault::Fault;
+use crate::json::{Str, write_escaped, write_number};
+use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::metadata::{Metadata, write_usage};
+use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
+use crate::models::usage::{Settlement, Usage};
+
+/// Writes chunks.
+#[derive(Debug)]
+pub struct ChunkWriter {
+    identity: ReplyIdentity,
+    /// Whether the client asked for a usage chunk.
+    includes_usage: bool,
+    /// `data: {"id":…,"model":"…"` without the closing brace; rendered with the first chunk.
+    head: Vec<u8>,
+    out: Vec<u8>,
+    /// The size of the last piece, because the next is likely to be as long.
+    taken_bytes: usize,
+    choices: Vec<ChunkChoice>,
+    top_level: Vec<(Box<str>, Box<str>)>,
+    top_level_is_new: bool,
+    usage: Option<Usage>,
+    has_content: bool,
+    output_bytes: u64,
+}
+
+#[derive(Debug)]
+struct ChunkChoice {
+    index: u32,
+    has_role: bool,
+    is_finished: bool,
+    tools: Tools,
+}
+
+impl ChunkWriter {
+    /// A stream with this identity; `includes_usage`: the client asked for a usage chunk.
+    pub fn new(identity: ReplyIdentity, includes_usage: bool) -> Self {
+        Self {
+            identity,
+            includes_usage,
+            head: Vec::new(),
+            out: Vec::new(),
+            taken_bytes: 0,
+            choices: Vec::new(),
+            top_level: Vec::new(),
+            top_level_is_new: false,
+            usage: None,
+            has_content: false,
+            output_bytes: 0,
+        }
+    }
+
+    /// Writes the end of a whole answer: missing finish reasons, the last chunk, `[DONE]`.
+    ///
+    /// `usage` and `metadata` are JSON objects. `choices` of the last chunk is empty where the client asked for a
+    /// usage chunk, else it holds one empty delta. Source: docs/decisions.md 1.
+    pub(crate) fn finish_stream(&mut self, usage: &[u8], metadata: &[u8]) {
+        let open: Vec<u32> = self
+            .choices
+            .iter()
+            .filter(|c| !c.is_finished)
+            .map(|c| c.index)
+            .collect();
+        for index in open {
+            self.finish(index, Finish::Stop);
+        }
+        self.open_chunk();
+        if self.includes_usage {
+            self.out.extend_from_slice(b",\"choices\":[]");
+        } else {
+            self.out.extend_from_slice(
+                b",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":null}]",
+            );
+        }
+        self.out.extend_from_slice(b",\"usage\":");
+        self.out.extend_from_slice(usage);
+        self.out.extend_from_slice(b",\"metadata\":");
+        self.out.extend_from_slice(metadata);
+        self.out.extend_from_slice(b"}\n\ndata: [DONE]\n\n");
+    }
+
+    fn choice(&mut self, index: u32) -> usize {
+        if let Some(at) = self.choices.iter().position(|choice| choice.index == index) {
+            return at;
+        }
+        let tools = Tools::new(&self.identity, index);
+        self.choices.push(ChunkChoice {
+            index,
+            has_role: false,
+            is_finished: false,
+            tools,
+        });
+        self.choices.len() - 1
+    }
+
+    /// Writes everything of a chunk up to its choices.
+    fn open_chunk(&mut self) {
+        if self.head.is_empty() {
+            self.head.extend_from_slice(b"data: ");
+            write_head(&self.identity, "chat.completion.chunk", &mut self.head);
+        }
+        self.out.extend_from_slice(&self.head);
+        if self.top_level_is_new {
+            self.top_level_is_new = false;
+            for (key, value) in &self.top_level {
+                self.out.extend_from_slice(b",\"");
+                write_escaped(key, &mut self.out);
+                self.out.extend_from_slice(b"\":");
+                self.out.extend_from_slice(value.as_bytes());
+            }
+        }
+    }
+
+    /// Writes a chunk of one choice; `members` writes the members of its delta, each with a comma behind it.
+    fn chunk(
+        &mut self,
+        index: u32,
+        finish: Option<Finish>,
+        logprobs: Option<&str>,
+        members: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let at = self.choice(index);
+        self.open_chunk();
+        self.out.extend_from_slice(b",\"choices\":[{\"index\":");
+        write_number(u64::from(index), &mut self.out);
+        self.out.extend_from_slice(b",\"delta\":{");
+        if let Some(choice) = self.choices.get_mut(at)
+            && !choice.has_role
+        {
+            choice.has_role = true;
+            self.out.extend_from_slice(b"\"role\":\"assistant\",");
+        }
+        members(&mut self.out);
+        if self.out.last() == Some(&b',') {
+            self.out.pop();
+        }
+        self.out.push(b'}');
+        if let Some(logprobs) = logprobs {
+            self.out.extend_from_slice(b",\"logprobs\":");
+            self.out.extend_from_slice(logprobs.as_bytes());
+        }
+        self.out.extend_from_slice(b",\"finish_reason\":");
+        match finish {
+            None => self.out.extend_from_slice(b"null"),
+            Some(finish) => Str::Plain(finish.as_str()).write(&mut self.out),
+        }
+        self.out.extend_from_slice(b"}]}\n\n");
+    }
+
+    /// Writes the most frequent chunk: [`Self::chunk`] with a text alone.
+    fn text(&mut self, index: u32, text: Str<'_>) {
+        self.has_content = true;
+        self.output_bytes += text.len() as u64;
+        if self.out.is_empty() {
+            self.out.reserve(self.taken_bytes);
+        }
+        self.out.reserve(self.head.len() + text.len() + 96);
+        self.out.extend_from_slice(&self.head);
+        self.out.extend_from_slice(b",\"choices\":[{\"index\":");
+        write_number(u64::from(index), &mut self.out);
+        self.out.extend_from_slice(b",\"delta\":{\"content\":");
+        text.write(&mut self.out);
+        self.out
+            .extend_from_slice(b"},\"finish_reason\":null}]}\n\n");
+    }
+
+    fn tool(&mut self, index: u32, delta: &ToolDelta<'_>) {
+        let at = self.choice(index);
+        let Some(choice) = self.choices.get_mut(at) else {
+            return;
+        };
+        let Some(piece) = choice.tools.take(delta) else {
+            return;
+        };
+        self.has_content = true;
+        self.output_bytes += piece.arguments.len() as u64;
+        self.chunk(index, None, None, |out| {
+            write_piece(piece.number, piece.opening.as_ref(), &piece.arguments, out);
+        });
+    }
+
+    fn fill_arguments(&mut self, index: u32, key: Option<u64>) {
+        let at = self.choice(index);
+        let Some(choice) = self.choices.get_mut(at) else {
+            return;
+        };
+        for number in choice.tools.close(key) {
+            self.chunk(index, None, None, |out| {
+                write_piece(number, None, "{}", out)
+            });
+        }
+    }
+
+    fn finish(&mut self, index: u32, finish: Finish) {
+        self.fill_arguments(index, None);
+        let at = self.choice(index);
+        let Some(choice) = self.choices.get_mut(at) else {
+            return;
+        };
+        choice.is_finished = true;
+        let finish = choice.tools.finish(finish);
+        self.has_content = true;
+        self.chunk(index, Some(finish), None, |_| ());
+    }
+}
+
+impl ChunkWriter {
+    /// Returns whether the provider has ended a choice; earlier reports of usage are not final.
+    fn has_finished(&self) -> bool {
+        self.choices.iter().any(|choice| choice.is_finished)
+    }
+}
+
+impl Sink for ChunkWriter {
+    fn identity(&mut self, id: Option<&str>, created: Option<u64>) {
+        if self.head.is_empty() {
+            self.identity.identify(id, created);
+        }
+    }
+
+    fn delta(&mut self, delta: &Delta<'_>) {
+        let index = delta.index;
+        let at = self.choice(index);
+        let Some((has_role, is_finished)) = self
+            .choices
+            .get(at)
+            .map(|choice| (choice.has_role, choice.is_finished))
+        else {
+            return;
+        };
+        if is_finished {
+            return;
+        }
+        if has_role
+            && !self.top_level_is_new
+            && let Some(text) = delta.only_content()
+        {
+            return self.text(index, text);
+        }
+        let text = DeltaMembers::from_delta(delta);
+        if text.any || (!has_role && delta.tools.is_empty() && delta.finish.is_none()) {
+            self.has_content |= text.is_content;
+            self.output_bytes += text.bytes;
+            self.chunk(index, None, delta.logprobs, |out| {
+                text.write(delta, out);
+                if !has_role && !text.any {
+                    out.extend_from_slice(b"\"content\":\"\",");
+                }
+            });
+        }
+        for tool in delta.tools {
+            self.tool(index, tool);
+        }
+        if let Some(finish) = delta.finish {
+            self.finish(index, finish);
+        }
+    }
+
+    fn tool_done(&mut self, index: u32, key: u64) {
+        self.fill_arguments(index, Some(key));
+    }
+
+    fn member(&mut self, key: &str, value: &str) {
+        match self.top_level.iter_mut().find(|(known, _)| &**known == key) {
+            Some((_, known)) if &**known == value => {}
+            Some((_, known)) => {
+                *known = value.into();
+                self.top_level_is_new = true;
+            }
+            None => {
+                self.top_level.push((key.into(), value.into()));
+                self.top_level_is_new = true;
+            }
+        }
+    }
+
+    fn usage(&mut self, usage: Usage) {
+        if !usage.is_zero() || self.has_finished() {
+            self.usage = Some(usage);
+        }
+    }
+}
+
+impl Writer for ChunkWriter {
+    /// Source: docs/decisions.md 12; a role, an empty delta and a ping do not count.
+    fn has_content(&self) -> bool {
+        self.has_content
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        self.taken_bytes = self.out.len();
+        std::mem::take(&mut self.out)
+    }
+
+    fn reported(&self) -> Reported {
+        Reported {
+            usage: self.usage,
+            output_bytes: self.output_bytes,
+            has_finished: self.has_finished(),
+        }
+    }
+
+    fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>) {
+        self.finish_stream(&write_usage(settlement), &metadata.write());
+    }
+
+    /// An error event with the usage so far. Source: docs/decisions.md 2.
+    fn fail(&mut self, fault: &Fault, settlement: Option<&Settlement>) {
+        let usage = settlement.map(write_usage);
+        self.out
+            .extend_from_slice(&error_event(fault, usage.as_deref()));
+    }
+}
+
+/// Returns an error event. Shape: `event: error`, `data: {"error": {message, type, param, code, usage?}}`.
+fn error_event(fault: &Fault, usage: Option<&[u8]>) -> Vec<u8> {
+    let mut error = fault.compatible_error();
+    let usage = usage.and_then(|usage| serde_json::from_slice(usage).ok());
+    if let (Some(error), Some(usage)) = (error.as_object_mut(), usage) {
+        error.insert("usage".to_owned(), usage);
+    }
+    let body = serde_json::json!({ "error": error });
+    format!("event: error\ndata: {body}\n\n").into_bytes()
+}
+
+fn write_piece(number: usize, opening: Option<&Opening>, arguments: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\"tool_calls\":[{\"index\":");
+    write_number(number as u64, out);
+    if let Some(opening) = opening {
+        opening.write_head(out);
+    }
+    out.extend_from_slice(b",\"function\":{");
+    if let Some(opening) = opening {
+        out.extend_from_slice(b"\"name\":\"");
+        out.extend_from_slice(opening.name.as_bytes());
+        out.extend_from_slice(b"\",");
+    }
+    out.extend_from_slice(b"\"arguments\":\"");
+    out.extend_from_slice(arguments.as_bytes());
+    out.extend_from_slice(b"\"}}],");
+}

@@ -1,0 +1,314 @@
+//! One whole response, made of the same deltas that make a stream.
+
+use super::head::write_head;
+use super::members::write_key;
+use super::tools::{Opening, Tools};
+use crate::fault::Fault;
+use crate::json::{Str, write_number};
+use crate::models::chat::delta::{Delta, Finish};
+use crate::models::metadata::{Metadata, write_usage};
+use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
+use crate::models::usage::{Settlement, Usage};
+
+/// Writes one whole response.
+#[derive(Debug)]
+pub struct WholeWriter {
+    identity: ReplyIdentity,
+    choices: Vec<WholeChoice>,
+    top_level: Vec<(Box<str>, Box<str>)>,
+    usage: Option<Usage>,
+    output_bytes: u64,
+    /// The rendered reply, once it is complete.
+    out: Vec<u8>,
+}
+
+/// Texts are insides of JSON strings, lists insides of JSON arrays.
+#[derive(Debug)]
+struct WholeChoice {
+    index: u32,
+    content: Vec<u8>,
+    reasoning: Vec<u8>,
+    refusal: Vec<u8>,
+    lists: [Vec<u8>; 4],
+    logprobs: Option<Box<str>>,
+    extra: Vec<(Box<str>, Box<str>)>,
+    calls: Vec<(Opening, Vec<u8>)>,
+    tools: Tools,
+    finish: Option<Finish>,
+}
+
+const LISTS: [&str; 4] = [
+    "reasoning_details",
+    "vendor_native_blocks",
+    "annotations",
+    "images",
+];
+
+impl WholeWriter {
+    /// A reply with this identity.
+    pub fn new(identity: ReplyIdentity) -> Self {
+        Self {
+            identity,
+            choices: Vec::new(),
+            top_level: Vec::new(),
+            usage: None,
+            output_bytes: 0,
+            out: Vec::new(),
+        }
+    }
+
+    /// Returns whether there is an answer: at least one choice, each with its end.
+    fn is_whole(&self) -> bool {
+        !self.choices.is_empty() && self.choices.iter().all(|choice| choice.finish.is_some())
+    }
+
+    /// Returns the whole response. `usage` and `metadata` are JSON objects. Source: docs/model-gateway.md 2.5.
+    pub(crate) fn render(&mut self, usage: &[u8], metadata: &[u8]) -> Vec<u8> {
+        let mut out =
+            Vec::with_capacity(self.output_bytes as usize + usage.len() + metadata.len() + 512);
+        write_head(&self.identity, "chat.completion", &mut out);
+        out.extend_from_slice(b",\"choices\":[");
+        self.choices.sort_by_key(|choice| choice.index);
+        for choice in &mut self.choices {
+            choice.write(&mut out);
+            out.push(b',');
+        }
+        close_list(&mut out);
+        out.extend_from_slice(b",\"usage\":");
+        out.extend_from_slice(usage);
+        for (key, value) in &self.top_level {
+            out.push(b',');
+            write_key(key, &mut out);
+            out.extend_from_slice(value.as_bytes());
+        }
+        out.extend_from_slice(b",\"metadata\":");
+        out.extend_from_slice(metadata);
+        out.push(b'}');
+        out
+    }
+
+    fn choice(&mut self, index: u32) -> Option<&mut WholeChoice> {
+        let at = match self.choices.iter().position(|choice| choice.index == index) {
+            Some(at) => at,
+            None => {
+                self.choices.push(WholeChoice::new(index, &self.identity));
+                self.choices.len() - 1
+            }
+        };
+        self.choices.get_mut(at)
+    }
+}
+
+impl WholeChoice {
+    fn new(index: u32, identity: &ReplyIdentity) -> Self {
+        Self {
+            index,
+            content: Vec::new(),
+            reasoning: Vec::new(),
+            refusal: Vec::new(),
+            lists: Default::default(),
+            logprobs: None,
+            extra: Vec::new(),
+            calls: Vec::new(),
+            tools: Tools::new(identity, index),
+            finish: None,
+        }
+    }
+
+    fn take(&mut self, delta: &Delta<'_>) -> u64 {
+        let mut bytes = 0;
+        let texts = [
+            (delta.content, &mut self.content),
+            (delta.reasoning, &mut self.reasoning),
+            (delta.refusal, &mut self.refusal),
+        ];
+        for (text, kept) in texts {
+            let Some(text) = text else { continue };
+            bytes += text.len() as u64;
+            text.write_contents(kept);
+        }
+        let lists = [
+            delta.reasoning_details,
+            delta.native_blocks,
+            delta.annotations,
+            delta.images,
+        ];
+        for (list, kept) in lists.into_iter().zip(&mut self.lists) {
+            let Some(list) = list.filter(|list| !list.is_empty()) else {
+                continue;
+            };
+            if !kept.is_empty() {
+                kept.push(b',');
+            }
+            kept.extend_from_slice(list.as_bytes());
+        }
+        if let Some(logprobs) = delta.logprobs {
+            self.logprobs = Some(logprobs.into());
+        }
+        for (key, value) in delta.extra {
+            self.extra.retain(|(known, _)| &**known != *key);
+            self.extra.push(((*key).into(), (*value).into()));
+        }
+        for tool in delta.tools {
+            let Some(piece) = self.tools.take(tool) else {
+                continue;
+            };
+            bytes += piece.arguments.len() as u64;
+            if let Some(opening) = piece.opening {
+                self.calls.push((opening, Vec::new()));
+            }
+            if let Some((_, arguments)) = self.calls.get_mut(piece.number) {
+                arguments.extend_from_slice(piece.arguments.as_bytes());
+            }
+        }
+        if let Some(finish) = delta.finish {
+            self.finish = Some(finish);
+        }
+        bytes
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"index\":");
+        write_number(u64::from(self.index), out);
+        out.extend_from_slice(b",\"message\":{\"role\":\"assistant\",\"content\":");
+        if self.content.is_empty() && !self.calls.is_empty() {
+            out.extend_from_slice(b"null");
+        } else {
+            write_quoted(&self.content, out);
+        }
+        for (key, text) in [("refusal", &self.refusal), ("reasoning", &self.reasoning)] {
+            if !text.is_empty() {
+                out.push(b',');
+                write_key(key, out);
+                write_quoted(text, out);
+            }
+        }
+        for (key, list) in LISTS.into_iter().zip(&self.lists) {
+            if !list.is_empty() {
+                out.push(b',');
+                write_key(key, out);
+                out.push(b'[');
+                out.extend_from_slice(list);
+                out.push(b']');
+            }
+        }
+        self.write_calls(out);
+        for (key, value) in &self.extra {
+            out.push(b',');
+            write_key(key, out);
+            out.extend_from_slice(value.as_bytes());
+        }
+        out.push(b'}');
+        if let Some(logprobs) = &self.logprobs {
+            out.extend_from_slice(b",\"logprobs\":");
+            out.extend_from_slice(logprobs.as_bytes());
+        }
+        let finish = self.tools.finish(self.finish.unwrap_or(Finish::Stop));
+        out.extend_from_slice(b",\"finish_reason\":");
+        Str::Plain(finish.as_str()).write(out);
+        out.push(b'}');
+    }
+
+    fn write_calls(&self, out: &mut Vec<u8>) {
+        if self.calls.is_empty() {
+            return;
+        }
+        out.extend_from_slice(b",\"tool_calls\":[");
+        for (opening, arguments) in &self.calls {
+            let start = out.len();
+            opening.write_head(out);
+            // `write_head` begins with the comma that a chunk's `index` needs in front.
+            if let Some(first) = out.get_mut(start) {
+                *first = b'{';
+            }
+            out.extend_from_slice(b",\"function\":{\"name\":");
+            write_quoted(opening.name.as_bytes(), out);
+            out.extend_from_slice(b",\"arguments\":");
+            write_quoted(
+                if arguments.is_empty() {
+                    b"{}"
+                } else {
+                    arguments
+                },
+                out,
+            );
+            out.extend_from_slice(b"}},");
+        }
+        close_list(out);
+    }
+}
+
+impl Sink for WholeWriter {
+    fn identity(&mut self, id: Option<&str>, created: Option<u64>) {
+        if self.choices.is_empty() {
+            self.identity.identify(id, created);
+        }
+    }
+
+    fn delta(&mut self, delta: &Delta<'_>) {
+        let Some(choice) = self.choice(delta.index) else {
+            return;
+        };
+        if choice.finish.is_none() {
+            self.output_bytes += choice.take(delta);
+        }
+    }
+
+    fn tool_done(&mut self, index: u32, key: u64) {
+        if let Some(choice) = self.choice(index) {
+            // Empty arguments become `{}` when the reply is written.
+            choice.tools.close(Some(key));
+        }
+    }
+
+    fn member(&mut self, key: &str, value: &str) {
+        self.top_level.retain(|(known, _)| &**known != key);
+        self.top_level.push((key.into(), value.into()));
+    }
+
+    fn usage(&mut self, usage: Usage) {
+        if !usage.is_zero() || self.is_whole() || self.usage.is_none() {
+            self.usage = Some(usage);
+        }
+    }
+}
+
+impl Writer for WholeWriter {
+    /// Nothing goes out before the reply is whole.
+    fn has_content(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
+    fn reported(&self) -> Reported {
+        Reported {
+            usage: self.usage,
+            output_bytes: self.output_bytes,
+            has_finished: false,
+        }
+    }
+
+    fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>) {
+        self.out = self.render(&write_usage(settlement), &metadata.write());
+    }
+
+    /// Writes nothing: the head has not gone out, so the error becomes a response of its own.
+    fn fail(&mut self, _fault: &Fault, _settlement: Option<&Settlement>) {}
+}
+
+fn write_quoted(inside: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    out.extend_from_slice(inside);
+    out.push(b'"');
+}
+
+/// Replaces the comma behind the last item by the bracket.
+fn close_list(out: &mut Vec<u8>) {
+    if out.last() == Some(&b',') {
+        out.pop();
+    }
+    out.push(b']');
+}

@@ -1,0 +1,162 @@
+//! The 400 rules of a request for embeddings, in one pass over its bytes. Source: docs/model-gateway.md 2.6.
+
+use bytes::Bytes;
+
+use super::Embeddings;
+use crate::fault::Fault;
+use crate::json::{Type, Walker};
+use crate::models::check::read::{array, integer, one_of, required, string};
+use crate::models::check::reject::{Reject, other};
+use crate::models::check::top::{MODEL, members, model};
+use crate::models::embeddings::{EmbeddingFacts, Encoding};
+use crate::models::request::{ModelRequest, Needs, Payload, Source};
+use crate::money::CostInputs;
+
+/// How many inputs a request may have. Our choice: as many as OpenAI takes.
+const MAX_INPUTS: usize = 2048;
+const INPUT: &str =
+    "a string, an array of strings, an array of integers, or an array of arrays of integers";
+
+/// The findings of the pass.
+#[derive(Debug, Default)]
+struct Findings {
+    model: Option<Box<str>>,
+    inputs: usize,
+    are_tokens: bool,
+    /// Bytes of all texts; a token counts as four.
+    text_bytes: u64,
+    /// Tokens of the longest input: exact where it is tokens, else at the least.
+    longest: u64,
+    encoding: Encoding,
+    dimensions: Option<u32>,
+}
+
+/// Checks a body.
+///
+/// Cost: one pass; allocates for keys, never for inputs. Errors: 400 naming the field, what came and what is accepted.
+pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
+    let mut found = Findings::default();
+    let members = pass(&body, &mut found).map_err(Reject::into_fault)?;
+    Ok(ModelRequest {
+        front: &Embeddings,
+        model: found.model.unwrap_or_default(),
+        is_stream: false,
+        strategy: None,
+        session: None,
+        needs: Needs {
+            choices: 1,
+            context_tokens: found.longest,
+            inputs: found.inputs as u64,
+            token_inputs: found.are_tokens,
+            dimensions: found.dimensions.is_some(),
+            ..Needs::default()
+        },
+        cost_inputs: CostInputs {
+            bytes: body.len() as u64,
+            choices: 1,
+            ..CostInputs::default()
+        },
+        text_bytes: found.text_bytes,
+        source: Source { body, members },
+        payload: Payload::Embeddings(EmbeddingFacts {
+            inputs: found.inputs,
+            encoding: found.encoding,
+            dimensions: found.dimensions,
+        }),
+    })
+}
+
+fn pass(
+    body: &Bytes,
+    found: &mut Findings,
+) -> Result<Vec<crate::models::request::RequestMember>, Reject> {
+    let mut walk = Walker::new(body)?;
+    let members = members(&mut walk, |walk, key| member(walk, key, found))?;
+    walk.end()?;
+    required(found.model.as_ref(), "model", MODEL)?;
+    required((found.inputs > 0).then_some(()), "input", INPUT)?;
+    Ok(members)
+}
+
+fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
+    match key {
+        "model" => found.model = Some(model(walk)?),
+        "input" => input(walk, found)?,
+        "encoding_format" => {
+            found.encoding = match one_of(walk, &["float", "base64"])? {
+                "base64" => Encoding::Base64,
+                _ => Encoding::Float,
+            };
+        }
+        "dimensions" => found.dimensions = u32::try_from(integer(walk, 1, u32::MAX.into())?).ok(),
+        "user" => _ = string(walk)?,
+        _ => _ = walk.skip()?,
+    }
+    Ok(())
+}
+
+fn input(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    match walk.peek()? {
+        Type::String => text(walk, found),
+        Type::Array => items(walk, found),
+        _ => Err(other(walk, INPUT)),
+    }
+}
+
+/// An array: of texts, of tokens, which are one input together, or of arrays of tokens.
+fn items(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let mut first = None;
+    let count = array(walk, |walk, _| {
+        let item = walk.peek()?;
+        match (*first.get_or_insert(item), item) {
+            (Type::String, Type::String) => text(walk, found),
+            (Type::Number, Type::Number) => token(walk),
+            (Type::Array, Type::Array) => {
+                let count = array(walk, |walk, _| token(walk))?;
+                tokens(count, found)
+            }
+            (Type::String | Type::Number | Type::Array, _) => {
+                Err(other(walk, "an item of the same type as the first"))
+            }
+            _ => Err(other(walk, "a string, an integer or an array of integers")),
+        }
+    })?;
+    match first {
+        None => Err(Reject::rule("is empty; accepted is at least one input")),
+        Some(Type::Number) => tokens(count, found),
+        Some(_) => Ok(()),
+    }
+}
+
+fn text(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let bytes = string(walk)?.len() as u64;
+    if bytes == 0 {
+        return Err(Reject::rule("is empty; accepted is a text"));
+    }
+    // Four bytes a token is the usual estimate; only what is far beyond the window is turned away.
+    add(bytes, bytes / 8, found)
+}
+
+fn token(walk: &mut Walker<'_>) -> Result<(), Reject> {
+    integer(walk, 0, u32::MAX.into()).map(|_| ())
+}
+
+fn tokens(count: usize, found: &mut Findings) -> Result<(), Reject> {
+    if count == 0 {
+        return Err(Reject::rule("is empty; accepted is at least one token"));
+    }
+    found.are_tokens = true;
+    let count = count as u64;
+    add(count.saturating_mul(4), count, found)
+}
+
+fn add(bytes: u64, tokens: u64, found: &mut Findings) -> Result<(), Reject> {
+    found.inputs += 1;
+    found.text_bytes = found.text_bytes.saturating_add(bytes);
+    found.longest = found.longest.max(tokens);
+    if found.inputs > MAX_INPUTS {
+        let said = format!("is one of more than {MAX_INPUTS} inputs");
+        return Err(Reject::rule(said));
+    }
+    Ok(())
+}

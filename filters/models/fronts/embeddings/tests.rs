@@ -1,0 +1,233 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::Embeddings;
+use crate::fault::Fault;
+use crate::models::front::Front;
+use crate::models::metadata::Metadata;
+use crate::models::operation::Operation;
+use crate::models::reply::{ReplyIdentity, Writer};
+use crate::models::request::ModelRequest;
+use crate::models::usage::{Settlement, Usage};
+
+fn checked(body: &Value) -> Result<ModelRequest, Fault> {
+    Embeddings.parse(body.to_string().into())
+}
+
+fn with(key: &str, value: Value) -> Result<ModelRequest, Fault> {
+    let mut body = json!({"model": "m", "input": "Hi"});
+    body[key] = value;
+    checked(&body)
+}
+
+#[test]
+fn every_form_of_input_is_taken_and_counted() {
+    for (input, inputs, are_tokens, text_bytes, longest) in [
+        (json!("12345678"), 1, false, 8, 1),
+        (json!(["1234", "12345678123456789"]), 2, false, 21, 2),
+        (json!([1, 2, 3]), 1, true, 12, 3),
+        (json!([[1], [2, 3]]), 2, true, 12, 2),
+    ] {
+        let request = with("input", input.clone()).unwrap();
+        let needs = &request.needs;
+        assert_eq!(
+            (
+                needs.inputs,
+                needs.token_inputs,
+                request.text_bytes,
+                needs.context_tokens
+            ),
+            (inputs, are_tokens, text_bytes, longest),
+            "{input}"
+        );
+        assert_eq!(request.payload.operation(), Operation::Embeddings);
+        assert!(!request.is_stream);
+    }
+}
+
+#[test]
+fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
+    for (key, value, param, came, accepted) in [
+        ("input", json!(null), "input", "null", "a string, an array"),
+        ("input", json!({}), "input", "object", "a string, an array"),
+        ("input", json!(""), "input", "empty", "a text"),
+        ("input", json!([]), "input", "empty", "at least one input"),
+        ("input", json!(["a", ""]), "input[1]", "empty", "a text"),
+        (
+            "input",
+            json!([[]]),
+            "input[0]",
+            "empty",
+            "at least one token",
+        ),
+        (
+            "input",
+            json!(["a", 1]),
+            "input[1]",
+            "number",
+            "same type as the first",
+        ),
+        (
+            "input",
+            json!([1, "a"]),
+            "input[1]",
+            "string",
+            "same type as the first",
+        ),
+        (
+            "input",
+            json!([1, 2.5]),
+            "input[1]",
+            "2.5",
+            "an integer from 0",
+        ),
+        (
+            "input",
+            json!([[1], [-1]]),
+            "input[1][0]",
+            "-1",
+            "an integer from 0",
+        ),
+        (
+            "input",
+            json!([true]),
+            "input[0]",
+            "true",
+            "a string, an integer",
+        ),
+        ("model", json!(7), "model", "7", "a string"),
+        ("model", json!(""), "model", "empty", "a model id"),
+        (
+            "dimensions",
+            json!(0),
+            "dimensions",
+            "0",
+            "an integer from 1",
+        ),
+        (
+            "dimensions",
+            json!("8"),
+            "dimensions",
+            "\"8\"",
+            "an integer from 1",
+        ),
+        (
+            "encoding_format",
+            json!("hex"),
+            "encoding_format",
+            "hex",
+            "float, base64",
+        ),
+        (
+            "encoding_format",
+            json!(1),
+            "encoding_format",
+            "1",
+            "float, base64",
+        ),
+        ("user", json!(1), "user", "1", "a string"),
+    ] {
+        let fault = with(key, value.clone()).unwrap_err();
+        assert_eq!(
+            (fault.status(), fault.param.as_deref()),
+            (400, Some(param)),
+            "{key} {value}: {fault}"
+        );
+        for part in [param, came, accepted] {
+            assert!(fault.message.contains(part), "{part:?} in {fault}");
+        }
+    }
+    for missing in ["model", "input"] {
+        let mut body = json!({"model": "m", "input": "Hi"});
+        body.as_object_mut().unwrap().remove(missing);
+        let fault = checked(&body).unwrap_err();
+        assert_eq!(fault.param.as_deref(), Some(missing));
+        assert!(fault.message.contains("is missing"), "{fault}");
+    }
+}
+
+#[test]
+fn more_inputs_than_the_bound_are_refused_and_as_many_are_not() {
+    assert!(with("input", json!(vec!["a"; 2048])).is_ok());
+    let fault = with("input", json!(vec!["a"; 2049])).unwrap_err();
+    assert_eq!(fault.param.as_deref(), Some("input[2048]"));
+    // Tokens of one input are not inputs.
+    assert!(with("input", json!(vec![1; 5000])).is_ok());
+}
+
+#[test]
+fn keys_that_came_twice_are_refused() {
+    let body = r#"{"model":"m","input":"a","\u0069nput":"b"}"#;
+    let fault = Embeddings.parse(body.into()).unwrap_err();
+    assert_eq!(fault.param.as_deref(), Some("input"));
+}
+
+#[test]
+fn a_body_cut_anywhere_is_no_json() {
+    let body = json!({"model": "m", "input": ["a\u{e9}", "b"], "x": {"y": [1]}}).to_string();
+    for end in 0..body.len() {
+        let fault = Embeddings
+            .parse(body.as_bytes()[..end].to_vec().into())
+            .unwrap_err();
+        assert_eq!(fault.status(), 400, "{end}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn bytes_of_any_kind_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        _ = Embeddings.parse(bytes.into());
+    }
+}
+
+fn writer() -> Box<dyn Writer> {
+    let request = checked(&json!({"model": "m", "input": ["a", "b"]})).unwrap();
+    let identity = ReplyIdentity {
+        id: "1".into(),
+        created: 7,
+        model: "here/m".into(),
+    };
+    request.front.writer(&request, identity)
+}
+
+fn complete(writer: &mut dyn Writer, usage: Usage) -> Value {
+    let metadata = Metadata {
+        request_id: "1",
+        requested_model: "m",
+        requested_provider: None,
+        used_model: "here/m",
+        used_provider: "here",
+        used_region: None,
+        underlying_used_model: "up",
+        organization_id: "",
+        project_id: "",
+        routing: &[],
+    };
+    writer.complete(&Settlement { usage, cost: None }, &metadata);
+    serde_json::from_slice(&writer.take()).unwrap()
+}
+
+#[test]
+fn nothing_goes_out_before_the_list_is_whole_and_it_has_the_contracts_members() {
+    let mut list = writer();
+    list.item(br#"{"index":0}"#);
+    list.item(br#"{"index":1}"#);
+    assert!(!list.has_content());
+    assert!(list.take().is_empty());
+    let usage = Usage {
+        prompt: 5,
+        ..Usage::default()
+    };
+    let expected = json!({"object": "list", "data": [{"index": 0}, {"index": 1}], "model": "here/m",
+        "usage": {"prompt_tokens": 5, "total_tokens": 5}});
+    assert_eq!(complete(&mut *list, usage), expected);
+}
+
+#[test]
+fn an_estimate_says_so() {
+    let body = complete(&mut *writer(), Usage::estimate(8, 0));
+    let expected = json!({"prompt_tokens": 2, "total_tokens": 2, "info": "estimated"});
+    assert_eq!(body["usage"], expected);
+}

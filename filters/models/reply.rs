@@ -1,0 +1,94 @@
+//! A reply between a provider's decoder and the client: decoders put pieces into a [`Sink`], a [`Writer`] is a sink
+//! that makes the client's response of them.
+
+use super::chat::delta::Delta;
+use super::metadata::Metadata;
+use super::usage::{Settlement, Usage};
+use crate::fault::Fault;
+
+/// Takes the pieces that decoders read. A writer overrides the methods of its operation; the defaults drop their
+/// pieces.
+pub trait Sink {
+    /// The provider's own identity of the reply; the first one counts. `created` is unix seconds.
+    fn identity(&mut self, _id: Option<&str>, _created: Option<u64>) {}
+
+    /// A piece of a choice of a chat.
+    fn delta(&mut self, _delta: &Delta<'_>) {}
+
+    /// Ends a tool call: arguments that stayed empty become `{}`. Decoders call it where their provider reports the end
+    /// (a block's stop); the sink ends the other calls at the finish.
+    fn tool_done(&mut self, _index: u32, _key: u64) {}
+
+    /// An unknown member of the reply itself, as `(key, JSON value)`; the last one of a key counts.
+    fn member(&mut self, _key: &str, _value: &str) {}
+
+    /// The next item of a list, as JSON in the public shape.
+    fn item(&mut self, _item: &[u8]) {}
+
+    /// A report of usage; the last one counts, never the sum.
+    fn usage(&mut self, usage: Usage);
+}
+
+/// The identity of one reply.
+#[derive(Clone, Debug)]
+pub struct ReplyIdentity {
+    /// The request's id, from which a front makes its own. The provider's id replaces it where its wire has our form.
+    pub id: Box<str>,
+    /// Unix seconds.
+    pub created: u64,
+    /// `provider/model`, with `:region` where one was used. Source: docs/decisions.md 3.
+    pub model: Box<str>,
+}
+
+impl ReplyIdentity {
+    /// Takes the provider's identity where it gives one.
+    pub fn identify(&mut self, id: Option<&str>, created: Option<u64>) {
+        if let Some(id) = id.filter(|id| !id.is_empty()) {
+            self.id = id.into();
+        }
+        if let Some(created) = created.filter(|&created| created > 0) {
+            self.created = created;
+        }
+    }
+}
+
+/// The provider's reports so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reported {
+    /// The last report of usage.
+    pub usage: Option<Usage>,
+    /// Bytes of text that have come, for estimates.
+    pub output_bytes: u64,
+    /// Whether the provider has ended its answer, so that the report is final.
+    pub has_finished: bool,
+}
+
+impl Reported {
+    /// Returns the usage as reported, else estimated from bytes; `is_complete`: the whole reply has been read.
+    /// Source: docs/decisions.md 14.
+    pub fn to_usage(self, prompt_bytes: u64, is_complete: bool) -> Usage {
+        match self.usage {
+            Some(usage) if self.has_finished || is_complete => usage,
+            Some(usage) => usage.unfinished(prompt_bytes, self.output_bytes),
+            None => Usage::estimate(prompt_bytes, self.output_bytes),
+        }
+    }
+}
+
+/// Makes the client's response of the pieces that a decoder reads.
+pub trait Writer: Sink + Send + Sync {
+    /// Returns whether bytes may go to the client; from then on no other provider is tried.
+    fn has_content(&self) -> bool;
+
+    /// Returns the bytes written since the last call.
+    fn take(&mut self) -> Vec<u8>;
+
+    /// Returns the provider's reports so far.
+    fn reported(&self) -> Reported;
+
+    /// Writes the end of a whole response.
+    fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>);
+
+    /// Writes the end of a broken response, where the head has gone out; `settlement` where content has, too.
+    fn fail(&mut self, fault: &Fault, settlement: Option<&Settlement>);
+}

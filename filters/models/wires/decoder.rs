@@ -1,0 +1,240 @@
+//! Bytes of a reply on their way into a sink: as events, as one whole body, or as the reason of a refusal.
+
+use super::failure::{Failure, FailureKind};
+use super::wire::{Target, Wire};
+use crate::fault::{Fault, FaultKind};
+use crate::models::reply::Sink;
+use crate::models::request::ModelRequest;
+use crate::sse::{EventReader, SseEvent, TooLong};
+
+/// How many bytes one whole reply may have.
+const MAX_REPLY_BYTES: usize = 64 << 20;
+/// How many bytes of a refusal are read.
+const MAX_REFUSAL_BYTES: usize = 64 << 10;
+
+/// Reads one reply, however its bytes are cut.
+pub trait Decoder: Send + Sync {
+    /// Reads a piece of the body into `sink`.
+    ///
+    /// Errors: the reply is an error, or not what this wire says.
+    fn feed(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<Progress, Failure>;
+
+    /// Ends a body whose reply was not complete yet, and reads the rest.
+    ///
+    /// Errors: as [`Decoder::feed`], and where the reply did not come to its proper end.
+    fn end(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure>;
+}
+
+/// How far a reply has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Progress {
+    /// More is to come.
+    Open,
+    /// The reply is complete.
+    Complete,
+}
+
+/// What the head of a provider's reply says.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplyHead {
+    /// The status.
+    pub status: u16,
+    /// Whether the body is an event stream.
+    pub is_event_stream: bool,
+}
+
+impl ReplyHead {
+    /// Reads the status and the value of `content-type`.
+    pub fn new(status: u16, media_type: &[u8]) -> Self {
+        Self {
+            status,
+            is_event_stream: media_type.starts_with(b"text/event-stream"),
+        }
+    }
+}
+
+/// Returns the decoder of a reply.
+///
+/// Errors: a status that the next provider may mend, whatever the body says. For other statuses, only the body says
+/// whether the request or our account is at fault, so the decoder reads it first.
+pub fn decode_reply(
+    wire: &'static dyn Wire,
+    request: &ModelRequest,
+    target: &Target<'_>,
+    head: &ReplyHead,
+) -> Result<Box<dyn Decoder>, Failure> {
+    if head.status == 200 {
+        return Ok(wire.decoder(request, target, head));
+    }
+    let failure = Failure::refused(head.status, "");
+    if failure.is_retryable {
+        return Err(failure);
+    }
+    Ok(Box::new(Refusal {
+        wire,
+        status: head.status,
+        body: Vec::new(),
+    }))
+}
+
+/// Reads the events of one stream.
+pub(super) trait EventDecoder: Send + Sync {
+    /// Reads one event into `sink`.
+    ///
+    /// Errors: the event is an error, or not what this wire says.
+    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure>;
+
+    /// The stream has ended.
+    ///
+    /// Errors: it did not come to its proper end.
+    fn end(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure>;
+}
+
+/// A reply that is an event stream. What follows the terminal event is not read.
+pub(super) struct EventStream<D> {
+    reader: EventReader,
+    events: D,
+    progress: Progress,
+}
+
+impl<D: EventDecoder> EventStream<D> {
+    pub(super) fn new(events: D) -> Self {
+        Self {
+            reader: EventReader::default(),
+            events,
+            progress: Progress::Open,
+        }
+    }
+}
+
+impl<D: EventDecoder> Decoder for EventStream<D> {
+    fn feed(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        let Self {
+            reader,
+            events,
+            progress,
+        } = self;
+        reader.feed(bytes, |event| read_event(events, progress, event, sink))?;
+        Ok(self.progress)
+    }
+
+    fn end(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        let Self {
+            reader,
+            events,
+            progress,
+        } = self;
+        reader.finish(|event| read_event(events, progress, event, sink))?;
+        if self.progress == Progress::Open {
+            self.progress = self.events.end(sink)?;
+        }
+        Ok(self.progress)
+    }
+}
+
+fn read_event<D: EventDecoder>(
+    events: &mut D,
+    progress: &mut Progress,
+    event: SseEvent<'_>,
+    sink: &mut dyn Sink,
+) -> Result<(), ReadError> {
+    if *progress == Progress::Open {
+        *progress = events.event(event, sink)?;
+    }
+    Ok(())
+}
+
+/// Why reading events stopped.
+enum ReadError {
+    TooLong,
+    Failed(Failure),
+}
+
+impl From<TooLong> for ReadError {
+    fn from(_: TooLong) -> Self {
+        Self::TooLong
+    }
+}
+
+impl From<Failure> for ReadError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::TooLong => Self::malformed("an event of the provider is longer than 16 MiB"),
+            ReadError::Failed(failure) => failure,
+        }
+    }
+}
+
+/// A reply that is read when its whole body has come.
+pub(super) struct WholeReply<R> {
+    body: Vec<u8>,
+    read: R,
+}
+
+impl<R> WholeReply<R>
+where
+    R: Fn(&[u8], &mut dyn Sink) -> Result<(), Failure> + Send + Sync,
+{
+    pub(super) fn new(read: R) -> Self {
+        let body = Vec::new();
+        Self { body, read }
+    }
+}
+
+impl<R> Decoder for WholeReply<R>
+where
+    R: Fn(&[u8], &mut dyn Sink) -> Result<(), Failure> + Send + Sync,
+{
+    fn feed(&mut self, bytes: &[u8], _: &mut dyn Sink) -> Result<Progress, Failure> {
+        if self.body.len() + bytes.len() > MAX_REPLY_BYTES {
+            return Err(Failure::malformed("the provider's reply is too long"));
+        }
+        self.body.extend_from_slice(bytes);
+        Ok(Progress::Open)
+    }
+
+    fn end(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        (self.read)(&self.body, sink)?;
+        Ok(Progress::Complete)
+    }
+}
+
+/// A refusal, of which only the beginning counts.
+struct Refusal {
+    wire: &'static dyn Wire,
+    status: u16,
+    body: Vec<u8>,
+}
+
+impl Decoder for Refusal {
+    fn feed(&mut self, bytes: &[u8], _: &mut dyn Sink) -> Result<Progress, Failure> {
+        if self.body.len() + bytes.len() > MAX_REFUSAL_BYTES {
+            return Err(self.wire.classify(self.status, &self.body));
+        }
+        self.body.extend_from_slice(bytes);
+        Ok(Progress::Open)
+    }
+
+    fn end(&mut self, _: &mut dyn Sink) -> Result<Progress, Failure> {
+        Err(self.wire.classify(self.status, &self.body))
+    }
+}
+
+/// The fault of an operation that planning keeps from this wire.
+pub(super) fn not_offered() -> Fault {
+    Fault::new(
+        FaultKind::Internal,
+        "the provider does not offer this operation",
+    )
+}
+
+/// The failure of a stream that ended before its end.
+pub(super) fn truncated() -> Failure {
+    Failure::new(FailureKind::Truncated)
+}

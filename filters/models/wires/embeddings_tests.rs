@@ -1,0 +1,360 @@
+//! Embeddings on all wires: requests and replies as golden texts, and what hostile replies become.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::anthropic::Anthropic;
+use super::google::Google;
+use super::openai::OpenAi;
+use super::{Failure, FailureKind, Progress, Quirks, ReplyHead, Target, Wire};
+use crate::models::front::Front;
+use crate::models::fronts::embeddings::Embeddings;
+use crate::models::metadata::Metadata;
+use crate::models::operation::Operation;
+use crate::models::reply::ReplyIdentity;
+use crate::models::request::ModelRequest;
+use crate::models::usage::Settlement;
+
+const HEAD: ReplyHead = ReplyHead {
+    status: 200,
+    is_event_stream: false,
+};
+
+fn target(quirks: &Quirks) -> Target<'_> {
+    Target {
+        provider: "here",
+        model: "up x",
+        region: None,
+        max_output: None,
+        reasoning_efforts: &[],
+        reasons: false,
+        lower_tool_choice: false,
+        key_id: Some("key_1"),
+        quirks,
+        secret: Some("secret"),
+    }
+}
+
+fn request(more: &Value) -> ModelRequest {
+    let mut body = json!({"model": "m", "input": ["a", "b"]});
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    Embeddings.parse(body.to_string().into()).unwrap()
+}
+
+/// Path and body of the upstream request.
+fn encoded(wire: &dyn Wire, request: &ModelRequest, quirks: &Quirks) -> (String, Value) {
+    let encoded = wire.encode(request, &target(quirks)).unwrap();
+    let body: Vec<u8> = encoded.body.concat();
+    (encoded.path, serde_json::from_slice(&body).unwrap())
+}
+
+/// The client's response to a reply that comes in pieces.
+fn response<'p>(
+    wire: &dyn Wire,
+    request: &ModelRequest,
+    pieces: impl IntoIterator<Item = &'p [u8]>,
+) -> Result<Value, Failure> {
+    let identity = ReplyIdentity {
+        id: "1".into(),
+        created: 7,
+        model: "here/m".into(),
+    };
+    let mut writer = request.front.writer(request, identity);
+    let quirks = Quirks::default();
+    let mut decoder = wire.decoder(request, &target(&quirks), &HEAD);
+    for piece in pieces {
+        assert_eq!(decoder.feed(piece, &mut *writer)?, Progress::Open);
+    }
+    assert_eq!(decoder.end(&mut *writer)?, Progress::Complete);
+    let usage = writer.reported().to_usage(request.text_bytes, true);
+    let metadata = Metadata {
+        request_id: "1",
+        requested_model: "m",
+        requested_provider: None,
+        used_model: "here/m",
+        used_provider: "here",
+        used_region: None,
+        underlying_used_model: "up x",
+        organization_id: "",
+        project_id: "",
+        routing: &[],
+    };
+    writer.complete(&Settlement { usage, cost: None }, &metadata);
+    Ok(serde_json::from_slice(&writer.take()).unwrap())
+}
+
+fn whole(wire: &dyn Wire, request: &ModelRequest, reply: &Value) -> Result<Value, Failure> {
+    response(wire, request, [reply.to_string().as_bytes()])
+}
+
+fn openai_item(index: usize, embedding: Value) -> Value {
+    json!({"object": "embedding", "index": index, "embedding": embedding})
+}
+
+fn openai_reply(data: Value) -> Value {
+    json!({"object": "list", "data": data, "model": "up x",
+        "usage": {"prompt_tokens": 6, "total_tokens": 6}})
+}
+
+fn google_reply() -> Value {
+    json!({"embeddings": [{"values": [3.0, 4.0]}, {"values": [0.5, -0.25]}]})
+}
+
+#[test]
+fn our_own_wire_gets_the_members_as_they_came_and_an_opaque_user() {
+    let more = json!({"user": "ann@example.com", "dimensions": 8, "encoding_format": "base64", "input_type": "query"});
+    let (path, body) = encoded(&OpenAi, &request(&more), &Quirks::default());
+    let user = body["user"].as_str().unwrap().to_owned();
+    let expected = json!({"model": "up x", "input": ["a", "b"], "dimensions": 8,
+        "encoding_format": "base64", "input_type": "query", "user": user});
+    assert_eq!((path.as_str(), body), ("/embeddings", expected));
+    assert_eq!(user.len(), 32);
+    assert!(user.bytes().all(|b| b.is_ascii_hexdigit()));
+}
+
+#[test]
+fn what_a_provider_does_not_take_is_left_out() {
+    let quirks = Quirks {
+        drop: vec!["user".to_owned(), "dimensions".to_owned()],
+        drop_unknown_fields: true,
+        chat_path: "/openai/v1/chat/completions?v=1".to_owned(),
+        ..Quirks::default()
+    };
+    let more = json!({"dimensions": 8, "input_type": "query"});
+    let (path, body) = encoded(&OpenAi, &request(&more), &quirks);
+    let expected = json!({"model": "up x", "input": ["a", "b"]});
+    assert_eq!(
+        (path.as_str(), body),
+        ("/openai/v1/embeddings?v=1", expected)
+    );
+}
+
+#[test]
+fn google_gets_one_content_per_input() {
+    let content =
+        |text: &str| json!({"model": "models/up x", "content": {"parts": [{"text": text}]}});
+    let (path, body) = encoded(&Google, &request(&json!({})), &Quirks::default());
+    let expected = json!({"requests": [content("a"), content("b")]});
+    assert_eq!(
+        (path.as_str(), body),
+        ("/v1beta/models/up%20x:batchEmbedContents", expected)
+    );
+    let one = request(&json!({"input": "\u{e9}\"\n", "dimensions": 8, "user": "ann"}));
+    let mut expected = content("\u{e9}\"\n");
+    expected["outputDimensionality"] = 8.into();
+    let (_, body) = encoded(&Google, &one, &Quirks::default());
+    assert_eq!(body, json!({"requests": [expected]}));
+}
+
+#[test]
+fn the_limits_of_a_wire_say_what_it_offers() {
+    assert!(Anthropic.limits(Operation::Embeddings).is_none());
+    let google = Google.limits(Operation::Embeddings).unwrap();
+    assert_eq!((google.inputs, google.token_inputs), (100, false));
+    assert!(OpenAi.limits(Operation::Embeddings).unwrap().token_inputs);
+    let request = request(&json!({}));
+    let quirks = Quirks::default();
+    assert!(Anthropic.encode(&request, &target(&quirks)).is_err());
+    assert!(whole(&Anthropic, &request, &json!({})).is_err());
+    for wire in [&OpenAi as &dyn Wire, &Google] {
+        assert_eq!(wire.max_output(&request, &target(&quirks)), Some(0));
+    }
+}
+
+#[test]
+fn items_of_our_own_wire_pass_as_they_came() {
+    let mut first = openai_item(0, json!([0.1, -0.2]));
+    first["own"] = json!({"kept": true});
+    let data = json!([first, openai_item(1, json!([1e-9, 2]))]);
+    let body = whole(&OpenAi, &request(&json!({})), &openai_reply(data.clone())).unwrap();
+    let expected = json!({"object": "list", "data": data, "model": "here/m",
+        "usage": {"prompt_tokens": 6, "total_tokens": 6}});
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn items_stand_in_the_order_of_the_inputs_and_are_named() {
+    let data = json!([openai_item(1, json!([2])), openai_item(0, json!([1]))]);
+    let body = whole(&OpenAi, &request(&json!({})), &openai_reply(data)).unwrap();
+    let expected = json!([openai_item(0, json!([1])), openai_item(1, json!([2]))]);
+    assert_eq!(body["data"], expected);
+    let bare = json!([{"embedding": [1]}, {"embedding": [2]}]);
+    let body = whole(&OpenAi, &request(&json!({})), &openai_reply(bare)).unwrap();
+    assert_eq!(body["data"], expected);
+}
+
+#[test]
+fn a_vector_comes_in_the_encoding_that_was_asked_for() {
+    let floats = json!([1.0, -0.5]);
+    let packed = json!("AACAPwAAAL8=");
+    for (asked, given, expected) in [
+        ("float", &floats, &floats),
+        ("float", &packed, &json!([1, -0.5])),
+        ("base64", &packed, &packed),
+        ("base64", &floats, &packed),
+    ] {
+        let request = request(&json!({"encoding_format": asked, "input": "a"}));
+        let data = json!([openai_item(0, given.clone())]);
+        let body = whole(&OpenAi, &request, &openai_reply(data)).unwrap();
+        assert_eq!(&body["data"][0]["embedding"], expected, "{asked} {given}");
+    }
+    let request = request(&json!({"encoding_format": "base64", "input": "a"}));
+    let reply = json!({"embeddings": [{"values": [1.0, -0.5]}]});
+    let body = whole(&Google, &request, &reply).unwrap();
+    assert_eq!(body["data"], json!([openai_item(0, packed)]));
+}
+
+#[test]
+fn googles_vectors_become_items_and_usage_is_estimated_where_it_does_not_come() {
+    let body = whole(&Google, &request(&json!({})), &google_reply()).unwrap();
+    let data = json!([
+        openai_item(0, json!([3.0, 4.0])),
+        openai_item(1, json!([0.5, -0.25]))
+    ]);
+    let expected = json!({"object": "list", "data": data, "model": "here/m",
+        "usage": {"prompt_tokens": 1, "total_tokens": 1, "info": "estimated"}});
+    assert_eq!(body, expected);
+    let mut reply = google_reply();
+    reply["usageMetadata"] = json!({"promptTokenCount": 9});
+    let body = whole(&Google, &request(&json!({})), &reply).unwrap();
+    assert_eq!(
+        body["usage"],
+        json!({"prompt_tokens": 9, "total_tokens": 9})
+    );
+}
+
+#[test]
+fn a_vector_that_google_shortened_gets_the_length_one() {
+    let request = request(&json!({"dimensions": 2}));
+    let body = whole(&Google, &request, &google_reply()).unwrap();
+    assert_eq!(body["data"][0]["embedding"], json!([0.6, 0.8]));
+}
+
+#[test]
+fn usage_that_is_only_a_total_counts_as_the_prompt() {
+    let mut reply = openai_reply(json!([openai_item(0, json!([1]))]));
+    reply["usage"] = json!({"total_tokens": 4});
+    let body = whole(&OpenAi, &request(&json!({"input": "a"})), &reply).unwrap();
+    assert_eq!(
+        body["usage"],
+        json!({"prompt_tokens": 4, "total_tokens": 4})
+    );
+}
+
+#[test]
+fn a_reply_without_one_vector_per_input_is_malformed() {
+    let one = openai_item(0, json!([1]));
+    for data in [
+        json!([]),
+        json!([one]),
+        json!([one, one]),
+        json!([one, openai_item(2, json!([1]))]),
+        json!([one, openai_item(1, json!([1])), openai_item(2, json!([1]))]),
+        json!([one, 7]),
+        json!([one, openai_item(1, json!({}))]),
+        json!([one, openai_item(1, json!("not base64!"))]),
+        json!({}),
+    ] {
+        let failure =
+            whole(&OpenAi, &request(&json!({})), &openai_reply(data.clone())).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Malformed, "{data}");
+        assert!(failure.is_retryable);
+    }
+    for reply in [
+        json!({}),
+        json!([]),
+        json!({"embeddings": [{"values": [1]}]}),
+        json!({"embeddings": [{"values": [1]}, {}]}),
+        json!({"embeddings": [{"values": [1]}, {"values": ["a"]}]}),
+        json!({"embeddings": [{"values": [1]}, 7]}),
+    ] {
+        let request = request(&json!({"encoding_format": "base64"}));
+        let failure = whole(&Google, &request, &reply).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Malformed, "{reply}");
+    }
+}
+
+#[test]
+fn an_error_inside_a_200_may_be_mended_by_the_next_provider() {
+    let error = json!({"error": {"message": "too many", "code": 429}});
+    for (wire, reply) in [
+        (&OpenAi as &dyn Wire, error.clone()),
+        (&Google, error.clone()),
+        (&Google, json!([error])),
+    ] {
+        let failure = whole(wire, &request(&json!({})), &reply).unwrap_err();
+        assert_eq!(
+            (failure.kind, failure.is_retryable),
+            (FailureKind::Status(429), true)
+        );
+    }
+}
+
+#[test]
+fn a_reply_cut_at_every_byte_says_the_same_and_one_that_ends_there_fails() {
+    let ours = openai_reply(json!([
+        openai_item(0, json!([0.25, "\u{e9}".len()])),
+        openai_item(1, json!("AACAPw=="))
+    ]));
+    for (wire, reply) in [(&OpenAi as &dyn Wire, ours), (&Google, google_reply())] {
+        let request = request(&json!({}));
+        let expected = whole(wire, &request, &reply).unwrap();
+        let text = reply.to_string();
+        for at in 0..text.len() {
+            let (head, tail) = text.as_bytes().split_at(at);
+            assert_eq!(response(wire, &request, [head, tail]).unwrap(), expected);
+            assert!(response(wire, &request, [head]).is_err(), "{at}");
+        }
+    }
+}
+
+#[test]
+fn a_reply_without_end_is_given_up() {
+    let request = request(&json!({}));
+    let piece = vec![b' '; 1 << 20];
+    let pieces = (0..65).map(|_| piece.as_slice());
+    let failure = response(&OpenAi, &request, pieces).unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Malformed);
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        "[a-z]{0,4}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::vec(("(index|embedding|values|object)", inner), 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn replies_of_any_shape_never_panic(
+        key in "(data|embeddings|usage|usageMetadata|error)", value in any_json(), rest in any_json()
+    ) {
+        let reply = json!({key: value, "data": rest});
+        for wire in [&OpenAi as &dyn Wire, &Google] {
+            _ = whole(wire, &request(&json!({})), &reply);
+        }
+    }
+
+    #[test]
+    fn items_in_any_order_make_the_same_list(
+        order in Just((0..6_usize).collect::<Vec<_>>()).prop_shuffle()
+    ) {
+        let request = request(&json!({"input": ["a", "b", "c", "d", "e", "f"]}));
+        let items: Vec<Value> = order.iter().map(|at| openai_item(*at, json!([*at]))).collect();
+        let body = whole(&OpenAi, &request, &openai_reply(items.into())).unwrap();
+        let sorted: Vec<Value> = (0..6).map(|at| openai_item(at, json!([at]))).collect();
+        prop_assert_eq!(&body["data"], &Value::from(sorted));
+    }
+}

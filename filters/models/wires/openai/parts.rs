@@ -1,0 +1,61 @@
+//! Content in parts, as some providers of this convention answer.
+
+use super::reply::text;
+use crate::json::{Error, Str, Type, Walker};
+use crate::models::chat::delta::Delta;
+use crate::models::reply::Sink;
+
+/// Content in parts: `text`, and `thinking` that holds texts itself. Source: docs/facts/wire-formats.md 5.3.
+pub(super) fn content_parts(parts: &str, index: u32, sink: &mut dyn Sink) -> Result<(), Error> {
+    Walker::over(parts).array(|walk, _| {
+        if walk.peek()? != Type::Object {
+            return walk.skip().map(|_| ());
+        }
+        let mut thinking = None;
+        let mut content = None;
+        walk.object(|walk, key| {
+            match &*key {
+                "text" => content = text(walk)?,
+                "thinking" if walk.peek()? == Type::Array => thinking = Some(walk.skip()?),
+                _ => _ = walk.skip()?,
+            }
+            Ok::<(), Error>(())
+        })?;
+        if let Some(thinking) = thinking {
+            Walker::over(thinking).array(|walk, _| {
+                let reasoning = part_text(walk)?;
+                sink.delta(&Delta {
+                    index,
+                    reasoning,
+                    ..Delta::default()
+                });
+                Ok::<(), Error>(())
+            })?;
+        }
+        if content.is_some() {
+            sink.delta(&Delta {
+                index,
+                content,
+                ..Delta::default()
+            });
+        }
+        Ok(())
+    })
+}
+
+fn part_text<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Error> {
+    let mut found = None;
+    if walk.peek()? != Type::Object {
+        walk.skip()?;
+        return Ok(None);
+    }
+    walk.object(|walk, key| {
+        if key == "text" {
+            found = text(walk)?;
+            Ok(())
+        } else {
+            walk.skip().map(|_| ())
+        }
+    })?;
+    Ok(found)
+}

@@ -1,0 +1,99 @@
+//! The seam between a provider's API and the operations.
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+
+use super::decoder::{Decoder, ReplyHead};
+use super::failure::Failure;
+use super::quirks::Quirks;
+use crate::fault::{Fault, FaultKind};
+use crate::models::operation::Operation;
+use crate::models::request::ModelRequest;
+use crate::models::routing::capable::WireLimits;
+
+/// The API of one kind of provider.
+pub trait Wire: Send + Sync {
+    /// Returns the limits of an operation; `None`: the wire does not offer it.
+    fn limits(&self, operation: Operation) -> Option<WireLimits>;
+
+    /// Encodes a request for an upstream.
+    ///
+    /// Errors: a 400 that names the field that this wire cannot express.
+    fn encode(&self, request: &ModelRequest, target: &Target<'_>)
+    -> Result<UpstreamRequest, Fault>;
+
+    /// Returns the maximum tokens of each answer that [`Wire::encode`] allows this provider; `None`: it sets no bound.
+    fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64>;
+
+    /// Returns the decoder of a reply of status 200.
+    fn decoder(
+        &self,
+        request: &ModelRequest,
+        target: &Target<'_>,
+        head: &ReplyHead,
+    ) -> Box<dyn Decoder>;
+
+    /// Returns the meaning of a reply of another status.
+    ///
+    /// `body` may be cut short or empty.
+    fn classify(&self, status: u16, body: &[u8]) -> Failure;
+}
+
+/// The target of one attempt.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The provider's name in the configuration: the tag of its opaque state.
+    pub provider: &'a str,
+    /// The upstream's own model id.
+    pub model: &'a str,
+    /// The region, where one was chosen.
+    pub region: Option<&'a str>,
+    /// The maximum tokens of an answer, where the catalogue knows it.
+    pub max_output: Option<u64>,
+    /// Reasoning efforts that the mapping accepts; empty: unknown.
+    pub reasoning_efforts: &'a [Box<str>],
+    /// Whether the mapping reasons.
+    pub reasons: bool,
+    /// Whether a forced call has to become `auto`, because no mapping of the model honours it.
+    pub lower_tool_choice: bool,
+    /// The peculiarities of this provider.
+    pub quirks: &'a Quirks,
+    /// The id of the caller's API key.
+    pub key_id: Option<&'a str>,
+    /// The credential; only ever put into a header.
+    pub secret: Option<&'a str>,
+}
+
+/// An upstream request without scheme and authority.
+#[derive(Debug, Default)]
+pub struct UpstreamRequest {
+    /// Path and query, to be appended to the path of the provider's base URL.
+    pub path: String,
+    /// Headers beside `host`, `content-length`, `content-type` and the configured ones; the credential among
+    /// them, marked sensitive.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The body, as slices of the client's body where nothing changed.
+    pub body: Vec<Bytes>,
+}
+
+impl UpstreamRequest {
+    /// The length of the body in bytes.
+    pub fn body_bytes(&self) -> usize {
+        self.body.iter().map(Bytes::len).sum()
+    }
+}
+
+/// Returns a header for a credential, marked sensitive, so that no log prints it.
+///
+/// Errors: an internal fault where the credential cannot stand in a header.
+pub fn credential(name: HeaderName, value: &str) -> Result<(HeaderName, HeaderValue), Fault> {
+    let mut value = HeaderValue::from_str(value).map_err(|_| {
+        Fault::new(
+            FaultKind::Internal,
+            "the provider's credential is not usable",
+        )
+        .with_detail("a credential holds bytes that cannot stand in a header")
+    })?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}

@@ -1,0 +1,158 @@
+//! A request whose SDK key is known, with its project.
+
+use std::sync::Arc;
+
+use filters::decisions::ask::{DecisionBody, DecisionUser, check_media_type};
+use filters::decisions::decide::Impression;
+use filters::decisions::errors;
+use filters::decisions::event;
+use filters::decisions::event::{Head, Moment};
+use filters::decisions::notice::Topic;
+use filters::decisions::protocol::Protocol;
+use filters::fault::{Fault, FaultKind};
+
+use crate::decisions::datafiles::local::{LoadedDatafile, ProjectLookup};
+use crate::decisions::profiles::Profiles;
+use crate::decisions::{DecisionService, new_uuid};
+use crate::proxy::handler::Request;
+
+/// See the module.
+pub(super) struct DecisionContext<'a> {
+    pub(super) request: &'a Request<'a>,
+    pub(super) service: &'a DecisionService,
+    pub(super) sdk_key: Box<str>,
+    pub(super) loaded: Arc<LoadedDatafile>,
+}
+
+impl<'a> DecisionContext<'a> {
+    /// The context of a request whose body is read.
+    ///
+    /// Errors: as [`authorize`], and 415.
+    pub(super) async fn open(
+        service: &'a DecisionService,
+        request: &'a Request<'a>,
+    ) -> Result<Self, Fault> {
+        let context = Self::authorize(service, request).await?;
+        check_media_type(request.headers, request.body)?;
+        Ok(context)
+    }
+
+    /// The context of a request whose body is not read. Errors: as [`authorize`], and 415 where the protocol checks it.
+    pub(super) async fn open_without_body(
+        service: &'a DecisionService,
+        request: &'a Request<'a>,
+    ) -> Result<Self, Fault> {
+        let context = Self::authorize(service, request).await?;
+        if service.protocol.endpoint_rules().checks_unread_bodies {
+            check_media_type(request.headers, request.body)?;
+        }
+        Ok(context)
+    }
+
+    async fn authorize(
+        service: &'a DecisionService,
+        request: &'a Request<'a>,
+    ) -> Result<Self, Fault> {
+        let (sdk_key, loaded) = authorize(service, request).await?;
+        Ok(Self {
+            request,
+            service,
+            sdk_key,
+            loaded,
+        })
+    }
+
+    pub(super) fn protocol(&self) -> &'static dyn Protocol {
+        self.service.protocol
+    }
+
+    /// The body. Errors: 400.
+    pub(super) fn read_body(&self) -> Result<DecisionBody<'a>, Fault> {
+        self.protocol().read(self.request.body)
+    }
+
+    /// The user profiles. Errors: 500 where none are stored.
+    pub(super) fn profiles(&self) -> Result<&'a Profiles, Fault> {
+        let profiles = self.service.profiles.as_ref();
+        profiles.ok_or_else(|| Fault::new(FaultKind::Internal, "no user profile service found"))
+    }
+
+    /// Publishes a notice to the subscribers.
+    pub(super) fn publish(&self, topic: Topic, json: impl FnOnce() -> Vec<u8>) {
+        if let Some(notifications) = &self.service.notifications {
+            notifications.publish(&self.sdk_key, topic, json);
+        }
+    }
+
+    /// Queues impressions of a user.
+    pub(super) fn queue_impressions<'i>(
+        &self,
+        user: &DecisionUser<'_>,
+        impressions: impl IntoIterator<Item = &'i Impression<'i>>,
+    ) {
+        let (project, events) = (&self.loaded.project, &self.service.events);
+        if !events.is_on() {
+            return events.count_unsent(impressions.into_iter().count() as u64);
+        }
+        for impression in impressions {
+            let uuid = new_uuid();
+            let moment = self.moment(user, &uuid);
+            let visitor = event::impression(project, impression, &moment);
+            events.send(self.event_head(), visitor);
+        }
+    }
+
+    /// The head of the project's events.
+    pub(super) fn event_head(&self) -> Head {
+        Head::new(&self.loaded.project, self.protocol().event_client())
+    }
+
+    pub(super) fn moment<'m>(&self, user: &'m DecisionUser<'m>, uuid: &'m str) -> Moment<'m> {
+        Moment {
+            user_id: &user.id,
+            attributes: &user.attributes,
+            now_ms: self.request.now_ms,
+            uuid,
+        }
+    }
+}
+
+/// The SDK key of a request, and its project.
+///
+/// Errors: 400, 401 and 403 for the credentials, 403 for an unknown key; 503, or 500 in agent mode, where the project has no
+/// usable datafile.
+pub(super) async fn authorize(
+    service: &DecisionService,
+    request: &Request<'_>,
+) -> Result<(Box<str>, Arc<LoadedDatafile>), Fault> {
+    let sdk_key = read_sdk_key(service, request).await?;
+    let protocol = service.protocol;
+    match service.find(&sdk_key).await {
+        ProjectLookup::Project(loaded) => Ok((sdk_key, loaded)),
+        ProjectLookup::Unknown => Err(errors::unknown_key()),
+        ProjectLookup::Refused(status) => Err(protocol.refused_by_source(status)),
+        ProjectLookup::Unusable => Err(protocol.unusable_datafile(&sdk_key)),
+    }
+}
+
+/// The SDK key of a request. Errors: 400, 401, 403.
+pub(super) async fn read_sdk_key(
+    service: &DecisionService,
+    request: &Request<'_>,
+) -> Result<Box<str>, Fault> {
+    let protocol = service.protocol;
+    let foreign = match &service.foreign_keys {
+        Some(published) => match protocol.token(request.headers) {
+            Some(token) => published.for_token(token).await,
+            None => None,
+        },
+        None => None,
+    };
+    let now_s = request.now_ms / 1000;
+    protocol.credentials(
+        request.headers,
+        &service.credentials,
+        foreign.as_deref(),
+        now_s,
+    )
+}

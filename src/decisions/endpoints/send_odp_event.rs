@@ -1,0 +1,39 @@
+//! `POST /v1/send-odp-event`: what a user did, for the segments of the customer-data platform.
+
+use filters::fault::{Fault, FaultKind};
+use filters::json::Object;
+
+use super::context::DecisionContext;
+use crate::decisions::{DecisionService, new_uuid};
+use crate::proxy::handler::Request;
+use crate::proxy::response::Response;
+
+/// Queues the event: `{"success":true}`.
+///
+/// Errors: 400 for a member that is missing, 500 for data that cannot be sent and for a project without a platform.
+pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
+    let context = DecisionContext::open(service, request).await?;
+    let protocol = context.protocol();
+    let target = service.segments.target(context.loaded.project.odp.as_ref());
+    let checks_target_first = protocol.endpoint_rules().checks_platform_before_data;
+    let event = match context.read_body()?.segment_event() {
+        Err(fault)
+            if fault.kind == FaultKind::Internal && target.is_none() && checks_target_first =>
+        {
+            return Err(not_integrated());
+        }
+        event => event?,
+    };
+    let (host, key) = target.ok_or_else(not_integrated)?;
+    let event = event.written(&new_uuid(), protocol.event_client().name);
+    service.odp_events.send((host.into(), key.into()), event);
+    let mut out = Vec::new();
+    let mut body = Object::open(&mut out);
+    body.bool("success", true);
+    body.close();
+    Ok(Response::json(out))
+}
+
+fn not_integrated() -> Fault {
+    Fault::new(FaultKind::Internal, "ODP is not integrated")
+}
