@@ -1,10 +1,10 @@
-//! Weirgate: one edge proxy process on Pingora. This crate moves bytes; what is decided is decided in `filters`.
+//! Weirgate: one edge proxy process on Pingora. This crate moves bytes; the crate `filters` decides.
 //!
-//! [`app::boot()`] makes a gateway of a configuration: tests and benches start the same one as the command line.
+//! [`app::boot()`] starts a gateway from a configuration: tests and benches start the same one as the command line.
 //!
-//! | module | is |
+//! | module | holds |
 //! |---|---|
-//! | [`config`] | what is configured |
+//! | [`config`] | the configuration |
 //! | [`telemetry`], [`redis`], [`jwks`], [`store`] | metrics and logs, shared state, foreign keys, SQL |
 //! | [`accounts`], [`limits`], [`ledger`] | callers in memory, windows, money |
 //! | [`proxy`] | the core of every request: Pingora's hooks, connections, responses |

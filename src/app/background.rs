@@ -1,4 +1,4 @@
-//! Work that no request waits for: it has a small runtime of its own, so that it takes no worker from requests.
+//! Background services. They have a small runtime of their own, so that they take no worker from requests.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::graph::Graph;
 use crate::models::providers::Provider;
 use crate::proxy::origin::DnsRefresh;
 
-/// Returns the runtime.
+/// Returns the runtime of the background services.
 ///
 /// Errors: its thread cannot be started.
 pub(super) fn runtime() -> Result<Runtime, BootError> {
-    // All clients share one crypto provider; a second gateway in the process finds it installed.
+    // All clients share one crypto provider. It is already installed if the process started a gateway before.
     _ = rustls::crypto::ring::default_provider().install_default();
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -27,7 +27,7 @@ pub(super) fn runtime() -> Result<Runtime, BootError> {
         .map_err(|error| failed("starting threads", error))
 }
 
-/// Refreshes names, keys and datafiles and sweeps ended windows, until `stop`.
+/// Starts the services that refresh names, keys and datafiles and sweep ended windows, until `stop`.
 pub(super) fn refresh(
     runtime: &Runtime,
     providers: &[Arc<Provider>],
@@ -38,15 +38,15 @@ pub(super) fn refresh(
     let (byok_only, on): (Vec<_>, Vec<_>) = providers.iter().partition(|it| it.keys.is_empty());
     let origins = on.iter().map(|provider| &provider.origin);
     let origins = origins.chain(graph.map(|graph| &graph.origin));
-    let names = DnsRefresh {
+    let dns_refresh = DnsRefresh {
         eager: origins.cloned().collect(),
-        // No caller may ever have a key for them, so the first request that has one resolves the name.
+        // Perhaps no caller ever has a key for them, so the first request that has one resolves the name.
         lazy: byok_only.iter().map(|it| Arc::clone(&it.origin)).collect(),
     };
-    spawn(runtime, Some(names), stop);
+    spawn(runtime, Some(dns_refresh), stop);
     spawn(runtime, Some(app.proxy.quotas.sweeper()), stop);
     spawn(runtime, graph.map(Graph::sweeper), stop);
-    spawn(runtime, graph.map(Graph::keys), stop);
+    spawn(runtime, graph.map(Graph::key_refresh), stop);
     let tasks = app
         .decisions
         .as_deref()
@@ -57,7 +57,7 @@ pub(super) fn refresh(
     }
 }
 
-/// Runs a service, where there is one, until `stop`.
+/// Starts a service, if there is one, until `stop`.
 pub(super) fn spawn<S>(runtime: &Runtime, service: Option<S>, stop: &watch::Receiver<bool>)
 where
     S: BackgroundService + Send + Sync + 'static,

@@ -1,6 +1,6 @@
-//! From a configuration to a gateway that listens.
+//! Starts a gateway from a configuration.
 //!
-//! Everything that can fail fails here, before the first request: the listeners, the store, the catalogue.
+//! Everything that can fail at start fails here, before the first request: listeners, store, catalogue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +34,7 @@ use crate::telemetry::metrics::Metrics;
 /// Why the gateway did not start.
 #[derive(Debug)]
 pub struct BootError {
-    /// What to tell the operator.
+    /// The message for the operator.
     pub message: String,
     /// Whether the configuration has to change.
     pub is_configuration: bool,
@@ -64,12 +64,12 @@ fn misconfigured(message: String) -> BootError {
 
 /// Starts a gateway.
 ///
-/// Errors: an address is not to be had, the catalogue is wrong, the store cannot be opened.
+/// Errors: an address is not available, the catalogue is invalid, the store cannot be opened.
 pub fn boot(
     mut config: Config,
     access_log: impl FnOnce(&Metrics) -> std::io::Result<AccessLog>,
 ) -> Result<Running, BootError> {
-    // The listeners come first: a start that fails must not create a key that it then cannot show.
+    // The listeners come first: a start that fails must not create a key that it cannot show afterwards.
     let listeners = Listeners::bind(&config)?;
     let (public, admin) = (listeners.public_address, listeners.admin_address);
     let catalog = planner::catalog(&config).map_err(misconfigured)?;
@@ -102,8 +102,8 @@ pub fn boot(
     background::spawn(&runtime, sandboxes.model, &stopped);
     background::spawn(&runtime, sandboxes.graph, &stopped);
     let dispatching = built.dispatchers.map(|it| runtime.spawn(it.run(stopped)));
-    let (stop, asked) = watch::channel(StopMode::No);
-    let server = listeners.serve(&config, &built.app.proxy, asked)?;
+    let (stop, stop_mode) = watch::channel(StopMode::No);
+    let server = listeners.serve(&config, &built.app.proxy, stop_mode)?;
     built.app.proxy.is_serving.store(true, Ordering::Relaxed);
     Ok(Running {
         app: built.app,
@@ -121,7 +121,7 @@ pub fn boot(
     })
 }
 
-/// What several products share.
+/// Services that several products share.
 struct Shared {
     accounts: AccountsHandle,
     byok_keys: Arc<ByokSnapshot>,
@@ -131,7 +131,7 @@ struct Shared {
     clock: Clock,
 }
 
-/// A gateway that does not listen yet, and what runs beside it.
+/// A gateway before it listens, with the parts that run in the background.
 struct Built {
     app: AppState,
     dispatchers: Option<Dispatchers>,
@@ -226,7 +226,7 @@ async fn open(
     })
 }
 
-/// The graph service, where one is configured.
+/// Returns the graph service, if one is configured.
 fn graph(
     config: &Config,
     runtime: &Runtime,
@@ -244,7 +244,7 @@ fn graph(
         .map_err(|error| failed("graph", error))
 }
 
-/// The flag decisions, and what dispatches their events.
+/// Returns the flag decisions and the dispatchers of their events, if they are configured.
 fn decisions(
     config: &Config,
     runtime: &Runtime,
@@ -258,13 +258,13 @@ fn decisions(
     built.map_err(|error| failed("decisions", error))
 }
 
-/// The quotas of organizations.
+/// Returns the quotas of organizations.
 fn quotas(config: &Config, redis: Option<&Redis>, metrics: &Metrics) -> Result<Quotas, BootError> {
     Quotas::new(config, redis, &metrics.limiter_decisions)
         .map_err(|group| misconfigured(format!("limits.requests_per_minute: {group:?}")))
 }
 
-/// The connection to what is shared, where something is.
+/// Returns the connection to Redis and its heartbeat, if limits are shared.
 fn redis(config: &Config, metrics: &Metrics) -> Result<Option<(Redis, Heartbeat)>, BootError> {
     let Some(url) = &config.shared.redis else {
         return Ok(None);
@@ -285,14 +285,14 @@ fn store_failed(error: &ledger::LedgerError) -> BootError {
     }
 }
 
-/// The built-in upstreams, each where it is configured.
+/// The built-in upstreams that are configured.
 struct Sandboxes {
     model: Option<sandbox::ModelSandbox>,
     graph: Option<sandbox::GraphSandbox>,
 }
 
 impl Sandboxes {
-    /// Binds them, and points the configuration at them.
+    /// Binds them and sets their addresses in the configuration.
     fn bind(config: &mut Config) -> Result<Self, BootError> {
         Ok(Self {
             model: bind_model_sandbox(config)?,
@@ -306,14 +306,14 @@ fn bind_model_sandbox(config: &mut Config) -> Result<Option<sandbox::ModelSandbo
         .providers
         .iter_mut()
         .filter(|provider| provider.kind == ProviderKind::Sandbox);
-    let Some(first) = sandboxes.next() else {
+    let Some(first_provider) = sandboxes.next() else {
         return Ok(None);
     };
     let model =
         sandbox::ModelSandbox::bind().map_err(|error| failed("the model sandbox", error))?;
-    first.base_url = model.base_url();
-    for other in sandboxes {
-        other.base_url = model.base_url();
+    first_provider.base_url = model.base_url();
+    for provider in sandboxes {
+        provider.base_url = model.base_url();
     }
     Ok(Some(model))
 }

@@ -24,9 +24,9 @@ pub struct BoundService<A> {
 }
 
 impl<A> BoundService<A> {
-    /// A service that serves this listener and gives its connections these buffers.
+    /// Creates a service that serves this listener and gives its connections these buffers.
     ///
-    /// Errors: the operating system's, if the listener cannot be used.
+    /// Errors: the error of the operating system if the listener cannot be used.
     pub fn new(
         mut service: Listening<A>,
         listener: TcpListener,

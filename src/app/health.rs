@@ -1,4 +1,4 @@
-//! `GET /`: whether the parts behind the gateway can be reached.
+//! `GET /`: shows whether the gateway can reach its store and Redis.
 //! Source: docs/model-gateway.md 2.9, docs/facts/model-gateway.md 1.18.
 
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
 use crate::redis::Redis;
 
-/// How old the store's last reply may be before it counts as unreachable.
-const STORE_SILENCE: Duration = Duration::from_secs(5);
+/// The age of the store's last reply from which the store counts as unreachable.
+const STORE_OUTAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// `GET /`.
 ///
-/// Cost: no query. The snapshot's refresh asks the store four times a second, and Redis is asked every second.
+/// Cost: no query. The refresh of the snapshot queries the store four times a second, the heartbeat Redis every second.
 pub struct Health {
-    /// Says when the store last replied.
+    /// Knows the time of the store's last reply.
     pub accounts: AccountsHandle,
-    /// Says whether the store takes writes.
+    /// Knows whether the store accepts writes.
     pub ledger: Arc<Ledger>,
-    /// The shared state; none: there is none.
+    /// The connection to Redis; `None` if nothing is shared.
     pub redis: Option<Redis>,
     /// The header that the client's address comes from.
     pub client_ip_header: Option<HeaderName>,
@@ -42,20 +42,21 @@ impl Endpoint for Health {
 impl Health {
     fn response(&self, request: &Request<'_>) -> Response {
         let skip = Skip::parse(request.query);
-        let is_silent = !skip.database && self.accounts.age() > STORE_SILENCE;
-        let is_full = !skip.database && self.ledger.is_store_down();
-        let is_redis_away = !skip.redis && self.redis.as_ref().is_some_and(Redis::is_unavailable);
+        let is_unreachable = !skip.database && self.accounts.age() > STORE_OUTAGE_TIMEOUT;
+        let is_read_only = !skip.database && self.ledger.is_store_down();
+        let is_redis_unavailable =
+            !skip.redis && self.redis.as_ref().is_some_and(Redis::is_unavailable);
         let client_ip = request.client_ip.map(|client| client.to_string());
         let header = self.client_ip_header.as_ref();
         let part = |fault: Option<&'static str>| HealthPart {
             connected: fault.is_none(),
             error: fault,
         };
-        let (status, body) = answer(
+        let (status, body) = status_and_body(
             client_ip.as_deref(),
             header.map_or("", HeaderName::as_str),
-            part(is_redis_away.then_some("Redis does not answer")),
-            part(match (is_silent, is_full) {
+            part(is_redis_unavailable.then_some("Redis does not answer")),
+            part(match (is_unreachable, is_read_only) {
                 (true, _) => Some("the store does not answer"),
                 (false, true) => Some("the store takes no writes"),
                 (false, false) => None,
@@ -68,12 +69,12 @@ impl Health {
     }
 }
 
-/// One part.
+/// The health of one part.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct HealthPart {
-    /// Whether it can be reached; true where it is not configured or its check was skipped.
+    /// Whether it can be reached; true if it is not configured or its check was skipped.
     pub connected: bool,
-    /// Why not.
+    /// The reason if not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
 }
@@ -96,17 +97,17 @@ struct Parts {
     database: HealthPart,
 }
 
-/// Which checks the query leaves out: `skip=redis,database`.
+/// The checks that the query skips: `skip=redis,database`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Skip {
-    /// Leave out Redis.
+    /// Whether the check of Redis is skipped.
     pub redis: bool,
-    /// Leave out the store.
+    /// Whether the check of the store is skipped.
     pub database: bool,
 }
 
 impl Skip {
-    /// Reads a query. Names are trimmed and compared without case; unknown ones are ignored.
+    /// Parses a query. Names are trimmed and compared without case; unknown names are ignored.
     pub fn parse(query: &str) -> Self {
         let mut skip = Self::default();
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -124,27 +125,27 @@ impl Skip {
     }
 }
 
-/// The status and body of the answer.
-fn answer(
+/// Returns the status and the body of the response.
+fn status_and_body(
     client_ip: Option<&str>,
     client_ip_header: &str,
     redis: HealthPart,
     database: HealthPart,
 ) -> (u16, Vec<u8>) {
-    let is_well = redis.connected && database.connected;
+    let is_healthy = redis.connected && database.connected;
     let body = Body {
         message: "Weirgate",
         version: env!("CARGO_PKG_VERSION"),
         client_ip,
         client_ip_header,
         health: Parts {
-            status: if is_well { "healthy" } else { "unhealthy" },
+            status: if is_healthy { "healthy" } else { "unhealthy" },
             redis,
             database,
         },
     };
     (
-        if is_well { 200 } else { 503 },
+        if is_healthy { 200 } else { 503 },
         serde_json::to_vec(&body).unwrap_or_default(),
     )
 }
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_down_makes_it_a_503_of_the_same_shape() {
+    fn a_part_that_is_down_makes_a_503_of_the_same_shape() {
         let down = HealthPart {
             connected: false,
             error: Some("connection failed"),
@@ -183,7 +184,7 @@ mod tests {
             connected: true,
             error: None,
         };
-        let (status, body) = answer(None, "", up, down);
+        let (status, body) = status_and_body(None, "", up, down);
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(
             (status, &body["health"]["status"]),

@@ -1,4 +1,4 @@
-//! The two listeners: bound at once, served by Pingora on a thread of their own.
+//! The two listeners. Both are bound at once; Pingora serves them on a thread of its own.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -23,31 +23,31 @@ use crate::proxy::connections::{ConnectionLimiter, KEEPALIVE_TIMEOUT};
 use crate::proxy::hooks::Proxy;
 use crate::proxy::state::ProxyState;
 
-/// Buffers of a client's connection. Head and body of a usual response fit, so that they leave in one write; Pingora's
-/// own 1460 bytes cost a second one as soon as `metadata` is in it. The read buffer is smaller than Pingora's 64 KiB,
-/// because every open stream keeps its buffers.
+/// The read buffer of a client's connection. It is smaller than Pingora's 64 KiB, because every open stream has one.
 const READ_BUFFER_BYTES: usize = 16 << 10;
+/// The write buffer of a client's connection. Head and body of a usual response fit, so that one write sends both.
+/// Pingora's own 1460 bytes need a second write as soon as the response has `metadata`.
 const WRITE_BUFFER_BYTES: usize = 8 << 10;
-/// The minimum of idle connections to providers that are kept.
+/// The minimum size of the pool of idle connections to providers.
 const MIN_IDLE_CONNECTIONS: usize = 1024;
-/// Tries of one attempt: other keys and one repetition on a fresh connection, with the caller's own keys and then with
-/// the platform's.
+/// The tries of one attempt: other keys and one repetition on a fresh connection, with BYOK keys and then with platform
+/// keys.
 const TRIES_PER_ATTEMPT: usize = 8;
 
-/// Both listeners, bound, with their addresses. Connections wait until Pingora serves them.
+/// Both listeners after binding, with their addresses. Connections wait until Pingora serves them.
 pub(super) struct Listeners {
     public: TcpListener,
     admin: TcpListener,
     /// The address of the public listener.
     pub(super) public_address: SocketAddr,
-    /// The address of the operators' listener.
+    /// The address of the admin listener.
     pub(super) admin_address: SocketAddr,
 }
 
 impl Listeners {
-    /// Binds both. The system chooses a port where the configured port is 0.
+    /// Binds both. If a configured port is 0, the operating system chooses one.
     ///
-    /// Errors: an address is not to be had.
+    /// Errors: an address is not available.
     pub(super) fn bind(config: &Config) -> Result<Self, BootError> {
         let (public, public_address) = bind(config.listen.address, "listen.address")?;
         let (admin, admin_address) = bind(config.admin.address, "admin.address")?;
@@ -59,12 +59,12 @@ impl Listeners {
         })
     }
 
-    /// Serves both until it is asked to stop.
+    /// Serves both on a new thread until `stop_mode` asks to stop.
     pub(super) fn serve(
         self,
         config: &Config,
         state: &Arc<ProxyState>,
-        asked: watch::Receiver<StopMode>,
+        stop_mode: watch::Receiver<StopMode>,
     ) -> Result<JoinHandle<()>, BootError> {
         let mut server = Server::new_with_opt_and_conf(None, server_conf(config));
         server.bootstrap();
@@ -83,7 +83,7 @@ impl Listeners {
         std::thread::Builder::new()
             .name("server".to_owned())
             .spawn(move || {
-                let shutdown_signal = Box::new(ShutdownChannel(tokio::sync::Mutex::new(asked)));
+                let shutdown_signal = Box::new(ShutdownChannel(tokio::sync::Mutex::new(stop_mode)));
                 server.run(RunArgs { shutdown_signal });
             })
             .map_err(|error| failed("starting threads", error))
@@ -108,7 +108,7 @@ fn server_conf(config: &Config) -> ServerConf {
     }
 }
 
-/// Returns Pingora's proxy with our hooks, behind the limits of connections.
+/// Returns Pingora's proxy with our hooks, behind the limits on connections.
 fn limited_proxy(config: &Config, state: &Arc<ProxyState>, server: &Server) -> ConnectionLimiter {
     let hooks = Proxy {
         state: Arc::clone(state),

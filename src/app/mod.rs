@@ -1,4 +1,4 @@
-//! Wiring: from a configuration to a process that serves, and to its end.
+//! Wiring: starts a process from a configuration and stops it.
 
 mod background;
 pub mod boot;

@@ -1,4 +1,4 @@
-//! The route table: each product's rows, joined.
+//! The route table: the rows of all products.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::proxy::handler::Handler;
 use crate::proxy::response::Response;
 use crate::proxy::router::{Access, BodyRule, Route, Router};
 
-/// Returns the router over all rows.
+/// Returns the router of all rows.
 pub fn router(
     config: &Config,
     health: Health,

@@ -1,4 +1,4 @@
-//! A gateway that listens: how it is asked to stop, and how it ends.
+//! A running gateway: how it is asked to stop and how it ends.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -16,39 +16,39 @@ use crate::decisions::events::queue;
 use crate::redis::Heartbeat;
 use crate::store::FirstRun;
 
-/// The most that an end may take: Pingora's, the ledger's and the one of what no request waits for have limits of their
-/// own, which add up to less.
+/// The maximum time to end. Pingora, the ledger and the background services have limits of their own, which add up to
+/// less.
 const SHUTDOWN_TIMEOUT: Duration = queue::DRAIN_TIMEOUT.saturating_add(Duration::from_secs(5));
 
-/// A gateway that listens.
+/// A running gateway.
 pub struct Running {
-    /// Its parts.
+    /// The state of its parts.
     pub app: AppState,
-    /// The public listener.
+    /// The address of the public listener.
     pub public: SocketAddr,
-    /// The operator's listener.
+    /// The address of the admin listener.
     pub admin: SocketAddr,
-    /// What the first start made.
+    /// The organization and key that the first start created.
     pub first_run: Option<FirstRun>,
     pub(super) stop: watch::Sender<StopMode>,
     pub(super) server: Option<JoinHandle<()>>,
     pub(super) runtime: Option<BackgroundRuntime>,
 }
 
-/// What no request waits for.
+/// The runtime of the background services.
 pub(super) struct BackgroundRuntime {
     pub(super) runtime: Runtime,
     pub(super) stop: watch::Sender<bool>,
-    /// Sends what decisions have to tell.
+    /// Sends the events of decisions.
     pub(super) dispatching: Option<tokio::task::JoinHandle<()>>,
-    /// Holds the connection to what is shared.
+    /// Keeps the connection to Redis alive.
     pub(super) heartbeat: Option<Heartbeat>,
 }
 
 impl BackgroundRuntime {
-    /// Ends them, in an order in which each has what it needs.
+    /// Stops the services, each before the ones that it needs.
     fn end(self) {
-        // What decisions have to tell goes out before the end.
+        // The events of decisions are sent first.
         if let Some(dispatching) = self.dispatching {
             _ = self.runtime.block_on(dispatching);
         }
@@ -62,26 +62,26 @@ impl BackgroundRuntime {
 /// How a gateway is asked to stop.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StopMode {
-    /// Not at all.
+    /// Do not stop.
     No,
-    /// Listeners close; what runs may end within the grace period.
+    /// Close the listeners; running requests may end within the grace period.
     Gracefully,
-    /// At once.
+    /// Stop at once.
     Now,
 }
 
-/// Hands what was asked of [`Running`] on to Pingora.
+/// Passes the stop mode of [`Running`] to Pingora.
 pub(super) struct ShutdownChannel(pub(super) tokio::sync::Mutex<watch::Receiver<StopMode>>);
 
 #[async_trait]
 impl ShutdownSignalWatch for ShutdownChannel {
     async fn recv(&self) -> ShutdownSignal {
-        let mut asked = self.0.lock().await;
-        let stop = asked
-            .wait_for(|stop| *stop != StopMode::No)
+        let mut stop_mode = self.0.lock().await;
+        let requested = stop_mode
+            .wait_for(|mode| *mode != StopMode::No)
             .await
-            .map_or(StopMode::Now, |stop| *stop);
-        match stop {
+            .map_or(StopMode::Now, |mode| *mode);
+        match requested {
             StopMode::Gracefully => ShutdownSignal::GracefulTerminate,
             StopMode::No | StopMode::Now => ShutdownSignal::FastShutdown,
         }
@@ -89,15 +89,14 @@ impl ShutdownSignalWatch for ShutdownChannel {
 }
 
 impl Running {
-    /// Asks it to stop.
-    pub fn stop(&self, stop: StopMode) {
+    /// Asks the gateway to stop.
+    pub fn stop(&self, mode: StopMode) {
         self.app.proxy.is_serving.store(false, Ordering::Relaxed);
-        self.stop.send_replace(stop);
+        self.stop.send_replace(mode);
     }
 
-    /// Ends what no request waits for: what calls cost is written down, what decisions have to tell is sent for some
-    /// seconds and the rest is on disk, and other processes are told goodbye. Nothing that requests which still run have
-    /// to tell is taken any more.
+    /// Ends the background services. The ledger writes the costs of calls. Events of decisions are sent for some seconds;
+    /// the rest stays on disk. The heartbeat signs off from Redis. Requests that still run can add nothing more.
     pub fn end(&mut self) {
         self.end_after(None);
     }
@@ -109,7 +108,7 @@ impl Running {
         }
         let ledger = Arc::clone(&self.app.ledger);
         let (ended, wait) = mpsc::channel();
-        // Pingora's end may not be waited for without a limit: a test that fails must not hang.
+        // The wait for Pingora's end has a limit, so that a failing test does not hang.
         std::thread::spawn(move || {
             if let Some(server) = server {
                 _ = server.join();

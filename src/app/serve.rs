@@ -1,4 +1,4 @@
-//! The process: started, told about, stopped.
+//! Runs the gateway as a process: starts it, prints its banner, handles signals and stops it.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -16,12 +16,12 @@ use crate::telemetry::logging;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
-/// How often a stopping process looks whether the last request has ended.
+/// The time between two checks of a stopping process whether the last request has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs the gateway until it is told to stop.
+/// Runs the gateway until a signal stops it.
 ///
-/// Exit codes: 0 stopped, 1 could not start, 78 the configuration has to change.
+/// Exit codes: 0 after a stop, 1 if it could not start, 78 if the configuration has to change.
 pub fn serve(loaded: LoadedConfig) -> ExitCode {
     let mut err = std::io::stderr();
     let off = loaded.config.off_providers.len();
@@ -35,50 +35,50 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
     let query_key = query_key(&loaded.config);
     let grace = loaded.config.server.grace_period;
     let level = loaded.config.log.level;
-    // Signals are taken from here on: one that comes while starting stops the process once it has started.
+    // Signals are caught from here on: a signal during the start stops the process once it has started.
     let signals = match Signals::new([SIGTERM, SIGINT, SIGHUP]) {
         Ok(signals) => signals,
-        Err(error) => return tell(&mut err, &format!("signals: {error}")),
+        Err(error) => return print_error(&mut err, &format!("signals: {error}")),
     };
-    // Beyond a limit of its size a file cannot be written, which is dealt with there: no reason to end.
-    let is_over = Arc::new(AtomicBool::new(false));
-    if let Err(error) = signal_hook::flag::register(SIGXFSZ, is_over) {
-        return tell(&mut err, &format!("signals: {error}"));
+    // A file over the size limit of the process fails to write, and the writer handles that; the process must not end.
+    let is_over_limit = Arc::new(AtomicBool::new(false));
+    if let Err(error) = signal_hook::flag::register(SIGXFSZ, is_over_limit) {
+        return print_error(&mut err, &format!("signals: {error}"));
     }
-    let lines = |metrics: &Metrics| {
-        let lines = AccessLog::start(std::io::stdout(), metrics.log_dropped.clone())?;
-        logging::install(&lines, level);
-        Ok(lines)
+    let access_log = |metrics: &Metrics| {
+        let access_log = AccessLog::start(std::io::stdout(), metrics.log_dropped.clone())?;
+        logging::install(&access_log, level);
+        Ok(access_log)
     };
-    let running = match boot(loaded.config, lines) {
+    let running = match boot(loaded.config, access_log) {
         Ok(running) => running,
         Err(BootError {
             message,
             is_configuration,
         }) => {
-            tell(&mut err, &message);
+            print_error(&mut err, &message);
             return ExitCode::from(if is_configuration { 78 } else { 1 });
         }
     };
-    // A closed stderr is no reason not to serve.
+    // The gateway serves even if stderr is closed.
     _ = err.write_all(banner(&running, &store, &providers, off, query_key.as_deref()).as_bytes());
-    notify(&[sd_notify::NotifyState::Ready]);
-    wait(running, signals, grace)
+    notify_service_manager(&[sd_notify::NotifyState::Ready]);
+    wait_for_signal(running, signals, grace)
 }
 
-fn tell(err: &mut impl Write, message: &str) -> ExitCode {
+fn print_error(err: &mut impl Write, message: &str) -> ExitCode {
     _ = writeln!(err, "weirgate: {message}");
     ExitCode::FAILURE
 }
 
-/// Tells the service manager, where there is one.
-fn notify(states: &[sd_notify::NotifyState<'_>]) {
+/// Notifies the service manager, if there is one.
+fn notify_service_manager(states: &[sd_notify::NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         ::log::warn!("the service manager was not told: {error}");
     }
 }
 
-fn wait(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode {
+fn wait_for_signal(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode {
     for signal in signals.forever() {
         match signal {
             SIGHUP => {
@@ -89,10 +89,10 @@ fn wait(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode
                 break;
             }
             _ => {
-                notify(&[sd_notify::NotifyState::Stopping]);
+                notify_service_manager(&[sd_notify::NotifyState::Stopping]);
                 running.stop(StopMode::Gracefully);
-                let until = Instant::now() + grace;
-                while running.app.proxy.metrics.in_flight.get() > 0 && Instant::now() < until {
+                let deadline = Instant::now() + grace;
+                while running.app.proxy.metrics.in_flight.get() > 0 && Instant::now() < deadline {
                     std::thread::sleep(POLL_INTERVAL);
                 }
                 break;
@@ -101,16 +101,16 @@ fn wait(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode
     }
     running.end();
     running.app.proxy.access_log.flush();
-    // `running` is not dropped: Pingora would sleep through the whole grace period even with nothing in flight.
+    // `running` is not dropped: Pingora would sleep for the whole grace period even without a request in flight.
     std::process::exit(0)
 }
 
-/// The store without a password in it.
+/// Returns the store's URL without its password.
 fn shown_store(url: &str) -> String {
     crate::store::StoreUrl::parse(url).map_or_else(|_| "?".to_owned(), |url| url.redacted())
 }
 
-/// A public key for queries to the graph sandbox, where it is in use.
+/// Returns a public key for queries to the graph sandbox, if that is in use.
 fn query_key(config: &Config) -> Option<String> {
     let graph = config.graph.as_ref();
     let graph = graph.filter(|graph| graph.upstream == GraphUpstream::Sandbox)?;
@@ -118,7 +118,7 @@ fn query_key(config: &Config) -> Option<String> {
     keys.next().cloned()
 }
 
-/// What a start says on stderr: at most 12 lines. The key only where this start made it.
+/// Returns the text that a start prints on stderr: at most 12 lines. It shows a key only if this start created the key.
 fn banner(
     running: &Running,
     store: &str,
@@ -153,8 +153,8 @@ fn banner(
              -d '{{\"model\":\"sandbox-chat\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n",
             first.organization, running.public,
         ));
-        let flags = running.app.decisions.as_ref();
-        if let Some(key) = flags.and_then(|flags| flags.local_datafiles.sandbox_key()) {
+        let decisions = running.app.decisions.as_ref();
+        if let Some(key) = decisions.and_then(|decisions| decisions.local_datafiles.sandbox_key()) {
             out.push_str(&format!(
                 "curl 'http://{}/v1/decide?keys=dark_mode' -H 'X-Platform-SDK-Key: {key}' \
                  -H 'Content-Type: application/json' \

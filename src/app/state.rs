@@ -1,4 +1,4 @@
-//! The parts of a running gateway. Only wiring and tests see them together; a handler owns its product alone.
+//! The parts of a running gateway. Only wiring and tests see all of them; a handler owns only its product.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use crate::ledger::Ledger;
 use crate::models::Models;
 use crate::proxy::state::ProxyState;
 
-/// See the module.
+/// All parts of a running gateway.
 pub struct AppState {
-    /// What the core of every request shares.
+    /// The state that all requests share in the core.
     pub proxy: Arc<ProxyState>,
     /// The model gateway.
     pub models: Arc<Models>,
-    /// The flag decisions; none: they are off.
+    /// The flag decisions; `None` if they are off.
     pub decisions: Option<Arc<DecisionService>>,
-    /// The graph service; none: it is off.
+    /// The graph limits; `None` if they are off.
     pub graph: Option<Arc<Graph>>,
-    /// What calls cost, and who pays.
+    /// The ledger of what calls cost.
     pub ledger: Arc<Ledger>,
 }

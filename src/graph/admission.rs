@@ -1,6 +1,6 @@
-//! A request to the graph service until it is sent on: whose it is, on which row it counts, and whether it may pass.
+//! Admits a request to the graph service: finds its operation and its tenant, and decides whether it may pass.
 //!
-//! Nothing of it is changed. What decides is a normalised copy of the path; the service gets the bytes that came.
+//! The request is not changed. The decisions use a normalised copy of the path; the service gets the bytes as received.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::proxy::exchange::Exchange;
 use crate::proxy::handler::{Buffering, Forward, Incoming, Opened};
 use crate::proxy::response::Response;
 
-const CACHE: HeaderName = HeaderName::from_static("x-weirgate-cache");
+const CACHE_STATUS: HeaderName = HeaderName::from_static("x-weirgate-cache");
 
 /// Admits requests to the graph service.
 pub struct GraphHandler {
@@ -45,15 +45,15 @@ impl Forward for GraphHandler {
         Box::pin(async move {
             let head = incoming.head();
             let path = normalise(head.uri.path())?;
-            let found = self.graph.operations.find(head.method.as_str(), &path);
-            let mut call = Box::new(GraphExchange::new(&self.graph, found.operation));
-            let opened = admit(&self.graph, incoming, &mut call, &found).await;
-            *exchange = Some(call);
+            let matched = self.graph.operations.find(head.method.as_str(), &path);
+            let mut graph_exchange = Box::new(GraphExchange::new(&self.graph, matched.operation));
+            let opened = admit(&self.graph, incoming, &mut graph_exchange, &matched).await;
+            *exchange = Some(graph_exchange);
             opened
         })
     }
 
-    /// Counts on the operation of the path; where the path cannot be normalised, on that of unknown paths.
+    /// Uses the operation of the path; for a path that cannot be normalised, the operation of unknown paths.
     fn refused(&self, head: &RequestHeader) -> Option<Box<dyn Exchange>> {
         let (operations, method) = (&self.graph.operations, head.method.as_str());
         let operation = match normalise(head.uri.path()) {
@@ -64,84 +64,84 @@ impl Forward for GraphHandler {
     }
 }
 
-/// Admits a request, or answers it.
+/// Admits a request, or returns a response of our own.
 ///
-/// Errors: 400 for two credentials, 404 for unknown paths where they are refused, 413, 503 where no process can count.
+/// Errors: 400 for two credentials, 404 for an unknown path if those are refused, 413, 503 if no process can count.
 async fn admit(
     graph: &Graph,
     incoming: &mut Incoming<'_>,
-    call: &mut GraphExchange,
-    found: &OperationMatch<'_>,
+    exchange: &mut GraphExchange,
+    matched: &OperationMatch<'_>,
 ) -> Result<Opened, Fault> {
-    if graph.rejects_unknown && !found.is_known {
+    if graph.rejects_unknown && !matched.is_known {
         return Err(Fault::new(
             FaultKind::NotFound,
             "there is nothing at this path",
         ));
     }
-    call.remaining_bytes = graph.body_bytes(&call.operation);
-    incoming.check_length(call.remaining_bytes)?;
-    if !found.is_counted {
+    exchange.remaining_bytes = graph.max_body_bytes(&exchange.operation);
+    incoming.check_length(exchange.remaining_bytes)?;
+    if !matched.is_counted {
         return Ok(Opened::Upstream(Buffering::None));
     }
-    let kind = identify(graph, incoming, call).await?;
+    let kind = identify(graph, incoming, exchange).await?;
     if let Some(cache) = &graph.cache
-        && let Some(cached) = look_up(cache, incoming, call, kind).await?
+        && let Some(cached) = find_cached(cache, incoming, exchange, kind).await?
     {
-        call.outcome = LimitOutcome::Hit;
+        exchange.outcome = LimitOutcome::Hit;
         graph.metrics.count_cache_hit("graph");
-        return Ok(Opened::Response(replay(call, &cached)));
+        return Ok(Opened::Response(cached_response(exchange, &cached)));
     }
-    let verdict = count(graph, call, incoming.client_ip()).await?;
+    let verdict = count_request(graph, exchange, incoming.client_ip()).await?;
     if !verdict.is_allowed {
-        let response = refusal(graph, call, &verdict);
-        call.cache_writer = None;
+        let response = refused_response(graph, exchange, &verdict);
+        exchange.cache_writer = None;
         incoming.keep_connection();
         return Ok(Opened::Response(response));
     }
-    // Without framing there is no body to send again.
-    let body = call.body.clone();
+    // A request without framing has no body to replay.
+    let body = exchange.body.clone();
     let body = body.filter(|body| !body.is_empty() || incoming.has_framed_body());
     Ok(Opened::Upstream(
         body.map_or(Buffering::None, Buffering::Replay),
     ))
 }
 
-/// Whose request it is, and with that its limit; answers what kind of credential came. Source: docs/decisions.md 27.
+/// Sets the tenant of a request and its limit; returns the kind of its credential. Source: docs/decisions.md 27.
 ///
-/// Errors: 400 for two credentials; where the body is signed, those of reading it.
+/// Errors: 400 for two credentials; the errors of reading the body, if the body is signed.
 async fn identify(
     graph: &Graph,
     incoming: &mut Incoming<'_>,
-    call: &mut GraphExchange,
+    exchange: &mut GraphExchange,
 ) -> Result<CredentialKind, Fault> {
     let mut presented = read_credential(incoming.head())?;
     let is_signed = graph.tenants.needs_body(&presented);
     if is_signed {
-        call.body = Some(incoming.read_body(call.remaining_bytes).await?);
+        exchange.body = Some(incoming.read_body(exchange.remaining_bytes).await?);
         presented = read_credential(incoming.head())?;
     }
     let claims = match presented {
-        PresentedCredential::Bearer(token) => claims(graph, token).await,
+        PresentedCredential::Bearer(token) => read_claims(graph, token).await,
         _ => None,
     };
     let head = incoming.head();
     let target = origin_form(head.raw_path());
-    let body_md5 = call.body.as_ref().filter(|_| is_signed);
-    let proof = VerificationInputs {
+    let body_md5 = exchange.body.as_ref().filter(|_| is_signed);
+    let inputs = VerificationInputs {
         method: head.method.as_str(),
-        // A signature is over text: what is none was signed by nobody.
+        // Signatures cover UTF-8 text, so other bytes never verify.
         path_and_query: std::str::from_utf8(target).unwrap_or_default(),
         body_md5: body_md5.map(|body| Md5::digest(body).into()),
         now_ms: graph.clock.unix_ms(),
-        accepts_single_key: call.operation.accepts_single_key,
+        accepts_single_key: exchange.operation.accepts_single_key,
         claims: claims.as_ref(),
     };
-    let identity = graph.tenants.identify(&presented, &proof, &graph.nonces);
-    call.limit = graph
+    let identity = graph.tenants.identify(&presented, &inputs, &graph.nonces);
+    exchange.limit = graph
         .limits
-        .limit(identity.tenant.as_deref(), &call.operation);
-    call.tenant = identity.tenant;
+        .limit(identity.tenant.as_deref(), &exchange.operation);
+    exchange.tenant = identity.tenant;
     Ok(identity.kind)
 }
 
@@ -151,100 +151,103 @@ fn read_credential(
     PresentedCredential::from_request(&head.headers, head.uri.query())
 }
 
-/// What a token says, verified where a key set has to.
-async fn claims(graph: &Graph, token: &str) -> Option<TenantClaims> {
+/// Returns the claims of a token, verified if its issuer has a key set.
+async fn read_claims(graph: &Graph, token: &str) -> Option<TenantClaims> {
     let claims = TenantClaims::from_unverified_token(token)?;
-    let Some(number) = graph.tenants.required_key_set(&claims) else {
+    let Some(index) = graph.tenants.required_key_set(&claims) else {
         return Some(claims);
     };
-    let set = graph.key_sets.get(number)?.find_for_token(token).await;
-    let verified = set?.verify::<IgnoredAny>(token, graph.clock.unix_s());
+    let key_set = graph.key_sets.get(index)?.find_for_token(token).await;
+    let verified = key_set?.verify::<IgnoredAny>(token, graph.clock.unix_s());
     Some(TenantClaims {
         is_verified: verified.is_ok(),
         ..claims
     })
 }
 
-/// The answer to an equal request, where one is kept; else this request may be the one that fetches it.
+/// Returns the cached response to an equal request. If there is none, this request may fetch it and fill the cache.
 ///
-/// Errors: those of reading the body, which is read for requests alone whose head lets them be answered so.
-async fn look_up(
+/// Errors: the errors of reading the body. The body is read only if the head allows a cached response.
+async fn find_cached(
     cache: &Arc<ResponseCache>,
     incoming: &mut Incoming<'_>,
-    call: &mut GraphExchange,
+    exchange: &mut GraphExchange,
     kind: CredentialKind,
 ) -> Result<Option<Arc<CachedResponse>>, Fault> {
     let head = incoming.head();
-    let asked = CacheRequest {
-        tenant: call.tenant.as_deref(),
+    let request = CacheRequest {
+        tenant: exchange.tenant.as_deref(),
         credential_kind: "single",
-        is_public: kind == CredentialKind::Single && call.operation.accepts_single_key,
+        is_public: kind == CredentialKind::Single && exchange.operation.accepts_single_key,
         method: &head.method,
         path: head.uri.path(),
         query: head.uri.query().unwrap_or_default(),
         headers: &head.headers,
     };
-    let Ok(key) = HeadKey::from_request(&asked) else {
+    let Ok(key) = HeadKey::from_request(&request) else {
         return Ok(None);
     };
-    let body = incoming.read_body(call.remaining_bytes).await?;
-    let found = cache
+    let body = incoming.read_body(exchange.remaining_bytes).await?;
+    let lookup = cache
         .find(key.to_cache_key(&body), || key.is_read_only(&body))
         .await;
-    call.body = Some(body);
-    Ok(match found {
-        Lookup::Hit(kept) => Some(kept),
-        Lookup::Nothing(flight) => {
-            call.cache_writer = Some(CacheWriter::new(flight));
+    exchange.body = Some(body);
+    Ok(match lookup {
+        Lookup::Hit(cached) => Some(cached),
+        Lookup::Miss(guard) => {
+            exchange.cache_writer = Some(CacheWriter::new(guard));
             None
         }
-        Lookup::Alone => None,
+        Lookup::Bypass => None,
     })
 }
 
-async fn count(
+/// Counts the request in its window.
+///
+/// Errors: 503 if limits are shared and no process can count.
+async fn count_request(
     graph: &Graph,
-    call: &mut GraphExchange,
+    exchange: &mut GraphExchange,
     address: Option<IpAddr>,
 ) -> Result<Verdict, Fault> {
     let address = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
     let key = WindowKey {
-        subject: Subject::from_tenant(call.tenant.as_ref(), address),
-        row: call.operation.id,
+        subject: Subject::from_tenant(exchange.tenant.as_ref(), address),
+        row: exchange.operation.id,
     };
-    call.outcome = LimitOutcome::Unavailable;
-    let verdict = graph.counters.admit(&key, call.limit).await?;
+    exchange.outcome = LimitOutcome::Unavailable;
+    let verdict = graph.counters.admit(&key, exchange.limit).await?;
     if verdict.is_allowed {
-        call.outcome = LimitOutcome::Admitted;
+        exchange.outcome = LimitOutcome::Admitted;
         let refund = verdict.refund_token;
-        call.admission = Some(Admission { key, refund });
+        exchange.admission = Some(Admission { key, refund });
     } else {
-        call.outcome = LimitOutcome::Refused;
+        exchange.outcome = LimitOutcome::Refused;
     }
     Ok(verdict)
 }
 
-/// Source: docs/graph-limits.md 7.
-fn refusal(graph: &Graph, call: &GraphExchange, verdict: &Verdict) -> Response {
-    let tenant = call.tenant.as_deref().unwrap_or(UNIDENTIFIED);
-    let limits = call.headers().into_iter();
+/// Returns the 429 of a request over its limit. Source: docs/graph-limits.md 7.
+fn refused_response(graph: &Graph, exchange: &GraphExchange, verdict: &Verdict) -> Response {
+    let tenant = exchange.tenant.as_deref().unwrap_or(UNIDENTIFIED);
+    let limits = exchange.limit_headers().into_iter();
     Response {
         status: 429,
         headers: limits.chain(refusal_headers(verdict)).collect(),
-        body: refusal_body(call.limit, graph.window_s, tenant).into(),
+        body: refusal_body(exchange.limit, graph.window_s, tenant).into(),
     }
 }
 
-/// An answer that was kept.
-fn replay(call: &GraphExchange, kept: &CachedResponse) -> Response {
-    let mut headers: Vec<Header> = Vec::with_capacity(kept.headers.len() + 4);
-    headers.extend_from_slice(&kept.headers);
-    headers.extend(call.headers());
-    headers.push((header::AGE, kept.age_s().into()));
-    headers.push((CACHE, HeaderValue::from_static("HIT")));
+/// Returns a cached response, with the limits of this request.
+fn cached_response(exchange: &GraphExchange, cached: &CachedResponse) -> Response {
+    let mut headers: Vec<Header> = Vec::with_capacity(cached.headers.len() + 4);
+    headers.extend_from_slice(&cached.headers);
+    headers.extend(exchange.limit_headers());
+    headers.push((header::AGE, cached.age_s().into()));
+    headers.push((CACHE_STATUS, HeaderValue::from_static("HIT")));
     Response {
         status: 200,
         headers,
-        body: Bytes::clone(&kept.body).into(),
+        body: Bytes::clone(&cached.body).into(),
     }
 }

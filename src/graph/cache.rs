@@ -1,8 +1,9 @@
-//! Answers of the graph service that are given again, and who waits for one that is being fetched.
+//! The cache of responses of the graph service. Equal requests that arrive together share one fetch (single flight).
 //!
-//! The first request for an answer that is not kept fetches it, and holds a [`FetchGuard`] meanwhile; others for the same
-//! answer wait for it, for a while. A flight ends when it is dropped: whoever waits then finds the answer kept, or
-//! takes the next flight, or goes alone where the answer turned out to be nobody else's.
+//! The first request for a response that is not cached is the leader: it fetches the response and holds a [`FetchGuard`]
+//! meanwhile. Equal requests are followers and wait for it, up to a timeout. The fetch ends when the guard is dropped: a
+//! follower then finds the cached response, or becomes the next leader. If the response is not cacheable, every follower
+//! bypasses the cache.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,14 +17,14 @@ use pingora::http::ResponseHeader;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a request waits for another one's answer. Source: docs/decisions.md 28.
+/// How long a follower waits for the leader's response. Source: docs/decisions.md 28.
 const FOLLOWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// What an entry takes beside its texts: key, map, counters.
-const ENTRY_BYTES: usize = 256;
-/// One answer may take this part of the whole.
-const LARGEST: u64 = 4;
-/// Of the connection an answer came on, or said anew each time.
-const NOT_KEPT: [HeaderName; 10] = [
+/// The size of an entry beside its headers and body: key, map, counters.
+const ENTRY_OVERHEAD_BYTES: usize = 256;
+/// One response may take up to this fraction of the cache: a quarter.
+const MAX_RESPONSE_DIVISOR: u64 = 4;
+/// Headers that are not cached, because they belong to one connection or to one request.
+const UNCACHED_HEADERS: [HeaderName; 10] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     header::PROXY_AUTHENTICATE,
@@ -36,53 +37,54 @@ const NOT_KEPT: [HeaderName; 10] = [
     HeaderName::from_static("request-id"),
 ];
 
-/// See the module.
+/// Caches responses and coordinates fetches.
 pub struct ResponseCache {
-    kept: moka::sync::Cache<CacheKey, Arc<CachedResponse>>,
-    flights: Mutex<HashMap<CacheKey, watch::Sender<bool>>>,
+    responses: moka::sync::Cache<CacheKey, Arc<CachedResponse>>,
+    /// The running fetches; each sender says whether the followers were released.
+    fetches: Mutex<HashMap<CacheKey, watch::Sender<bool>>>,
     ttl: Duration,
-    largest_bytes: usize,
+    max_response_bytes: usize,
 }
 
-/// An answer that is given again.
+/// A cached response.
 pub struct CachedResponse {
-    /// Its headers, but for those of its connection.
+    /// Its end-to-end headers.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Its body.
     pub body: Bytes,
-    /// When it came, less the age it had.
-    since: Instant,
-    until: Instant,
+    /// The time of its arrival, less the age that it had then.
+    generated: Instant,
+    expires: Instant,
 }
 
 impl CachedResponse {
-    /// How old it is, in seconds.
+    /// Returns the age in seconds.
     pub fn age_s(&self) -> u64 {
-        self.since.elapsed().as_secs()
+        self.generated.elapsed().as_secs()
     }
 }
 
-/// What there is for a request.
+/// The result of a search in the cache.
 pub enum Lookup {
-    /// An answer.
+    /// A cached response.
     Hit(Arc<CachedResponse>),
-    /// Nothing: it is for this request to fetch it.
-    Nothing(FetchGuard),
-    /// Nothing to wait for.
-    Alone,
+    /// No cached response: this request is the leader and fetches it.
+    Miss(FetchGuard),
+    /// The response is not cacheable, or the leader took too long: this request goes past the cache.
+    Bypass,
 }
 
-/// The right to fetch an answer for all who wait for it.
+/// The leader's right to fetch a response for its followers.
 pub struct FetchGuard {
     cache: Arc<ResponseCache>,
     key: CacheKey,
 }
 
 impl FetchGuard {
-    /// Tells those who wait that the answer will not be theirs.
-    fn is_for_nobody_else(&self) {
-        if let Some(waiting) = self.cache.lock().get(&self.key) {
-            waiting.send_replace(true);
+    /// Releases the followers: the response is not cacheable.
+    fn release_followers(&self) {
+        if let Some(is_released) = self.cache.lock().get(&self.key) {
+            is_released.send_replace(true);
         }
     }
 }
@@ -93,96 +95,102 @@ impl Drop for FetchGuard {
     }
 }
 
+/// The role of a request in a fetch.
 enum FetchRole {
-    Taken(FetchGuard),
-    Behind(watch::Receiver<bool>),
+    Leader(FetchGuard),
+    Follower(watch::Receiver<bool>),
 }
 
 impl ResponseCache {
-    /// An empty one: answers are kept for `ttl` at most, and take about `max_bytes`.
+    /// Creates an empty cache. It keeps a response for at most `ttl`, and takes about `max_bytes`.
     pub fn new(ttl: Duration, max_bytes: u64) -> Self {
-        let weigh = |_: &CacheKey, kept: &Arc<CachedResponse>| {
-            let lines = kept.headers.iter();
-            let headers: usize = lines
+        let entry_bytes = |_: &CacheKey, response: &Arc<CachedResponse>| {
+            let headers = response.headers.iter();
+            let header_bytes: usize = headers
                 .map(|(name, value)| name.as_str().len() + value.len())
                 .sum();
-            u32::try_from(ENTRY_BYTES + headers + kept.body.len()).unwrap_or(u32::MAX)
+            let bytes = ENTRY_OVERHEAD_BYTES + header_bytes + response.body.len();
+            u32::try_from(bytes).unwrap_or(u32::MAX)
         };
-        let kept = moka::sync::Cache::builder()
+        let responses = moka::sync::Cache::builder()
             .max_capacity(max_bytes)
-            .weigher(weigh)
+            .weigher(entry_bytes)
             .time_to_live(ttl)
             .build();
         Self {
-            kept,
-            flights: Mutex::default(),
+            responses,
+            fetches: Mutex::default(),
             ttl,
-            largest_bytes: usize::try_from(max_bytes / LARGEST).unwrap_or(usize::MAX),
+            max_response_bytes: usize::try_from(max_bytes / MAX_RESPONSE_DIVISOR)
+                .unwrap_or(usize::MAX),
         }
     }
 
-    /// An answer, or the right to fetch it, where it may be kept; waits while somebody else does, at most
-    /// [`FOLLOWER_TIMEOUT`].
+    /// Finds a cached response, or starts a fetch if `is_read_only` returns true. It waits for an equal request that is
+    /// already fetching, at most [`FOLLOWER_TIMEOUT`].
     ///
-    /// Cost of a hit: one look-up; `may_be_kept` is asked where there is none.
+    /// Cost of a hit: one search. `is_read_only` is called only without a hit.
     pub async fn find(
         self: &Arc<Self>,
         key: CacheKey,
-        may_be_kept: impl FnOnce() -> bool,
+        is_read_only: impl FnOnce() -> bool,
     ) -> Lookup {
-        if let Some(kept) = self.fresh(key) {
-            return Lookup::Hit(kept);
+        if let Some(cached) = self.find_fresh(key) {
+            return Lookup::Hit(cached);
         }
-        if !may_be_kept() {
-            return Lookup::Alone;
+        if !is_read_only() {
+            return Lookup::Bypass;
         }
-        let until = Instant::now() + FOLLOWER_TIMEOUT;
+        let deadline = Instant::now() + FOLLOWER_TIMEOUT;
         loop {
-            let mut behind = match self.take(key) {
-                // It may have been kept while the seat was taken.
-                FetchRole::Taken(flight) => {
-                    return self.fresh(key).map_or(Lookup::Nothing(flight), Lookup::Hit);
+            let mut fetch = match self.join_fetch(key) {
+                // Another leader may have filled the cache since the first search.
+                FetchRole::Leader(guard) => {
+                    let cached = self.find_fresh(key);
+                    return cached.map_or(Lookup::Miss(guard), Lookup::Hit);
                 }
-                FetchRole::Behind(behind) => behind,
+                FetchRole::Follower(fetch) => fetch,
             };
-            let ended = behind.wait_for(|is_for_nobody_else| *is_for_nobody_else);
-            let ended = tokio::time::timeout_at(until, ended).await;
+            let ended = fetch.wait_for(|is_released| *is_released);
+            let ended = tokio::time::timeout_at(deadline, ended).await;
+            // The channel closes when the leader ends; after a release or a timeout there is no response to wait for.
             if !matches!(ended, Ok(Err(_))) {
-                return Lookup::Alone;
+                return Lookup::Bypass;
             }
-            if let Some(kept) = self.fresh(key) {
-                return Lookup::Hit(kept);
+            if let Some(cached) = self.find_fresh(key) {
+                return Lookup::Hit(cached);
             }
         }
     }
 
-    fn fresh(&self, key: CacheKey) -> Option<Arc<CachedResponse>> {
-        let kept = self.kept.get(&key)?;
-        (Instant::now() < kept.until).then_some(kept)
+    fn find_fresh(&self, key: CacheKey) -> Option<Arc<CachedResponse>> {
+        let cached = self.responses.get(&key)?;
+        (Instant::now() < cached.expires).then_some(cached)
     }
 
-    fn take(self: &Arc<Self>, key: CacheKey) -> FetchRole {
-        let mut flights = self.lock();
-        if let Some(flight) = flights.get(&key) {
-            return FetchRole::Behind(flight.subscribe());
+    fn join_fetch(self: &Arc<Self>, key: CacheKey) -> FetchRole {
+        let mut fetches = self.lock();
+        if let Some(fetch) = fetches.get(&key) {
+            return FetchRole::Follower(fetch.subscribe());
         }
-        flights.insert(key, watch::Sender::new(false));
+        fetches.insert(key, watch::Sender::new(false));
         let cache = Arc::clone(self);
-        FetchRole::Taken(FetchGuard { cache, key })
+        FetchRole::Leader(FetchGuard { cache, key })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<CacheKey, watch::Sender<bool>>> {
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+        self.fetches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An answer on its way into the cache.
+/// Collects the leader's response and writes it to the cache.
 pub struct CacheWriter {
-    flight: FetchGuard,
-    answer: Option<Answer>,
+    guard: FetchGuard,
+    partial: Option<PartialResponse>,
 }
 
-struct Answer {
+/// A cacheable response whose body is not complete yet.
+struct PartialResponse {
     headers: Vec<(HeaderName, HeaderValue)>,
     body: BytesMut,
     length: Option<usize>,
@@ -191,36 +199,36 @@ struct Answer {
 }
 
 impl CacheWriter {
-    /// Nothing of the answer is there yet.
-    pub fn new(flight: FetchGuard) -> Self {
+    /// Creates the writer of a leader, before its response arrives.
+    pub fn new(guard: FetchGuard) -> Self {
         Self {
-            flight,
-            answer: None,
+            guard,
+            partial: None,
         }
     }
 
-    /// The head of the answer; answers whether it may be kept. If not, nobody waits for it any longer.
-    pub fn head(&mut self, head: &ResponseHeader) -> bool {
-        self.answer = self.readable(head);
-        if self.answer.is_none() {
-            self.flight.is_for_nobody_else();
+    /// Takes the head of the response and returns whether the response is cacheable. If not, it releases the followers.
+    pub fn write_head(&mut self, head: &ResponseHeader) -> bool {
+        self.partial = self.start(head);
+        if self.partial.is_none() {
+            self.guard.release_followers();
         }
-        self.answer.is_some()
+        self.partial.is_some()
     }
 
-    /// What an answer with this head begins with, where it may be kept and its end can be told.
-    fn readable(&self, head: &ResponseHeader) -> Option<Answer> {
-        let (headers, cache) = (&head.headers, &self.flight.cache);
+    /// Returns an empty response with this head, if it is cacheable and its framing shows where it ends.
+    fn start(&self, head: &ResponseHeader) -> Option<PartialResponse> {
+        let (headers, cache) = (&head.headers, &self.guard.cache);
         let length = headers.get(header::CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
         let is_framed = length.is_some()
             || headers.contains_key(header::TRANSFER_ENCODING)
             || head.version == Version::HTTP_2;
         let fresh_for = fresh_for_s(headers).map_or(cache.ttl, Duration::from_secs);
-        let is_small = length.is_none_or(|length| length <= cache.largest_bytes);
-        let is_kept = is_cacheable(head.status, headers) && is_framed && is_small;
-        (is_kept && !fresh_for.is_zero()).then(|| Answer {
-            headers: end_to_end(headers),
+        let is_small = length.is_none_or(|length| length <= cache.max_response_bytes);
+        let is_cached = is_cacheable(head.status, headers) && is_framed && is_small;
+        (is_cached && !fresh_for.is_zero()).then(|| PartialResponse {
+            headers: end_to_end_headers(headers),
             body: BytesMut::with_capacity(length.unwrap_or_default()),
             length,
             age: Duration::from_secs(age_s(headers).unwrap_or_default()),
@@ -228,51 +236,49 @@ impl CacheWriter {
         })
     }
 
-    /// A piece of the answer; keeps the whole at its end.
-    pub fn body(&mut self, piece: &[u8], is_end: bool) {
-        let Some(answer) = &mut self.answer else {
+    /// Takes a piece of the body. At the end it caches the response, if the response is whole.
+    pub fn write_body(&mut self, piece: &[u8], is_end: bool) {
+        let Some(partial) = &mut self.partial else {
             return;
         };
-        if answer.body.len() + piece.len() > self.flight.cache.largest_bytes {
-            self.answer = None;
-            self.flight.is_for_nobody_else();
+        if partial.body.len() + piece.len() > self.guard.cache.max_response_bytes {
+            self.partial = None;
+            self.guard.release_followers();
             return;
         }
-        answer.body.extend_from_slice(piece);
+        partial.body.extend_from_slice(piece);
         if !is_end {
             return;
         }
-        let Some(answer) = self.answer.take() else {
+        let Some(whole) = self.partial.take() else {
             return;
         };
-        if answer
-            .length
-            .is_none_or(|length| length == answer.body.len())
-        {
-            self.keep(answer);
+        if whole.length.is_none_or(|length| length == whole.body.len()) {
+            self.store(whole);
         }
     }
 
-    fn keep(&self, answer: Answer) {
+    fn store(&self, whole: PartialResponse) {
         let now = Instant::now();
-        let kept = CachedResponse {
-            headers: answer.headers,
-            // Of an answer without a length more was taken than it needs.
-            body: Bytes::copy_from_slice(&answer.body),
-            since: now.checked_sub(answer.age).unwrap_or(now),
-            until: now + answer.fresh_for,
+        let response = CachedResponse {
+            headers: whole.headers,
+            // The buffer of a response without a length has spare capacity, so the cache gets a copy.
+            body: Bytes::copy_from_slice(&whole.body),
+            generated: now.checked_sub(whole.age).unwrap_or(now),
+            expires: now + whole.fresh_for,
         };
-        let cache = &self.flight.cache;
-        cache.kept.insert(self.flight.key, Arc::new(kept));
+        let cache = &self.guard.cache;
+        cache.responses.insert(self.guard.key, Arc::new(response));
     }
 }
 
-fn end_to_end(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
-    let lines = headers.iter();
-    let kept = lines.filter(|(name, _)| {
-        !NOT_KEPT.contains(name) && *name != header::AGE && !is_limit_header(name)
-    });
-    kept.map(|(name, value)| (name.clone(), value.clone()))
+fn end_to_end_headers(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
+    let is_cached = |name: &HeaderName| {
+        !UNCACHED_HEADERS.contains(name) && *name != header::AGE && !is_limit_header(name)
+    };
+    let cached = headers.iter().filter(|(name, _)| is_cached(name));
+    cached
+        .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }
 

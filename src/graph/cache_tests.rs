@@ -10,7 +10,7 @@ fn cache() -> Arc<ResponseCache> {
 }
 
 fn key() -> CacheKey {
-    let asked = CacheRequest {
+    let request = CacheRequest {
         tenant: Some("t1"),
         credential_kind: "single",
         is_public: true,
@@ -19,134 +19,138 @@ fn key() -> CacheKey {
         query: "",
         headers: &HeaderMap::new(),
     };
-    let head = HeadKey::from_request(&asked).unwrap();
+    let head = HeadKey::from_request(&request).unwrap();
     head.to_cache_key(br#"{"query":"{ a }"}"#)
 }
 
-fn head(lines: &[(&'static str, &'static str)]) -> ResponseHeader {
+fn head(fields: &[(&'static str, &'static str)]) -> ResponseHeader {
     let mut head = ResponseHeader::build(200, None).unwrap();
-    for (name, value) in lines {
+    for (name, value) in fields {
         head.insert_header(*name, *value).unwrap();
     }
     head
 }
 
-async fn flight(cache: &Arc<ResponseCache>) -> CacheWriter {
+async fn lead(cache: &Arc<ResponseCache>) -> CacheWriter {
     match cache.find(key(), || true).await {
-        Lookup::Nothing(flight) => CacheWriter::new(flight),
-        _ => panic!("somebody else flies"),
+        Lookup::Miss(guard) => CacheWriter::new(guard),
+        _ => panic!("another request is the leader"),
     }
 }
 
-/// Whoever asks now waits from here on.
-fn behind(cache: &Arc<ResponseCache>) -> tokio::task::JoinHandle<Lookup> {
+/// Starts an equal request.
+fn follow(cache: &Arc<ResponseCache>) -> tokio::task::JoinHandle<Lookup> {
     let cache = Arc::clone(cache);
     tokio::spawn(async move { cache.find(key(), || true).await })
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_gets_the_answer_that_another_fetched() {
+async fn a_follower_gets_the_response_that_the_leader_fetched() {
     let cache = cache();
-    let mut first = flight(&cache).await;
-    let second = behind(&cache);
+    let mut first = lead(&cache).await;
+    let second = follow(&cache);
     tokio::task::yield_now().await;
-    assert!(first.head(&head(&[("content-length", "4"), ("x-own", "1")])));
-    first.body(b"ab", false);
+    assert!(first.write_head(&head(&[("content-length", "4"), ("x-own", "1")])));
+    first.write_body(b"ab", false);
     assert!(!second.is_finished());
-    first.body(b"cd", true);
+    first.write_body(b"cd", true);
     drop(first);
-    let Lookup::Hit(kept) = second.await.unwrap() else {
+    let Lookup::Hit(cached) = second.await.unwrap() else {
         panic!("no hit")
     };
-    assert_eq!(&kept.body[..], b"abcd");
-    let names: Vec<_> = kept.headers.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(&cached.body[..], b"abcd");
+    let names: Vec<_> = cached
+        .headers
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
     assert_eq!(names, ["x-own"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_flies_where_the_first_is_gone() {
+async fn a_follower_leads_after_the_leader_ended_without_a_response() {
     let cache = cache();
-    let first = flight(&cache).await;
-    let second = behind(&cache);
+    let first = lead(&cache).await;
+    let second = follow(&cache);
     tokio::task::yield_now().await;
     drop(first);
-    assert!(matches!(second.await.unwrap(), Lookup::Nothing(_)));
+    assert!(matches!(second.await.unwrap(), Lookup::Miss(_)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_an_answer_that_is_not_kept() {
-    for line in [("set-cookie", "a=b"), ("cache-control", "max-age=0")] {
+async fn no_follower_waits_for_a_response_that_is_not_cacheable() {
+    for field in [("set-cookie", "a=b"), ("cache-control", "max-age=0")] {
         let cache = cache();
-        let mut first = flight(&cache).await;
-        let second = behind(&cache);
+        let mut first = lead(&cache).await;
+        let second = follow(&cache);
         tokio::task::yield_now().await;
-        assert!(!first.head(&head(&[("content-length", "4"), line])));
-        assert!(matches!(second.await.unwrap(), Lookup::Alone), "{line:?}");
+        assert!(!first.write_head(&head(&[("content-length", "4"), field])));
+        assert!(matches!(second.await.unwrap(), Lookup::Bypass), "{field:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_longer_than_five_seconds() {
+async fn no_follower_waits_longer_than_five_seconds() {
     let cache = cache();
-    let _first = flight(&cache).await;
-    let begun = Instant::now();
-    assert!(matches!(cache.find(key(), || true).await, Lookup::Alone));
-    assert_eq!(begun.elapsed().as_secs(), 5);
+    let _first = lead(&cache).await;
+    let started = Instant::now();
+    assert!(matches!(cache.find(key(), || true).await, Lookup::Bypass));
+    assert_eq!(started.elapsed().as_secs(), 5);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_not_whole_is_not_kept() {
-    for (lines, pieces) in [
+async fn a_response_that_is_not_whole_is_not_cached() {
+    for (fields, pieces) in [
         (&[("content-length", "4")][..], &[&b"abc"[..]][..]),
         (&[][..], &[&b"abcd"[..]][..]),
     ] {
         let cache = cache();
-        let mut first = flight(&cache).await;
-        first.head(&head(lines));
+        let mut first = lead(&cache).await;
+        first.write_head(&head(fields));
         for piece in pieces {
-            first.body(piece, true);
+            first.write_body(piece, true);
         }
         drop(first);
         assert!(
-            matches!(cache.find(key(), || true).await, Lookup::Nothing(_)),
-            "{lines:?}"
+            matches!(cache.find(key(), || true).await, Lookup::Miss(_)),
+            "{fields:?}"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_fresh_for_as_long_as_it_says_and_no_longer_than_configured() {
-    for (line, fresh_s) in [("max-age=10", 10), ("max-age=600", 60), ("public", 60)] {
+async fn a_response_is_fresh_for_as_long_as_it_says_and_no_longer_than_configured() {
+    for (cache_control, fresh_s) in [("max-age=10", 10), ("max-age=600", 60), ("public", 60)] {
         let cache = cache();
-        let mut first = flight(&cache).await;
-        first.head(&head(&[("content-length", "1"), ("cache-control", line)]));
-        first.body(b"a", true);
+        let mut first = lead(&cache).await;
+        first.write_head(&head(&[
+            ("content-length", "1"),
+            ("cache-control", cache_control),
+        ]));
+        first.write_body(b"a", true);
         drop(first);
         tokio::time::sleep(Duration::from_secs(fresh_s - 1)).await;
-        let Lookup::Hit(kept) = cache.find(key(), || true).await else {
-            panic!("{line}: no hit")
+        let Lookup::Hit(cached) = cache.find(key(), || true).await else {
+            panic!("{cache_control}: no hit")
         };
-        assert_eq!(kept.age_s(), fresh_s - 1);
+        assert_eq!(cached.age_s(), fresh_s - 1);
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(
-            matches!(cache.find(key(), || true).await, Lookup::Nothing(_)),
-            "{line}"
+            matches!(cache.find(key(), || true).await, Lookup::Miss(_)),
+            "{cache_control}"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_larger_than_its_part_is_not_kept() {
+async fn a_response_over_its_share_is_not_cached() {
     let cache = cache();
-    let mut first = flight(&cache).await;
-    assert!(!first.head(&head(&[("content-length", "300000")])));
+    let mut first = lead(&cache).await;
+    assert!(!first.write_head(&head(&[("content-length", "300000")])));
     drop(first);
-    let mut second = flight(&cache).await;
-    assert!(second.head(&head(&[("transfer-encoding", "chunked")])));
-    second.body(&vec![b'a'; 300_000], true);
+    let mut second = lead(&cache).await;
+    assert!(second.write_head(&head(&[("transfer-encoding", "chunked")])));
+    second.write_body(&vec![b'a'; 300_000], true);
     drop(second);
-    assert!(matches!(
-        cache.find(key(), || true).await,
-        Lookup::Nothing(_)
-    ));
+    assert!(matches!(cache.find(key(), || true).await, Lookup::Miss(_)));
 }

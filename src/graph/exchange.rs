@@ -1,8 +1,8 @@
-//! A request on its way to the graph service, and its response on the way back. Both pass unchanged, but for the limit
-//! that every response names.
+//! The exchange with the graph service. Request and response pass unchanged, except for the limit headers that every
+//! response has.
 //!
-//! No other upstream can answer, so a request is sent once: only a connection that could not be made, or was reused and
-//! had been closed, is tried again.
+//! There is only one upstream, so a request is sent once. Only a failed connection is tried again, and a reused connection
+//! that the service had closed.
 
 use std::sync::Arc;
 
@@ -25,32 +25,32 @@ use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report, Write};
 use crate::proxy::origin::Origin;
 use crate::proxy::response::Response;
 
-/// Connections tried for one request: another address, or the same one again.
+/// The maximum of connections that are tried for one request.
 const MAX_CONNECTIONS: u8 = 2;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const OTHER_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
+const ALTERNATE_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 
 /// One request to the graph service, from its admission to the end of its response.
 pub struct GraphExchange {
     graph: Arc<Graph>,
-    /// The operation it counts on.
+    /// The operation that it counts on.
     pub operation: Arc<GraphOperation>,
-    /// The tenant; none: the client's address counts.
+    /// The tenant; `None`: the client's address counts.
     pub tenant: Option<Arc<str>>,
-    /// The limit that the response names, in requests per window.
+    /// The limit in the response's headers, in requests per window.
     pub limit: u64,
-    /// What the limit decided so far.
+    /// The limiter's decision so far.
     pub outcome: LimitOutcome,
-    /// What it took of a window, until that is refunded.
+    /// The unit that it took from a window, until that is refunded.
     pub admission: Option<Admission>,
-    /// The whole body, where it was read.
+    /// The whole request body, if it was read.
     pub body: Option<Bytes>,
-    /// How many more bytes of the body may come, where it passes as it comes.
+    /// How many more bytes a streamed request body may have.
     pub remaining_bytes: usize,
-    /// Collects the response, where it may be cached.
+    /// Collects the response, if it may be cacheable.
     pub cache_writer: Option<CacheWriter>,
     failed_connections: u8,
-    /// The request's body is too large.
+    /// Set if the request body is too large.
     fault: Option<Fault>,
 }
 
@@ -58,30 +58,30 @@ pub struct GraphExchange {
 pub struct Admission {
     /// The window.
     pub key: WindowKey,
-    /// Proves the unit.
+    /// Proves that the unit was taken.
     pub refund: RefundToken,
 }
 
-/// What a limit decided.
+/// The limiter's decision about a request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum LimitOutcome {
-    /// Nothing: the request ended before, or takes no unit.
+    /// No decision: the request ended before, or it takes no unit.
     #[default]
     Uncounted,
-    /// It was counted and sent on.
+    /// The request was counted and forwarded.
     Admitted,
-    /// It was over the limit.
+    /// The request was over the limit.
     Refused,
-    /// It was answered from the cache, and not counted.
+    /// The request was answered from the cache and not counted.
     Hit,
-    /// It was counted, and the unit was refunded.
+    /// The request was counted, and its unit was refunded.
     Refunded,
     /// No process could count.
     Unavailable,
 }
 
 impl LimitOutcome {
-    /// Its label in metrics and logs.
+    /// Returns the label in metrics and logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Uncounted => "uncounted",
@@ -95,7 +95,7 @@ impl LimitOutcome {
 }
 
 impl GraphExchange {
-    /// A request on this operation, of no tenant yet.
+    /// Creates the exchange of a request before its tenant is known.
     pub fn new(graph: &Arc<Graph>, operation: &Arc<GraphOperation>) -> Self {
         Self {
             graph: Arc::clone(graph),
@@ -112,8 +112,8 @@ impl GraphExchange {
         }
     }
 
-    /// The limit headers of every response.
-    pub fn headers(&self) -> [Header; 2] {
+    /// Returns the limit headers that every response has.
+    pub fn limit_headers(&self) -> [Header; 2] {
         limit_headers(self.limit, self.graph.window_s)
     }
 }
@@ -123,7 +123,7 @@ impl Exchange for GraphExchange {
         Ok(Arc::clone(&self.graph.origin))
     }
 
-    /// Sets the service's own host, and drops what would have it take another method.
+    /// Sets the host of the service and removes headers that would override the method.
     fn upstream_head(&mut self, _: &RequestInfo, head: &mut RequestHeader) -> Result<()> {
         if head.uri.authority().is_some() || !head.raw_path().starts_with(b"/") {
             let target = origin_form(head.raw_path()).to_vec();
@@ -171,7 +171,7 @@ impl Exchange for GraphExchange {
         self.cache_writer = self
             .cache_writer
             .take()
-            .and_then(|mut writer| writer.head(head).then_some(writer));
+            .and_then(|mut writer| writer.write_head(head).then_some(writer));
         if !is_upstream_hit(&head.headers) {
             return Ok(None);
         }
@@ -186,26 +186,26 @@ impl Exchange for GraphExchange {
         }))
     }
 
-    /// Replaces the service's limits by ours.
+    /// Replaces the limit headers of the service by ours.
     fn response_head(&mut self, info: &RequestInfo, head: &mut ResponseHeader) -> Result<()> {
         if head.status.is_informational() {
             return Ok(());
         }
-        let theirs: Vec<HeaderName> = head
+        let replaced: Vec<HeaderName> = head
             .headers
             .keys()
             .filter(|name| is_limit_header(name))
             .cloned()
             .collect();
-        for name in &theirs {
+        for name in &replaced {
             head.remove_header(name);
         }
-        for (name, value) in self.headers() {
+        for (name, value) in self.limit_headers() {
             head.insert_header(name, value)?;
         }
         let id: &HeaderValue = info.id.as_header();
         head.insert_header(REQUEST_ID, id.clone())?;
-        head.insert_header(OTHER_REQUEST_ID, id.clone())
+        head.insert_header(ALTERNATE_REQUEST_ID, id.clone())
     }
 
     fn response_body(
@@ -215,7 +215,7 @@ impl Exchange for GraphExchange {
         is_end: bool,
     ) -> Result<()> {
         if let Some(writer) = &mut self.cache_writer {
-            writer.body(body.as_ref().map_or(&b""[..], |piece| piece), is_end);
+            writer.write_body(body.as_ref().map_or(&b""[..], |piece| piece), is_end);
             if is_end {
                 // The followers need not wait until our client has read the response.
                 self.cache_writer = None;
@@ -224,14 +224,14 @@ impl Exchange for GraphExchange {
         Ok(())
     }
 
-    /// Tries once more.
+    /// Allows one more connection.
     fn connect_failed(&mut self, _: &RequestInfo, mut error: Box<Error>) -> Box<Error> {
         self.failed_connections += 1;
         error.set_retry(self.failed_connections < MAX_CONNECTIONS);
         error
     }
 
-    /// Repeats only what may be sent twice, and only where a reused connection had been closed.
+    /// Repeats a request only if it may be sent twice and a reused connection had been closed.
     fn broke(&mut self, _: &RequestInfo, mut error: Box<Error>, broken: Broken) -> Box<Error> {
         if broken.is_repeatable {
             error.retry.decide_reuse(broken.was_reused);
@@ -244,7 +244,7 @@ impl Exchange for GraphExchange {
     fn report(&mut self, _: &RequestInfo, error: &Error, is_head_sent: bool) -> Report {
         let own = self.fault.take();
         let fault = own.or_else(|| fault(&self.graph, error, is_head_sent));
-        // A response is cut off where it is: it never gets an end that the service did not send.
+        // A started response stops where it is: it never gets an end that the service did not send.
         let write = if is_head_sent || fault.is_none() {
             Write::Nothing
         } else {
@@ -254,7 +254,7 @@ impl Exchange for GraphExchange {
     }
 
     fn stamp(&self, response: &mut Response) {
-        response.headers.extend(self.headers());
+        response.headers.extend(self.limit_headers());
     }
 
     fn finish(&mut self, _: &RequestInfo, end: &End<'_>) -> &'static str {
@@ -290,7 +290,7 @@ fn remove_headers(head: &mut RequestHeader, is_removed: impl Fn(&HeaderName) -> 
     }
 }
 
-/// Returns the fault of a request that the service did not answer; none where the client has left.
+/// Returns the fault of a request without a response from the service; `None` if the client disconnected.
 fn fault(graph: &Graph, error: &Error, is_head_sent: bool) -> Option<Fault> {
     if *error.esource() == ErrorSource::Downstream && *error.etype() != ATTEMPT_ABORTED {
         let is_bad = *error.etype() == ErrorType::InvalidHTTPHeader;

@@ -1,8 +1,8 @@
-//! The graph service as requests meet it: its operations and tenants, its windows, its place, and answers kept of it.
+//! The graph limits: operations and tenants, their windows, the origin of the service, and the cache of its responses.
 //!
-//! Built once from the configuration. What is decided is decided in `filters::limits` and `filters::graph::credentials`; this
-//! holds what they need from one request to the next. [`exchange`] is one request from its admission to the
-//! end of its answer. Not here: Pingora's hooks, which pass requests through, and who counts together with whom.
+//! [`Graph`] is built once from the configuration and holds the state that outlives a request. `filters::limits` and
+//! `filters::graph` decide. [`admission`] admits a request, [`exchange`] takes it to the service and back. [`routes`] has
+//! its row of the route table. Counting across processes is not here but in [`crate::limits`].
 
 pub mod admission;
 mod cache;
@@ -27,25 +27,25 @@ use crate::proxy::origin::{ConnectTimeouts, Origin};
 use crate::redis::Redis;
 use crate::telemetry::metrics::Metrics;
 
-/// See the module.
+/// The state that all requests to the graph service share.
 pub struct Graph {
     /// The table of operations.
     pub operations: Operations,
-    /// What each tenant may do.
+    /// The limits of each tenant.
     pub limits: TenantLimits,
-    /// Whose credential is whose.
+    /// The tenants and their credentials.
     pub tenants: Tenants,
-    /// What verifies tokens, by the numbers that the tenants have for it.
+    /// The key sets that verify tokens; `tenants` refers to them by index.
     pub key_sets: Vec<Arc<RemoteKeySet>>,
-    /// Signatures seen of late.
+    /// Recent signatures, so that none is used twice.
     pub nonces: Nonces,
     /// The windows.
     pub counters: Arc<WindowCounters>,
-    /// Where the service is.
+    /// The origin of the service.
     pub origin: Arc<Origin>,
-    /// Answers that may be given again, where any are kept.
+    /// The cache of responses, if one is configured.
     pub cache: Option<Arc<ResponseCache>>,
-    /// Whether paths that no operation names are refused.
+    /// Whether a path that no operation has is refused.
     pub rejects_unknown: bool,
     /// The length of a window in seconds.
     pub window_s: u64,
@@ -58,9 +58,9 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The service at `url` as configured, with its windows.
+    /// Builds the state for the service at `url`.
     ///
-    /// Errors: a URL that is none, which the configuration's checks should have found.
+    /// Errors: the URL is not valid; the checks of the configuration should have found that.
     pub fn new(
         graph: &config::GraphConfig,
         url: &Uri,
@@ -68,7 +68,7 @@ impl Graph {
         (handle, redis): (&Handle, Option<&Redis>),
         (metrics, clock): (&Arc<Metrics>, Clock),
     ) -> pingora::Result<Self> {
-        let patience = ConnectTimeouts {
+        let timeouts = ConnectTimeouts {
             connect: config.routing.connect_timeout,
             read_write: config.routing.total_timeout,
         };
@@ -86,7 +86,7 @@ impl Graph {
             key_sets,
             nonces: Nonces::default(),
             counters: Arc::new(counters),
-            origin: Arc::new(Origin::new("the graph service", url, patience)?),
+            origin: Arc::new(Origin::new("the graph service", url, timeouts)?),
             cache: cache.map(Arc::new),
             rejects_unknown: graph.rejects_unknown,
             window_s: graph.window_s,
@@ -97,18 +97,18 @@ impl Graph {
         })
     }
 
-    /// Who drops windows that have ended.
+    /// Returns the background service that drops ended windows.
     pub fn sweeper(&self) -> Sweeper {
         Sweeper(Arc::clone(&self.counters))
     }
 
-    /// Who looks at published keys now and then.
-    pub fn keys(&self) -> Refresh {
+    /// Returns the background service that refreshes the key sets.
+    pub fn key_refresh(&self) -> Refresh {
         Refresh(self.key_sets.clone())
     }
 
-    /// The most bytes of a body of this operation.
-    pub fn body_bytes(&self, operation: &GraphOperation) -> usize {
+    /// Returns the maximum size of a request body of this operation.
+    pub fn max_body_bytes(&self, operation: &GraphOperation) -> usize {
         if operation.accepts_data {
             self.data_bytes
         } else {
@@ -117,7 +117,7 @@ impl Graph {
     }
 }
 
-/// Whose credential is whose, and the key sets that some of them need, each once.
+/// Returns the tenants with their credentials, and the key sets that they refer to, each once.
 fn tenants(
     configured: &[config::Tenant],
     handle: &Handle,
@@ -143,14 +143,14 @@ fn tenants(
         }
     }
     let key_sets = urls.into_iter().map(|url| {
-        let published = RemoteKeySet::new(url.clone(), handle.clone());
-        published.or_err(ErrorType::InternalError, "asking for published keys")
+        let key_set = RemoteKeySet::new(url.clone(), handle.clone());
+        key_set.or_err(ErrorType::InternalError, "asking for published keys")
     });
     let key_sets: pingora::Result<Vec<_>> = key_sets.map(|it| it.map(Arc::new)).collect();
     Ok((tenants, key_sets?))
 }
 
-/// Path and query of a request target that may be absolute, byte for byte.
+/// Returns path and query of a request target that may be absolute, byte for byte.
 pub fn origin_form(target: &[u8]) -> &[u8] {
     if target.starts_with(b"/") {
         return target;

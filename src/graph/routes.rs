@@ -1,4 +1,4 @@
-//! The graph service's row of the route table: every path that is not ours.
+//! The graph service's row of the route table: all paths that are not reserved.
 
 use std::sync::Arc;
 
