@@ -2,6 +2,7 @@
 //!
 //! A visitor is one event of one user; a batch is a head and visitors of one project and revision.
 
+use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::decide::Impression;
@@ -79,6 +80,15 @@ pub struct Moment<'a> {
     pub now_ms: u64,
     /// Makes the event the same when it is sent again.
     pub uuid: &'a str,
+}
+
+/// Whether the backend would refuse the same batch again.
+pub fn is_final(status: StatusCode) -> bool {
+    let is_temporary = matches!(
+        status,
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
+    );
+    status.is_client_error() && !is_temporary
 }
 
 /// The visitor of an impression.

@@ -31,7 +31,7 @@ enum Target {
 }
 
 /// Name, method, path and target. The endpoints check credentials.
-const ROWS: [(&str, Method, &str, Target); 15] = [
+static ROWS: [(&str, Method, &str, Target); 15] = [
     (
         "config",
         Method::GET,

@@ -4,7 +4,8 @@ use filters::fault::{Fault, FaultKind};
 use filters::json::Object;
 
 use super::context::DecisionContext;
-use crate::decisions::{DecisionService, new_uuid};
+use crate::decisions::DecisionService;
+use crate::decisions::uuid::new_uuid;
 use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 

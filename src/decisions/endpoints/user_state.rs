@@ -12,7 +12,7 @@ use filters::decisions::{Options, Profile, answer};
 use filters::fault::{Fault, FaultKind};
 
 use super::context::DecisionContext;
-use crate::decisions::UserKey;
+use crate::decisions::user_key::UserKey;
 
 /// A decision for one key.
 pub(super) trait UserItem {
