@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::decisions::Options;
-use filters::decisions::bandit;
-use filters::decisions::bandit::CmabRequest;
+use filters::decisions::cmab;
+use filters::decisions::cmab::CmabRequest;
 use filters::decisions::inputs::Predicted;
 use futures::future::join_all;
 use moka::future::Cache;
@@ -184,6 +184,6 @@ impl CmabState {
         let reply = request.send().await.map_err(describe)?;
         let reply = reply.error_for_status().map_err(describe)?;
         let body = reply.bytes().await.map_err(describe)?;
-        bandit::predicted(&body).ok_or_else(|| "the answer holds no prediction".to_owned())
+        cmab::read_prediction(&body).ok_or_else(|| "the answer holds no prediction".to_owned())
     }
 }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use filters::decisions::ask::SegmentOptions;
+use filters::decisions::odp;
 use filters::decisions::project::Odp;
-use filters::decisions::segment;
+use filters::decisions::request_body::SegmentOptions;
 use moka::future::Cache;
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
@@ -70,7 +70,7 @@ impl Segments {
 
     /// The host and the key of the platform; `None`: the project has none.
     pub fn target<'p>(&'p self, odp: Option<&'p Odp>) -> Option<(&'p str, &'p str)> {
-        segment::odp_target(self.host.as_deref(), odp)
+        odp::odp_target(self.host.as_deref(), odp)
     }
 
     /// Returns the segments of a user among `wanted`, which are those of the project's conditions.
@@ -101,7 +101,7 @@ impl Segments {
         let request = request.header("content-type", "application/json");
         let request = request
             .header("x-api-key", key)
-            .body(segment::question(&user_key.1, wanted));
+            .body(odp::segments_query(&user_key.1, wanted));
         let task = self.handle.spawn(async move { fetch(request).await });
         let found = task.await.map_err(|_| SegmentsUnavailable)?;
         let found: Arc<[String]> = found.map_err(log_failure)?.into();
@@ -122,7 +122,7 @@ async fn fetch(request: reqwest::RequestBuilder) -> Result<Vec<String>, String> 
     let reply = request.send().await.map_err(describe)?;
     let reply = reply.error_for_status().map_err(describe)?;
     let body = reply.bytes().await.map_err(describe)?;
-    segment::qualified(&body).ok_or_else(|| "the answer does not tell segments".to_owned())
+    odp::read_segments(&body).ok_or_else(|| "the answer does not tell segments".to_owned())
 }
 
 impl SegmentCache {

@@ -65,13 +65,6 @@ pub const REPEATED: &Leftover = &[];
 pub const RETIRED: &Leftover = &[
     ("filters/accounts/caller.rs", "word"),
     ("filters/auth/jwks.rs", "Written"),
-    ("filters/decisions/ask.rs", "truth"),
-    ("filters/decisions/decide.rs", "of word"),
-    ("filters/decisions/encode.rs", "EXACT as_agent"),
-    ("filters/decisions/event.rs", "EXACT of"),
-    ("filters/decisions/holdout.rs", "held"),
-    ("filters/decisions/matcher.rs", "EXACT"),
-    ("filters/decisions/variable.rs", "word"),
     ("filters/graph/cache_key.rs", "of"),
     ("filters/graph/tenant.rs", "of"),
     ("filters/json/error.rs", "word"),

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use filters::decisions::answer::MAX_BYTES;
 use filters::decisions::batch::{
     AnsweredBatch, AnsweredOperation, BatchOperation, BatchTarget, FoundRoute, Times,
 };
+use filters::decisions::response_body::MAX_BODY_BYTES;
 use filters::fault::{Fault, FaultKind};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
@@ -90,7 +90,7 @@ impl Bounds {
 }
 
 /// Answers a batch within [`BATCH_TIMEOUT`]. An operation fails if it is not done by then, or if its response does not fit
-/// into [`MAX_BYTES`] with the others.
+/// into [`MAX_BODY_BYTES`] with the others.
 ///
 /// Errors: 400 for a body that is no batch, 422 for too many operations; 401 and 403 if the batch needs credentials itself.
 pub async fn handle(
@@ -100,7 +100,7 @@ pub async fn handle(
 ) -> Result<Response, Fault> {
     let bounds = Bounds {
         deadline: Instant::now() + BATCH_TIMEOUT,
-        free_bytes: AtomicUsize::new(MAX_BYTES),
+        free_bytes: AtomicUsize::new(MAX_BODY_BYTES),
     };
     let protocol = service.protocol;
     if protocol.endpoint_rules().checks_batch_credentials {

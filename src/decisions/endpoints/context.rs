@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use filters::decisions::ask::{DecisionBody, DecisionUser, check_media_type};
 use filters::decisions::decide::Impression;
 use filters::decisions::errors;
 use filters::decisions::event;
 use filters::decisions::event::{Head, Moment};
 use filters::decisions::notice::Topic;
 use filters::decisions::protocol::Protocol;
+use filters::decisions::request_body::{DecisionBody, DecisionUser, check_media_type};
 use filters::fault::{Fault, FaultKind};
 
 use crate::decisions::DecisionService;

@@ -1,7 +1,7 @@
 //! `POST /webhooks/optimizely`: the editor announces a new datafile. Source: docs/facts/decision-engine.md E.
 
 use bytes::Bytes;
-use filters::decisions::ask::check_media_type;
+use filters::decisions::request_body::check_media_type;
 use filters::decisions::webhook::{SIGNATURE_HEADER, check_signature};
 use filters::fault::Fault;
 
