@@ -17,12 +17,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use filters::decisions::answer::write_decided;
+use filters::decisions::borrowed_object::BorrowedObject;
 use filters::decisions::credentials::SdkRules;
 use filters::decisions::decide::decide;
 use filters::decisions::inputs::{Inputs, Predicted};
-use filters::decisions::members::BorrowedObject;
 use filters::decisions::protocol::{Document, Protocol};
+use filters::decisions::response_body::write_decision;
 use filters::decisions::{Options, Project};
 use filters::form;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
@@ -112,7 +112,7 @@ fn answered(
         .credentials(&call.headers, &call.rules, None, 0)
         .unwrap();
     let asked = protocol.read(call.body.as_bytes()).unwrap();
-    let asked = asked.decide().unwrap();
+    let asked = asked.into_decide().unwrap();
     let keys: Vec<Cow<'_, str>> = form::pairs(&call.query)
         .filter(|pair| pair.decoded_name() == "keys")
         .map(form::Pair::decoded_value)
@@ -121,7 +121,7 @@ fn answered(
     let inputs = inputs(&user.id, &user.attributes, none);
     let decided = decide(project, &keys[0], &inputs);
     let mut out = Vec::with_capacity(1024);
-    write_decided(
+    write_decision(
         &decided,
         &user.id,
         &user.attributes,

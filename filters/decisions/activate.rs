@@ -1,4 +1,4 @@
-//! The older calls: what a user gets in an experiment, or of a feature, by key. Source: docs/decision-agent.md 2.3.
+//! The older endpoints: the variation of an experiment or the state of a feature, by key. Source: docs/decision-agent.md 2.3.
 
 use super::decide;
 use super::decide::{DecisionSource, Impression, PredictionRequest, RuleOutcome};
@@ -7,16 +7,16 @@ use super::project::Project;
 use super::reason::Reasons;
 use super::rule::{self, Ruling};
 
-/// An item of the answer.
+/// An item of the response.
 #[derive(Debug, Default)]
 pub struct Activation<'p> {
-    /// The feature asked for; empty: none was.
+    /// The feature that the request names; empty: none.
     pub feature_key: Box<str>,
-    /// The experiment asked for, or the one that decided about the feature.
+    /// The experiment that the request names, or that decided the feature.
     pub experiment_key: Box<str>,
     /// The variation; empty: none.
     pub variation_key: &'p str,
-    /// `feature`, `experiment`, or empty for a key that is not there.
+    /// `feature`, `experiment`, or empty for an unknown key.
     pub kind: &'static str,
     /// Whether it is on.
     pub is_enabled: bool,
@@ -24,15 +24,15 @@ pub struct Activation<'p> {
     pub variables: Vec<(&'p str, &'p str)>,
     /// What was wrong.
     pub error: String,
-    /// What has to be told the analytics backend.
+    /// The impression to send.
     pub impression: Option<Impression<'p>>,
-    /// What the profile has to remember: experiment id, variation id.
+    /// The experiment id and the variation id to add to the profile.
     pub remembers: Option<(&'p str, &'p str)>,
-    /// Which experiment needs a prediction first.
+    /// The prediction that is needed first.
     pub wants: Option<PredictionRequest<'p>>,
 }
 
-/// What the user gets in an experiment.
+/// Decides an experiment.
 pub fn experiment<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Activation<'p> {
     let Some(rule) = project.experiment(key) else {
         return Activation {
@@ -49,7 +49,7 @@ pub fn experiment<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> A
     };
     match rule::experiment(project, rule, inputs, &mut reasons) {
         Ruling::Pass => {}
-        Ruling::Wanting => item.wants = PredictionRequest::of(rule),
+        Ruling::NeedsPrediction => item.wants = PredictionRequest::from_rule(rule),
         Ruling::Failed => item.error = reasons.into_texts().join(" "),
         Ruling::Hit {
             variation,
@@ -72,7 +72,7 @@ pub fn experiment<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> A
     item
 }
 
-/// What the user gets of a feature.
+/// Decides a feature.
 pub fn feature<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Activation<'p> {
     let Some(flag) = project.flag(key) else {
         return Activation {
@@ -85,17 +85,17 @@ pub fn feature<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Acti
     let outcome = decide::outcome(project, flag, inputs, &mut reasons);
     let variation = outcome.variation;
     let variables = decide::variables(flag, variation, &mut reasons);
-    let is_told = outcome.source != DecisionSource::Rollout;
-    let told = outcome.rule.zip(variation).filter(|_| is_told);
+    let is_experiment = outcome.source != DecisionSource::Rollout;
+    let shown = outcome.rule.zip(variation).filter(|_| is_experiment);
     Activation {
         feature_key: key.into(),
-        experiment_key: told.map_or("", |(rule, _)| &rule.key).into(),
-        variation_key: told.map_or("", |(_, variation)| &variation.key),
+        experiment_key: shown.map_or("", |(rule, _)| &rule.key).into(),
+        variation_key: shown.map_or("", |(_, variation)| &variation.key),
         kind: "feature",
         is_enabled: variation.is_some_and(|variation| variation.is_enabled),
         variables,
         error: reasons.into_texts().join(" "),
-        impression: (told.is_some() || project.send_flag_decisions)
+        impression: (shown.is_some() || project.send_flag_decisions)
             .then(|| decide::impression(&flag.key, &outcome)),
         remembers: outcome
             .rule

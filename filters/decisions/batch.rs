@@ -1,4 +1,4 @@
-//! The operations of a batch, and what they are answered as. Source: docs/decision-agent.md 2.4, 4 rule 5.
+//! The operations of a batch and their items in the response. Source: docs/decision-agent.md 2.4, 4 rule 5.
 //!
 //! A protocol reads the operations and words the items; what an operation carries is the same for all.
 
@@ -113,12 +113,12 @@ pub enum BatchTarget {
     },
 }
 
-/// Returns the fault of an operation whose route is no endpoint of decisions.
+/// The fault of an operation on a route that is no endpoint of decisions.
 pub(super) fn no_decision_endpoint() -> Fault {
     Fault::new(FaultKind::Invalid, "`url` names no decision endpoint").with_param("url")
 }
 
-/// An operation that was answered.
+/// An operation with its response.
 #[derive(Debug)]
 pub struct AnsweredOperation<'a> {
     /// The operation.
@@ -170,7 +170,7 @@ impl Item<'_> {
     }
 }
 
-/// A batch whose operations were answered.
+/// A batch after all of its operations.
 #[derive(Debug)]
 pub struct AnsweredBatch {
     /// The items, as the protocol writes them, in the request's order.

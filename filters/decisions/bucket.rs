@@ -1,26 +1,26 @@
-//! Buckets: which of ten thousand a user falls into, and whose range that is. Source: docs/facts/decision-engine.md B.
+//! Buckets: which of ten thousand a user falls into, and which range holds it. Source: docs/facts/decision-engine.md B.
 
 use super::murmur;
 
 /// The seed that all SDKs share.
 const SEED: u32 = 1;
-/// How many buckets there are.
-const BUCKETS: u64 = 10_000;
+/// The number of buckets.
+const BUCKET_COUNT: u64 = 10_000;
 
 /// A range of buckets.
 #[derive(Clone, Debug)]
 pub(super) struct Range<T> {
-    /// The first bucket behind it.
+    /// The first bucket after it.
     pub(super) end: u32,
-    /// Whose it is.
+    /// The owner of its buckets.
     pub(super) owner: T,
 }
 
-/// The bucket of a user below a parent: an experiment, a group, a holdout. 0 to 9999.
+/// The bucket of a user in a parent, which is an experiment, a group or a holdout: 0 to 9999.
 pub fn bucket(bucketing_id: &str, parent_id: &str) -> u32 {
     let hash = murmur::hash(SEED, [bucketing_id.as_bytes(), parent_id.as_bytes()]);
-    // Exact in integers: what other SDKs compute in floats.
-    ((u64::from(hash) * BUCKETS) >> 32) as u32
+    // Other SDKs compute the same in floats.
+    ((u64::from(hash) * BUCKET_COUNT) >> 32) as u32
 }
 
 /// The owner of the first range that holds `bucket`.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::evaluation_rules::{EvaluationRules, OperatorString};
 use super::matcher::{Leaf, UserAttributes};
 
-/// How many lists may lie in each other. Deeper conditions are unknown: no user could have been meant by them.
+/// The maximum nesting of lists. Deeper conditions are unknown.
 const MAX_DEPTH: usize = 100;
 
 /// A condition. `None` as a result is "unknown".
@@ -14,12 +14,12 @@ const MAX_DEPTH: usize = 100;
 pub(super) enum Condition {
     And(Vec<Condition>),
     Or(Vec<Condition>),
-    /// Of its first child alone; of none it is unknown.
+    /// Negates the first child. Without a child it is unknown.
     Not(Option<Box<Condition>>),
     /// The audience of this index.
     Audience(usize),
     Leaf(Leaf),
-    /// What cannot be read, and audiences that are not in the datafile.
+    /// A condition that cannot be read, or an audience that is not in the datafile.
     Unknown,
 }
 
@@ -40,7 +40,7 @@ impl Operator {
         }
     }
 
-    fn over(self, children: Vec<Condition>) -> Condition {
+    fn apply(self, children: Vec<Condition>) -> Condition {
         match self {
             Self::And => Condition::And(children),
             Self::Or => Condition::Or(children),
@@ -49,27 +49,29 @@ impl Operator {
     }
 }
 
-/// The conditions of an audience: a list, an object, or a string that holds one.
-pub(super) fn of_audience(conditions: &Value, rules: EvaluationRules) -> Condition {
+/// Compiles the conditions of an audience: a list, an object, or a string that holds one.
+pub(super) fn compile_audience(conditions: &Value, rules: EvaluationRules) -> Condition {
     match conditions {
         Value::String(text) => match serde_json::from_str::<Value>(text) {
-            Ok(inner @ (Value::Array(_) | Value::Object(_))) => inside_audience(&inner, rules, 0),
+            Ok(inner @ (Value::Array(_) | Value::Object(_))) => {
+                compile_audience_part(&inner, rules, 0)
+            }
             _ => Condition::Unknown,
         },
-        Value::Array(_) | Value::Object(_) => inside_audience(conditions, rules, 0),
+        Value::Array(_) | Value::Object(_) => compile_audience_part(conditions, rules, 0),
         _ => Condition::Unknown,
     }
 }
 
-fn inside_audience(value: &Value, rules: EvaluationRules, depth: usize) -> Condition {
+fn compile_audience_part(value: &Value, rules: EvaluationRules, depth: usize) -> Condition {
     match value {
         _ if depth > MAX_DEPTH => Condition::Unknown,
         Value::Object(_) => Condition::Leaf(Leaf::new(value, rules)),
         Value::Array(items) => {
-            let child = |value: &Value| inside_audience(value, rules, depth + 1);
+            let child = |value: &Value| compile_audience_part(value, rules, depth + 1);
             match rules.operator {
-                OperatorString::First => first_operator(items, child),
-                OperatorString::Last => any_operator(items, child),
+                OperatorString::First => with_first_operator(items, child),
+                OperatorString::Last => with_last_operator(items, child),
             }
         }
         _ => Condition::Unknown,
@@ -77,7 +79,7 @@ fn inside_audience(value: &Value, rules: EvaluationRules, depth: usize) -> Condi
 }
 
 /// The first item names the operator; without one it is "or".
-fn first_operator(items: &[Value], mut child: impl FnMut(&Value) -> Condition) -> Condition {
+fn with_first_operator(items: &[Value], mut child: impl FnMut(&Value) -> Condition) -> Condition {
     let Some(first) = items.first() else {
         return Condition::Unknown;
     };
@@ -85,24 +87,24 @@ fn first_operator(items: &[Value], mut child: impl FnMut(&Value) -> Condition) -
     let children = items.iter().skip(usize::from(named.is_some()));
     named
         .unwrap_or(Operator::Or)
-        .over(children.map(&mut child).collect())
+        .apply(children.map(&mut child).collect())
 }
 
-/// Every string is an operator, the last one counts, and an unknown word is "or"; without one nothing is known.
-fn any_operator(items: &[Value], mut child: impl FnMut(&Value) -> Condition) -> Condition {
+/// The last string names the operator, and an unknown one is "or". Without a string the list is unknown.
+fn with_last_operator(items: &[Value], mut child: impl FnMut(&Value) -> Condition) -> Condition {
     let Some(word) = items.iter().rev().find_map(Value::as_str) else {
         return Condition::Unknown;
     };
     let children = items.iter().filter(|item| !item.is_string());
     Operator::parse(word)
         .unwrap_or(Operator::Or)
-        .over(children.map(&mut child).collect())
+        .apply(children.map(&mut child).collect())
 }
 
-/// The condition of a rule; `None`: it has none, and everyone meets it.
+/// Compiles the condition of a rule; `None`: the rule has none, and every user meets it.
 ///
-/// `conditions` comes before `ids`; `audience` finds the index of an id.
-pub(super) fn of_rule(
+/// `conditions` precede `ids`; `audience` returns the index of an id.
+pub(super) fn compile_rule(
     conditions: &Value,
     ids: &[String],
     audience: &impl Fn(&str) -> Option<usize>,
@@ -114,18 +116,22 @@ pub(super) fn of_rule(
         Value::String(id) if id.is_empty() => None,
         Value::String(id) => Some(refer(id)),
         Value::Array(items) if items.is_empty() => None,
-        Value::Array(items) => Some(inside_rule(items, &refer, 0)),
+        Value::Array(items) => Some(compile_rule_part(items, &refer, 0)),
         _ => None,
     }
 }
 
-fn inside_rule(items: &[Value], refer: &impl Fn(&str) -> Condition, depth: usize) -> Condition {
+fn compile_rule_part(
+    items: &[Value],
+    refer: &impl Fn(&str) -> Condition,
+    depth: usize,
+) -> Condition {
     if depth > MAX_DEPTH {
         return Condition::Unknown;
     }
-    first_operator(items, |item| match item {
+    with_first_operator(items, |item| match item {
         Value::String(id) => refer(id),
-        Value::Array(items) => inside_rule(items, refer, depth + 1),
+        Value::Array(items) => compile_rule_part(items, refer, depth + 1),
         _ => Condition::Unknown,
     })
 }
@@ -150,7 +156,7 @@ impl Condition {
         }
     }
 
-    /// Whether a segment decides somewhere in it.
+    /// Collects the segments that the condition tests.
     pub(super) fn segments<'c>(&'c self, found: &mut Vec<&'c str>) {
         match self {
             Self::And(children) | Self::Or(children) => {

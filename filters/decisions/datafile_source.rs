@@ -1,10 +1,10 @@
-//! How the source of datafiles is asked, and what its status means. Source: docs/decisions.md 20.
+//! The source of datafiles: its URLs, and the meaning of its statuses. Source: docs/decisions.md 20.
 
 use http::StatusCode;
 
 use super::credentials::key_name;
 
-/// What the source says of a datafile.
+/// The meaning of a reply of the source.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SourceAnswer {
     /// The datafile follows.
@@ -18,7 +18,7 @@ pub enum SourceAnswer {
 }
 
 impl SourceAnswer {
-    /// What a status means.
+    /// The meaning of a status.
     pub fn from_status(status: StatusCode) -> Self {
         match status {
             StatusCode::OK => Self::Datafile,

@@ -18,13 +18,13 @@ pub enum DecisionSource {
     Rollout,
     /// A holdout.
     Holdout,
-    /// An experiment that was asked for by its key.
+    /// An experiment that a request names by its key.
     Experiment,
 }
 
 impl DecisionSource {
-    /// The word of events.
-    pub(super) fn word(self) -> &'static str {
+    /// The name in events.
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::FeatureTest => "feature-test",
             Self::Rollout => "rollout",
@@ -37,7 +37,7 @@ impl DecisionSource {
 /// A decision.
 #[derive(Debug, Default)]
 pub struct Decision<'p> {
-    /// The flag's key, as asked for.
+    /// The flag's key.
     pub flag_key: Cow<'p, str>,
     /// The rule that decided; empty: none.
     pub rule_key: &'p str,
@@ -51,19 +51,19 @@ pub struct Decision<'p> {
     pub is_enabled: bool,
     /// Variables: key, value as JSON.
     pub variables: Vec<(&'p str, &'p str)>,
-    /// Why.
+    /// The reasons.
     pub reasons: Vec<String>,
-    /// Where it came from.
+    /// Where the variation came from.
     pub source: DecisionSource,
-    /// There is such a flag.
+    /// The project has the flag.
     pub is_known: bool,
-    /// Whether it came from the delivery that everyone else gets.
+    /// Whether the delivery for everyone else decided.
     pub is_everyone_else: bool,
-    /// What has to be told the analytics backend.
+    /// The impressions to send.
     pub impressions: Vec<Impression<'p>>,
-    /// What the profile has to remember: experiment id, variation id.
+    /// The experiment id and the variation id to add to the profile.
     pub remembers: Option<(&'p str, &'p str)>,
-    /// The decision cannot be made before this is predicted.
+    /// The prediction that is needed first.
     pub wants: Option<PredictionRequest<'p>>,
 }
 
@@ -72,12 +72,12 @@ pub struct Decision<'p> {
 pub struct PredictionRequest<'p> {
     /// For which experiment.
     pub experiment_id: &'p str,
-    /// What the predictor may know: keys and ids of attributes.
+    /// The attributes that the predictor may see: keys and ids.
     pub attributes: &'p [(Box<str>, Box<str>)],
 }
 
 impl<'p> PredictionRequest<'p> {
-    pub(super) fn of(rule: &'p Rule) -> Option<Self> {
+    pub(super) fn from_rule(rule: &'p Rule) -> Option<Self> {
         Some(Self {
             experiment_id: &rule.id,
             attributes: &rule.cmab.as_ref()?.attributes,
@@ -85,7 +85,7 @@ impl<'p> PredictionRequest<'p> {
     }
 }
 
-/// An impression to be told.
+/// An impression to send.
 #[derive(Clone, Debug)]
 pub struct Impression<'p> {
     pub(super) layer_id: &'p str,
@@ -99,7 +99,7 @@ pub struct Impression<'p> {
     pub(super) cmab_uuid: Option<Box<str>>,
 }
 
-/// What the rules came to.
+/// The result of the rules of a flag.
 #[derive(Debug, Default)]
 pub(super) struct RuleOutcome<'p> {
     pub(super) rule: Option<&'p Rule>,
@@ -107,7 +107,7 @@ pub(super) struct RuleOutcome<'p> {
     pub(super) source: DecisionSource,
     pub(super) is_new: bool,
     pub(super) cmab_uuid: Option<Box<str>>,
-    /// A holdout that let the delivery through.
+    /// A holdout that let a targeted delivery through.
     pub(super) spared: Option<(&'p Rule, &'p Variation)>,
     pub(super) has_failed: bool,
     pub(super) wants: Option<&'p Rule>,
@@ -116,10 +116,10 @@ pub(super) struct RuleOutcome<'p> {
 impl<'p> RuleOutcome<'p> {
     /// The experiment that needs a prediction first.
     pub(super) fn wants(&self) -> Option<PredictionRequest<'p>> {
-        self.wants.and_then(PredictionRequest::of)
+        self.wants.and_then(PredictionRequest::from_rule)
     }
 
-    fn of(rule: Option<&'p Rule>, variation: &'p Variation, source: DecisionSource) -> Self {
+    fn new(rule: Option<&'p Rule>, variation: &'p Variation, source: DecisionSource) -> Self {
         Self {
             rule,
             variation: Some(variation),
@@ -129,7 +129,7 @@ impl<'p> RuleOutcome<'p> {
     }
 }
 
-/// Decides one flag. Cost: no lock; allocates for what it answers, and for reasons that are asked for.
+/// Decides one flag. Cost: no lock; allocates for the decision, and for reasons that are wanted.
 pub fn decide<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Decision<'p> {
     let mut reasons = Reasons::new(inputs.options.include_reasons);
     let Some(flag) = project.flag(key) else {
@@ -193,7 +193,7 @@ fn unknown<'p>(key: &str, reasons: Reasons) -> Decision<'p> {
     }
 }
 
-/// What forced decisions, holdouts and rules give the user.
+/// Applies forced decisions, holdouts and rules.
 pub(super) fn outcome<'p>(
     project: &'p Project,
     flag: &'p Flag,
@@ -201,18 +201,19 @@ pub(super) fn outcome<'p>(
     reasons: &mut Reasons,
 ) -> RuleOutcome<'p> {
     if let Some(variation) = forced(project, flag, None, inputs, reasons) {
-        return RuleOutcome::of(None, variation, DecisionSource::FeatureTest);
+        return RuleOutcome::new(None, variation, DecisionSource::FeatureTest);
     }
-    let held = holdout::first(project, &flag.holdouts, inputs, reasons);
-    if let Some((holdout, variation)) = held.filter(|(holdout, _)| !spares(project, holdout)) {
-        return RuleOutcome::of(Some(holdout), variation, DecisionSource::Holdout);
+    let holdout = holdout::find_first(project, &flag.holdouts, inputs, reasons);
+    let excluding = holdout.filter(|(holdout, _)| !spares(project, holdout));
+    if let Some((holdout, variation)) = excluding {
+        return RuleOutcome::new(Some(holdout), variation, DecisionSource::Holdout);
     }
-    let reached = match experiments(project, flag, held.is_some(), inputs, reasons) {
+    let reached = match experiments(project, flag, holdout.is_some(), inputs, reasons) {
         Some(outcome) => outcome,
         None => rollout(project, flag, inputs, reasons),
     };
     RuleOutcome {
-        spared: held,
+        spared: holdout,
         ..reached
     }
 }
@@ -232,15 +233,16 @@ fn experiments<'p>(
     let rules = project.experiments_of(flag);
     for rule in rules.filter(|rule| !only_deliveries || rule.is_targeted_delivery) {
         if let Some(variation) = forced(project, flag, Some(rule), inputs, reasons) {
-            return Some(RuleOutcome::of(
+            return Some(RuleOutcome::new(
                 Some(rule),
                 variation,
                 DecisionSource::FeatureTest,
             ));
         }
-        if let Some((holdout, variation)) = holdout::first(project, &rule.holdouts, inputs, reasons)
+        if let Some((holdout, variation)) =
+            holdout::find_first(project, &rule.holdouts, inputs, reasons)
         {
-            return Some(RuleOutcome::of(
+            return Some(RuleOutcome::new(
                 Some(holdout),
                 variation,
                 DecisionSource::Holdout,
@@ -255,9 +257,9 @@ fn experiments<'p>(
             } => RuleOutcome {
                 is_new,
                 cmab_uuid,
-                ..RuleOutcome::of(Some(rule), variation, DecisionSource::FeatureTest)
+                ..RuleOutcome::new(Some(rule), variation, DecisionSource::FeatureTest)
             },
-            Ruling::Wanting => RuleOutcome {
+            Ruling::NeedsPrediction => RuleOutcome {
                 wants: Some(rule),
                 ..RuleOutcome::default()
             },
@@ -271,7 +273,7 @@ fn experiments<'p>(
     None
 }
 
-/// The rules of the rollout. Who meets a rule and is not bucketed goes on at the last one.
+/// Applies the rules of the rollout. A user who meets a rule and is not bucketed goes on at the last rule.
 fn rollout<'p>(
     project: &'p Project,
     flag: &'p Flag,
@@ -292,11 +294,12 @@ fn rollout<'p>(
     while let Some(rule) = rules.get(at) {
         let is_last = at + 1 == rules.len();
         if let Some(variation) = forced(project, flag, Some(rule), inputs, reasons) {
-            return RuleOutcome::of(Some(rule), variation, DecisionSource::Rollout);
+            return RuleOutcome::new(Some(rule), variation, DecisionSource::Rollout);
         }
-        if let Some((holdout, variation)) = holdout::first(project, &rule.holdouts, inputs, reasons)
+        if let Some((holdout, variation)) =
+            holdout::find_first(project, &rule.holdouts, inputs, reasons)
         {
-            return RuleOutcome::of(Some(holdout), variation, DecisionSource::Holdout);
+            return RuleOutcome::new(Some(holdout), variation, DecisionSource::Holdout);
         }
         if !rule::is_met(project, rule, inputs) {
             reasons.info(|| {
@@ -316,7 +319,7 @@ fn rollout<'p>(
         }
         let id = rule::bucketing_id(inputs, rule, reasons);
         if let Some(variation) = rule::bucketed(project, rule, id) {
-            return RuleOutcome::of(Some(rule), variation, DecisionSource::Rollout);
+            return RuleOutcome::new(Some(rule), variation, DecisionSource::Rollout);
         }
         if is_last {
             break;
@@ -326,7 +329,7 @@ fn rollout<'p>(
     RuleOutcome::default()
 }
 
-/// The variation that the caller forces, searched among all of the flag's.
+/// The variation that the caller forces, found among all variations of the flag.
 fn forced<'p>(
     project: &'p Project,
     flag: &'p Flag,
@@ -362,14 +365,14 @@ pub(super) fn variables<'p>(
     found
 }
 
-/// The delivery whose key is its id, made by the editor for everyone else.
+/// Whether the rule is the delivery for everyone else: its key is its id.
 fn is_everyone_else(project: &Project, flag: &Flag, rule_key: &str) -> bool {
     let mut rules = project.rules_of(flag).iter();
     rule_key.starts_with("default-")
         && rules.any(|rule| *rule.key == *rule_key && rule.id == rule.key)
 }
 
-/// What the decision tells the backend. Source: docs/facts/decision-engine.md G.
+/// The impressions of a decision. Source: docs/facts/decision-engine.md G.
 fn impressions<'p>(
     project: &'p Project,
     flag: &'p Flag,
@@ -384,7 +387,7 @@ fn impressions<'p>(
         .spared
         .filter(|_| outcome.source != DecisionSource::Holdout)
     {
-        let spared = RuleOutcome::of(Some(holdout), variation, DecisionSource::Holdout);
+        let spared = RuleOutcome::new(Some(holdout), variation, DecisionSource::Holdout);
         found.push(impression(&flag.key, &spared));
     }
     let always = outcome.source != DecisionSource::Rollout && outcome.variation.is_some();
@@ -402,7 +405,7 @@ pub(super) fn impression<'p>(flag_key: &'p str, outcome: &RuleOutcome<'p>) -> Im
         variation_id: variation.map_or("", |variation| &variation.id),
         flag_key,
         rule_key: rule.map_or("", |rule| &rule.key),
-        rule_type: outcome.source.word(),
+        rule_type: outcome.source.as_str(),
         variation_key: variation.map_or("", |variation| &variation.key),
         is_enabled: variation.is_some_and(|variation| variation.is_enabled),
         cmab_uuid: outcome.cmab_uuid.clone(),

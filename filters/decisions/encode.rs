@@ -1,10 +1,10 @@
-//! JSON as the older agents write it: keys sorted, numbers as 64-bit floats in their shortest form.
+//! JSON as the original agent writes it: keys sorted, numbers as 64-bit floats in their shortest form.
 //!
 //! Source: docs/facts/decision-engine.md D.
 
 use serde_json::{Map, Value};
 
-use super::members::{BorrowedObject, BorrowedValue};
+use super::borrowed_object::{BorrowedObject, BorrowedValue};
 use crate::json::write_escaped;
 
 /// A value as JSON.
@@ -28,13 +28,13 @@ pub fn number(number: f64) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Appends a finite number. Cost: whole ones, as most are, need no search for their shortest form.
+/// Appends a finite number. Cost: whole numbers, as most are, need no search for their shortest form.
 fn write_number(number: f64, out: &mut Vec<u8>) {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
+    const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_992.0;
     let size = number.abs();
     if size == 0.0 && number.is_sign_negative() {
         out.extend_from_slice(b"-0");
-    } else if size < EXACT && number.trunc() == number {
+    } else if size < MAX_SAFE_INTEGER && number.trunc() == number {
         out.extend_from_slice(itoa::Buffer::new().format(number as i64).as_bytes());
     } else if !(1e-6..1e21).contains(&size) {
         let text = format!("{number:e}").replace('e', if size < 1.0 { "e" } else { "e+" });
@@ -50,16 +50,16 @@ pub fn write_object(object: &Map<String, Value>, out: &mut Vec<u8>) {
     write_sorted(members, write, out);
 }
 
-/// Appends what a caller gave, as an object.
+/// Appends members that a caller sent, as an object.
 pub fn write_members(members: &BorrowedObject<'_>, out: &mut Vec<u8>) {
-    write_sorted(members.iter(), write_given, out);
+    write_sorted(members.iter(), write_value, out);
 }
 
-/// Appends one value of what a caller gave.
-pub(super) fn write_given(given: &BorrowedValue<'_>, out: &mut Vec<u8>) {
+/// Appends a value that a caller sent.
+pub(super) fn write_value(given: &BorrowedValue<'_>, out: &mut Vec<u8>) {
     match given {
         BorrowedValue::Null => out.extend_from_slice(b"null"),
-        BorrowedValue::Truth(truth) => write_truth(*truth, out),
+        BorrowedValue::Bool(truth) => write_bool(*truth, out),
         BorrowedValue::Number(number) => write_number(number.as_f64().unwrap_or_default(), out),
         BorrowedValue::Text(text) => write_text(text, out),
         BorrowedValue::List(items) => write_list(items, out),
@@ -70,7 +70,7 @@ pub(super) fn write_given(given: &BorrowedValue<'_>, out: &mut Vec<u8>) {
 fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
-        Value::Bool(truth) => write_truth(*truth, out),
+        Value::Bool(truth) => write_bool(*truth, out),
         Value::Number(number) => write_number(number.as_f64().unwrap_or_default(), out),
         Value::String(text) => write_text(text, out),
         Value::Array(items) => write_list(items, out),
@@ -78,21 +78,21 @@ fn write(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends an object whose members stand by their names, whichever way they come.
+/// Appends an object with its members sorted by name.
 pub(super) fn write_sorted<'m, T: 'm>(
     members: impl Iterator<Item = (&'m str, &'m T)> + Clone,
     write: impl Fn(&T, &mut Vec<u8>),
     out: &mut Vec<u8>,
 ) {
     if members.clone().is_sorted_by_key(|(key, _)| key) {
-        return write_in_turn(members, write, out);
+        return write_in_order(members, write, out);
     }
     let mut sorted: Vec<(&str, &T)> = members.collect();
     sorted.sort_unstable_by_key(|(key, _)| *key);
-    write_in_turn(sorted.into_iter(), write, out);
+    write_in_order(sorted.into_iter(), write, out);
 }
 
-fn write_in_turn<'m, T: 'm>(
+fn write_in_order<'m, T: 'm>(
     members: impl Iterator<Item = (&'m str, &'m T)>,
     write: impl Fn(&T, &mut Vec<u8>),
     out: &mut Vec<u8>,
@@ -120,8 +120,8 @@ fn write_list(items: &[Value], out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-fn write_truth(truth: bool, out: &mut Vec<u8>) {
-    out.extend_from_slice(if truth { b"true" } else { b"false" });
+fn write_bool(value: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(if value { b"true" } else { b"false" });
 }
 
 /// Appends a string.

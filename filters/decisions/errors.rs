@@ -1,4 +1,4 @@
-//! Faults of the decision endpoints that all protocols share, and what they are written as.
+//! Faults that all protocols share, and the body of a fault.
 
 use crate::fault::{Fault, FaultKind};
 

@@ -1,4 +1,4 @@
-//! How the engine decides where the public SDKs differ. Source: docs/decisions.md 19, docs/facts/decision-engine.md B, C.
+//! The choices of the engine where the public SDKs differ. Source: docs/decisions.md 19, docs/facts/decision-engine.md B, C.
 
 /// The choices of a protocol, as named behaviours. Cost: a few bytes, copied.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -2,17 +2,18 @@
 //!
 //! A visitor is one event of one user; a batch is a head and visitors of one project and revision.
 
+use http::StatusCode;
 use serde_json::{Map, Value};
 
+use super::borrowed_object::{BorrowedObject, BorrowedValue};
 use super::decide::Impression;
 use super::encode;
-use super::members::{BorrowedObject, BorrowedValue};
 use super::project::Project;
 use crate::json::Object;
 
 /// The largest number that counts as an attribute.
-const EXACT: f64 = 9_007_199_254_740_992.0;
-/// What attributes of the service itself begin with.
+const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_992.0;
+/// The prefix of the service's own attributes.
 const RESERVED: &str = "$opt_";
 
 /// How events name the client that sends them.
@@ -24,7 +25,7 @@ pub struct EventClient {
     pub version: &'static str,
 }
 
-/// What all events of a batch share.
+/// The members that all events of a batch share.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Head {
     account_id: Box<str>,
@@ -68,38 +69,47 @@ impl Head {
     }
 }
 
-/// Who, when, and under which id: all that an event needs beside what happened.
+/// The user, the time and the id of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
-    /// The user.
+    /// The user's id.
     pub user_id: &'a str,
-    /// What is known of the user.
+    /// The user's attributes.
     pub attributes: &'a BorrowedObject<'a>,
     /// Unix time.
     pub now_ms: u64,
-    /// Makes the event the same when it is sent again.
+    /// Identifies the event when it is sent again.
     pub uuid: &'a str,
 }
 
+/// Whether the backend would refuse the same batch again.
+pub fn is_final(status: StatusCode) -> bool {
+    let is_temporary = matches!(
+        status,
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
+    );
+    status.is_client_error() && !is_temporary
+}
+
 /// The visitor of an impression.
-pub fn impression(project: &Project, told: &Impression<'_>, moment: &Moment<'_>) -> Vec<u8> {
-    let campaign = match told.layer_id {
-        "" if project.rules.defaults_campaign_to_experiment => told.experiment_id,
+pub fn impression(project: &Project, impression: &Impression<'_>, moment: &Moment<'_>) -> Vec<u8> {
+    let campaign = match impression.layer_id {
+        "" if project.rules.defaults_campaign_to_experiment => impression.experiment_id,
         id => id,
     };
     visitor(project, moment, |snapshot| {
-        snapshot.array("decisions", [told], |told, out| {
+        snapshot.array("decisions", [impression], |impression, out| {
             let mut decision = Object::open(out);
-            decision.text("variation_id", told.variation_id);
+            decision.text("variation_id", impression.variation_id);
             decision.text("campaign_id", campaign);
-            decision.text("experiment_id", told.experiment_id);
+            decision.text("experiment_id", impression.experiment_id);
             decision.object("metadata", |metadata| {
-                metadata.text("flag_key", told.flag_key);
-                metadata.text("rule_key", told.rule_key);
-                metadata.text("rule_type", told.rule_type);
-                metadata.text("variation_key", told.variation_key);
-                metadata.bool("enabled", told.is_enabled);
-                metadata.optional_text("cmab_uuid", told.cmab_uuid.as_deref());
+                metadata.text("flag_key", impression.flag_key);
+                metadata.text("rule_key", impression.rule_key);
+                metadata.text("rule_type", impression.rule_type);
+                metadata.text("variation_key", impression.variation_key);
+                metadata.bool("enabled", impression.is_enabled);
+                metadata.optional_text("cmab_uuid", impression.cmab_uuid.as_deref());
             });
             decision.close();
         });
@@ -114,7 +124,7 @@ pub fn impression(project: &Project, told: &Impression<'_>, moment: &Moment<'_>)
     })
 }
 
-/// The visitor of a conversion; `None`: the datafile knows no such event.
+/// The visitor of a conversion; `None`: the datafile does not have the event.
 pub fn conversion(
     project: &Project,
     key: &str,
@@ -134,7 +144,7 @@ pub fn conversion(
                 event.value("tags", |out| encode::write_object(tags, out));
             }
             if let Some(revenue) = tags.get("revenue").filter(|tag| tag.is_number()) {
-                event.raw("revenue", &whole(revenue).to_string());
+                event.raw("revenue", &truncated(revenue).to_string());
             }
             if let Some(value) = tags.get("value").and_then(Value::as_f64) {
                 event.raw("value", &encode::number(value));
@@ -144,8 +154,8 @@ pub fn conversion(
     }))
 }
 
-/// A number without what stands behind its point.
-fn whole(number: &Value) -> i64 {
+/// A number without its fraction.
+fn truncated(number: &Value) -> i64 {
     let float = || number.as_f64().unwrap_or_default() as i64;
     number.as_i64().unwrap_or_else(float)
 }
@@ -157,15 +167,15 @@ fn visitor(
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     let mut visitor = Object::open(&mut out);
-    let bots = BorrowedValue::Truth(project.bot_filtering);
+    let bots = BorrowedValue::Bool(project.bot_filtering);
     let all = moment
         .attributes
         .iter()
         .chain([("$opt_bot_filtering", &bots)]);
-    let told = all.filter_map(|(key, value)| Some((key, value, entity(project, key, value)?)));
-    visitor.array("attributes", told, |(key, value, entity), out| {
+    let sent = all.filter_map(|(key, value)| Some((key, value, entity_id(project, key, value)?)));
+    visitor.array("attributes", sent, |(key, value, entity), out| {
         let mut attribute = Object::open(out);
-        attribute.value("value", |out| encode::write_given(value, out));
+        attribute.value("value", |out| encode::write_value(value, out));
         attribute.text("key", key);
         attribute.text("type", "custom");
         attribute.text("entity_id", entity);
@@ -181,13 +191,13 @@ fn visitor(
     out
 }
 
-/// Under which id an attribute is told; `None`: it is not.
-fn entity<'a>(project: &'a Project, key: &'a str, value: &BorrowedValue<'_>) -> Option<&'a str> {
+/// The id under which an attribute is sent; `None`: it is not sent.
+fn entity_id<'a>(project: &'a Project, key: &'a str, value: &BorrowedValue<'_>) -> Option<&'a str> {
     let counts = match value {
-        BorrowedValue::Truth(_) | BorrowedValue::Text(_) => true,
-        BorrowedValue::Number(number) => {
-            number.as_f64().is_some_and(|number| number.abs() <= EXACT)
-        }
+        BorrowedValue::Bool(_) | BorrowedValue::Text(_) => true,
+        BorrowedValue::Number(number) => number
+            .as_f64()
+            .is_some_and(|number| number.abs() <= MAX_SAFE_INTEGER),
         _ => false,
     };
     if !counts {

@@ -1,12 +1,12 @@
-//! Holdouts: users who are kept from what a flag would give them.
+//! Holdouts: users who do not get what a flag would give them.
 
 use super::inputs::Inputs;
 use super::project::{Project, Rule, Variation};
 use super::reason::{self, Reasons};
 use super::rule;
 
-/// The variation of a holdout that the user is in.
-pub(super) fn held<'p>(
+/// The variation of a holdout, if the user is in it.
+fn in_holdout<'p>(
     project: &'p Project,
     holdout: &'p Rule,
     inputs: &Inputs<'_>,
@@ -35,7 +35,7 @@ pub(super) fn held<'p>(
 }
 
 /// The first of these holdouts that the user is in.
-pub(super) fn first<'p>(
+pub(super) fn find_first<'p>(
     project: &'p Project,
     holdouts: &[usize],
     inputs: &Inputs<'_>,
@@ -44,5 +44,5 @@ pub(super) fn first<'p>(
     holdouts
         .iter()
         .filter_map(|at| project.holdouts.get(*at))
-        .find_map(|holdout| Some((holdout, held(project, holdout, inputs, reasons)?)))
+        .find_map(|holdout| Some((holdout, in_holdout(project, holdout, inputs, reasons)?)))
 }

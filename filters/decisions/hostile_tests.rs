@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::answer::{write_activated, write_decided};
+use super::borrowed_object::BorrowedObject;
 use super::event::{self, Moment};
 use super::inputs::{Forced, Predicted};
-use super::members::BorrowedObject;
 use super::protocol::{Agent, Document, Protocol};
+use super::response_body::{write_activation, write_decision};
 use super::tests::datafile;
 use super::{Inputs, Options, Profile, Project, activate, decide};
 
@@ -72,7 +72,7 @@ fn is_json(bytes: &[u8]) {
     serde_json::from_slice::<Value>(bytes).unwrap();
 }
 
-/// Everything the engine can be asked, of a project and with attributes.
+/// Calls all of the engine with a project and attributes.
 fn exercise(project: &Project, attributes: &Map<String, Value>) {
     let attributes = &BorrowedObject::from(attributes.clone());
     let forced = [Forced {
@@ -101,20 +101,20 @@ fn exercise(project: &Project, attributes: &Map<String, Value>) {
     for key in project.flag_keys().chain(["none"]) {
         let decided = decide::decide(project, key, &inputs);
         let mut out = Vec::new();
-        write_decided(&decided, "u", attributes, Document.result_shape(), &mut out);
+        write_decision(&decided, "u", attributes, Document.result_shape(), &mut out);
         is_json(&out);
         for impression in &decided.impressions {
             is_json(&event::impression(project, impression, &moment));
         }
         let mut out = Vec::new();
         let item = activate::feature(project, key, &inputs);
-        write_activated(&item, "u", Document.result_shape(), &mut out);
+        write_activation(&item, "u", Document.result_shape(), &mut out);
         is_json(&out);
     }
     for key in project.experiment_keys() {
         let mut out = Vec::new();
         let item = activate::experiment(project, key, &inputs);
-        write_activated(&item, "u", Document.result_shape(), &mut out);
+        write_activation(&item, "u", Document.result_shape(), &mut out);
         is_json(&out);
     }
     is_json(&project.overview());
@@ -157,7 +157,7 @@ proptest! {
         let body = Value::Object(body).to_string();
         for protocol in [&Document as &dyn Protocol, &Agent] {
             let body = || protocol.read(body.as_bytes()).unwrap();
-            for refusal in [body().decide().err(), body().overriding().err(), body().segment_event().err()].iter().flatten() {
+            for refusal in [body().into_decide().err(), body().into_override().err(), body().into_odp_event().err()].iter().flatten() {
                 prop_assert!(refusal.status() == 400 || &*refusal.message == "ODP data is not valid");
             }
         }

@@ -1,7 +1,7 @@
-//! From a datafile as written to a [`Project`]: ids become indices, conditions trees, values their types.
+//! From a datafile as written to a [`Project`]: ids become indices, conditions become trees, values get their types.
 //!
-//! What a datafile leaves dangling (experiments, rollouts, audiences that are not there) is skipped, as the
-//! agents do; only what no agent could read fails it.
+//! Dangling ids of experiments, rollouts and audiences are skipped, as the SDKs do. Only a datafile that no SDK could read
+//! is refused.
 
 mod holdouts;
 
@@ -28,7 +28,7 @@ pub(super) fn index(
     };
     let audience_conditions: Vec<Condition> = audiences
         .iter()
-        .map(|audience| condition::of_audience(&audience.conditions, evaluation))
+        .map(|audience| condition::compile_audience(&audience.conditions, evaluation))
         .collect();
     let (mut experiments, groups) = rules.experiments(&written);
     let rollouts: Vec<Vec<Rule>> = written
@@ -46,14 +46,14 @@ pub(super) fn index(
     let mut project = Project {
         rules: evaluation,
         segments: segments(&audience_conditions),
-        attribute_ids: first_of(written.attributes.iter().map(|one| one.key.as_str())),
+        attribute_ids: index_first(written.attributes.iter().map(|one| one.key.as_str())),
         attributes: written.attributes.iter().map(named).collect(),
-        event_keys: last_of(written.events.iter().map(|one| one.key.as_str())),
+        event_keys: index_last(written.events.iter().map(|one| one.key.as_str())),
         events: written.events.iter().map(event).collect(),
         audiences,
         audience_conditions,
-        experiment_keys: last_of(experiments.iter().map(|rule| &*rule.key)),
-        flag_keys: last_of(flags.iter().map(|flag| &*flag.key)),
+        experiment_keys: index_last(experiments.iter().map(|rule| &*rule.key)),
+        flag_keys: index_last(flags.iter().map(|flag| &*flag.key)),
         experiments,
         groups,
         flags,
@@ -93,7 +93,7 @@ fn odp(integrations: &[datafile::DatafileIntegration]) -> Result<Option<Odp>, In
     Ok(None)
 }
 
-/// Typed audiences come first: of one id the first counts.
+/// All audiences, typed ones first. Among audiences of one id, the first counts.
 fn audiences(written: &mut datafile::Datafile) -> (Vec<Audience>, ByText<usize>) {
     let typed = std::mem::take(&mut written.typed_audiences);
     let legacy = std::mem::take(&mut written.audiences);
@@ -119,16 +119,16 @@ fn segments(conditions: &[Condition]) -> Vec<Box<str>> {
     for condition in conditions {
         condition.segments(&mut found);
     }
-    let mut kept: Vec<Box<str>> = Vec::new();
+    let mut unique: Vec<Box<str>> = Vec::new();
     for segment in found {
-        if !kept.iter().any(|one| **one == *segment) {
-            kept.push(segment.into());
+        if !unique.iter().any(|one| **one == *segment) {
+            unique.push(segment.into());
         }
     }
-    kept
+    unique
 }
 
-/// What rules are made with.
+/// What rules are indexed with.
 struct RuleIndex<'w> {
     evaluation: EvaluationRules,
     audience_ids: ByText<usize>,
@@ -136,7 +136,7 @@ struct RuleIndex<'w> {
 }
 
 impl RuleIndex<'_> {
-    /// Experiments, then those of groups.
+    /// The experiments, those of groups last, and the groups.
     fn experiments(&self, written: &datafile::Datafile) -> (Vec<Rule>, Vec<ExclusionGroup>) {
         let plain = written.experiments.iter();
         let mut rules: Vec<Rule> = plain.map(|one| self.rule(one, None)).collect();
@@ -162,7 +162,7 @@ impl RuleIndex<'_> {
     fn rule(&self, written: &datafile::DatafileExperiment, group: Option<usize>) -> Rule {
         let audience = |id: &str| self.audience_ids.get(id).copied();
         let ids = &written.audience_ids;
-        let condition = condition::of_rule(&written.audience_conditions, ids, &audience);
+        let condition = condition::compile_rule(&written.audience_conditions, ids, &audience);
         let position = |id: &str| written.variations.iter().position(|one| one.id == id);
         Rule {
             id: written.id.as_str().into(),
@@ -225,8 +225,8 @@ fn flags(
     rollouts: &[Vec<Rule>],
     evaluation: EvaluationRules,
 ) -> Vec<Flag> {
-    let by_id = first_of(experiments.iter().map(|rule| &*rule.id));
-    let rollout_ids = last_of(written.rollouts.iter().map(|rollout| rollout.id.as_str()));
+    let by_id = index_first(experiments.iter().map(|rule| &*rule.id));
+    let rollout_ids = index_last(written.rollouts.iter().map(|rollout| rollout.id.as_str()));
     let feature_rollouts: Vec<&str> = written
         .experiments
         .iter()
@@ -255,7 +255,7 @@ fn flags(
         }
         let variables: Vec<Variable> = flag.variables.iter().map(variable).collect();
         let of_experiments = indices.iter().filter_map(|at| experiments.get(*at));
-        let values = typed(&variables, of_experiments.chain(rules));
+        let values = typed_values(&variables, of_experiments.chain(rules));
         flags.push(Flag {
             id: flag.id.as_str().into(),
             key: flag.key.as_str().into(),
@@ -270,7 +270,7 @@ fn flags(
     flags
 }
 
-/// A feature rollout gives whom it does not reach what everyone else gets.
+/// Gives the users that a feature rollout does not reach the variation of everyone else.
 fn open_to_everyone_else(rule: &mut Rule, variation: &Variation) {
     let known = rule
         .variations
@@ -297,14 +297,17 @@ fn variable(written: &datafile::DatafileVariable) -> Variable {
     }
 }
 
-/// The variables in each variation that is on and has values of its own.
-fn typed<'r>(variables: &[Variable], rules: impl Iterator<Item = &'r Rule>) -> ByText<Vec<Typed>> {
+/// The typed values of variables in each variation that is on and has values of its own.
+fn typed_values<'r>(
+    variables: &[Variable],
+    rules: impl Iterator<Item = &'r Rule>,
+) -> ByText<Vec<Typed>> {
     let mut found = ByText::default();
     for variation in rules.flat_map(|rule| &rule.variations) {
         if !variation.is_enabled || variation.values.is_empty() {
             continue;
         }
-        let of = |variable: &Variable| {
+        let value_of = |variable: &Variable| {
             let own = variation
                 .values
                 .iter()
@@ -317,7 +320,7 @@ fn typed<'r>(variables: &[Variable], rules: impl Iterator<Item = &'r Rule>) -> B
         };
         found
             .entry(variation.id.clone())
-            .or_insert_with(|| variables.iter().map(of).collect());
+            .or_insert_with(|| variables.iter().map(value_of).collect());
     }
     found
 }
@@ -341,7 +344,8 @@ fn event(written: &datafile::DatafileEvent) -> ConversionEvent {
     }
 }
 
-fn first_of<'k>(keys: impl Iterator<Item = &'k str>) -> ByText<usize> {
+/// The index of each key; the first of a key counts.
+fn index_first<'k>(keys: impl Iterator<Item = &'k str>) -> ByText<usize> {
     let mut found = ByText::default();
     for (at, key) in keys.enumerate() {
         found.entry(key.into()).or_insert(at);
@@ -349,6 +353,7 @@ fn first_of<'k>(keys: impl Iterator<Item = &'k str>) -> ByText<usize> {
     found
 }
 
-fn last_of<'k>(keys: impl Iterator<Item = &'k str>) -> ByText<usize> {
+/// The index of each key; the last of a key counts.
+fn index_last<'k>(keys: impl Iterator<Item = &'k str>) -> ByText<usize> {
     keys.enumerate().map(|(at, key)| (key.into(), at)).collect()
 }

@@ -1,53 +1,53 @@
-//! What a decision looks at beside the project: the user, and what is known elsewhere.
+//! The inputs of a decision beside the project.
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::borrowed_object::BorrowedObject;
 use super::matcher::UserAttributes;
-use super::members::BorrowedObject;
 use super::options::Options;
 
-/// Which variation a user got before, by experiment: ids both.
+/// The variations that a user got before: variation ids by experiment id.
 pub type Profile = BTreeMap<Box<str>, Box<str>>;
 
 /// A decision that the caller forces. Source: docs/decision-agent.md 2.2.
 #[derive(Clone, Debug, Default)]
 pub struct Forced {
-    /// Of which flag.
+    /// The flag.
     pub flag_key: Box<str>,
-    /// Of which rule; none: of the flag as a whole.
+    /// The rule; `None`: the flag as a whole.
     pub rule_key: Option<Box<str>>,
-    /// What comes out.
+    /// The variation.
     pub variation_key: Box<str>,
 }
 
-/// What was predicted for a user in an experiment.
+/// The prediction for a user in an experiment.
 #[derive(Clone, Debug)]
 pub enum Predicted {
-    /// A variation, and the id of the prediction.
+    /// A variation.
     Variation {
         /// The variation's id.
         id: Box<str>,
-        /// The prediction's.
+        /// The prediction's id.
         uuid: Box<str>,
     },
-    /// Nothing could be learned.
+    /// There is no prediction.
     Failed,
 }
 
-/// Everything a decision looks at beside the project.
+/// See the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
-    /// The user.
+    /// The user's id.
     pub user_id: &'a str,
-    /// What is known of the user.
+    /// The user's attributes.
     pub attributes: &'a BorrowedObject<'a>,
-    /// The user's segments, where they were fetched.
+    /// The user's segments, if they were fetched.
     pub segments: &'a [String],
     /// Decisions that the caller forces.
     pub forced: &'a [Forced],
     /// Overrides of this user: experiment key, variation key.
     pub overrides: &'a [(Box<str>, Box<str>)],
-    /// The user's profile, where profiles are kept.
+    /// The user's profile, if profiles are stored.
     pub profile: Option<&'a Profile>,
     /// Predictions by experiment id.
     pub predictions: &'a HashMap<Box<str>, Predicted>,

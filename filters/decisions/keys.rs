@@ -1,18 +1,18 @@
-//! Keys that a call asks for, each once. Source: docs/decision-agent.md 4, docs/facts/decision-engine.md D, E.
+//! The keys of a request, each once. Source: docs/decision-agent.md 4, docs/facts/decision-engine.md D, E.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::fault::Fault;
 
-/// How many different keys one call may name. What a project has itself is not counted.
-pub const MAX_NAMED: usize = 1000;
-/// Up to how many keys are looked at one by one; among more of them a key is found by a hash.
-const FEW: usize = 16;
+/// How many different keys one request may name. The keys of a whole project are not counted.
+pub const MAX_NAMED_KEYS: usize = 1000;
+/// Up to so many keys are searched one by one, more of them by a hash.
+const MAX_SCANNED_KEYS: usize = 16;
 
-/// Keys of some kind in the order they came, whatever their kind no key twice.
+/// Keys and their kinds in the order they came. No key occurs twice, not even with two kinds.
 ///
-/// Cost: a few are neither hashed nor copied.
+/// Cost: a few keys are neither hashed nor copied.
 #[derive(Debug)]
 pub struct Keys<'a, K> {
     all: Vec<(K, Cow<'a, str>)>,
@@ -30,14 +30,14 @@ impl<K> Default for Keys<'_, K> {
 }
 
 impl<'a, K> Keys<'a, K> {
-    /// Adds a key that the caller named in this parameter. Errors: 400 for more than [`MAX_NAMED`].
+    /// Adds a key that the request names in this parameter. Errors: 400 for more than [`MAX_NAMED_KEYS`].
     pub fn name(&mut self, kind: K, key: Cow<'a, str>, parameter: &str) -> Result<(), Fault> {
         self.add(kind, key);
-        if self.all.len() <= MAX_NAMED {
+        if self.all.len() <= MAX_NAMED_KEYS {
             return Ok(());
         }
         let message = format!(
-            "`{parameter}` names more than {MAX_NAMED} different keys; at most {MAX_NAMED} are accepted in one call"
+            "`{parameter}` names more than {MAX_NAMED_KEYS} different keys; at most {MAX_NAMED_KEYS} are accepted in one call"
         );
         Err(Fault::invalid(parameter, message))
     }
@@ -47,7 +47,7 @@ impl<'a, K> Keys<'a, K> {
         if self.has(&key) {
             return;
         }
-        if self.all.len() >= FEW {
+        if self.all.len() >= MAX_SCANNED_KEYS {
             if self.seen.is_empty() {
                 self.seen = self.all.iter().map(|(_, key)| key.clone()).collect();
             }
@@ -81,7 +81,13 @@ mod tests {
 
     #[test]
     fn every_key_is_kept_once_in_the_order_it_came_however_many_there_are() {
-        for most in [3, FEW - 1, FEW, FEW + 1, 100] {
+        for most in [
+            3,
+            MAX_SCANNED_KEYS - 1,
+            MAX_SCANNED_KEYS,
+            MAX_SCANNED_KEYS + 1,
+            100,
+        ] {
             let mut keys = Keys::default();
             for round in 0..2 {
                 for key in 0..most {
@@ -97,7 +103,7 @@ mod tests {
     #[test]
     fn a_call_names_a_thousand_keys_and_a_project_has_as_many_as_it_has() {
         let mut keys = Keys::default();
-        for key in 0..MAX_NAMED {
+        for key in 0..MAX_NAMED_KEYS {
             keys.name((), key.to_string().into(), "keys").unwrap();
             keys.name((), "0".into(), "keys").unwrap();
         }
@@ -111,6 +117,6 @@ mod tests {
             )
         );
         keys.add((), "own".into());
-        assert!(keys.into_vec().len() > MAX_NAMED);
+        assert!(keys.into_vec().len() > MAX_NAMED_KEYS);
     }
 }

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
+use super::borrowed_object::{BorrowedObject, BorrowedValue};
 use super::evaluation_rules::EvaluationRules;
-use super::members::{BorrowedObject, BorrowedValue};
 use super::semver::{self, Version};
 
-/// What conditions look at.
+/// The inputs of a condition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UserAttributes<'a> {
     pub(super) attributes: &'a BorrowedObject<'a>,
-    /// The segments fetched for the user; empty where none were.
+    /// The segments that were fetched for the user.
     pub(super) segments: &'a [String],
 }
 
@@ -55,11 +55,11 @@ impl Order {
     }
 }
 
-/// The largest number that all SDKs hold exactly; beyond it most of them know nothing.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+/// The largest number up to which all SDKs compare exactly.
+const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 impl Leaf {
-    /// Compiles `{type, name, match, value}`; what cannot be read is unknown for every user.
+    /// Compiles `{type, name, match, value}`. A condition that cannot be read is unknown for every user.
     pub(super) fn new(condition: &Value, rules: EvaluationRules) -> Self {
         let member = |name: &str| condition.get(name).and_then(Value::as_str);
         let is_known = matches!(
@@ -77,7 +77,7 @@ impl Leaf {
         }
     }
 
-    /// Whether it holds; `None` where that cannot be said.
+    /// Whether it holds; `None`: unknown.
     pub(super) fn holds(&self, user: &UserAttributes<'_>, rules: EvaluationRules) -> Option<bool> {
         let found = user.attributes.get(&self.attribute);
         let found = found.unwrap_or(&BorrowedValue::Null);
@@ -88,9 +88,9 @@ impl Leaf {
             Test::Text(wanted) => found.as_str().map(|found| *found == **wanted),
             Test::Truth(wanted) => found.as_bool().map(|found| found == *wanted),
             Test::Substring(part) => found.as_str().map(|found| found.contains(&**part)),
-            Test::Number(wanted) => number(found.as_f64(), rules).map(|found| found == *wanted),
+            Test::Number(wanted) => comparable(found.as_f64(), rules).map(|found| found == *wanted),
             Test::Compare(order, wanted) => {
-                let found = number(found.as_f64(), rules)?.partial_cmp(wanted);
+                let found = comparable(found.as_f64(), rules)?.partial_cmp(wanted);
                 found.map(|found| order.holds(found))
             }
             Test::Version(order, wanted) => {
@@ -100,7 +100,7 @@ impl Leaf {
         }
     }
 
-    /// The segment that decides it.
+    /// The segment that it tests.
     pub(super) fn segment(&self) -> Option<&str> {
         match &self.test {
             Test::Qualified(segment) => Some(segment),
@@ -136,21 +136,21 @@ fn exact(value: &Value, rules: EvaluationRules) -> Option<Test> {
     match value {
         Value::String(text) => Some(Test::Text(text.as_str().into())),
         Value::Bool(truth) => Some(Test::Truth(*truth)),
-        Value::Number(_) => number(value.as_f64(), rules).map(Test::Number),
+        Value::Number(_) => comparable(value.as_f64(), rules).map(Test::Number),
         _ => None,
     }
 }
 
 fn compare(order: Order, value: &Value, rules: EvaluationRules) -> Option<Test> {
-    number(value.as_f64(), rules).map(|wanted| Test::Compare(order, wanted))
+    comparable(value.as_f64(), rules).map(|wanted| Test::Compare(order, wanted))
 }
 
 fn version(order: Order, value: &Value) -> Option<Test> {
     Version::parse(value.as_str()?).map(|wanted| Test::Version(order, wanted.into_owned()))
 }
 
-/// A number that counts. Numbers in texts never do.
-fn number(found: Option<f64>, rules: EvaluationRules) -> Option<f64> {
+/// A number that may be compared. Numbers in texts are never converted.
+fn comparable(found: Option<f64>, rules: EvaluationRules) -> Option<f64> {
     let number = found?;
-    (rules.compares_inexact_numbers || number.abs() <= EXACT).then_some(number)
+    (rules.compares_inexact_numbers || number.abs() <= MAX_SAFE_INTEGER).then_some(number)
 }

@@ -1,33 +1,32 @@
 //! Flag decisions: which variation of which rule a user gets, from a datafile alone.
 //!
-//! A datafile is indexed once into a [`Project`]; deciding reads it, takes no lock and does no I/O. Everything
-//! that is known elsewhere comes in as values ([`inputs`]): overrides, the user's profile, segments, predictions.
-//! What has to be sent goes out as values: events, and what is new in the profile. The engine reads named rules
-//! ([`EvaluationRules`]) and knows no protocol; only [`protocol`] knows which bytes a caller sends and gets.
+//! A datafile is indexed once into a [`Project`]. A decision reads it, takes no lock and does no I/O. Everything else
+//! comes in as values ([`inputs`]): overrides, the user's profile, segments, predictions. The results go out as values:
+//! decisions, events, and additions to the profile. The engine reads named rules ([`EvaluationRules`]) and knows no
+//! protocol; only [`protocol`] knows the bytes that a caller sends and gets.
 //!
 //! | module | knows |
 //! |---|---|
-//! | [`project`] | the datafile, indexed; what is wrong with one |
+//! | [`project`] | the indexed datafile, and why one is invalid |
 //! | [`decide`] | decisions of flags |
-//! | [`activate`] | the older calls: experiments and features by key |
-//! | [`bandit`], [`segment`] | what is asked of predictors and of segments |
-//! | [`notice`] | what listeners are told |
-//! | [`event`] | impressions and conversions, as the backend expects them |
-//! | [`evaluation_rules`] | what the engine does where SDKs differ |
+//! | [`activate`] | the older endpoints: experiments and features by key |
+//! | [`evaluation_rules`] | the choices of the engine where SDKs differ |
 //! | [`protocol`] | the bytes of requests and responses: the published document's, the original agent's |
-//! | [`ask`], [`selection`], [`members`], [`pairs`], [`keys`], [`answer`] | what callers send, and what they get |
-//! | [`batch`], [`token`], [`webhook`], [`ofrep`], [`overriding`] | the same for single endpoints |
-//! | [`credentials`], [`errors`] | who may ask, and what is refused |
-//! | [`datafile_source`] | where datafiles are fetched, and what the source's status means |
-//! | [`overview`] | the configuration as clients may see it |
-//! | [`bucket`](mod@bucket) | which of ten thousand a user falls into |
+//! | [`request_body`], [`selection`], [`borrowed_object`], [`caseless_object`], [`keys`] | requests |
+//! | [`response_body`], [`encode`], [`overview`] | responses |
+//! | [`batch`], [`token`], [`webhook`], [`ofrep`], [`override_result`] | requests and responses of single endpoints |
+//! | [`credentials`], [`errors`] | callers, and faults |
+//! | [`event`], [`notice`] | impressions and conversions for the backend; notices for subscribers |
+//! | [`cmab`], [`odp`] | the wires of the predictor and of the customer-data platform |
+//! | [`datafile_source`] | the source of datafiles |
+//! | [`bucket`](mod@bucket) | which of ten thousand buckets a user falls into |
 
 pub mod activate;
-pub mod answer;
-pub mod ask;
-pub mod bandit;
 pub mod batch;
+pub mod borrowed_object;
 mod bucket;
+pub mod caseless_object;
+pub mod cmab;
 mod condition;
 pub mod credentials;
 mod datafile;
@@ -42,20 +41,20 @@ mod index;
 pub mod inputs;
 pub mod keys;
 mod matcher;
-pub mod members;
 mod murmur;
 pub mod notice;
+pub mod odp;
 pub mod ofrep;
 pub mod options;
-pub mod overriding;
+pub mod override_result;
 pub mod overview;
-pub mod pairs;
 pub mod profile_json;
 pub mod project;
 pub mod protocol;
 mod reason;
+pub mod request_body;
+pub mod response_body;
 mod rule;
-pub mod segment;
 pub mod selection;
 mod semver;
 pub mod token;

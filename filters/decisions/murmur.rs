@@ -1,12 +1,12 @@
-//! MurmurHash3, x86, 32 bits: the hash by which users are put into buckets. Source: docs/facts/decision-engine.md B.
+//! MurmurHash3, x86, 32 bits: the hash that puts users into buckets. Source: docs/facts/decision-engine.md B.
 
 const C1: u32 = 0xcc9e_2d51;
 const C2: u32 = 0x1b87_3593;
 
-/// The hash of `parts` one behind the other, without putting them together.
+/// The hash of the concatenated `parts`, without a copy.
 pub(super) fn hash(seed: u32, parts: [&[u8]; 2]) -> u32 {
     let mut state = seed;
-    // What is left of the first part begins the block that the second goes on.
+    // The rest of the first part starts the block that the second continues.
     let (blocks, rest) = parts[0].as_chunks::<4>();
     for block in blocks {
         state = mix(state, u32::from_le_bytes(*block));

@@ -1,18 +1,18 @@
-//! What listeners are told: decisions, conversions, new datafiles. Source: docs/facts/decision-engine.md E.
+//! Notices for subscribers: decisions, conversions, new datafiles. Source: docs/facts/decision-engine.md E.
 //!
-//! Names and order are the older agents', whose members are Go's and whose maps are sorted.
+//! Names and order are the original agent's: members are named as in Go, and maps are sorted.
 
 use serde_json::{Map, Value};
 
 use super::activate::Activation;
-use super::answer::write_map;
-use super::ask::DecisionUser;
 use super::decide::{Decision, DecisionSource};
 use super::encode;
 use super::project::Project;
+use super::request_body::DecisionUser;
+use super::response_body::write_map;
 use crate::json::{Object, Str};
 
-/// What a notice is about, by the names of the `filter` parameter.
+/// The topic of a notice, by the names of the parameter `filter`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Topic {
     /// A decision.
@@ -35,18 +35,18 @@ impl Topic {
     }
 }
 
-/// A decision of a flag; `is_told`: the analytics backend learns of it.
+/// A decision of a flag; `is_dispatched`: an event is sent for it.
 pub fn flag(
     decided: &Decision<'_>,
     user: &DecisionUser<'_>,
     segments: &[String],
-    is_told: bool,
+    is_dispatched: bool,
 ) -> Vec<u8> {
-    written(|notice| {
+    object(|notice| {
         notice.text("Type", "flag");
         write_user(notice, user, segments);
         notice.object("DecisionInfo", |info| {
-            info.bool("decisionEventDispatched", is_told);
+            info.bool("decisionEventDispatched", is_dispatched);
             info.bool("enabled", decided.is_enabled);
             info.text("experimentId", decided.experiment_id);
             info.text("flagKey", &decided.flag_key);
@@ -61,7 +61,7 @@ pub fn flag(
     })
 }
 
-/// An item of what activate answers; none where nothing was decided.
+/// An item of activate; `None`: nothing was decided.
 pub fn activated(
     project: &Project,
     item: &Activation<'_>,
@@ -69,11 +69,11 @@ pub fn activated(
 ) -> Option<Vec<u8>> {
     let kind = match item.kind {
         "feature" => "all-feature-variables",
-        "experiment" if project.is_of_a_flag(&item.experiment_key) => "feature-test",
+        "experiment" if project.is_flag_experiment(&item.experiment_key) => "feature-test",
         "experiment" => "ab-test",
         _ => return None,
     };
-    Some(written(|notice| {
+    Some(object(|notice| {
         notice.text("Type", kind);
         write_user(notice, user, &[]);
         notice.object("DecisionInfo", |info| match item.kind {
@@ -92,7 +92,7 @@ fn write_feature(feature: &mut Object<'_>, item: &Activation<'_>) {
     };
     feature.bool("featureEnabled", item.is_enabled);
     feature.text("featureKey", &item.feature_key);
-    feature.text("source", source.word());
+    feature.text("source", source.as_str());
     feature.object("sourceInfo", |info| {
         if is_tested {
             write_experiment(info, item);
@@ -106,14 +106,14 @@ fn write_experiment(info: &mut Object<'_>, item: &Activation<'_>) {
     info.text("variationKey", item.variation_key);
 }
 
-/// A conversion; `event` is what the backend is sent.
+/// A conversion; `event` is the visitor that is sent.
 pub fn track(
     key: &str,
     user: &DecisionUser<'_>,
     tags: &Map<String, Value>,
     event: &[u8],
 ) -> Vec<u8> {
-    written(|notice| {
+    object(|notice| {
         notice.text("EventKey", key);
         write_user(notice, user, &[]);
         notice.value("EventTags", |out| encode::write_object(tags, out));
@@ -123,7 +123,7 @@ pub fn track(
 
 /// A new datafile is in force.
 pub fn project(project: &Project) -> Vec<u8> {
-    written(|notice| {
+    object(|notice| {
         notice.text("Type", "project_config_update");
         notice.text("Revision", &project.revision);
     })
@@ -140,7 +140,7 @@ pub(super) fn frame(json: &[u8], number: Option<u64>, is_raw: bool) -> Vec<u8> {
     [id.as_bytes(), b"data: ", json, b"\n\n"].concat()
 }
 
-fn written(members: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+fn object(members: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     let mut notice = Object::open(&mut out);
     members(&mut notice);

@@ -1,16 +1,16 @@
-//! The remote evaluation protocol of OpenFeature: what an evaluation asks and how it is answered.
+//! The remote evaluation protocol of OpenFeature: requests and responses.
 //! Source: docs/decisions.md 24.
 
 use std::borrow::Cow;
 
-use super::ask::{Decide, DecisionUser};
+use super::borrowed_object::{BorrowedObject, BorrowedValue};
 use super::decide::{Decision, DecisionSource};
 use super::encode;
-use super::members::{BorrowedObject, BorrowedValue};
+use super::request_body::{Decide, DecisionUser};
 use crate::form;
 use crate::json::Object;
 
-/// What an evaluation asks.
+/// The request of an evaluation.
 pub struct OfrepContext<'a> {
     /// The user, and no options.
     pub ask: Decide<'a>,

@@ -1,4 +1,4 @@
-//! What a decision is asked to leave out, or to add. Source: docs/decision-agent.md 2.2, docs/decisions.md 21.
+//! The options of a decision. Source: docs/decision-agent.md 2.2, docs/decisions.md 21.
 
 /// Options of a decision.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -11,13 +11,13 @@ pub struct Options {
     pub ignore_user_profile: bool,
     /// Variables are left out.
     pub exclude_variables: bool,
-    /// All reasons are told, not only what went wrong.
+    /// All reasons are shown, not only errors.
     pub include_reasons: bool,
-    /// Predictions are asked for anew.
+    /// Predictions are fetched again.
     pub ignore_cmab_cache: bool,
-    /// All predictions remembered are forgotten first.
+    /// All cached predictions are dropped first.
     pub reset_cmab_cache: bool,
-    /// Those of this user are.
+    /// The cached predictions of this user are dropped first.
     pub invalidate_user_cmab_cache: bool,
 }
 
@@ -28,7 +28,7 @@ pub struct UnknownOption(pub String);
 impl Options {
     /// Options by their names.
     ///
-    /// Errors: the first name that is none.
+    /// Errors: the first unknown name.
     pub fn parse<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, UnknownOption> {
         let mut options = Self::default();
         for name in names {

@@ -10,8 +10,8 @@ use super::project::{Audience, Flag, Project, Rule, Variation};
 use super::variable::Variable;
 use crate::json::{Object, Str};
 
-/// The audience that is only there for editors.
-const DUMMY: &str = "$opt_dummy_audience";
+/// The audience that only editors see.
+const DUMMY_AUDIENCE: &str = "$opt_dummy_audience";
 
 impl Project {
     /// As a JSON object; maps sorted by key, lists in the datafile's order.
@@ -46,7 +46,7 @@ impl Project {
         let audiences = self
             .audiences
             .iter()
-            .filter(|audience| &*audience.id != DUMMY);
+            .filter(|audience| &*audience.id != DUMMY_AUDIENCE);
         view.array("audiences", audiences, |audience, out| {
             self.audience_view(audience, out)
         });
@@ -63,7 +63,7 @@ impl Project {
         out
     }
 
-    /// The flag whose variables an experiment sets.
+    /// The flag that uses an experiment.
     fn flag_of(&self, rule: &Rule) -> Option<&Flag> {
         let names = |flag: &&Flag| self.experiments_of(flag).any(|one| one.id == rule.id);
         self.flags.iter().find(names)
@@ -198,7 +198,7 @@ fn variables_view(view: &mut Object<'_>, variables: &[Variable], variation: Opti
         let mut one = Object::open(out);
         one.text("id", &variable.id);
         one.text("key", &variable.key);
-        one.text("type", variable.kind.word());
+        one.text("type", variable.kind.as_str());
         one.text("value", own.map_or(&*variable.default, |(_, value)| value));
         one.close();
     });

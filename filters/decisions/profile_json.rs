@@ -1,4 +1,4 @@
-//! A profile as text: what answers show, and what is kept outside the process.
+//! A profile as JSON, in responses and in Redis.
 //!
 //! Shape: `{"EXPERIMENT ID": {"variation_id": "ID"}}`. Source: docs/facts/decision-engine.md E, wire of profiles.
 
@@ -23,7 +23,7 @@ pub fn write(profile: &Profile, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Reads a profile. What is none of ours is left out, as a user who has nothing yet.
+/// Reads a profile. Members of another shape are left out.
 pub fn read(text: &[u8]) -> Profile {
     let read: Map<String, Value> = serde_json::from_slice(text).unwrap_or_default();
     let decisions = read.into_iter().filter_map(|(experiment, decision)| {

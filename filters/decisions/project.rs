@@ -1,4 +1,4 @@
-//! A datafile, indexed: immutable, shared by all who decide.
+//! A datafile, indexed: immutable, and shared by all decisions.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,8 +11,8 @@ use super::condition::Condition;
 use super::evaluation_rules::EvaluationRules;
 use super::variable::Variable;
 
-/// What a datafile holds by id or key. Whoever writes a datafile that is fetched may pick its keys: each map hashes with
-/// a seed of its own.
+/// Parts of a datafile by id or key. The author of a fetched datafile picks its keys, so each map hashes with a seed of its
+/// own.
 pub(super) type ByText<T> = HashMap<Box<str>, T, RandomState>;
 
 /// Why a datafile cannot be used.
@@ -70,7 +70,7 @@ pub struct Project {
 pub struct Odp {
     /// Where it is.
     pub host: Box<str>,
-    /// The key that may ask it.
+    /// The key for its API.
     pub public_key: Box<str>,
 }
 
@@ -99,7 +99,7 @@ pub(super) struct Audience {
 pub(super) struct ExclusionGroup {
     pub(super) id: Box<str>,
     pub(super) is_random: bool,
-    /// Whose a bucket is: an experiment's id.
+    /// The experiment ids that own the buckets.
     pub(super) ranges: Vec<Range<Box<str>>>,
 }
 
@@ -162,7 +162,7 @@ pub(super) struct Flag {
     pub(super) rollout_id: Box<str>,
     pub(super) rollout: Option<usize>,
     pub(super) variables: Vec<Variable>,
-    /// What the variables are in a variation that has its own, by the variation's id.
+    /// The values of variables in variations that have their own, by the variation's id.
     pub(super) values: ByText<Vec<super::variable::Typed>>,
     /// Global holdouts.
     pub(super) holdouts: Vec<usize>,
@@ -195,12 +195,12 @@ impl Project {
         self.experiments.iter().map(|rule| &*rule.key)
     }
 
-    /// Whether there is a flag of this key.
+    /// Whether the project has a flag of this key.
     pub fn has_flag(&self, key: &str) -> bool {
         self.flag_keys.contains_key(key)
     }
 
-    /// Whether there is an experiment of this key, and a variation of the other in it.
+    /// Whether the project has the experiment, and the experiment has the variation.
     pub fn has_variation(&self, experiment: &str, variation: &str) -> (bool, bool) {
         let rule = self.experiment(experiment);
         let found = rule.and_then(|rule| rule.variation(variation));
@@ -208,12 +208,12 @@ impl Project {
     }
 
     /// Whether a flag uses the experiment of this key.
-    pub fn is_of_a_flag(&self, experiment: &str) -> bool {
+    pub fn is_flag_experiment(&self, experiment: &str) -> bool {
         let at = self.experiment_keys.get(experiment);
         at.is_some_and(|at| self.flags.iter().any(|flag| flag.experiments.contains(at)))
     }
 
-    /// The segments that conditions ask for; without any, nothing has to be fetched.
+    /// The segments that conditions test. Without any, none need be fetched.
     pub fn segments(&self) -> &[Box<str>] {
         &self.segments
     }

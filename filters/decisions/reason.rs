@@ -1,11 +1,11 @@
-//! Why a decision came out as it did, in the agents' words. Source: docs/facts/decision-engine.md D.
+//! The reasons of a decision, as the SDKs word them. Source: docs/facts/decision-engine.md D.
 
 use serde_json::Value;
 
+use super::borrowed_object::BorrowedValue;
 use super::inputs::Forced;
-use super::members::BorrowedValue;
 
-/// What was noted on the way.
+/// The reasons that were noted.
 #[derive(Debug, Default)]
 pub(super) struct Reasons {
     wants_all: bool,
@@ -21,19 +21,19 @@ impl Reasons {
         }
     }
 
-    /// Notes what only who asks is told. Cost: nothing where nobody asks.
+    /// Notes a reason that is shown on request. Cost: nothing without a request.
     pub(super) fn info(&mut self, text: impl FnOnce() -> String) {
         if self.wants_all {
             self.infos.push(text());
         }
     }
 
-    /// Notes what everyone is told.
+    /// Notes a reason that is always shown.
     pub(super) fn error(&mut self, text: String) {
         self.errors.push(text);
     }
 
-    /// Errors first.
+    /// All reasons, errors first.
     pub(super) fn into_texts(self) -> Vec<String> {
         let mut texts = self.errors;
         texts.extend(self.infos);

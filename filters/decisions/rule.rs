@@ -1,28 +1,28 @@
-//! One rule: does the user meet it, and which variation is the user's.
+//! One rule: whether the user meets it, and which variation it gives.
 
+use super::borrowed_object::BorrowedValue;
 use super::bucket::{bucket, owner};
 use super::inputs::{Inputs, Predicted};
-use super::members::BorrowedValue;
 use super::project::{Project, Rule, Variation};
 use super::reason::{self, Reasons};
 
-/// The attribute that stands in for the user's id when buckets are counted.
+/// The attribute that replaces the user's id for bucketing.
 const BUCKETING_ID: &str = "$opt_bucketing_id";
 
-/// What a rule came to.
+/// The result of one rule.
 #[derive(Debug)]
 pub(super) enum Ruling<'p> {
     /// The rule has nothing for this user.
     Pass,
-    /// A variation; whether the profile has to remember it, and the prediction it came from.
+    /// A variation, whether it is new to the profile, and the id of the prediction that it came from.
     Hit {
         variation: &'p Variation,
         is_new: bool,
         cmab_uuid: Option<Box<str>>,
     },
-    /// A prediction is needed and not there.
-    Wanting,
-    /// A prediction was asked for in vain: the decision ends here.
+    /// A prediction is needed first.
+    NeedsPrediction,
+    /// The prediction failed, which ends the decision.
     Failed,
 }
 
@@ -36,7 +36,7 @@ impl<'p> Ruling<'p> {
     }
 }
 
-/// Whether the user meets the rule's audiences. Unknown counts as no.
+/// Whether the user meets the rule's audiences. Unknown counts as false.
 pub(super) fn is_met(project: &Project, rule: &Rule, inputs: &Inputs<'_>) -> bool {
     let Some(condition) = &rule.condition else {
         return true;
@@ -47,7 +47,7 @@ pub(super) fn is_met(project: &Project, rule: &Rule, inputs: &Inputs<'_>) -> boo
         .unwrap_or(false)
 }
 
-/// The id that buckets are counted with.
+/// The id for bucketing.
 pub(super) fn bucketing_id<'a>(inputs: &Inputs<'a>, rule: &Rule, reasons: &mut Reasons) -> &'a str {
     match inputs.attributes.get(BUCKETING_ID) {
         None | Some(BorrowedValue::Null) => inputs.user_id,
@@ -59,14 +59,14 @@ pub(super) fn bucketing_id<'a>(inputs: &Inputs<'a>, rule: &Rule, reasons: &mut R
     }
 }
 
-/// The variation whose range the user falls into.
+/// The variation whose range holds the user's bucket.
 pub(super) fn bucketed<'p>(project: &Project, rule: &'p Rule, id: &str) -> Option<&'p Variation> {
     is_in_group(project, rule, id).then_some(())?;
     let found = owner(&rule.ranges, bucket(id, &rule.id))?;
     found.and_then(|at| rule.variations.get(at))
 }
 
-/// Of the experiments of a random group each user is in one at most.
+/// Whether the user may take part: each user is in at most one experiment of a random group.
 fn is_in_group(project: &Project, rule: &Rule, id: &str) -> bool {
     let group = rule.group.and_then(|at| project.groups.get(at));
     let Some(group) = group.filter(|group| group.is_random) else {
@@ -88,11 +88,11 @@ pub(super) fn experiment<'p>(
         reasons.info(|| format!("Experiment \"{}\" is not running.", rule.key));
         return Ruling::Pass;
     }
-    if let Some(variation) = chosen(rule, inputs, reasons) {
+    if let Some(variation) = find_chosen(rule, inputs, reasons) {
         return Ruling::hit(variation);
     }
     let has_profile = rule.cmab.is_none() || project.rules.reads_bandit_profiles;
-    if has_profile && let Some(variation) = remembered(rule, inputs, reasons) {
+    if has_profile && let Some(variation) = find_in_profile(rule, inputs, reasons) {
         return Ruling::hit(variation);
     }
     let holds = is_met(project, rule, inputs);
@@ -122,7 +122,7 @@ pub(super) fn experiment<'p>(
             });
             return Ruling::Pass;
         }
-        return predicted(rule, inputs, reasons);
+        return apply_prediction(rule, inputs, reasons);
     }
     match bucketed(project, rule, id) {
         Some(variation) => Ruling::Hit {
@@ -134,8 +134,12 @@ pub(super) fn experiment<'p>(
     }
 }
 
-/// What somebody chose for the user by hand: no audience and no traffic is asked.
-fn chosen<'p>(rule: &'p Rule, inputs: &Inputs<'_>, reasons: &mut Reasons) -> Option<&'p Variation> {
+/// The variation of an override or of the whitelist, which ignore audience and traffic.
+fn find_chosen<'p>(
+    rule: &'p Rule,
+    inputs: &Inputs<'_>,
+    reasons: &mut Reasons,
+) -> Option<&'p Variation> {
     let user = inputs.user_id;
     let mut overrides = inputs.overrides.iter();
     if let Some((_, key)) = overrides.find(|(experiment, _)| **experiment == *rule.key)
@@ -158,8 +162,8 @@ fn chosen<'p>(rule: &'p Rule, inputs: &Inputs<'_>, reasons: &mut Reasons) -> Opt
     variation
 }
 
-/// What the user's profile remembers.
-fn remembered<'p>(
+/// The variation in the user's profile.
+fn find_in_profile<'p>(
     rule: &'p Rule,
     inputs: &Inputs<'_>,
     reasons: &mut Reasons,
@@ -182,7 +186,7 @@ fn remembered<'p>(
     variation
 }
 
-fn predicted<'p>(rule: &'p Rule, inputs: &Inputs<'_>, reasons: &mut Reasons) -> Ruling<'p> {
+fn apply_prediction<'p>(rule: &'p Rule, inputs: &Inputs<'_>, reasons: &mut Reasons) -> Ruling<'p> {
     let failed = |reasons: &mut Reasons| {
         reasons.error(format!(
             "Failed to fetch CMAB data for experiment {}.",
@@ -191,7 +195,7 @@ fn predicted<'p>(rule: &'p Rule, inputs: &Inputs<'_>, reasons: &mut Reasons) -> 
         Ruling::Failed
     };
     match inputs.predictions.get(&rule.id) {
-        None => Ruling::Wanting,
+        None => Ruling::NeedsPrediction,
         Some(Predicted::Failed) => failed(reasons),
         Some(Predicted::Variation { id, uuid }) => match rule.variation_of_id(id) {
             None => failed(reasons),

@@ -17,7 +17,7 @@ pub struct SelectionRules {
     pub lists_disabled: bool,
 }
 
-/// What a key names.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ItemKind {
     /// A feature.
@@ -72,7 +72,7 @@ fn read_kinds(query: &str) -> Result<Vec<ItemKind>, Fault> {
         .collect()
 }
 
-/// Returns whether the query wants to see an item.
+/// Returns a filter for the items that the query wants to see.
 pub fn item_filter(query: &str, rules: SelectionRules) -> impl Fn(&Activation<'_>) -> bool {
     let wanted = match form::values(query, "enabled").last().as_deref() {
         Some("true") => Some(true),

@@ -10,7 +10,7 @@ use super::evaluation_rules::SemverSuffix;
 /// A version in its parts.
 #[derive(Debug)]
 pub(super) struct Version<'t> {
-    /// The numbers, and behind them the suffix as one part.
+    /// The numbers, then the suffix as one part.
     parts: [Option<SemverPart<'t>>; 4],
     is_pre_release: bool,
     is_build: bool,
@@ -46,9 +46,10 @@ impl<'t> SemverPart<'t> {
 }
 
 impl<'t> Version<'t> {
-    /// `None` for what is no version: empty, with white space, more than three numbers, anything but digits.
+    /// Parses a version. Returns `None` for an empty text, white space, more than three numbers, or a number with other than
+    /// digits.
     pub(super) fn parse(text: &'t str) -> Option<Self> {
-        // Every version that is one has ASCII digits; the rest is looked at sign by sign only where it has others.
+        // Most versions are ASCII, which is checked byte by byte.
         let is_spaced = match text.is_ascii() {
             true => text.bytes().any(|b| matches!(b, b'\t'..=b'\r' | b' ')),
             false => text.contains(char::is_whitespace),
@@ -95,7 +96,7 @@ impl<'t> Version<'t> {
         })
     }
 
-    /// The same with texts of its own.
+    /// The same version with owned texts.
     pub(super) fn into_owned(self) -> Version<'static> {
         Version {
             parts: self.parts.map(|part| part.map(SemverPart::into_owned)),
@@ -109,7 +110,7 @@ impl<'t> Version<'t> {
     }
 }
 
-/// How the user's version stands to the condition's.
+/// Compares the user's version with the condition's.
 pub(super) fn compare(user: &Version<'_>, wanted: &Version<'_>, suffix: SemverSuffix) -> Ordering {
     let mut parts = user.parts();
     for target in wanted.parts() {

@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::borrowed_object::BorrowedObject;
 use super::decide::decide;
 use super::event::{self, Head, Moment};
 use super::inputs::{Forced, Inputs, Predicted};
-use super::members::BorrowedObject;
 use super::protocol::{Agent, Document, Protocol};
 use super::{EvaluationRules, Options, Profile, Project, activate};
 

@@ -7,7 +7,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::form;
 use crate::json::Object;
 
-/// What a request for a token says.
+/// A request for a token.
 #[derive(Default)]
 pub struct TokenRequest {
     /// The kind of grant; only `client_credentials` is known.
@@ -55,7 +55,7 @@ impl TokenRefusal {
     }
 }
 
-/// A token as it is answered.
+/// The body of a response with a token.
 pub fn token_json(token: &str, ttl_s: u64) -> Vec<u8> {
     let mut out = Vec::new();
     let mut body = Object::open(&mut out);

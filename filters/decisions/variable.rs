@@ -1,4 +1,4 @@
-//! Variables of flags: their types, and what a written value is worth. Source: docs/facts/decision-engine.md D.
+//! Variables of flags: their types and values. Source: docs/facts/decision-engine.md D.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub(super) enum VariableKind {
 pub(super) struct Typed {
     /// As JSON.
     pub(super) json: Box<str>,
-    /// The text was no value of the type; `json` stands in for it.
+    /// The text is no value of the type; `json` replaces it.
     pub(super) is_bad: bool,
 }
 
@@ -43,8 +43,8 @@ impl VariableKind {
         }
     }
 
-    /// The word of the overview.
-    pub(super) fn word(self) -> &'static str {
+    /// The name in the overview.
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Text => "string",
             Self::Boolean => "boolean",
@@ -54,7 +54,7 @@ impl VariableKind {
         }
     }
 
-    /// What a written value is worth.
+    /// Reads a value as it is written.
     pub(super) fn read(self, text: &str) -> Typed {
         let good = |json: String| Typed {
             json: json.into(),
@@ -84,7 +84,7 @@ impl VariableKind {
     }
 }
 
-/// A decimal of 64 bits; what is out of range stands at its end.
+/// A decimal of 64 bits. A number out of range becomes the nearest one in it.
 fn integer(text: &str) -> Result<String, &'static str> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -97,7 +97,7 @@ fn integer(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// A finite float; words such as `inf` and `nan` are none.
+/// A finite float. Words such as `inf` and `nan` do not count.
 fn double(text: &str) -> Option<f64> {
     let is_plain = text
         .bytes()

@@ -1,31 +1,32 @@
-//! Who predicts for bandits, and what was predicted before. Source: docs/facts/decision-engine.md B.
+//! The client of the predictor for contextual bandits, and its cache. Source: docs/facts/decision-engine.md B.
 //!
-//! A prediction counts until it is [`CACHE_TTL`] old or something else is known of the user. Decisions that want the same
-//! one wait for it together.
+//! A prediction is reused until it is [`CACHE_TTL`] old or the user's attributes change. Decisions that need the same
+//! prediction wait for it together.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use filters::decisions::Options;
-use filters::decisions::bandit;
-use filters::decisions::bandit::CmabRequest;
+use filters::decisions::cmab;
+use filters::decisions::cmab::CmabRequest;
 use filters::decisions::inputs::Predicted;
 use futures::future::join_all;
 use moka::future::Cache;
 use moka::ops::compute::{CompResult, Op};
 use tokio::runtime::Handle;
 
-use super::UserKey;
+use super::user_key::UserKey;
+use super::uuid::new_uuid;
 use crate::config::DecisionsConfig;
 use crate::telemetry::metrics::Metrics;
 
-/// How many predictions are kept.
+/// The capacity of the cache.
 const MAX_PREDICTIONS: u64 = 10_000;
 const CACHE_TTL: Duration = Duration::from_secs(1800);
-/// How long the predictor may take.
+/// How long a request may take.
 const PREDICTION_TIMEOUT: Duration = Duration::from_secs(10);
-/// Between the first try and the second, which is the last.
-const PAUSE: Duration = Duration::from_millis(100);
+/// The pause between the first try and the second, which is the last.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// See the module.
 #[derive(Clone)]
@@ -35,12 +36,12 @@ struct CmabState {
     endpoint: String,
     client: reqwest::Client,
     handle: Handle,
-    kept: Cache<Key, CachedPrediction>,
+    cache: Cache<CacheKey, CachedPrediction>,
     metrics: Arc<Metrics>,
 }
 
-/// Whose prediction, and in which experiment.
-type Key = (UserKey, Box<str>);
+/// The user and the experiment of a prediction.
+type CacheKey = (UserKey, Box<str>);
 
 #[derive(Clone)]
 struct CachedPrediction {
@@ -50,16 +51,16 @@ struct CachedPrediction {
 }
 
 impl From<CachedPrediction> for Predicted {
-    fn from(kept: CachedPrediction) -> Self {
+    fn from(cached: CachedPrediction) -> Self {
         Self::Variation {
-            id: kept.variation,
-            uuid: kept.uuid,
+            id: cached.variation,
+            uuid: cached.uuid,
         }
     }
 }
 
 impl CmabClient {
-    /// The predictor of a configuration; it is asked on `handle`.
+    /// The client of a configuration. Requests run on `handle`.
     ///
     /// Errors: no HTTP client can be made.
     pub fn new(
@@ -73,7 +74,7 @@ impl CmabClient {
                 .timeout(PREDICTION_TIMEOUT)
                 .build()?,
             handle,
-            kept: Cache::builder()
+            cache: Cache::builder()
                 .max_capacity(MAX_PREDICTIONS)
                 .time_to_live(CACHE_TTL)
                 .support_invalidation_closures()
@@ -82,61 +83,62 @@ impl CmabClient {
         })))
     }
 
-    /// Forgets all predictions of an SDK key's users.
+    /// Removes the predictions of all users of an SDK key.
     pub fn reset(&self, sdk_key: &str) {
         let key: Box<str> = sdk_key.into();
-        let is_of_key = move |((owner, _), _): &Key, _: &CachedPrediction| *owner == key;
-        // Refused only without support for closures, which the cache was built with.
-        _ = self.0.kept.invalidate_entries_if(is_of_key);
+        let is_of_key = move |((owner, _), _): &CacheKey, _: &CachedPrediction| *owner == key;
+        // This fails only in a cache that was built without support for closures.
+        _ = self.0.cache.invalidate_entries_if(is_of_key);
     }
 
-    /// What is predicted for a user, by experiment. Questions are asked at once.
+    /// Returns the predictions for a user by experiment. All requests run at once.
     pub async fn predict(
         &self,
-        whose: &UserKey,
-        questions: Vec<CmabRequest>,
+        user_key: &UserKey,
+        requests: Vec<CmabRequest>,
         options: Options,
     ) -> Vec<(Box<str>, Predicted)> {
-        let asked = questions.into_iter().map(|question| {
-            let (inner, whose) = (Arc::clone(&self.0), whose.clone());
-            let experiment = question.experiment_id.clone();
-            let answer = self.0.handle.spawn(async move {
-                let kept = inner.answer(whose, &question, options).await;
-                kept.map_or(Predicted::Failed, Predicted::from)
+        let running = requests.into_iter().map(|request| {
+            let (state, user_key) = (Arc::clone(&self.0), user_key.clone());
+            let experiment = request.experiment_id.clone();
+            let task = self.0.handle.spawn(async move {
+                let prediction = state.find_or_fetch(user_key, &request, options).await;
+                prediction.map_or(Predicted::Failed, Predicted::from)
             });
-            async move { (experiment, answer.await.unwrap_or(Predicted::Failed)) }
+            async move { (experiment, task.await.unwrap_or(Predicted::Failed)) }
         });
-        join_all(asked).await
+        join_all(running).await
     }
 }
 
 impl CmabState {
-    async fn answer(
+    /// The cached prediction, or a new one.
+    async fn find_or_fetch(
         &self,
-        whose: UserKey,
-        question: &CmabRequest,
+        user_key: UserKey,
+        request: &CmabRequest,
         options: Options,
     ) -> Option<CachedPrediction> {
-        let user = whose.1.clone();
+        let user = user_key.1.clone();
         if options.ignore_cmab_cache {
-            return self.ask(&user, question).await;
+            return self.fetch(&user, request).await;
         }
-        let key = (whose, question.experiment_id.clone());
+        let key = (user_key, request.experiment_id.clone());
         if options.invalidate_user_cmab_cache {
-            self.kept.invalidate(&key).await;
+            self.cache.invalidate(&key).await;
         }
-        let fingerprint = question.fingerprint();
-        let known = self.kept.get(&key).await;
+        let fingerprint = request.fingerprint();
+        let known = self.cache.get(&key).await;
         if let Some(known) = known.filter(|known| known.fingerprint == fingerprint) {
             return Some(known);
         }
-        let entry = self.kept.entry(key);
+        let entry = self.cache.entry(key);
         let result = entry.and_compute_with(async |known| {
             let is_known = known.is_some_and(|known| known.value().fingerprint == fingerprint);
             if is_known {
                 return Op::Nop;
             }
-            match self.ask(&user, question).await {
+            match self.fetch(&user, request).await {
                 Some(predicted) => Op::Put(predicted),
                 None => Op::Remove,
             }
@@ -149,16 +151,16 @@ impl CmabState {
         }
     }
 
-    /// Asks the predictor, twice at most.
-    async fn ask(&self, user: &str, question: &CmabRequest) -> Option<CachedPrediction> {
-        let uuid = super::new_uuid();
-        let body = question.body(user, &uuid);
-        for pause in [Some(PAUSE), None] {
-            match self.post(&question.experiment_id, body.clone()).await {
+    /// Fetches a prediction, in two tries at most.
+    async fn fetch(&self, user: &str, request: &CmabRequest) -> Option<CachedPrediction> {
+        let uuid = new_uuid();
+        let body = request.body(user, &uuid);
+        for pause in [Some(RETRY_PAUSE), None] {
+            match self.post(&request.experiment_id, body.clone()).await {
                 Ok(variation) => {
                     self.metrics.count_prediction("predicted");
                     return Some(CachedPrediction {
-                        fingerprint: question.fingerprint(),
+                        fingerprint: request.fingerprint(),
                         variation,
                         uuid: uuid.into(),
                     });
@@ -174,14 +176,14 @@ impl CmabState {
     }
 
     async fn post(&self, experiment: &str, body: Vec<u8>) -> Result<Box<str>, String> {
-        let told = |error: reqwest::Error| error.without_url().to_string();
+        let describe = |error: reqwest::Error| error.without_url().to_string();
         let request = self.client.post(self.endpoint.replace("%s", experiment));
         let request = request
             .header("content-type", "application/json")
             .body(body);
-        let answer = request.send().await.map_err(told)?;
-        let answer = answer.error_for_status().map_err(told)?;
-        let body = answer.bytes().await.map_err(told)?;
-        bandit::predicted(&body).ok_or_else(|| "the answer holds no prediction".to_owned())
+        let reply = request.send().await.map_err(describe)?;
+        let reply = reply.error_for_status().map_err(describe)?;
+        let body = reply.bytes().await.map_err(describe)?;
+        cmab::read_prediction(&body).ok_or_else(|| "the answer holds no prediction".to_owned())
     }
 }

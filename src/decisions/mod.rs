@@ -8,14 +8,17 @@ pub mod datafiles;
 pub mod endpoints;
 pub mod events;
 pub mod hash_limiter;
+mod mutex;
 pub mod notifications;
 pub mod overrides;
 pub mod profiles;
 pub mod routes;
 pub mod segments;
+pub mod user_key;
+pub mod uuid;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use filters::auth::jwt::JwtTokens;
 use filters::decisions::credentials::{SdkRules, key_name};
@@ -66,7 +69,7 @@ pub struct DecisionService {
     pub clients: Vec<Client>,
     /// Limits how many of their secrets are hashed at once.
     pub hash_limiter: HashLimiter,
-    /// The projects whose new datafiles may be announced.
+    /// The projects for which webhooks announce new datafiles.
     pub webhooks: Vec<Webhook>,
     /// The most operations of a batch.
     pub batch_max_operations: usize,
@@ -189,20 +192,4 @@ impl Dispatchers {
         };
         tokio::join!(dispatched, odp);
     }
-}
-
-/// The id of an event or a request. It is a name and no secret.
-pub fn new_uuid() -> String {
-    let mut random = [0; 16];
-    fastrand::fill(&mut random);
-    uuid::Builder::from_random_bytes(random)
-        .into_uuid()
-        .to_string()
-}
-
-/// An SDK key and a user of its project.
-type UserKey = (Box<str>, Box<str>);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
-//! The stream of notices: who listens is told what is decided, and nobody who decides ever waits for them.
+//! Notices of decisions, published to subscribers. A decision never waits for a subscriber.
 //!
-//! A listener that reads too slowly loses the oldest notices, which the numbers of the rest show.
+//! A subscriber that reads too slowly loses the oldest notices. The numbers of the others show the gap.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,22 +15,23 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio::time::Instant;
 
+use super::mutex::lock;
 use crate::proxy::response::EventSource;
 
-/// How many notices a listener may be behind.
-const BEHIND: usize = 1024;
-/// After how long without a notice a comment shows that the stream lives.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How many notices a subscriber may be behind.
+const MAX_LAG: usize = 1024;
+/// After how long without a notice a comment shows that the stream is alive.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// The source of all notices: a channel per SDK key that somebody listens to.
+/// A channel per SDK key that has subscribers.
 #[derive(Clone, Default)]
 pub struct Notifications(Arc<Subscribers>);
 
 #[derive(Default)]
 struct Subscribers {
     channels: ArcSwap<Channels>,
-    /// Held while listeners are added.
-    changing: Mutex<()>,
+    /// Locked while a subscriber is added.
+    adding: Mutex<()>,
 }
 
 type Channels = HashMap<Box<str>, Sender<Arc<Notice>>>;
@@ -42,12 +43,12 @@ struct Notice {
 }
 
 impl Notifications {
-    /// Tells all who listen. `json` is only called where somebody does. Cost: no lock where nobody does.
+    /// Publishes a notice. `json` is only called for an SDK key with subscribers. Cost: no lock.
     pub fn publish(&self, sdk_key: &str, topic: Topic, json: impl FnOnce() -> Vec<u8>) {
         let channels = self.0.channels.load();
         let channel = channels.get(sdk_key);
         if let Some(channel) = channel.filter(|channel| channel.receiver_count() > 0) {
-            // Who has left meanwhile need not be told.
+            // This fails if the last subscriber has just left.
             _ = channel.send(Arc::new(Notice {
                 topic,
                 json: json(),
@@ -55,7 +56,7 @@ impl Notifications {
         }
     }
 
-    /// Listens to an SDK key's notices of these topics; none: all.
+    /// Subscribes to the notices of an SDK key. Without topics, all of them count.
     pub fn subscribe(
         &self,
         sdk_key: &str,
@@ -70,24 +71,24 @@ impl Notifications {
             is_raw,
             protocol,
             number: 0,
-            quiet_until: Instant::now() + HEARTBEAT,
+            quiet_until: Instant::now() + HEARTBEAT_INTERVAL,
         }
     }
 
     fn receiver(&self, sdk_key: &str) -> Receiver<Arc<Notice>> {
-        let _one_at_a_time = super::lock(&self.0.changing);
+        let _one_at_a_time = lock(&self.0.adding);
         let mut channels = Channels::clone(&self.0.channels.load());
         channels.retain(|_, channel| channel.receiver_count() > 0);
         let channel = channels.entry(sdk_key.into());
         let notices = channel
-            .or_insert_with(|| broadcast::channel(BEHIND).0)
+            .or_insert_with(|| broadcast::channel(MAX_LAG).0)
             .subscribe();
         self.0.channels.store(Arc::new(channels));
         notices
     }
 }
 
-/// Who listens.
+/// The notices of one subscriber.
 pub struct Subscription {
     notices: Receiver<Arc<Notice>>,
     topics: Vec<Topic>,
@@ -104,15 +105,15 @@ impl EventSource for Subscription {
 }
 
 impl Subscription {
-    /// The next bytes of the stream; none: there will be no more. May be dropped while it waits: nothing is lost.
+    /// Waits for the next bytes of the stream. Returns `None` at its end. Cancel safety: a dropped call loses nothing.
     async fn next_bytes(&mut self) -> Option<Bytes> {
         loop {
             // Raw streams have no comments.
-            let is_still = self.is_raw || !self.protocol.endpoint_rules().has_heartbeats;
+            let is_silent = self.is_raw || !self.protocol.endpoint_rules().has_heartbeats;
             let notice = tokio::select! {
                 notice = self.notices.recv() => notice,
-                () = tokio::time::sleep_until(self.quiet_until), if !is_still => {
-                    self.quiet_until = Instant::now() + HEARTBEAT;
+                () = tokio::time::sleep_until(self.quiet_until), if !is_silent => {
+                    self.quiet_until = Instant::now() + HEARTBEAT_INTERVAL;
                     return Some(Bytes::from_static(b": alive\n\n"));
                 }
             };
@@ -120,7 +121,7 @@ impl Subscription {
                 Ok(notice) => {
                     self.number += 1;
                     if self.topics.is_empty() || self.topics.contains(&notice.topic) {
-                        self.quiet_until = Instant::now() + HEARTBEAT;
+                        self.quiet_until = Instant::now() + HEARTBEAT_INTERVAL;
                         let bytes = self.protocol.frame(&notice.json, self.number, self.is_raw);
                         return Some(bytes.into());
                     }

@@ -8,21 +8,21 @@ use moka::ops::compute::Op;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
-use super::UserKey;
+use super::user_key::UserKey;
 
-/// How many bytes of overrides are kept; users whose overrides nobody asked for longest go first.
-const MOST_BYTES: u64 = 32 << 20;
-/// How long a user's overrides are kept behind the last one that was set.
+/// The capacity of the cache. It evicts the least recently used overrides first.
+const MAX_CACHE_BYTES: u64 = 32 << 20;
+/// How long a user's overrides live after the last one was set.
 const OVERRIDE_TTL: Duration = Duration::from_secs(24 * 60 * 60);
-/// How many overrides a user has; the oldest goes first.
-const MOST_EACH: usize = 100;
-/// What an entry takes beside its texts, about.
+/// How many overrides a user may have. The oldest is dropped first.
+const MAX_OVERRIDES_PER_USER: usize = 100;
+/// About what an entry takes beside its texts.
 const ENTRY_BYTES: usize = 128;
 
 /// Experiment key, variation key.
 type OverrideEntry = Vec<(Box<str>, Box<str>)>;
 
-/// Overrides by SDK key and user. In memory alone: they are for debugging.
+/// Overrides by SDK key and user, in memory alone: they are for debugging.
 /// Source: docs/decision-agent.md 4, rule 3; docs/threats.md 62.
 pub struct Overrides {
     is_used: AtomicBool,
@@ -31,24 +31,24 @@ pub struct Overrides {
 
 impl Default for Overrides {
     fn default() -> Self {
-        Self::new(MOST_BYTES, OVERRIDE_TTL)
+        Self::new(MAX_CACHE_BYTES, OVERRIDE_TTL)
     }
 }
 
 impl Overrides {
-    fn new(most_bytes: u64, kept: Duration) -> Self {
+    fn new(max_bytes: u64, ttl: Duration) -> Self {
         let by_user = Cache::builder()
-            .max_capacity(most_bytes)
+            .max_capacity(max_bytes)
             .weigher(weight)
             .eviction_policy(EvictionPolicy::lru())
-            .time_to_live(kept);
+            .time_to_live(ttl);
         Self {
             is_used: AtomicBool::new(false),
             by_user: by_user.build(),
         }
     }
 
-    /// Those of a user. Cost: no look-up until somebody has set one.
+    /// The overrides of a user. Cost: no lookup until one was set for any user.
     pub fn find(&self, sdk_key: &str, user: &str) -> OverrideEntry {
         if !self.is_used.load(Ordering::Acquire) {
             return OverrideEntry::new();
@@ -57,7 +57,7 @@ impl Overrides {
         found.map(Arc::unwrap_or_clone).unwrap_or_default()
     }
 
-    /// Sets one; an empty variation removes it. Answers the one before.
+    /// Sets an override; an empty variation removes it. Returns the previous variation.
     pub fn set(
         &self,
         sdk_key: &str,
@@ -65,31 +65,31 @@ impl Overrides {
         experiment: &str,
         variation: &str,
     ) -> Option<Box<str>> {
-        let mut before = None;
+        let mut previous = None;
         let entry = self.by_user.entry((sdk_key.into(), user.into()));
         _ = entry.and_compute_with(|entry| {
-            let chosen = entry.map(|entry| Arc::unwrap_or_clone(entry.into_value()));
-            let mut chosen = chosen.unwrap_or_default();
-            let at = chosen.iter().position(|(one, _)| **one == *experiment);
-            before = at.map(|at| chosen.remove(at).1);
+            let overrides = entry.map(|entry| Arc::unwrap_or_clone(entry.into_value()));
+            let mut overrides = overrides.unwrap_or_default();
+            let at = overrides.iter().position(|(one, _)| **one == *experiment);
+            previous = at.map(|at| overrides.remove(at).1);
             if !variation.is_empty() {
-                chosen.push((experiment.into(), variation.into()));
+                overrides.push((experiment.into(), variation.into()));
             }
-            if chosen.len() > MOST_EACH {
-                chosen.remove(0);
+            if overrides.len() > MAX_OVERRIDES_PER_USER {
+                overrides.remove(0);
             }
-            if chosen.is_empty() {
+            if overrides.is_empty() {
                 return Op::Remove;
             }
-            Op::Put(Arc::new(chosen))
+            Op::Put(Arc::new(overrides))
         });
         self.is_used.store(true, Ordering::Release);
-        before
+        previous
     }
 }
 
-fn weight((sdk_key, user): &UserKey, chosen: &Arc<OverrideEntry>) -> u32 {
-    let texts: usize = chosen
+fn weight((sdk_key, user): &UserKey, overrides: &Arc<OverrideEntry>) -> u32 {
+    let texts: usize = overrides
         .iter()
         .map(|(experiment, variation)| experiment.len() + variation.len() + ENTRY_BYTES)
         .sum();
@@ -130,11 +130,14 @@ mod tests {
     #[test]
     fn a_user_has_so_many_overrides_and_the_oldest_goes() {
         let overrides = Overrides::default();
-        for experiment in 0..=MOST_EACH {
+        for experiment in 0..=MAX_OVERRIDES_PER_USER {
             overrides.set("k", "u", &experiment.to_string(), "a");
         }
-        let chosen = overrides.find("k", "u");
-        assert_eq!((chosen.len(), &*chosen[0].0), (MOST_EACH, "1"));
+        let overrides = overrides.find("k", "u");
+        assert_eq!(
+            (overrides.len(), &*overrides[0].0),
+            (MAX_OVERRIDES_PER_USER, "1")
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! User profiles: what users got before, in this process or in the Redis that processes share.
+//! User profiles: the variations that users got before, in this process or in shared Redis.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
@@ -6,26 +6,27 @@ use std::sync::Mutex;
 use filters::decisions::protocol::Protocol;
 use filters::decisions::{Profile, profile_json};
 
-use super::{UserKey, lock};
+use super::mutex::lock;
+use super::user_key::UserKey;
 use crate::config::{DecisionsConfig, ProfileStore};
 use crate::redis::{Redis, Script, ScriptCall, Unavailable};
 
-/// How many profiles are kept in memory; the oldest goes first. Source: docs/interface.md.
+/// How many profiles fit in memory. The oldest is dropped first. Source: docs/interface.md.
 const MAX_PROFILES: usize = 100_000;
 
-/// Adds to a profile as one step, so that two processes do not undo each other.
+/// Adds to a profile atomically, so that two processes do not overwrite each other.
 const MERGE: &str = include_str!("remember.lua");
 
 /// Profiles by SDK key and user.
 pub enum Profiles {
     /// In this process.
     Memory(Memory),
-    /// In Redis, where they stay.
+    /// In Redis, which keeps them.
     Redis(RedisProfiles),
 }
 
 impl Profiles {
-    /// Where the configuration wants them; `None`: nowhere.
+    /// The store of a configuration; `None`: profiles are not stored.
     pub fn new(decisions: &DecisionsConfig, redis: Option<&Redis>) -> Option<Self> {
         Some(match (decisions.profiles?, redis) {
             (ProfileStore::Redis, Some(redis)) => Self::Redis(RedisProfiles {
@@ -45,7 +46,7 @@ impl Profiles {
         }
     }
 
-    /// Puts a profile in the place of the one before. Errors: Redis does not answer.
+    /// Replaces a profile. Errors: Redis does not answer.
     pub async fn replace(
         &self,
         sdk_key: &str,
@@ -61,7 +62,7 @@ impl Profiles {
         }
     }
 
-    /// Adds what decisions found: experiment ids and variation ids. What Redis does not take is found again.
+    /// Adds experiment ids and variation ids. If Redis does not take them, the next decision buckets again.
     pub async fn remember(&self, sdk_key: &str, user: &str, found: &[(&str, &str)]) {
         if found.is_empty() {
             return;
@@ -85,38 +86,38 @@ struct ProfileTable {
 
 impl Memory {
     fn find(&self, sdk_key: &str, user: &str) -> Profile {
-        let kept = lock(&self.0);
-        let profile = kept.profiles.get(&(sdk_key.into(), user.into()));
+        let table = lock(&self.0);
+        let profile = table.profiles.get(&(sdk_key.into(), user.into()));
         profile.cloned().unwrap_or_default()
     }
 
     fn replace(&self, sdk_key: &str, user: &str, profile: Profile) {
-        self.change(sdk_key, user, |kept| *kept = profile);
+        self.change(sdk_key, user, |stored| *stored = profile);
     }
 
     fn remember(&self, sdk_key: &str, user: &str, found: &[(&str, &str)]) {
-        self.change(sdk_key, user, |kept| {
+        self.change(sdk_key, user, |stored| {
             for (experiment, variation) in found {
-                kept.insert((*experiment).into(), (*variation).into());
+                stored.insert((*experiment).into(), (*variation).into());
             }
         });
     }
 
-    /// One step under one lock, so that two decisions do not undo each other.
+    /// Changes a profile under one lock, so that two decisions do not overwrite each other.
     fn change(&self, sdk_key: &str, user: &str, change: impl FnOnce(&mut Profile)) {
         let key: UserKey = (sdk_key.into(), user.into());
-        let mut kept = lock(&self.0);
-        if let Some(profile) = kept.profiles.get_mut(&key) {
+        let mut table = lock(&self.0);
+        if let Some(profile) = table.profiles.get_mut(&key) {
             return change(profile);
         }
         let mut profile = Profile::default();
         change(&mut profile);
-        kept.profiles.insert(key.clone(), profile);
-        kept.order.push_back(key);
-        if kept.order.len() > MAX_PROFILES
-            && let Some(oldest) = kept.order.pop_front()
+        table.profiles.insert(key.clone(), profile);
+        table.order.push_back(key);
+        if table.order.len() > MAX_PROFILES
+            && let Some(oldest) = table.order.pop_front()
         {
-            kept.profiles.remove(&oldest);
+            table.profiles.remove(&oldest);
         }
     }
 }

@@ -1,47 +1,48 @@
-//! Segments of users: asked for where a caller wants it, and kept for a while. Source: docs/facts/decision-engine.md E.
+//! Segments of users: fetched from the customer-data platform where a caller wants it, and cached.
+//! Source: docs/facts/decision-engine.md E.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use filters::decisions::ask::SegmentOptions;
+use filters::decisions::odp;
 use filters::decisions::project::Odp;
-use filters::decisions::segment;
+use filters::decisions::request_body::SegmentOptions;
 use moka::future::Cache;
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 
-use super::UserKey;
+use super::user_key::UserKey;
 use crate::config::DecisionsConfig;
 use crate::redis::Redis;
 
-/// How many users' segments are kept in memory.
+/// The capacity of the cache in memory.
 const MAX_USERS: u64 = 10_000;
 const CACHE_TTL: Duration = Duration::from_secs(600);
-/// How long the source may take.
+/// How long a request may take.
 const SEGMENTS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// See the module.
 pub struct Segments {
-    /// Stands in for the host of every datafile.
+    /// The configured host, which overrides that of every datafile.
     host: Option<String>,
     client: reqwest::Client,
     handle: Handle,
-    kept: SegmentCache,
+    cache: SegmentCache,
 }
 
-/// Where they are kept.
+/// Where segments are cached.
 #[derive(Clone)]
 enum SegmentCache {
     Memory(Cache<UserKey, Arc<[String]>>),
     Redis(Redis),
 }
 
-/// The source did not tell, or there is none.
+/// The platform did not answer, or there is none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Untold;
+pub struct SegmentsUnavailable;
 
 impl Segments {
-    /// The segments of a configuration; `redis` where they are kept there. The source is asked on `handle`.
+    /// The segments of a configuration, cached in `redis` if it is shared. Requests run on `handle`.
     ///
     /// Errors: no HTTP client can be made.
     pub fn new(
@@ -61,7 +62,7 @@ impl Segments {
                 .timeout(SEGMENTS_TIMEOUT)
                 .build()?,
             handle,
-            kept: redis
+            cache: redis
                 .filter(|_| decisions.shares_segments)
                 .map_or_else(in_memory, SegmentCache::Redis),
         })
@@ -69,28 +70,28 @@ impl Segments {
 
     /// The host and the key of the platform; `None`: the project has none.
     pub fn target<'p>(&'p self, odp: Option<&'p Odp>) -> Option<(&'p str, &'p str)> {
-        segment::odp_target(self.host.as_deref(), odp)
+        odp::odp_target(self.host.as_deref(), odp)
     }
 
-    /// The segments of a user, among those that the project asks for.
+    /// Returns the segments of a user among `wanted`, which are those of the project's conditions.
     ///
-    /// Errors: [`Untold`]. An empty list is never kept: who joins a segment is in it at once.
+    /// Errors: [`SegmentsUnavailable`]. An empty list is never cached, so that a user who joins a segment is in it at once.
     pub async fn find(
         &self,
-        whose: UserKey,
+        user_key: UserKey,
         odp: Option<&Odp>,
-        asked: &[Box<str>],
+        wanted: &[Box<str>],
         options: SegmentOptions,
-    ) -> Result<Arc<[String]>, Untold> {
-        let (host, key) = self.target(odp).ok_or(Untold)?;
-        if asked.is_empty() {
+    ) -> Result<Arc<[String]>, SegmentsUnavailable> {
+        let (host, key) = self.target(odp).ok_or(SegmentsUnavailable)?;
+        if wanted.is_empty() {
             return Ok([].into());
         }
         if options.reset_cache {
-            self.kept.reset(&whose).await;
+            self.cache.reset(&user_key).await;
         }
         if !options.ignore_cache
-            && let Some(known) = self.kept.get(&whose).await
+            && let Some(known) = self.cache.get(&user_key).await
         {
             return Ok(known);
         }
@@ -100,74 +101,74 @@ impl Segments {
         let request = request.header("content-type", "application/json");
         let request = request
             .header("x-api-key", key)
-            .body(segment::question(&whose.1, asked));
-        let answer = self.handle.spawn(async move { ask(request).await });
-        let found = answer.await.map_err(|_| Untold)?;
-        let found: Arc<[String]> = found.map_err(told)?.into();
+            .body(odp::segments_query(&user_key.1, wanted));
+        let task = self.handle.spawn(async move { fetch(request).await });
+        let found = task.await.map_err(|_| SegmentsUnavailable)?;
+        let found: Arc<[String]> = found.map_err(log_failure)?.into();
         if !found.is_empty() && !options.ignore_cache {
-            self.kept.put(whose, Arc::clone(&found)).await;
+            self.cache.insert(user_key, Arc::clone(&found)).await;
         }
         Ok(found)
     }
 }
 
-fn told(why: String) -> Untold {
+fn log_failure(why: String) -> SegmentsUnavailable {
     log::warn!("segments: {why}");
-    Untold
+    SegmentsUnavailable
 }
 
-async fn ask(request: reqwest::RequestBuilder) -> Result<Vec<String>, String> {
-    let told = |error: reqwest::Error| error.without_url().to_string();
-    let answer = request.send().await.map_err(told)?;
-    let answer = answer.error_for_status().map_err(told)?;
-    let body = answer.bytes().await.map_err(told)?;
-    segment::qualified(&body).ok_or_else(|| "the answer does not tell segments".to_owned())
+async fn fetch(request: reqwest::RequestBuilder) -> Result<Vec<String>, String> {
+    let describe = |error: reqwest::Error| error.without_url().to_string();
+    let reply = request.send().await.map_err(describe)?;
+    let reply = reply.error_for_status().map_err(describe)?;
+    let body = reply.bytes().await.map_err(describe)?;
+    odp::read_segments(&body).ok_or_else(|| "the answer does not tell segments".to_owned())
 }
 
 impl SegmentCache {
-    async fn get(&self, whose: &UserKey) -> Option<Arc<[String]>> {
+    async fn get(&self, user_key: &UserKey) -> Option<Arc<[String]>> {
         match self {
-            Self::Memory(cache) => cache.get(whose).await,
+            Self::Memory(cache) => cache.get(user_key).await,
             Self::Redis(redis) => {
-                let text = redis.get(&name(whose)).await.ok()??;
+                let text = redis.get(&redis_key(user_key)).await.ok()??;
                 let read: Vec<String> = serde_json::from_slice(&text).ok()?;
                 Some(read.into())
             }
         }
     }
 
-    async fn put(&self, whose: UserKey, segments: Arc<[String]>) {
+    async fn insert(&self, user_key: UserKey, segments: Arc<[String]>) {
         match self {
-            Self::Memory(cache) => cache.insert(whose, segments).await,
+            Self::Memory(cache) => cache.insert(user_key, segments).await,
             Self::Redis(redis) => {
                 let text = serde_json::json!(segments).to_string();
-                // What cannot be kept is asked for again.
+                // Segments that cannot be cached are fetched again.
                 _ = redis
-                    .set(&name(&whose), text.as_bytes(), Some(CACHE_TTL))
+                    .set(&redis_key(&user_key), text.as_bytes(), Some(CACHE_TTL))
                     .await;
             }
         }
     }
 
-    /// Forgets the segments of an SDK key's users; in Redis, which others use too, this user's alone.
-    async fn reset(&self, whose: &UserKey) {
+    /// Removes the segments of all users of an SDK key. In Redis, which others share, it removes this user's alone.
+    async fn reset(&self, user_key: &UserKey) {
         match self {
             Self::Memory(cache) => {
-                let key = whose.0.clone();
-                // Refused only without support for closures, which the cache was built with.
+                let key = user_key.0.clone();
+                // This fails only in a cache that was built without support for closures.
                 _ = cache.invalidate_entries_if(move |(owner, _), _| *owner == key);
             }
             Self::Redis(redis) => {
                 _ = redis
-                    .set(&name(whose), b"", Some(Duration::from_secs(1)))
+                    .set(&redis_key(user_key), b"", Some(Duration::from_secs(1)))
                     .await
             }
         }
     }
 }
 
-/// A name in Redis that tells neither SDK key nor user.
-fn name((sdk_key, user): &UserKey) -> Vec<u8> {
+/// The key in Redis. It reveals neither the SDK key nor the user.
+fn redis_key((sdk_key, user): &UserKey) -> Vec<u8> {
     let hash = Sha256::new()
         .chain_update(sdk_key.as_bytes())
         .chain_update([0]);

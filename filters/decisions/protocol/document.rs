@@ -9,8 +9,6 @@ use sha2::{Digest, Sha256};
 
 use super::{EndpointRules, Protocol};
 use crate::auth::jwks::KeySet;
-use crate::decisions::answer::ResultShape;
-use crate::decisions::ask::{BodyRules, DecisionBody};
 use crate::decisions::batch::{
     AnsweredBatch, AnsweredOperation, BatchOperation, BatchTarget, FindRoute, Item,
     no_decision_endpoint,
@@ -22,7 +20,9 @@ use crate::decisions::evaluation_rules::{
 };
 use crate::decisions::event::EventClient;
 use crate::decisions::notice::{self, Topic};
-use crate::decisions::overriding::OverrideResult;
+use crate::decisions::override_result::OverrideResult;
+use crate::decisions::request_body::{BodyRules, DecisionBody};
+use crate::decisions::response_body::ResultShape;
 use crate::decisions::selection::SelectionRules;
 use crate::decisions::token::TokenRefusal;
 use crate::decisions::webhook;

@@ -14,14 +14,14 @@ use http::{HeaderMap, StatusCode};
 pub use self::agent::Agent;
 pub use self::document::Document;
 use super::EvaluationRules;
-use super::answer::ResultShape;
-use super::ask::DecisionBody;
 use super::batch::{AnsweredBatch, AnsweredOperation, BatchOperation, BatchTarget, FindRoute};
 use super::credentials::SdkRules;
 use super::errors::ErrorBody;
 use super::event::EventClient;
 use super::notice::Topic;
-use super::overriding::OverrideResult;
+use super::override_result::OverrideResult;
+use super::request_body::DecisionBody;
+use super::response_body::ResultShape;
 use super::selection::SelectionRules;
 use super::token::TokenRefusal;
 use crate::auth::jwks::KeySet;
@@ -44,7 +44,7 @@ pub trait Protocol: Send + Sync {
     /// The token of a request.
     fn token<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str>;
 
-    /// The SDK key whose project is asked, with its access token behind a colon if it came with one.
+    /// The SDK key of a request, with its access token behind a colon if it came with one.
     ///
     /// `foreign` holds the keys of foreign tokens that are known. Errors: 400, 401 and 403 as docs/decisions.md 20 says.
     fn credentials(
@@ -55,13 +55,13 @@ pub trait Protocol: Send + Sync {
         now_s: u64,
     ) -> Result<Box<str>, Fault>;
 
-    /// The body of a request. Errors: 400 for what is no JSON object.
+    /// The body of a request. Errors: 400 for a body that is no JSON object.
     fn read<'b>(&self, body: &'b [u8]) -> Result<DecisionBody<'b>, Fault>;
 
-    /// The operations of a batch. Errors: 400 for what is no batch.
+    /// The operations of a batch. Errors: 400 for a body that is no batch.
     fn read_batch(&self, body: &[u8]) -> Result<Vec<BatchOperation>, Fault>;
 
-    /// The id of the project that a webhook message is about. Errors: 400 for what is no message.
+    /// The id of the project that a webhook message is about. Errors: 400 for a body that is no message.
     fn read_webhook(&self, body: &[u8]) -> Result<String, Fault>;
 
     /// A topic of the parameter `filter`; `None`: the name is ignored. Errors: 400 for an unknown name.
@@ -104,7 +104,7 @@ pub trait Protocol: Send + Sync {
     /// A batch.
     fn write_batch(&self, batch: AnsweredBatch) -> Vec<u8>;
 
-    /// The body of a response whose JSON text is `json`; an empty one stays empty.
+    /// The body of a response with the JSON text `json`; an empty text stays empty.
     fn write(&self, json: Bytes) -> Bytes;
 
     /// The body of a fault.
@@ -119,7 +119,7 @@ pub trait Protocol: Send + Sync {
     /// The fault of an SDK key that the source of datafiles refuses with this status.
     fn refused_by_source(&self, status: StatusCode) -> Fault;
 
-    /// The fault of an SDK key whose project has no usable datafile.
+    /// The fault of an SDK key without a usable datafile.
     fn unusable_datafile(&self, sdk_key: &str) -> Fault;
 
     /// The fault of a batch with more operations than `most`.

@@ -1,19 +1,19 @@
-//! What is no longer in force, and where it is freed.
+//! Frees datafiles that are no longer in force.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often it is looked whether somebody still holds it.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often the number of owners is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Frees it once nobody else holds it, on a thread on which nobody waits: the end of a large datafile takes time, and
-/// whoever decides with it may be the last to let go.
+/// Frees a value once it has no other owner, on a thread for blocking work: freeing a large datafile takes time, and a
+/// request that decides with it may be its last owner.
 ///
-/// Only for what nobody can get hold of any more. Panics: outside of a runtime.
+/// The value must not get new owners. Panics: outside of a runtime.
 pub(super) fn drop_later<T: Send + Sync + 'static>(one: Arc<T>) {
     tokio::spawn(async move {
         while Arc::strong_count(&one) > 1 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         tokio::task::spawn_blocking(move || drop(one));
     });

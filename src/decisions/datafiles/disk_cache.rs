@@ -1,11 +1,11 @@
-//! The last good copies of datafiles, on disk.
+//! The last good datafiles, on disk.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-/// What stands for a key in names and tables; it tells nothing about the key.
+/// A hash that stands for a key in names and tables without revealing it.
 pub(super) fn digest(key: &str) -> [u8; 16] {
     let mut digest = [0; 16];
     let whole = Sha256::digest(key.as_bytes());
@@ -22,26 +22,26 @@ pub(super) struct DiskCache {
 }
 
 impl DiskCache {
-    /// Those of a state folder.
+    /// The cache of a state folder.
     pub(super) fn new(state_dir: &Path) -> Self {
         Self {
             folder: state_dir.join("datafiles"),
         }
     }
 
-    fn of(&self, key: &str) -> PathBuf {
+    fn path(&self, key: &str) -> PathBuf {
         let name = u128::from_be_bytes(digest(key));
         self.folder.join(format!("{name:032x}.json"))
     }
 
-    /// The copy of a key's datafile, where there is one.
+    /// The datafile of a key, if there is one.
     pub(super) async fn read(&self, key: &str) -> Option<Vec<u8>> {
-        tokio::fs::read(self.of(key)).await.ok()
+        tokio::fs::read(self.path(key)).await.ok()
     }
 
-    /// Puts a copy in the place of the one before. What goes wrong is told.
+    /// Replaces the datafile of a key. Failures are logged.
     pub(super) async fn write(&self, key: &str, text: &[u8]) {
-        let file = self.of(key);
+        let file = self.path(key);
         let draft = file.with_extension("new");
         let written = async {
             tokio::fs::create_dir_all(&self.folder).await?;
@@ -53,14 +53,14 @@ impl DiskCache {
         }
     }
 
-    /// Removes the copy of a key's datafile.
+    /// Removes the datafile of a key.
     pub(super) async fn remove(&self, key: &str) {
-        // One that was never written is gone as well.
-        _ = tokio::fs::remove_file(self.of(key)).await;
+        // A file that was never written is removed as well.
+        _ = tokio::fs::remove_file(self.path(key)).await;
     }
 
-    /// Removes all but the newest so many, which earlier processes left. Cost: looks at each file.
-    pub(super) fn sweep(&self, most: usize) {
+    /// Removes all but the newest `max` files; earlier processes left them. Cost: reads the metadata of each file.
+    pub(super) fn sweep(&self, max: usize) {
         let files = std::fs::read_dir(&self.folder).into_iter().flatten();
         let mut files: Vec<(SystemTime, PathBuf)> = files
             .filter_map(|file| {
@@ -69,7 +69,7 @@ impl DiskCache {
             })
             .collect();
         files.sort_unstable();
-        let surplus = files.len().saturating_sub(most);
+        let surplus = files.len().saturating_sub(max);
         for (_, file) in files.drain(..surplus) {
             if let Err(error) = std::fs::remove_file(&file) {
                 log::warn!("{}: {error}", file.display());
@@ -89,16 +89,16 @@ mod tests {
     #[tokio::test]
     async fn the_newest_copies_stay() {
         let folder = tempfile::tempdir().unwrap();
-        let copies = DiskCache::new(folder.path());
+        let cache = DiskCache::new(folder.path());
         let begun = SystemTime::UNIX_EPOCH;
         for (at, key) in [(3, "new"), (1, "old"), (2, "middle")] {
-            copies.write(key, key.as_bytes()).await;
-            let file = File::options().write(true).open(copies.of(key)).unwrap();
+            cache.write(key, key.as_bytes()).await;
+            let file = File::options().write(true).open(cache.path(key)).unwrap();
             file.set_modified(begun + Duration::from_secs(at)).unwrap();
         }
-        copies.sweep(2);
-        assert_eq!(copies.read("old").await, None);
-        assert_eq!(copies.read("middle").await.unwrap(), b"middle");
-        assert_eq!(copies.read("new").await.unwrap(), b"new");
+        cache.sweep(2);
+        assert_eq!(cache.read("old").await, None);
+        assert_eq!(cache.read("middle").await.unwrap(), b"middle");
+        assert_eq!(cache.read("new").await.unwrap(), b"new");
     }
 }

@@ -1,7 +1,7 @@
-//! Projects by SDK key, read from files and read again when they change.
+//! Projects by SDK key, loaded from files and again when they change.
 //!
-//! A datafile that cannot be read leaves the one before in force: a metric and a message say so. Reading,
-//! indexing and freeing happen on threads of their own, never on a worker.
+//! A datafile that cannot be read leaves the one before in force; a metric and a log line report it. Reading,
+//! indexing and freeing run on threads of their own, never on a worker.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,20 +20,20 @@ use pingora::services::background::BackgroundService;
 
 use super::deferred_drop::drop_later;
 use crate::config::{Datafile, DecisionsConfig};
-use crate::decisions::lock;
+use crate::decisions::mutex::lock;
 use crate::decisions::notifications::Notifications;
 use crate::telemetry::metrics::Metrics;
 
 /// The built-in datafile.
 const SANDBOX: &[u8] = include_bytes!("../../../conf/flags.json");
-/// How often files are looked at.
+/// How often files are checked.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A datafile in force.
 pub struct LoadedDatafile {
-    /// Indexed.
+    /// The indexed datafile.
     pub project: Project,
-    /// As it came.
+    /// The text, as it came.
     pub text: Bytes,
 }
 
@@ -43,51 +43,51 @@ pub struct LocalDatafiles {
     rules: EvaluationRules,
     max_bytes: u64,
     metrics: Arc<Metrics>,
-    notices: Option<Notifications>,
+    notifications: Option<Notifications>,
 }
 
 struct LocalSlot {
     datafile: Datafile,
     current: ArcSwapOption<LoadedDatafile>,
-    last: Mutex<Last>,
+    last_try: Mutex<LastTry>,
 }
 
 /// The last try to read a file.
 #[derive(Default)]
-struct Last {
-    /// How it looked; none where it could not be read, which is tried again.
-    seen: Option<Look>,
-    /// Why it could not be used, as it was told.
-    why: Option<String>,
+struct LastTry {
+    /// The file that was read; `None`: it could not be read, and is tried again.
+    version: Option<FileVersion>,
+    /// Why it could not be used, as it was logged.
+    error: Option<String>,
 }
 
-/// When a file was written, and how long it is.
-type Look = (SystemTime, u64);
+/// When a file was written, and its length.
+type FileVersion = (SystemTime, u64);
 
-/// What an SDK key stands for.
+/// The project of an SDK key.
 pub enum ProjectLookup {
     /// A project.
     Project(Arc<LoadedDatafile>),
     /// A project whose datafile has never been usable.
     Unusable,
-    /// Nothing: no project names it, and no source was asked.
+    /// No project: none has the key, and there is no source.
     Unknown,
-    /// Nothing, says the source, with this status.
+    /// The source refuses the key with this status.
     Refused(StatusCode),
 }
 
 impl LocalDatafiles {
-    /// Reads all datafiles; one that cannot be read is looked at again later.
+    /// Loads all datafiles. A datafile that cannot be read is tried again later.
     pub fn load(
         decisions: &DecisionsConfig,
         metrics: &Arc<Metrics>,
-        notices: Option<Notifications>,
+        notifications: Option<Notifications>,
     ) -> Self {
         let slots = decisions.projects.iter().map(|(key, datafile)| {
             let slot = LocalSlot {
                 datafile: datafile.clone(),
                 current: ArcSwapOption::empty(),
-                last: Mutex::default(),
+                last_try: Mutex::default(),
             };
             (key.clone(), slot)
         });
@@ -96,7 +96,7 @@ impl LocalDatafiles {
             rules: decisions.protocol.rules(),
             max_bytes: decisions.datafile_max_bytes,
             metrics: Arc::clone(metrics),
-            notices,
+            notifications,
         };
         projects.load_all();
         projects
@@ -108,7 +108,7 @@ impl LocalDatafiles {
         }
     }
 
-    /// What an SDK key stands for. Cost: no lock.
+    /// The project of an SDK key. Cost: no lock.
     pub fn find(&self, sdk_key: &str) -> ProjectLookup {
         let Some(slot) = self.slots.get(sdk_key) else {
             return ProjectLookup::Unknown;
@@ -118,7 +118,7 @@ impl LocalDatafiles {
             .map_or(ProjectLookup::Unusable, ProjectLookup::Project)
     }
 
-    /// The SDK key of the built-in datafile, where one has it.
+    /// The SDK key of the built-in datafile, if a project uses it.
     pub fn sandbox_key(&self) -> Option<&str> {
         let mut slots = self.slots.iter();
         slots
@@ -126,54 +126,54 @@ impl LocalDatafiles {
             .map(|(key, _)| &**key)
     }
 
-    /// Reads the files that have changed; answers what was in force, whose end takes time.
-    fn look_again(&self) -> Vec<Arc<LoadedDatafile>> {
+    /// Loads the files that have changed. Returns the datafiles that they replace, because freeing them takes time.
+    fn refresh_changed(&self) -> Vec<Arc<LoadedDatafile>> {
         let changed = self.slots.iter().filter(|(_, slot)| {
-            let now = look(&slot.datafile);
-            now.is_some() && lock(&slot.last).seen != now
+            let now = file_version(&slot.datafile);
+            now.is_some() && lock(&slot.last_try).version != now
         });
         changed
             .filter_map(|(key, slot)| self.refresh(key, slot))
             .collect()
     }
 
-    /// Reads a datafile; answers the one that was in force.
+    /// Loads a datafile. Returns the one that it replaces.
     fn refresh(&self, key: &str, slot: &LocalSlot) -> Option<Arc<LoadedDatafile>> {
-        let mut last = lock(&slot.last);
-        // Before it is read: what is written meanwhile looks different afterwards.
-        let now = look(&slot.datafile);
-        let text = self.text(&slot.datafile);
+        let mut last = lock(&slot.last_try);
+        // This comes before the file is read, so that a later write is noticed.
+        let now = file_version(&slot.datafile);
+        let text = self.read(&slot.datafile);
         let is_read = text.is_ok();
-        last.seen = now.filter(|_| is_read);
+        last.version = now.filter(|_| is_read);
         match text.and_then(|text| self.parse(text)) {
             Ok(loaded) => {
-                last.why = None;
+                last.error = None;
                 self.metrics.count_datafile("loaded");
-                tell(self.notices.as_ref(), key, &loaded);
+                publish(self.notifications.as_ref(), key, &loaded);
                 slot.current.swap(Some(Arc::new(loaded)))
             }
-            Err(why) => {
-                // What cannot be read is tried with every look, and told once.
-                if is_read || last.why.as_ref() != Some(&why) {
-                    self.refused(key, slot, &why);
+            Err(error) => {
+                // A file that cannot be read is tried at every check, and logged once.
+                if is_read || last.error.as_ref() != Some(&error) {
+                    self.log_refused(key, slot, &error);
                 }
-                last.why = Some(why);
+                last.error = Some(error);
                 None
             }
         }
     }
 
-    fn refused(&self, key: &str, slot: &LocalSlot, why: &str) {
+    fn log_refused(&self, key: &str, slot: &LocalSlot, error: &str) {
         self.metrics.count_datafile("refused");
         let stays = if slot.current.load().is_some() {
             ": the one before stays"
         } else {
             ""
         };
-        log::warn!("datafile of {}: {why}{stays}", shown(key));
+        log::warn!("datafile of {}: {error}{stays}", key_hint(key));
     }
 
-    fn text(&self, datafile: &Datafile) -> Result<Bytes, String> {
+    fn read(&self, datafile: &Datafile) -> Result<Bytes, String> {
         match datafile {
             Datafile::Sandbox => Ok(Bytes::from_static(SANDBOX)),
             Datafile::File(path) => self.read_file(path).map(Bytes::from),
@@ -186,8 +186,8 @@ impl LocalDatafiles {
     }
 
     fn read_file(&self, path: &Path) -> Result<Vec<u8>, String> {
-        let told = |error: std::io::Error| format!("{}: {error}", path.display());
-        let length = std::fs::metadata(path).map_err(told)?.len();
+        let describe = |error: std::io::Error| format!("{}: {error}", path.display());
+        let length = std::fs::metadata(path).map_err(describe)?.len();
         if length > self.max_bytes {
             return Err(format!(
                 "{} has {length} bytes, more than {}",
@@ -195,25 +195,29 @@ impl LocalDatafiles {
                 self.max_bytes
             ));
         }
-        std::fs::read(path).map_err(told)
+        std::fs::read(path).map_err(describe)
     }
 }
 
-/// Tells who listens that a datafile is in force.
-pub(super) fn tell(notices: Option<&Notifications>, sdk_key: &str, loaded: &LoadedDatafile) {
-    if let Some(notices) = notices {
-        notices.publish(sdk_key, Topic::Project, || notice::project(&loaded.project));
+/// Publishes that a datafile is in force.
+pub(super) fn publish(
+    notifications: Option<&Notifications>,
+    sdk_key: &str,
+    loaded: &LoadedDatafile,
+) {
+    if let Some(notifications) = notifications {
+        notifications.publish(sdk_key, Topic::Project, || notice::project(&loaded.project));
     }
 }
 
-/// What tells keys apart in messages without being one.
-pub(super) fn shown(sdk_key: &str) -> String {
+/// A part of a key that distinguishes keys in log lines without revealing one.
+pub(super) fn key_hint(sdk_key: &str) -> String {
     let head: String = sdk_key.chars().take(4).collect();
     format!("SDK key {head}…")
 }
 
-/// How a file looks from outside.
-fn look(datafile: &Datafile) -> Option<Look> {
+/// The version of a file; `None`: the datafile is built in, or its file cannot be read.
+fn file_version(datafile: &Datafile) -> Option<FileVersion> {
     let Datafile::File(path) = datafile else {
         return None;
     };
@@ -221,7 +225,7 @@ fn look(datafile: &Datafile) -> Option<Look> {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-/// Reads files again when they have changed.
+/// Loads files again when they have changed.
 pub struct DatafileWatch(pub Arc<LocalDatafiles>);
 
 #[async_trait]
@@ -233,8 +237,8 @@ impl BackgroundService for DatafileWatch {
                 _ = shutdown.changed() => return,
             }
             let projects = Arc::clone(&self.0);
-            let looked = tokio::task::spawn_blocking(move || projects.look_again());
-            looked
+            let refreshed = tokio::task::spawn_blocking(move || projects.refresh_changed());
+            refreshed
                 .await
                 .unwrap_or_default()
                 .into_iter()
@@ -265,14 +269,14 @@ mod tests {
         let slot = LocalSlot {
             datafile: Datafile::File(path),
             current: ArcSwapOption::empty(),
-            last: Mutex::default(),
+            last_try: Mutex::default(),
         };
         let projects = LocalDatafiles {
             slots: HashMap::from([("key".into(), slot)]),
             rules: Document.rules(),
             max_bytes: 1 << 20,
             metrics: Arc::new(Metrics::new().unwrap()),
-            notices: None,
+            notifications: None,
         };
         projects.load_all();
         projects
@@ -292,9 +296,9 @@ mod tests {
         std::fs::write(&path, datafile("1")).unwrap();
         let projects = project(path.clone());
         std::fs::write(&path, datafile("later")).unwrap();
-        assert_eq!(projects.look_again().len(), 1);
+        assert_eq!(projects.refresh_changed().len(), 1);
         assert_eq!(revision(&projects).as_deref(), Some("later"));
-        assert!(projects.look_again().is_empty());
+        assert!(projects.refresh_changed().is_empty());
     }
 
     #[test]
@@ -304,15 +308,15 @@ mod tests {
         // To its owner a folder looks like a file, and cannot be read.
         std::fs::create_dir(&path).unwrap();
         let projects = project(path.clone());
-        projects.look_again();
-        let (at, length) = look(&Datafile::File(path.clone())).unwrap();
+        projects.refresh_changed();
+        let (at, length) = file_version(&Datafile::File(path.clone())).unwrap();
         std::fs::remove_dir(&path).unwrap();
         let width = usize::try_from(length).unwrap();
         std::fs::write(&path, format!("{:width$}", datafile("1"))).unwrap();
         let file = File::options().write(true).open(&path).unwrap();
         file.set_modified(at).unwrap();
-        assert_eq!(look(&Datafile::File(path)), Some((at, length)));
-        projects.look_again();
+        assert_eq!(file_version(&Datafile::File(path)), Some((at, length)));
+        projects.refresh_changed();
         assert_eq!(revision(&projects).as_deref(), Some("1"));
         let refused = projects.metrics.datafiles.with_label_values(&["refused"]);
         assert_eq!(refused.get(), 1);
@@ -323,7 +327,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("flags.json");
         let projects = Arc::new(project(path.clone()));
-        // Whoever reads a pipe waits for what is written into it.
+        // A reader of a pipe waits for its writer.
         assert!(
             Command::new("mkfifo")
                 .arg(&path)

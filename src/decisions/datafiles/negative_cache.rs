@@ -1,5 +1,5 @@
-//! Keys for which a source was asked in vain, remembered for a while: nobody can make us ask without end, and nobody
-//! waits for what has just failed.
+//! Failed fetches by SDK key, remembered for a while: no caller can cause endless fetches, and no request waits for a fetch
+//! that has just failed.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -11,28 +11,28 @@ use tokio::time::Instant;
 
 use super::disk_cache::digest;
 use super::local::ProjectLookup;
-use crate::decisions::lock;
+use crate::decisions::mutex::lock;
 
-/// How many are remembered; all are forgotten when there are more.
+/// The capacity. All keys are dropped when there are more.
 const MAX_KEYS: usize = 10_000;
 
-/// How the source was asked in vain.
+/// FetchFailure a fetch failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Why {
-    /// It refused the key with this status.
+pub(super) enum FetchFailure {
+    /// The source refused the key with this status.
     Refused(StatusCode),
-    /// It did not answer, or with nothing that can be used.
+    /// The source did not answer, or its datafile is unusable.
     Failed,
 }
 
 /// See the module.
 pub(super) struct NegativeCache {
     refused_for: Duration,
-    by_key: Mutex<HashMap<[u8; 16], (Why, Instant)>>,
+    by_key: Mutex<HashMap<[u8; 16], (FetchFailure, Instant)>>,
 }
 
 impl NegativeCache {
-    /// Refusals count for so long; failures until a caller is to come again.
+    /// Refusals count for so long; other failures until a caller may try again.
     pub(super) fn new(refused_for: Duration) -> Self {
         Self {
             refused_for,
@@ -40,12 +40,12 @@ impl NegativeCache {
         }
     }
 
-    /// What to answer without asking again.
-    pub(super) fn of(&self, key: &str) -> Option<ProjectLookup> {
-        let (why, at) = lock(&self.by_key).get(&digest(key)).copied()?;
-        let (period, found) = match why {
-            Why::Refused(status) => (self.refused_for, ProjectLookup::Refused(status)),
-            Why::Failed => (
+    /// The result of a key that need not be fetched again.
+    pub(super) fn find(&self, key: &str) -> Option<ProjectLookup> {
+        let (failure, at) = lock(&self.by_key).get(&digest(key)).copied()?;
+        let (period, found) = match failure {
+            FetchFailure::Refused(status) => (self.refused_for, ProjectLookup::Refused(status)),
+            FetchFailure::Failed => (
                 Duration::from_secs(DATAFILE_RETRY_AFTER_S.into()),
                 ProjectLookup::Unusable,
             ),
@@ -53,13 +53,13 @@ impl NegativeCache {
         (at.elapsed() < period).then_some(found)
     }
 
-    /// Remembers one.
-    pub(super) fn add(&self, key: &str, why: Why) {
+    /// Adds a key.
+    pub(super) fn add(&self, key: &str, failure: FetchFailure) {
         let mut by_key = lock(&self.by_key);
         if by_key.len() >= MAX_KEYS {
             by_key.clear();
         }
-        by_key.insert(digest(key), (why, Instant::now()));
+        by_key.insert(digest(key), (failure, Instant::now()));
     }
 }
 
@@ -69,19 +69,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_failure_is_forgotten_before_a_refusal() {
-        let away = NegativeCache::new(Duration::from_secs(30));
-        away.add("refused", Why::Refused(StatusCode::NOT_FOUND));
-        away.add("failed", Why::Failed);
+        let cache = NegativeCache::new(Duration::from_secs(30));
+        cache.add("refused", FetchFailure::Refused(StatusCode::NOT_FOUND));
+        cache.add("failed", FetchFailure::Failed);
         tokio::time::advance(Duration::from_secs(4)).await;
-        assert!(matches!(away.of("failed"), Some(ProjectLookup::Unusable)));
+        assert!(matches!(
+            cache.find("failed"),
+            Some(ProjectLookup::Unusable)
+        ));
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(away.of("failed").is_none());
-        let refused = away.of("refused");
+        assert!(cache.find("failed").is_none());
+        let refused = cache.find("refused");
         assert!(matches!(
             refused,
             Some(ProjectLookup::Refused(StatusCode::NOT_FOUND))
         ));
         tokio::time::advance(Duration::from_secs(25)).await;
-        assert!(away.of("refused").is_none());
+        assert!(cache.find("refused").is_none());
     }
 }

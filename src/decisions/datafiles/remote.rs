@@ -1,8 +1,8 @@
-//! Datafiles by URL: fetched at the first use of an SDK key, looked at again now and then, kept on disk.
+//! Datafiles by URL: fetched at the first use of an SDK key, refreshed now and then, and cached on disk.
 //!
-//! One fetch per key at a time, whoever asks meanwhile waits for it. A key that the source refuses is remembered
-//! for a while, and so is one for which it failed, so that nobody can make us ask without end. The last good copy on
-//! disk answers where the source does not, also after a restart.
+//! Each key has one fetch at a time, and other requests wait for it. A failed fetch is remembered for a while, so that no
+//! caller can cause endless fetches. The last good datafile on disk is used if the source fails, also after a
+//! restart.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -20,17 +20,17 @@ use reqwest::header::{AUTHORIZATION, IF_MODIFIED_SINCE, LAST_MODIFIED};
 use tokio::runtime::Handle;
 
 use super::cache;
-use super::cache::{CacheEntry, DatafileCache, Slot};
+use super::cache::{DatafileCache, FetchState, Slot};
 use super::deferred_drop::drop_later;
 use super::disk_cache::DiskCache;
-use super::local::{LoadedDatafile, ProjectLookup, shown, tell};
-use super::negative_cache::{NegativeCache, Why};
+use super::local::{LoadedDatafile, ProjectLookup, key_hint, publish};
+use super::negative_cache::{FetchFailure, NegativeCache};
 use crate::config::DecisionsConfig;
-use crate::decisions::lock;
+use crate::decisions::mutex::lock;
 use crate::decisions::notifications::Notifications;
 use crate::telemetry::metrics::Metrics;
 
-/// How long the source may take.
+/// How long a fetch may take.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// See the module.
@@ -38,28 +38,28 @@ pub struct RemoteDatafiles {
     template: String,
     client: reqwest::Client,
     handle: Handle,
-    copies: DiskCache,
+    disk_cache: DiskCache,
     rules: EvaluationRules,
     max_bytes: u64,
     poll_interval: Duration,
-    shelf: DatafileCache,
-    /// Those whose first fetch is not over.
+    cache: DatafileCache,
+    /// The keys with a running first fetch.
     pending: Mutex<HashMap<Box<str>, Arc<Slot>>>,
-    turned_away: NegativeCache,
+    negative_cache: NegativeCache,
     metrics: Arc<Metrics>,
-    notices: Option<Notifications>,
+    notifications: Option<Notifications>,
 }
 
-/// What the source said.
-enum Said {
+/// The reply of the source.
+enum SourceReply {
     Datafile(Bytes, Option<String>),
     Unchanged,
     Refused(StatusCode),
-    Nothing(String),
+    Failed(String),
 }
 
 impl RemoteDatafiles {
-    /// Asks the source of a configuration, where there is one; fetches run on `handle`.
+    /// The source of a configuration; `None`: there is none. Fetches run on `handle`.
     ///
     /// Errors: no HTTP client can be made.
     pub fn new(
@@ -67,7 +67,7 @@ impl RemoteDatafiles {
         state_dir: &std::path::Path,
         handle: Handle,
         metrics: &Arc<Metrics>,
-        notices: Option<Notifications>,
+        notifications: Option<Notifications>,
     ) -> reqwest::Result<Option<Self>> {
         let Some(template) = decisions.datafile_url.clone() else {
             return Ok(None);
@@ -76,58 +76,60 @@ impl RemoteDatafiles {
             template,
             client: reqwest::Client::builder().timeout(FETCH_TIMEOUT).build()?,
             handle,
-            copies: DiskCache::new(state_dir),
+            disk_cache: DiskCache::new(state_dir),
             rules: decisions.protocol.rules(),
             max_bytes: decisions.datafile_max_bytes,
             poll_interval: decisions.poll_interval,
-            shelf: DatafileCache::default(),
+            cache: DatafileCache::default(),
             pending: Mutex::default(),
-            turned_away: NegativeCache::new(decisions.unknown_key_ttl),
+            negative_cache: NegativeCache::new(decisions.unknown_key_ttl),
             metrics: Arc::clone(metrics),
-            notices,
+            notifications,
         }))
     }
 
-    /// What an SDK key stands for; asks the source the first time. Cost: no lock for a key that is known.
+    /// The project of an SDK key, fetched at its first use. Cost: no lock for a cached key.
     pub async fn find(self: &Arc<Self>, sdk_key: &str) -> ProjectLookup {
-        if let Some(found) = self.known(sdk_key) {
+        if let Some(found) = self.find_cached(sdk_key) {
             return found;
         }
-        let (fetched, key): (_, Box<str>) = (Arc::clone(self), sdk_key.into());
-        let found = self.handle.spawn(async move { fetched.first(&key).await });
+        let (this, key): (_, Box<str>) = (Arc::clone(self), sdk_key.into());
+        let found = self
+            .handle
+            .spawn(async move { this.fetch_once(&key).await });
         found.await.unwrap_or(ProjectLookup::Unusable)
     }
 
-    /// Looks again at the datafiles of all keys that begin with one of these.
+    /// Refreshes the datafiles of all keys that begin with one of these.
     pub async fn refresh(self: &Arc<Self>, prefixes: &[String]) {
-        for (key, slot) in self.shelf.all().iter() {
+        for (key, slot) in self.cache.all().iter() {
             if !prefixes.iter().any(|prefix| key.starts_with(prefix)) {
                 continue;
             }
-            let (fetched, key, slot) = (Arc::clone(self), key.clone(), Arc::clone(slot));
-            let looked = self
+            let (this, key, slot) = (Arc::clone(self), key.clone(), Arc::clone(slot));
+            let refreshed = self
                 .handle
-                .spawn(async move { fetched.look_again(&key, &slot).await });
-            // A look that did not end has told why itself.
-            _ = looked.await;
+                .spawn(async move { this.refresh_slot(&key, &slot).await });
+            // A task that panicked has logged it.
+            _ = refreshed.await;
         }
     }
 
-    /// What is known without asking the source.
-    fn known(&self, sdk_key: &str) -> Option<ProjectLookup> {
-        let loaded = self.shelf.get(sdk_key).map(ProjectLookup::Project);
-        loaded.or_else(|| self.turned_away.of(sdk_key))
+    /// The result of a key that need not be fetched.
+    fn find_cached(&self, sdk_key: &str) -> Option<ProjectLookup> {
+        let loaded = self.cache.get(sdk_key).map(ProjectLookup::Project);
+        loaded.or_else(|| self.negative_cache.find(sdk_key))
     }
 
-    /// The first look at a key's datafile; who comes while it runs waits for it, and is told what it brought.
-    async fn first(self: &Arc<Self>, key: &str) -> ProjectLookup {
+    /// Fetches the datafile of a key for the first time. Requests that come meanwhile wait for the result.
+    async fn fetch_once(self: &Arc<Self>, key: &str) -> ProjectLookup {
         let slot = Arc::clone(lock(&self.pending).entry(key.into()).or_default());
-        let mut asked = slot.asked.lock().await;
-        let found = match self.known(key) {
+        let mut state = slot.fetch_state.lock().await;
+        let found = match self.find_cached(key) {
             Some(found) => found,
-            None => self.first_of(key, &slot, &mut asked).await,
+            None => self.fetch_first(key, &slot, &mut state).await,
         };
-        // What it brought is known by now to whoever finds no entry any more.
+        // The result is cached by now, so that a request without an entry here finds it there.
         let mut pending = lock(&self.pending);
         if pending.get(key).is_some_and(|one| Arc::ptr_eq(one, &slot)) {
             pending.remove(key);
@@ -135,73 +137,75 @@ impl RemoteDatafiles {
         found
     }
 
-    async fn first_of(
+    async fn fetch_first(
         self: &Arc<Self>,
         key: &str,
         slot: &Arc<Slot>,
-        asked: &mut CacheEntry,
+        state: &mut FetchState,
     ) -> ProjectLookup {
-        let refused = self.look(key, slot, asked).await;
+        let refused = self.fetch(key, slot, state).await;
         let Some(loaded) = slot.current.load_full() else {
-            let (why, found) = match refused {
-                Some(status) => (Why::Refused(status), ProjectLookup::Refused(status)),
-                None => (Why::Failed, ProjectLookup::Unusable),
+            let (failure, found) = match refused {
+                Some(status) => (
+                    FetchFailure::Refused(status),
+                    ProjectLookup::Refused(status),
+                ),
+                None => (FetchFailure::Failed, ProjectLookup::Unusable),
             };
-            self.turned_away.add(key, why);
+            self.negative_cache.add(key, failure);
             return found;
         };
-        for (key, out) in self.shelf.add(key, slot) {
-            let fetched = Arc::clone(self);
-            tokio::spawn(async move { fetched.let_go(&key, &out).await });
+        for (key, evicted) in self.cache.add(key, slot) {
+            let this = Arc::clone(self);
+            tokio::spawn(async move { this.drop_evicted(&key, &evicted).await });
         }
         ProjectLookup::Project(loaded)
     }
 
-    /// Ends what is on the shelf no more.
-    async fn let_go(&self, key: &str, slot: &Slot) {
-        let mut asked = slot.asked.lock().await;
-        asked.is_out = true;
+    /// Drops an entry that was evicted from the cache.
+    async fn drop_evicted(&self, key: &str, slot: &Slot) {
+        let mut state = slot.fetch_state.lock().await;
+        state.is_evicted = true;
         slot.current.swap(None).into_iter().for_each(drop_later);
         self.metrics.count_datafile("dropped");
-        log::warn!("datafile of {}: dropped, there are too many", shown(key));
-        // It may have come back meanwhile.
-        if self.shelf.get(key).is_none() {
-            self.copies.remove(key).await;
+        log::warn!("datafile of {}: dropped, there are too many", key_hint(key));
+        // The key may have been fetched again meanwhile.
+        if self.cache.get(key).is_none() {
+            self.disk_cache.remove(key).await;
         }
     }
 
-    async fn look_again(&self, key: &str, slot: &Slot) {
-        let mut asked = slot.asked.lock().await;
-        if !asked.is_out {
-            self.look(key, slot, &mut asked).await;
+    async fn refresh_slot(&self, key: &str, slot: &Slot) {
+        let mut state = slot.fetch_state.lock().await;
+        if !state.is_evicted {
+            self.fetch(key, slot, &mut state).await;
         }
     }
 
-    /// Asks the source; what it says that can be used is in force afterwards. Answers the status it refused the
-    /// key with, where it did.
-    async fn look(&self, key: &str, slot: &Slot, asked: &mut CacheEntry) -> Option<StatusCode> {
+    /// Fetches the datafile, and puts a usable one in force. Returns the status with which the source refuses the key.
+    async fn fetch(&self, key: &str, slot: &Slot, state: &mut FetchState) -> Option<StatusCode> {
         let is_first = slot.current.load().is_none();
-        let why = match self.ask(key, asked.modified.as_deref()).await {
-            Said::Unchanged => return None,
-            Said::Refused(status) => return Some(status),
-            Said::Datafile(text, at) => match self.parse(text.clone()).await {
+        let error = match self.request(key, state.modified.as_deref()).await {
+            SourceReply::Unchanged => return None,
+            SourceReply::Refused(status) => return Some(status),
+            SourceReply::Datafile(text, modified) => match self.parse(text.clone()).await {
                 Ok(loaded) => {
-                    tell(self.notices.as_ref(), key, &loaded);
-                    let before = slot.current.swap(Some(Arc::new(loaded)));
-                    before.into_iter().for_each(drop_later);
-                    asked.modified = at;
+                    publish(self.notifications.as_ref(), key, &loaded);
+                    let replaced = slot.current.swap(Some(Arc::new(loaded)));
+                    replaced.into_iter().for_each(drop_later);
+                    state.modified = modified;
                     self.metrics.count_datafile("loaded");
-                    self.copies.write(key, &text).await;
+                    self.disk_cache.write(key, &text).await;
                     return None;
                 }
-                Err(why) => why,
+                Err(error) => error,
             },
-            Said::Nothing(why) => why,
+            SourceReply::Failed(error) => error,
         };
         self.metrics.count_datafile("refused");
-        log::warn!("datafile of {}: {why}", shown(key));
+        log::warn!("datafile of {}: {error}", key_hint(key));
         if is_first
-            && let Some(text) = self.copies.read(key).await
+            && let Some(text) = self.disk_cache.read(key).await
             && let Ok(loaded) = self.parse(text.into()).await
         {
             slot.current.store(Some(Arc::new(loaded)));
@@ -210,7 +214,7 @@ impl RemoteDatafiles {
         None
     }
 
-    async fn ask(&self, key: &str, modified: Option<&str>) -> Said {
+    async fn request(&self, key: &str, modified: Option<&str>) -> SourceReply {
         let (_, token) = split_key(key);
         let mut request = self.client.get(datafile_url(&self.template, key));
         if let Some(modified) = modified {
@@ -219,34 +223,38 @@ impl RemoteDatafiles {
         if !token.is_empty() {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
-        let nothing = |error: reqwest::Error| Said::Nothing(error.without_url().to_string());
-        let mut answer = match request.send().await {
-            Ok(answer) => answer,
-            Err(error) => return nothing(error),
+        let failed = |error: reqwest::Error| SourceReply::Failed(error.without_url().to_string());
+        let mut reply = match request.send().await {
+            Ok(reply) => reply,
+            Err(error) => return failed(error),
         };
-        let status = answer.status();
+        let status = reply.status();
         match SourceAnswer::from_status(status) {
             SourceAnswer::Datafile => {}
-            SourceAnswer::Unchanged => return Said::Unchanged,
-            SourceAnswer::Refused => return Said::Refused(status),
-            SourceAnswer::Failed => return Said::Nothing(format!("the source answered {status}")),
+            SourceAnswer::Unchanged => return SourceReply::Unchanged,
+            SourceAnswer::Refused => return SourceReply::Refused(status),
+            SourceAnswer::Failed => {
+                return SourceReply::Failed(format!("the source answered {status}"));
+            }
         }
-        let at = answer.headers().get(LAST_MODIFIED);
-        let at = at.and_then(|at| at.to_str().ok()).map(str::to_owned);
+        let modified = reply.headers().get(LAST_MODIFIED);
+        let modified = modified
+            .and_then(|one| one.to_str().ok())
+            .map(str::to_owned);
         let mut text = BytesMut::new();
         loop {
-            match answer.chunk().await {
+            match reply.chunk().await {
                 Ok(Some(piece)) => text.extend_from_slice(&piece),
-                Ok(None) => return Said::Datafile(text.freeze(), at),
-                Err(error) => return nothing(error),
+                Ok(None) => return SourceReply::Datafile(text.freeze(), modified),
+                Err(error) => return failed(error),
             }
             if text.len() as u64 > self.max_bytes {
-                return Said::Nothing(format!("it has more than {} bytes", self.max_bytes));
+                return SourceReply::Failed(format!("it has more than {} bytes", self.max_bytes));
             }
         }
     }
 
-    /// Indexes off the runtime's own threads.
+    /// Indexes a datafile on a thread for blocking work.
     async fn parse(&self, text: Bytes) -> Result<LoadedDatafile, String> {
         let rules = self.rules;
         let parsed = tokio::task::spawn_blocking(move || {
@@ -257,21 +265,21 @@ impl RemoteDatafiles {
     }
 }
 
-/// Looks at all fetched datafiles again, now and then.
+/// Refreshes all fetched datafiles now and then.
 pub struct Poll(pub Arc<RemoteDatafiles>);
 
 #[async_trait]
 impl BackgroundService for Poll {
     async fn start(&self, mut shutdown: ShutdownWatch) {
-        let copies = self.0.copies.clone();
-        tokio::task::spawn_blocking(move || copies.sweep(cache::MAX_DATAFILES));
+        let disk_cache = self.0.disk_cache.clone();
+        tokio::task::spawn_blocking(move || disk_cache.sweep(cache::MAX_DATAFILES));
         loop {
             tokio::select! {
                 () = tokio::time::sleep(self.0.poll_interval) => {}
                 _ = shutdown.changed() => return,
             }
-            for (key, slot) in self.0.shelf.all().iter() {
-                self.0.look_again(key, slot).await;
+            for (key, slot) in self.0.cache.all().iter() {
+                self.0.refresh_slot(key, slot).await;
             }
         }
     }

@@ -5,7 +5,7 @@ use filters::decisions::activate::Activation;
 use filters::decisions::notice;
 use filters::decisions::notice::Topic;
 use filters::decisions::selection::{ItemKind, item_filter, read_selection};
-use filters::decisions::{Options, answer};
+use filters::decisions::{Options, response_body};
 use filters::fault::Fault;
 
 use super::context::DecisionContext;
@@ -43,8 +43,8 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     }
     let (is_listed, shape) = (item_filter(request.query, rules), protocol.result_shape());
     let listed = items.iter().filter(|item| is_listed(item));
-    answer::list(listed, |item, out| {
-        answer::write_activated(item, &user.id, shape, out);
+    response_body::list(listed, |item, out| {
+        response_body::write_activation(item, &user.id, shape, out);
     })
     .map(Response::json)
 }

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use filters::decisions::answer::MAX_BYTES;
 use filters::decisions::batch::{
     AnsweredBatch, AnsweredOperation, BatchOperation, BatchTarget, FoundRoute, Times,
 };
+use filters::decisions::response_body::MAX_BODY_BYTES;
 use filters::fault::{Fault, FaultKind};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
@@ -15,7 +15,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::context::{authorize, read_sdk_key};
 use super::{Handle, error_response};
-use crate::decisions::{DecisionService, new_uuid};
+use crate::decisions::DecisionService;
+use crate::decisions::uuid::new_uuid;
 use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 use crate::proxy::router::PathTable;
@@ -88,10 +89,10 @@ impl Bounds {
     }
 }
 
-/// Answers a batch within [`BATCH_TIMEOUT`]. An operation that is not done by then has failed, and so has one whose response
-/// does not fit into [`MAX_BYTES`] with the others.
+/// Answers a batch within [`BATCH_TIMEOUT`]. An operation fails if it is not done by then, or if its response does not fit
+/// into [`MAX_BODY_BYTES`] with the others.
 ///
-/// Errors: 400 for what is no batch, 422 for too many operations; 401 and 403 where the batch needs credentials itself.
+/// Errors: 400 for a body that is no batch, 422 for too many operations; 401 and 403 if the batch needs credentials itself.
 pub async fn handle(
     service: &DecisionService,
     routes: &BatchRoutes,
@@ -99,7 +100,7 @@ pub async fn handle(
 ) -> Result<Response, Fault> {
     let bounds = Bounds {
         deadline: Instant::now() + BATCH_TIMEOUT,
-        free_bytes: AtomicUsize::new(MAX_BYTES),
+        free_bytes: AtomicUsize::new(MAX_BODY_BYTES),
     };
     let protocol = service.protocol;
     if protocol.endpoint_rules().checks_batch_credentials {
@@ -160,7 +161,7 @@ async fn run_operation(
     (protocol.write_item(&item), response.status != 200)
 }
 
-/// The response of a call before the deadline. A call whose deadline is over is not started.
+/// The response of a call before the deadline. After the deadline no call is started.
 ///
 /// Errors: 504, and those of the call.
 async fn in_time(

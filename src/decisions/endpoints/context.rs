@@ -1,19 +1,20 @@
-//! A request whose SDK key is known, with its project.
+//! A request with its SDK key and its project.
 
 use std::sync::Arc;
 
-use filters::decisions::ask::{DecisionBody, DecisionUser, check_media_type};
 use filters::decisions::decide::Impression;
 use filters::decisions::errors;
 use filters::decisions::event;
 use filters::decisions::event::{Head, Moment};
 use filters::decisions::notice::Topic;
 use filters::decisions::protocol::Protocol;
+use filters::decisions::request_body::{DecisionBody, DecisionUser, check_media_type};
 use filters::fault::{Fault, FaultKind};
 
+use crate::decisions::DecisionService;
 use crate::decisions::datafiles::local::{LoadedDatafile, ProjectLookup};
 use crate::decisions::profiles::Profiles;
-use crate::decisions::{DecisionService, new_uuid};
+use crate::decisions::uuid::new_uuid;
 use crate::proxy::handler::Request;
 
 /// See the module.
@@ -25,7 +26,7 @@ pub(super) struct DecisionContext<'a> {
 }
 
 impl<'a> DecisionContext<'a> {
-    /// The context of a request whose body is read.
+    /// The context of a request to an endpoint that reads the body.
     ///
     /// Errors: as [`authorize`], and 415.
     pub(super) async fn open(
@@ -37,7 +38,9 @@ impl<'a> DecisionContext<'a> {
         Ok(context)
     }
 
-    /// The context of a request whose body is not read. Errors: as [`authorize`], and 415 where the protocol checks it.
+    /// The context of a request to an endpoint that reads no body.
+    ///
+    /// Errors: as [`authorize`], and 415 if the protocol checks it.
     pub(super) async fn open_without_body(
         service: &'a DecisionService,
         request: &'a Request<'a>,

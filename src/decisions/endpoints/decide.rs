@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use filters::decisions::answer;
-use filters::decisions::ask;
 use filters::decisions::decide::{Decision, decide};
 use filters::decisions::keys::Keys;
 use filters::decisions::notice;
 use filters::decisions::notice::Topic;
+use filters::decisions::request_body;
+use filters::decisions::response_body;
 use filters::fault::Fault;
 
 use super::context::DecisionContext;
@@ -21,7 +21,7 @@ use crate::proxy::response::Response;
 /// Errors: 400 for too many keys, 413 for a response that would be too long, and as [`decide_keys`].
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
-    let body = context.read_body()?.decide()?;
+    let body = context.read_body()?.into_decide()?;
     let (user, shape) = (&body.user, context.protocol().result_shape());
     let mut named = Keys::default();
     let mut times = 0;
@@ -37,12 +37,12 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     let all = decide_keys(&context, &body, &wanted).await?;
     if let ([one], 1) = (all.as_slice(), times) {
         let mut out = Vec::with_capacity(1024);
-        answer::write_decided(one, &user.id, &user.attributes, shape, &mut out);
-        return answer::within(out).map(Response::json);
+        response_body::write_decision(one, &user.id, &user.attributes, shape, &mut out);
+        return response_body::check_body(out).map(Response::json);
     }
     let is_listed = |one: &&Decision<'_>| one.is_enabled || !body.options.enabled_flags_only;
     let listed = all.iter().filter(is_listed);
-    answer::decided_list(listed, user, shape).map(Response::json)
+    response_body::decision_list(listed, user, shape).map(Response::json)
 }
 
 /// Decides keys for one user, queues impressions and publishes notices. The profile is read once and written once.
@@ -50,7 +50,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
 /// Errors: 500 where segments are wanted and cannot be fetched, 413 for reasons that would fit no response.
 pub(super) async fn decide_keys<'a>(
     context: &'a DecisionContext<'a>,
-    body: &ask::Decide<'_>,
+    body: &request_body::Decide<'_>,
     keys: &[impl AsRef<str>],
 ) -> Result<Vec<Decision<'a>>, Fault> {
     let project = &context.loaded.project;

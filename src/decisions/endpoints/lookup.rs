@@ -1,6 +1,6 @@
 //! `POST /v1/lookup`: the profile of a user.
 
-use filters::decisions::answer;
+use filters::decisions::response_body;
 use filters::fault::{Fault, FaultKind};
 
 use super::context::DecisionContext;
@@ -18,7 +18,9 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     let user = context.read_body()?.user()?;
     let found = context.profiles()?.find(&context.sdk_key, &user.id).await;
     let profile = or_outage(&context, found)?;
-    Ok(Response::json(answer::profile(&user.id, &profile)))
+    Ok(Response::json(response_body::profile_body(
+        &user.id, &profile,
+    )))
 }
 
 /// Checks that profiles are stored, where the protocol does so before it reads the body. Errors: 500.

@@ -1,9 +1,9 @@
 //! `POST /ofrep/v1/evaluate/flags`: all flags, in the order of the datafile. Source: docs/decisions.md 24.
 
 use bytes::Bytes;
-use filters::decisions::answer::list;
 use filters::decisions::decide::decide;
 use filters::decisions::ofrep;
+use filters::decisions::response_body::list;
 use filters::fault::Fault;
 use filters::json::Object;
 use http::{HeaderValue, header};

@@ -1,6 +1,6 @@
 //! `POST /v1/override`: what a user gets in an experiment whatever the datafile says.
 
-use filters::decisions::overriding::OverrideResult;
+use filters::decisions::override_result::OverrideResult;
 use filters::fault::Fault;
 
 use super::context::DecisionContext;
@@ -17,7 +17,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     let Some(overrides) = &service.overrides else {
         return Err(protocol.switched_off("Overrides not enabled"));
     };
-    let asked = context.read_body()?.overriding()?;
+    let asked = context.read_body()?.into_override()?;
     let previous = overrides.set(
         &context.sdk_key,
         &asked.user_id,

@@ -4,7 +4,8 @@ use filters::fault::{Fault, FaultKind};
 use filters::json::Object;
 
 use super::context::DecisionContext;
-use crate::decisions::{DecisionService, new_uuid};
+use crate::decisions::DecisionService;
+use crate::decisions::uuid::new_uuid;
 use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
@@ -16,7 +17,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     let protocol = context.protocol();
     let target = service.segments.target(context.loaded.project.odp.as_ref());
     let checks_target_first = protocol.endpoint_rules().checks_platform_before_data;
-    let event = match context.read_body()?.segment_event() {
+    let event = match context.read_body()?.into_odp_event() {
         Err(fault)
             if fault.kind == FaultKind::Internal && target.is_none() && checks_target_first =>
         {
@@ -25,7 +26,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
         event => event?,
     };
     let (host, key) = target.ok_or_else(not_integrated)?;
-    let event = event.written(&new_uuid(), protocol.event_client().name);
+    let event = event.to_json(&new_uuid(), protocol.event_client().name);
     service.odp_events.send((host.into(), key.into()), event);
     let mut out = Vec::new();
     let mut body = Object::open(&mut out);

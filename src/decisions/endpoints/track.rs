@@ -6,13 +6,14 @@ use filters::decisions::notice::Topic;
 use filters::fault::{Fault, FaultKind};
 
 use super::context::DecisionContext;
-use crate::decisions::{DecisionService, new_uuid};
+use crate::decisions::DecisionService;
+use crate::decisions::uuid::new_uuid;
 use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
 /// Queues the event. The response names an event that the datafile does not know.
 ///
-/// Errors: 400 for a body without what is required, and for no event key.
+/// Errors: 400 for a body without a required member, and for no event key.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     let mut body = context.read_body()?;

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use filters::decisions::activate::Activation;
-use filters::decisions::ask::{DecisionUser, SegmentOptions};
-use filters::decisions::bandit::CmabRequest;
+use filters::decisions::cmab::CmabRequest;
 use filters::decisions::decide::{Decision, PredictionRequest};
 use filters::decisions::inputs::{Forced, Inputs, Predicted};
-use filters::decisions::{Options, Profile, answer};
+use filters::decisions::request_body::{DecisionUser, SegmentOptions};
+use filters::decisions::{Options, Profile, response_body};
 use filters::fault::{Fault, FaultKind};
 
 use super::context::DecisionContext;
-use crate::decisions::UserKey;
+use crate::decisions::user_key::UserKey;
 
 /// A decision for one key.
 pub(super) trait UserItem {
@@ -109,7 +109,7 @@ impl<'a> UserState<'a> {
         for key in keys {
             let item = decide(key, &self.inputs());
             bytes += item.reason_bytes();
-            answer::fits(bytes)?;
+            response_body::check_size(bytes)?;
             items.push(item);
         }
         loop {

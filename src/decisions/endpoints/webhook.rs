@@ -1,7 +1,7 @@
 //! `POST /webhooks/optimizely`: the editor announces a new datafile. Source: docs/facts/decision-engine.md E.
 
 use bytes::Bytes;
-use filters::decisions::ask::check_media_type;
+use filters::decisions::request_body::check_media_type;
 use filters::decisions::webhook::{SIGNATURE_HEADER, check_signature};
 use filters::fault::Fault;
 
@@ -11,7 +11,7 @@ use crate::proxy::response::Response;
 
 /// Refreshes the datafiles of the project, then returns 204; a project without a webhook gets a 204 at once.
 ///
-/// Errors: 415, 400 for what is no message or not signed with the project's secret.
+/// Errors: 415, 400 for a body that is no message or is not signed with the project's secret.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     check_media_type(request.headers, request.body)?;
     let id = service.protocol.read_webhook(request.body)?;

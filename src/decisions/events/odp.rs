@@ -1,8 +1,7 @@
-//! Events that segments are made of, on their way to the customer-data platform: a bounded queue, sent in batches.
+//! Events on their way to the customer-data platform, which makes segments of them: a bounded queue, sent in batches.
 //!
-//! Source: docs/facts/decision-engine.md E: up to ten at a time, a second apart at most. What the platform does not
-//! take is tried again a
-//! few times and then dropped, which the metric tells.
+//! A batch has up to ten events and waits a second at most. A batch that the platform does not take is sent again a few
+//! times and then dropped, which the metric counts. Source: docs/facts/decision-engine.md E.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +13,12 @@ use tokio::time::Instant;
 
 use crate::telemetry::metrics::Metrics;
 
-const QUEUE: usize = 10_000;
-const MAX_BATCH: usize = 10;
-const FLUSH: Duration = Duration::from_secs(1);
+const MAX_QUEUED: usize = 10_000;
+const MAX_BATCH_EVENTS: usize = 10;
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 const ODP_TIMEOUT: Duration = Duration::from_secs(10);
-const TRIES: u32 = 3;
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const MAX_TRIES: u32 = 3;
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Where an event goes: host and key.
 pub type OdpTarget = (Box<str>, Box<str>);
@@ -33,23 +32,23 @@ pub struct OdpEvents {
 }
 
 impl OdpEvents {
-    /// A queue, and who empties it.
+    /// A queue and its dispatcher.
     ///
     /// Errors: no HTTP client can be made.
     pub fn new(metrics: &Arc<Metrics>) -> reqwest::Result<(Self, OdpDispatcher)> {
-        let (queue, items) = channel(QUEUE);
-        let teller = OdpDispatcher {
+        let (queue, items) = channel(MAX_QUEUED);
+        let dispatcher = OdpDispatcher {
             items,
             client: reqwest::Client::builder().timeout(ODP_TIMEOUT).build()?,
             metrics: Arc::clone(metrics),
         };
         let metrics = Arc::clone(metrics);
-        Ok((Self { queue, metrics }, teller))
+        Ok((Self { queue, metrics }, dispatcher))
     }
 
     /// Queues an event.
-    pub fn send(&self, place: OdpTarget, event: Value) {
-        let outcome = match self.queue.try_send((place, event)) {
+    pub fn send(&self, target: OdpTarget, event: Value) {
+        let outcome = match self.queue.try_send((target, event)) {
             Ok(()) => "segments_queued",
             Err(_) => "segments_full",
         };
@@ -57,7 +56,7 @@ impl OdpEvents {
     }
 }
 
-/// Empties the queue.
+/// Sends the queued events.
 pub struct OdpDispatcher {
     items: Receiver<OdpItem>,
     client: reqwest::Client,
@@ -65,62 +64,62 @@ pub struct OdpDispatcher {
 }
 
 impl OdpDispatcher {
-    /// Sends until it is asked to stop, and then what waits.
+    /// Sends until it is asked to stop, then drains the queue.
     pub async fn run(mut self, mut stop: ShutdownWatch) {
-        let mut held = None;
+        let mut next = None;
         loop {
-            let first = match held.take() {
+            let first = match next.take() {
                 Some(item) => Some(item),
                 None => self.next(&mut stop).await,
             };
-            let Some((place, event)) = first else { return };
+            let Some((target, event)) = first else { return };
             let mut batch = vec![event];
-            let due = Instant::now() + FLUSH;
-            while batch.len() < MAX_BATCH && held.is_none() {
+            let due = Instant::now() + FLUSH_INTERVAL;
+            while batch.len() < MAX_BATCH_EVENTS && next.is_none() {
                 let more = tokio::time::timeout_at(due, self.next(&mut stop)).await;
                 match more.ok().flatten() {
-                    Some((other, event)) if other == place => batch.push(event),
-                    Some(item) => held = Some(item),
+                    Some((other, event)) if other == target => batch.push(event),
+                    Some(item) => next = Some(item),
                     None => break,
                 }
             }
-            self.tell(&place, &batch).await;
+            self.deliver(&target, &batch).await;
         }
     }
 
-    /// The next one; none once it is asked to stop and nothing waits any more.
+    /// Waits for the next event. Returns `None` once it is asked to stop and the queue is empty.
     async fn next(&mut self, stop: &mut ShutdownWatch) -> Option<OdpItem> {
         if !self.items.is_closed() {
             tokio::select! {
                 item = self.items.recv() => return item,
-                // Not `changed`, which tells of a stop once.
+                // `changed` would report a stop only once.
                 _ = stop.wait_for(|is_asked| *is_asked) => self.items.close(),
             }
         }
         self.items.recv().await
     }
 
-    async fn tell(&self, (host, key): &OdpTarget, batch: &[Value]) {
+    async fn deliver(&self, (host, key): &OdpTarget, batch: &[Value]) {
         let body = serde_json::json!(batch).to_string();
         let url = format!("{}/v3/events", host.trim_end_matches('/'));
-        let mut pause = FIRST_PAUSE;
-        for _ in 0..TRIES {
+        let mut pause = FIRST_RETRY_PAUSE;
+        for _ in 0..MAX_TRIES {
             let request = self.client.post(&url).header("x-api-key", &**key);
             let request = request
                 .header("content-type", "application/json")
                 .body(body.clone());
             match request.send().await {
-                Ok(answer) if answer.status().is_success() => {
+                Ok(reply) if reply.status().is_success() => {
                     return self
                         .metrics
                         .count_events("segments_sent", batch.len() as u64);
                 }
-                // What is wrong with it stays wrong.
-                Ok(answer) if answer.status().is_client_error() => {
-                    log::warn!("events for segments: {}", answer.status());
+                // The same body would be refused again.
+                Ok(reply) if reply.status().is_client_error() => {
+                    log::warn!("events for segments: {}", reply.status());
                     break;
                 }
-                Ok(answer) => log::warn!("events for segments: {}", answer.status()),
+                Ok(reply) => log::warn!("events for segments: {}", reply.status()),
                 Err(error) => log::warn!("events for segments: {}", error.without_url()),
             }
             tokio::time::sleep(pause).await;
@@ -138,25 +137,25 @@ mod tests {
 
     use super::*;
 
-    /// A queue with one event for a platform that is not there, and its teller while it gathers more.
+    /// A queue with one event for a platform that is not there, and its dispatcher while it collects more.
     async fn gathering(stop: ShutdownWatch) -> (OdpEvents, tokio::task::JoinHandle<()>) {
         _ = rustls::crypto::ring::default_provider().install_default();
-        let (queue, teller) = OdpEvents::new(&Arc::new(Metrics::new().unwrap())).unwrap();
+        let (queue, dispatcher) = OdpEvents::new(&Arc::new(Metrics::new().unwrap())).unwrap();
         queue.send(
             ("http://127.0.0.1:1".into(), "key".into()),
             Value::from("event"),
         );
-        let telling = tokio::spawn(teller.run(stop));
+        let dispatching = tokio::spawn(dispatcher.run(stop));
         tokio::task::yield_now().await;
-        (queue, telling)
+        (queue, dispatching)
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stop_while_a_batch_is_gathered_is_not_missed() {
         let (stop, asked) = watch::channel(false);
-        let (queue, telling) = gathering(asked).await;
+        let (queue, dispatching) = gathering(asked).await;
         stop.send_replace(true);
-        let ended = tokio::time::timeout(Duration::from_secs(3600), telling).await;
+        let ended = tokio::time::timeout(Duration::from_secs(3600), dispatching).await;
         assert!(matches!(ended, Ok(Ok(()))), "{ended:?}");
         drop(queue);
     }

@@ -1,7 +1,7 @@
-//! Events on their way to the analytics backend: a bounded queue, batches by size and time, repeated until taken or refused.
+//! Events on their way to the analytics backend: a bounded queue, and batches that are sent until taken or refused.
 //!
-//! Deciding never waits for it: a full queue drops and counts. What waits is on disk within [`SPOOL_INTERVAL`], so that a
-//! kill loses what was queued since; a batch that is sent again carries the same ids.
+//! Decisions never wait for it: a full queue drops events and counts them. Queued events are on disk within
+//! [`SPOOL_INTERVAL`], so a kill only loses later ones. A batch that is sent again carries the same ids.
 //! Source: docs/decisions.md 23, docs/facts/decision-engine.md G.
 
 use std::collections::VecDeque;
@@ -10,45 +10,45 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use filters::decisions::event;
 use filters::decisions::event::Head;
 use futures::future::{BoxFuture, FutureExt, OptionFuture};
-use reqwest::StatusCode;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::spool::{self, Left, Spool};
+use super::spool::{self, LeftFile, Spool};
 use crate::config::DecisionsConfig;
 use crate::telemetry::metrics::Metrics;
 
-/// How long the backend may take.
+/// How long a request may take.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The first pause after a failure; each one is twice the one before.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The first pause after a failure. Each pause is twice the one before.
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(200);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
 /// How long a stopping process goes on sending.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often what waits is put on disk.
+/// How often queued events are written to disk.
 const SPOOL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A larger event takes a place for each of these many bytes, so that the queue bounds memory too.
-const PLACE_BYTES: usize = 16 << 10;
+/// A larger event takes a permit for each of so many bytes, so that the queue bounds memory too.
+const PERMIT_BYTES: usize = 16 << 10;
 
 /// One event.
 struct QueuedEvent {
     head: Head,
     visitor: Vec<u8>,
-    /// What it takes of the queue, given back once the backend has taken the event.
-    _places: OwnedSemaphorePermit,
+    /// The capacity that the event takes until the backend has it.
+    _permits: OwnedSemaphorePermit,
 }
 
 #[derive(Clone)]
 struct Queue {
     items: UnboundedSender<QueuedEvent>,
-    /// The places that are free.
-    room: Arc<Semaphore>,
-    /// All places.
-    most: usize,
+    /// The free capacity.
+    free: Arc<Semaphore>,
+    /// The whole capacity.
+    capacity: usize,
 }
 
 /// The queue.
@@ -59,7 +59,7 @@ pub struct EventQueue {
 }
 
 impl EventQueue {
-    /// The queue of a configuration, and who empties it; nobody where events go nowhere.
+    /// The queue of a configuration and its dispatcher; `None`: events go nowhere.
     ///
     /// Errors: no HTTP client can be made.
     pub fn new(
@@ -73,8 +73,8 @@ impl EventQueue {
             let (spool, left) = Spool::open(state_dir);
             queue = Some(Queue {
                 items: sender,
-                room: Arc::new(Semaphore::new(decisions.event_queue)),
-                most: decisions.event_queue,
+                free: Arc::new(Semaphore::new(decisions.event_queue)),
+                capacity: decisions.event_queue,
             });
             dispatcher = Some(Dispatcher {
                 items,
@@ -85,8 +85,8 @@ impl EventQueue {
                         .build()?,
                     metrics: Arc::clone(metrics),
                 },
-                most: decisions.event_batch,
-                flush: decisions.event_flush,
+                max_batch: decisions.event_batch,
+                flush_interval: decisions.event_flush,
                 waiting: QueueState::default(),
                 left: left.into(),
                 spool,
@@ -96,12 +96,12 @@ impl EventQueue {
         Ok((Self { queue, metrics }, dispatcher))
     }
 
-    /// Whether events go anywhere. Where they do not, they need not be made: [`Self::count_unsent`] counts them.
+    /// Whether events go anywhere. If not, they need not be made: [`Self::count_unsent`] counts them.
     pub fn is_on(&self) -> bool {
         self.queue.is_some()
     }
 
-    /// Counts events that nobody is to be told.
+    /// Counts events that go nowhere.
     pub fn count_unsent(&self, count: u64) {
         self.metrics.count_events("off", count);
     }
@@ -111,16 +111,19 @@ impl EventQueue {
         let Some(queue) = &self.queue else {
             return self.count_unsent(1);
         };
-        // One that is larger than the whole queue may wait alone.
-        let places = visitor.len().div_ceil(PLACE_BYTES).clamp(1, queue.most);
-        let places = u32::try_from(places).unwrap_or(u32::MAX);
-        let Ok(places) = Arc::clone(&queue.room).try_acquire_many_owned(places) else {
+        // An event that is larger than the whole queue may wait alone.
+        let permits = visitor
+            .len()
+            .div_ceil(PERMIT_BYTES)
+            .clamp(1, queue.capacity);
+        let permits = u32::try_from(permits).unwrap_or(u32::MAX);
+        let Ok(permits) = Arc::clone(&queue.free).try_acquire_many_owned(permits) else {
             return self.metrics.count_events("full", 1);
         };
         let item = QueuedEvent {
             head,
             visitor,
-            _places: places,
+            _permits: permits,
         };
         let outcome = match queue.items.send(item) {
             Ok(()) => "queued",
@@ -141,26 +144,26 @@ struct Backend {
 impl Backend {
     /// Sends a body until the backend has it, or says that it never will.
     async fn deliver(self, body: Vec<u8>, count: u64) {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = FIRST_RETRY_PAUSE;
         while !self.post(&body, count).await {
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_RETRY_PAUSE);
         }
     }
 
-    /// Answers whether there is no more to do.
+    /// Sends a body once. Returns whether it need not be sent again.
     async fn post(&self, body: &[u8], count: u64) -> bool {
         let request = self.client.post(&self.url);
         let request = request.header("content-type", "application/json");
         let outcome = match request.body(body.to_vec()).send().await {
-            Ok(answer) if answer.status().is_success() => "sent",
-            // What is wrong with it stays wrong, and others wait behind it.
-            Ok(answer) if is_final(answer.status()) => {
-                log::error!("events: the backend refuses a batch: {}", answer.status());
+            Ok(reply) if reply.status().is_success() => "sent",
+            // The same body would be refused again, and others wait behind it.
+            Ok(reply) if event::is_final(reply.status()) => {
+                log::error!("events: the backend refuses a batch: {}", reply.status());
                 "refused"
             }
-            Ok(answer) => {
-                log::warn!("events: {}", answer.status());
+            Ok(reply) => {
+                log::warn!("events: {}", reply.status());
                 "repeated"
             }
             Err(error) => {
@@ -173,24 +176,15 @@ impl Backend {
     }
 }
 
-/// Whether the same body would be refused again.
-fn is_final(status: StatusCode) -> bool {
-    let is_for_now = matches!(
-        status,
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
-    );
-    status.is_client_error() && !is_for_now
-}
-
 /// Events in the order in which they were queued, numbered from 1.
 #[derive(Default)]
 struct QueueState {
     items: VecDeque<QueuedEvent>,
-    /// How many have been taken by the backend: the number of the last one.
+    /// How many the backend has taken: the number of the last one.
     taken: u64,
     /// The number of the last one on disk.
     spooled: u64,
-    /// When the oldest came.
+    /// When the oldest was queued.
     since: Option<Instant>,
 }
 
@@ -204,9 +198,9 @@ impl QueueState {
         self.taken + self.items.len() as u64
     }
 
-    /// How many of the oldest but `skip` go into one batch: of one head, and `most` at the most.
-    fn batch(&self, skip: usize, most: usize) -> usize {
-        let mut items = self.items.iter().skip(skip).take(most);
+    /// How many events behind the first `skip` go into one batch: of one head, and at most `max`.
+    fn batch_len(&self, skip: usize, max: usize) -> usize {
+        let mut items = self.items.iter().skip(skip).take(max);
         let Some(first) = items.next() else {
             return 0;
         };
@@ -220,81 +214,85 @@ impl QueueState {
         Some(head.batch(items.map(|item| item.visitor.as_slice())))
     }
 
-    /// Whether the next batch need not wait for more: it is full, it has waited long enough, or something else came.
+    /// Whether the next batch need not wait for more: it is full, it has waited long enough, or events of another head came.
     /// Cost: does not depend on how many wait.
-    fn is_ready(&self, most: usize, flush: Duration) -> bool {
+    fn is_ready(&self, max: usize, flush_interval: Duration) -> bool {
         let (Some(first), Some(last)) = (self.items.front(), self.items.back()) else {
             return false;
         };
-        let is_due = self.since.is_some_and(|since| since.elapsed() >= flush);
-        is_due || self.items.len() >= most || last.head != first.head
+        let is_due = self
+            .since
+            .is_some_and(|since| since.elapsed() >= flush_interval);
+        is_due || self.items.len() >= max || last.head != first.head
     }
 
     /// The bodies of all events behind the first `skip`.
-    fn bodies(&self, mut skip: usize, most: usize) -> Vec<Vec<u8>> {
+    fn bodies(&self, mut skip: usize, max: usize) -> Vec<Vec<u8>> {
         let mut bodies = Vec::new();
-        while let Some(body) = self.body(skip, self.batch(skip, most)) {
+        while let Some(body) = self.body(skip, self.batch_len(skip, max)) {
             bodies.push(body);
-            skip += self.batch(skip, most);
+            skip += self.batch_len(skip, max);
         }
         bodies
     }
 
-    /// The first `count` have been taken.
-    fn took(&mut self, count: usize) {
+    /// Removes the first `count` events, which the backend has taken.
+    fn remove_taken(&mut self, count: usize) {
         self.items.drain(..count);
         self.taken += count as u64;
-        // What comes behind them may already have waited for as long.
+        // The events behind them may have waited as long.
         if self.items.is_empty() {
             self.since = None;
         }
     }
 }
 
-/// What is on its way, and how many of those that wait are in it; none: what an earlier process left.
+/// A batch that is being sent, with the number of queued events in it; 0: an earlier process left it.
 struct InFlightBatch {
     count: usize,
     delivery: BoxFuture<'static, ()>,
 }
 
-/// Empties the queue.
+/// Sends the queued events.
 pub struct Dispatcher {
     items: UnboundedReceiver<QueuedEvent>,
     backend: Backend,
-    most: usize,
-    flush: Duration,
+    max_batch: usize,
+    flush_interval: Duration,
     waiting: QueueState,
-    left: VecDeque<Left>,
+    left: VecDeque<LeftFile>,
     spool: Spool,
 }
 
 impl Dispatcher {
-    /// Sends until it is asked to stop, and what waits then.
+    /// Sends until it is asked to stop, then drains the queue.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let mut spooling = interval(SPOOL_INTERVAL);
         spooling.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut flying: Option<InFlightBatch> = None;
+        let mut in_flight: Option<InFlightBatch> = None;
         while !*stop.borrow() {
-            if flying.is_none() {
-                flying = self.launch();
+            if in_flight.is_none() {
+                in_flight = self.start_batch();
             }
-            let due = self.waiting.since.map(|since| since + self.flush);
-            let is_idle = flying.is_none();
-            let delivery = flying.as_mut().map(|flying| Pin::new(&mut flying.delivery));
+            let due = self.waiting.since.map(|since| since + self.flush_interval);
+            let is_idle = in_flight.is_none();
+            let delivery = in_flight
+                .as_mut()
+                .map(|batch| Pin::new(&mut batch.delivery));
             tokio::select! {
                 Some(item) = self.items.recv() => self.waiting.push(item),
-                Some(()) = OptionFuture::from(delivery) => self.landed(flying.take()),
+                Some(()) = OptionFuture::from(delivery) => self.finish_batch(in_flight.take()),
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if is_idle && due.is_some() => {}
                 _ = spooling.tick() => self.spool(),
                 _ = stop.changed() => {}
             }
         }
-        drop(flying);
-        self.last_words().await;
+        drop(in_flight);
+        self.drain().await;
     }
 
-    /// Sends the next body: what an earlier process left first.
-    fn launch(&mut self) -> Option<InFlightBatch> {
+    /// Starts to send the next batch: first those that an earlier process left.
+    fn start_batch(&mut self) -> Option<InFlightBatch> {
         while let Some(left) = self.left.front_mut() {
             if let Some(body) = left.bodies.first().cloned() {
                 let delivery = self.backend.clone().deliver(body, 1).boxed();
@@ -303,36 +301,39 @@ impl Dispatcher {
             spool::remove(&left.path);
             self.left.pop_front();
         }
-        if !self.waiting.is_ready(self.most, self.flush) {
+        if !self.waiting.is_ready(self.max_batch, self.flush_interval) {
             return None;
         }
-        let count = self.waiting.batch(0, self.most);
+        let count = self.waiting.batch_len(0, self.max_batch);
         let body = self.waiting.body(0, count)?;
         let delivery = self.backend.clone().deliver(body, count as u64).boxed();
         Some(InFlightBatch { count, delivery })
     }
 
-    fn landed(&mut self, flying: Option<InFlightBatch>) {
-        match flying {
+    fn finish_batch(&mut self, batch: Option<InFlightBatch>) {
+        match batch {
             Some(InFlightBatch { count: 0, .. }) => {
                 if let Some(left) = self.left.front_mut() {
                     left.bodies.remove(0);
                 }
             }
             Some(InFlightBatch { count, .. }) => {
-                self.waiting.took(count);
-                self.spool.taken(self.waiting.taken);
+                self.waiting.remove_taken(count);
+                self.spool.remove_taken(self.waiting.taken);
             }
             None => {}
         }
     }
 
-    /// Puts what waits on disk, as far as it is not there.
+    /// Writes the queued events to disk that are not there yet.
     fn spool(&mut self) {
         let waiting = &mut self.waiting;
         let last = waiting.last();
-        let known = waiting.spooled.saturating_sub(waiting.taken);
-        let bodies = waiting.bodies(usize::try_from(known).unwrap_or(usize::MAX), self.most);
+        let spooled = waiting.spooled.saturating_sub(waiting.taken);
+        let bodies = waiting.bodies(
+            usize::try_from(spooled).unwrap_or(usize::MAX),
+            self.max_batch,
+        );
         if bodies.is_empty() {
             return;
         }
@@ -348,21 +349,21 @@ impl Dispatcher {
         }
     }
 
-    /// What waits is sent as far as there is time; the rest is on disk.
-    async fn last_words(mut self) {
+    /// Writes the queue to disk, then sends as much of it as there is time for.
+    async fn drain(mut self) {
         self.items.close();
         while let Ok(item) = self.items.try_recv() {
             self.waiting.push(item);
         }
         self.spool();
-        let until = Instant::now() + DRAIN_TIMEOUT;
-        self.flush = Duration::ZERO;
-        while let Some(mut flying) = self.launch() {
-            let sent = tokio::time::timeout_at(until, &mut flying.delivery).await;
+        let deadline = Instant::now() + DRAIN_TIMEOUT;
+        self.flush_interval = Duration::ZERO;
+        while let Some(mut batch) = self.start_batch() {
+            let sent = tokio::time::timeout_at(deadline, &mut batch.delivery).await;
             if sent.is_err() {
                 return;
             }
-            self.landed(Some(flying));
+            self.finish_batch(Some(batch));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Events that wait for the backend, on disk: what a process could not send before it ended, the next one does.
+//! Queued events on disk, so that the next process sends those that this one could not.
 //!
-//! Files are numbered and only ever appended to; one goes as soon as all that it holds has been taken. A kill between
-//! the backend's word and that makes the next start send some twice, under the same ids.
+//! Files are numbered and only appended to. A file is removed as soon as the backend has taken all of its events. After a
+//! kill between the two, the next process sends some events twice, under the same ids.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use serde::de::IgnoredAny;
 
-/// A file is not appended to any more above this size or age, so that it can go while others come.
-const MOST_BYTES: u64 = 4 << 20;
-const MOST_AGE: Duration = Duration::from_secs(10);
+/// Above this size or age a new file is started, so that the old one can be removed.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+const MAX_FILE_AGE: Duration = Duration::from_secs(10);
 
 /// The files of one state folder.
 pub(super) struct Spool {
@@ -32,31 +32,31 @@ struct SpoolFile {
 }
 
 impl SpoolFile {
-    /// Takes back what was written in part; where that cannot be, nothing more is written behind it.
-    fn mend(&mut self) {
+    /// Cuts off a part that was written without success. If that fails too, the file counts as full.
+    fn truncate(&mut self) {
         if self.file.set_len(self.bytes).is_err() {
             self.bytes = u64::MAX;
         }
     }
 }
 
-/// What an earlier process left: the file, and the bodies in it.
-pub(super) struct Left {
-    /// Where they stand.
+/// A file of an earlier process, and the bodies in it.
+pub(super) struct LeftFile {
+    /// The file.
     pub(super) path: PathBuf,
-    /// As they are to be sent.
+    /// The bodies, ready to be sent.
     pub(super) bodies: Vec<Vec<u8>>,
 }
 
 impl Spool {
-    /// The spool in a state folder, and what an earlier process left there, oldest first.
-    pub(super) fn open(state_dir: &Path) -> (Self, Vec<Left>) {
+    /// The spool of a state folder, and the files that earlier processes left there, oldest first.
+    pub(super) fn open(state_dir: &Path) -> (Self, Vec<LeftFile>) {
         let folder = state_dir.join("events");
         let entries = fs::read_dir(&folder);
         if let Err(error) = &entries
             && error.kind() != io::ErrorKind::NotFound
         {
-            tell(&folder, error);
+            log_failure(&folder, error);
         }
         let mut numbered: Vec<(u64, PathBuf)> = entries
             .into_iter()
@@ -69,11 +69,13 @@ impl Spool {
             .collect();
         numbered.sort_unstable();
         let next_number = numbered.last().map_or(0, |(number, _)| number + 1);
-        // What cannot be read stays where it is, for a start that can.
+        // A file that cannot be read stays for a later start.
         let left = numbered.into_iter().filter_map(|(_, path)| {
-            let text = fs::read(&path).map_err(|error| tell(&path, &error)).ok()?;
-            let bodies = whole(&path, &text);
-            Some(Left { path, bodies })
+            let text = fs::read(&path)
+                .map_err(|error| log_failure(&path, &error))
+                .ok()?;
+            let bodies = read_bodies(&path, &text);
+            Some(LeftFile { path, bodies })
         });
         let left = left.collect();
         let spool = Self {
@@ -88,24 +90,25 @@ impl Spool {
     ///
     /// Errors: the disk's.
     pub(super) fn append(&mut self, bodies: &[Vec<u8>], last: u64) -> io::Result<()> {
-        let is_worn = |kept: &SpoolFile| kept.bytes > MOST_BYTES || kept.since.elapsed() > MOST_AGE;
-        if self.files.last().is_none_or(is_worn) {
-            self.begin()?;
+        let is_full =
+            |file: &SpoolFile| file.bytes > MAX_FILE_BYTES || file.since.elapsed() > MAX_FILE_AGE;
+        if self.files.last().is_none_or(is_full) {
+            self.start_file()?;
         }
         let mut text = bodies.join(&b'\n');
         text.push(b'\n');
-        if let Some(kept) = self.files.last_mut() {
-            if let Err(error) = kept.file.write_all(&text) {
-                kept.mend();
+        if let Some(file) = self.files.last_mut() {
+            if let Err(error) = file.file.write_all(&text) {
+                file.truncate();
                 return Err(error);
             }
-            kept.bytes += text.len() as u64;
-            kept.last = last;
+            file.bytes += text.len() as u64;
+            file.last = last;
         }
         Ok(())
     }
 
-    fn begin(&mut self) -> io::Result<()> {
+    fn start_file(&mut self) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let path = self.folder.join(format!("{:020}.jsonl", self.next_number));
         let file = OpenOptions::new()
@@ -123,32 +126,32 @@ impl Spool {
         Ok(())
     }
 
-    /// Everything up to this event has been taken.
-    pub(super) fn taken(&mut self, upto: u64) {
-        self.files.retain(|kept| {
-            let is_needed = kept.last > upto;
+    /// Removes the files of events up to this one, which the backend has taken.
+    pub(super) fn remove_taken(&mut self, upto: u64) {
+        self.files.retain(|file| {
+            let is_needed = file.last > upto;
             if !is_needed {
-                remove(&kept.path);
+                remove(&file.path);
             }
             is_needed
         });
     }
 }
 
-/// Removes a file all of which has been taken.
+/// Removes a file.
 pub(super) fn remove(path: &Path) {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => tell(path, &error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => log_failure(path, &error),
         _ => {}
     }
 }
 
-fn tell(path: &Path, error: &io::Error) {
+fn log_failure(path: &Path, error: &io::Error) {
     log::error!("events: {}: {error}", path.display());
 }
 
-/// The bodies of a file: a line without an end was being written when the process was killed.
-fn whole(path: &Path, text: &[u8]) -> Vec<Vec<u8>> {
+/// The bodies of a file. A last line without an end is cut off: a kill interrupted it.
+fn read_bodies(path: &Path, text: &[u8]) -> Vec<Vec<u8>> {
     let end = text.iter().rposition(|&b| b == b'\n').unwrap_or_default();
     let lines = text.get(..end).unwrap_or_default().split(|&b| b == b'\n');
     let (bodies, broken): (Vec<&[u8]>, Vec<&[u8]>) = lines
@@ -185,12 +188,12 @@ mod tests {
         assert!(left.is_empty());
         spool.append(&bodies(&["1", "2"]), 2).unwrap();
         spool.append(&bodies(&["3"]), 3).unwrap();
-        spool.taken(2);
+        spool.remove_taken(2);
         drop(spool);
         let (mut next, left) = Spool::open(folder.path());
         assert_eq!(left[0].bodies, bodies(&["1", "2", "3"]));
         next.append(&bodies(&["4"]), 1).unwrap();
-        next.taken(1);
+        next.remove_taken(1);
         remove(&left[0].path);
         assert!(Spool::open(folder.path()).1.is_empty());
     }
@@ -235,7 +238,7 @@ mod tests {
         let (mut spool, _) = Spool::open(folder.path());
         spool.append(&bodies(&["1"]), 1).unwrap();
         spool.files[0].file.write_all(b"{\"half").unwrap();
-        spool.files[0].mend();
+        spool.files[0].truncate();
         spool.append(&bodies(&["2"]), 2).unwrap();
         assert_eq!(texts(folder.path()), [bodies(&["1", "2"])]);
     }

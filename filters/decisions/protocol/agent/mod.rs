@@ -14,11 +14,11 @@ use self::errors::Form;
 use super::{EndpointRules, Protocol};
 use crate::auth::jwks::KeySet;
 use crate::auth::jwt::InvalidToken;
-use crate::decisions::answer::ResultShape;
-use crate::decisions::ask::{BodyRules, DecisionBody};
 use crate::decisions::batch::{
     AnsweredBatch, AnsweredOperation, BatchOperation, BatchTarget, FindRoute, Item,
 };
+use crate::decisions::borrowed_object::BorrowedValue;
+use crate::decisions::caseless_object::CaselessObject;
 use crate::decisions::credentials::{SdkRules, bearer_token};
 use crate::decisions::encode;
 use crate::decisions::errors::ErrorBody;
@@ -26,10 +26,10 @@ use crate::decisions::evaluation_rules::{
     AttributeName, EvaluationRules, HoldoutScope, OperatorString, SemverSuffix,
 };
 use crate::decisions::event::EventClient;
-use crate::decisions::members::BorrowedValue;
 use crate::decisions::notice::{self, Topic};
-use crate::decisions::overriding::OverrideResult;
-use crate::decisions::pairs::CaselessObject;
+use crate::decisions::override_result::OverrideResult;
+use crate::decisions::request_body::{BodyRules, DecisionBody};
+use crate::decisions::response_body::ResultShape;
 use crate::decisions::selection::SelectionRules;
 use crate::decisions::token::TokenRefusal;
 use crate::decisions::webhook;

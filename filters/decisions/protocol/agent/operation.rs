@@ -57,7 +57,7 @@ pub(super) fn is_request(operation: &BatchOperation) -> bool {
     is_method && !has_control && !path.starts_with(':') && parts.all(is_escape)
 }
 
-/// The endpoint of an operation. Below `/v1/` the agent checks who asks before it looks for the path.
+/// The endpoint of an operation. Below `/v1/` the agent checks the credentials before it looks for the path.
 pub(super) fn find_target(operation: &BatchOperation, find: FindRoute<'_>) -> BatchTarget {
     let (path, _) = split_url(&operation.url);
     match find_endpoint(&operation.method, path, find) {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::decisions::batch::BatchOperation;
 
-/// Reads the first JSON value of a body. Returns `None` for what is no batch.
+/// Reads the first JSON value of a body. Returns `None` for a value that is no batch.
 pub(super) fn read(body: &[u8]) -> Option<Vec<BatchOperation>> {
     let mut values = serde_json::Deserializer::from_slice(body).into_iter();
     let batch: Option<Read<AgentBatch>> = values.next()?.ok()?;

@@ -21,11 +21,11 @@ fn a_list_holds_the_bytes_that_its_results_have_alone() {
             let all = decided(keys);
             let alone = all.iter().map(|one| {
                 let mut out = Vec::new();
-                write_decided(one, &user.id, &user.attributes, shape, &mut out);
+                write_decision(one, &user.id, &user.attributes, shape, &mut out);
                 String::from_utf8(out).unwrap()
             });
             let expected = format!("[{}]", alone.collect::<Vec<_>>().join(","));
-            let listed = decided_list(all.iter(), &user, shape).unwrap();
+            let listed = decision_list(all.iter(), &user, shape).unwrap();
             assert_eq!(String::from_utf8(listed).unwrap(), expected);
         }
     }
@@ -36,7 +36,7 @@ fn nothing_is_written_once_an_answer_is_over_its_bound() {
     let mut written = 0;
     let fault = list(0..1000, |_, out| {
         written += 1;
-        out.resize(out.len() + MAX_BYTES / 4, b' ');
+        out.resize(out.len() + MAX_BODY_BYTES / 4, b' ');
     })
     .unwrap_err();
     assert_eq!(written, 4);
@@ -48,6 +48,6 @@ fn nothing_is_written_once_an_answer_is_over_its_bound() {
              with a smaller user"
         )
     );
-    assert!(within(vec![b' '; MAX_BYTES]).is_ok());
-    assert!(within(vec![b' '; MAX_BYTES + 1]).is_err());
+    assert!(check_body(vec![b' '; MAX_BODY_BYTES]).is_ok());
+    assert!(check_body(vec![b' '; MAX_BODY_BYTES + 1]).is_err());
 }

@@ -1,7 +1,7 @@
-//! What comes of setting an override. Source: docs/decision-agent.md 4 rule 3, docs/facts/decision-engine.md E.
+//! The result of setting or removing an override. Source: docs/decision-agent.md 4 rule 3, docs/facts/decision-engine.md E.
 
-use super::ask::Override;
 use super::project::Project;
+use super::request_body::Override;
 use crate::json::{Object, Str};
 
 /// An override that was set or removed.

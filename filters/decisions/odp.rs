@@ -1,4 +1,4 @@
-//! Segments of a user: how they are asked for, and what is answered; events that segments are made of.
+//! The wire of the customer-data platform: segments of users, and the events that segments are made of.
 //! Source: docs/facts/decision-engine.md E.
 
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ pub fn odp_target<'p>(host: Option<&'p str>, odp: Option<&'p Odp>) -> Option<(&'
 }
 
 /// The body of the request for a user's segments.
-pub fn question(user_id: &str, segments: &[Box<str>]) -> Vec<u8> {
+pub fn segments_query(user_id: &str, segments: &[Box<str>]) -> Vec<u8> {
     const QUERY: &str = "query($userId: String, $audiences: [String]) {customer(fs_user_id: $userId) {audiences(subset: \
         $audiences) {edges {node {name state}}}}}";
     json!({"query": QUERY, "variables": {"userId": user_id, "audiences": segments}})
@@ -23,8 +23,8 @@ pub fn question(user_id: &str, segments: &[Box<str>]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The segments that the user is in; `None`: the answer does not tell.
-pub fn qualified(body: &[u8]) -> Option<Vec<String>> {
+/// The segments that the user is in; `None`: the reply does not list them.
+pub fn read_segments(body: &[u8]) -> Option<Vec<String>> {
     let body: Value = serde_json::from_slice(body).ok()?;
     if body.get("errors").is_some_and(|errors| !errors.is_null()) {
         return None;
@@ -40,7 +40,7 @@ pub fn qualified(body: &[u8]) -> Option<Vec<String>> {
     Some(qualified.map(|(name, _)| name).collect())
 }
 
-/// An event that a caller wants to be told.
+/// An event that a caller sends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OdpEvent {
     kind: String,
@@ -50,9 +50,9 @@ pub struct OdpEvent {
 }
 
 impl OdpEvent {
-    /// Checks what came.
+    /// Checks the members of an event.
     ///
-    /// Errors: 400 for no action or no identifiers, 500 for data that cannot be told, in the agent's words.
+    /// Errors: 400 for no action or no identifiers, 500 for data that cannot be sent.
     pub(super) fn new(
         kind: String,
         action: String,
@@ -95,7 +95,7 @@ impl OdpEvent {
 
     /// The event as the platform expects it. `uuid` names it, so that it counts once however often it is sent; `source` is
     /// the name of the client that sends it.
-    pub fn written(&self, uuid: &str, source: &str) -> Value {
+    pub fn to_json(&self, uuid: &str, source: &str) -> Value {
         let mut data = json!({
             "idempotence_id": uuid,
             "data_source_type": "sdk",
@@ -109,7 +109,7 @@ impl OdpEvent {
     }
 }
 
-/// The user's id has one name, however it is written.
+/// The name of an identifier. The user's id has one name in all spellings.
 fn user_key(key: String) -> String {
     if key.eq_ignore_ascii_case("fs-user-id") || key.eq_ignore_ascii_case("fs_user_id") {
         return "fs_user_id".to_owned();
@@ -130,16 +130,16 @@ mod tests {
     fn only_what_is_qualified_counts() {
         let body = r#"{"data":{"customer":{"audiences":{"edges":[
             {"node":{"name":"a","state":"qualified"}},{"node":{"name":"b","state":"not_qualified"}}]}}}}"#;
-        assert_eq!(qualified(body.as_bytes()), Some(vec!["a".to_owned()]));
+        assert_eq!(read_segments(body.as_bytes()), Some(vec!["a".to_owned()]));
         let none = r#"{"data":{"customer":{"audiences":{"edges":[]}}}}"#;
-        assert_eq!(qualified(none.as_bytes()), Some(Vec::new()));
+        assert_eq!(read_segments(none.as_bytes()), Some(Vec::new()));
         for bad in [
             "",
             "{}",
             r#"{"errors":[{"message":"x"}],"data":{"customer":null}}"#,
             r#"{"data":{"customer":{"audiences":{"edges":[{"node":{}}]}}}}"#,
         ] {
-            assert_eq!(qualified(bad.as_bytes()), None, "{bad}");
+            assert_eq!(read_segments(bad.as_bytes()), None, "{bad}");
         }
     }
 
@@ -148,7 +148,7 @@ mod tests {
         let identifiers = object(json!({"FS-USER-ID": "u", "vuid": "v"}));
         let data = object(json!({"x": 1, "idempotence_id": "mine"}));
         let event = OdpEvent::new(String::new(), "bought".to_owned(), identifiers, data).unwrap();
-        let written = event.written("id", "go-sdk");
+        let written = event.to_json("id", "go-sdk");
         assert_eq!(written["type"], "fullstack");
         assert_eq!(
             written["identifiers"],

@@ -1,4 +1,4 @@
-//! Members of a JSON object as a caller sent them: names and texts are borrowed from the body where they can be.
+//! Members of a JSON object as a caller sent them. Names and texts without escapes are borrowed from the body.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,21 +8,21 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Up to how many members are looked at one by one; more of them are found by a hash.
-const FEW: usize = 16;
+/// Up to so many members are searched one by one, more of them by a hash.
+const MAX_SCANNED_MEMBERS: usize = 16;
 
-/// Members in the order they came; of one name the last value counts, in the place of the first.
+/// Members in the order they came. Among members of one name, the last value counts, at the place of the first.
 ///
-/// Cost: reading a few allocates once, and looking one up hashes nothing.
+/// Cost: reading a few allocates once, and finding one of them hashes nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BorrowedObject<'b> {
     all: Vec<(Cow<'b, str>, BorrowedValue<'b>)>,
-    /// Where each name stands, once there are more than a few.
+    /// The index of each name, if there are more than a few.
     #[expect(
         clippy::box_collection,
         reason = "most have none, and values are moved"
     )]
-    places: Option<Box<HashMap<Cow<'b, str>, usize>>>,
+    indices: Option<Box<HashMap<Cow<'b, str>, usize>>>,
 }
 
 /// The value of a member.
@@ -32,7 +32,7 @@ pub enum BorrowedValue<'b> {
     #[default]
     Null,
     /// `true` or `false`.
-    Truth(bool),
+    Bool(bool),
     /// A number.
     Number(Number),
     /// A string.
@@ -46,16 +46,16 @@ pub enum BorrowedValue<'b> {
 impl<'b> BorrowedObject<'b> {
     /// The value of this name.
     pub fn get(&self, name: &str) -> Option<&BorrowedValue<'b>> {
-        let at = self.place(name)?;
+        let at = self.index_of(name)?;
         self.all.get(at).map(|(_, value)| value)
     }
 
-    /// Takes the value of this name out; the others keep their order. Cost: looks at every member.
+    /// Removes the value of this name; the others keep their order. Cost: visits every member.
     pub fn remove(&mut self, name: &str) -> Option<BorrowedValue<'b>> {
-        let at = self.place(name)?;
+        let at = self.index_of(name)?;
         let (_, value) = self.all.remove(at);
-        self.places = None;
-        self.find_by_hash();
+        self.indices = None;
+        self.index_names();
         Some(value)
     }
 
@@ -64,52 +64,52 @@ impl<'b> BorrowedObject<'b> {
         self.all.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// The same as pairs.
+    /// The members as pairs.
     pub(super) fn into_pairs(self) -> Vec<(Cow<'b, str>, BorrowedValue<'b>)> {
         self.all
     }
 
-    /// The same as a map of their own.
+    /// The members as an owned map.
     pub fn into_map(self) -> Map<String, Value> {
         let owned =
             |(name, value): (Cow<'_, str>, BorrowedValue<'_>)| (name.into_owned(), value.into());
         self.all.into_iter().map(owned).collect()
     }
 
-    fn place(&self, name: &str) -> Option<usize> {
-        match &self.places {
-            Some(places) => places.get(name).copied(),
+    fn index_of(&self, name: &str) -> Option<usize> {
+        match &self.indices {
+            Some(indices) => indices.get(name).copied(),
             None => self.all.iter().position(|(one, _)| *one == name),
         }
     }
 
     fn insert(&mut self, name: Cow<'b, str>, value: BorrowedValue<'b>) {
-        let known = self.place(&name).and_then(|at| self.all.get_mut(at));
+        let known = self.index_of(&name).and_then(|at| self.all.get_mut(at));
         if let Some((_, before)) = known {
             *before = value;
             return;
         }
-        if let Some(places) = &mut self.places {
-            places.insert(name.clone(), self.all.len());
+        if let Some(indices) = &mut self.indices {
+            indices.insert(name.clone(), self.all.len());
         }
         self.all.push((name, value));
-        if self.all.len() > FEW {
-            self.find_by_hash();
+        if self.all.len() > MAX_SCANNED_MEMBERS {
+            self.index_names();
         }
     }
 
-    /// Remembers where the names stand, as soon as there are more than a few.
-    fn find_by_hash(&mut self) {
-        if self.places.is_none() && self.all.len() > FEW {
+    /// Indexes the names as soon as there are more than a few.
+    fn index_names(&mut self) {
+        if self.indices.is_none() && self.all.len() > MAX_SCANNED_MEMBERS {
             let names = self.all.iter().enumerate();
-            let places = names.map(|(at, (name, _))| (name.clone(), at)).collect();
-            self.places = Some(Box::new(places));
+            let indices = names.map(|(at, (name, _))| (name.clone(), at)).collect();
+            self.indices = Some(Box::new(indices));
         }
     }
 }
 
 impl BorrowedValue<'_> {
-    /// The text, where it is one.
+    /// The text, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -117,15 +117,15 @@ impl BorrowedValue<'_> {
         }
     }
 
-    /// The truth, where it is one.
+    /// The boolean, if it is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
-            Self::Truth(truth) => Some(*truth),
+            Self::Bool(value) => Some(*value),
             _ => None,
         }
     }
 
-    /// The number, where it is one.
+    /// The number, if it is one.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Self::Number(number) => number.as_f64(),
@@ -133,7 +133,7 @@ impl BorrowedValue<'_> {
         }
     }
 
-    /// Whether nothing was given.
+    /// Whether the value is null.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
@@ -143,7 +143,7 @@ impl From<BorrowedValue<'_>> for Value {
     fn from(given: BorrowedValue<'_>) -> Self {
         match given {
             BorrowedValue::Null => Self::Null,
-            BorrowedValue::Truth(truth) => Self::Bool(truth),
+            BorrowedValue::Bool(value) => Self::Bool(value),
             BorrowedValue::Number(number) => Self::Number(number),
             BorrowedValue::Text(text) => Self::String(text.into_owned()),
             BorrowedValue::List(items) => Self::Array(items),
@@ -156,7 +156,7 @@ impl From<Value> for BorrowedValue<'_> {
     fn from(value: Value) -> Self {
         match value {
             Value::Null => Self::Null,
-            Value::Bool(truth) => Self::Truth(truth),
+            Value::Bool(value) => Self::Bool(value),
             Value::Number(number) => Self::Number(number),
             Value::String(text) => Self::Text(text.into()),
             Value::Array(items) => Self::List(items),
@@ -177,28 +177,28 @@ impl From<Map<String, Value>> for BorrowedObject<'_> {
 
 impl<'de> Deserialize<'de> for BorrowedObject<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(OfMembers)
+        from.deserialize_map(ObjectVisitor)
     }
 }
 
 impl<'de> Deserialize<'de> for BorrowedValue<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(OfGiven)
+        from.deserialize_any(ValueVisitor)
     }
 }
 
-/// A name, borrowed where it has no escape.
+/// A name, borrowed if it has no escape.
 pub(super) struct Name<'b>(pub(super) Cow<'b, str>);
 
 impl<'de> Deserialize<'de> for Name<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_str(OfName).map(Self)
+        from.deserialize_str(NameVisitor).map(Self)
     }
 }
 
-struct OfName;
+struct NameVisitor;
 
-impl<'de> Visitor<'de> for OfName {
+impl<'de> Visitor<'de> for NameVisitor {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -214,9 +214,9 @@ impl<'de> Visitor<'de> for OfName {
     }
 }
 
-struct OfMembers;
+struct ObjectVisitor;
 
-impl<'de> Visitor<'de> for OfMembers {
+impl<'de> Visitor<'de> for ObjectVisitor {
     type Value = BorrowedObject<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -232,9 +232,9 @@ impl<'de> Visitor<'de> for OfMembers {
     }
 }
 
-struct OfGiven;
+struct ValueVisitor;
 
-impl<'de> Visitor<'de> for OfGiven {
+impl<'de> Visitor<'de> for ValueVisitor {
     type Value = BorrowedValue<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -245,8 +245,8 @@ impl<'de> Visitor<'de> for OfGiven {
         Ok(BorrowedValue::Null)
     }
 
-    fn visit_bool<E: Error>(self, truth: bool) -> Result<Self::Value, E> {
-        Ok(BorrowedValue::Truth(truth))
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(BorrowedValue::Bool(value))
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
@@ -274,10 +274,10 @@ impl<'de> Visitor<'de> for OfGiven {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, from: A) -> Result<Self::Value, A::Error> {
-        OfMembers.visit_map(from).map(BorrowedValue::Object)
+        ObjectVisitor.visit_map(from).map(BorrowedValue::Object)
     }
 }
 
 #[cfg(test)]
-#[path = "members_tests.rs"]
+#[path = "borrowed_object_tests.rs"]
 mod tests;

@@ -1,17 +1,17 @@
-//! Decisions as they are answered. Source: docs/decision-agent.md 2.3, docs/facts/decision-engine.md D, E.
+//! Decisions as responses show them. Source: docs/decision-agent.md 2.3, docs/facts/decision-engine.md D, E.
 
 use std::ops::Range;
 
 use super::activate::Activation;
-use super::ask::DecisionUser;
+use super::borrowed_object::BorrowedObject;
 use super::decide::Decision;
-use super::members::BorrowedObject;
+use super::request_body::DecisionUser;
 use super::{Profile, encode, profile_json};
 use crate::fault::{Fault, FaultKind};
 use crate::json::{Object, write_escaped};
 
-/// The most bytes of an answer that repeats what a caller sent; also of all that the operations of a batch answer.
-pub const MAX_BYTES: usize = 16 << 20;
+/// The largest body of a response that repeats what a caller sent, and of all responses of a batch together.
+pub const MAX_BODY_BYTES: usize = 16 << 20;
 
 /// The members of results that the protocols do not share.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -22,24 +22,24 @@ pub struct ResultShape {
     pub has_everyone_else: bool,
 }
 
-/// The answer, where it is not over [`MAX_BYTES`]. Errors: 413.
-pub fn within(out: Vec<u8>) -> Result<Vec<u8>, Fault> {
-    fits(out.len()).map(|()| out)
+/// Returns a body of at most [`MAX_BODY_BYTES`]. Errors: 413.
+pub fn check_body(out: Vec<u8>) -> Result<Vec<u8>, Fault> {
+    check_size(out.len()).map(|()| out)
 }
 
-/// Whether an answer may have so many bytes. Errors: 413.
-pub fn fits(bytes: usize) -> Result<(), Fault> {
-    if bytes <= MAX_BYTES {
+/// Checks the size of a body. Errors: 413.
+pub fn check_size(bytes: usize) -> Result<(), Fault> {
+    if bytes <= MAX_BODY_BYTES {
         return Ok(());
     }
     let message = format!(
-        "the answer has {bytes} bytes or more; at most {MAX_BYTES} are answered at once: ask for fewer flags, or with \
+        "the answer has {bytes} bytes or more; at most {MAX_BODY_BYTES} are answered at once: ask for fewer flags, or with \
          a smaller user"
     );
     Err(Fault::new(FaultKind::TooLarge, message))
 }
 
-/// Items as a JSON list. Errors: 413 as [`within`] says, before anything behind the bound is written.
+/// Items as a JSON list. Errors: 413 as [`check_body`] says, before more is written.
 pub fn list<T>(
     items: impl Iterator<Item = T>,
     mut write: impl FnMut(T, &mut Vec<u8>),
@@ -51,16 +51,16 @@ pub fn list<T>(
             out.push(b',');
         }
         write(item, &mut out);
-        out = within(out)?;
+        out = check_body(out)?;
     }
     out.push(b']');
     Ok(out)
 }
 
-/// Decide results of one user as a list. Errors: 413 as [`list`].
+/// The decisions of one user as a JSON list. Errors: 413 as [`list`].
 ///
 /// Cost: the user is encoded once, and copied from result to result.
-pub fn decided_list<'d>(
+pub fn decision_list<'d>(
     all: impl Iterator<Item = &'d Decision<'d>>,
     user: &DecisionUser<'_>,
     shape: ResultShape,
@@ -79,8 +79,8 @@ pub fn decided_list<'d>(
     })
 }
 
-/// Writes a decide result.
-pub fn write_decided(
+/// Writes one decision.
+pub fn write_decision(
     decided: &Decision<'_>,
     user_id: &str,
     attributes: &BorrowedObject<'_>,
@@ -91,23 +91,23 @@ pub fn write_decided(
     write_result(decided, shape, write_user, out);
 }
 
-/// Cost: what always stands between two values is copied as one piece.
+/// Cost: the constant text between two values is copied as one piece.
 fn write_result(
     decided: &Decision<'_>,
     shape: ResultShape,
     write_user: impl FnOnce(&mut Vec<u8>),
     out: &mut Vec<u8>,
 ) {
-    write_behind(r#"{"variationKey":""#, decided.variation_key, out);
+    write_after(r#"{"variationKey":""#, decided.variation_key, out);
     out.extend_from_slice(br#"","enabled":"#);
-    write_truth(decided.is_enabled, out);
-    write_behind(r#","ruleKey":""#, decided.rule_key, out);
-    write_behind(r#"","flagKey":""#, &decided.flag_key, out);
+    write_bool(decided.is_enabled, out);
+    write_after(r#","ruleKey":""#, decided.rule_key, out);
+    write_after(r#"","flagKey":""#, &decided.flag_key, out);
     out.extend_from_slice(br#"","userContext":"#);
     write_user(out);
     out.extend_from_slice(br#","reasons":["#);
     for (at, reason) in decided.reasons.iter().enumerate() {
-        write_behind(if at > 0 { ",\"" } else { "\"" }, reason, out);
+        write_after(if at > 0 { ",\"" } else { "\"" }, reason, out);
         out.push(b'"');
     }
     out.push(b']');
@@ -117,29 +117,29 @@ fn write_result(
     }
     if shape.has_everyone_else {
         out.extend_from_slice(br#","isEveryoneElseVariation":"#);
-        write_truth(decided.is_everyone_else, out);
+        write_bool(decided.is_everyone_else, out);
     }
     out.push(b'}');
 }
 
 fn write_user(id: &str, attributes: &BorrowedObject<'_>, out: &mut Vec<u8>) {
-    write_behind(r#"{"userId":""#, id, out);
+    write_after(r#"{"userId":""#, id, out);
     out.extend_from_slice(br#"","attributes":"#);
     encode::write_members(attributes, out);
     out.push(b'}');
 }
 
-fn write_behind(before: &str, value: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(before.as_bytes());
+fn write_after(prefix: &str, value: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(prefix.as_bytes());
     write_escaped(value, out);
 }
 
-fn write_truth(is_so: bool, out: &mut Vec<u8>) {
-    out.extend_from_slice(if is_so { b"true" } else { b"false" });
+fn write_bool(value: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(if value { b"true" } else { b"false" });
 }
 
-/// Writes an item of what activate answers.
-pub fn write_activated(
+/// Writes an item of activate.
+pub fn write_activation(
     item: &Activation<'_>,
     user_id: &str,
     shape: ResultShape,
@@ -173,8 +173,8 @@ pub(super) fn write_map(variables: &[(&str, &str)], out: &mut Vec<u8>) {
     encode::write_sorted(variables, write, out);
 }
 
-/// A profile as lookup answers it.
-pub fn profile(user_id: &str, profile: &Profile) -> Vec<u8> {
+/// A profile as lookup returns it.
+pub fn profile_body(user_id: &str, profile: &Profile) -> Vec<u8> {
     let mut out = Vec::new();
     let mut result = Object::open(&mut out);
     result.text("userId", user_id);
@@ -186,5 +186,5 @@ pub fn profile(user_id: &str, profile: &Profile) -> Vec<u8> {
 }
 
 #[cfg(test)]
-#[path = "answer_tests.rs"]
+#[path = "response_body_tests.rs"]
 mod tests;

@@ -1,21 +1,20 @@
-//! Members of a JSON object whose names match whatever their case. Source: docs/facts/decision-engine.md E.
+//! Members of a JSON object whose names match in any case. Source: docs/facts/decision-engine.md E.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-use super::members::{BorrowedObject, BorrowedValue, Name};
+use super::borrowed_object::{BorrowedObject, BorrowedValue, Name};
 
-/// Names and values in the order they came: of names that are one but for their case the last value counts, and null is
-/// as if it had not come.
+/// Names and values in the order they came. Among names that differ only in case, the last value that is not null counts.
 ///
-/// Shape: read from JSON it has every member, also those of a name that came before.
+/// Shape: read from JSON it has every member, also several of one name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CaselessObject<'b>(Vec<(Cow<'b, str>, BorrowedValue<'b>)>);
 
 impl<'b> CaselessObject<'b> {
-    /// Takes out the value of this name. It can be asked for once.
+    /// Takes the value of this name, once.
     pub fn take(&mut self, name: &str) -> Option<BorrowedValue<'b>> {
         let mut all = self.0.iter_mut().rev();
         all.find(|(key, value)| is_named(key, name) && !value.is_null())
@@ -30,7 +29,7 @@ impl<'b> CaselessObject<'b> {
     }
 }
 
-/// Whether a key means this name. Most are written as they should be, which is told faster.
+/// Whether a key matches a name. Most keys match in case too, which is compared faster.
 fn is_named(key: &str, name: &str) -> bool {
     key.len() == name.len() && (key == name || key.eq_ignore_ascii_case(name))
 }
@@ -43,13 +42,13 @@ impl<'b> From<BorrowedObject<'b>> for CaselessObject<'b> {
 
 impl<'de> Deserialize<'de> for CaselessObject<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(OfPairs)
+        from.deserialize_map(PairsVisitor)
     }
 }
 
-struct OfPairs;
+struct PairsVisitor;
 
-impl<'de> Visitor<'de> for OfPairs {
+impl<'de> Visitor<'de> for PairsVisitor {
     type Value = CaselessObject<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,19 +1,19 @@
-//! What the predictor of bandits is asked, and what it answers. Source: docs/facts/decision-engine.md B.
+//! The wire of the predictor for contextual bandits (CMAB). Source: docs/facts/decision-engine.md B.
 
 use serde_json::{Map, Value};
 
+use super::borrowed_object::BorrowedObject;
 use super::decide::PredictionRequest;
 use super::evaluation_rules::AttributeName;
-use super::members::BorrowedObject;
 use super::{encode, murmur};
 use crate::json::Object;
 
-/// What the predictor may know of a user for one experiment.
+/// A request for a prediction: an experiment, and the attributes that the predictor may see.
 #[derive(Clone, Debug)]
 pub struct CmabRequest {
     /// The experiment's id.
     pub experiment_id: Box<str>,
-    known: Map<String, Value>,
+    attributes: Map<String, Value>,
 }
 
 impl CmabRequest {
@@ -24,7 +24,7 @@ impl CmabRequest {
         attribute: AttributeName,
     ) -> Self {
         let listed = want.attributes.iter();
-        let known = listed.filter_map(|(key, id)| {
+        let visible = listed.filter_map(|(key, id)| {
             let name = match attribute {
                 AttributeName::Id => id,
                 AttributeName::Key => key,
@@ -33,14 +33,14 @@ impl CmabRequest {
         });
         Self {
             experiment_id: want.experiment_id.into(),
-            known: known.collect(),
+            attributes: visible.collect(),
         }
     }
 
-    /// Changes with what is known of the user: a prediction made for something else is none.
+    /// A hash of the attributes. A prediction counts only for the attributes that it was made for.
     pub fn fingerprint(&self) -> u32 {
         let mut text = Vec::new();
-        encode::write_object(&self.known, &mut text);
+        encode::write_object(&self.attributes, &mut text);
         murmur::hash(1, [&text, &[]])
     }
 
@@ -52,7 +52,7 @@ impl CmabRequest {
             let mut instance = Object::open(out);
             instance.text("visitorId", user_id);
             instance.text("experimentId", &asked.experiment_id);
-            instance.array("attributes", &asked.known, |(id, value), out| {
+            instance.array("attributes", &asked.attributes, |(id, value), out| {
                 let mut attribute = Object::open(out);
                 attribute.text("id", id);
                 attribute.raw("value", &encode::value(value));
@@ -67,10 +67,10 @@ impl CmabRequest {
     }
 }
 
-/// The id of the variation that was predicted.
+/// The id of the predicted variation.
 ///
 /// Shape: `{"predictions":[{"variation_id"}]}`. `None` for anything else.
-pub fn predicted(body: &[u8]) -> Option<Box<str>> {
+pub fn read_prediction(body: &[u8]) -> Option<Box<str>> {
     let body: Value = serde_json::from_slice(body).ok()?;
     match body.pointer("/predictions/0/variation_id")? {
         Value::String(id) => Some(id.as_str().into()),
@@ -125,11 +125,11 @@ mod tests {
     #[test]
     fn only_a_prediction_is_one() {
         assert_eq!(
-            predicted(br#"{"predictions":[{"variation_id":"v"}]}"#).as_deref(),
+            read_prediction(br#"{"predictions":[{"variation_id":"v"}]}"#).as_deref(),
             Some("v")
         );
         assert_eq!(
-            predicted(br#"{"predictions":[{"variation_id":7}]}"#).as_deref(),
+            read_prediction(br#"{"predictions":[{"variation_id":7}]}"#).as_deref(),
             Some("7")
         );
         for other in [
@@ -139,7 +139,7 @@ mod tests {
             r#"{"predictions":[]}"#,
             r#"{"predictions":[{"variation_id":null}]}"#,
         ] {
-            assert_eq!(predicted(other.as_bytes()), None, "{other}");
+            assert_eq!(read_prediction(other.as_bytes()), None, "{other}");
         }
     }
 }

@@ -37,8 +37,8 @@ fn of_one_attribute_the_last_value_counts_in_the_place_of_the_first_to_both() {
 #[test]
 fn an_identifier_that_is_null_is_an_empty_text_to_the_agent_of_old_alone() {
     let body = br#"{"action":"a","identifiers":{"vuid":null}}"#;
-    let event = |protocol: &dyn Protocol| protocol.read(body).unwrap().segment_event();
-    let written = event(&Agent).unwrap().written("id", "go-sdk");
-    assert_eq!(written["identifiers"], serde_json::json!({"vuid": ""}));
+    let event = |protocol: &dyn Protocol| protocol.read(body).unwrap().into_odp_event();
+    let json = event(&Agent).unwrap().to_json("id", "go-sdk");
+    assert_eq!(json["identifiers"], serde_json::json!({"vuid": ""}));
     assert_eq!(event(&Document).unwrap_err().status(), 400);
 }

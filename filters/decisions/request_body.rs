@@ -1,8 +1,8 @@
 //! Bodies of requests: decide, activate, track, override, lookup, save.
 //! Source: docs/decision-agent.md 2.2, docs/facts/decision-engine.md E.
 //!
-//! Keys match whatever their case, unknown ones are ignored, null counts as absent. Of keys that are one but for their
-//! case the last counts that is not null; in document mode of keys that are one to the byte it is the last alone.
+//! Keys match in any case, unknown ones are ignored, null counts as absent. Among keys that differ only in case, the last
+//! that is not null counts; [`BodyRules`] say what counts among equal ones.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,11 @@ use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::borrowed_object::{BorrowedObject, BorrowedValue};
+use super::caseless_object::CaselessObject;
 use super::inputs::{Forced, Profile};
-use super::members::{BorrowedObject, BorrowedValue};
+use super::odp::OdpEvent;
 use super::options::{Options, UnknownOption};
-use super::pairs::CaselessObject;
-use super::segment::OdpEvent;
 use crate::fault::{Fault, FaultKind};
 use crate::form;
 
@@ -39,31 +39,31 @@ pub struct DecisionBody<'b> {
     rules: &'static BodyRules,
 }
 
-/// What `POST /v1/decide` is asked.
+/// The body of `POST /v1/decide`.
 #[derive(Debug, Default)]
 pub struct Decide<'b> {
-    /// Who asks.
+    /// The user.
     pub user: DecisionUser<'b>,
-    /// What to leave out or to add.
+    /// The options.
     pub options: Options,
-    /// What is forced.
+    /// The forced decisions.
     pub forced: Vec<Forced>,
-    /// Segments have to be fetched first.
+    /// Whether to fetch segments first.
     pub fetch_segments: bool,
-    /// How, beside that.
+    /// How to fetch segments.
     pub segment_options: SegmentOptions,
 }
 
-/// What a caller says of segments that were fetched before.
+/// How cached segments are used.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SegmentOptions {
-    /// They are neither read nor kept.
+    /// The cache is neither read nor written.
     pub ignore_cache: bool,
-    /// They are forgotten first.
+    /// The cache is cleared first.
     pub reset_cache: bool,
 }
 
-/// A user and what is known of them.
+/// A user and the user's attributes.
 #[derive(Debug, Default)]
 pub struct DecisionUser<'b> {
     /// The id.
@@ -72,21 +72,21 @@ pub struct DecisionUser<'b> {
     pub attributes: BorrowedObject<'b>,
 }
 
-/// What `POST /v1/override` is asked.
+/// The body of `POST /v1/override`.
 #[derive(Debug, Default)]
 pub struct Override<'b> {
-    /// For whom.
+    /// The user.
     pub user_id: Cow<'b, str>,
-    /// In which experiment.
+    /// The experiment.
     pub experiment_key: Cow<'b, str>,
-    /// What comes out; empty: the override is removed.
+    /// The variation; empty: the override is removed.
     pub variation_key: Cow<'b, str>,
 }
 
 impl<'b> DecisionBody<'b> {
     /// Reads a body; an empty one and `null` are an empty object.
     ///
-    /// Errors: 400 for what is no JSON object.
+    /// Errors: 400 for a body that is no JSON object.
     pub fn parse(body: &'b [u8], rules: &'static BodyRules) -> Result<Self, Fault> {
         let mut read = Self {
             members: CaselessObject::default(),
@@ -107,9 +107,9 @@ impl<'b> DecisionBody<'b> {
         Ok(read)
     }
 
-    /// The user that has to be there. Errors: 400 for none, for an empty id, for attributes that are no object.
+    /// The user. Errors: 400 for none, for an empty id, for attributes that are no object.
     pub fn user(&mut self) -> Result<DecisionUser<'b>, Fault> {
-        let user = self.some_user()?;
+        let user = self.optional_user()?;
         if user.id.is_empty() {
             let message = "missing \"userId\" in request payload";
             return Err(Fault::new(FaultKind::Invalid, message).with_param("userId"));
@@ -120,22 +120,22 @@ impl<'b> DecisionBody<'b> {
     /// The user of a conversion. Errors: as [`Self::user`], unless a conversion need not name one.
     pub fn tracked_user(&mut self) -> Result<DecisionUser<'b>, Fault> {
         if self.rules.tracks_anonymous_users {
-            self.some_user()
+            self.optional_user()
         } else {
             self.user()
         }
     }
 
     /// The user, if there is one. Errors: 400 for a wrong type.
-    fn some_user(&mut self) -> Result<DecisionUser<'b>, Fault> {
+    fn optional_user(&mut self) -> Result<DecisionUser<'b>, Fault> {
         Ok(DecisionUser {
             id: self.text("userId")?,
             attributes: self.object("userAttributes")?,
         })
     }
 
-    /// What a decision is asked. Errors: 400 naming the member that is wrong.
-    pub fn decide(mut self) -> Result<Decide<'b>, Fault> {
+    /// Reads a request for decisions. Errors: 400 naming the member that is wrong.
+    pub fn into_decide(mut self) -> Result<Decide<'b>, Fault> {
         let user = self.user()?;
         let options = self.texts("decideOptions")?;
         let options = Options::parse(options.iter().map(|option| &**option)).map_err(
@@ -160,13 +160,13 @@ impl<'b> DecisionBody<'b> {
             user,
             options,
             forced: self.forced()?,
-            fetch_segments: self.truth("fetchSegments")?,
+            fetch_segments: self.boolean("fetchSegments")?,
             segment_options,
         })
     }
 
-    /// What is asked of an override. Errors: 400 for no user or no experiment.
-    pub fn overriding(mut self) -> Result<Override<'b>, Fault> {
+    /// Reads an override. Errors: 400 for no user or no experiment.
+    pub fn into_override(mut self) -> Result<Override<'b>, Fault> {
         let asked = Override {
             user_id: self.text("userId")?,
             experiment_key: self.text("experimentKey")?,
@@ -184,8 +184,8 @@ impl<'b> DecisionBody<'b> {
         Ok(asked)
     }
 
-    /// An event that segments are made of. Errors: 400 and 500 as [`OdpEvent`] says.
-    pub fn segment_event(mut self) -> Result<OdpEvent, Fault> {
+    /// Reads an event for the customer-data platform. Errors: 400 and 500 as [`OdpEvent`] says.
+    pub fn into_odp_event(mut self) -> Result<OdpEvent, Fault> {
         let (kind, action) = (self.text("type")?, self.text("action")?);
         let mut identifiers = self.object("identifiers")?.into_map();
         if self.rules.reads_identifiers_as_texts {
@@ -199,12 +199,12 @@ impl<'b> DecisionBody<'b> {
         OdpEvent::new(kind.into_owned(), action.into_owned(), identifiers, data)
     }
 
-    /// The tags of an event. Errors: 400 for what is no object.
+    /// The tags of an event. Errors: 400 for another type.
     pub fn event_tags(&mut self) -> Result<Map<String, Value>, Fault> {
         self.object("eventTags").map(BorrowedObject::into_map)
     }
 
-    /// A profile to keep: `{experimentBucketMap: {id: {variation_id}}}`. Errors: 400 for another shape.
+    /// A profile to store: `{experimentBucketMap: {id: {variation_id}}}`. Errors: 400 for another shape.
     pub fn profile(&mut self) -> Result<Profile, Fault> {
         let mut profile = Profile::new();
         for (experiment, decision) in self.object("experimentBucketMap")?.iter() {
@@ -241,7 +241,7 @@ impl<'b> DecisionBody<'b> {
             .collect()
     }
 
-    /// Takes out the last member of this name that is not null. It can be asked for once.
+    /// Takes the last member of this name that is not null, once.
     fn member(&mut self, name: &str) -> Option<BorrowedValue<'b>> {
         self.members.take(name)
     }
@@ -254,7 +254,7 @@ impl<'b> DecisionBody<'b> {
         }
     }
 
-    fn truth(&mut self, name: &str) -> Result<bool, Fault> {
+    fn boolean(&mut self, name: &str) -> Result<bool, Fault> {
         match self.member(name) {
             None => Ok(false),
             Some(value) => value.as_bool().ok_or_else(|| self.wrong(name)),
@@ -305,8 +305,7 @@ pub fn check_media_type(headers: &HeaderMap, body: &[u8]) -> Result<(), Fault> {
     ))
 }
 
-/// An object or null. A body that is one text needs no look at each of its strings; another is refused where it stops to
-/// be one.
+/// Reads an object or null. In a body that is UTF-8 as a whole, the strings need not be checked one by one.
 fn read_json<'b, T: Deserialize<'b>>(body: &'b [u8]) -> serde_json::Result<Option<T>> {
     match str::from_utf8(body) {
         Ok(text) => serde_json::from_str(text),
@@ -315,5 +314,5 @@ fn read_json<'b, T: Deserialize<'b>>(body: &'b [u8]) -> serde_json::Result<Optio
 }
 
 #[cfg(test)]
-#[path = "ask_tests.rs"]
+#[path = "request_body_tests.rs"]
 mod tests;
