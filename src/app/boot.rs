@@ -72,7 +72,7 @@ pub fn boot(
     // The listeners come first: a start that fails must not create a key that it cannot show afterwards.
     let listeners = Listeners::bind(&config)?;
     let (public, admin) = (listeners.public_address, listeners.admin_address);
-    let catalog = planner::catalog(&config).map_err(misconfigured)?;
+    let catalog = planner::load_catalog(&config).map_err(misconfigured)?;
     let runtime = background::runtime()?;
     let metrics = Arc::new(Metrics::new().map_err(|error| failed("metrics", error))?);
     let access_log = access_log(&metrics).map_err(|error| failed("starting the log", error))?;

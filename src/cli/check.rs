@@ -66,7 +66,7 @@ fn collect_findings(args: &CheckArgs, loaded: &LoadedConfig) -> (Vec<CheckFindin
         off_provider(name, why, byok_only.any(|provider| provider.name == *name))
     });
     findings.extend(with_severity("note", off));
-    if let Err(problems) = planner::catalog(config) {
+    if let Err(problems) = planner::load_catalog(config) {
         findings.extend(with_severity(
             "error",
             problems.lines().map(catalog_problem),

@@ -146,7 +146,7 @@ impl TermArgs {
             out.warn(&format!("the configuration has no provider `{name}`"));
         }
         // An unreadable catalogue is reported by the server and by `check`.
-        let catalog = planner::catalog(&config).unwrap_or_default();
+        let catalog = planner::load_catalog(&config).unwrap_or_default();
         let is_known = |name: &str| catalog.find(name).is_some() || catalog.is_unserved(name);
         for name in models.into_iter().flatten() {
             let has_known_provider = name.split_once('/').is_some_and(|(provider, model)| {

@@ -85,7 +85,7 @@ impl ModelHandler {
             now_ms: models.clock.now_ms(),
             now_s: models.clock.unix_s(),
         };
-        let selection = models.planner.choose(&request, &context)?;
+        let selection = models.planner.plan_attempts(&request, &context)?;
         let attempts = planned_attempts(models, caller, &byok_keys, &selection);
         if attempts.is_empty() {
             let message = "no provider of this model is switched on";

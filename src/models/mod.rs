@@ -1,7 +1,7 @@
 //! The model gateway: one call becomes one exchange of several attempts, each with one provider.
 //!
-//! [`handler`] opens a call, [`planner`] chooses its attempts among [`providers`], [`exchange`] runs them, [`endpoints`]
-//! answer what needs no provider. [`routes`] are its rows of the route table.
+//! [`handler`] opens a call, [`planner`] plans its attempts among the [`providers`], [`exchange`] runs them. [`endpoints`]
+//! answer requests that need no provider. [`routes`] has the rows of the route table.
 
 pub mod endpoints;
 pub mod exchange;
@@ -21,15 +21,15 @@ use crate::telemetry::metrics::Metrics;
 use self::planner::Planner;
 use self::providers::ByokSnapshot;
 
-/// What all calls of models share.
+/// The state that all model calls share.
 pub struct Models {
     /// Catalogue, providers and their health.
     pub planner: Planner,
-    /// What calls cost, and who pays.
+    /// The ledger of what calls cost.
     pub ledger: Arc<Ledger>,
     /// The callers' BYOK keys.
     pub byok_keys: Arc<ByokSnapshot>,
-    /// What plans allow.
+    /// The allowances of plans.
     pub plans: Plans,
     /// All metrics.
     pub metrics: Arc<Metrics>,
@@ -40,7 +40,7 @@ pub struct Models {
 }
 
 impl Models {
-    /// The gateway of a configuration.
+    /// Creates the state from a configuration.
     pub fn new(
         config: &Config,
         planner: Planner,

@@ -1,4 +1,4 @@
-//! Which providers serve a request: the catalogue, the providers that are on, and what is known of their health.
+//! Plans the attempts of a request, from the catalogue, the enabled providers and their health.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,90 +19,93 @@ use filters::models::routing::{CatalogFile, allowed};
 use crate::config::{Config, Routing};
 use crate::models::providers::Provider;
 
-/// See the module.
+/// Plans attempts.
 pub struct Planner {
     catalog: Catalog,
     providers: HashMap<Arc<str>, Arc<Provider>>,
-    /// The providers that are on for everybody, and those that serve callers with keys of their own alone.
-    names: Vec<Arc<str>>,
-    byok_only: Vec<Arc<str>>,
+    /// The providers with platform keys, which serve all callers.
+    platform_providers: Vec<Arc<str>>,
+    /// The providers that serve only callers with BYOK keys.
+    byok_only_providers: Vec<Arc<str>>,
     health: Health,
     affinity: SessionAffinity,
     routing: Routing,
 }
 
-/// What of the client and the moment counts in a choice.
+/// The caller and the time of a request, as far as a plan depends on them.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanContext<'a> {
-    /// Whose request it is; none: nobody's in particular.
+    /// The caller; `None` if the request has none.
     pub caller: Option<&'a Caller>,
-    /// Providers that the caller's organization has keys of its own for.
+    /// The providers that the caller's organization has BYOK keys for.
     pub byok_providers: &'a [&'a str],
-    /// Its session.
+    /// The session id.
     pub session: Option<&'a str>,
-    /// It wants no fallback.
+    /// Whether the client refuses a fallback.
     pub no_fallback: bool,
-    /// The process's clock.
+    /// The monotonic clock.
     pub now_ms: u64,
     /// The wall clock.
     pub now_s: u64,
 }
 
-/// What was chosen.
+/// The result of planning.
 pub struct Selection {
     /// The attempts.
     pub plan: RoutePlan,
     /// The provider named in the model string.
     pub provider: Option<Box<str>>,
-    /// Under which key the session's provider is remembered.
+    /// The key that stores the session's provider.
     pub affinity_key: Option<u64>,
 }
 
 impl Planner {
-    /// The choice that a configuration and a catalogue leave.
+    /// Creates the planner of a configuration and its catalogue.
     pub fn new(config: &Config, providers: &[Arc<Provider>], catalog: Catalog) -> Self {
         let by_name: HashMap<Arc<str>, Arc<Provider>> = providers
             .iter()
             .map(|provider| (Arc::clone(&provider.name), Arc::clone(provider)))
             .collect();
-        let named = |is_byok_only: bool| {
-            let names = providers.iter().map(|provider| {
-                let name = Arc::clone(&provider.name);
-                (provider.keys.is_empty() == is_byok_only).then_some(name)
-            });
-            names.flatten().collect()
+        let names = |is_byok_only: bool| {
+            let matching = providers
+                .iter()
+                .filter(|provider| provider.keys.is_empty() == is_byok_only);
+            matching
+                .map(|provider| Arc::clone(&provider.name))
+                .collect()
         };
         let ttl_ms = u64::try_from(config.routing.sticky_ttl.as_millis()).unwrap_or(u64::MAX);
         Self {
             health: Health::new(catalog.mappings()),
             affinity: SessionAffinity::new(ttl_ms),
-            names: named(false),
-            byok_only: named(true),
+            platform_providers: names(false),
+            byok_only_providers: names(true),
             providers: by_name,
             catalog,
             routing: config.routing.clone(),
         }
     }
 
-    /// The provider of this name.
+    /// Returns the provider of this name.
     pub fn provider(&self, name: &str) -> Option<&Arc<Provider>> {
         self.providers.get(name)
     }
 
-    /// Whether a provider is on for everybody.
+    /// Returns whether a provider serves all callers.
     pub fn is_on(&self, name: &str) -> bool {
-        self.names.iter().any(|on| **on == *name)
+        let mut providers = self.platform_providers.iter();
+        providers.any(|provider| **provider == *name)
     }
 
-    /// The catalogue, with the mappings of all providers that are on for anybody.
+    /// Returns the catalogue, with the mappings of all enabled providers.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
-    /// The attempts of a request.
+    /// Plans the attempts of a request.
     ///
-    /// Errors: as `filters::models::routing` says: 400, 403, 404, 410.
-    pub fn choose(
+    /// Errors: those of `filters::models::routing`: 400, 403, 404, 410.
+    pub fn plan_attempts(
         &self,
         request: &ModelRequest,
         context: &PlanContext<'_>,
@@ -118,7 +121,7 @@ impl Planner {
             context.now_s,
         )?;
         let keyed = match context.caller {
-            Some(caller) => allow(request, &mut resolved, caller, context.byok_providers)?,
+            Some(caller) => apply_rules(request, &mut resolved, caller, context.byok_providers)?,
             None => &[],
         };
         let provider = resolved.provider.clone();
@@ -144,12 +147,12 @@ impl Planner {
             no_fallback: context.no_fallback,
             keyed,
         };
-        let wire = |name: &str| self.provider(name)?.limits(operation);
+        let limits = |name: &str| self.provider(name)?.limits(operation);
         let priority = |name: &str| {
             self.provider(name)
                 .map_or(1.0, |provider| provider.priority)
         };
-        let plan = plan(request, resolved, &inputs, wire, priority)?;
+        let plan = plan(request, resolved, &inputs, limits, priority)?;
         Ok(Selection {
             plan,
             provider,
@@ -157,8 +160,8 @@ impl Planner {
         })
     }
 
-    /// The providers that are on for whoever asks. In a project that uses own keys alone those count that there is no
-    /// key for yet, too: the answer then says what is missing.
+    /// Returns the providers that may serve the caller. A project in mode `byok` also gets providers without a key, so that
+    /// the response says which key is missing.
     fn providers(&self, context: &PlanContext<'_>) -> Vec<&str> {
         let mode = context.caller.map_or(Mode::Platform, |caller| caller.mode);
         let serves = |name: &&str| match mode {
@@ -166,28 +169,28 @@ impl Planner {
             Mode::Hybrid => context.byok_providers.contains(name),
             Mode::Byok => true,
         };
-        let byok_only = self.byok_only.iter().map(|name| &**name).filter(serves);
-        let on = self.names.iter().map(|name| &**name);
-        on.chain(byok_only).collect()
+        let byok_only = self.byok_only_providers.iter().map(|name| &**name);
+        let platform = self.platform_providers.iter().map(|name| &**name);
+        platform.chain(byok_only.filter(serves)).collect()
     }
 
-    /// Remembers how an attempt ended.
+    /// Records the outcome of an attempt.
     pub fn record(&self, mapping: usize, outcome: AttemptOutcome, now_ms: u64) {
         self.health.record(mapping, outcome, now_ms);
     }
 
-    /// Remembers which mapping answered a session.
+    /// Stores the mapping that answered a session.
     pub fn bind_session(&self, affinity_key: u64, mapping: usize, now_ms: u64) {
         self.affinity.bind(affinity_key, mapping, now_ms);
     }
 }
 
-/// Takes out what the caller may not have; answers the providers whose own keys go first.
-fn allow<'k>(
+/// Removes the candidates that the caller may not use; returns the providers that try the caller's BYOK keys first.
+fn apply_rules<'k>(
     request: &ModelRequest,
     resolved: &mut Resolved,
     caller: &Caller,
-    keyed: &'k [&'k str],
+    byok_providers: &'k [&'k str],
 ) -> Result<&'k [&'k str], Fault> {
     if caller.plan != Tariff::None {
         allowed::by_plan(request)?;
@@ -207,19 +210,19 @@ fn allow<'k>(
     }
     match caller.mode {
         Mode::Platform => Ok(&[]),
-        Mode::Hybrid => Ok(keyed),
+        Mode::Hybrid => Ok(byok_providers),
         Mode::Byok => {
-            allowed::by_own_keys(resolved, |provider| keyed.contains(&provider))?;
-            Ok(keyed)
+            allowed::by_own_keys(resolved, |provider| byok_providers.contains(&provider))?;
+            Ok(byok_providers)
         }
     }
 }
 
-/// The catalogue of a configuration, with the mappings of its providers that are on for anybody.
+/// Loads the catalogue of a configuration, with the mappings of its enabled providers.
 ///
-/// Errors: the file cannot be read, or holds problems: all of them.
-pub fn catalog(config: &Config) -> Result<Catalog, String> {
-    let written = match &config.models.file {
+/// Errors: the file cannot be read or has problems; the message lists all of them.
+pub fn load_catalog(config: &Config) -> Result<Catalog, String> {
+    let file = match &config.models.file {
         Some(path) => read_catalog(path)?,
         None => CatalogFile::default(),
     };
@@ -230,12 +233,12 @@ pub fn catalog(config: &Config) -> Result<Catalog, String> {
             .chain(&config.byok_only_providers)
             .any(|provider| provider.name == name)
     };
-    Catalog::check(written, is_on).map_err(|problems| problems.join("\n"))
+    Catalog::check(file, is_on).map_err(|problems| problems.join("\n"))
 }
 
-/// The catalogue as written.
+/// Reads a catalogue file.
 ///
-/// Errors: the file cannot be read or parsed; with its name and the place.
+/// Errors: the file cannot be read or parsed; the message has its name and the line.
 pub fn read_catalog(path: &Path) -> Result<CatalogFile, String> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;

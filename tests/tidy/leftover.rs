@@ -128,7 +128,6 @@ pub const RETIRED: &Leftover = &[
     ("src/models/exchange/failure.rs", "of"),
     ("src/models/exchange/mod.rs", "envelope is_own worst"),
     ("src/models/handler.rs", "steps"),
-    ("src/models/providers/credentials.rs", "IN_A_ROW"),
     ("src/redis/heartbeat.rs", "BEAT"),
     ("src/redis/mod.rs", "is_gone lose"),
     ("src/store/ledger/mod.rs", "PATIENCE"),

@@ -1,7 +1,7 @@
-//! `GET /v1/key`: what the calling key has spent and may spend.
+//! `GET /v1/key`: shows what the calling key has spent and may spend.
 //! Source: docs/model-gateway.md 2.8, docs/facts/model-gateway.md 1.17.
 //!
-//! Limits are shown and not enforced here: who is held back by one must be able to see it. Nothing is rounded.
+//! Limits are shown but not enforced here, so that a caller over a limit can see it. No amount is rounded.
 
 use std::sync::Arc;
 
@@ -36,15 +36,15 @@ impl Endpoint for KeyStatus {
     }
 }
 
-/// The body: `{data}`, with every field of the contract.
+/// Returns the body: `{data}`, with every field of the contract.
 ///
-/// `plan` is what the organization's plan allows; without one every number of the plan is `0` and no window is open.
+/// `plan` is the allowance of the organization's plan; without one every number of the plan is `0` and no window is open.
 pub fn key_status(caller: &Caller, plan: Option<&Allowance>, spent: &SpentSoFar) -> Vec<u8> {
     let mut out = Vec::with_capacity(640);
     let mut body = Object::open(&mut out);
     body.object("data", |data| {
         data.text("label", &caller.key_label);
-        amount(data, "usage", spent.key.total);
+        write_amount(data, "usage", spent.key.total);
         let limit = caller
             .terms
             .as_ref()
@@ -52,36 +52,36 @@ pub fn key_status(caller: &Caller, plan: Option<&Allowance>, spent: &SpentSoFar)
         let limit = limit.map(|usd| usd.to_string());
         data.text_or_null("limit", limit.as_deref());
         data.text("devPlan", caller.plan.as_str());
-        of_plan(data, plan, spent);
+        write_plan(data, plan, spent);
     });
     body.close();
     out
 }
 
-fn of_plan(data: &mut Object<'_>, plan: Option<&Allowance>, spent: &SpentSoFar) {
-    let allows = |of: fn(&Allowance) -> Usd| plan.map_or(Usd::ZERO, of);
-    // What was spent on a plan that has ended since is not of any plan.
+fn write_plan(data: &mut Object<'_>, plan: Option<&Allowance>, spent: &SpentSoFar) {
+    let allowance = |amount: fn(&Allowance) -> Usd| plan.map_or(Usd::ZERO, amount);
+    // Money that was spent on an ended plan does not count.
     let spent = plan.map(|_| spent.plan).unwrap_or_default();
-    let limit = allows(|plan| plan.cycle);
-    amount(data, "devPlanCreditsUsed", spent.cycle);
-    amount(data, "devPlanCreditsLimit", limit);
+    let limit = allowance(|plan| plan.cycle);
+    write_amount(data, "devPlanCreditsUsed", spent.cycle);
+    write_amount(data, "devPlanCreditsLimit", limit);
     let remaining = limit.minus(spent.cycle).max(Usd::ZERO);
-    amount(data, "devPlanCreditsRemaining", remaining);
-    let weekly = allows(|plan| plan.weekly_premium);
-    amount(data, "devPlanPremiumWeeklyLimit", weekly);
-    amount(data, "devPlanPremiumCreditsUsed", spent.premium);
-    time(data, "devPlanPremiumWeekResetsAt", spent.premium_resets_ms);
-    amount(data, "devPlanDailyLimit", allows(|plan| plan.daily));
-    amount(data, "devPlanDailyCreditsUsed", spent.daily);
-    time(data, "devPlanDayResetsAt", spent.daily_resets_ms);
+    write_amount(data, "devPlanCreditsRemaining", remaining);
+    let weekly = allowance(|plan| plan.weekly_premium);
+    write_amount(data, "devPlanPremiumWeeklyLimit", weekly);
+    write_amount(data, "devPlanPremiumCreditsUsed", spent.premium);
+    write_time(data, "devPlanPremiumWeekResetsAt", spent.premium_resets_ms);
+    write_amount(data, "devPlanDailyLimit", allowance(|plan| plan.daily));
+    write_amount(data, "devPlanDailyCreditsUsed", spent.daily);
+    write_time(data, "devPlanDayResetsAt", spent.daily_resets_ms);
 }
 
-fn amount(data: &mut Object<'_>, name: &str, usd: Usd) {
+fn write_amount(data: &mut Object<'_>, name: &str, usd: Usd) {
     data.text(name, &usd.to_string());
 }
 
-/// ISO 8601, in UTC.
-fn time(data: &mut Object<'_>, name: &str, unix_ms: Option<i64>) {
+/// Writes a time in ISO 8601, in UTC.
+fn write_time(data: &mut Object<'_>, name: &str, unix_ms: Option<i64>) {
     let time = unix_ms.and_then(|unix_ms| Timestamp::from_millisecond(unix_ms).ok());
     let text = time.map(|time| time.to_string());
     data.text_or_null(name, text.as_deref());
@@ -101,7 +101,7 @@ mod tests {
     }
 
     fn caller(plan: Plan, terms: &str) -> Caller {
-        let written: TermsFile = serde_json::from_str(terms).unwrap();
+        let terms: TermsFile = serde_json::from_str(terms).unwrap();
         Caller {
             organization_id: "org_1".into(),
             organization: "acme".into(),
@@ -113,7 +113,7 @@ mod tests {
             plan,
             plan_since_ms: 0,
             member: None,
-            terms: Some(Arc::new(written.check().unwrap())),
+            terms: Some(Arc::new(terms.check().unwrap())),
             cache_ttl_s: None,
             expires_at_ms: None,
         }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn who_pays_as_he_goes_has_a_plan_of_zeros_and_no_windows() {
+    fn an_organization_without_a_plan_shows_zeros_and_no_windows() {
         let shown = data(&caller(Plan::None, "{}"), None);
         assert_eq!(
             (&shown["devPlan"], &shown["limit"]),

@@ -1,4 +1,4 @@
-//! `GET /v1/models`: the catalogue as clients read it.
+//! `GET /v1/models`: lists the catalogue for clients.
 //! Source: docs/facts/model-gateway.md 1.16, docs/model-gateway.md 2.1, 9.4.
 
 use std::sync::Arc;
@@ -30,34 +30,34 @@ impl Endpoint for ListModels {
     }
 }
 
-/// The query; only the value `true` counts.
+/// The options of the query; only the value `true` sets one.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Query {
-    /// List models that are no longer served.
+    /// Whether to list models that are no longer served.
     pub include_deactivated: bool,
-    /// Leave out models that should no longer be used.
+    /// Whether to leave out deprecated models.
     pub exclude_deprecated: bool,
-    /// One entry per provider, with the id `provider/model`.
+    /// Whether to list one entry per provider, with the id `provider/model`.
     pub mapped: bool,
 }
 
 impl Query {
-    /// Reads a query; unknown names are ignored.
+    /// Parses a query; unknown names are ignored.
     pub fn parse(query: &str) -> Self {
-        let is = |name: &str| {
+        let is_true = |name: &str| {
             query
                 .split('&')
                 .any(|pair| pair.strip_prefix(name) == Some("=true"))
         };
         Self {
-            include_deactivated: is("include_deactivated"),
-            exclude_deprecated: is("exclude_deprecated"),
-            mapped: is("mapped"),
+            include_deactivated: is_true("include_deactivated"),
+            exclude_deprecated: is_true("exclude_deprecated"),
+            mapped: is_true("mapped"),
         }
     }
 }
 
-/// The body: `{"object":"list","data":[…]}`, with the providers that are on.
+/// Returns the body: `{"object":"list","data":[…]}`, with the providers that serve all callers.
 pub fn list_models(
     catalog: &Catalog,
     is_on: impl Fn(&str) -> bool,
@@ -128,7 +128,7 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
         if let Some(description) = &model.description {
             entry.insert("description".into(), json!(description));
         }
-        dates(entry, mappings);
+        add_dates(entry, mappings);
     }
     entry
 }
@@ -156,17 +156,18 @@ fn architecture(model: &Model, any: &impl Fn(Capability) -> bool) -> Value {
     })
 }
 
-/// Deprecation and deactivation count for the model only where every provider has one; then the latest.
-fn dates(entry: &mut Map<String, Value>, mappings: &[&Mapping]) {
-    type Of = fn(&Mapping) -> Option<&filters::models::routing::Date>;
-    let keys: [(&str, Of); 2] = [
+/// Adds the dates of deprecation and deactivation. The model has a date only if every provider has one; then it has the
+/// latest.
+fn add_dates(entry: &mut Map<String, Value>, mappings: &[&Mapping]) {
+    type ReadDate = fn(&Mapping) -> Option<&filters::models::routing::Date>;
+    let keys: [(&str, ReadDate); 2] = [
         ("deprecated_at", |mapping| mapping.deprecated_at.as_ref()),
         ("deactivated_at", |mapping| mapping.deactivated_at.as_ref()),
     ];
-    for (key, of) in keys {
+    for (key, read_date) in keys {
         let all: Option<Vec<&str>> = mappings
             .iter()
-            .map(|m| of(m).map(|date| date.0.as_str()))
+            .map(|mapping| read_date(mapping).map(|date| date.0.as_str()))
             .collect();
         if let Some(latest) = all.and_then(|all| all.into_iter().max().map(str::to_owned)) {
             entry.insert(key.into(), json!(format!("{latest}T00:00:00Z")));
@@ -208,7 +209,7 @@ fn provider(mapping: &Mapping) -> Value {
     entry
 }
 
-/// Per token, as decimal strings; what has no price is "0".
+/// Returns the prices per token as decimal strings; a missing price is "0".
 fn pricing(prices: &PriceSet) -> Value {
     let cached = prices
         .cached_input
@@ -267,12 +268,15 @@ fn parameters(model: &Model, any: &impl Fn(Capability) -> bool) -> Vec<&'static 
     parameters
 }
 
-fn union<'a>(mappings: &[&'a Mapping], of: impl Fn(&'a Mapping) -> &'a [Box<str>]) -> Vec<&'a str> {
-    let mut words: Vec<&str> = Vec::new();
-    for word in mappings.iter().flat_map(|mapping| of(mapping)) {
-        if !words.contains(&&**word) {
-            words.push(word);
+fn union<'a>(
+    mappings: &[&'a Mapping],
+    values: impl Fn(&'a Mapping) -> &'a [Box<str>],
+) -> Vec<&'a str> {
+    let mut union: Vec<&str> = Vec::new();
+    for value in mappings.iter().flat_map(|mapping| values(mapping)) {
+        if !union.contains(&&**value) {
+            union.push(value);
         }
     }
-    words
+    union
 }

@@ -23,7 +23,7 @@ pub(super) fn record_failure(exchange: &ModelExchange, failure: &Failure) {
     let models = &exchange.models;
     let now_ms = models.clock.now_ms();
     if let Some(key) = exchange.credential() {
-        key.failed(failure, now_ms);
+        key.record_failure(failure, now_ms);
     }
     // A refused BYOK key does not lower the provider's health.
     let is_about_byok = attempt.is_byok() && failure.is_about_the_key();
@@ -42,7 +42,7 @@ fn record_success(exchange: &ModelExchange) {
         return;
     };
     if let Some(key) = exchange.credential() {
-        key.answered();
+        key.record_success();
     }
     let timing = &exchange.timing;
     let first = timing.first_content.unwrap_or_else(Instant::now);

@@ -60,7 +60,7 @@ pub struct PlannedAttempt {
 impl PlannedAttempt {
     /// Returns whether the provider bills the caller itself.
     pub fn is_byok(&self) -> bool {
-        self.keys.are_own()
+        self.keys.is_byok()
     }
 
     /// Returns the maximum that a request may cost here, where the price is known.
@@ -223,7 +223,7 @@ impl ModelExchange {
     fn record(&self, failure: Option<&Failure>) -> Option<AttemptRecord> {
         let attempt = self.attempt()?;
         let key = self.credential();
-        let own = key.and_then(|key| key.own.as_ref());
+        let own = key.and_then(|key| key.byok.as_ref());
         Some(AttemptRecord {
             provider: (*attempt.provider.name).into(),
             model: attempt.mapping.name.clone(),

@@ -74,7 +74,7 @@ pub(super) fn write_head(
     let (mut fresh, ()) = http::Request::new(()).into_parts();
     fresh.method = Method::POST;
     fresh.version = head.version;
-    fresh.uri = Uri::from_maybe_shared(provider.path_of(path))
+    fresh.uri = Uri::from_maybe_shared(provider.upstream_path(path))
         .or_err(ErrorType::InternalError, "the path of a provider")?;
     let accept = if exchange.request.is_stream {
         "text/event-stream"

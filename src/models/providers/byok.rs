@@ -1,4 +1,4 @@
-//! The callers' own keys, as the request path finds them.
+//! The BYOK keys of the callers, as the request path finds them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct ByokSnapshot {
 }
 
 impl ByokSnapshot {
-    /// Makes a snapshot without keys. `fingerprint_key` keys the fingerprints of the secrets.
+    /// Creates a snapshot without keys. `fingerprint_key` keys the fingerprints of the secrets.
     pub fn new(fingerprint_key: [u8; 32]) -> Self {
         Self {
             current: ArcSwap::default(),
@@ -35,16 +35,16 @@ impl ByokSnapshot {
     }
 }
 
-/// All own keys, by organization and provider. Memory is bounded by the store's rows.
+/// All BYOK keys, by organization and provider. The number of rows in the store limits the memory.
 #[derive(Default)]
 pub struct ByokKeys(HashMap<Box<str>, HashMap<Box<str>, Arc<KeyPool>>>);
 
 impl ByokKeys {
-    /// The keys of the store. What `before` knows of a key's health stays known: a key's text never changes.
+    /// Creates the keys of these rows. A key that was in `before` keeps its health, because a key's secret never changes.
     ///
-    /// Keys that could not be opened are left out, and said to the log by their ids.
+    /// A key that could not be decrypted is left out, and its id is logged.
     pub fn new(rows: Vec<ByokKeyRow>, before: &Self, fingerprint_key: &[u8]) -> Self {
-        let mut sets: HashMap<(String, String), Vec<Arc<Credential>>> = HashMap::new();
+        let mut pools: HashMap<(String, String), Vec<Arc<Credential>>> = HashMap::new();
         for row in rows {
             let Some(secret) = row.secret else {
                 log::warn!("the provider key {} cannot be opened", row.id);
@@ -52,33 +52,33 @@ impl ByokKeys {
             };
             let known = before
                 .find(&row.organization_id, &row.provider)
-                .and_then(|keys| keys.find_own(&row.id).cloned());
+                .and_then(|keys| keys.find_byok(&row.id).cloned());
             let key = known.unwrap_or_else(|| {
-                let own = ByokKey {
+                let byok = ByokKey {
                     id: row.id.into(),
                     label: row.label.into(),
                 };
-                Arc::new(Credential::new(secret, fingerprint_key, Some(own)))
+                Arc::new(Credential::new(secret, fingerprint_key, Some(byok)))
             });
-            let set = sets.entry((row.organization_id, row.provider));
-            set.or_default().push(key);
+            let pool = pools.entry((row.organization_id, row.provider));
+            pool.or_default().push(key);
         }
         let mut all = Self::default();
-        for ((organization, provider), list) in sets {
-            let keys = Arc::new(KeyPool::new(list));
-            let of = all.0.entry(organization.into()).or_default();
-            of.insert(provider.into(), keys);
+        for ((organization, provider), credentials) in pools {
+            let pool = Arc::new(KeyPool::new(credentials));
+            let by_provider = all.0.entry(organization.into()).or_default();
+            by_provider.insert(provider.into(), pool);
         }
         all
     }
 
-    /// The providers that an organization has keys for.
+    /// Returns the providers that an organization has keys for.
     pub fn providers(&self, organization_id: &str) -> Vec<&str> {
-        let of = self.0.get(organization_id).into_iter().flatten();
-        of.map(|(provider, _)| &**provider).collect()
+        let by_provider = self.0.get(organization_id).into_iter().flatten();
+        by_provider.map(|(provider, _)| &**provider).collect()
     }
 
-    /// The keys of an organization for a provider; never an empty set.
+    /// Returns the keys of an organization for a provider. The pool is never empty.
     pub fn find(&self, organization_id: &str, provider: &str) -> Option<&Arc<KeyPool>> {
         self.0.get(organization_id)?.get(provider)
     }

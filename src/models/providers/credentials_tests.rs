@@ -35,7 +35,7 @@ fn keys_take_turns_and_resting_ones_come_last() {
     let keys = three();
     let picks: Vec<usize> = (0..4).map(|_| keys.pick(0, 1000)).collect();
     assert_eq!(picks, [0, 1, 2, 0]);
-    keys.get(1).unwrap().failed(&status(429), 1000);
+    keys.get(1).unwrap().record_failure(&status(429), 1000);
     let picks: Vec<usize> = (0..3).map(|_| keys.pick(0, 1000)).collect();
     assert!(!picks.contains(&1), "{picks:?}");
     assert_eq!(keys.pick(0b101, 1000), 1);
@@ -44,10 +44,10 @@ fn keys_take_turns_and_resting_ones_come_last() {
 #[test]
 fn a_refused_key_rests_longer_than_a_throttled_one() {
     let keys = three();
-    keys.get(0).unwrap().failed(&status(401), 0);
-    keys.get(1).unwrap().failed(&status(429), 0);
+    keys.get(0).unwrap().record_failure(&status(401), 0);
+    keys.get(1).unwrap().record_failure(&status(429), 0);
     assert_eq!(keys.pick(0b100, 1), 1);
-    keys.get(1).unwrap().answered();
+    keys.get(1).unwrap().record_success();
     assert_eq!((0..6).filter(|_| keys.pick(0b100, 20_000) == 0).count(), 0);
     assert!((0..6).any(|_| keys.pick(0b100, 400_000) == 0));
 }
@@ -57,7 +57,7 @@ fn a_key_rests_after_three_failures_in_a_row_and_not_after_two() {
     let rests = |failures: usize| {
         let keys = three();
         for _ in 0..failures {
-            keys.get(0).unwrap().failed(&status(500), 0);
+            keys.get(0).unwrap().record_failure(&status(500), 0);
         }
         (0..6).all(|_| keys.pick(0, 1) != 0)
     };
@@ -68,7 +68,7 @@ fn a_key_rests_after_three_failures_in_a_row_and_not_after_two() {
 fn a_caller_s_wrong_request_says_nothing_about_the_key() {
     let keys = three();
     for _ in 0..5 {
-        keys.get(0).unwrap().failed(&status(400), 0);
+        keys.get(0).unwrap().record_failure(&status(400), 0);
     }
     assert!((0..3).any(|_| keys.pick(0, 1) == 0));
 }
@@ -79,12 +79,15 @@ fn what_is_known_of_a_key_outlives_the_snapshot_and_ends_with_the_key() {
         vec![row("a", Some("x")), row("b", Some("y"))],
         &ByokKeys::default(),
     );
-    let of = |all: &ByokKeys| Arc::clone(all.find("org_1", "first").unwrap());
-    of(&before).get(0).unwrap().failed(&status(401), 0);
+    let pool = |all: &ByokKeys| Arc::clone(all.find("org_1", "first").unwrap());
+    pool(&before)
+        .get(0)
+        .unwrap()
+        .record_failure(&status(401), 0);
     let after = keys(vec![row("a", Some("x")), row("c", Some("z"))], &before);
-    assert!((0..4).all(|_| of(&after).pick(0, 1) == 1));
-    assert!(of(&after).find_own("b").is_none());
-    assert!(of(&after).are_own());
+    assert!((0..4).all(|_| pool(&after).pick(0, 1) == 1));
+    assert!(pool(&after).find_byok("b").is_none());
+    assert!(pool(&after).is_byok());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The providers as the proxy reaches them: wire, credentials, place.
+//! The providers as the proxy calls them: wire, credentials, origin.
 
 mod byok;
 mod credentials;
@@ -22,24 +22,25 @@ pub struct Provider {
     pub name: Arc<str>,
     /// Its wire.
     pub wire: &'static dyn Wire,
-    /// What is special about it.
+    /// Its deviations from the wire.
     pub quirks: Quirks,
-    /// The platform's credentials; one without text where it needs none, none where only callers have some.
+    /// The platform keys. The pool holds one credential without a secret if the provider needs none, and is empty if only
+    /// BYOK keys are used.
     pub keys: Arc<KeyPool>,
-    /// Its preference among equals; 1 is neutral.
+    /// Its preference among equal providers; 1 is neutral.
     pub priority: f64,
     /// Headers added to each request.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Where it is.
+    /// Its origin.
     pub origin: Arc<Origin>,
-    /// What stands in front of the wire's path; without a slash at the end.
-    pub path: String,
+    /// The path of the base URL, which precedes the wire's path; it does not end with a slash.
+    pub base_path: String,
 }
 
 impl Provider {
-    /// The provider as configured.
+    /// Creates a provider from its configuration.
     ///
-    /// Errors: the base URL cannot be used; the configuration's checks should have found that.
+    /// Errors: the base URL is not valid; the checks of the configuration should have found that.
     pub fn new(
         provider: &config::ProviderConfig,
         routing: &config::Routing,
@@ -49,13 +50,14 @@ impl Provider {
             .base_url
             .parse()
             .or_err(ErrorType::InternalError, "parsing a base URL")?;
-        let patience = ConnectTimeouts {
+        let timeouts = ConnectTimeouts {
             connect: routing.connect_timeout,
-            // The held session keeps time; this only bounds what it cannot see: an upload nobody reads.
+            // The buffered session has the timers of an attempt. This timeout covers an upload that the provider does not
+            // read, which the session cannot see.
             read_write: routing.total_timeout.max(routing.stream_total_timeout),
         };
-        let of = |key: &Secret| Credential::new(key.clone(), fingerprint_key, None).into();
-        let mut keys: Vec<_> = provider.keys.iter().map(of).collect();
+        let credential = |key: &Secret| Credential::new(key.clone(), fingerprint_key, None).into();
+        let mut keys: Vec<_> = provider.keys.iter().map(credential).collect();
         if keys.is_empty() && !provider.is_byok_only {
             keys.push(Credential::none().into());
         }
@@ -69,13 +71,14 @@ impl Provider {
             origin: Arc::new(Origin::new(
                 &format!("provider {}", provider.name),
                 &url,
-                patience,
+                timeouts,
             )?),
-            path: url.path().trim_end_matches('/').to_owned(),
+            base_path: url.path().trim_end_matches('/').to_owned(),
         })
     }
 
-    /// What its wire and its quirks leave possible, whatever the catalogue claims; `None`: not this operation.
+    /// Returns the limits that its wire and its quirks set for an operation; `None`: the wire does not offer the operation.
+    /// They hold even if the catalogue claims more.
     pub fn limits(&self, operation: Operation) -> Option<WireLimits> {
         Some(WireLimits {
             json_schema: self.quirks.json_schema,
@@ -84,8 +87,8 @@ impl Provider {
         })
     }
 
-    /// The path of an upstream request.
-    pub fn path_of(&self, wire_path: &str) -> String {
-        format!("{}{wire_path}", self.path)
+    /// Returns the path of an upstream request.
+    pub fn upstream_path(&self, wire_path: &str) -> String {
+        format!("{}{wire_path}", self.base_path)
     }
 }
