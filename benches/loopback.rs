@@ -1,7 +1,7 @@
-//! The whole gateway beside a bare Pingora proxy: same upstream, same machine, interleaved rounds.
+//! Compares the gateway with a bare Pingora proxy: same upstream, same machine, interleaved rounds.
 //!
-//! `make bench`. Every part runs as a process of its own (this program, told its role by its environment), so that
-//! CPU time and memory are the process's own. Figures are ratios within one run: machines are noisy.
+//! `make bench` runs it. Every part runs in a process of its own, which has separate CPU time and memory. All processes run
+//! this program; an environment variable sets the role. Figures are ratios within one run, because machines are noisy.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -28,9 +28,9 @@ use process::Part;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Connections of the load.
+/// The number of the load's connections.
 const CONNECTIONS: usize = 64;
-/// Events of one stream; the upstream sends as many.
+/// The number of events that the upstream sends in one stream.
 const EVENTS: f64 = 200.0;
 
 fn main() {
@@ -46,18 +46,18 @@ fn drive() {
     let seconds = setting("WEIRGATE_BENCH_SECONDS", 2.0);
     let rounds = setting("WEIRGATE_BENCH_ROUNDS", 5.0) as usize;
     let upstream = Part::start("upstream", &[]);
-    let given = [("WEIRGATE_BENCH_UPSTREAM", upstream.address.as_str())];
-    let gateway = Part::start("gateway", &given);
+    let variables = [("WEIRGATE_BENCH_UPSTREAM", upstream.address.as_str())];
+    let gateway = Part::start("gateway", &variables);
     let decision = load::body(&gateway, Kind::Decide);
     let hit = load::body(&gateway, Kind::Hit);
-    let given = [
-        given[0],
+    let variables = [
+        variables[0],
         ("WEIRGATE_BENCH_DECISION", decision.as_str()),
         ("WEIRGATE_BENCH_HIT", hit.as_str()),
     ];
-    let bare = Part::start("bare", &given);
+    let bare = Part::start("bare", &variables);
     if let Ok(seconds) = std::env::var("WEIRGATE_BENCH_PROFILE") {
-        // For a profiler: load on one part alone, `gateway` or `bare`.
+        // A profiler needs load on only one part, `gateway` or `bare`.
         let seconds = Duration::from_secs_f64(seconds.parse().unwrap());
         let is_bare = std::env::var("WEIRGATE_BENCH_PART").is_ok_and(|part| part == "bare");
         let part = if is_bare { &bare } else { &gateway };
@@ -87,10 +87,9 @@ fn drive() {
     for (kind, per_request, unit, target) in [
         (Kind::Json, 1.0, "requests/s", 0.75),
         (Kind::Stream, EVENTS, "events/s", 0.75),
-        // Bare Pingora answers a constant of the same size after reading the body, and writes a line too.
+        // Bare Pingora reads the body, sends a constant response of the same size, and writes a log line too.
         (Kind::Decide, 1.0, "decisions/s", 0.8),
         (Kind::Pass, 1.0, "queries/s", 0.85),
-        // The same.
         (Kind::Hit, 1.0, "hits/s", 0.8),
     ] {
         let mut results: [Vec<Round>; 2] = [Vec::new(), Vec::new()];
@@ -120,7 +119,7 @@ fn drive() {
     streams(&bare, &gateway);
 }
 
-/// What accounting costs: calls that are reserved, settled and forced to the disk beside calls without a price.
+/// Measures the cost of accounting: calls that are reserved, settled and synced to disk beside calls without a price.
 fn money(gateway: &Part, rounds: usize, time: Duration) {
     let kinds = [Kind::Free, Kind::Json];
     let mut results: [Vec<Round>; 2] = Default::default();
@@ -139,7 +138,7 @@ fn money(gateway: &Part, rounds: usize, time: Duration) {
     );
 }
 
-/// What a hit and a refusal cost beside a query that is passed on.
+/// Measures the cost of a hit and of a refusal beside a forwarded query.
 fn refusals(gateway: &Part, rounds: usize, time: Duration) {
     let kinds = [Kind::Pass, Kind::Hit, Kind::Refused];
     let mut results: [Vec<Round>; 3] = Default::default();
@@ -161,32 +160,34 @@ fn refusals(gateway: &Part, rounds: usize, time: Duration) {
     );
 }
 
-/// The same decisions by the public npm SDK.
+/// Measures the same decisions by the public npm SDK.
 fn sdk(gateway: &Part, rounds: usize, seconds: f64) {
     let Some(sdk) = Part::sdk() else {
         return println!("the npm SDK is not installed: `make bench` does");
     };
-    let of = |part| {
+    let measure = |part| {
         let time = Duration::from_secs_f64(seconds);
         load::closed(part, Kind::Decide, CONNECTIONS, time)
     };
-    let (theirs, ours) = (0..rounds).map(|_| (of(&sdk), of(gateway))).unzip();
-    let (theirs, ours) = (median(theirs), median(ours));
+    let pairs = (0..rounds).map(|_| (measure(&sdk), measure(gateway)));
+    let (sdk_rounds, gateway_rounds) = pairs.unzip();
+    let (sdk, gateway) = (median(sdk_rounds), median(gateway_rounds));
     println!(
         "Decide: npm SDK behind node:http {:.0}/s at {:.1} us CPU, gateway {:.0}/s at {:.1} us CPU: ratio {:.1} (target 5)",
-        theirs.per_second,
-        theirs.cpu_us,
-        ours.per_second,
-        ours.cpu_us,
-        ours.per_second / theirs.per_second,
+        sdk.per_second,
+        sdk.cpu_us,
+        gateway.per_second,
+        gateway.cpu_us,
+        gateway.per_second / sdk.per_second,
     );
 }
 
-/// Latencies and CPU time at half of what the gateway can do: at one rate, so that waking idle peers costs both
-/// the same.
+/// Measures latencies and CPU time at half of the gateway's maximum rate. Both parts get the same rate, so that waking idle
+/// peers costs both the same.
 fn latency(bare: &Part, gateway: &Part, rate: f64, seconds: f64) {
-    let of = |part| load::paced(part, CONNECTIONS, rate, Duration::from_secs_f64(seconds));
-    let mut rounds: Vec<_> = (0..3).map(|_| (of(bare), of(gateway))).collect();
+    let time = Duration::from_secs_f64(seconds);
+    let measure = |part| load::paced(part, CONNECTIONS, rate, time);
+    let mut rounds: Vec<_> = (0..3).map(|_| (measure(bare), measure(gateway))).collect();
     rounds.sort_by(|a, b| (a.1.p99_ms - a.0.p99_ms).total_cmp(&(b.1.p99_ms - b.0.p99_ms)));
     let (bare, gateway) = &rounds[1];
     println!(
@@ -201,16 +202,16 @@ fn latency(bare: &Part, gateway: &Part, rate: f64, seconds: f64) {
     );
 }
 
-/// Memory with a thousand streams open.
+/// Measures memory with a thousand open streams.
 fn streams(bare: &Part, gateway: &Part) {
-    let of = |part: &Part| {
+    let measure = |part: &Part| {
         let before = part.resident_kib();
         let open = load::hold(part, 1000);
         let with = part.resident_kib();
         drop(open);
         (before, with)
     };
-    let (bare, gateway) = (of(bare), of(gateway));
+    let (bare, gateway) = (measure(bare), measure(gateway));
     println!(
         "1000 open streams: bare {} MiB (from {}), gateway {} MiB (from {}): {} MiB more (target: at most 40)",
         mib(bare.1),
@@ -221,7 +222,7 @@ fn streams(bare: &Part, gateway: &Part) {
     );
 }
 
-/// Peak memory of a body of 20 MB, passed through and translated.
+/// Measures the peak memory of a body of 20 MB, passed through and translated.
 fn large(gateway: &Part) {
     for (model, what, target) in [
         ("own", "passed through", 1.3),

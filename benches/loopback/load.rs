@@ -1,4 +1,4 @@
-//! The load: raw HTTP/1.1 over kept connections.
+//! The load: raw HTTP/1.1 over reused connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,18 +9,18 @@ use tokio::net::TcpStream;
 
 use crate::process::Part;
 
-/// What is asked for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
     /// 1 KB up, 1 KB of JSON down.
     Json,
-    /// The same from a model without a price: nothing is reserved, and nothing waits for the disk.
+    /// The same from a model without a price: no money is reserved, and no response waits for the disk.
     Free,
     /// A stream of 200 events.
     Stream,
     /// A decision of a flag.
     Decide,
-    /// A query that is counted and passed on: 1 KB up, 1 KB down.
+    /// A query that is counted and forwarded: 1 KB up, 1 KB down.
     Pass,
     /// The same, answered from the cache.
     Hit,
@@ -29,13 +29,13 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The status of its answers.
+    /// Returns the status of its responses.
     fn status(self) -> u16 {
         if self == Self::Refused { 429 } else { 200 }
     }
 }
 
-/// What one round came to.
+/// The result of one round.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
     /// Requests a second.
@@ -63,7 +63,7 @@ fn request(part: &Part, kind: Kind) -> Vec<u8> {
         .into_bytes();
     }
     let text = "b".repeat(900);
-    // An application's key is counted and passed on; the answer to a public one may be kept.
+    // A request with an application's key is counted and forwarded; the response to a public key may be cached.
     let credential = match kind {
         Kind::Pass => Some(("", "authorization: Basic cGFzczp4\r\n")),
         Kind::Refused => Some(("", "authorization: Basic cmVmdXNlZDp4\r\n")),
@@ -102,7 +102,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
         .block_on(work)
 }
 
-/// As many requests as fit, over this many connections.
+/// Sends as many requests as possible over this many connections.
 pub fn closed(part: &Part, kind: Kind, connections: usize, time: Duration) -> Round {
     let wire = Arc::new(request(part, kind));
     let (done, stop) = (
@@ -140,18 +140,18 @@ pub fn closed(part: &Part, kind: Kind, connections: usize, time: Duration) -> Ro
     })
 }
 
-/// What a fixed rate costs.
+/// Latencies and CPU time at a fixed rate.
 #[derive(Debug)]
 pub struct Paced {
-    /// Milliseconds from when a request was due.
+    /// The median, in milliseconds from the time at which a request was due.
     pub p50_ms: f64,
-    /// The same.
+    /// The 99th percentile.
     pub p99_ms: f64,
     /// CPU time of the proxy for one request.
     pub cpu_us: f64,
 }
 
-/// Latencies and CPU time at a fixed rate.
+/// Sends requests at a fixed rate.
 pub fn paced(part: &Part, connections: usize, rate: f64, time: Duration) -> Paced {
     let wire = Arc::new(request(part, Kind::Json));
     let pause = Duration::from_secs_f64(connections as f64 / rate);
@@ -190,7 +190,7 @@ pub fn paced(part: &Part, connections: usize, rate: f64, time: Duration) -> Pace
     }
 }
 
-/// Opens this many streams and waits for the first content of each; they stay open until dropped.
+/// Opens this many streams and waits for the first content of each. They stay open until they are dropped.
 pub fn hold(part: &Part, count: usize) -> (tokio::runtime::Runtime, Vec<TcpStream>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -212,7 +212,7 @@ pub fn hold(part: &Part, count: usize) -> (tokio::runtime::Runtime, Vec<TcpStrea
     (runtime, streams)
 }
 
-/// The body of the gateway's answer.
+/// Returns the body of a response.
 pub fn body(part: &Part, kind: Kind) -> String {
     let wire = request(part, kind);
     block_on(async {
@@ -225,7 +225,7 @@ pub fn body(part: &Part, kind: Kind) -> String {
     })
 }
 
-/// Sends 20 MB; answers how many bytes that were.
+/// Sends a body of 20 MB and returns its size.
 pub fn large(part: &Part, model: &str) -> usize {
     let text = "c".repeat(20_000_000);
     let body =
@@ -245,7 +245,7 @@ pub fn large(part: &Part, model: &str) -> usize {
     body.len()
 }
 
-/// Reads one answer of this status.
+/// Reads one response of this status.
 async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>, status: u16) {
     buffer.clear();
     let mut whole = None;
@@ -254,24 +254,25 @@ async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>, status: u16) {
             stream.read_buf(buffer).await.unwrap() > 0,
             "the connection closed"
         );
-        let wanted = match whole {
-            Some(wanted) => wanted,
+        let expected = match whole {
+            Some(expected) => expected,
             None => {
                 let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") else {
                     continue;
                 };
                 let head = String::from_utf8_lossy(&buffer[..at]).to_ascii_lowercase();
-                let begins = format!("http/1.1 {status}");
-                assert!(head.starts_with(&begins), "{head}");
+                let status_line = format!("http/1.1 {status}");
+                assert!(head.starts_with(&status_line), "{head}");
                 let length = head
                     .lines()
                     .find_map(|line| line.strip_prefix("content-length:"));
-                let wanted = length.map(|length| at + 4 + length.trim().parse::<usize>().unwrap());
-                whole = Some(wanted);
-                wanted
+                let expected =
+                    length.map(|length| at + 4 + length.trim().parse::<usize>().unwrap());
+                whole = Some(expected);
+                expected
             }
         };
-        let is_whole = match wanted {
+        let is_whole = match expected {
             Some(bytes) => buffer.len() >= bytes,
             None => buffer.ends_with(b"\r\n0\r\n\r\n"),
         };

@@ -1,4 +1,4 @@
-//! The parts: an upstream that answers at once, a bare Pingora proxy, and the gateway.
+//! The parts: an upstream that replies at once, a bare Pingora proxy, and the gateway.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -18,12 +18,12 @@ use weirgate::app::BoundService;
 use weirgate::config;
 use weirgate::store::{NewKey, Store, StoreSettings};
 
-fn say(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
     std::io::stdout().flush().unwrap();
 }
 
-/// Answers 1 KB of JSON, a stream of 200 events, or a stream that stays open, as the body asks.
+/// Replies with 1 KB of JSON, a stream of 200 events, or a stream that stays open, as the body says.
 pub fn upstream() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -31,12 +31,12 @@ pub fn upstream() {
         .unwrap();
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        say(&listener.local_addr().unwrap().to_string());
+        print_line(&listener.local_addr().unwrap().to_string());
         let replies = Arc::new(Replies::new());
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             stream.set_nodelay(true).unwrap();
-            tokio::spawn(answer(stream, Arc::clone(&replies)));
+            tokio::spawn(reply(stream, Arc::clone(&replies)));
         }
     });
 }
@@ -86,10 +86,10 @@ impl Replies {
 const HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// So much of a body tells what is asked for.
+/// The start of a body that decides about the reply.
 const START_BYTES: usize = 1024;
 
-async fn answer(mut stream: TcpStream, replies: Arc<Replies>) -> Option<()> {
+async fn reply(mut stream: TcpStream, replies: Arc<Replies>) -> Option<()> {
     let mut buffer = Vec::with_capacity(64 << 10);
     loop {
         buffer.clear();
@@ -137,17 +137,17 @@ async fn answer(mut stream: TcpStream, replies: Arc<Replies>) -> Option<()> {
     }
 }
 
-/// Forwards everything as it is; answers decisions and queries with a public key with a constant, and writes an access
-/// line of its own for them.
+/// Forwards requests unchanged. It answers decisions and queries with a public key with a constant response, and writes a
+/// log line for each of these.
 struct Bare {
     upstream: std::net::SocketAddr,
     decision: Bytes,
     hit: Bytes,
-    lines: weirgate::telemetry::logging::AccessLog,
+    access_log: weirgate::telemetry::logging::AccessLog,
 }
 
 impl Bare {
-    /// What is answered with a constant.
+    /// Returns the constant response to a request, if it has one.
     fn constant(&self, session: &Session) -> Option<&Bytes> {
         let uri = &session.req_header().uri;
         match uri.path() {
@@ -185,7 +185,7 @@ impl ProxyHttp for Bare {
                 head.method,
                 head.uri.path()
             );
-            self.lines.send(line.into_bytes());
+            self.access_log.send(line.into_bytes());
         }
     }
 
@@ -194,7 +194,7 @@ impl ProxyHttp for Bare {
     }
 }
 
-/// Forwards everything as it is.
+/// Runs the bare proxy with one thread.
 pub fn bare() {
     let upstream = std::env::var("WEIRGATE_BENCH_UPSTREAM")
         .unwrap()
@@ -212,14 +212,15 @@ pub fn bare() {
         upstream,
         decision: std::env::var("WEIRGATE_BENCH_DECISION").unwrap().into(),
         hit: std::env::var("WEIRGATE_BENCH_HIT").unwrap().into(),
-        lines: weirgate::telemetry::logging::AccessLog::start(std::io::sink(), dropped).unwrap(),
+        access_log: weirgate::telemetry::logging::AccessLog::start(std::io::sink(), dropped)
+            .unwrap(),
     };
     let service = http_proxy_service(&server.configuration, bare);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     server.add_service(BoundService::new(service, listener, L4BufferSettings::default()).unwrap());
     // Connections wait until Pingora takes them.
-    say(&address.to_string());
+    print_line(&address.to_string());
     server.run_forever();
 }
 
@@ -243,10 +244,10 @@ provider = "translated"
 name = "translated-up"
 "#;
 
-/// The gateway with one organization, one key and one thread.
+/// Runs the gateway with one organization, one key and one thread.
 pub fn gateway() {
     let upstream = std::env::var("WEIRGATE_BENCH_UPSTREAM").unwrap();
-    // The journal goes on in it as long as the process runs: what an earlier one left goes with the next.
+    // The process writes its journal to the folder until it ends, so the next process removes the folder.
     let folder = std::env::temp_dir().join("weirgate-bench");
     _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
@@ -297,7 +298,7 @@ pub fn gateway() {
         weirgate::telemetry::logging::AccessLog::start(std::io::sink(), metrics.log_dropped.clone())
     })
     .unwrap();
-    say(&format!("{} {key}", running.public));
+    print_line(&format!("{} {key}", running.public));
     loop {
         std::thread::park();
     }

@@ -1,4 +1,4 @@
-//! A part as a process: started, measured, ended.
+//! Runs a part as a process: starts it, measures it, ends it.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -6,23 +6,23 @@ use std::process::{Child, Command, Stdio};
 /// A running part.
 pub struct Part {
     child: Child,
-    /// Where it listens.
+    /// The address of its listener.
     pub address: String,
-    /// The API key it takes, where it takes one.
+    /// The API key that it accepts, if it has one.
     pub key: String,
 }
 
 impl Part {
-    /// Starts this program in a role; it says its address, and its key, on its first line.
-    pub fn start(role: &str, given: &[(&str, &str)]) -> Part {
+    /// Starts this program in a role. It prints its address and its key on its first line.
+    pub fn start(role: &str, variables: &[(&str, &str)]) -> Part {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
             .env("WEIRGATE_BENCH_ROLE", role)
-            .envs(given.iter().copied());
+            .envs(variables.iter().copied());
         Self::run(command, role)
     }
 
-    /// Starts the public npm SDK behind `node:http` on the same flags, where `make bench` has installed it.
+    /// Starts the public npm SDK behind `node:http` on the same flags, if `make bench` has installed it.
     pub fn sdk() -> Option<Part> {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
         let folder = root.join("target/oracle");
@@ -53,7 +53,7 @@ impl Part {
         }
     }
 
-    /// CPU time used so far, in microseconds.
+    /// Returns the CPU time used so far, in microseconds.
     pub fn cpu_us(&self) -> f64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         let fields: Vec<&str> = stat
@@ -63,21 +63,21 @@ impl Part {
             .split_whitespace()
             .collect();
         let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
-        // The kernel counts in hundredths of a second everywhere this runs.
+        // The kernel counts in hundredths of a second on all systems that run this bench.
         ticks * 10_000.0
     }
 
-    /// Resident memory.
+    /// Returns the resident memory.
     pub fn resident_kib(&self) -> u64 {
         self.status("VmRSS:")
     }
 
-    /// The highest resident memory since [`Self::reset_peak_kib`].
+    /// Returns the peak of resident memory since [`Self::reset_peak_kib`].
     pub fn peak_kib(&self) -> u64 {
         self.status("VmHWM:")
     }
 
-    /// Forgets the peak; answers the resident memory now.
+    /// Resets the peak and returns the resident memory.
     pub fn reset_peak_kib(&self) -> u64 {
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
         self.resident_kib()

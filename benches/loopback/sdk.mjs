@@ -1,5 +1,5 @@
 // Decides with the public npm SDK behind node:http, as the gateway does over HTTP: the other side of the bench.
-// Usage: node sdk.mjs DATAFILE; says its address on the first line.
+// Usage: node sdk.mjs DATAFILE; it prints its address on the first line.
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createInstance, createStaticProjectConfigManager, OptimizelyDecideOption } from "@optimizely/optimizely-sdk";
