@@ -13,7 +13,7 @@ use crate::config::Secret;
 const REFUSED_MS: u64 = 300_000;
 const THROTTLED_MS: u64 = 10_000;
 /// Other failures in a row after which a key rests, and how long. Source: docs/facts/model-gateway.md 4.3.
-const IN_A_ROW: u32 = 3;
+const MAX_FAILURES: u32 = 3;
 const FAILING_MS: u64 = 30_000;
 
 /// The keys for one provider that one caller's requests may use.
@@ -132,7 +132,7 @@ impl Credential {
             _ if !failure.is_retryable => return,
             _ => {
                 let failed = self.failed_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
-                if failed < IN_A_ROW {
+                if failed < MAX_FAILURES {
                     return;
                 }
                 FAILING_MS

@@ -9,7 +9,6 @@ use filters::models::operation::Operation;
 use filters::models::routing::capable::WireLimits;
 use filters::models::wires::{Quirks, Wire};
 use http::{HeaderName, HeaderValue};
-use pingora::{ErrorType, OrErr, Result};
 
 pub use self::byok::{ByokKeys, ByokSnapshot};
 pub use self::credentials::{ByokKey, Credential, KeyPool};
@@ -44,14 +43,14 @@ impl Provider {
         provider: &config::ProviderConfig,
         routing: &config::Routing,
         fingerprint_key: &[u8],
-    ) -> Result<Self> {
+    ) -> Result<Self, String> {
         let url: http::Uri = provider
             .base_url
             .parse()
-            .or_err(ErrorType::InternalError, "parsing a base URL")?;
-        let patience = ConnectTimeouts {
+            .map_err(|error| format!("provider {}: the base URL: {error}", provider.name))?;
+        let timeouts = ConnectTimeouts {
             connect: routing.connect_timeout,
-            // The held session keeps time; this only bounds what it cannot see: an upload nobody reads.
+            // The buffered session keeps time. This bounds what it cannot see: an upload that the provider does not read.
             read_write: routing.total_timeout.max(routing.stream_total_timeout),
         };
         let of = |key: &Secret| Credential::new(key.clone(), fingerprint_key, None).into();
@@ -69,7 +68,7 @@ impl Provider {
             origin: Arc::new(Origin::new(
                 &format!("provider {}", provider.name),
                 &url,
-                patience,
+                timeouts,
             )?),
             path: url.path().trim_end_matches('/').to_owned(),
         })
