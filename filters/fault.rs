@@ -201,14 +201,14 @@ impl Fault {
         self
     }
 
-    /// The same, with a tag: a product that writes faults of one kind in several forms tells them apart by it.
+    /// Sets a tag, by which a product distinguishes the forms of faults of one kind.
     #[must_use]
     pub fn with_tag(mut self, tag: u8) -> Self {
         self.tag = tag;
         self
     }
 
-    /// The tag; 0: none was given.
+    /// Returns the tag, or 0 if none was set.
     pub fn tag(&self) -> u8 {
         self.tag
     }

@@ -40,7 +40,7 @@ pub fn pairs(query: &str) -> impl Iterator<Item = Pair<'_>> {
         })
 }
 
-/// The values of a parameter, decoded, in order.
+/// Iterates over the decoded values of a parameter, in order.
 pub fn values<'q>(query: &'q str, name: &str) -> impl Iterator<Item = Cow<'q, str>> {
     pairs(query)
         .filter(move |pair| pair.decoded_name() == name)

@@ -304,7 +304,7 @@ mod tests {
         let open = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let toml = at(open.local_addr().unwrap());
         assert_eq!(check(&toml, CheckFormat::Human, true).0, Exit::Done);
-        // Bound and never listened on: the port refuses connections, and no other test gets it.
+        // Bound but not listening: the port refuses connections, and no other test gets it.
         let closed = tokio::net::TcpSocket::new_v4().unwrap();
         closed.bind(([127, 0, 0, 1], 0).into()).unwrap();
         let toml = at(closed.local_addr().unwrap());

@@ -58,7 +58,7 @@ pub struct DecisionsConfig {
     pub sdk_key_headers: Vec<HeaderName>,
     /// The protocol of requests and responses.
     pub protocol: &'static dyn Protocol,
-    /// Projects from files, by SDK key.
+    /// Projects with local datafiles, by SDK key.
     pub projects: Vec<(Box<str>, Datafile)>,
     /// URL of other projects' datafiles, with `%s` for the SDK key.
     pub datafile_url: Option<String>,

@@ -17,9 +17,9 @@ use filters::limits::headers::Header;
 use filters::limits::{Subject, Verdict, WindowKey};
 use filters::proxy::normalise;
 use futures::future::BoxFuture;
+use http::request::Parts;
 use http::{HeaderName, HeaderValue, header};
 use md5::{Digest, Md5};
-use pingora::http::RequestHeader;
 use serde::de::IgnoredAny;
 
 use super::exchange::{Admission, GraphExchange, LimitOutcome};
@@ -54,7 +54,7 @@ impl Forward for GraphHandler {
     }
 
     /// Uses the operation of the path; for a path that cannot be normalised, the operation of unknown paths.
-    fn refused(&self, head: &RequestHeader) -> Option<Box<dyn Exchange>> {
+    fn refused(&self, head: &Parts) -> Option<Box<dyn Exchange>> {
         let (operations, method) = (&self.graph.operations, head.method.as_str());
         let operation = match normalise(head.uri.path()) {
             Ok(path) => operations.find(method, &path).operation,
@@ -145,9 +145,7 @@ async fn identify(
     Ok(identity.kind)
 }
 
-fn read_credential(
-    head: &RequestHeader,
-) -> Result<PresentedCredential<'_>, ConflictingCredentials> {
+fn read_credential(head: &Parts) -> Result<PresentedCredential<'_>, ConflictingCredentials> {
     PresentedCredential::from_request(&head.headers, head.uri.query())
 }
 

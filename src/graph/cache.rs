@@ -12,8 +12,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use filters::graph::headers::is_limit_header;
 use filters::graph::{CacheKey, age_s, fresh_for_s, is_cacheable};
+use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
-use pingora::http::ResponseHeader;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -208,7 +208,7 @@ impl CacheWriter {
     }
 
     /// Takes the head of the response and returns whether the response is cacheable. If not, it releases the followers.
-    pub fn write_head(&mut self, head: &ResponseHeader) -> bool {
+    pub fn write_head(&mut self, head: &Parts) -> bool {
         self.partial = self.start(head);
         if self.partial.is_none() {
             self.guard.release_followers();
@@ -217,7 +217,7 @@ impl CacheWriter {
     }
 
     /// Returns an empty response with this head, if it is cacheable and its framing shows where it ends.
-    fn start(&self, head: &ResponseHeader) -> Option<PartialResponse> {
+    fn start(&self, head: &Parts) -> Option<PartialResponse> {
         let (headers, cache) = (&head.headers, &self.guard.cache);
         let length = headers.get(header::CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());

@@ -2,6 +2,7 @@
 
 use filters::graph::{CacheRequest, HeadKey};
 use http::Method;
+use pingora::http::ResponseHeader;
 
 use super::*;
 

@@ -15,7 +15,6 @@ use std::time::Duration;
 use filters::graph::credentials::{Nonces, Tenants};
 use filters::graph::{GraphOperation, Operations, TenantLimits};
 use http::Uri;
-use pingora::{ErrorType, OrErr};
 use tokio::runtime::Handle;
 
 pub use self::cache::{CacheWriter, CachedResponse, Lookup, ResponseCache};
@@ -67,7 +66,7 @@ impl Graph {
         config: &config::Config,
         (handle, redis): (&Handle, Option<&Redis>),
         (metrics, clock): (&Arc<Metrics>, Clock),
-    ) -> pingora::Result<Self> {
+    ) -> Result<Self, String> {
         let timeouts = ConnectTimeouts {
             connect: config.routing.connect_timeout,
             read_write: config.routing.total_timeout,
@@ -121,7 +120,7 @@ impl Graph {
 fn tenants(
     configured: &[config::Tenant],
     handle: &Handle,
-) -> pingora::Result<(Tenants, Vec<Arc<RemoteKeySet>>)> {
+) -> Result<(Tenants, Vec<Arc<RemoteKeySet>>), String> {
     let (mut tenants, mut urls) = (Tenants::default(), Vec::new());
     for tenant in configured {
         let id = &tenant.id;
@@ -144,9 +143,9 @@ fn tenants(
     }
     let key_sets = urls.into_iter().map(|url| {
         let key_set = RemoteKeySet::new(url.clone(), handle.clone());
-        key_set.or_err(ErrorType::InternalError, "asking for published keys")
+        key_set.map_err(|error| format!("asking for published keys: {error}"))
     });
-    let key_sets: pingora::Result<Vec<_>> = key_sets.map(|it| it.map(Arc::new)).collect();
+    let key_sets: Result<Vec<_>, String> = key_sets.map(|it| it.map(Arc::new)).collect();
     Ok((tenants, key_sets?))
 }
 

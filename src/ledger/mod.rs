@@ -92,17 +92,7 @@ impl Ledger {
         store: Store,
         metrics: Arc<Metrics>,
     ) -> Result<Arc<Self>, LedgerError> {
-        for left in recovery::recover_journals(&configured.state_dir)? {
-            let count = left.entries.len();
-            for batch in left.entries.chunks(MAX_BATCH_ENTRIES) {
-                store.post(&left.owner, batch.to_vec(), true).await?;
-            }
-            store.unregister_process(&left.owner).await?;
-            if count > 0 {
-                log::info!("brought {count} calls of a process that is gone to the store");
-            }
-            left.delete();
-        }
+        store_recovered(configured, &store).await?;
         let owner = *uuid::Uuid::now_v7().as_bytes();
         let open = Arc::new(OpenReservations::default());
         let journal = Journal::start(
@@ -358,6 +348,25 @@ impl Ledger {
         let id = uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid();
         EntryId(*id.as_bytes())
     }
+}
+
+/// Stores what dead processes left in their journals.
+async fn store_recovered(
+    configured: &config::StoreConfig,
+    store: &Store,
+) -> Result<(), LedgerError> {
+    for left in recovery::recover_journals(&configured.state_dir)? {
+        let count = left.entries.len();
+        for batch in left.entries.chunks(MAX_BATCH_ENTRIES) {
+            store.post(&left.owner, batch.to_vec(), true).await?;
+        }
+        store.unregister_process(&left.owner).await?;
+        if count > 0 {
+            log::info!("brought {count} calls of a process that is gone to the store");
+        }
+        left.delete();
+    }
+    Ok(())
 }
 
 fn unix_ms() -> i64 {

@@ -11,6 +11,7 @@ use filters::accounts::Caller;
 use filters::fault::Fault;
 use filters::form;
 use futures::future::BoxFuture;
+use http::request::Parts;
 use http::{HeaderMap, header};
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
@@ -59,7 +60,7 @@ pub trait Forward: Send + Sync {
     ) -> BoxFuture<'a, Result<Opened, Fault>>;
 
     /// Returns an exchange that stamps and logs a request whose head was refused before `open`.
-    fn refused(&self, _head: &RequestHeader) -> Option<Box<dyn Exchange>> {
+    fn refused(&self, _head: &Parts) -> Option<Box<dyn Exchange>> {
         None
     }
 }

@@ -53,7 +53,7 @@ impl Origin {
     /// Returns the origin of a URL, whose path does not matter here.
     ///
     /// Errors: the authority is not a valid header value; the checks of the configuration should have found that.
-    pub fn new(name: &str, url: &Uri, timeouts: ConnectTimeouts) -> Result<Self> {
+    pub fn new(name: &str, url: &Uri, timeouts: ConnectTimeouts) -> Result<Self, String> {
         let is_tls = url.scheme_str() == Some("https");
         let host = url.host().unwrap_or_default();
         let host = host.trim_matches(['[', ']']).to_owned();
@@ -66,7 +66,7 @@ impl Origin {
         Ok(Self {
             name: name.into(),
             authority: HeaderValue::from_str(authority)
-                .or_err(ErrorType::InternalError, "an authority as a header")?,
+                .map_err(|error| format!("{name}: the authority as a header: {error}"))?,
             is_tls,
             host,
             timeouts,

@@ -1,10 +1,8 @@
 //! The figures of the tree, on demand: `cargo test --test tidy figures -- --ignored --nocapture`.
 
 use crate::circles::circles;
-use crate::findings::{Finding, listed};
 use crate::graph::Graph;
 use crate::names::repeated;
-use crate::rules;
 use crate::source::Source;
 
 #[test]
@@ -46,30 +44,6 @@ fn figures() {
         print_names(files, folder);
         print_circles(files, folder);
     }
-    for (name, findings) in with_leftovers(files) {
-        println!("findings of {name}: {}", findings.len());
-    }
-}
-
-/// Prints the lists of `leftover.rs` for the tree as it is.
-#[test]
-#[ignore = "prints lists and checks nothing"]
-fn leftovers() {
-    for (name, findings) in with_leftovers(&crate::TREE) {
-        println!("{}", listed(name, &findings));
-    }
-}
-
-/// The findings of every rule with leftovers, by the name of its list.
-fn with_leftovers(tree: &[Source]) -> [(&'static str, Vec<Finding>); 6] {
-    [
-        ("LAYERS", rules::layers(tree)),
-        ("PINGORA", rules::pingora(tree)),
-        ("CIRCLES", rules::circles(tree)),
-        ("REPEATED", rules::repeated(tree)),
-        ("RETIRED", rules::retired(tree)),
-        ("LONG_FUNCTIONS", rules::long_functions(tree)),
-    ]
 }
 
 #[expect(clippy::print_stdout, reason = "a report")]

@@ -1,4 +1,4 @@
-//! The rules with lists of leftovers, each applied to the whole tree.
+//! The rules that need the whole tree.
 
 use crate::circles;
 use crate::findings::Finding;

@@ -196,7 +196,7 @@ fn a_value_that_is_shipped_for_a_section_of_scalars_is_its_default() {
 
 #[test]
 fn every_key_is_documented() {
-    /// Answers how many keys it has seen.
+    /// Returns the number of keys.
     fn walk(schema: &Json, key: &str) -> usize {
         let known = schema.get("properties").and_then(Json::as_object);
         let mut seen = 0;

@@ -9,7 +9,6 @@ use filters::models::operation::Operation;
 use filters::models::routing::capable::WireLimits;
 use filters::models::wires::{Quirks, Wire};
 use http::{HeaderName, HeaderValue};
-use pingora::{ErrorType, OrErr, Result};
 
 pub use self::byok::{ByokKeys, ByokSnapshot};
 pub use self::credentials::{ByokKey, Credential, KeyPool};
@@ -45,11 +44,11 @@ impl Provider {
         provider: &config::ProviderConfig,
         routing: &config::Routing,
         fingerprint_key: &[u8],
-    ) -> Result<Self> {
+    ) -> Result<Self, String> {
         let url: http::Uri = provider
             .base_url
             .parse()
-            .or_err(ErrorType::InternalError, "parsing a base URL")?;
+            .map_err(|error| format!("provider {}: the base URL: {error}", provider.name))?;
         let timeouts = ConnectTimeouts {
             connect: routing.connect_timeout,
             // The buffered session has the timers of an attempt. This timeout covers an upload that the provider does not

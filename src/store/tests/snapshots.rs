@@ -109,8 +109,10 @@ async fn the_snapshot_follows_another_process(fixture: Fixture) {
 
 async fn byok_rows_are_published_before_their_accounts_come_into_force(fixture: Fixture) {
     use std::sync::{Arc, Mutex, OnceLock};
+    /// The rows of each publication, and the revision then in force.
+    type Published = Vec<(usize, Option<i64>)>;
     fixture.organization("acme").await;
-    let published: Arc<Mutex<Vec<(usize, Option<i64>)>>> = Arc::default();
+    let published: Arc<Mutex<Published>> = Arc::default();
     let handle: Arc<OnceLock<accounts::AccountsHandle>> = Arc::default();
     let (seen, in_force) = (Arc::clone(&published), Arc::clone(&handle));
     let accounts = accounts::AccountsHandle::load(&fixture.store, move |rows| {

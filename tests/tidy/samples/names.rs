@@ -1,7 +1,7 @@
-//! Wrong names, and lists of leftovers that do not fit.
+//! Wrong names.
 
 use super::lines;
-use crate::findings::{Finding, beyond, listed};
+use crate::findings::Finding;
 use crate::names::*;
 use crate::source::Source;
 use crate::tokens::{definitions, tokens};
@@ -108,26 +108,5 @@ fn provider_names_in_tests_inside_a_file_are_accepted() {
     assert_eq!(
         lines(&provider_names(&Source::new("filters/models/x.rs", text))),
         [3]
-    );
-}
-
-#[test]
-fn leftovers_hide_their_findings_and_fail_when_stale() {
-    let file = Source::new("src/a.rs", "x");
-    let found = [
-        Finding::new(&file, 0, "b", "wrong"),
-        Finding::new(&file, 0, "c", "wrong too"),
-    ];
-    assert!(beyond(&found, &[("src/a.rs", "b c")]).is_empty());
-    assert_eq!(
-        beyond(&found, &[("src/a.rs", "b")]),
-        ["src/a.rs:1: wrong too"]
-    );
-    let stale = beyond(&found, &[("src/a.rs", "b c d"), ("src/e.rs", "b")]);
-    assert_eq!(lines(&stale), [1, 1]);
-    assert!(stale[0].contains("`d`") && stale[1].starts_with("src/e.rs"));
-    assert_eq!(
-        listed("LIST", &found),
-        "pub const LIST: &Leftover = &[\n    (\"src/a.rs\", \"b c\"),\n];\n"
     );
 }
