@@ -1,4 +1,4 @@
-//! `compat = "agent"`: what is refused, to the byte and with its type; and that document mode says what it always said.
+//! `compat = "agent"`: refusals with their exact bytes and types; document mode keeps its own texts.
 
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ fn config(gateway: &Gateway, key: &str) -> Answer {
 }
 
 #[test]
-fn a_key_that_the_source_refuses_is_told_with_the_status_also_while_that_is_remembered() {
+fn a_key_that_the_source_refuses_is_reported_with_the_status_also_while_that_is_cached() {
     for (status, told) in [
         (401, "401 Unauthorized"),
         (403, "403 Forbidden"),
@@ -91,7 +91,7 @@ fn a_key_that_no_project_names_has_words_of_its_own() {
 }
 
 #[test]
-fn a_datafile_that_cannot_be_had_or_used_is_told_with_the_name_of_its_key() {
+fn a_datafile_that_cannot_be_had_or_used_is_reported_with_the_name_of_its_key() {
     let expected = "{\"error\":\"failed to instantiate Optimizely for SDK Key: k\"}\n";
     let closed = ClosedPort::take();
     let (old, _state) = fetching("agent", &closed.url());
@@ -122,7 +122,7 @@ fn a_call_without_a_key_or_with_a_malformed_one_is_a_bad_request() {
 }
 
 #[test]
-fn what_is_wrong_with_a_body_is_told_in_the_words_of_old() {
+fn an_invalid_body_gets_the_words_of_the_legacy_agent() {
     let old = agent("user_profiles = \"memory\"");
     let no_user = r#"missing \"userId\" in request payload"#;
     let unreadable = "error parsing request body";
@@ -173,7 +173,7 @@ fn what_is_wrong_with_a_body_is_told_in_the_words_of_old() {
 }
 
 #[test]
-fn what_is_not_there_is_told_before_the_body_is_looked_at() {
+fn what_does_not_exist_is_reported_before_the_body_is_read() {
     let old = agent("");
     let none = "{\"error\":\"no user profile service found\"}\n";
     for path in ["/v1/lookup", "/v1/save"] {
@@ -203,7 +203,7 @@ fn a_body_of_another_media_type_is_refused_without_a_word_and_a_get_has_none() {
 }
 
 #[test]
-fn what_is_answered_is_answered_in_the_bytes_of_old() {
+fn every_response_has_the_bytes_of_the_legacy_agent() {
     let old = agent("user_profiles = \"memory\"");
     let set = |experiment: &str, variation: &str| json!({"userId": "<u>", "experimentKey": experiment, "variationKey": variation});
     let told = |variation: &str, before: &str, messages: &str| {
@@ -306,7 +306,7 @@ fn a_token_that_cannot_be_read_is_refused_in_plain_text_and_one_that_does_not_su
 }
 
 #[test]
-fn a_request_for_a_token_of_another_media_type_is_told_which_is_wanted() {
+fn a_token_request_of_another_media_type_learns_which_is_accepted() {
     let text = Ask::new("POST", "/oauth/token").header("Content-Type", "text/plain");
     let text = text.body("x");
     assert_eq!(

@@ -11,7 +11,7 @@ fn with(member: &str) -> String {
 }
 
 #[test]
-fn wrong_fields_are_named_and_reach_nobody() {
+fn wrong_fields_are_named_and_reach_no_provider() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
@@ -104,7 +104,7 @@ fn another_media_type_or_an_encoding_is_415() {
 }
 
 #[test]
-fn paths_and_methods_that_do_not_exist_are_told_apart() {
+fn unknown_paths_and_methods_have_different_errors() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
     for (method, path, status) in [

@@ -1,4 +1,4 @@
-//! Bandits: decisions that somebody else predicts.
+//! Bandits: decisions that an external predictor makes.
 
 use serde_json::{Value, json};
 

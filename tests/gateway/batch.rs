@@ -78,7 +78,7 @@ fn a_batch_is_bounded_and_needs_credentials_of_its_own() {
 
 #[test]
 fn what_is_not_done_in_time_has_failed_and_the_rest_is_answered() {
-    // Whoever asks for its datafiles waits for five seconds.
+    // Each request for its datafiles waits for five seconds.
     let silent = Upstream::always(Reply::hang());
     let more = format!(
         "batch_concurrency = 1\ndatafile_url = \"{}/%s.json\"",
@@ -252,10 +252,10 @@ fn operations_have_the_status_and_the_body_that_they_would_have_alone() {
 }
 
 #[test]
-fn an_operation_may_name_its_call_whole_and_is_told_its_own_id() {
+fn an_operation_may_name_its_call_whole_and_gets_its_own_id() {
     let old = agent("");
     let headers = json!({"x-optimizely-sdk-key": "sandbox", "Content-Type": "text/plain", "X-Request-Id": "mine"});
-    // Nobody looks at the body of a GET.
+    // The body of a GET is not read.
     let one = asking("GET", "http://old.example:8080/v1/config", headers);
     let answer = post(&old, "/v1/batch", &json!({ "Operations": [one] })).json();
     let item = &answer["response"][0];

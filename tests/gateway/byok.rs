@@ -1,4 +1,4 @@
-//! The callers' own provider keys: whose key goes upstream, what the answer says of it, who never sees it.
+//! BYOK keys: which key is sent upstream, how the response names it, and where it must never appear.
 
 use filters::accounts::Mode;
 use weirgate::store::{NewKey, NewProject, ProjectChange};
@@ -53,7 +53,7 @@ impl Gateway {
         });
     }
 
-    /// Stores an own key under a label that is its text.
+    /// Stores a BYOK key under a label that is its text.
     fn own(&self, provider: &str, text: &str) -> String {
         self.change(async |store| {
             let made = store
@@ -64,7 +64,7 @@ impl Gateway {
     }
 }
 
-/// An upstream that refuses every key that ends with `bad` and answers all others.
+/// An upstream that refuses every key that ends with `bad` and accepts all others.
 fn picky() -> Upstream {
     Upstream::answering(|request: &Received| {
         if bearer(request).ends_with("bad") {
@@ -114,7 +114,7 @@ fn attempt(provider: &str, own: Option<&str>) -> (String, String, Option<String>
 }
 
 #[test]
-fn a_byok_project_uses_its_own_key_and_says_which() {
+fn a_byok_project_uses_its_key_and_says_which() {
     let (first, second) = (picky(), picky());
     let gateway = gateway(&first, &second, Mode::Byok);
     let id = gateway.own("second", "sk-own");
@@ -127,7 +127,7 @@ fn a_byok_project_uses_its_own_key_and_says_which() {
 }
 
 #[test]
-fn a_byok_project_without_a_key_for_the_model_is_told_so() {
+fn a_byok_project_without_a_key_for_the_model_learns_that() {
     let (first, second) = (picky(), picky());
     let gateway = gateway(&first, &second, Mode::Byok);
     let answer = gateway.chat(PLAIN);
@@ -139,7 +139,7 @@ fn a_byok_project_without_a_key_for_the_model_is_told_so() {
 }
 
 #[test]
-fn a_refused_own_key_is_never_replaced_by_the_platform_s_in_a_byok_project() {
+fn a_refused_byok_key_is_never_replaced_by_the_platform_s_in_a_byok_project() {
     let (first, second) = (picky(), picky());
     let gateway = gateway(&first, &second, Mode::Byok);
     gateway.own("first", "sk-own-bad");
@@ -158,14 +158,14 @@ fn a_hybrid_project_falls_back_to_the_platform_and_shows_both() {
     let answer = gateway.chat(PLAIN);
     assert_eq!(answer.status(), 200, "{}", answer.text());
     let second_own = attempt("second", Some("sk-own-bad"));
-    // The keyed provider first, with its own key and then with the platform's.
+    // The provider with a BYOK key comes first, with that key and then with the platform key.
     assert_eq!(attempts(&answer), [second_own, attempt("second", None)]);
     assert_eq!(bearers(&second), ["sk-own-bad", "sk-platform-2"]);
     assert!(first.requests().is_empty());
 }
 
 #[test]
-fn a_hybrid_project_without_own_keys_is_served_by_the_platform() {
+fn a_hybrid_project_without_byok_keys_is_served_by_the_platform() {
     let (first, second) = (picky(), picky());
     let gateway = gateway(&first, &second, Mode::Hybrid);
     let answer = gateway.chat(PLAIN);
@@ -173,8 +173,8 @@ fn a_hybrid_project_without_own_keys_is_served_by_the_platform() {
 }
 
 #[test]
-fn a_hybrid_project_whose_plan_is_used_goes_on_with_its_own_keys() {
-    // A call costs 0.003: the cycle is used behind the first, or the day is.
+fn a_hybrid_project_whose_plan_is_used_goes_on_with_its_byok_keys() {
+    // A call costs 0.003: the first call uses up the cycle, or the day.
     for plan in [
         "cycle_usd = \"0.003\"\nweekly_premium_pct = 100\ndaily_pct = 100",
         "cycle_usd = \"0.03\"\nweekly_premium_pct = 100\ndaily_pct = 10",
@@ -192,7 +192,7 @@ fn a_hybrid_project_whose_plan_is_used_goes_on_with_its_own_keys() {
 }
 
 #[test]
-fn a_platform_project_never_uses_own_keys() {
+fn a_platform_project_never_uses_byok_keys() {
     let (first, second) = (picky(), picky());
     let gateway = gateway(&first, &second, Mode::Platform);
     gateway.own("first", "sk-own");
@@ -201,7 +201,7 @@ fn a_platform_project_never_uses_own_keys() {
 }
 
 #[test]
-fn an_own_key_refused_with_a_400_gives_way_to_the_next_and_rests() {
+fn a_byok_key_refused_with_a_400_gives_way_to_the_next_and_cools_down() {
     const INVALID: &str = r#"{"error":{"message":"API key not valid. Please pass a valid one."}}"#;
     let first = Upstream::answering(|request: &Received| {
         if bearer(request).ends_with("bad") {
@@ -223,7 +223,7 @@ fn an_own_key_refused_with_a_400_gives_way_to_the_next_and_rests() {
 }
 
 #[test]
-fn own_keys_take_turns_and_a_refused_one_rests() {
+fn byok_keys_take_turns_and_a_refused_one_cools_down() {
     let (first, second) = (picky(), picky());
     let gateway = gateway(&first, &second, Mode::Byok);
     gateway.own("first", "sk-own-bad");
@@ -264,7 +264,7 @@ fn a_caller_s_refused_key_does_not_rest_the_provider_for_others() {
 }
 
 #[test]
-fn another_organization_s_keys_are_out_of_reach_and_a_removed_one_is_gone() {
+fn another_organization_s_keys_are_out_of_reach_and_a_removed_one_is_not_used() {
     let (first, second) = (picky(), picky());
     let gateway = gateway(&first, &second, Mode::Byok);
     let id = gateway.own("first", "sk-own");
@@ -293,7 +293,7 @@ fn another_organization_s_keys_are_out_of_reach_and_a_removed_one_is_gone() {
 }
 
 #[test]
-fn a_provider_without_a_platform_key_serves_own_keys_in_byok_and_hybrid_projects() {
+fn a_provider_without_a_platform_key_serves_byok_keys_in_byok_and_hybrid_projects() {
     for mode in [Mode::Byok, Mode::Hybrid] {
         let (first, second) = (picky(), picky());
         let gateway = gateway_with(&PLATFORM[..1], &first, &second, mode);
@@ -318,7 +318,7 @@ fn a_hybrid_project_falls_back_past_a_provider_without_a_platform_key() {
     assert_eq!(answer.status(), 200, "{}", answer.text());
     let own = attempt("second", Some("sk-own-bad"));
     assert_eq!(attempts(&answer), [own, attempt("first", None)]);
-    // It is never asked without a key, nor with the platform's of another.
+    // It is never called without a key, nor with another provider's platform key.
     assert_eq!(bearers(&second), ["sk-own-bad"]);
 }
 
@@ -340,7 +340,7 @@ fn a_provider_without_a_platform_key_stays_off_for_all_others() {
 }
 
 #[test]
-fn a_byok_project_is_told_that_a_key_is_missing_where_nobody_has_one() {
+fn a_byok_project_learns_that_a_key_is_missing_where_there_is_none() {
     let (first, second) = (picky(), picky());
     let gateway = gateway_with(&[], &first, &second, Mode::Byok);
     let answer = gateway.chat(PLAIN);

@@ -1,4 +1,4 @@
-//! `POST /v1/chat/completions`: what goes up, what comes down.
+//! `POST /v1/chat/completions`: the upstream request and the response.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub const STREAM: &str =
     r#"{"model":"chat","stream":true,"messages":[{"role":"user","content":"Hi"}]}"#;
 
 #[test]
-fn a_plain_answer_has_everything_the_contract_requires() {
+fn a_whole_response_has_everything_the_contract_requires() {
     let (first, second) = (Upstream::always(reply()), Upstream::always(reply()));
     let gateway = Gateway::between(&first.url(), &second.url());
     let answer = gateway.chat(PLAIN);
@@ -105,7 +105,7 @@ fn the_cost_is_written_from_the_decimal() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
     let answer = gateway.chat(PLAIN);
-    // 600 uncached at 2.5, 400 cached at 1.25 and 100 of answer at 10 USD per million.
+    // 600 uncached at 2.5, 400 cached at 1.25 and 100 of completion at 10 USD per million.
     for part in [
         r#""cost":0.003,"#,
         r#""input_cost":0.0015"#,
@@ -314,7 +314,7 @@ fn a_body_of_twenty_megabytes_arrives_byte_by_byte() {
 }
 
 #[test]
-fn a_request_id_of_the_client_is_kept_where_it_is_harmless() {
+fn a_harmless_request_id_of_the_client_is_used() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
     for (sent, is_kept) in [

@@ -1,4 +1,4 @@
-//! Client connections: how many, how large a head, how long it may take.
+//! Client connections: their number, the size of a head and the time that it may take.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::chat_completions::{PLAIN, STREAM, chunk, reply};
-use crate::support::PATIENCE;
+use crate::support::WAIT_TIMEOUT;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Client, ask};
@@ -22,11 +22,11 @@ fn gateway(listen: &str) -> (Upstream, Gateway) {
 
 fn connect(gateway: &Gateway) -> TcpStream {
     let stream = TcpStream::connect(gateway.address()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
     stream
 }
 
-/// Reads until the connection ends; answers how long that took.
+/// Reads until the connection ends; returns how long that took.
 fn until_closed(stream: &mut TcpStream) -> Duration {
     let started = Instant::now();
     let mut rest = Vec::new();
@@ -62,7 +62,7 @@ fn a_connection_that_hardly_begins_is_closed_in_time() {
     }
 }
 
-/// Shorter than what HTTP/2 begins with; closed on wish; framed in a way that others may read otherwise.
+/// Requests that are shorter than HTTP/2's preface, that close their connection, or that have ambiguous framing.
 #[test]
 fn a_request_that_ends_its_connection_is_answered_and_does() {
     let (_first, gateway) = gateway("header_timeout_s = 1");
@@ -84,7 +84,7 @@ fn a_request_that_ends_its_connection_is_answered_and_does() {
 fn a_connection_of_http2_may_be_idle_for_longer_than_a_head_may_take() {
     let (_first, gateway) = gateway("header_timeout_s = 1");
     let mut stream = connect(&gateway);
-    // The preface, empty settings; later a ping, which is answered in kind.
+    // The preface and empty settings; later a ping, to which the server replies with a ping.
     stream
         .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         .unwrap();
@@ -104,7 +104,7 @@ fn a_connection_of_http2_may_be_idle_for_longer_than_a_head_may_take() {
 }
 
 #[test]
-fn a_slow_answer_is_no_slow_head() {
+fn a_slow_response_is_no_slow_head() {
     let slow = Reply::stream()
         .pause(Duration::from_millis(1500))
         .event(&chunk(json!({"content": "late"}), Some("stop")))
@@ -149,7 +149,7 @@ fn a_connection_over_the_limit_is_closed_and_its_place_is_free_again() {
         _ = stream.read_to_end(&mut answer);
         answer
     })
-    .take_while(|_| started.elapsed() < PATIENCE)
+    .take_while(|_| started.elapsed() < WAIT_TIMEOUT)
     .find(|answer| !answer.is_empty());
     assert!(answered.unwrap().starts_with(b"HTTP/1.1 200"));
 }

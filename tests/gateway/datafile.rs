@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::support::PATIENCE;
+use crate::support::WAIT_TIMEOUT;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
@@ -53,7 +53,7 @@ fn a_file_is_read_again_and_a_bad_one_leaves_the_last_in_force() {
         let started = Instant::now();
         while get(&gateway, "file").json()["revision"] != expected {
             assert!(
-                started.elapsed() < PATIENCE,
+                started.elapsed() < WAIT_TIMEOUT,
                 "revision {expected} never came"
             );
         }
@@ -64,14 +64,14 @@ fn a_file_is_read_again_and_a_bad_one_leaves_the_last_in_force() {
     let refused = "weirgate_datafiles_total{outcome=\"refused\"} 2";
     let started = Instant::now();
     while !gateway.metrics().contains(refused) {
-        assert!(started.elapsed() < PATIENCE, "{}", gateway.metrics());
+        assert!(started.elapsed() < WAIT_TIMEOUT, "{}", gateway.metrics());
     }
     assert_eq!(get(&gateway, "file").json()["revision"], "1");
     std::fs::write(&path, datafile("longer")).unwrap();
     until("longer");
 }
 
-/// A gateway that fetches datafiles from there, and keeps its state in this folder.
+/// A gateway that fetches datafiles from there and has its state in this folder.
 fn fetching(url: &str, folder: &std::path::Path) -> Gateway {
     let toml = format!("[decisions]\ndatafile_url = \"{url}/%s.json\"\npoll_interval_s = 1\n");
     let state = folder.display().to_string();
@@ -144,7 +144,7 @@ fn who_waits_for_a_fetch_that_fails_and_who_comes_soon_after_is_answered_at_once
 }
 
 #[test]
-fn access_tokens_of_a_key_are_kept_for_a_few_callers_only() {
+fn access_tokens_of_a_key_are_cached_for_a_few_callers_only() {
     let upstream = Upstream::always(source("1"));
     let folder = tempfile::tempdir().unwrap();
     let gateway = fetching(&upstream.url(), folder.path());
@@ -158,7 +158,7 @@ fn access_tokens_of_a_key_are_kept_for_a_few_callers_only() {
     };
     let started = Instant::now();
     while on_disk() > 8 {
-        assert!(started.elapsed() < PATIENCE, "none was dropped");
+        assert!(started.elapsed() < WAIT_TIMEOUT, "none was dropped");
         std::thread::yield_now();
     }
     let dropped = "weirgate_datafiles_total{outcome=\"dropped\"} 1";
@@ -194,6 +194,9 @@ fn a_datafile_that_is_malformed_leaves_the_one_before_in_force() {
     assert_eq!(get(&gateway, "k").json()["revision"], "1");
     let started = Instant::now();
     while get(&gateway, "k").json()["revision"] != "2" {
-        assert!(started.elapsed() < PATIENCE, "the new datafile never came");
+        assert!(
+            started.elapsed() < WAIT_TIMEOUT,
+            "the new datafile never came"
+        );
     }
 }

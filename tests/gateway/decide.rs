@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::PATIENCE;
+use crate::support::WAIT_TIMEOUT;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
@@ -52,7 +52,7 @@ fn over_the_bound(answer: &Answer) -> bool {
         )
 }
 
-/// `name=0&name=1…`: so many different keys.
+/// `name=0&name=1…`: this many different keys.
 fn keys(name: &str, count: usize) -> String {
     let pairs: Vec<String> = (0..count).map(|key| format!("{name}={key}")).collect();
     pairs.join("&")
@@ -71,7 +71,7 @@ fn a_small_request_makes_no_answer_beyond_the_bound() {
     }
 }
 
-/// What forces a decision says so with the user's id, for flags too that are not answered.
+/// The reasons name a forced decision with the user's id, also for flags that are not in the response.
 #[test]
 fn reasons_that_would_fit_no_answer_are_not_held_either() {
     let folder = tempfile::tempdir().unwrap();
@@ -229,7 +229,7 @@ fn without_the_section_there_is_nothing() {
 }
 
 #[test]
-fn the_agent_of_old_is_answered_in_its_bytes() {
+fn the_legacy_agent_is_answered_in_its_bytes() {
     let gateway = gateway("compat = \"agent\"");
     let answer = post(&gateway, "/v1/decide?keys=dark_mode", &ada());
     assert_eq!(
@@ -242,7 +242,7 @@ fn the_agent_of_old_is_answered_in_its_bytes() {
 }
 
 #[test]
-fn a_decision_is_told_the_backend_unless_it_may_not() {
+fn a_decision_is_sent_to_the_backend_unless_it_may_not() {
     let backend = Upstream::always(Reply::whole(204, &[], ""));
     let events = format!(
         "event_url = \"{}/events\"\nevent_flush_interval_s = 1\nevent_batch = 2",
@@ -295,7 +295,7 @@ fn what_waits_is_sent_when_the_gateway_stops_and_repeated_until_it_is_taken() {
 }
 
 #[test]
-fn what_the_backend_refuses_is_dropped_and_counted_and_what_comes_behind_it_is_sent() {
+fn what_the_backend_refuses_is_dropped_and_counted_and_what_comes_after_it_is_sent() {
     let replies = [429, 400, 204].map(|status| Reply::whole(status, &[], ""));
     let backend = Upstream::sequence(replies);
     let events = format!("event_url = \"{}/e\"\nevent_batch = 1", backend.url());
@@ -390,9 +390,9 @@ fn what_waits_is_on_disk_within_a_second_and_no_more_waits_than_may() {
             .map(|text| text.matches("\"visitor_id\":\"ada\"").count())
             .sum::<usize>()
     };
-    // As a kill would leave it: nobody was asked to stop.
+    // The state is the same as after a kill: the gateway was not asked to stop.
     while on_disk() < 3 {
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(begun.elapsed() < WAIT_TIMEOUT);
         std::thread::yield_now();
     }
     let metrics = gateway.metrics();

@@ -31,7 +31,7 @@ fn json_of(event: &str) -> Value {
 }
 
 #[test]
-fn who_listens_is_told_decisions_and_conversions_in_order() {
+fn a_listener_gets_decisions_and_conversions_in_order() {
     let gateway = gateway("notifications = true");
     let mut all = listen(&gateway, "");
     let mut conversions = listen(&gateway, "?filter=track,project_config_update&raw");
@@ -61,7 +61,7 @@ fn who_listens_is_told_decisions_and_conversions_in_order() {
 }
 
 #[test]
-fn nobody_listens_where_it_is_off_or_to_another_project() {
+fn no_client_listens_where_it_is_off_or_to_another_project() {
     let off = gateway("");
     let path = "/v1/notifications/event-stream";
     let call = Ask::get(path).header("X-Platform-SDK-Key", "sandbox");

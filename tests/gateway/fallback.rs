@@ -1,4 +1,4 @@
-//! What the client sees when providers break before anything has been said: the first rows of docs/promises.md.
+//! The client's view when providers break before content was sent: the first rows of docs/promises.md.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn both() -> Upstream {
     })
 }
 
-/// The second provider's answer, one clean reply, both attempts listed.
+/// Checks that the client gets the second provider's reply, whole, with both attempts listed.
 fn assert_second(answer: &Answer, status: u64, error_type: &str) {
     assert_eq!(answer.status(), 200, "{}", answer.text());
     let body = if answer
@@ -52,8 +52,8 @@ fn assert_second(answer: &Answer, status: u64, error_type: &str) {
     );
 }
 
-/// Runs the failure with bodies of 1 KB, 100 KB and 5 MB, plain and streaming. Each case has a gateway of its own,
-/// because a gateway remembers failures and then tries the provider last.
+/// Runs the failure with bodies of 1 KB, 100 KB and 5 MB, plain and streaming. Each case starts a new gateway, because a
+/// gateway remembers failures and then tries the provider last.
 fn each_size(first_url: &str, status: u64, error_type: &str) {
     let second = both();
     for bytes in [1 << 10, 100 << 10, 5 << 20] {
@@ -294,14 +294,14 @@ fn another_key_of_the_same_provider_is_tried_inside_the_attempt() {
 }
 
 #[test]
-fn a_kept_connection_that_has_died_is_not_the_providers_fault() {
+fn a_reused_connection_that_has_died_is_not_the_providers_fault() {
     let (first, closed) = (Upstream::always(reply().and_close()), ClosedPort::take());
     let gateway = Gateway::between(&first.url(), &closed.url());
     for turn in 0..6 {
         let answer = gateway.chat(PLAIN);
         let routing = answer.json()["metadata"]["routing"].clone();
         assert_eq!(routing.as_array().unwrap().len(), 1, "{}", answer.text());
-        // Only half of the turns wait: in the others the gateway may still keep the dead connection.
+        // Only half of the turns wait: in the others the dead connection may still be in the pool.
         if turn % 2 == 0 {
             first.wait_closed(first.requests().last().unwrap().connection);
         }

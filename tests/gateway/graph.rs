@@ -1,4 +1,4 @@
-//! The graph service behind its limits: what passes, what it says, and what nobody gets past.
+//! The graph service behind its limits: forwarded requests, responses, and attempts to bypass the limits.
 
 mod answers;
 mod cache;
@@ -9,19 +9,19 @@ mod tricks;
 
 use std::time::Instant;
 
-use crate::support::PATIENCE;
+use crate::support::WAIT_TIMEOUT;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
-/// What the scripted service answers.
+/// The reply of the scripted service.
 const DATA: &str = r#"{"data":{"a":1}}"#;
 /// A query.
 const QUERY: &str = r#"{"query":"{ a }"}"#;
 
-/// A service that answers every request alike.
+/// A service that sends the same reply to every request.
 fn service() -> Upstream {
     Upstream::always(Reply::json(200, DATA))
 }
@@ -46,16 +46,16 @@ fn query() -> Ask {
     Ask::post("/content/v2?auth=k1", QUERY)
 }
 
-/// The limit that an answer names, and its window.
+/// Returns the limit in a response's headers, and its window.
 fn limit(answer: &Answer) -> (&str, &str) {
     let header = |name| answer.header(name).unwrap_or("none");
     (header("x-ratelimit-limit"), header("x-ratelimit-window"))
 }
 
 impl Gateway {
-    /// Blocks until the metrics say so: a request is counted behind its answer.
+    /// Blocks until the metrics have this value: a request is counted after its response.
     fn wait_metric(&self, line: &str) {
-        let give_up = Instant::now() + PATIENCE;
+        let give_up = Instant::now() + WAIT_TIMEOUT;
         while !self.metrics().contains(line) {
             assert!(Instant::now() < give_up, "{line} not in {}", self.metrics());
             std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! `GET /v1/key`: what a key has spent and may spend, to the last digit.
+//! `GET /v1/key`: the money that a key has spent and may spend, to the last digit.
 
 use filters::accounts::Plan;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::support::client::{Answer, ask};
 use crate::support::upstream::Upstream;
 
 impl Gateway {
-    /// The answer of `GET /v1/key` to this key.
+    /// The response of `GET /v1/key` to this key.
     pub fn key_status(&self, key: &str) -> Answer {
         ask(self.address(), &Ask::get("/v1/key").key(key))
     }
@@ -119,7 +119,7 @@ fn a_key_at_its_limit_can_still_read_why() {
 }
 
 #[test]
-fn the_answer_names_no_key_and_no_money_of_others() {
+fn the_response_names_no_key_and_no_money_of_others() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
     let answer = gateway.key_status(&gateway.key);
@@ -132,7 +132,7 @@ fn the_answer_names_no_key_and_no_money_of_others() {
 }
 
 #[test]
-fn a_key_that_does_not_count_is_told_nothing() {
+fn a_key_that_does_not_count_learns_nothing() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
     assert_eq!(ask(gateway.address(), &Ask::get("/v1/key")).status(), 401);

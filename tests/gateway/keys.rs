@@ -1,4 +1,4 @@
-//! Who may call, and how soon a change of keys counts.
+//! Access by API keys, and the time after which a change of keys counts.
 
 use std::time::{Duration, Instant};
 

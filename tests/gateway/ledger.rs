@@ -1,4 +1,4 @@
-//! What calls cost, and that nothing of it is lost: reserved before, settled behind, never below zero.
+//! The ledger of calls: money is reserved before a call, settled after it, never lost and never below zero.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::support::client::{self, Client};
 use crate::support::script::{Cut, Gate, Reply};
 use crate::support::upstream::Upstream;
 
-/// A model that thinks, at a provider that speaks of messages.
+/// A reasoning model at a provider of the Anthropic wire.
 const THINKER: &str = r#"
 [[models]]
 id = "chat"
@@ -35,7 +35,7 @@ fn gateway(upstream: &Upstream, models: &str, credit: &str) -> Gateway {
     Gateway::start_with_credit(&toml, models, &[], credit)
 }
 
-/// A gateway in front of a provider that speaks of messages.
+/// A gateway in front of a provider of the Anthropic wire.
 fn of_messages(upstream: &Upstream, credit: &str) -> Gateway {
     let url = upstream.url();
     let toml = format!(
@@ -44,7 +44,7 @@ fn of_messages(upstream: &Upstream, credit: &str) -> Gateway {
     Gateway::start_with_credit(&toml, THINKER, &[("FIRST_KEY", "sk-platform-1")], credit)
 }
 
-/// A whole answer of such a provider.
+/// A whole reply of such a provider.
 fn message() -> Reply {
     let body = json!({"id": "msg_1", "type": "message", "role": "assistant", "stop_reason": "end_turn",
                       "content": [{"type": "text", "text": "hello"}],
@@ -52,7 +52,7 @@ fn message() -> Reply {
     Reply::json(200, body.to_string())
 }
 
-/// The organization's credit once so much of it is used; it is there within a second.
+/// Waits until this much of the organization's credit is used, and returns the credit.
 fn used(gateway: &Gateway, amount: &str) -> Credit {
     let until = Instant::now() + Duration::from_secs(3);
     loop {
@@ -68,7 +68,7 @@ fn used(gateway: &Gateway, amount: &str) -> Credit {
     }
 }
 
-/// Asks so often at once; answers how many were served, and how many had no credit.
+/// Sends this many requests at once; returns how many were served and how many had no credit.
 fn ask_at_once(gateway: &Gateway, count: usize) -> (usize, usize) {
     let (address, ask) = (gateway.address(), gateway.chat_ask(PLAIN));
     let threads: Vec<_> = (0..count)
@@ -96,7 +96,7 @@ fn a_credit_of_one_serves_exactly_a_hundred_calls_of_a_cent() {
 }
 
 #[test]
-fn a_call_without_credit_is_a_402_that_reaches_nobody() {
+fn a_call_without_credit_is_a_402_that_reaches_no_provider() {
     let upstream = Upstream::always(reply());
     let gateway = gateway(&upstream, MODELS, "0");
     let answer = gateway.chat(PLAIN);
@@ -123,7 +123,7 @@ fn credit_that_is_added_counts_at_once() {
 }
 
 #[test]
-fn an_answer_costs_what_it_says() {
+fn a_response_costs_what_it_says() {
     let upstream = Upstream::always(reply());
     let gateway = gateway(&upstream, MODELS, "1");
     let answer = gateway.chat(PLAIN);
@@ -240,7 +240,7 @@ fn a_provider_that_bills_anyway_is_read_on_when_the_client_leaves() {
 }
 
 #[test]
-fn a_budget_of_thinking_is_reserved_beside_what_the_answer_may_have() {
+fn a_budget_of_thinking_is_reserved_beside_the_maximum_output() {
     let upstream = Upstream::always(message());
     let gateway = of_messages(&upstream, "0.5");
     let think = |budget: u32| {
@@ -255,9 +255,9 @@ fn a_budget_of_thinking_is_reserved_beside_what_the_answer_may_have() {
 }
 
 #[test]
-fn what_was_reserved_is_free_again_behind_the_answer() {
+fn a_reservation_is_free_again_after_the_response() {
     let upstream = Upstream::always(stream());
-    // A little more than what one call may cost at most: 78 bytes and 16384 tokens at the dearer provider.
+    // A little more than the max cost of one call: 78 bytes and 16384 tokens at the more expensive provider.
     let gateway = gateway(&upstream, MODELS, "0.3285");
     for _ in 0..5 {
         assert_eq!(gateway.chat(STREAM).status(), 200);
@@ -267,7 +267,7 @@ fn what_was_reserved_is_free_again_behind_the_answer() {
 }
 
 #[test]
-fn what_is_not_stored_when_the_server_stops_is_there_behind_the_next_start() {
+fn what_is_not_stored_when_the_server_stops_is_there_after_the_next_start() {
     let upstream = Upstream::always(reply());
     let gateway = gateway(&upstream, MODELS, "1");
     assert_eq!(gateway.chat(PLAIN).status(), 200);
@@ -277,7 +277,7 @@ fn what_is_not_stored_when_the_server_stops_is_there_behind_the_next_start() {
 }
 
 #[test]
-fn a_lease_stays_where_nobody_else_could_use_it() {
+fn a_lease_stays_where_no_other_process_could_use_it() {
     let upstream = Upstream::always(reply());
     let gateway = gateway(&upstream, CENT, "1");
     assert_eq!(gateway.chat(PLAIN).status(), 200);
@@ -304,7 +304,7 @@ fn metrics_tell_what_was_settled() {
 }
 
 #[test]
-fn usage_and_metrics_agree_with_the_answers() {
+fn usage_and_metrics_agree_with_the_responses() {
     let broken = begun().cut(usize::MAX, Cut::Close);
     let failed = Reply::json(500, "{}");
     let upstream = Upstream::sequence([reply(), failed.clone(), failed, reply(), broken, stream()]);
@@ -325,7 +325,7 @@ fn usage_and_metrics_agree_with_the_answers() {
         .flatten()
         .map(usd)
         .fold(zero, filters::money::Usd::plus);
-    // Two whole answers, what went out of the broken stream, a whole stream.
+    // Two whole responses, the delivered part of the broken stream, a whole stream.
     assert_eq!(sum.to_string(), "0.00605", "{costs:?}");
     used(&gateway, "0.00605");
     let usage = gateway.beside(async |store| store.usage("acme", 0, None).await.unwrap());

@@ -19,7 +19,7 @@ fn assert_reached(answer: &Answer, code: &str) {
     assert_eq!(answer.header("x-should-retry"), Some("false"));
 }
 
-/// Asks with this key until it is refused; answers how often it was served, and the refusal.
+/// Calls with this key until a call is refused; returns the number of served calls, and the refusal.
 fn until_refused(gateway: &Gateway, key: &str, model: &str) -> (usize, Answer) {
     for served in 0.. {
         let answer = gateway.asked(key, model, json!({"max_tokens": 1}));

@@ -1,4 +1,4 @@
-//! `POST /v1/lookup`: what a decision put into the profile.
+//! `POST /v1/lookup`: the variations that decisions saved in the profile.
 
 use serde_json::json;
 

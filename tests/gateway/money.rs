@@ -1,4 +1,4 @@
-//! Money when processes are many, are killed, lose their store or their disk: real processes, real signals.
+//! Money with several processes that are killed or lose their store or their disk: real processes, real signals.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -24,7 +24,7 @@ use crate::support::script::Reply;
 use crate::support::server::Server;
 use crate::support::upstream::{Received, Upstream};
 
-/// A model of one provider; an answer of 1000 tokens of prompt and 100 of completion costs 0.0035.
+/// A model of one provider; a call of 1000 tokens of prompt and 100 of completion costs 0.0035.
 const TOKENS: &str = r#"
 [[models]]
 id = "chat"
@@ -70,7 +70,7 @@ impl Place {
         self.folder.path()
     }
 
-    /// Runs something on the store, as the command line would.
+    /// Runs `work` on the store, as the command line would.
     fn store<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
         let toml = self.toml.replace(
             "\"models.toml\"",
@@ -89,7 +89,7 @@ impl Place {
         })
     }
 
-    /// Makes the organization with so much credit; answers its key.
+    /// Creates the organization with this credit; returns its key.
     fn fund(&self, credit: &str) -> String {
         let credit = filters::money::Usd::parse(credit).unwrap();
         self.store(async |store| {
@@ -106,7 +106,7 @@ impl Place {
         })
     }
 
-    /// A key, with a limit, of a project that uses its organization's own provider keys alone.
+    /// A key, with a limit, of a project in mode `byok`.
     fn own_key(&self) -> String {
         let terms = TermsFile {
             limit: Some("5".to_owned()),
@@ -136,7 +136,7 @@ impl Place {
         self.store(async |store| store.credit("acme").await.unwrap())
     }
 
-    /// The credit once so much of it is used.
+    /// Waits until this much credit is used, and returns the credit.
     fn used(&self, amount: &str) -> Credit {
         let until = Instant::now() + Duration::from_secs(10);
         loop {
@@ -257,7 +257,7 @@ fn a_store_that_goes_and_returns_loses_nothing() {
     assert_eq!(client::ask(server.address, &ask).status(), 200);
     postgres.kill();
     let gone = Instant::now();
-    // The journal absorbs, and nobody notices.
+    // The journal absorbs the outage, and no call fails.
     for _ in 0..5 {
         assert_eq!(client::ask(server.address, &ask).status(), 200);
     }
@@ -274,7 +274,7 @@ fn a_store_that_goes_and_returns_loses_nothing() {
     };
     assert_eq!(refused.status(), 503);
     assert!(refused.header("retry-after").is_some());
-    // What the caller's own provider bills goes on.
+    // Calls that the caller's own provider bills still succeed.
     assert_eq!(client::ask(server.address, &own).status(), 200);
     assert!(
         gone.elapsed() > Duration::from_secs(8),
@@ -316,7 +316,7 @@ fn slowest_in_a_hundred(server: SocketAddr, ask: &Ask, time: Duration) -> u128 {
 }
 
 #[test]
-fn a_store_that_stalls_for_five_seconds_delays_nobody() {
+fn a_store_that_stalls_for_five_seconds_delays_no_call() {
     const STALL: Duration = Duration::from_secs(5);
     let postgres = Postgres::start();
     let upstream = Upstream::always(reply());
@@ -381,8 +381,8 @@ fn slow() -> Reply {
         .end()
 }
 
-/// Asks one stream after the other until the server is gone; answers the ids of those that were answered, and how
-/// many were cut off. `whole` counts the streams that were answered.
+/// Requests one stream after another until the server is unavailable; returns the ids of the whole streams and the number
+/// of those that were cut off. `whole` counts the whole streams.
 fn ask_until_gone(
     address: SocketAddr,
     key: &str,
@@ -428,7 +428,7 @@ fn rows(place: &Place) -> Vec<(String, i64)> {
     })
 }
 
-/// How many moments; more of them where the environment says so.
+/// The number of kills; the environment may set a higher one.
 fn moments() -> u64 {
     let more = std::env::var("WEIRGATE_KILLS").ok();
     more.map_or(5, |count| count.parse().unwrap())
@@ -458,7 +458,7 @@ fn a_process_killed_at_any_moment_loses_nothing_and_charges_nothing_twice() {
                 })
                 .collect();
             until("all ask", || begun.load(Ordering::Relaxed) == STREAMS);
-            // Every second process answers a stream before it is killed, even on a slow machine.
+            // Every second process serves a stream before it is killed, even on a slow machine.
             let least = usize::from(moment % 2 == 0);
             until("one is answered", || whole.load(Ordering::Relaxed) >= least);
             std::thread::sleep(Duration::from_millis(fastrand::u64(50..1500)));
@@ -470,7 +470,7 @@ fn a_process_killed_at_any_moment_loses_nothing_and_charges_nothing_twice() {
             }
         });
     }
-    // What the last one left is brought in by the next start.
+    // The next start recovers what the last process left.
     Server::start(place.path()).stop();
     let rows = rows(&place);
     let credit = place.credit();
@@ -538,7 +538,7 @@ fn a_journal_with_a_flipped_bit_is_named_at_the_start() {
         said.contains("00000001.wal") && said.contains("offset 28"),
         "{said}"
     );
-    // Put right, it starts, and the call is charged.
+    // After the repair it starts, and the call is charged.
     bytes[50] ^= 4;
     std::fs::write(&file, &bytes).unwrap();
     let _server = Server::start(place.path());
@@ -566,7 +566,7 @@ fn a_full_disk_refuses_calls_on_credit_and_loses_nothing() {
         assert!(served.len() < 1000, "the limit is met");
     };
     assert_eq!(refused.status(), 503);
-    // From then on it is known before anybody is asked.
+    // From then on a call is refused before a provider is called.
     let known = client::ask(server.address, &ask);
     assert_eq!(known.status(), 503);
     assert!(known.header("retry-after").is_some());

@@ -26,7 +26,7 @@ fn narrow(first: &Upstream, in_flight: u32) -> Gateway {
     Gateway::with(&first.url(), &first.url(), &more)
 }
 
-/// A stream that has begun and goes on.
+/// A stream that has started and stays open.
 fn running(gateway: &Gateway) -> Client {
     let mut client = Client::connect(gateway.address());
     client.send(&gateway.chat_ask(STREAM));
@@ -36,7 +36,7 @@ fn running(gateway: &Gateway) -> Client {
 }
 
 #[test]
-fn one_request_too_many_is_told_so_within_10_ms() {
+fn one_request_too_many_is_refused_within_10_ms() {
     let first = Upstream::always(begun().and_hang());
     let gateway = narrow(&first, 3);
     let streams = [(); 3].map(|()| running(&gateway));

@@ -1,4 +1,4 @@
-//! The process as a new user starts it: its first words, its first answer, its end.
+//! The process as a new user starts it: its banner, its first response, its end.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -216,7 +216,7 @@ fn nothing_else_can_take_the_ports_of_a_gateway_that_starts() {
          [store]\nurl = \"sqlite:{path}/weirgate.db\"\nstate_dir = \"{path}\"\n"
     );
     let loaded = config::from_str(&toml, []).unwrap_or_else(|bad| panic!("{}", bad[0]));
-    // The log is begun before the store is opened and long before Pingora runs.
+    // The log starts before the store is opened and long before Pingora runs.
     let running = boot(loaded.config, |metrics| {
         for address in addresses {
             let refused = TcpListener::bind(address).unwrap_err();

@@ -1,4 +1,4 @@
-//! Requests per minute of an organization: what is admitted, and what the headers say. Source: docs/model-gateway.md 8.
+//! Requests per minute of an organization: admission and headers. Source: docs/model-gateway.md 8.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -49,7 +49,7 @@ fn state(answer: &Answer) -> (u64, u64, u64) {
 }
 
 #[test]
-fn every_answer_says_what_is_left() {
+fn every_response_says_what_is_left() {
     let first = Upstream::sequence([reply(), stream(), reply()]);
     let gateway = limited(&first, 4);
     let answers = [PLAIN, STREAM, "{", PLAIN].map(|body| gateway.chat(body));
@@ -63,7 +63,7 @@ fn every_answer_says_what_is_left() {
 }
 
 #[test]
-fn an_answer_of_no_provider_says_it_too() {
+fn a_response_without_a_provider_says_it_too() {
     let first = Upstream::always(Reply::json(500, "{}"));
     let gateway = limited(&first, 4);
     let answer = gateway.chat(PLAIN);

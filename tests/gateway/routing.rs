@@ -1,4 +1,4 @@
-//! Which provider is chosen, seen from outside.
+//! The choice of a provider, seen from outside.
 
 use super::chat_completions::{PLAIN, reply};
 use crate::support::boot::Gateway;

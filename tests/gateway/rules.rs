@@ -1,4 +1,4 @@
-//! What a key's rules and its organization's plan forbid, as the caller sees it.
+//! The rules of keys and plans, as the caller sees them.
 
 use filters::accounts::{Plan, TermsFile};
 use serde_json::json;
@@ -29,7 +29,7 @@ impl Gateway {
         })
     }
 
-    /// Asks the model with this key, and these members more.
+    /// Calls the model with this key and these additional members.
     pub fn asked(&self, key: &str, model: &str, more: serde_json::Value) -> Answer {
         let mut body = json!({"model": model, "messages": [{"role": "user", "content": "Hi"}]});
         let members = body.as_object_mut().unwrap();

@@ -8,7 +8,7 @@ use weirgate::sandbox::ModelSandbox;
 
 use crate::support::client::{Answer, Ask, Client, End, ask};
 
-/// A sandbox that serves on a thread of its own until dropped.
+/// A sandbox that serves on its own thread until it is dropped.
 struct Running {
     address: SocketAddr,
     stop: watch::Sender<bool>,

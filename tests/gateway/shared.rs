@@ -1,20 +1,20 @@
-//! What processes share: Redis is reached, missed, and found again.
+//! Shared state: Redis is available, unavailable, and available again.
 
 use std::time::{Duration, Instant};
 
 use super::chat_completions::{PLAIN, reply};
-use crate::support::PATIENCE;
+use crate::support::WAIT_TIMEOUT;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::ask;
 use crate::support::redis::Redis;
 use crate::support::upstream::Upstream;
 
-/// Waits until `holds`, and answers how long it took.
+/// Waits until `holds`, and returns how long it took.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
     let started = Instant::now();
     while !holds() {
-        assert!(started.elapsed() < PATIENCE, "{what}");
+        assert!(started.elapsed() < WAIT_TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
     started.elapsed()
@@ -41,7 +41,7 @@ fn gateway(redis: &Redis, first: &Upstream) -> Gateway {
 }
 
 #[test]
-fn health_tells_whether_redis_answers_unless_that_is_skipped() {
+fn health_shows_whether_redis_answers_unless_that_is_skipped() {
     let (mut redis, first) = (Redis::start(), Upstream::always(reply()));
     let gateway = gateway(&redis, &first);
     assert_eq!(health(&gateway, "/"), (200, true));

@@ -72,9 +72,9 @@ fn of_ten_times_the_limit_the_service_sees_exactly_the_limit() {
     }
 }
 
-/// A hit of the service's own cache is given back in the window of all processes. Source: docs/graph-limits.md 8.1.3.
+/// A hit of the service's own cache is refunded in the window of all processes. Source: docs/graph-limits.md 8.1.3.
 #[test]
-fn what_the_services_cache_answers_counts_nowhere() {
+fn a_hit_of_the_services_cache_counts_nowhere() {
     for algorithm in ["fixed", "sliding"] {
         let statuses = undisturbed(|| {
             let redis = Redis::start();

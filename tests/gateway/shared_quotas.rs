@@ -116,7 +116,7 @@ fn wait_until_known(fleet: &Fleet) {
     until("each has beaten again", || is_later(&beats()));
 }
 
-/// What each process serves alone, and all together after the return.
+/// The number of requests that each process serves alone, and that all serve after the return.
 fn outage(on_outage: &str) -> Option<([usize; 3], usize)> {
     let mut fleet = Fleet::start(on_outage);
     wait_until_known(&fleet);
@@ -140,7 +140,7 @@ fn an_outage_is_bounded_and_its_end_exact() {
     }
 }
 
-/// Nobody fails, whatever happens to Redis meanwhile.
+/// No request fails, whatever happens to Redis.
 #[test]
 fn requests_are_served_or_refused_while_redis_dies_and_returns() {
     let mut fleet = Fleet::start("local");

@@ -15,7 +15,7 @@ use weirgate::redis::{Heartbeat, Redis as Connection};
 use super::shared::until;
 use crate::support::redis::Redis;
 
-/// What one process has: a connection, and windows.
+/// The part of one process: a connection and windows.
 struct Process {
     redis: Connection,
     counters: WindowCounters,
@@ -108,7 +108,7 @@ fn of_ten_times_the_limit_three_processes_admit_exactly_the_limit() {
     }
 }
 
-/// Whoever is refused meanwhile must not keep it so.
+/// Requests that are refused must not extend the refusal.
 #[test]
 fn a_full_window_does_not_last_until_a_clock_that_was_set_back_has_caught_up() {
     const AHEAD_MS: i64 = 3_600_000;
@@ -190,7 +190,7 @@ fn every_fixed_window_admits_exactly_its_limit() {
         let [admitted, refused] = windows.entry(start_ms).or_insert([0_u64; 2]);
         *(if is_admitted { admitted } else { refused }) += 1;
     }
-    // On a busy machine a window may be asked for less than its limit; then it refuses nothing.
+    // On a busy machine a window may get fewer requests than its limit; then it refuses none.
     let is_exact =
         |[admitted, refused]: &[u64; 2]| *admitted == LIMIT || (*admitted < LIMIT && *refused == 0);
     assert!(windows.values().all(is_exact), "{windows:?}");
@@ -250,7 +250,7 @@ fn are_gone(processes: &[Process]) -> [bool; 2] {
     [gone.clone().all(|it| it), gone.any(|it| it)]
 }
 
-/// What three processes admit alone, and together after the return.
+/// The numbers that three processes admit alone, and together after the return.
 fn outage(runtime: &Runtime, on_outage: OnOutage, limit: u64) -> Option<(Vec<u64>, u64)> {
     let mut redis = Redis::start();
     let minute = Duration::from_secs(60);
@@ -265,7 +265,7 @@ fn outage(runtime: &Runtime, on_outage: OnOutage, limit: u64) -> Option<(Vec<u64
 }
 
 #[test]
-fn while_redis_is_gone_each_process_does_as_it_was_told() {
+fn while_redis_is_unavailable_each_process_follows_its_setting() {
     let runtime = runtime();
     for (on_outage, expected) in [
         (OnOutage::Local, [34, 34, 34]),
@@ -278,8 +278,8 @@ fn while_redis_is_gone_each_process_does_as_it_was_told() {
     }
 }
 
-/// The longest that one of 50 requests at once waits for a Redis that has just fallen silent, and how long the next
-/// request takes.
+/// The maximum time that one of 50 concurrent requests waits for a Redis that has just stopped replying, and the time of
+/// the next request.
 fn waits(runtime: &Runtime) -> [Duration; 2] {
     let (redis, minute) = (Redis::start(), Duration::from_secs(60));
     let [one, ..] = three(&redis, Algorithm::Fixed, minute, OnOutage::Local);
@@ -303,7 +303,7 @@ fn waits(runtime: &Runtime) -> [Duration; 2] {
 #[test]
 fn no_request_waits_longer_than_its_patience() {
     let (runtime, mut seen) = (runtime(), Vec::new());
-    // A busy machine delays some of the five, but not all. The next request does not ask a Redis that is gone.
+    // A busy machine delays some of the five, but not all. The next request does not call an unavailable Redis.
     let is_kept = (0..5).any(|_| {
         let [longest, next] = waits(&runtime);
         seen.push([longest, next]);
@@ -312,8 +312,8 @@ fn no_request_waits_longer_than_its_patience() {
     assert!(is_kept, "{seen:?}");
 }
 
-/// What three processes admit before Redis falls silent, alone, what Redis has counted once it speaks again, and what
-/// they admit then.
+/// The numbers that three processes admit before Redis stops replying and alone, that Redis has counted when it replies
+/// again, and that they admit then.
 fn silence(runtime: &Runtime, limit: u64) -> Option<[u64; 4]> {
     let redis = Redis::start();
     let minute = Duration::from_secs(60);
@@ -344,8 +344,8 @@ fn what_redis_counted_too_late_is_taken_back() {
     assert_eq!(seen, [48, 3 * 34, 48, 100 - 48]);
 }
 
-/// What was admitted in each window of Redis, alone in all, and in how many windows' time: Redis is killed and started
-/// again three times, in the middle of windows, under load from three processes.
+/// The numbers that were admitted in each window of Redis and alone in all, and the duration in windows: Redis is killed
+/// and restarted three times, in the middle of windows, under load from three processes.
 fn under_load(runtime: &Runtime, window: Duration, limit: u64) -> (Vec<u64>, u64, u64) {
     let mut redis = Redis::start();
     let processes = three(&redis, Algorithm::Fixed, window, OnOutage::Local);

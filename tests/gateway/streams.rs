@@ -1,4 +1,4 @@
-//! What happens to a stream when something breaks after its first content, and while the client waits.
+//! Streams that break after their first content, and streams whose client waits.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::client::Client;
 use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
 
-/// What the client reads of a stream that is broken by `breaking` once its first content has arrived.
+/// The bytes that the client reads of a stream that `breaking` breaks after its first content.
 fn broken_by(breaking: impl Fn(Reply) -> Reply, more: &str) -> (String, Upstream) {
     let gate = Gate::default();
     let first = Upstream::always(breaking(begun().wait(&gate)));
@@ -100,8 +100,8 @@ fn a_killed_provider_ends_the_stream_with_an_error_event() {
     assert_broken(&text, "stream_truncated");
 }
 
-/// How long the provider's connection stays open after a client has left, which it does after `begun`. The quickest of
-/// five counts, because a busy machine delays some of them, but not all.
+/// How long the provider's connection stays open after the client disconnects, which it does after `begun`. The shortest
+/// time of five counts, because a busy machine delays some of them, but not all.
 fn quickest_close(first: &Upstream, body: &str, begun: impl Fn(&mut Client)) -> Duration {
     let gateway = Gateway::between(&first.url(), &first.url());
     let times = (0..5).map(|turn| {
@@ -157,7 +157,7 @@ fn events_go_out_as_they_come() {
 }
 
 #[test]
-fn the_head_is_held_until_there_is_content() {
+fn the_head_is_buffered_until_there_is_content() {
     let gate = Gate::default();
     let role = chunk(json!({"role": "assistant", "content": ""}), None);
     let reply = Reply::stream()
@@ -192,7 +192,7 @@ fn a_waiting_client_is_kept_alive_and_still_gets_the_next_provider() {
 }
 
 #[test]
-fn a_failure_behind_a_keepalive_is_an_error_event() {
+fn a_failure_after_a_keepalive_is_an_error_event() {
     let first = Upstream::always(Reply::hang());
     let more = "[routing]\nkeepalive_s = 1\nfirst_event_timeout_s = 2\nattempts = 1";
     let gateway = Gateway::with(&first.url(), &first.url(), more);
@@ -206,7 +206,7 @@ fn a_failure_behind_a_keepalive_is_an_error_event() {
 }
 
 #[test]
-fn a_provider_that_lingers_behind_done_does_not_hold_the_client() {
+fn a_provider_that_lingers_after_done_does_not_delay_the_client() {
     let reply = begun()
         .event(&chunk(json!({}), Some("stop")))
         .event("[DONE]")

@@ -1,4 +1,4 @@
-//! The test support itself: each thing a script can do, seen by the raw client.
+//! The test support itself: each step of a script, seen by the raw client.
 
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
 #[test]
-fn a_conversion_is_told_the_backend() {
+fn a_conversion_is_sent_to_the_backend() {
     let backend = Upstream::always(Reply::whole(204, &[], ""));
     let gateway = gateway(&format!(
         "event_url = \"{}/e\"\nevent_batch = 1",

@@ -1,6 +1,6 @@
-//! A request in the making: exactly what it shows goes out.
+//! A builder of requests. It sends exactly the bytes that it shows.
 
-/// A request in the making.
+/// A request under construction.
 #[derive(Clone, Debug)]
 pub struct Ask {
     method: String,
@@ -42,7 +42,7 @@ impl Ask {
         self
     }
 
-    /// Takes out every header of that name, `Host` too.
+    /// Removes every header of that name, `Host` too.
     pub fn without(mut self, name: &str) -> Ask {
         self.headers
             .retain(|(given, _)| !given.eq_ignore_ascii_case(name));
@@ -60,18 +60,18 @@ impl Ask {
         self
     }
 
-    /// Sends the body in chunks of so many bytes.
+    /// Sends the body in chunks of this many bytes.
     pub fn chunked(mut self, bytes: usize) -> Ask {
         self.chunk_bytes = Some(bytes.max(1));
         self
     }
 
-    /// Whether its reply has no body whatever it says.
+    /// Returns whether its reply never has a body.
     pub fn is_head(&self) -> bool {
         self.method == "HEAD"
     }
 
-    /// The exact bytes that go out.
+    /// Returns the exact bytes that are sent.
     pub fn wire(&self) -> Vec<u8> {
         let mut wire = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         for (name, value) in &self.headers {

@@ -1,4 +1,4 @@
-//! The gateway as every test starts it: in this process, on an address of its own, with a store of its own.
+//! The gateway as every test starts it: in this process, with an address and a store that no other test uses.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -21,14 +21,14 @@ pub struct Gateway {
     pub running: Running,
     /// The key.
     pub key: String,
-    /// Where its store is.
+    /// The folder of its store.
     pub folder: TempDir,
     store_url: String,
     toml: String,
     env: Vec<(String, String)>,
 }
 
-/// A model that costs a cent a call, whatever is said.
+/// A model that costs a cent a call, whatever the messages are.
 pub const CENT: &str = r#"
 [[models]]
 id = "chat"
@@ -78,7 +78,7 @@ impl Gateway {
         Self::with(first, second, "")
     }
 
-    /// The same with more TOML behind the providers.
+    /// The same with more TOML after the providers.
     pub fn with(first: &str, second: &str, more: &str) -> Gateway {
         let toml = format!(
             "[providers.first]\nkind = \"openai-compatible\"\nbase_url = \"{first}/v1\"\nkeys = []\n\
@@ -97,7 +97,7 @@ impl Gateway {
         Self::start_with_credit(toml, models, more, "1000000")
     }
 
-    /// The same with so much credit, in USD; "0": none.
+    /// The same with this credit in USD; "0": none.
     pub fn start_with_credit(
         toml: &str,
         models: &str,
@@ -118,7 +118,7 @@ impl Gateway {
                 folder.path().display().to_string(),
             ),
             ("WEIRGATE_MODELS__FILE", catalogue.display().to_string()),
-            // One call in a hundred would try the dearer provider first.
+            // Otherwise one call in a hundred would try the more expensive provider first.
             ("WEIRGATE_ROUTING__EXPLORATION", "0".to_owned()),
         ];
         let more = more
@@ -151,7 +151,7 @@ impl Gateway {
         }
     }
 
-    /// The same gateway in a new process's place: stopped, and started on what it left behind.
+    /// Restarts the gateway on the same state, as a new process would.
     pub fn restart(self) -> Gateway {
         let Gateway {
             running, toml, env, ..
@@ -172,7 +172,7 @@ impl Gateway {
         self.running.public
     }
 
-    /// Asks for a chat completion with the key.
+    /// Requests a chat completion with the key.
     pub fn chat(&self, body: impl AsRef<[u8]>) -> Answer {
         client::ask(self.address(), &self.chat_ask(body))
     }
@@ -189,9 +189,9 @@ impl Gateway {
             .to_owned()
     }
 
-    /// Runs something on the gateway's store, and waits until the running server has seen what it changed.
+    /// Runs `work` on the gateway's store and waits until the running server has seen the change.
     ///
-    /// Fails the test where that takes longer than a second.
+    /// It fails the test if that takes longer than a second.
     pub fn change<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
         let (done, revision) = self.beside(async |store| {
             let done = work(&store).await;
@@ -208,7 +208,7 @@ impl Gateway {
         done
     }
 
-    /// Runs something on the gateway's store, as the command line would beside it.
+    /// Runs `work` on the gateway's store, as the command line would beside the server.
     pub fn beside<T>(&self, work: impl AsyncFnOnce(Store) -> T) -> T {
         let toml = format!(
             "[store]\nurl = \"{}\"\nstate_dir = \"{}\"\n",
@@ -221,7 +221,7 @@ impl Gateway {
         with_store(&loaded.config, work)
     }
 
-    /// Stops the gateway, and runs something on its store.
+    /// Stops the gateway and runs `work` on its store.
     pub fn stop_and_ask<T>(self, work: impl AsyncFnOnce(Store) -> T) -> T {
         let Gateway {
             running,

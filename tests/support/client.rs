@@ -1,4 +1,4 @@
-//! A client that sends exact bytes and keeps exact bytes, with times.
+//! A client that sends exact bytes and records exact bytes, with times.
 //!
 //! HTTP/1.1 over one blocking connection: keep-alive, chunked decoding with the time of every chunk,
 //! early hang-up.
@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::PATIENCE;
+use super::WAIT_TIMEOUT;
 pub use super::ask::Ask;
 use super::sse;
 
@@ -43,7 +43,7 @@ impl Head {
     }
 }
 
-/// A piece of a body: one chunk of chunked framing, or what one read gave otherwise.
+/// A piece of a body: one chunk of chunked framing, or the result of one read.
 #[derive(Clone, Debug)]
 pub struct Chunk {
     /// When it was complete.
@@ -57,7 +57,7 @@ pub struct Chunk {
 pub enum End {
     /// As its framing announced.
     Complete,
-    /// The peer closed before that; for a reply without framing this is the only end there is.
+    /// The peer closed before that. A reply without framing has no other end.
     Closed,
     /// The peer reset the connection.
     Reset,
@@ -122,12 +122,12 @@ pub struct Client {
     asked_head: bool,
 }
 
-/// Sends one request on a connection of its own and reads the whole reply.
+/// Sends one request on a new connection and reads the whole reply.
 pub fn ask(address: SocketAddr, ask: &Ask) -> Answer {
     Client::connect(address).ask(ask)
 }
 
-/// Asks so often at once, of one server after the other; answers how many were served, and how many had no credit.
+/// Sends this many requests at once, to the servers in turn. Returns how many were served and how many had no credit.
 pub fn ask_at_once(servers: &[SocketAddr], request: &Ask, count: usize) -> (usize, usize) {
     let threads: Vec<_> = (0..count)
         .map(|n| {
@@ -144,12 +144,12 @@ pub fn ask_at_once(servers: &[SocketAddr], request: &Ask, count: usize) -> (usiz
 }
 
 impl Client {
-    /// Connects; every read fails the test after [`PATIENCE`].
+    /// Connects; every read fails the test after [`WAIT_TIMEOUT`].
     pub fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).expect("connecting to loopback");
         stream.set_nodelay(true).expect("TCP_NODELAY");
         stream
-            .set_read_timeout(Some(PATIENCE))
+            .set_read_timeout(Some(WAIT_TIMEOUT))
             .expect("a read timeout");
         let (buffer, framing) = (Vec::new(), Framing::Nothing);
         Client {
@@ -167,7 +167,7 @@ impl Client {
         self.answer()
     }
 
-    /// Sends a request. A peer that answers early and closes does not fail the test here.
+    /// Sends a request. A peer that replies early and closes does not fail the test here.
     pub fn send(&mut self, ask: &Ask) {
         self.asked_head = ask.is_head();
         self.send_bytes(ask.wire());
@@ -178,7 +178,7 @@ impl Client {
         let _ = self.stream.write_all(bytes.as_ref());
     }
 
-    /// Reads the whole reply to what was sent.
+    /// Reads the whole reply to the last request.
     pub fn answer(&mut self) -> Answer {
         let mut informational = Vec::new();
         let head = loop {
@@ -211,7 +211,7 @@ impl Client {
             .unwrap_or_else(|end| panic!("no head: {end:?} after {:?}", self.buffer))
     }
 
-    /// Reads the next head, or says how the connection ended instead.
+    /// Reads the next head, or returns the end of the connection.
     pub fn try_head(&mut self) -> Result<Head, End> {
         let end = loop {
             if let Some(end) = self
@@ -256,7 +256,7 @@ impl Client {
         self.ended.expect("the reply was read to its end")
     }
 
-    /// Everything the peer still sends until it closes, as it stands on the wire.
+    /// Returns all bytes that the peer sends until it closes, as they are on the wire.
     pub fn rest(&mut self) -> (Vec<u8>, End) {
         let end = loop {
             if let Err(end) = self.read_more() {
@@ -272,7 +272,7 @@ impl Client {
         socket.set_zero_linger().expect("SO_LINGER 0");
     }
 
-    /// Says that nothing more will be sent; replies can still be read.
+    /// Closes the sending side; replies can still be read.
     pub fn half_close(&mut self) {
         self.stream.shutdown(Shutdown::Write).expect("half close");
     }

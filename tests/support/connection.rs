@@ -1,4 +1,4 @@
-//! One connection of a scripted upstream: read requests, play replies, notice the peer closing.
+//! One connection of a scripted upstream: it reads requests, plays replies and notices when the peer closes.
 
 use std::future::pending;
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::{Plan, Received, Script, Shared, Stop};
 use crate::support::script::{Reply, Step};
 
-/// Accepts until told to stop, then ends every connection.
+/// Accepts connections until it is stopped, then ends every connection.
 pub(super) async fn accept(
     listener: TcpListener,
     plan: Arc<Plan>,
@@ -35,7 +35,7 @@ pub(super) async fn accept(
     connections.join_all().await;
 }
 
-/// Whether the connection goes on after a step.
+/// Whether the connection stays open after a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
     Open,
@@ -104,7 +104,7 @@ impl Connection {
         if close { After::Over } else { after }
     }
 
-    /// Plays the steps, meanwhile reading so that the peer's closing is noticed at once.
+    /// Plays the steps. It reads at the same time, so that it notices at once when the peer closes.
     async fn play(&mut self, reply: &Reply, watches: bool) -> After {
         for step in reply.steps() {
             let (mut reader, mut writer) = self.stream.split();

@@ -24,12 +24,12 @@ pub fn call(path: &str, body: &Value) -> Ask {
     Ask::post(path, body.to_string()).header("X-Platform-SDK-Key", "sandbox")
 }
 
-/// Its answer.
+/// Sends the call and returns the reply.
 pub fn post(gateway: &Gateway, path: &str, body: &Value) -> Answer {
     ask(gateway.address(), &call(path, body))
 }
 
-/// Status and error of an answer.
+/// Returns status and error of a reply.
 pub fn refused(answer: &Answer) -> (u16, String) {
     let error = answer.json()["error"]
         .as_str()
@@ -38,7 +38,7 @@ pub fn refused(answer: &Answer) -> (u16, String) {
     (answer.status(), error)
 }
 
-/// A gateway in the place of the agent of old, whose `[decisions]` hold these keys.
+/// A gateway that replaces the legacy agent, whose `[decisions]` hold these keys.
 pub fn agent(more: &str) -> Gateway {
     gateway(&format!("compat = \"agent\"\n{more}"))
 }
@@ -46,7 +46,7 @@ pub fn agent(more: &str) -> Gateway {
 /// Status, type, whether the type is final, and body.
 pub type Said<'a> = (u16, Option<&'a str>, Option<&'a str>, &'a str);
 
-/// What an answer says.
+/// Returns the parts of a reply that these tests compare.
 pub fn said(answer: &Answer) -> Said<'_> {
     (
         answer.status(),
@@ -56,13 +56,13 @@ pub fn said(answer: &Answer) -> Said<'_> {
     )
 }
 
-/// An answer in plain text.
+/// A reply in plain text.
 pub fn plain(status: u16, body: &str) -> Said<'_> {
     let kind = Some("text/plain; charset=utf-8");
     (status, kind, Some("nosniff"), body)
 }
 
-/// An answer in JSON.
+/// A reply in JSON.
 pub fn json_of(status: u16, body: &str) -> Said<'_> {
     (status, Some("application/json"), None, body)
 }

@@ -1,11 +1,11 @@
-//! An issuer of tokens: its published key, and what it signs.
+//! An issuer of tokens: its published key and its signatures.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 
-/// Made for tests alone.
+/// The private key, which only tests use.
 const PRIVATE: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgAxf+UGMwNePR01m6K/lGhX31f20TraEelgTVZB8p5mKhRANCAASjxtSzkpCTDjr4tfp1zkKAUnVnkfLc2oTfro+aR4k3BaK+f2cUL5bTkQNGE30nMmI+JVRIY2ev1HYpAJSQiaMJ";
 
 /// The id of its key.
@@ -19,7 +19,7 @@ pub fn key_set(id: &str) -> String {
     .to_string()
 }
 
-/// A token of these claims that says it was signed with the key of this id.
+/// Returns a token of these claims. Its head names the key of this id.
 pub fn token(id: &str, claims: &Value) -> String {
     let header = Header {
         kid: Some(id.to_owned()),

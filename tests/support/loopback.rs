@@ -1,4 +1,4 @@
-//! Loopback addresses of a test's own: no other test ever listens on them.
+//! Loopback addresses that only one test uses.
 //!
 //! A test process claims one of the networks 127.1.0.0/16 to 127.254.0.0/16 and hands out each of its addresses once.
 //! A server that cannot be given a bound socket listens there on a fixed port. After it stops, its port refuses

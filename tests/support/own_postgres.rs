@@ -1,4 +1,4 @@
-//! A PostgreSQL server of a test's own: it can be killed and started again where it was, with what it had.
+//! A PostgreSQL server for one test. It can be killed and restarted on the same address with the same data.
 
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use super::loopback::own_address;
 
-/// `$1`: folder of the programs, `$2`: address, `$3`: port, `$4`: folder of the data, made where it is empty.
+/// `$1`: folder of the programs, `$2`: address, `$3`: port, `$4`: folder of the data, which is initialised if it is empty.
 const SCRIPT: &str = r#"
 set -e
 cd /
@@ -49,14 +49,14 @@ impl Postgres {
         format!("postgres://weirgate@{}:{PORT}/postgres", self.address)
     }
 
-    /// Ends it at once, in the middle of whatever it does.
+    /// Kills it at once, in the middle of its work.
     pub fn kill(&mut self) {
         let (mut shell, leash) = self.running.take().expect("a running server");
         drop(leash);
         shell.wait().unwrap();
     }
 
-    /// Starts it where it was, with what it had.
+    /// Restarts it on the same address, with the same data.
     #[expect(
         clippy::zombie_processes,
         reason = "`kill` and the end of the value wait for it"
@@ -76,7 +76,7 @@ impl Postgres {
                 self.folder = folder.to_owned();
             }
             if line.contains("ready to accept connections") {
-                // Somebody has to read on, or a full pipe would stop the server.
+                // A thread reads on, because a full pipe would stop the server.
                 std::thread::spawn(move || lines.for_each(drop));
                 self.running = Some((shell, leash));
                 return;

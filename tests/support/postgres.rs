@@ -1,6 +1,6 @@
-//! A PostgreSQL server of the suite's own: in a new folder, on a loopback address of its own.
+//! A PostgreSQL server for the whole suite, in a new folder, on a loopback address that no other server uses.
 //!
-//! It needs the server's programs under `/usr/lib/postgresql/*/bin` and fails where they are missing: a suite
+//! It needs the server's programs under `/usr/lib/postgresql/*/bin` and fails if they are missing: a suite
 //! that skips its second database proves nothing about it. A shell between the test process and the server holds
 //! a pipe to the former; when that closes, however the process ended, it stops the server and removes the folder.
 
@@ -17,7 +17,7 @@ use self::loopback::own_address;
 #[path = "loopback.rs"]
 mod loopback;
 
-/// `$1`: folder of the programs, `$2`: address, `$3`: port. What the server says goes to stdout.
+/// `$1`: folder of the programs, `$2`: address, `$3`: port. The server's output goes to stdout.
 const SCRIPT: &str = r#"
 set -e
 cd /
@@ -44,9 +44,9 @@ struct Server {
 
 /// The URL of a new, empty database. The server behind it is started once per test process.
 ///
-/// It answers the URL of the server's own database and the statement that makes the new one.
+/// It also returns the URL of the server's own database and the statement that creates the new one.
 pub struct Database {
-    /// Where the statement is to be run.
+    /// The database in which the statement runs.
     pub server_url: String,
     /// Makes the new database.
     pub create: String,
@@ -92,7 +92,7 @@ fn start() -> Server {
     let mut said = Vec::new();
     for line in lines.by_ref().map_while(Result::ok) {
         if line.contains("ready to accept connections") {
-            // Somebody has to read on, or a full pipe would stop the server.
+            // A thread reads on, because a full pipe would stop the server.
             std::thread::spawn(move || lines.for_each(drop));
             return Server {
                 address,

@@ -1,4 +1,4 @@
-//! The program itself, as a new user starts it: in a folder of its own, with the built-in provider.
+//! The program as a new user starts it: in an empty folder, with the built-in provider.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -17,11 +17,11 @@ pub struct Process {
     pub child: Child,
     /// The public listener.
     pub address: SocketAddr,
-    /// The operator's listener.
+    /// The admin listener.
     pub admin: SocketAddr,
-    /// What it said on stderr.
+    /// Its output on stderr.
     pub banner: Vec<String>,
-    /// Where it was started, and where its store is.
+    /// The folder of its start and of its store.
     pub folder: Arc<TempDir>,
 }
 
@@ -41,7 +41,7 @@ impl Process {
         Self::start_until(more, 1)
     }
 
-    /// The same, which prints so many lines to try it with.
+    /// The same, which prints this many curl lines.
     pub fn start_until(more: &str, curls: usize) -> Process {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         std::fs::write(folder.path().join("models.toml"), MODELS).unwrap();
@@ -92,7 +92,7 @@ impl Process {
         key.expect("a key")
     }
 
-    /// Asks it to end.
+    /// Sends it SIGTERM.
     pub fn terminate(&self) {
         self.signal("-TERM");
     }
@@ -104,7 +104,7 @@ impl Process {
         assert!(status.unwrap().success());
     }
 
-    /// How long it took to end, if it did.
+    /// Returns how long it took to end, if it did.
     pub fn wait(&mut self, patience: Duration) -> Option<Duration> {
         let started = Instant::now();
         while started.elapsed() < patience {

@@ -1,7 +1,7 @@
-//! A Redis server of a test's own, on a loopback address of its own: it can be killed, stopped and started again
-//! where it was.
+//! A Redis server for one test, on a loopback address that no other test uses. It can be killed, paused and restarted on
+//! the same address.
 //!
-//! It needs Debian's `redis-server` and fails where it is missing: a suite that skips what processes share proves
+//! It needs Debian's `redis-server` and fails if that is missing: a suite that skips shared state proves
 //! nothing about it. A shell between the test process and the server holds a pipe to the former; when that closes,
 //! however the process ended, it kills the server.
 
@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use super::loopback::own_address;
 
-/// `$1`: address, `$2`: port. What the server says goes to stdout, behind a line with its process.
+/// `$1`: address, `$2`: port. The server's output goes to stdout, after a line with its process id.
 const SCRIPT: &str = r#"
 cd /
 redis-server --bind "$1" --port "$2" --save '' --appendonly no 2>&1 &
@@ -52,28 +52,28 @@ impl Redis {
         }
     }
 
-    /// Where it is.
+    /// Its URL.
     pub fn url(&self) -> String {
         format!("redis://{}:{PORT}/0", self.address)
     }
 
-    /// Ends it at once. What it held is lost.
+    /// Kills it at once. Its data is lost.
     pub fn kill(&mut self) {
         drop(self.running.take().expect("a running server"));
     }
 
-    /// Starts it where it was, empty.
+    /// Restarts it on the same address, empty.
     pub fn start_again(&mut self) {
         assert!(self.running.is_none());
         self.running = Some(Running::start(self.address).expect("Redis starts again"));
     }
 
-    /// It keeps its connections and says nothing.
+    /// Pauses it: it keeps its connections open and sends nothing.
     pub fn pause(&self) {
         self.running.as_ref().unwrap().signal("STOP");
     }
 
-    /// It goes on.
+    /// Resumes it.
     pub fn resume(&self) {
         self.running.as_ref().unwrap().signal("CONT");
     }
@@ -102,7 +102,7 @@ impl Running {
                 process = number.to_owned();
             }
             if line.contains("Ready to accept connections") {
-                // Somebody has to read on, or a full pipe would stop the server.
+                // A thread reads on, because a full pipe would stop the server.
                 std::thread::spawn(move || lines.for_each(drop));
                 return Ok(Running {
                     process,

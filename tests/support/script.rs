@@ -1,18 +1,18 @@
-//! What a scripted upstream does with one request: a list of steps on the socket.
+//! The script of an upstream for one request: a list of steps on the socket.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// One thing done on the connection.
+/// One action on the connection.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Write these bytes in one call.
     Send(Vec<u8>),
     /// Write these bytes one call per byte.
     Drip(Vec<u8>),
-    /// Stay silent for so long.
+    /// Stay silent for this long.
     Pause(Duration),
     /// Stay silent until the test opens the gate.
     Wait(Gate),
@@ -24,7 +24,7 @@ pub enum Step {
     Reset,
 }
 
-/// What a connection ends with when it is cut.
+/// How a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// An orderly close (FIN).
@@ -50,7 +50,7 @@ impl Gate {
     }
 }
 
-/// The answer to one request, as steps; built from a constructor and modifiers, in wire order.
+/// The reply to one request, as steps; built from a constructor and modifiers, in wire order.
 ///
 /// `Reply::json(200, "{}")`, `Reply::sse(["{}", "[DONE]"])`,
 /// `Reply::stream().event("{}").wait(&gate).event("[DONE]").end()`, `Reply::sse(…).cut(100, Cut::Reset)`.
@@ -60,34 +60,34 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Nothing at all yet: the base for hand-made scripts.
+    /// An empty script, as the base of others.
     pub fn empty() -> Reply {
         Reply::default()
     }
 
-    /// These bytes, whatever they are: garbage, a hand-made head, two answers at once.
+    /// These bytes, whatever they are: garbage, a hand-made head, two replies at once.
     pub fn raw(bytes: impl AsRef<[u8]>) -> Reply {
         Reply::empty().bytes(bytes)
     }
 
-    /// Silence until the peer gives up.
+    /// Silence until the peer closes.
     pub fn hang() -> Reply {
         Reply::empty().and_hang()
     }
 
-    /// A whole answer under a right `Content-Length`.
+    /// A whole reply with the right `Content-Length`.
     pub fn whole(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Reply {
         let length = body.as_ref().len();
         Reply::claiming(status, headers, length, body)
     }
 
-    /// A whole JSON answer.
+    /// A whole JSON reply.
     pub fn json(status: u16, body: impl AsRef<[u8]>) -> Reply {
         Reply::whole(status, &[("content-type", "application/json")], body)
     }
 
-    /// An answer whose `Content-Length` says `length`, whatever the body's is. After a body that is
-    /// too short the connection stays open and silent: add [`Reply::and_close`] to cut it.
+    /// A reply whose `Content-Length` is `length`, whatever the body's length is. After a body that is too short the
+    /// connection stays open and silent: add [`Reply::and_close`] to cut it.
     pub fn claiming(
         status: u16,
         headers: &[(&str, &str)],
@@ -99,13 +99,13 @@ impl Reply {
         Reply::raw([head.as_bytes(), body.as_ref()].concat())
     }
 
-    /// An answer without any framing, ended by closing.
+    /// A reply without framing, which ends when the connection closes.
     pub fn until_close(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Reply {
         let head = head_text(status, headers) + "connection: close\r\n\r\n";
         Reply::raw([head.as_bytes(), body.as_ref()].concat()).and_close()
     }
 
-    /// The head of a chunked answer; continue with [`Reply::chunk`] or [`Reply::event`], then
+    /// The head of a chunked reply; continue with [`Reply::chunk`] or [`Reply::event`], then
     /// [`Reply::end`].
     pub fn chunked(status: u16, headers: &[(&str, &str)]) -> Reply {
         Reply::raw(head_text(status, headers) + "transfer-encoding: chunked\r\n\r\n")
@@ -116,7 +116,7 @@ impl Reply {
         Reply::chunked(200, &[("content-type", "text/event-stream")])
     }
 
-    /// A whole event stream: each text becomes `data: TEXT` in a chunk and a write of its own.
+    /// A whole event stream: each text becomes `data: TEXT` in one chunk and one write.
     pub fn sse<'a>(events: impl IntoIterator<Item = &'a str>) -> Reply {
         events.into_iter().fold(Reply::stream(), Reply::event).end()
     }
@@ -148,19 +148,19 @@ impl Reply {
         self.bytes("0\r\n\r\n")
     }
 
-    /// An informational head (100, 103, …) before everything said so far.
+    /// An informational head (100, 103, …) before all steps so far.
     pub fn after_informational(mut self, status: u16, headers: &[(&str, &str)]) -> Reply {
         let head = head_text(status, headers) + "\r\n";
         self.steps.insert(0, Step::Send(head.into_bytes()));
         self
     }
 
-    /// Silence for so long, then on.
+    /// Silence for this long.
     pub fn pause(self, pause: Duration) -> Reply {
         self.step(Step::Pause(pause))
     }
 
-    /// Silence until the test opens the gate, then on.
+    /// Silence until the test opens the gate.
     pub fn wait(self, gate: &Gate) -> Reply {
         self.step(Step::Wait(gate.clone()))
     }
@@ -180,7 +180,7 @@ impl Reply {
         self.step(Step::Reset)
     }
 
-    /// Everything said so far, one byte per write.
+    /// Writes all steps so far one byte at a time.
     pub fn dripped(mut self) -> Reply {
         for step in &mut self.steps {
             if let Step::Send(bytes) = step {

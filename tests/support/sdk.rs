@@ -1,11 +1,11 @@
 //! Runs the acceptance scripts of `tests/clients` with the real client libraries.
 //!
-//! `make clients` puts those under `target/clients`; where it has not run, the test fails and says so.
+//! `make clients` installs them under `target/clients`. If it has not run, the test fails and says so.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A script and what runs it.
+/// A script with its runtime.
 #[derive(Clone, Copy, Debug)]
 pub enum Script {
     /// `openai_python.py` in the virtual environment.
@@ -16,7 +16,7 @@ pub enum Script {
     UrqlNode,
 }
 
-/// What a script is told through its environment; the scripts say what each model must do.
+/// The environment of a script; the scripts describe what each model must do.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
     pub base_url: &'a str,

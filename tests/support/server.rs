@@ -1,4 +1,4 @@
-//! The gateway as a process of its own, which can be killed and started again where it was.
+//! The gateway as a process that can be killed and restarted on the same address and state.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -10,12 +10,12 @@ pub struct Server {
     child: Child,
     /// The public listener.
     pub address: SocketAddr,
-    /// The operator's listener.
+    /// The admin listener.
     pub admin: SocketAddr,
 }
 
 impl Server {
-    /// Starts it in a folder with a `weirgate.toml`; fails the test where it does not come up.
+    /// Starts it in a folder with a `weirgate.toml`; fails the test if it does not start.
     pub fn start(folder: &Path) -> Server {
         Self::launch(folder).unwrap_or_else(|said| panic!("the server did not start: {said}"))
     }
@@ -25,12 +25,12 @@ impl Server {
         Self::run(folder, env).unwrap_or_else(|said| panic!("the server did not start: {said}"))
     }
 
-    /// Starts it, or tells what it said instead.
+    /// Starts it, or returns its error output.
     pub fn launch(folder: &Path) -> Result<Server, String> {
         Self::run(folder, &[])
     }
 
-    /// From now on nothing can be written behind so many bytes of any file: its disk is full.
+    /// Limits the size of all files to this many bytes from now on, as a full disk would.
     pub fn limit_files(&self, bytes: u32) {
         let id = self.child.id().to_string();
         let limit = format!("--fsize={bytes}:{bytes}");
@@ -61,7 +61,7 @@ impl Server {
                 }
             }
         };
-        // Somebody has to read on, or a full pipe would stop the server.
+        // A thread reads on, because a full pipe would stop the server.
         std::thread::spawn(move || lines.for_each(drop));
         let address = |before: &str| {
             let from = banner.find(before).unwrap() + before.len();
@@ -81,7 +81,7 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    /// Asks it to end (SIGTERM), and waits until it has.
+    /// Sends it SIGTERM and waits for its end.
     pub fn stop(mut self) {
         let id = self.child.id().to_string();
         Command::new("kill").args(["-TERM", &id]).status().unwrap();

@@ -1,10 +1,10 @@
 //! The events of an event-stream text, for assertions.
 //!
-//! Written apart from the product's own reader on purpose: a mistake in one shows against the other.
+//! It shares no code with the product's reader on purpose: a mistake in one shows against the other.
 
 use serde_json::Value;
 
-/// What stands between two blank lines: one event, or a comment.
+/// The text between two blank lines: one event or a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// An event: its name (`event:`), if it has one, and its `data:` lines joined by newlines.
@@ -18,7 +18,7 @@ pub enum Item {
 pub struct Stream {
     /// Events and comments in order.
     pub items: Vec<Item>,
-    /// What came after the last blank line: not empty when the stream was cut inside an event.
+    /// The text after the last blank line. It is not empty if the stream was cut inside an event.
     pub tail: String,
 }
 
@@ -95,7 +95,7 @@ impl Stream {
             .collect()
     }
 
-    /// Whether it ends as a complete answer does: `[DONE]` is the last event, once, and nothing is cut.
+    /// Returns whether it ends as a complete response does: `[DONE]` is the last event, once, and no event is cut.
     pub fn is_done(&self) -> bool {
         let data = self.data();
         let done = data.iter().filter(|data| **data == "[DONE]").count();

@@ -1,4 +1,4 @@
-//! TLS in front of a scripted server: an authority of the test's own, and certificates that it signs.
+//! TLS in front of a scripted server: a certificate authority for the test, and certificates that it signs.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::upstream::Upstream;
 
-/// Who signs certificates; nobody trusts it unasked.
+/// A certificate authority, which no system trusts by default.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -27,7 +27,7 @@ impl Authority {
         Authority(CertifiedIssuer::self_signed(params, key).unwrap())
     }
 
-    /// Its own certificate, as clients that are to trust it read it.
+    /// Its own certificate, for clients that trust it.
     pub fn pem(&self) -> String {
         self.0.pem()
     }
@@ -49,7 +49,7 @@ impl Authority {
     }
 }
 
-/// TLS on a port of its own. Closed when dropped.
+/// A TLS listener. It closes when it is dropped.
 pub struct Front {
     port: u16,
     stop: Option<oneshot::Sender<()>>,
@@ -104,7 +104,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, behind: SocketAddr
         let (stream, _) = listener.accept().await.unwrap();
         let acceptor = acceptor.clone();
         connections.spawn(async move {
-            // Whoever does not trust it hangs up here.
+            // A client that does not trust the certificate closes here.
             let Ok(mut front) = acceptor.accept(stream).await else {
                 return;
             };

@@ -1,7 +1,7 @@
-//! A server on a loopback address of its own that plays scripts and records what it saw.
+//! A server on its own loopback address that plays scripts and records requests.
 //!
-//! HTTP/1.1 by hand over plain TCP, so that it can also do what no HTTP library would. It runs on a
-//! thread of its own and stops when dropped; a test reads its record through blocking calls.
+//! It speaks HTTP/1.1 over plain TCP without a library, so that it can break the protocol. It runs on its own thread and
+//! stops when it is dropped; a test reads the record through blocking calls.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -11,7 +11,7 @@ use std::time::Instant;
 use tokio::net::TcpSocket;
 use tokio::sync::watch;
 
-use super::PATIENCE;
+use super::WAIT_TIMEOUT;
 use super::loopback::own_address;
 use super::script::Reply;
 
@@ -27,13 +27,13 @@ pub struct Received {
     pub path: String,
     /// Every header in order, names as sent.
     pub headers: Vec<(String, String)>,
-    /// The body, chunked framing removed; empty when the upstream answers early.
+    /// The body, chunked framing removed; empty when the upstream replies early.
     pub body: Vec<u8>,
     /// Whether the whole body came (always true when it is not waited for).
     pub is_complete: bool,
     /// When its head was complete.
     pub at: Instant,
-    /// Which connection it came on, counted from 0 in order of arrival.
+    /// The number of its connection, counted from 0 in order of arrival.
     pub connection: usize,
 }
 
@@ -56,7 +56,7 @@ impl Received {
 /// The reply to the n-th request.
 type Script = Box<dyn Fn(usize, &Received) -> Reply + Send + Sync>;
 
-/// What the server does with a connection.
+/// How the server treats a connection.
 enum Plan {
     /// Read each request whole, then play the script's reply to it.
     Answer(Script),
@@ -104,7 +104,7 @@ impl Shared {
     }
 
     fn wait<T>(&self, what: &str, mut ready: impl FnMut(&Record) -> Option<T>) -> T {
-        let give_up = Instant::now() + PATIENCE;
+        let give_up = Instant::now() + WAIT_TIMEOUT;
         let mut record = self.lock();
         loop {
             if let Some(value) = ready(&record) {
@@ -117,7 +117,7 @@ impl Shared {
     }
 }
 
-/// How the server is told to stop.
+/// How the server is stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
     No,
@@ -154,20 +154,20 @@ impl Upstream {
         start(Plan::Answer(Box::new(move |_, request| script(request))))
     }
 
-    /// The reply goes out as soon as the head is read; the body is never read and the connection is
-    /// closed after it (a reset when bytes lay unread: what a real server's early refusal does). Add
-    /// [`Reply::and_hang`] to leave it open. The peer's closing is not seen.
+    /// The reply is sent as soon as the head is read; the body is never read and the connection is
+    /// closed after it (with a reset if bytes are unread, as by a real server that refuses early). Add
+    /// [`Reply::and_hang`] to leave it open. It does not notice when the peer closes.
     pub fn early(reply: Reply) -> Upstream {
         start(Plan::Early(reply))
     }
 
-    /// The reply goes out as soon as somebody connects, nothing is read before it. With
+    /// The reply is sent as soon as a client connects, before any byte is read. With
     /// `Reply::empty().and_reset()` every connection is reset, with `Reply::hang()` none is served.
     pub fn greeting(reply: Reply) -> Upstream {
         start(Plan::Greet(reply))
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -182,32 +182,32 @@ impl Upstream {
         self.shared.lock().requests.clone()
     }
 
-    /// The request of this index, once it has come.
+    /// Waits for the request of this index and returns it.
     pub fn request(&self, index: usize) -> Received {
         self.shared
             .wait("a request", |record| record.requests.get(index).cloned())
     }
 
-    /// How many connections were made so far.
+    /// Returns the number of connections so far.
     pub fn connections(&self) -> usize {
         self.shared.lock().closed.len()
     }
 
-    /// Blocks until so many requests came.
+    /// Blocks until this many requests have arrived.
     pub fn wait_requests(&self, count: usize) -> Vec<Received> {
         let enough =
             |record: &Record| (record.requests.len() >= count).then(|| record.requests.clone());
         self.shared.wait("requests", enough)
     }
 
-    /// Blocks until so many connections were made.
+    /// Blocks until this many connections were made.
     pub fn wait_connections(&self, count: usize) {
         self.shared.wait("connections", |record| {
             (record.closed.len() >= count).then_some(())
         });
     }
 
-    /// Blocks until the peer closed that connection (see [`Received::connection`]); says when.
+    /// Blocks until the peer closes that connection (see [`Received::connection`]); returns the time.
     pub fn wait_closed(&self, connection: usize) -> Instant {
         let closed = |record: &Record| record.closed.get(connection).copied().flatten();
         self.shared.wait("the peer to close", closed)
@@ -256,7 +256,7 @@ impl ClosedPort {
         ClosedPort(socket)
     }
 
-    /// Where connecting is refused.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.0.local_addr().expect("a bound address")
     }

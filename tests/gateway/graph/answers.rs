@@ -1,4 +1,4 @@
-//! What answers say: limits, refusals, and failures that are told apart.
+//! Responses: their limits, refusals, and distinct failures.
 
 use super::*;
 use crate::support::script::Cut;
@@ -23,7 +23,7 @@ fn a_query_passes_as_it_came() {
 }
 
 #[test]
-fn every_answer_names_the_limit_in_place_of_the_services_own() {
+fn every_response_names_the_limit_in_place_of_the_services_own() {
     let own = [
         ("x-ratelimit-limit", "7"),
         ("X-RateLimit-Remaining", "6"),
@@ -74,7 +74,7 @@ fn a_refusal_is_the_documents_to_the_letter() {
 }
 
 #[test]
-fn a_connection_goes_on_behind_a_refusal() {
+fn a_connection_stays_open_after_a_refusal() {
     let service = service();
     let gateway = before(
         &service,
@@ -130,7 +130,7 @@ fn a_service_that_cannot_be_reached_is_a_502() {
 }
 
 #[test]
-fn a_service_that_closes_without_an_answer_is_a_502() {
+fn a_service_that_closes_without_a_response_is_a_502() {
     let service = Upstream::always(Reply::empty().and_close());
     let gateway = before(&service, "", "");
     let answer = gateway.graph(&query());
@@ -151,7 +151,7 @@ fn a_silent_service_is_a_504() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_stays_broken() {
+fn a_response_that_breaks_off_stays_broken() {
     let whole = Reply::chunked(200, &[]).chunk("half").chunk("rest").end();
     let cut = whole.wire_len() - 10;
     let service = Upstream::always(whole.cut(cut, Cut::Close));
@@ -300,7 +300,7 @@ fn base64(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-/// Both ways: passed on as it comes, and given again after it was read.
+/// Both ways of forwarding a body: streamed, and replayed after it was read.
 #[test]
 fn clients_of_http_2_are_served_alike() {
     let service = service();

@@ -1,14 +1,14 @@
-//! Answers given again: to whom, when not, and what that counts.
+//! Cached responses: who gets them, when they are not used, and what counts.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use super::*;
-use crate::support::PATIENCE;
+use crate::support::WAIT_TIMEOUT;
 use crate::support::client::Client;
 use crate::support::script::Gate;
 
-/// One query may pass in a window that outlasts every test; answers are kept for an hour.
+/// One query may pass in a window that outlasts every test; responses are cached for an hour.
 const KEEPS: &str = "window_s = 3600\ncache = { ttl_s = 3600 }";
 const ONE: &str = "limits = { \"POST /content/v2\" = 1 }";
 
@@ -18,7 +18,7 @@ fn is_hit(answer: &Answer) -> bool {
 }
 
 #[test]
-fn an_answer_given_again_is_the_same_and_not_counted() {
+fn a_cached_response_is_the_same_and_not_counted() {
     let headers = [
         ("content-type", "application/graphql-response+json"),
         ("x-own", "1"),
@@ -68,7 +68,7 @@ fn a_hit_is_answered_though_the_window_is_used_up() {
 }
 
 #[test]
-fn who_asks_at_once_shares_one_fetch_and_one_unit() {
+fn concurrent_requests_share_one_fetch_and_one_unit() {
     let gate = Gate::default();
     let service = Upstream::always(Reply::empty().wait(&gate).bytes(format!(
         "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{DATA}",
@@ -92,7 +92,7 @@ fn who_asks_at_once_shares_one_fetch_and_one_unit() {
 }
 
 #[test]
-fn who_waits_goes_on_when_the_one_who_fetched_is_gone() {
+fn a_follower_goes_on_when_the_leader_disconnects() {
     let gate = Gate::default();
     let whole = Reply::json(200, DATA);
     let (held, quick) = (Reply::empty().wait(&gate), whole.clone());
@@ -111,7 +111,7 @@ fn who_waits_goes_on_when_the_one_who_fetched_is_gone() {
 }
 
 #[test]
-fn an_answer_that_was_cut_off_is_not_given_again() {
+fn a_response_that_was_cut_off_is_not_cached() {
     let cut = Reply::claiming(200, &[], 100, "half").and_close();
     let service = Upstream::sequence([cut, Reply::json(200, DATA)]);
     let gateway = before(&service, KEEPS, "");
@@ -122,7 +122,7 @@ fn an_answer_that_was_cut_off_is_not_given_again() {
 }
 
 #[test]
-fn who_wants_a_fresh_answer_gets_one() {
+fn a_client_that_wants_a_fresh_response_gets_one() {
     let service = service();
     let gateway = before(&service, KEEPS, "");
     gateway.graph(&query());
@@ -137,7 +137,7 @@ fn who_wants_a_fresh_answer_gets_one() {
 }
 
 #[test]
-fn what_changes_an_answer_keeps_answers_apart() {
+fn what_changes_a_response_keeps_responses_apart() {
     let service = service();
     let gateway = before(
         &service,
@@ -161,7 +161,7 @@ fn what_changes_an_answer_keeps_answers_apart() {
 }
 
 #[test]
-fn keys_of_one_tenant_share_answers() {
+fn keys_of_one_tenant_share_responses() {
     let service = service();
     let gateway = before(
         &service,
@@ -206,14 +206,14 @@ fn a_large_body_is_sent_on_whole_while_it_is_keyed() {
 }
 
 #[test]
-fn a_key_that_nobody_knows_is_counted_before_its_body_is_read() {
+fn an_unknown_key_is_counted_before_its_body_is_read() {
     let service = service();
     let tight = format!("{KEEPS}\ncategories = {{ query = {{ default = 1, maximum = 1 }} }}");
     let gateway = before(&service, &tight, "");
     let unknown = Ask::post("/content/v2?auth=nobody", QUERY);
     assert_eq!(gateway.graph(&unknown).status(), 200);
     let mut stream = TcpStream::connect(gateway.address()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
     let head = "POST /content/v2?auth=nobody HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
                 Content-Length: 100000\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
@@ -223,7 +223,7 @@ fn a_key_that_nobody_knows_is_counted_before_its_body_is_read() {
 }
 
 #[test]
-fn answers_that_forbid_it_are_not_kept() {
+fn responses_that_forbid_it_are_not_cached() {
     for line in [
         ("set-cookie", "a=b"),
         ("cache-control", "private"),
@@ -239,7 +239,7 @@ fn answers_that_forbid_it_are_not_kept() {
 }
 
 #[test]
-fn errors_are_not_kept() {
+fn errors_are_not_cached() {
     let service = Upstream::sequence([Reply::json(500, "{}"), Reply::json(200, DATA)]);
     let gateway = before(&service, KEEPS, "");
     assert_eq!(gateway.graph(&query()).status(), 500);
@@ -260,7 +260,7 @@ fn a_hit_in_the_services_own_cache_gives_its_unit_back() {
 }
 
 #[test]
-fn without_a_time_to_live_nothing_is_kept() {
+fn without_a_time_to_live_nothing_is_cached() {
     let service = service();
     let gateway = before(&service, "cache = { ttl_s = 0 }", "");
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Whom a request counts for: whoever proves it, and the client's address for all others.
+//! The subject that a request counts for: the tenant of a valid credential, else the client's address.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,7 +21,7 @@ const TIGHT: &str = "window_s = 3600\ncategories = { query = { default = 1, maxi
 /// Makes the n-th request with a proof.
 type Proof = fn(u32) -> Ask;
 
-/// Whom the limit that is used up belongs to.
+/// The subject whose limit is used up.
 fn tenant_of(gateway: &Gateway, request: impl Fn(u32) -> Ask) -> String {
     for turn in 0..5 {
         let answer = gateway.graph(&request(turn));
@@ -49,7 +49,7 @@ fn now_ms() -> i64 {
     i64::try_from(now.as_millis()).unwrap()
 }
 
-/// What a client of the service signs.
+/// Returns the text that a client of the service signs.
 fn signed(method: &str, path: &str, body: &str, nonce: &str, at_ms: i64) -> Ask {
     let md5 = STANDARD.encode(Md5::digest(body));
     let message = format!("app{method}{path}{at_ms}{nonce}{md5}");
@@ -243,7 +243,7 @@ fn two_credentials_are_refused_with_the_limit_and_go_nowhere() {
     assert_eq!(gateway.graph(&same).status(), 200);
 }
 
-/// A gateway whose tenants share an issuer with a key set, told apart by audience.
+/// A gateway whose tenants share an issuer with a key set and differ by audience.
 fn with_key_set(service: &Upstream, keys: &str) -> Gateway {
     let bearer = |audience: &str| {
         format!(

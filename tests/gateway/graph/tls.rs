@@ -1,4 +1,4 @@
-//! A service behind TLS: who it says it is has to be true before anything is sent to it.
+//! A service behind TLS: its certificate has to be valid before anything is sent to it.
 
 use tempfile::TempDir;
 
@@ -8,7 +8,7 @@ use crate::support::loopback::own_address;
 use crate::support::server::Server;
 use crate::support::tls::{Authority, Front};
 
-/// The gateway in front of it as a process, for which these authorities are the system's.
+/// The gateway in front of it, as a process that has these authorities as the system's.
 fn trusting(authority: &Authority, service: &Front) -> (Server, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let (path, own) = (folder.path().display(), own_address());
@@ -27,7 +27,7 @@ fn trusting(authority: &Authority, service: &Front) -> (Server, TempDir) {
 }
 
 #[test]
-fn a_service_whose_certificate_is_trusted_is_asked_over_tls() {
+fn a_service_whose_certificate_is_trusted_is_called_over_tls() {
     let service = service();
     let authority = Authority::new();
     let front = authority.vouch("localhost", &service);

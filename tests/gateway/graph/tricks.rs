@@ -1,4 +1,4 @@
-//! Nobody gets past a limit: whatever the service is sent was counted on its row.
+//! No request bypasses a limit: every request that the service gets was counted on its operation.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::*;
 use crate::support::client::Client;
 
-/// A window that outlasts every test, with room for two queries.
+/// A window that outlasts every test, with a limit of two queries.
 const TWO: &str = "limits = { \"POST /content/v2\" = 2 }";
 const LONG: &str = "window_s = 3600";
 
-/// Sends each of the targets by raw bytes, and answers their statuses.
+/// Sends each of the targets as raw bytes and returns the statuses.
 fn send_all(gateway: &Gateway, method: &str, targets: &[&str], headers: &str) -> Vec<u16> {
     let send = |target: &&str| {
         let mut client = Client::connect(gateway.address());
@@ -199,7 +199,7 @@ fn many_connections_are_admitted_exactly_the_limit() {
     assert_eq!((admitted, service.requests().len()), (50, 50));
 }
 
-/// In real time: what the service saw comes in bursts of exactly the limit, a window apart.
+/// In real time: requests reach the service in bursts of exactly the limit, a window apart.
 #[test]
 fn each_window_admits_exactly_its_limit() {
     const LIMIT: usize = 20;
