@@ -1,4 +1,4 @@
-//! Bandits: decisions that somebody else predicts.
+//! Contextual bandits: decisions that an external service predicts.
 
 use serde_json::{Value, json};
 
