@@ -1,4 +1,4 @@
-//! What a decision costs: one flag, a hundred, and decisions while datafiles are swapped.
+//! The cost of a decision: one flag, a hundred, and decisions while datafiles are swapped.
 //!
 //! `make bench`. One process, no sockets. The best of several rounds counts, because machines are noisy.
 #![allow(
@@ -70,7 +70,7 @@ fn main() {
     swaps(attributes);
 }
 
-/// One call of `POST /v1/decide`, as it comes.
+/// One request of `POST /v1/decide`.
 struct Call {
     headers: HeaderMap,
     rules: SdkRules,
@@ -100,7 +100,7 @@ fn call() -> Call {
     }
 }
 
-/// What an answer is made of beside sockets: the SDK key, the query, the body, the decision, its JSON.
+/// All work on a request but its sockets: the SDK key, the query, the body, the decision, its JSON.
 #[inline(never)]
 fn answered(
     project: &Project,
@@ -131,7 +131,7 @@ fn answered(
     (sdk_key, out)
 }
 
-/// The slowest of a thousand decisions, alone and while a datafile of 10 MB is swapped in without end.
+/// The slowest of a thousand decisions, alone and while a datafile of 10 MB is swapped in all the time.
 fn swaps(attributes: &BorrowedObject<'_>) {
     let text = datafile(20_000, 0);
     println!("swapping a datafile of {} MB", text.len() / 1_000_000);
@@ -211,7 +211,7 @@ fn parse(text: &[u8]) -> Project {
     Project::parse(text, Document.rules()).unwrap()
 }
 
-/// Flags with a rollout each, whose rule has an audience of three conditions.
+/// Flags with a rollout each. The first rule has an audience of three conditions.
 fn datafile(flags: usize, revision: usize) -> Vec<u8> {
     let condition = |name: &str, word: &str, value: Value| json!({"type": "custom_attribute", "name": name, "match": word, "value": value});
     let all = [

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_of_old_wants_both_and_says_401() {
+    fn the_original_agent_wants_both_and_says_401() {
         let rules = rules(true);
         let one = issued(&rules, &["a"]);
         let bare = one.strip_prefix("Bearer ").unwrap();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_token_counts_for_the_agent_of_old_alone() {
+    fn a_bare_token_counts_for_the_original_agent_alone() {
         let rules = rules(true);
         let one = issued(&rules, &["a"]);
         let bare = one.strip_prefix("Bearer ").unwrap();

@@ -7,7 +7,7 @@ fn user_id(body: &str, protocol: &dyn Protocol) -> Option<String> {
 }
 
 #[test]
-fn the_last_user_counts_and_null_takes_none_away_from_the_agent_of_old() {
+fn the_last_user_counts_and_null_takes_none_away_from_the_original_agent() {
     for (body, agent, document) in [
         (
             r#"{"userId":"a","USERID":"b","userId":"c"}"#,
@@ -35,7 +35,7 @@ fn of_one_attribute_the_last_value_counts_in_the_place_of_the_first_to_both() {
 }
 
 #[test]
-fn an_identifier_that_is_null_is_an_empty_text_to_the_agent_of_old_alone() {
+fn an_identifier_that_is_null_is_an_empty_text_to_the_original_agent_alone() {
     let body = br#"{"action":"a","identifiers":{"vuid":null}}"#;
     let event = |protocol: &dyn Protocol| protocol.read(body).unwrap().into_odp_event();
     let json = event(&Agent).unwrap().to_json("id", "go-sdk");

@@ -234,7 +234,7 @@ fn a_bandit_asks_for_its_prediction_and_says_when_it_failed() {
 }
 
 #[test]
-fn the_agent_of_old_runs_what_is_paused_and_gives_up_at_the_first_unknown() {
+fn the_original_agent_runs_what_is_paused_and_gives_up_at_the_first_unknown() {
     let given = Given::of(json!({"country": "FR"}));
     let [document, agent] = [Document.rules(), Agent.rules()].map(project);
     assert_eq!(came_out(&document, "old", "u", &given), out("", "", false));

@@ -1,4 +1,4 @@
-//! `compat = "agent"`: refusals with their exact bytes and types; document mode keeps its own texts.
+//! `compat = "agent"`: refusals, to the byte and with their types; and document mode beside it.
 
 use serde_json::{Value, json};
 
@@ -296,7 +296,7 @@ fn a_token_that_cannot_be_read_is_refused_in_plain_text_and_one_that_does_not_su
         let expected = format!("{{\"error\":\"{error}\"}}\n");
         assert_eq!(said(&asked(&of(claims))), json_of(401, &expected));
     }
-    // A call whose token came in a header of its own.
+    // A call with its token in a header of its own.
     let good = of(json!({"sdk_keys": ["sandbox"], "exp": never}));
     let asked = call("/v1/decide?keys=dark_mode", &json!({"userId": "u"}));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Bandits: decisions that an external predictor makes.
+//! Contextual bandits: decisions that an external service predicts.
 
 use serde_json::{Value, json};
 

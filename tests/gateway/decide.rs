@@ -229,7 +229,7 @@ fn without_the_section_there_is_nothing() {
 }
 
 #[test]
-fn the_legacy_agent_is_answered_in_its_bytes() {
+fn the_original_agent_is_answered_in_its_bytes() {
     let gateway = gateway("compat = \"agent\"");
     let answer = post(&gateway, "/v1/decide?keys=dark_mode", &ada());
     assert_eq!(
@@ -390,7 +390,7 @@ fn what_waits_is_on_disk_within_a_second_and_no_more_waits_than_may() {
             .map(|text| text.matches("\"visitor_id\":\"ada\"").count())
             .sum::<usize>()
     };
-    // The state is the same as after a kill: the gateway was not asked to stop.
+    // A kill does not ask the process to stop.
     while on_disk() < 3 {
         assert!(begun.elapsed() < WAIT_TIMEOUT);
         std::thread::yield_now();

@@ -25,7 +25,7 @@ fn datafile(host: &str) -> Value {
     })
 }
 
-/// A gateway whose project names this platform.
+/// A gateway with a project that names this platform.
 fn with_platform(more: &str, host: &str) -> (Gateway, tempfile::NamedTempFile) {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), datafile(host).to_string()).unwrap();
@@ -72,7 +72,7 @@ fn segments_are_asked_for_once_and_again_when_the_caller_says_so() {
     assert_eq!(asked[0].header("x-api-key"), Some("odp-key"));
     let variables = &asked[0].json()["variables"];
     assert_eq!(variables, &json!({"userId": "ada", "audiences": ["vip"]}));
-    // The cache is neither read nor filled; then it is reset and filled again.
+    // Neither read nor cached; then dropped, and fetched again.
     assert!(!is_in(
         &gateway,
         json!({"fetchSegmentsOptions": ["IGNORE_CACHE"]})
@@ -95,7 +95,7 @@ fn a_decision_whose_segments_cannot_be_learned_is_refused() {
         refused(&post(&gateway, "/v1/decide?keys=lounge", &body)),
         failed
     );
-    // A project without a platform has no source of segments.
+    // A project without a platform has no segments to fetch.
     let body = Ask::post("/v1/decide", body.to_string()).header("X-Platform-SDK-Key", "sandbox");
     assert_eq!(refused(&ask(gateway.address(), &body)), failed);
 }

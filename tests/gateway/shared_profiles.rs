@@ -1,4 +1,4 @@
-//! Profiles in Redis: all processes share one, in the agent's format if it is configured.
+//! Profiles in Redis: all processes share them, and in agent mode the original agent does too.
 
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ fn what_is_found_is_added_and_what_is_saved_replaces() {
     assert_eq!(kept(&redis, KEY), json!({}));
 }
 
-/// A legacy agent wrote the profile, and reads it afterwards.
+/// The original agent wrote the profile, and reads it afterwards.
 #[test]
 fn in_agent_mode_the_key_is_the_users_id_alone() {
     let redis = Redis::start();

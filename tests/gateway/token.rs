@@ -126,7 +126,7 @@ fn a_foreign_token_counts_once_its_issuer_publishes_the_key() {
         403
     );
     assert_eq!(status("other", &json!({"exp": issuer::NEVER})), 401);
-    // The keys were just fetched, so a token with an unknown key id does not cause another fetch at once.
+    // The keys were just fetched: no caller can cause another fetch at once.
     assert_eq!(status(issuer::KEY_ID, &good), 401);
     assert_eq!(published.requests().len(), 1);
     let key = Ask::post("/v1/decide?keys=dark_mode", "{\"userId\":\"u\"}");
@@ -145,7 +145,7 @@ fn without_its_issuer_a_gateway_starts_and_foreign_tokens_do_not_count() {
 }
 
 #[test]
-fn the_legacy_agent_says_why_a_token_does_not_count() {
+fn the_original_agent_tells_why_a_token_does_not_count() {
     let published = Upstream::always(Reply::json(200, issuer::key_set(issuer::KEY_ID)));
     let agent = format!(
         "compat = \"agent\"\njwks_url = \"{}/keys\"",

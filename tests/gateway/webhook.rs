@@ -53,7 +53,7 @@ fn an_announcement_that_is_signed_brings_the_new_datafile() {
 }
 
 #[test]
-fn the_legacy_agent_takes_no_announcement_with_a_known_member_of_another_type() {
+fn the_original_agent_takes_no_announcement_with_a_known_member_of_another_type() {
     let old = agent("");
     let announce = |body: &str| {
         let answer = ask(old.address(), &Ask::post("/webhooks/optimizely", body));

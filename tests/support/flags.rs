@@ -6,7 +6,7 @@ use super::ask::Ask;
 use super::boot::Gateway;
 use super::client::{Answer, ask};
 
-/// A gateway whose `[decisions]` hold these keys beside the sandbox project.
+/// A gateway with these keys in `[decisions]` beside the sandbox project.
 pub fn gateway(more: &str) -> Gateway {
     gateway_with_env(more, &[])
 }
@@ -38,7 +38,7 @@ pub fn refused(answer: &Answer) -> (u16, String) {
     (answer.status(), error)
 }
 
-/// A gateway that replaces the legacy agent, whose `[decisions]` hold these keys.
+/// A gateway in agent mode with these keys in `[decisions]`.
 pub fn agent(more: &str) -> Gateway {
     gateway(&format!("compat = \"agent\"\n{more}"))
 }
@@ -46,7 +46,7 @@ pub fn agent(more: &str) -> Gateway {
 /// Status, type, whether the type is final, and body.
 pub type Said<'a> = (u16, Option<&'a str>, Option<&'a str>, &'a str);
 
-/// Returns the parts of a reply that these tests compare.
+/// The shown parts of an answer.
 pub fn said(answer: &Answer) -> Said<'_> {
     (
         answer.status(),
