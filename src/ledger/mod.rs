@@ -21,6 +21,7 @@ pub mod segments;
 mod tests;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -92,17 +93,7 @@ impl Ledger {
         store: Store,
         metrics: Arc<Metrics>,
     ) -> Result<Arc<Self>, LedgerError> {
-        for left in recovery::recover_journals(&configured.state_dir)? {
-            let count = left.entries.len();
-            for batch in left.entries.chunks(MAX_BATCH_ENTRIES) {
-                store.post(&left.owner, batch.to_vec(), true).await?;
-            }
-            store.unregister_process(&left.owner).await?;
-            if count > 0 {
-                log::info!("brought {count} calls of a process that is gone to the store");
-            }
-            left.delete();
-        }
+        store_recovered(&store, &configured.state_dir).await?;
         let owner = *uuid::Uuid::now_v7().as_bytes();
         let open = Arc::new(OpenReservations::default());
         let journal = Journal::start(
@@ -358,6 +349,22 @@ impl Ledger {
         let id = uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid();
         EntryId(*id.as_bytes())
     }
+}
+
+/// Stores the calls in the journals of dead processes and deletes those journals.
+async fn store_recovered(store: &Store, state_dir: &Path) -> Result<(), LedgerError> {
+    for journal in recovery::recover_journals(state_dir)? {
+        let count = journal.entries.len();
+        for batch in journal.entries.chunks(MAX_BATCH_ENTRIES) {
+            store.post(&journal.owner, batch.to_vec(), true).await?;
+        }
+        store.unregister_process(&journal.owner).await?;
+        if count > 0 {
+            log::info!("brought {count} calls of a process that is gone to the store");
+        }
+        journal.delete();
+    }
+    Ok(())
 }
 
 fn unix_ms() -> i64 {

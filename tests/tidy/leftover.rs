@@ -7,7 +7,6 @@ use crate::findings::Leftover;
 pub const LAYERS: &Leftover = &[
     ("filters/models/chat/check/mod.rs", "request"),
     ("filters/models/chat/check/top.rs", "request"),
-    ("src/accounts/mod.rs", "models"),
     ("src/decisions/endpoints/batch.rs", "app"),
     ("src/models/exchange/billing.rs", "app"),
     ("src/models/exchange/failure.rs", "app graph"),
@@ -63,7 +62,6 @@ pub const REPEATED: &Leftover = &[];
 /// Definitions under retired names.
 pub const RETIRED: &Leftover = &[
     ("filters/accounts/caller.rs", "word"),
-    ("filters/auth/jwks.rs", "Written"),
     ("filters/decisions/ask.rs", "truth"),
     ("filters/decisions/decide.rs", "of word"),
     ("filters/decisions/encode.rs", "EXACT as_agent"),
@@ -76,12 +74,6 @@ pub const RETIRED: &Leftover = &[
     ("filters/json/error.rs", "word"),
     ("filters/json/walk.rs", "word"),
     ("filters/json/write.rs", "truth"),
-    ("filters/ledger/balance.rs", "lose"),
-    ("filters/ledger/entry.rs", "word"),
-    ("filters/ledger/journal/frame.rs", "put"),
-    ("filters/limits/headers.rs", "MOST"),
-    ("filters/limits/key.rs", "of"),
-    ("filters/limits/quota.rs", "of word"),
     ("filters/models/chat/delta.rs", "word"),
     ("filters/models/fronts/chat_completions/members.rs", "of"),
     (
@@ -100,8 +92,6 @@ pub const RETIRED: &Leftover = &[
     ("filters/models/wires/mod.rs", "output_bound"),
     ("filters/models/wires/openai/alike.rs", "of"),
     ("filters/models/wires/openai/mod.rs", "alike output_bound"),
-    ("filters/money/period.rs", "word"),
-    ("filters/money/usd.rs", "MOST of"),
     ("src/cli/check.rs", "PATIENCE"),
     ("src/config/checked/plans.rs", "of"),
     ("src/config/origin.rs", "of"),
@@ -116,25 +106,10 @@ pub const RETIRED: &Leftover = &[
     ("src/decisions/overrides.rs", "of"),
     ("src/decisions/profiles.rs", "of"),
     ("src/decisions/segments.rs", "of put"),
-    ("src/ledger/account.rs", "lose"),
-    ("src/ledger/flusher.rs", "CONFIRM IDLE LOOK"),
-    ("src/ledger/journal/writer.rs", "GROUP LINGER begin_anew"),
-    ("src/ledger/leases.rs", "LOOK begin_anew give_back"),
-    ("src/ledger/mod.rs", "of"),
-    ("src/ledger/reservation.rs", "NOTE_EVERY"),
-    ("src/ledger/segments.rs", "SPARE_WITHIN"),
-    ("src/limits/counters.rs", "SWEEP_EVERY"),
-    ("src/limits/redis_windows.rs", "alone"),
     ("src/models/exchange/failure.rs", "of"),
     ("src/models/exchange/mod.rs", "envelope is_own worst"),
     ("src/models/handler.rs", "steps"),
     ("src/models/providers/credentials.rs", "IN_A_ROW"),
-    ("src/redis/heartbeat.rs", "BEAT"),
-    ("src/redis/mod.rs", "is_gone lose"),
-    ("src/store/ledger/mod.rs", "PATIENCE"),
-    ("src/store/ledger/usage.rs", "word"),
-    ("src/store/mod.rs", "word"),
-    ("src/store/open.rs", "of"),
 ];
 
 /// Functions that are too long.
