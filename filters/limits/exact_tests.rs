@@ -22,12 +22,12 @@ fn key() -> WindowKey {
 /// Many threads send requests at once until the clock has passed `windows` windows. The clock advances by one window
 /// per ten times the limit of requests. Returns how many requests were admitted at each time.
 fn storm(table: &Windows, limit: u64, windows: u64) -> BTreeMap<u64, u64> {
-    let asked = AtomicU64::new(0);
+    let sent = AtomicU64::new(0);
     let total = windows * limit * 10;
     let ask = || {
         let mut admitted: BTreeMap<u64, u64> = BTreeMap::new();
         loop {
-            let number = asked.fetch_add(1, Ordering::Relaxed);
+            let number = sent.fetch_add(1, Ordering::Relaxed);
             if number >= total {
                 return admitted;
             }

@@ -3,7 +3,7 @@
 use core::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-/// The party whose requests a window counts.
+/// The party that a window counts requests of.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Subject {
     /// A tenant or an organization, by id.
@@ -67,7 +67,7 @@ impl RowId {
 /// The key of one window. Source: docs/graph-limits.md 8.1.2; docs/model-gateway.md 8.1.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct WindowKey {
-    /// The party whose requests it counts.
+    /// The party that it counts requests of.
     pub subject: Subject,
     /// The kind of requests.
     pub row: RowId,

@@ -22,16 +22,19 @@ fn key() -> WindowKey {
 fn every_order(limit: u64, threads: &'static [&'static [u64]], holds: fn(&BTreeMap<u64, u64>)) {
     loom::model(move || {
         let windows = Arc::new(Windows::new(Algorithm::Fixed, WINDOW_MS));
-        let ask = |clocks: &'static [u64]| {
+        let spawn = |clocks: &'static [u64]| {
             let windows = Arc::clone(&windows);
             thread::spawn(move || {
                 let verdicts = clocks.iter().map(|now| windows.admit(&key(), limit, *now));
                 verdicts.collect::<Vec<_>>()
             })
         };
-        let asked: Vec<_> = threads.iter().map(|clocks| ask(clocks)).collect();
+        let handles: Vec<_> = threads.iter().map(|clocks| spawn(clocks)).collect();
         let mut admitted = BTreeMap::new();
-        for verdict in asked.into_iter().flat_map(|thread| thread.join().unwrap()) {
+        for verdict in handles
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+        {
             *admitted.entry(verdict.refund_token.0).or_default() += u64::from(verdict.is_allowed);
         }
         assert!(

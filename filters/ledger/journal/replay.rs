@@ -57,7 +57,8 @@ impl Replay {
     }
 }
 
-/// Returns the entry of a call whose process died. It charges the delivered part, up to the reserved amount.
+/// Returns the entry of a call that ended because its process died. It charges the delivered part, up to the reserved
+/// amount.
 fn killed_entry(reserve: Reserve, usage: UsageRecord) -> LedgerEntry {
     let cost = usage.total();
     let charged = cost.min(reserve.amount);

@@ -86,8 +86,8 @@ fn written_records_are_read_back() {
 #[test]
 fn a_record_cut_at_any_byte_was_never_written() {
     let whole = file(&three());
-    let kept = file(&three()[..2]).len();
-    for end in kept + 1..whole.len() {
+    let whole_records = file(&three()[..2]).len();
+    for end in whole_records + 1..whole.len() {
         assert_eq!(
             read(&whole[..end]),
             Ok((three()[..2].to_vec(), true)),
@@ -99,8 +99,8 @@ fn a_record_cut_at_any_byte_was_never_written() {
 #[test]
 fn a_record_whose_end_is_still_zero_was_never_written() {
     let whole = file(&three());
-    let kept = file(&three()[..2]).len();
-    for end in kept + 1..whole.len() {
+    let whole_records = file(&three()[..2]).len();
+    for end in whole_records + 1..whole.len() {
         let mut torn = whole.clone();
         torn[end..].fill(0);
         torn.extend_from_slice(&[0; 4096]);

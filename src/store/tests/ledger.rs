@@ -54,9 +54,9 @@ impl Fixture {
         &self,
         owner: &str,
         turn: i64,
-        wanted: LeaseChange,
+        change: LeaseChange,
     ) -> Option<(String, String)> {
-        let changed = self.store.change_lease(ORG, owner, turn, wanted).await;
+        let changed = self.store.change_lease(ORG, owner, turn, change).await;
         let taken = changed.unwrap()?;
         Some((taken.amount.to_string(), taken.others.to_string()))
     }

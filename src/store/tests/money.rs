@@ -72,18 +72,18 @@ async fn a_key_is_changed_in_what_is_named_alone(fixture: Fixture) {
     let (_, issued) = fixture
         .key_with(&terms(r#"{"limit":"5"}"#), Some("ada"))
         .await;
-    let wanted = KeyChange {
+    let change = KeyChange {
         label: Some("new".to_owned()),
         expires_at_ms: Some(Some(NOW_MS + 9)),
         ..KeyChange::default()
     };
-    store.update_key(&issued.id, &wanted).await.unwrap();
-    let wanted = KeyChange {
+    store.update_key(&issued.id, &change).await.unwrap();
+    let change = KeyChange {
         member: Some(None),
         terms: Some(terms(r#"{"limit_per":{"day":"1"}}"#)),
         ..KeyChange::default()
     };
-    store.update_key(&issued.id, &wanted).await.unwrap();
+    store.update_key(&issued.id, &change).await.unwrap();
     let listed = store.keys("acme").await.unwrap().remove(0);
     let expected = IssuedKey {
         label: "new".to_owned(),
@@ -152,13 +152,13 @@ async fn a_plan_begins_when_it_is_chosen(fixture: Fixture) {
 async fn a_project_is_changed_and_listed(fixture: Fixture) {
     fixture.organization("acme").await;
     let (key, _) = fixture.key("acme").await;
-    let wanted = ProjectChange {
+    let change = ProjectChange {
         mode: Some(Mode::Byok),
         cache_ttl_s: Some(Some(9)),
     };
     let store = &fixture.store;
     store
-        .update_project("acme", "default", &wanted)
+        .update_project("acme", "default", &change)
         .await
         .unwrap();
     let caller = fixture.admit(&key).await.unwrap();
@@ -166,7 +166,7 @@ async fn a_project_is_changed_and_listed(fixture: Fixture) {
     store.archive_project("acme", "default").await.unwrap();
     let listed = store.projects("acme").await.unwrap();
     assert!(listed[0].is_archived && listed[0].mode == Mode::Byok);
-    let closed = store.update_project("acme", "default", &wanted).await;
+    let closed = store.update_project("acme", "default", &change).await;
     assert!(matches!(
         closed,
         Err(StoreError::Inactive {
