@@ -138,7 +138,11 @@ fn a_slow_answer_begins_after_two_seconds_and_comes_event_by_event() {
     let answer = client.answer();
     assert!(answer.head.at - asked >= std::time::Duration::from_millis(1900));
     assert!(answer.chunks.len() > 3 && answer.events().is_done());
-    assert!(answer.chunks[1].at - answer.chunks[0].at >= std::time::Duration::from_millis(20));
+    // A busy machine may read two events at once, but it cannot read the last one before all pauses are over.
+    let pauses = u32::try_from(answer.chunks.len() - 1).unwrap();
+    let paced =
+        std::time::Duration::from_millis(1900) + pauses * std::time::Duration::from_millis(20);
+    assert!(answer.chunks.last().unwrap().at - asked >= paced);
 }
 
 #[test]
