@@ -1,6 +1,6 @@
-//! Measures reserving and settling without files and sockets: an account alone, and with the journal's records encoded.
+//! Measures reserving and settling: an account alone, and with the journal's record written to its file.
 //!
-//! `cargo bench --bench ledger` fails above 2 us.
+//! `cargo bench --bench ledger` fails above 2 us, and above 6 us with the journal.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -11,14 +11,16 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use filters::ledger::journal::{Record, Reserve, write_record};
 use filters::ledger::{CallOwner, CostParts, Funding, LedgerEntry, UsageRecord};
 use filters::money::Usd;
 use filters::money::allowance::{KeyLimits, SpendingBounds};
+use weirgate::config::Durability;
 use weirgate::ledger::account::{Hold, OrganizationAccount, Spent};
+use weirgate::ledger::journal::{Journal, MAX_SEGMENT_AGE};
 
 const ITERATIONS: u32 = 200_000;
 const MAX_DURATION: Duration = Duration::from_micros(2);
+const MAX_JOURNAL_DURATION: Duration = Duration::from_micros(6);
 
 fn main() {
     let account = OrganizationAccount::new("org_0190c3a2-0000-7000-8000-000000000000");
@@ -58,21 +60,20 @@ fn main() {
         println!("reserve and settle, a key {name}: {took:?}");
         assert!(took < MAX_DURATION, "more than {MAX_DURATION:?}");
     }
-    let (reserve, settle) = records();
-    let mut bytes = Vec::with_capacity(4096);
+    let folder = tempfile::tempdir().unwrap();
+    let owner = [1; 16];
+    let journal = Journal::start(folder.path(), owner, Durability::Process, MAX_SEGMENT_AGE);
+    let (journal, entry) = (journal.unwrap(), entry());
     let took = time(|| {
         account.reserve(&hold, &bounded, 0, now_ms).unwrap();
-        black_box(account.settle(&hold, &cost, |charge| charge));
-        bytes.clear();
-        write_record(&reserve, &mut bytes);
-        write_record(&settle, &mut bytes);
-        black_box(&bytes);
+        let end = account.settle(&hold, &cost, |_| journal.begin_end(journal.lane(), &entry));
+        black_box(journal.write_end(end, false));
     });
-    println!(
-        "the same with both records in bytes ({}): {took:?}",
-        bytes.len()
+    println!("the same with the journal: {took:?}");
+    assert!(
+        took < MAX_JOURNAL_DURATION,
+        "more than {MAX_JOURNAL_DURATION:?}"
     );
-    assert!(took < MAX_DURATION, "more than {MAX_DURATION:?}");
 }
 
 /// Returns the best of five rounds, per call.
@@ -85,7 +86,7 @@ fn time(mut work: impl FnMut()) -> Duration {
     (0..5).map(|_| round(&mut work)).min().unwrap()
 }
 
-fn records() -> (Record, Record) {
+fn entry() -> LedgerEntry {
     let owner = CallOwner {
         organization_id: "org_0190c3a2-0000-7000-8000-000000000000".into(),
         project_id: "proj_0190c3a2-0000-7000-8000-000000000000".into(),
@@ -94,8 +95,8 @@ fn records() -> (Record, Record) {
         request_id: "0190c3a2000070008000000000000000".into(),
     };
     let usd = Usd::parse("0.0035").unwrap();
-    let entry = LedgerEntry {
-        owner: owner.clone(),
+    LedgerEntry {
+        owner,
         usage: UsageRecord {
             model: "gpt-5-mini".into(),
             provider: "openai".into(),
@@ -111,10 +112,5 @@ fn records() -> (Record, Record) {
         },
         charged: usd,
         ..LedgerEntry::default()
-    };
-    let reserve = Reserve {
-        owner,
-        ..Reserve::default()
-    };
-    (Record::Reserve(reserve), Record::Settle(Box::new(entry)))
+    }
 }

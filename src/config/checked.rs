@@ -238,10 +238,22 @@ pub struct StoreConfig {
     pub state_dir: PathBuf,
     /// The pepper of stored keys, if it is not in `secret.key`; at least 32 bytes.
     pub secret: Option<SecretBytes>,
+    /// What the charge of a call survives, before the last byte of its response goes out.
+    pub durability: Durability,
     /// Maximum size of the journal.
     pub journal_bytes: u64,
     /// How long calls stay in the ledger; `None` means for ever.
     pub usage_retention: Option<Duration>,
+}
+
+/// What the charge of a call survives, before the last byte of its response goes out.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Durability {
+    /// The end of the process: the charge is in the kernel.
+    #[default]
+    Process,
+    /// A power cut: the charge is on the disk.
+    Power,
 }
 
 /// State shared by several processes.

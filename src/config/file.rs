@@ -176,6 +176,8 @@ pub(super) struct StoreConfig {
     pub state_dir: Option<String>,
     /// Replaces secret.key; required with PostgreSQL.
     pub secret: Option<SecretRef>,
+    /// What the charge of a call survives before its last byte goes out: a kill of the process, or a power cut too.
+    pub durability: Durability,
     /// The most bytes of the journal of money; beyond it calls on credit wait for the store with 503.
     #[schemars(range(min = 4_194_304))]
     pub journal_bytes: u64,
@@ -190,10 +192,19 @@ impl Default for StoreConfig {
             url: "sqlite:var/weirgate.db".to_owned(),
             state_dir: None,
             secret: None,
+            durability: Durability::default(),
             journal_bytes: 256 << 20,
             usage_retention_days: 0,
         }
     }
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Durability {
+    #[default]
+    Process,
+    Power,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use super::checked::{
-    AdminConfig, BodyBytes, Config, Limits, Listen, Log, ModelsConfig, Routing, Server,
+    AdminConfig, BodyBytes, Config, Durability, Limits, Listen, Log, ModelsConfig, Routing, Server,
     StoreConfig, Weights,
 };
 use super::document::SourceSpan;
@@ -207,6 +207,10 @@ impl Rules<'_> {
         StoreConfig {
             url: store.url.clone(),
             state_dir: self.state_dir(store),
+            durability: match store.durability {
+                file::Durability::Process => Durability::Process,
+                file::Durability::Power => Durability::Power,
+            },
             journal_bytes: store.journal_bytes,
             usage_retention: (store.usage_retention_days > 0)
                 .then(|| Duration::from_secs(store.usage_retention_days * 86_400)),

@@ -90,7 +90,7 @@ impl Ledger {
     /// Stores the ended calls.
     async fn flush_entries(&self, state: &mut FlushState) {
         let _flush_guard = self.flush_lock.lock().await;
-        while let Some(batch) = self.journal.take_batch(MAX_BATCH_ENTRIES) {
+        while let Some(batch) = self.journal.next_batch(MAX_BATCH_ENTRIES) {
             let count = batch.entries.len();
             if !self.post_batch(batch, state).await || count < MAX_BATCH_ENTRIES {
                 break;
@@ -105,14 +105,13 @@ impl Ledger {
         let posted = self.store.post(&self.owner, entries, may_be_stored);
         match posted.await {
             Ok(was_registered) => {
-                self.journal.mark_stored(batch.sequence);
+                self.journal.mark_stored(&batch);
                 state.may_be_stored = false;
                 self.mark_written(was_registered, state).await;
                 true
             }
             Err(error) => {
                 state.may_be_stored = true;
-                self.journal.put_back(batch);
                 self.mark_failed(&error.to_string(), state);
                 false
             }
@@ -187,7 +186,9 @@ impl Ledger {
             .fold(Usd::ZERO, |sum, account| sum.plus(account.reserved()));
         let metrics = &self.metrics;
         metrics.ledger_reserved.set(reserved.to_f64_for_metrics());
-        metrics.journal_lag.set(self.journal.lag().as_secs_f64());
+        metrics
+            .journal_lag
+            .set(self.journal.lag(self.now_ms()).as_secs_f64());
         let bytes = i64::try_from(self.journal.bytes()).unwrap_or(i64::MAX);
         metrics.journal_bytes.set(bytes);
     }
@@ -201,7 +202,7 @@ impl Ledger {
             last_refresh: Instant::now(),
         };
         let _flush_guard = self.flush_lock.lock().await;
-        while let Some(batch) = self.journal.take_batch(MAX_BATCH_ENTRIES) {
+        while let Some(batch) = self.journal.next_batch(MAX_BATCH_ENTRIES) {
             if !self.post_batch(batch, &mut state).await {
                 return;
             }

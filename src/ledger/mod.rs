@@ -3,19 +3,17 @@
 //! A [`reservation`] covers one call. An [`account`] holds what an organization may spend in this process, and `leases`
 //! requests more of its balance from the store. The [`journal`] keeps ended calls on disk until the `flusher` has
 //! stored them, and [`recovery`] finds the journals of dead processes. Rules and arithmetic are in `filters::money` and
-//! `filters::ledger`, SQL is in [`crate::store`]. A request that its lease covers touches no file and no SQL before its
-//! end.
+//! `filters::ledger`, SQL is in [`crate::store`]. A request that its lease covers touches no SQL, and no file but its
+//! thread's own part of the journal.
 
 pub mod account;
 mod error;
 mod flusher;
 pub mod journal;
 mod leases;
-pub mod open_reservations;
 mod receipt;
 pub mod recovery;
 pub mod reservation;
-pub mod segments;
 
 #[cfg(test)]
 mod tests;
@@ -39,7 +37,6 @@ pub use reservation::{CallEnd, NewReservation, Reservation, ReservationError};
 use self::account::{Hold, HoldError, OrganizationAccount};
 use self::flusher::MAX_BATCH_ENTRIES;
 use self::journal::{Journal, MAX_SEGMENT_AGE};
-use self::open_reservations::OpenReservations;
 use self::reservation::is_funded;
 use crate::config;
 use crate::store::{Store, StoreUrl};
@@ -58,7 +55,6 @@ const MAX_TRIES: usize = 100;
 pub struct Ledger {
     accounts: RwLock<HashMap<Arc<str>, Arc<OrganizationAccount>>>,
     journal: Arc<Journal>,
-    open: Arc<OpenReservations>,
     store: Store,
     metrics: Arc<Metrics>,
     /// The runtime on which the store is used.
@@ -94,11 +90,10 @@ impl Ledger {
     ) -> Result<Arc<Self>, LedgerError> {
         store_recovered(configured, &store).await?;
         let owner = *uuid::Uuid::now_v7().as_bytes();
-        let open = Arc::new(OpenReservations::default());
         let journal = Journal::start(
             &configured.state_dir,
             owner,
-            Arc::clone(&open),
+            configured.durability,
             MAX_SEGMENT_AGE,
         )?;
         let owner: String = owner.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -109,7 +104,6 @@ impl Ledger {
         let ledger = Arc::new(Self {
             accounts: RwLock::default(),
             journal: Arc::new(journal),
-            open,
             store,
             metrics,
             runtime: Handle::current(),

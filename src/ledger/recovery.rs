@@ -1,13 +1,16 @@
 //! Recovers the journals of dead processes at start.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use filters::ledger::LedgerEntry;
-use filters::ledger::journal::{Damage, FrameRead, FrameReader, Replay, read_owner};
+use filters::ledger::journal::{
+    FoundSegment, Mismatch, Replay, SegmentId, check_lane, read_segment,
+};
 
 use super::error::{LedgerError, file_error};
-use super::segments::{JOURNAL_FOLDER, LOCK_FILE, SEGMENT_SUFFIX, delete_folder, open_lock};
+use super::journal::{JOURNAL_FOLDER, LOCK_FILE, delete_folder, open_lock, parse_name};
 
 /// The journal of a dead process.
 pub struct RecoveredJournal {
@@ -43,8 +46,8 @@ pub fn recover_journals(state_dir: &Path) -> Result<Vec<RecoveredJournal>, Ledge
         }
         let owner = process.file_name().unwrap_or_default().to_string_lossy();
         found.push(RecoveredJournal {
+            entries: replay_lanes(&process, &owner)?,
             owner: owner.into_owned(),
-            entries: replay_segments(&process)?,
             folder: process,
             _lock: lock,
         });
@@ -53,47 +56,59 @@ pub fn recover_journals(state_dir: &Path) -> Result<Vec<RecoveredJournal>, Ledge
 }
 
 /// Replays the segments of one process into entries.
-fn replay_segments(folder: &Path) -> Result<Vec<LedgerEntry>, LedgerError> {
-    let mut replay = Replay::default();
-    let mut cut: Option<LedgerError> = None;
+fn replay_lanes(folder: &Path, owner: &str) -> Result<Vec<LedgerEntry>, LedgerError> {
+    let mut lanes: BTreeMap<u32, Vec<FoundSegment>> = BTreeMap::new();
+    let mut paths = BTreeMap::new();
+    let owner = u128::from_str_radix(owner, 16).unwrap_or_default();
     for path in list_sorted(folder)? {
-        if path
-            .extension()
-            .is_none_or(|suffix| suffix != SEGMENT_SUFFIX)
-        {
-            continue;
-        }
-        let bytes = fs::read(&path).map_err(file_error(&path))?;
-        let damaged = |damage: Damage| LedgerError::Damaged {
-            path: path.clone(),
-            offset: damage.offset,
-            reason: damage.reason,
+        let Some((lane, number)) = parse_name(&path) else {
+            let damage = Mismatch {
+                reason: "this is no journal of this version",
+                ..Mismatch::default()
+            };
+            return Err(damaged(&path, damage));
         };
-        if read_owner(&bytes).map_err(damaged)?.is_none() {
-            continue;
+        let id = SegmentId {
+            owner: owner.to_be_bytes(),
+            lane,
+            number,
+        };
+        let bytes = fs::read(&path).map_err(file_error(&path))?;
+        let read = read_segment(&bytes, &id);
+        lanes
+            .entry(lane)
+            .or_default()
+            .push(FoundSegment { number, read });
+        paths.insert((lane, number), path);
+    }
+    let mut replay = Replay::default();
+    for (lane, segments) in lanes {
+        let path = |mismatch: &Mismatch| {
+            let path = paths.get(&(lane, mismatch.segment));
+            path.map_or(folder, PathBuf::as_path)
+        };
+        for torn in check_lane(&segments).map_err(|damage| damaged(path(&damage), damage))? {
+            log::warn!(
+                "{}: at offset {}: {}. The disk had not confirmed these bytes, so they count as not written",
+                path(&torn).display(),
+                torn.offset,
+                torn.reason
+            );
         }
-        // Only the last segment may end in an unfinished record: a later segment proves that this one was complete.
-        if let Some(cut) = cut.take() {
-            return Err(cut);
-        }
-        let mut reader = FrameReader::new(&bytes);
-        loop {
-            match reader.read().map_err(damaged)? {
-                FrameRead::Record(record) => replay.apply(*record),
-                FrameRead::End { is_cut: false, .. } => break,
-                FrameRead::End { offset, .. } => {
-                    let reason = "a record ends in the middle though others were written behind it";
-                    log::warn!(
-                        "{}: the record at offset {offset} was never finished, and counts as not written",
-                        path.display()
-                    );
-                    cut = Some(damaged(Damage { offset, reason }));
-                    break;
-                }
-            }
-        }
+        let records = segments
+            .into_iter()
+            .flat_map(|segment| segment.read.records);
+        records.for_each(|record| replay.apply(record));
     }
     Ok(replay.into_entries())
+}
+
+fn damaged(path: &Path, damage: Mismatch) -> LedgerError {
+    LedgerError::Damaged {
+        path: path.to_owned(),
+        offset: damage.offset as usize,
+        reason: damage.reason,
+    }
 }
 
 /// Returns the paths in a folder, sorted by name; none if the folder does not exist.

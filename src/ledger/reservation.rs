@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use filters::accounts::Caller;
 use filters::fault::{Fault, FaultKind};
-use filters::ledger::journal::{Delivered, RecordRef, Reserve};
 use filters::ledger::{CallOutcome, CallOwner, EntryId, Funding, LedgerEntry, UsageRecord};
 use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds};
@@ -13,7 +12,6 @@ use filters::money::allowance::{LimitReached, SpendingBounds};
 use super::Ledger;
 use super::account;
 use super::account::{Hold, OrganizationAccount};
-use super::open_reservations::OpenReservation;
 use super::receipt::Receipt;
 
 /// How often the delivered part of a response is recorded in the journal.
@@ -88,13 +86,15 @@ pub struct CallEnd {
 pub struct Reservation {
     ledger: Arc<Ledger>,
     account: Arc<OrganizationAccount>,
-    open: Arc<OpenReservation>,
     key_id: Arc<str>,
     member_id: Option<Arc<str>>,
     is_premium: bool,
-    delivered: Option<UsageRecord>,
+    /// The call's entry if it ended now.
+    entry: LedgerEntry,
+    /// The lane of the journal that has the call's records, from the first one on.
+    lane: Option<usize>,
+    delivered_at: Option<Instant>,
     is_byok: bool,
-    last_progress: Option<Instant>,
     has_ended: bool,
 }
 
@@ -107,7 +107,7 @@ impl Reservation {
     ) -> Self {
         let caller = call.caller;
         let member = caller.member.as_deref().map(|member| &*member.id);
-        let reserve = Reserve {
+        let entry = LedgerEntry {
             id: ledger.new_entry_id(),
             at_ms: ledger.now_ms(),
             owner: CallOwner {
@@ -118,63 +118,62 @@ impl Reservation {
                 request_id: call.request_id.into(),
             },
             funding: call.funding,
-            amount: call.max_cost,
+            reserved: call.max_cost,
             is_stream: call.is_stream,
+            outcome: CallOutcome::Killed,
+            ..LedgerEntry::default()
         };
-        let open = ledger.open.insert(reserve);
-        if is_funded(call.funding) {
-            ledger.journal.append(RecordRef::Reserve(&open.reserve));
-        }
         Self {
             ledger: Arc::clone(ledger),
             account: Arc::clone(account),
-            open,
             key_id: Arc::clone(&caller.key_id),
             member_id: member.map(Arc::from),
             is_premium: call.is_premium,
-            delivered: None,
+            entry,
+            lane: None,
+            delivered_at: None,
             is_byok: false,
-            last_progress: None,
             has_ended: false,
         }
     }
 
     /// Returns the call's id in the ledger.
     pub fn id(&self) -> EntryId {
-        self.open.reserve.id
+        self.entry.id
     }
 
     /// Records that a part of the response goes out. It calls `usage` for the first part and then at most four times a
     /// second. `is_byok`: a BYOK key serves the call.
     pub fn record_delivered(&mut self, is_byok: bool, usage: impl FnOnce() -> UsageRecord) {
         let is_due = self
-            .last_progress
-            .is_none_or(|last_progress| last_progress.elapsed() >= PROGRESS_INTERVAL);
+            .delivered_at
+            .is_none_or(|delivered_at| delivered_at.elapsed() >= PROGRESS_INTERVAL);
         if self.has_ended || !is_due {
             return;
         }
-        self.last_progress = Some(Instant::now());
+        self.delivered_at = Some(Instant::now());
         self.is_byok = is_byok;
-        let usage = usage();
-        self.open.record_delivered(usage.clone());
-        if is_funded(self.open.reserve.funding) && !is_byok {
-            let id = self.id();
-            let delivered = Delivered {
-                id,
-                usage: usage.clone(),
-            };
-            self.ledger.journal.append(RecordRef::Delivered(&delivered));
+        let entry = &mut self.entry;
+        entry.usage = usage();
+        if is_funded(entry.funding) && !is_byok {
+            let cost = entry.usage.total();
+            entry.charged = cost.min(entry.reserved);
+            entry.shortfall = cost.minus(entry.charged);
+            let journal = &self.ledger.journal;
+            let lane = *self.lane.get_or_insert_with(|| journal.lane());
+            journal.deliver(lane, entry);
         }
-        self.delivered = Some(usage);
     }
 
     /// Ends the call and charges its usage. The last byte of the response waits for the receipt, which resolves when
-    /// the record is durable.
+    /// the charge survives what the configuration says.
     pub fn settle(&mut self, ended: CallEnd) -> Receipt {
         if std::mem::replace(&mut self.has_ended, true) {
             return Receipt::ready();
         }
-        let reserve = &self.open.reserve;
+        let journal = Arc::clone(&self.ledger.journal);
+        let owner = std::mem::take(&mut self.entry.owner);
+        let hold = self.hold();
         let at_ms = self.ledger.now_ms();
         let cost = ended.usage.total();
         let spent = account::Spent {
@@ -183,58 +182,49 @@ impl Reservation {
             is_premium: ended.usage.is_premium,
             at_ms,
         };
-        let funding = match reserve.funding {
+        let funding = match self.entry.funding {
             _ if ended.is_byok => Funding::Byok,
             funding => funding,
         };
         let is_urgent = is_funded(funding) && cost > Usd::ZERO;
+        // A call of which the journal has a part needs an end there.
+        let is_dropped = !is_funded(funding) && self.lane.is_none() && self.ledger.drop_unfunded();
+        let lane = self.lane.unwrap_or_else(|| journal.lane());
         let mut entry = LedgerEntry {
-            id: reserve.id,
             at_ms,
-            owner: reserve.owner.clone(),
             funding,
             usage: ended.usage,
             outcome: ended.outcome,
-            reserved: reserve.amount,
             charged: Usd::ZERO,
             shortfall: Usd::ZERO,
             duration_ms: to_millis(ended.duration),
             first_event_ms: ended.first_event.map(to_millis),
-            is_stream: reserve.is_stream,
+            owner,
+            ..self.entry
         };
-        let is_dropped = !is_funded(funding) && self.ledger.drop_unfunded();
-        let (charge, receipt) = self.account.settle(&self.hold(), &spent, |charge| {
-            if is_dropped {
-                return (charge, Receipt::ready());
-            }
+        let (charge, end) = self.account.settle(&hold, &spent, |charge| {
             (entry.charged, entry.shortfall) = (charge.charged, charge.shortfall);
-            (charge, self.ledger.journal.settle(&entry, is_urgent))
+            (
+                charge,
+                (!is_dropped).then(|| journal.begin_end(lane, &entry)),
+            )
         });
         self.ledger.count_charge(&charge);
-        self.ledger.open.remove(&reserve.id);
-        receipt
+        end.map_or_else(Receipt::ready, |end| journal.write_end(end, is_urgent))
     }
 
     fn release(&mut self) {
-        if std::mem::replace(&mut self.has_ended, true) {
-            return;
-        }
-        let reserve = &self.open.reserve;
-        self.account.release(&self.hold());
-        // A segment that starts meanwhile must not restate the call as open.
-        self.ledger.open.remove(&reserve.id);
-        if is_funded(reserve.funding) {
-            self.ledger.journal.append(RecordRef::Release(&reserve.id));
+        if !std::mem::replace(&mut self.has_ended, true) {
+            self.account.release(&self.hold());
         }
     }
 
     fn hold(&self) -> Hold<'_> {
-        let reserve = &self.open.reserve;
         Hold {
             key_id: &self.key_id,
             member_id: self.member_id.as_ref(),
-            funding: reserve.funding,
-            amount: reserve.amount,
+            funding: self.entry.funding,
+            amount: self.entry.reserved,
             is_premium: self.is_premium,
         }
     }
@@ -242,19 +232,18 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        match self.delivered.take() {
-            // The task that served the call was dropped, so nothing else will settle it.
-            Some(usage) if !self.has_ended => {
-                _ = self.settle(CallEnd {
-                    usage,
-                    outcome: CallOutcome::Killed,
-                    is_byok: self.is_byok,
-                    duration: Duration::ZERO,
-                    first_event: None,
-                });
-            }
-            _ => self.release(),
+        if self.has_ended || self.delivered_at.is_none() {
+            return self.release();
         }
+        // The task that served the call was dropped, so nothing else will settle it.
+        let usage = std::mem::take(&mut self.entry.usage);
+        _ = self.settle(CallEnd {
+            usage,
+            outcome: CallOutcome::Killed,
+            is_byok: self.is_byok,
+            duration: Duration::ZERO,
+            first_event: None,
+        });
     }
 }
 

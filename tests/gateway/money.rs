@@ -1,12 +1,14 @@
 //! Money with several processes that are killed or lose their store or their disk: real processes, real signals.
 
+use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use filters::accounts::{Mode, TermsFile};
+use filters::ledger::journal::{HEADER_BYTES, SegmentId, Watermark, read_segment};
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
@@ -68,6 +70,12 @@ impl Place {
 
     fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Replaces a part of the configuration.
+    fn set(&mut self, from: &str, to: &str) {
+        self.toml = self.toml.replace(from, to);
+        std::fs::write(self.path().join("weirgate.toml"), &self.toml).unwrap();
     }
 
     /// Runs `work` on the store, as the command line would.
@@ -381,18 +389,29 @@ fn slow() -> Reply {
         .end()
 }
 
-/// Requests one stream after another until the server is unavailable; returns the ids of the whole streams and the number
-/// of those that were cut off. `whole` counts the whole streams.
+/// A whole reply that costs as much.
+fn whole() -> Reply {
+    let body = json!({
+        "id": "c", "object": "chat.completion", "created": 5, "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100},
+    });
+    Reply::json(200, body.to_string())
+}
+
+/// Requests streams and whole replies in turn until the server is unavailable; returns the ids of the complete ones and
+/// the number of those that were cut off. `complete` counts the complete ones.
 fn ask_until_gone(
     address: SocketAddr,
     key: &str,
     name: &str,
-    whole: &AtomicUsize,
+    complete: &AtomicUsize,
 ) -> (Vec<String>, usize) {
     let mut answered = Vec::new();
     for n in 0.. {
         let id = format!("{name}-{n}");
-        let ask = Ask::post("/v1/chat/completions", STREAM)
+        let body = if n % 2 == 0 { STREAM } else { PLAIN };
+        let ask = Ask::post("/v1/chat/completions", body)
             .key(key)
             .header("x-request-id", &id);
         let ask = ask.header("Connection", "close");
@@ -402,9 +421,11 @@ fn ask_until_gone(
         let mut text = Vec::new();
         let sent = stream.write_all(&ask.wire());
         _ = stream.read_to_end(&mut text);
-        if String::from_utf8_lossy(&text).contains("data: [DONE]") {
+        let text = String::from_utf8_lossy(&text);
+        let is_whole = text.starts_with("HTTP/1.1 200") && text.trim_end().ends_with('}');
+        if is_whole || text.contains("data: [DONE]") {
             answered.push(id);
-            whole.fetch_add(1, Ordering::Relaxed);
+            complete.fetch_add(1, Ordering::Relaxed);
         } else {
             return (answered, usize::from(sent.is_ok()));
         }
@@ -434,18 +455,76 @@ fn moments() -> u64 {
     more.map_or(5, |count| count.parse().unwrap())
 }
 
+/// Overwrites what a power cut can take: all bytes of the journal that the disk had not confirmed.
+fn cut_power(place: &Place) {
+    for process in paths(&place.path().join("journal")) {
+        let owner = process.file_name().unwrap().to_str().unwrap();
+        let owner = u128::from_str_radix(owner, 16).unwrap().to_be_bytes();
+        let mut forced: HashMap<u32, Watermark> = HashMap::new();
+        let mut segments = Vec::new();
+        for path in paths(&process) {
+            let Some((lane, number)) = path.file_stem().unwrap().to_str().unwrap().split_once('-')
+            else {
+                continue;
+            };
+            let id = SegmentId {
+                owner,
+                lane: lane.parse().unwrap(),
+                number: number.parse().unwrap(),
+            };
+            let bytes = std::fs::read(&path).unwrap();
+            let watermark = forced.entry(id.lane).or_default();
+            *watermark = read_segment(&bytes, &id).forced.max(*watermark);
+            segments.push((path, id, bytes));
+        }
+        for (path, id, mut bytes) in segments {
+            let forced = forced[&id.lane];
+            let from = match id.number.cmp(&forced.segment) {
+                std::cmp::Ordering::Less => continue,
+                std::cmp::Ordering::Equal => forced.offset as usize,
+                std::cmp::Ordering::Greater => 0,
+            };
+            bytes[from..].fill(0);
+            std::fs::write(&path, &bytes).unwrap();
+        }
+    }
+}
+
+fn paths(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
 #[test]
 fn a_process_killed_at_any_moment_loses_nothing_and_charges_nothing_twice() {
-    const STREAMS: usize = 200;
-    let upstream = Upstream::always(slow());
-    let place = Place::new("", &upstream, TOKENS);
+    kill_at_random_moments("process", |_| {});
+}
+
+#[test]
+fn a_power_cut_at_any_moment_loses_nothing_if_charges_wait_for_the_disk() {
+    kill_at_random_moments("power", cut_power);
+}
+
+/// Kills one process after another while clients ask for streams and whole replies. `lose` is what else happens to the
+/// files.
+fn kill_at_random_moments(durability: &str, lose: impl Fn(&Place)) {
+    const CALLS: usize = 200;
+    let upstream = Upstream::answering(|request| {
+        let is_stream = request.json()["stream"] == true;
+        if is_stream { slow() } else { whole() }
+    });
+    let mut place = Place::new("", &upstream, TOKENS);
+    place.set(
+        "[store]",
+        &format!("[store]\ndurability = \"{durability}\""),
+    );
     let key = place.fund("100000");
     let (mut answered, mut cut) = (Vec::new(), 0);
     for moment in 0..moments() {
         let server = Server::start(place.path());
         let (address, [begun, whole]) = (server.address, [0, 0].map(AtomicUsize::new));
         std::thread::scope(|scope| {
-            let asking: Vec<_> = (0..STREAMS)
+            let asking: Vec<_> = (0..CALLS)
                 .map(|n| {
                     let (key, begun, whole) = (&key, &begun, &whole);
                     let name = format!("{moment}-{n}");
@@ -457,7 +536,7 @@ fn a_process_killed_at_any_moment_loses_nothing_and_charges_nothing_twice() {
                     small.spawn_scoped(scope, ask).unwrap()
                 })
                 .collect();
-            until("all ask", || begun.load(Ordering::Relaxed) == STREAMS);
+            until("all ask", || begun.load(Ordering::Relaxed) == CALLS);
             // Every second process serves a stream before it is killed, even on a slow machine.
             let least = usize::from(moment % 2 == 0);
             until("one is answered", || whole.load(Ordering::Relaxed) >= least);
@@ -469,6 +548,7 @@ fn a_process_killed_at_any_moment_loses_nothing_and_charges_nothing_twice() {
                 cut += ended;
             }
         });
+        lose(&place);
     }
     // The next start recovers what the last process left.
     Server::start(place.path()).stop();
@@ -519,27 +599,28 @@ fn a_journal_with_a_flipped_bit_is_named_at_the_start() {
     let server = Server::start(place.path());
     let ask = Ask::post("/v1/chat/completions", STREAM).key(&key);
     assert_eq!(client::ask(server.address, &ask).status(), 200);
+    // The journal is forced, which its next record says.
+    std::thread::sleep(Duration::from_millis(500));
     server.kill();
-    let journal = place.path().join("journal");
-    let process = std::fs::read_dir(&journal)
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
-    let file = process.join("00000001.wal");
+    let process = paths(&place.path().join("journal")).remove(0);
+    let is_used = |path: &PathBuf| {
+        let bytes = std::fs::read(path).unwrap();
+        bytes.iter().skip(HEADER_BYTES).any(|byte| *byte != 0)
+    };
+    let file = paths(&process).into_iter().find(is_used).unwrap();
     let mut bytes = std::fs::read(&file).unwrap();
-    bytes[50] ^= 4;
+    let at = HEADER_BYTES + 30;
+    bytes[at] ^= 4;
     std::fs::write(&file, &bytes).unwrap();
     let said = Server::launch(place.path())
         .err()
         .expect("it does not start");
     assert!(
-        said.contains("00000001.wal") && said.contains("offset 28"),
+        said.contains("-00000001.wal") && said.contains(&format!("offset {HEADER_BYTES}")),
         "{said}"
     );
     // After the repair it starts, and the call is charged.
-    bytes[50] ^= 4;
+    bytes[at] ^= 4;
     std::fs::write(&file, &bytes).unwrap();
     let _server = Server::start(place.path());
     place.used("0.0035");

@@ -6,140 +6,164 @@
 )]
 use proptest::prelude::*;
 
-use super::super::{CallOutcome, CallOwner, CostParts, EntryId, LedgerEntry, UsageRecord};
+use super::super::{CallOutcome, CostParts, EntryId, LedgerEntry, UsageRecord};
 use super::*;
 use crate::money::Usd;
 
-fn id(n: u8) -> EntryId {
-    EntryId([n; 16])
-}
-
-fn reserve(n: u8) -> Record {
-    Record::Reserve(Reserve {
-        id: id(n),
-        at_ms: 7,
-        owner: CallOwner {
-            organization_id: "org_1".into(),
-            ..CallOwner::default()
+/// Returns the entry of the call with this number.
+pub(super) fn entry(n: u32, units: i128, outcome: CallOutcome) -> LedgerEntry {
+    let mut id = [0; 16];
+    id[..4].copy_from_slice(&n.to_le_bytes());
+    LedgerEntry {
+        id: EntryId(id),
+        usage: UsageRecord {
+            cost: Some(CostParts {
+                total: Usd::from_units(units),
+                ..CostParts::default()
+            }),
+            ..UsageRecord::default()
         },
-        amount: Usd::from_units(1000),
-        ..Reserve::default()
-    })
-}
-
-fn usage(units: i128) -> UsageRecord {
-    UsageRecord {
-        cost: Some(CostParts {
-            total: Usd::from_units(units),
-            ..CostParts::default()
-        }),
-        ..UsageRecord::default()
-    }
-}
-
-fn delivered(n: u8, units: i128) -> Record {
-    Record::Delivered(Delivered {
-        id: id(n),
-        usage: usage(units),
-    })
-}
-
-fn settle(n: u8, units: i128) -> Record {
-    Record::Settle(Box::new(LedgerEntry {
-        id: id(n),
-        usage: usage(units),
         charged: Usd::from_units(units),
+        outcome,
         ..LedgerEntry::default()
-    }))
-}
-
-fn file(records: &[Record]) -> Vec<u8> {
-    let mut out = header(&[9; 16]).to_vec();
-    for record in records {
-        write_record(record, &mut out);
     }
-    out
 }
 
-fn read(file: &[u8]) -> Result<(Vec<Record>, bool), Damage> {
-    let mut reader = FrameReader::new(file);
-    let mut records = Vec::new();
-    loop {
-        match reader.read()? {
-            FrameRead::Record(record) => records.push(*record),
-            FrameRead::End { is_cut, .. } => return Ok((records, is_cut)),
+pub(super) fn delivered(n: u32, units: i128) -> Record {
+    Record::Delivered(Box::new(entry(n, units, CallOutcome::Killed)))
+}
+
+pub(super) fn ended(n: u32, units: i128) -> Record {
+    Record::Ended(Box::new(entry(n, units, CallOutcome::Completed)))
+}
+
+/// A segment that is being written.
+pub(super) struct Written {
+    pub(super) id: SegmentId,
+    pub(super) bytes: Vec<u8>,
+    /// The offset of each frame.
+    pub(super) frames: Vec<usize>,
+}
+
+impl Written {
+    pub(super) fn begin(number: u32, before: Watermark) -> Self {
+        let id = SegmentId {
+            owner: [9; 16],
+            lane: 3,
+            number,
+        };
+        Self {
+            id,
+            bytes: header(&id, before).to_vec(),
+            frames: Vec::new(),
+        }
+    }
+
+    pub(super) fn append(&mut self, record: &Record, forced: Watermark) {
+        let mut frame = Vec::new();
+        encode_frame(record, &mut frame);
+        seal_frame(&mut frame, &self.id, forced);
+        self.frames.push(self.bytes.len());
+        self.bytes.extend_from_slice(&frame);
+    }
+
+    pub(super) fn end(&self) -> Watermark {
+        Watermark {
+            segment: self.id.number,
+            offset: u32::try_from(self.bytes.len()).unwrap(),
+        }
+    }
+
+    pub(super) fn read(&self, bytes: &[u8]) -> FoundSegment {
+        FoundSegment {
+            number: self.id.number,
+            read: read_segment(bytes, &self.id),
         }
     }
 }
 
 fn three() -> [Record; 3] {
-    [reserve(1), delivered(1, 10), settle(1, 25)]
+    [delivered(1, 10), ended(1, 25), ended(2, 7)]
+}
+
+fn unforced(records: &[Record]) -> Written {
+    let mut file = Written::begin(1, Watermark::default());
+    for record in records {
+        file.append(record, Watermark::default());
+    }
+    file
 }
 
 #[test]
 fn written_records_are_read_back() {
-    let file = file(&three());
-    assert_eq!(read_owner(&file), Ok(Some([9; 16])));
-    assert_eq!(read(&file), Ok((three().to_vec(), false)));
+    let mut file = unforced(&three());
+    let end = file.end();
+    file.bytes
+        .extend_from_slice(&watermark_frame(&file.id, end));
+    file.bytes.extend_from_slice(&[0; 64]);
+    let read = read_segment(&file.bytes, &file.id);
+    assert_eq!(read.records, three());
+    assert_eq!((read.forced, read.mismatch), (end, None));
+    assert_eq!(read.before, Some(Watermark::default()));
+    assert_eq!(read.intact_end as usize, file.bytes.len() - 64);
 }
 
 #[test]
-fn a_record_cut_at_any_byte_was_never_written() {
-    let whole = file(&three());
-    let whole_records = file(&three()[..2]).len();
-    for end in whole_records + 1..whole.len() {
-        assert_eq!(
-            read(&whole[..end]),
-            Ok((three()[..2].to_vec(), true)),
-            "{end}"
-        );
+fn the_bytes_of_another_segment_hold_no_record() {
+    let file = unforced(&three());
+    for other in [
+        SegmentId {
+            number: 2,
+            ..file.id
+        },
+        SegmentId { lane: 4, ..file.id },
+        SegmentId {
+            owner: [8; 16],
+            ..file.id
+        },
+    ] {
+        assert!(read_segment(&file.bytes, &other).records.is_empty());
     }
 }
 
 #[test]
-fn a_record_whose_end_is_still_zero_was_never_written() {
-    let whole = file(&three());
-    let whole_records = file(&three()[..2]).len();
-    for end in whole_records + 1..whole.len() {
-        let mut torn = whole.clone();
-        torn[end..].fill(0);
-        torn.extend_from_slice(&[0; 4096]);
-        let (records, _) = read(&torn).unwrap_or_else(|damage| panic!("{end}: {damage:?}"));
-        assert_eq!(records, three()[..2].to_vec(), "{end}");
+fn a_file_of_zeros_is_no_mismatch() {
+    for file in [vec![], vec![0; 7], vec![0; 4096]] {
+        let read = read_segment(&file, &SegmentId::default());
+        assert_eq!((read.mismatch, read.intact_end), (None, 0));
     }
 }
 
 #[test]
-fn every_flipped_bit_is_found_with_its_place() {
-    let mut whole = file(&three());
-    let starts: Vec<usize> = (0..3).map(|n| file(&three()[..n]).len()).collect();
-    whole.extend_from_slice(&[0; 64]);
-    for at in HEADER_BYTES..file(&three()).len() {
-        for bit in 0..8 {
-            let mut flipped = whole.clone();
-            flipped[at] ^= 1 << bit;
-            let start = starts.iter().rfind(|start| **start <= at).unwrap();
-            let damage = read(&flipped).unwrap_err();
-            assert_eq!(damage.offset, *start, "byte {at} bit {bit}");
-        }
-    }
-}
-
-#[test]
-fn a_damaged_head_is_found() {
-    let mut file = file(&three());
-    for at in 0..HEADER_BYTES {
-        file[at] ^= 1;
-        assert!(read_owner(&file).is_err(), "{at}");
-        file[at] ^= 1;
-    }
-}
-
-#[test]
-fn a_file_without_a_header_has_no_owner() {
-    assert_eq!(read_owner(&[]), Ok(None));
-    assert_eq!(read_owner(&[0; 4096]), Ok(None));
-    assert_eq!(read_owner(&header(&[9; 16])[..20]), Ok(None));
+fn a_later_segment_tells_where_an_earlier_one_ended() {
+    let mut first = Written::begin(1, Watermark::default());
+    first.append(&ended(1, 5), Watermark::default());
+    first.append(&ended(2, 5), Watermark::default());
+    let first_end = first.end();
+    let mut second = Written::begin(2, first_end);
+    second.append(&ended(3, 5), Watermark::default());
+    // Nothing was forced: the first segment may lack its second record.
+    let cut = &first.bytes[..first.frames[1]];
+    let lane = [first.read(cut), second.read(&second.bytes)];
+    assert_eq!(check_lane(&lane), Ok(vec![]));
+    // The second segment was forced, and so the first one had been.
+    let forced = second.end();
+    second.append(&ended(4, 5), forced);
+    let lane = [first.read(cut), second.read(&second.bytes)];
+    let damage = check_lane(&lane).unwrap_err();
+    assert_eq!(damage.segment, 1);
+    assert_eq!(damage.offset as usize, first.frames[1]);
+    // The disk refused the end of the first segment, so the lane had gone on after its first record.
+    let confirmed = Watermark {
+        segment: 1,
+        offset: u32::try_from(first.frames[1]).unwrap(),
+    };
+    let mut second = Written::begin(2, confirmed);
+    second.append(&ended(2, 5), Watermark::default());
+    let forced = second.end();
+    second.append(&ended(4, 5), forced);
+    let lane = [first.read(cut), second.read(&second.bytes)];
+    assert_eq!(check_lane(&lane), Ok(vec![]));
 }
 
 fn replayed(records: impl IntoIterator<Item = Record>) -> Vec<LedgerEntry> {
@@ -149,35 +173,29 @@ fn replayed(records: impl IntoIterator<Item = Record>) -> Vec<LedgerEntry> {
 }
 
 #[test]
-fn an_open_call_is_charged_for_the_delivered_part() {
-    let entries = replayed([reserve(1), delivered(1, 10), delivered(1, 30)]);
-    assert_eq!(entries.len(), 1);
-    assert_eq!(entries[0].outcome, CallOutcome::Killed);
-    assert_eq!(entries[0].charged, Usd::from_units(30));
+fn a_running_call_is_charged_for_the_delivered_part() {
+    let entries = replayed([delivered(1, 10), delivered(1, 30)]);
+    assert_eq!(entries, [entry(1, 30, CallOutcome::Killed)]);
 }
 
 #[test]
-fn an_open_call_without_a_delivered_part_costs_nothing() {
-    assert_eq!(replayed([reserve(1)]), []);
-    assert_eq!(
-        replayed([reserve(1), delivered(1, 5), Record::Release(id(1))]),
-        []
-    );
-}
-
-#[test]
-fn an_open_call_is_never_charged_beyond_its_reservation() {
-    let entries = replayed([reserve(1), delivered(1, 1500)]);
-    assert_eq!(entries[0].charged, Usd::from_units(1000));
-    assert_eq!(entries[0].shortfall, Usd::from_units(500));
+fn a_call_ends_once() {
+    let entries = replayed([
+        delivered(1, 10),
+        ended(1, 25),
+        ended(1, 99),
+        delivered(1, 30),
+    ]);
+    assert_eq!(entries, [entry(1, 25, CallOutcome::Completed)]);
 }
 
 fn any_record() -> impl Strategy<Value = Record> {
-    (0..6_u8, 0..4, 0..2000_i128).prop_map(|(n, kind, units)| match kind {
-        0 => reserve(n),
-        1 => delivered(n, units),
-        2 => settle(n, units),
-        _ => Record::Release(id(n)),
+    (0..6_u32, any::<bool>(), 0..2000_i128).prop_map(|(n, has_ended, units)| {
+        if has_ended {
+            ended(n, units)
+        } else {
+            delivered(n, units)
+        }
     })
 }
 
@@ -186,12 +204,6 @@ proptest! {
     fn replaying_twice_is_replaying_once(records in prop::collection::vec(any_record(), 0..40)) {
         let once = replayed(records.clone());
         let twice = replayed(records.iter().chain(&records).cloned());
-        // Calls that are still open remain open, and repeated records add nothing to calls that have ended.
-        let ended = |entries: &[LedgerEntry]| -> Vec<LedgerEntry> {
-            entries.iter().filter(|entry| entry.outcome != CallOutcome::Killed).cloned().collect()
-        };
-        prop_assert_eq!(ended(&once), ended(&twice));
-        let ids: std::collections::BTreeSet<EntryId> = twice.iter().map(|entry| entry.id).collect();
-        prop_assert_eq!(ids.len(), twice.len());
+        prop_assert_eq!(once, twice);
     }
 }

@@ -1,0 +1,268 @@
+//! The journal: the thread that serves a call writes its records itself, and nothing but a failure makes it wait.
+//!
+//! Worker threads have a [`lane`] each: segments of one size, written front to back. A record that is written is in the
+//! kernel, so a kill of the process does not lose it. A background thread forces the lanes to the disk, within 20 ms
+//! while calls end. With [`Durability::Power`] the last byte of a response waits for that.
+
+mod force;
+mod lane;
+mod segment;
+mod unstored;
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{JoinHandle, Thread};
+use std::time::Duration;
+
+use filters::ledger::journal::{FRAME_HEAD_BYTES, RecordRef, encode_frame};
+use filters::ledger::{EntryId, LedgerEntry};
+
+use self::force::Forcer;
+use self::lane::Lane;
+use self::segment::Folder;
+pub use self::segment::{
+    JOURNAL_FOLDER, LOCK_FILE, SEGMENT_BYTES, delete_folder, open_lock, parse_name,
+};
+pub use self::unstored::JournalBatch;
+use self::unstored::Unstored;
+use super::error::{LedgerError, file_error};
+use super::receipt::Receipt;
+use super::to_unix_ms;
+use crate::config::Durability;
+
+/// The maximum age of a segment that is stored completely. Rows of the ledger must stay as long as their segment.
+pub const MAX_SEGMENT_AGE: Duration = Duration::from_secs(3600);
+/// The maximum number of lanes. More worker threads share them.
+const MAX_LANES: usize = 8;
+
+/// The journal of this process.
+pub struct Journal {
+    shared: Arc<Shared>,
+    forcer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The part that requests and the background thread share.
+struct Shared {
+    lanes: Box<[Lane]>,
+    unstored: Mutex<Unstored>,
+    durability: Durability,
+    max_segment_age: Duration,
+    /// Bytes on disk.
+    bytes: AtomicU64,
+    /// Bytes of ended calls that the store does not have.
+    unstored_bytes: AtomicU64,
+    /// When the oldest segment was started, in unix milliseconds.
+    started_ms: AtomicI64,
+    /// Whether records cannot be written, or soon will not be.
+    is_stuck: AtomicBool,
+    /// Whether the background thread sleeps until it is woken.
+    is_asleep: AtomicBool,
+    is_stopping: AtomicBool,
+    background: OnceLock<Thread>,
+}
+
+/// The end of a call, before it is written.
+pub struct EndRecord {
+    frame: Vec<u8>,
+    lane: usize,
+    sequence: u64,
+    id: EntryId,
+}
+
+impl Journal {
+    /// Creates the files and starts the background thread.
+    ///
+    /// Errors: the file system failed.
+    pub fn start(
+        state_dir: &Path,
+        owner: [u8; 16],
+        durability: Durability,
+        max_segment_age: Duration,
+    ) -> Result<Self, LedgerError> {
+        let count =
+            std::thread::available_parallelism().map_or(1, |count| count.get().min(MAX_LANES));
+        let (folder, segments) = Folder::create(state_dir, owner, count)?;
+        let started_at = segments.iter().map(|segment| segment.started_at).min();
+        let shared = Arc::new(Shared {
+            bytes: AtomicU64::new(segments.len() as u64 * SEGMENT_BYTES),
+            unstored_bytes: AtomicU64::new(0),
+            started_ms: AtomicI64::new(started_at.map_or(0, to_unix_ms)),
+            lanes: segments.into_iter().map(Lane::new).collect(),
+            unstored: Mutex::default(),
+            durability,
+            max_segment_age,
+            is_stuck: AtomicBool::new(false),
+            is_asleep: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
+            background: OnceLock::new(),
+        });
+        let forcer = Forcer::new(Arc::clone(&shared), folder)?;
+        let forcer = std::thread::Builder::new()
+            .name("journal".to_owned())
+            .spawn(move || forcer.run())
+            .map_err(file_error(state_dir))?;
+        _ = shared.background.set(forcer.thread().clone());
+        Ok(Self {
+            shared,
+            forcer: Mutex::new(Some(forcer)),
+        })
+    }
+
+    /// Returns the lane of this thread. All records of a call go to one lane, which keeps their order.
+    pub fn lane(&self) -> usize {
+        thread_lane() % self.shared.lanes.len()
+    }
+
+    /// Records what a running call has delivered. If the process dies, `entry` is charged. Cost: one encoding, one
+    /// uncontended lock, one `pwrite`.
+    pub fn deliver(&self, lane: usize, entry: &LedgerEntry) {
+        let mut frame = Vec::with_capacity(512);
+        encode_frame(RecordRef::Delivered(entry), &mut frame);
+        if let Some(lane) = self.shared.lanes.get(lane) {
+            lane.lock().deliver(entry.id, frame);
+            self.shared.wake_if_asleep();
+        }
+    }
+
+    /// Gives the end of a call to the store. [`Self::write_end`] must follow. It is a step of its own, because an account
+    /// stays locked until [`Self::visit_waiting`] can see the call, but not while the record is written.
+    pub fn begin_end(&self, lane: usize, entry: &LedgerEntry) -> EndRecord {
+        let mut frame = Vec::with_capacity(512);
+        encode_frame(RecordRef::Ended(entry), &mut frame);
+        let mut sequence = 0;
+        if let Some(lane) = self.shared.lanes.get(lane) {
+            let record = frame.get(FRAME_HEAD_BYTES..).unwrap_or_default();
+            sequence = lane.lock().unstored.push(record);
+        }
+        let bytes = &self.shared.unstored_bytes;
+        bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+        EndRecord {
+            frame,
+            lane,
+            sequence,
+            id: entry.id,
+        }
+    }
+
+    /// Writes the end of a call. `is_urgent`: the receipt resolves when the record survives what the configuration says;
+    /// with [`Durability::Process`] that is at once.
+    pub fn write_end(&self, end: EndRecord, is_urgent: bool) -> Receipt {
+        let shared = &self.shared;
+        let Some(lane) = shared.lanes.get(end.lane) else {
+            return Receipt::ready();
+        };
+        let receipt = lane.lock().end(end, is_urgent, shared.durability);
+        if receipt.is_ready() {
+            shared.wake_if_asleep();
+        } else {
+            shared.wake();
+        }
+        receipt
+    }
+
+    /// Returns the next calls to store. The caller then calls [`Self::mark_stored`], or tries the same calls again later.
+    /// It holds the ledger's `flush_lock`.
+    pub fn next_batch(&self, max_entries: usize) -> Option<JournalBatch> {
+        let mut unstored = self.unstored();
+        unstored.collect(&self.shared.lanes);
+        unstored.next_batch(max_entries)
+    }
+
+    /// Visits the ended calls that wait for the store. The caller holds the ledger's `flush_lock`, so none is being stored.
+    pub fn visit_waiting(&self, mut visit: impl FnMut(&LedgerEntry)) {
+        let mut unstored = self.unstored();
+        unstored.collect(&self.shared.lanes);
+        unstored.entries().for_each(&mut visit);
+    }
+
+    /// Records that the calls of this batch are stored.
+    pub fn mark_stored(&self, batch: &JournalBatch) {
+        let bytes = self.unstored().mark_stored(batch, &self.shared.lanes);
+        self.shared
+            .unstored_bytes
+            .fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns how long the oldest ended call has waited for the store.
+    pub fn lag(&self, now_ms: i64) -> Duration {
+        let oldest_ms = self.unstored().entries().next().map(|entry| entry.at_ms);
+        let lag_ms = oldest_ms.map_or(0, |oldest_ms| now_ms.saturating_sub(oldest_ms));
+        Duration::from_millis(u64::try_from(lag_ms).unwrap_or_default())
+    }
+
+    /// Returns the size on disk in bytes, or the size of the calls that wait for the store in memory if that is more.
+    pub fn bytes(&self) -> u64 {
+        let unstored_bytes = self.shared.unstored_bytes.load(Ordering::Relaxed);
+        self.shared
+            .bytes
+            .load(Ordering::Relaxed)
+            .max(unstored_bytes)
+    }
+
+    /// Returns when the oldest segment was started, in unix milliseconds.
+    pub fn started_ms(&self) -> i64 {
+        self.shared.started_ms.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the journal cannot be written, or soon will not be.
+    pub fn is_stuck(&self) -> bool {
+        self.shared.is_stuck.load(Ordering::Relaxed)
+    }
+
+    /// Forces all records to the disk and ends the background thread. Calls that are not stored stay on disk.
+    pub fn close(&self) {
+        self.shared.is_stopping.store(true, Ordering::Relaxed);
+        self.shared.wake();
+        let forcer = self.forcer.lock();
+        let forcer = forcer.unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(forcer) = forcer {
+            _ = forcer.join();
+        }
+    }
+
+    fn unstored(&self) -> std::sync::MutexGuard<'_, Unstored> {
+        let unstored = self.shared.unstored.lock();
+        unstored.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    /// Wakes the background thread if it sleeps for long. While calls end it wakes by itself, so that no call pays for a
+    /// wake-up.
+    fn wake_if_asleep(&self) {
+        if self.is_asleep.load(Ordering::Relaxed) {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        self.is_asleep.store(false, Ordering::Relaxed);
+        if let Some(background) = self.background.get() {
+            background.unpark();
+        }
+    }
+}
+
+/// Returns a number of this thread that few other threads have.
+fn thread_lane() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static LANE: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+    LANE.get().unwrap_or_else(|| {
+        let lane = NEXT.fetch_add(1, Ordering::Relaxed);
+        LANE.set(Some(lane));
+        lane
+    })
+}
