@@ -422,8 +422,11 @@ fn ask_until_gone(
         let sent = stream.write_all(&ask.wire());
         _ = stream.read_to_end(&mut text);
         let text = String::from_utf8_lossy(&text);
-        let is_whole = text.starts_with("HTTP/1.1 200") && text.trim_end().ends_with('}');
-        if is_whole || text.contains("data: [DONE]") {
+        let is_complete = match body {
+            STREAM => text.contains("data: [DONE]"),
+            _ => text.starts_with("HTTP/1.1 200") && text.ends_with('}'),
+        };
+        if is_complete {
             answered.push(id);
             complete.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -559,7 +562,9 @@ fn kill_at_random_moments(durability: &str, lose: impl Fn(&Place)) {
     let missing: Vec<_> = answered.iter().filter(|id| !ids.contains(&***id)).collect();
     assert!(
         missing.is_empty(),
-        "answered, but not in the ledger: {missing:?}"
+        "answered, but not in the ledger: {:?} and {} more",
+        missing.first(),
+        missing.len()
     );
     let cost = |of: &String| rows.iter().find(|(id, _)| id == of).map(|(_, cost)| *cost);
     let wrong: Vec<_> = answered
@@ -569,7 +574,9 @@ fn kill_at_random_moments(durability: &str, lose: impl Fn(&Place)) {
         .collect();
     assert!(
         wrong.is_empty(),
-        "charged otherwise than answered: {wrong:?} of {}",
+        "charged otherwise than answered: {:?}, {} of {}",
+        wrong.first(),
+        wrong.len(),
         answered.len()
     );
     assert!(
