@@ -7,6 +7,7 @@
 //! thread's own part of the journal.
 
 pub mod account;
+mod clock;
 mod error;
 mod flusher;
 pub mod journal;
@@ -21,7 +22,7 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use filters::accounts::Caller;
 use filters::ledger::{Charge, EntryId, Funding};
@@ -35,6 +36,7 @@ pub use receipt::Receipt;
 pub use reservation::{CallEnd, NewReservation, Reservation, ReservationError};
 
 use self::account::{Hold, HoldError, OrganizationAccount};
+use self::clock::unix_ms;
 use self::flusher::MAX_BATCH_ENTRIES;
 use self::journal::{Journal, MAX_SEGMENT_AGE};
 use self::reservation::is_funded;
@@ -361,13 +363,4 @@ async fn store_recovered(
         left.delete();
     }
     Ok(())
-}
-
-fn unix_ms() -> i64 {
-    to_unix_ms(SystemTime::now())
-}
-
-fn to_unix_ms(time: SystemTime) -> i64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -25,6 +25,7 @@ mod chat_completions;
 mod clients;
 mod config;
 mod connections;
+mod crashes;
 mod datafile;
 mod decide;
 mod embeddings;

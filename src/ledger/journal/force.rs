@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use filters::ledger::journal::SegmentId;
 
+use super::super::clock::to_unix_ms;
 use super::super::error::{LedgerError, file_error};
-use super::super::to_unix_ms;
 use super::lane::SpareState;
 use super::segment::{Folder, Spare, delete_folder};
 use super::{Durability, Shared};

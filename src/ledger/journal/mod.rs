@@ -30,9 +30,9 @@ pub use self::segment::{
 };
 pub use self::unstored::JournalBatch;
 use self::unstored::Unstored;
+use super::clock::to_unix_ms;
 use super::error::{LedgerError, file_error};
 use super::receipt::Receipt;
-use super::to_unix_ms;
 use crate::config::Durability;
 
 /// The maximum age of a segment that is stored completely. Rows of the ledger must stay as long as their segment.
