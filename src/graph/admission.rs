@@ -89,7 +89,7 @@ async fn admit(
         && let Some(cached) = find_cached(cache, incoming, exchange, kind).await?
     {
         exchange.outcome = LimitOutcome::Hit;
-        graph.metrics.count_cache_hit("graph");
+        graph.metrics.count_cache_hit();
         return Ok(Opened::Response(cached_response(exchange, &cached)));
     }
     let verdict = count_request(graph, exchange, incoming.client_ip()).await?;
