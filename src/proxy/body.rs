@@ -54,7 +54,7 @@ pub async fn read_body(
         session
             .downstream_session
             .set_close_on_response_before_downstream_finish(false);
-        let sent = session.downstream_session.write_continue_response().await;
+        let sent = Box::pin(session.downstream_session.write_continue_response()).await;
         sent.map_err(|_| broken())?;
     }
     let mut body = pin!(collect_body(session, length, max_bytes));

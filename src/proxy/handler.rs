@@ -44,6 +44,11 @@ pub trait Endpoint: Send + Sync {
     ///
     /// Errors: the endpoint's own; the route's style writes them.
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>>;
+
+    /// Puts the frame of the endpoint's protocol around a response. A batch leaves it out for its operations.
+    fn frame(&self, response: Response) -> Response {
+        response
+    }
 }
 
 /// Opens exchanges with an upstream.

@@ -80,7 +80,8 @@ async fn open(
     match &route.handler {
         Handler::Endpoint(endpoint) => {
             let request = endpoint_request(state, session, info, body.as_deref());
-            endpoint.call(request).await.map(Opened::Response)
+            let response = endpoint.call(request).await?;
+            Ok(Opened::Response(endpoint.frame(response)))
         }
         Handler::Forward(forward) => {
             let client_ip = &state.settings.client_ip;
