@@ -157,7 +157,7 @@ fn build(
     let (redis, heartbeat) = redis(config, &metrics)?.unzip();
     let (decisions, dispatchers) = decisions(config, runtime, &metrics, redis.as_ref())?.unzip();
     let decisions = decisions.map(Arc::new);
-    let graph = graph(config, runtime, redis.as_ref(), (&metrics, clock))?.map(Arc::new);
+    let graph = graph(config, runtime, redis.as_ref(), &metrics)?.map(Arc::new);
     let shared_ledger = Arc::clone(&ledger);
     let models = Models::new(config, planner, shared_ledger, byok_keys, (&metrics, clock));
     let models = Arc::new(models);
@@ -231,7 +231,7 @@ fn graph(
     config: &Config,
     runtime: &Runtime,
     redis: Option<&Redis>,
-    shared: (&Arc<Metrics>, Clock),
+    metrics: &Arc<Metrics>,
 ) -> Result<Option<Graph>, BootError> {
     let Some(graph) = &config.graph else {
         return Ok(None);
@@ -239,7 +239,7 @@ fn graph(
     let GraphUpstream::At(url) = &graph.upstream else {
         return Err(failed("graph", "the sandbox has no port"));
     };
-    Graph::new(graph, url, config, (runtime.handle(), redis), shared)
+    Graph::new(graph, url, config, (runtime.handle(), redis), metrics)
         .map(Some)
         .map_err(|error| failed("graph", error))
 }

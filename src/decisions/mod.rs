@@ -155,7 +155,7 @@ impl DecisionService {
     pub async fn find(&self, sdk_key: &str) -> ProjectLookup {
         let local = self.local_datafiles.find(key_name(sdk_key));
         match (local, &self.remote_datafiles) {
-            (ProjectLookup::Unknown, Some(remote)) => remote.find(sdk_key).await,
+            (ProjectLookup::Unknown, Some(remote)) => Box::pin(remote.find(sdk_key)).await,
             (found, _) => found,
         }
     }

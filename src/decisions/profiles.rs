@@ -69,7 +69,7 @@ impl Profiles {
         }
         match self {
             Self::Memory(memory) => memory.remember(sdk_key, user, found),
-            Self::Redis(redis) => redis.remember(sdk_key, user, found).await,
+            Self::Redis(redis) => Box::pin(redis.remember(sdk_key, user, found)).await,
         }
     }
 }

@@ -30,92 +30,99 @@ enum Target {
     Batch,
 }
 
+/// Makes a [`Handle`] of an endpoint's function. The request moves into the one future that is boxed.
+macro_rules! boxed {
+    ($handle:path) => {
+        |service, request| Box::pin(async move { $handle(service, &request).await })
+    };
+}
+
 /// Name, method, path and target. The endpoints check credentials.
 static ROWS: [(&str, Method, &str, Target); 15] = [
     (
         "config",
         Method::GET,
         "/v1/config",
-        Target::Operation(|service, request| Box::pin(config::handle(service, request))),
+        Target::Operation(boxed!(config::handle)),
     ),
     (
         "datafile",
         Method::GET,
         "/v1/datafile",
-        Target::Operation(|service, request| Box::pin(datafile::handle(service, request))),
+        Target::Operation(boxed!(datafile::handle)),
     ),
     (
         "decide",
         Method::POST,
         "/v1/decide",
-        Target::Operation(|service, request| Box::pin(decide::handle(service, request))),
+        Target::Operation(boxed!(decide::handle)),
     ),
     (
         "activate",
         Method::POST,
         "/v1/activate",
-        Target::Operation(|service, request| Box::pin(activate::handle(service, request))),
+        Target::Operation(boxed!(activate::handle)),
     ),
     (
         "track",
         Method::POST,
         "/v1/track",
-        Target::Operation(|service, request| Box::pin(track::handle(service, request))),
+        Target::Operation(boxed!(track::handle)),
     ),
     (
         "overrides",
         Method::POST,
         "/v1/override",
-        Target::Operation(|service, request| Box::pin(overrides::handle(service, request))),
+        Target::Operation(boxed!(overrides::handle)),
     ),
     (
         "lookup",
         Method::POST,
         "/v1/lookup",
-        Target::Operation(|service, request| Box::pin(lookup::handle(service, request))),
+        Target::Operation(boxed!(lookup::handle)),
     ),
     (
         "save",
         Method::POST,
         "/v1/save",
-        Target::Operation(|service, request| Box::pin(save::handle(service, request))),
+        Target::Operation(boxed!(save::handle)),
     ),
     (
         "send_odp_event",
         Method::POST,
         "/v1/send-odp-event",
-        Target::Operation(|service, request| Box::pin(send_odp_event::handle(service, request))),
+        Target::Operation(boxed!(send_odp_event::handle)),
     ),
     (
         "event_stream",
         Method::GET,
         "/v1/notifications/event-stream",
-        Target::Stream(|service, request| Box::pin(event_stream::handle(service, request))),
+        Target::Stream(boxed!(event_stream::handle)),
     ),
     ("batch", Method::POST, "/v1/batch", Target::Batch),
     (
         "token",
         Method::POST,
         "/oauth/token",
-        Target::Single(|service, request| Box::pin(token::handle(service, request))),
+        Target::Single(boxed!(token::handle)),
     ),
     (
         "webhook",
         Method::POST,
         "/webhooks/optimizely",
-        Target::Single(|service, request| Box::pin(webhook::handle(service, request))),
+        Target::Single(boxed!(webhook::handle)),
     ),
     (
         "ofrep_flags",
         Method::POST,
         "/ofrep/v1/evaluate/flags",
-        Target::Operation(|service, request| Box::pin(ofrep_flags::handle(service, request))),
+        Target::Operation(boxed!(ofrep_flags::handle)),
     ),
     (
         "ofrep_flag",
         Method::POST,
         "/ofrep/v1/evaluate/flags/*",
-        Target::Operation(|service, request| Box::pin(ofrep_flag::handle(service, request))),
+        Target::Operation(boxed!(ofrep_flag::handle)),
     ),
 ];
 
@@ -197,10 +204,11 @@ struct DecisionEndpoint {
 
 impl Endpoint for DecisionEndpoint {
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
-        Box::pin(async move {
-            let response = (self.handle)(&self.service, &request).await?;
-            Ok(framed(self.service.protocol, response))
-        })
+        (self.handle)(&self.service, request)
+    }
+
+    fn frame(&self, response: Response) -> Response {
+        framed(self.service.protocol, response)
     }
 }
 
@@ -212,10 +220,11 @@ struct BatchEndpoint {
 
 impl Endpoint for BatchEndpoint {
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
-        Box::pin(async move {
-            let response = batch::handle(&self.service, &self.routes, &request).await?;
-            Ok(framed(self.service.protocol, response))
-        })
+        Box::pin(async move { batch::handle(&self.service, &self.routes, &request).await })
+    }
+
+    fn frame(&self, response: Response) -> Response {
+        framed(self.service.protocol, response)
     }
 }
 

@@ -14,7 +14,7 @@ use filters::json::Object;
 use filters::limits::headers::Header;
 use filters::limits::{RefundToken, WindowKey};
 use futures::future::BoxFuture;
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
@@ -81,6 +81,9 @@ pub enum LimitOutcome {
 }
 
 impl LimitOutcome {
+    /// The number of outcomes.
+    pub const COUNT: usize = 6;
+
     /// Returns the label in metrics and logs.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -130,7 +133,9 @@ impl Exchange for GraphExchange {
             head.set_raw_path(&target)?;
         }
         head.insert_header(header::HOST, self.graph.origin.authority.clone())?;
-        remove_headers(head, overrides_method);
+        for name in names(&head.headers, overrides_method) {
+            head.remove_header(&name);
+        }
         let is_framed = head.headers.contains_key(header::CONTENT_LENGTH)
             || head.headers.contains_key(header::TRANSFER_ENCODING);
         if let Some(body) = &self.body {
@@ -163,11 +168,11 @@ impl Exchange for GraphExchange {
         if head.status.is_informational() {
             return Ok(None);
         }
-        let outcome = match head.status {
-            StatusCode::SERVICE_UNAVAILABLE => "upstream_cpu_exhausted",
-            _ => "answered",
-        };
-        self.graph.metrics.count_graph_upstream(outcome);
+        let metrics = &self.graph.metrics;
+        match head.status {
+            StatusCode::SERVICE_UNAVAILABLE => metrics.count_failed("upstream_cpu_exhausted"),
+            _ => metrics.count_answered(),
+        }
         self.cache_writer = self
             .cache_writer
             .take()
@@ -191,14 +196,8 @@ impl Exchange for GraphExchange {
         if head.status.is_informational() {
             return Ok(());
         }
-        let replaced: Vec<HeaderName> = head
-            .headers
-            .keys()
-            .filter(|name| is_limit_header(name))
-            .cloned()
-            .collect();
-        for name in &replaced {
-            head.remove_header(name);
+        for name in names(&head.headers, is_limit_header) {
+            head.remove_header(&name);
         }
         for (name, value) in self.limit_headers() {
             head.insert_header(name, value)?;
@@ -258,9 +257,8 @@ impl Exchange for GraphExchange {
     }
 
     fn finish(&mut self, _: &RequestInfo, end: &End<'_>) -> &'static str {
-        let decision = self.outcome.as_str();
         let metrics = &self.graph.metrics;
-        metrics.count_limiter_decision(&self.operation.name, decision);
+        metrics.count_decision(&self.operation, self.outcome);
         match end.error {
             None => "ok",
             Some(_) if end.is_client_disconnected => "client_gone",
@@ -278,16 +276,10 @@ impl Exchange for GraphExchange {
     }
 }
 
-fn remove_headers(head: &mut RequestHeader, is_removed: impl Fn(&HeaderName) -> bool) {
-    let names: Vec<HeaderName> = head
-        .headers
-        .keys()
-        .filter(|name| is_removed(name))
-        .cloned()
-        .collect();
-    for name in &names {
-        head.remove_header(name);
-    }
+/// Returns the names that `is_wanted` accepts. Cost: without one no allocation.
+fn names(headers: &HeaderMap, is_wanted: impl Fn(&HeaderName) -> bool) -> Vec<HeaderName> {
+    let names = headers.keys().filter(|name| is_wanted(name));
+    names.cloned().collect()
 }
 
 /// Returns the fault of a request without a response from the service; `None` if the client disconnected.
@@ -329,6 +321,6 @@ fn fault(graph: &Graph, error: &Error, is_head_sent: bool) -> Option<Fault> {
             ),
         ),
     };
-    graph.metrics.count_graph_upstream(outcome);
+    graph.metrics.count_failed(outcome);
     Some(fault)
 }

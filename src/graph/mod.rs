@@ -7,6 +7,7 @@
 pub mod admission;
 mod cache;
 pub mod exchange;
+mod metrics;
 pub mod routes;
 
 use std::sync::Arc;
@@ -18,10 +19,10 @@ use http::Uri;
 use tokio::runtime::Handle;
 
 pub use self::cache::{CacheWriter, CachedResponse, Lookup, ResponseCache};
+use self::metrics::GraphMetrics;
 use crate::config;
 use crate::jwks::{Refresh, RemoteKeySet};
 use crate::limits::counters::{Sweeper, WindowCounters};
-use crate::proxy::clock::Clock;
 use crate::proxy::origin::{ConnectTimeouts, Origin};
 use crate::redis::Redis;
 use crate::telemetry::metrics::Metrics;
@@ -48,10 +49,8 @@ pub struct Graph {
     pub rejects_unknown: bool,
     /// The length of a window in seconds.
     pub window_s: u64,
-    /// All metrics.
-    pub metrics: Arc<Metrics>,
-    /// The process's clocks.
-    pub clock: Clock,
+    /// Its counters.
+    pub metrics: GraphMetrics,
     body_bytes: usize,
     data_bytes: usize,
 }
@@ -65,7 +64,7 @@ impl Graph {
         url: &Uri,
         config: &config::Config,
         (handle, redis): (&Handle, Option<&Redis>),
-        (metrics, clock): (&Arc<Metrics>, Clock),
+        metrics: &Arc<Metrics>,
     ) -> Result<Self, String> {
         let timeouts = ConnectTimeouts {
             connect: config.routing.connect_timeout,
@@ -89,8 +88,7 @@ impl Graph {
             cache: cache.map(Arc::new),
             rejects_unknown: graph.rejects_unknown,
             window_s: graph.window_s,
-            metrics: Arc::clone(metrics),
-            clock,
+            metrics: GraphMetrics::new(metrics, &graph.operations),
             body_bytes: body_bytes.graph,
             data_bytes: body_bytes.graph_data,
         })

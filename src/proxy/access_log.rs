@@ -1,6 +1,6 @@
 //! The one log line of a request. It holds no body, no secret and no query. Source: docs/interface.md, Logs.
 
-use std::time::Duration;
+use std::cell::Cell;
 
 use filters::fault::Fault;
 use filters::json::Object;
@@ -8,20 +8,38 @@ use pingora_proxy::Session;
 
 use super::context::Context;
 use super::exchange::{LogPart, log_ms};
-use crate::telemetry::logging;
+use crate::telemetry::logging::{self, AccessLog};
 
-/// Returns the log line of a request that has ended.
-pub(super) fn format_line(
+thread_local! {
+    /// The memory of the last line of this worker, which the next one uses again.
+    static LINE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Writes the log line of a request that has ended.
+pub(super) fn write_line(
+    access_log: &AccessLog,
     session: &Session,
     ctx: &Context,
     route: &str,
     outcome: &str,
-    took: Duration,
-) -> Vec<u8> {
-    let mut out = Vec::with_capacity(1024);
-    let mut line = Object::open(&mut out);
+) {
+    // If formatting a line writes another one, that one finds an empty vector here.
+    let mut line = LINE.take();
+    line.clear();
+    format_line(&mut line, session, ctx, (route, outcome));
+    access_log.send(&line);
+    LINE.set(line);
+}
+
+fn format_line(
+    out: &mut Vec<u8>,
+    session: &Session,
+    ctx: &Context,
+    (route, outcome): (&str, &str),
+) {
+    let mut line = Object::open(out);
     let info = &ctx.info;
-    logging::write_now(&mut line);
+    logging::write_time(&mut line, info.unix_us());
     let is_server_error = ctx.status >= 500;
     line.text("level", if is_server_error { "warn" } else { "info" });
     line.text("request_id", info.id.as_str());
@@ -37,7 +55,7 @@ pub(super) fn format_line(
     }
     line.number("status", u64::from(ctx.status));
     line.text("outcome", outcome);
-    log_ms(&mut line, "duration_ms", took);
+    log_ms(&mut line, "duration_ms", info.elapsed());
     line.number("request_bytes", info.body_bytes as u64);
     line.number("response_bytes", session.body_bytes_sent() as u64);
     if let Some(exchange) = &ctx.exchange {
@@ -47,7 +65,6 @@ pub(super) fn format_line(
         line.object("error", |error| write_fault(error, fault));
     }
     line.close();
-    out
 }
 
 fn write_fault(error: &mut Object<'_>, fault: &Fault) {

@@ -32,14 +32,12 @@ pub fn finish(state: &ProxyState, session: &mut Session, error: Option<&Error>, 
     if is_unread && ctx.exchange.is_some() {
         ctx.info.body_bytes = session.body_bytes_read();
     }
-    let took = ctx.info.started.elapsed();
     let name = route.map_or("none", |route| route.name);
-    let (index, seconds) = (ctx.info.route, took.as_secs_f64());
+    let (index, seconds) = (ctx.info.route, ctx.info.elapsed().as_secs_f64());
     state
         .metrics
         .record_request(index, name, ctx.status, seconds);
     if state.settings.writes_access_log {
-        let line = access_log::format_line(session, ctx, name, outcome, took);
-        state.access_log.send(line);
+        access_log::write_line(&state.access_log, session, ctx, name, outcome);
     }
 }

@@ -44,6 +44,11 @@ pub trait Endpoint: Send + Sync {
     ///
     /// Errors: the endpoint's own; the route's style writes them.
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>>;
+
+    /// Puts the frame of the endpoint's protocol around a response. A batch leaves it out for its operations.
+    fn frame(&self, response: Response) -> Response {
+        response
+    }
 }
 
 /// Opens exchanges with an upstream.
@@ -172,7 +177,7 @@ impl<'s> Incoming<'s> {
     ///
     /// Errors: 413 over `max_bytes`, 408 if it is too slow, 400 if the connection breaks.
     pub async fn read_body(&mut self, max_bytes: usize) -> Result<Bytes, Fault> {
-        body::read_body(self.session, max_bytes).await
+        body::read_body(self.session, max_bytes, &mut self.info.now).await
     }
 
     /// Checks `Content-Length`, if there is one.

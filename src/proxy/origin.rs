@@ -1,11 +1,12 @@
 //! Origins that the proxy connects to: a name, its addresses and its timeouts.
 //!
-//! Names are resolved in the background and stored in Pingora's load-balancing pools; a failed resolution keeps the last
+//! Names are resolved in the background and stored in Pingora's pools of backends; a failed resolution keeps the last
 //! good addresses. A request resolves a name only if no resolution has succeeded yet.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,8 +17,7 @@ use pingora::services::background::BackgroundService;
 use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorType, OrErr, Result};
 use pingora_load_balancing::discovery::ServiceDiscovery;
-use pingora_load_balancing::selection::RoundRobin;
-use pingora_load_balancing::{Backend, Backends, LoadBalancer};
+use pingora_load_balancing::{Backend, Backends};
 
 /// The time between two resolutions of a name.
 const DNS_INTERVAL: Duration = Duration::from_secs(30);
@@ -25,8 +25,6 @@ const DNS_INTERVAL: Duration = Duration::from_secs(30);
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(90);
 /// The maximum of concurrent streams on one HTTP/2 connection.
 const MAX_H2_STREAMS: usize = 100;
-/// The steps that the round robin takes to find an address.
-const MAX_SELECT_STEPS: usize = 16;
 
 /// The timeouts of a connection to an origin.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +44,9 @@ pub struct Origin {
     is_tls: bool,
     host: String,
     timeouts: ConnectTimeouts,
-    pool: LoadBalancer<RoundRobin>,
+    backends: Backends,
+    /// Counts peers, so that they get the addresses in turn.
+    next: AtomicUsize,
 }
 
 impl Origin {
@@ -70,38 +70,48 @@ impl Origin {
             is_tls,
             host,
             timeouts,
-            pool: LoadBalancer::from_backends(Backends::new(Box::new(resolver))),
+            backends: Backends::new(Box::new(resolver)),
+            next: AtomicUsize::new(0),
         })
     }
 
     /// Resolves the name. A failure keeps the known addresses.
     pub async fn resolve(&self) -> Result<()> {
-        self.pool.update().await
+        self.backends.update(|_| {}).await
     }
 
     /// Returns whether the name was ever resolved.
     fn is_resolved(&self) -> bool {
-        !self.pool.backends().get_backend().is_empty()
+        !self.backends.get_backend().is_empty()
+    }
+
+    /// Returns one of the known addresses in turn. Pingora's own selection would hash each address three times, to skip
+    /// unhealthy ones, and there are no health checks here.
+    fn address(&self) -> Option<SocketAddr> {
+        let backends = self.backends.get_backend();
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        let backend = backends.iter().nth(turn.checked_rem(backends.len())?)?;
+        backend.addr.as_inet().copied()
+    }
+
+    /// Resolves the name and returns one of its addresses.
+    async fn first_address(&self) -> Result<SocketAddr> {
+        self.resolve()
+            .await
+            .or_err(ErrorType::ConnectError, "looking a name up")?;
+        self.address()
+            .ok_or_else(|| Error::explain(ErrorType::ConnectError, "no address"))
     }
 
     /// Returns the peer to connect to, with one of the addresses in turn.
     ///
     /// Errors: the name cannot be resolved.
     pub async fn peer(&self) -> Result<HttpPeer> {
-        let backend = match self.pool.select(b"", MAX_SELECT_STEPS) {
-            Some(backend) => backend,
-            None => {
-                self.resolve()
-                    .await
-                    .or_err(ErrorType::ConnectError, "looking a name up")?;
-                self.pool
-                    .select(b"", MAX_SELECT_STEPS)
-                    .ok_or_else(|| Error::explain(ErrorType::ConnectError, "no address"))?
-            }
+        let address = match self.address() {
+            Some(address) => address,
+            // Boxed, because a name is resolved here only once.
+            None => Box::pin(self.first_address()).await?,
         };
-        let address = backend.addr.as_inet().copied();
-        let address = address
-            .ok_or_else(|| Error::explain(ErrorType::ConnectError, "not an inet address"))?;
         let mut peer = HttpPeer::new(address, self.is_tls, self.host.clone());
         let options = &mut peer.options;
         options.connection_timeout = Some(self.timeouts.connect);

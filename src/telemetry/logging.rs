@@ -1,33 +1,73 @@
 //! The log: one JSON line per request on stdout, and messages of the process between them.
 //!
-//! Lines go through a bounded queue to a separate thread, because a slow reader must not block a worker. Lines that
-//! find the queue full are counted and dropped.
+//! Lines wait in buffers, one per worker, which a separate thread empties every few milliseconds. So a slow reader blocks
+//! no worker, and a line costs a worker neither an allocation nor the wake-up of a thread. The lines of one worker keep
+//! their order. Lines that find their buffer full are counted and dropped.
 
 use std::cell::Cell;
 use std::io::Write;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 use filters::json::{Object, write_number};
 use prometheus::IntCounter;
 
-/// The capacity of the queue.
-const QUEUE_LINES: usize = 16 << 10;
-/// How long the writer collects lines. Waking it for each line cost a worker a tenth of a small request; lines that
-/// arrive while it sleeps cost no system call.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(5);
+/// The number of buffers. If there are more threads, some share one.
+const BUFFERS: usize = 16;
+/// The maximum size of one buffer: some seven thousand lines.
+const MAX_BUFFER_BYTES: usize = 4 << 20;
+/// A buffer above this size is freed once its lines are written: it grew while the reader was slow.
+const KEPT_BUFFER_BYTES: usize = 256 << 10;
+/// The time between two writes.
+const WRITE_INTERVAL: Duration = Duration::from_millis(5);
+/// The writer parks after this time without a line, so that an idle process stays asleep. A shorter time would make
+/// workers wake the writer more often.
+const PARK_AFTER: Duration = Duration::from_secs(1);
+/// The maximum time that a flush waits.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-enum LogItem {
-    Line(Vec<u8>),
-    Flush(SyncSender<()>),
+/// The lines that wait, and the thread that writes them. The thread ends when the last clone is dropped.
+#[derive(Clone)]
+pub struct AccessLog(Arc<Writer>);
+
+/// The thread that writes lines.
+struct Writer {
+    lines: Arc<PendingLines>,
+    thread: Thread,
 }
 
-/// The queue of lines.
-#[derive(Clone)]
-pub struct AccessLog {
-    queue: SyncSender<LogItem>,
+impl Drop for Writer {
+    fn drop(&mut self) {
+        lock(&self.lines.requests).is_closed = true;
+        self.thread.unpark();
+    }
+}
+
+/// The lines that wait to be written.
+struct PendingLines {
+    buffers: [Buffer; BUFFERS],
+    /// Whether the writer waits for a wake-up.
+    is_parked: AtomicBool,
+    requests: Mutex<Requests>,
+    flushed: Condvar,
     dropped: IntCounter,
+}
+
+/// Whole lines with their ends. The alignment keeps the buffers of two workers in different cache lines.
+#[derive(Default)]
+#[repr(align(128))]
+struct Buffer(Mutex<Vec<u8>>);
+
+/// Requests to the writer.
+#[derive(Default)]
+struct Requests {
+    /// The number of flushes requested.
+    flushes: u64,
+    /// The number of flushes done.
+    flushed: u64,
+    is_closed: bool,
 }
 
 impl AccessLog {
@@ -35,53 +75,146 @@ impl AccessLog {
     ///
     /// Errors: the thread cannot be started.
     pub fn start(out: impl Write + Send + 'static, dropped: IntCounter) -> std::io::Result<Self> {
-        let (queue, items) = sync_channel(QUEUE_LINES);
-        std::thread::Builder::new()
+        let lines = Arc::new(PendingLines {
+            buffers: Default::default(),
+            is_parked: AtomicBool::new(false),
+            requests: Mutex::default(),
+            flushed: Condvar::new(),
+            dropped,
+        });
+        let written = Arc::clone(&lines);
+        let thread = std::thread::Builder::new()
             .name("log".to_owned())
-            .spawn(move || run_writer(items, out))?;
-        Ok(Self { queue, dropped })
+            .spawn(move || run_writer(&written, out))?;
+        let thread = thread.thread().clone();
+        Ok(Self(Arc::new(Writer { lines, thread })))
     }
 
-    /// Queues a line without its line end.
-    pub fn send(&self, line: Vec<u8>) {
-        if let Err(TrySendError::Full(_)) = self.queue.try_send(LogItem::Line(line)) {
+    /// Adds a line without its line end.
+    ///
+    /// Cost: one lock that no other thread holds for long, and one copy.
+    pub fn send(&self, line: impl AsRef<[u8]>) {
+        let Writer { lines, thread } = &*self.0;
+        lines.push(line.as_ref());
+        if lines.is_parked.load(Ordering::Relaxed) && lines.is_parked.swap(false, Ordering::Relaxed)
+        {
+            thread.unpark();
+        }
+    }
+
+    /// Waits until all lines added so far are written, but not for a reader that has stopped reading.
+    pub fn flush(&self) {
+        let Writer { lines, thread } = &*self.0;
+        let mut requests = lock(&lines.requests);
+        requests.flushes += 1;
+        let wanted = requests.flushes;
+        thread.unpark();
+        let is_waiting = |requests: &mut Requests| requests.flushed < wanted;
+        // A timeout is no error: the process ends anyway.
+        _ = lines
+            .flushed
+            .wait_timeout_while(requests, FLUSH_TIMEOUT, is_waiting);
+    }
+}
+
+impl PendingLines {
+    fn push(&self, line: &[u8]) {
+        let mut buffer = lock(&self.own_buffer().0);
+        if buffer.len() + line.len() < MAX_BUFFER_BYTES {
+            buffer.extend_from_slice(line);
+            buffer.push(b'\n');
+        } else {
             self.dropped.inc();
         }
     }
 
-    /// Waits until all lines queued so far are written.
-    pub fn flush(&self) {
-        let (done, wait) = sync_channel(1);
-        if self.queue.send(LogItem::Flush(done)).is_ok() {
-            // If the writer has ended, it has dropped its sender and nothing is left to wait for.
-            _ = wait.recv_timeout(Duration::from_secs(2));
+    /// Returns the buffer of this thread.
+    fn own_buffer(&self) -> &Buffer {
+        let [first, ..] = &self.buffers;
+        let index = BUFFER_INDEX.with(|index| *index);
+        self.buffers.get(index).unwrap_or(first)
+    }
+
+    fn is_empty(&self) -> bool {
+        let mut buffers = self.buffers.iter();
+        buffers.all(|buffer| lock(&buffer.0).is_empty())
+    }
+}
+
+static NEXT_BUFFER: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// The index of this thread's buffer.
+    static BUFFER_INDEX: usize = NEXT_BUFFER.fetch_add(1, Ordering::Relaxed) % BUFFERS;
+}
+
+fn run_writer(lines: &PendingLines, mut out: impl Write) {
+    let mut batch = Vec::new();
+    let mut last_write = Instant::now();
+    loop {
+        // Requests are read first, so that the lines before them are among those written now.
+        let (flushes, is_closed) = {
+            let requests = lock(&lines.requests);
+            (requests.flushes, requests.is_closed)
+        };
+        if write_lines(lines, &mut batch, &mut out) {
+            last_write = Instant::now();
+        }
+        answer_flushes(lines, flushes);
+        if is_closed {
+            return;
+        }
+        if last_write.elapsed() < PARK_AFTER {
+            std::thread::park_timeout(WRITE_INTERVAL);
+        } else {
+            park(lines);
+            last_write = Instant::now();
         }
     }
 }
 
-fn run_writer(items: Receiver<LogItem>, mut out: impl Write) {
-    let mut buffer = Vec::with_capacity(64 << 10);
-    while let Ok(first) = items.recv() {
-        if matches!(first, LogItem::Line(_)) {
-            std::thread::sleep(FLUSH_INTERVAL);
+/// Writes all lines that wait; returns whether there were any.
+fn write_lines(lines: &PendingLines, batch: &mut Vec<u8>, out: &mut impl Write) -> bool {
+    let mut has_lines = false;
+    for buffer in &lines.buffers {
+        // The worker gets the empty buffer of the batch before, and goes on while this one is written.
+        std::mem::swap(&mut *lock(&buffer.0), batch);
+        if batch.is_empty() {
+            continue;
         }
-        let mut flushed = Vec::new();
-        for item in std::iter::once(first).chain(items.try_iter().take(QUEUE_LINES)) {
-            match item {
-                LogItem::Line(line) => {
-                    buffer.extend_from_slice(&line);
-                    buffer.push(b'\n');
-                }
-                LogItem::Flush(done) => flushed.push(done),
-            }
-        }
+        has_lines = true;
         // A closed stdout does not stop the server.
-        _ = out.write_all(&buffer).and_then(|()| out.flush());
-        buffer.clear();
-        for done in flushed {
-            _ = done.send(());
-        }
+        _ = out.write_all(batch);
+        batch.clear();
+        batch.shrink_to(KEPT_BUFFER_BYTES);
     }
+    if has_lines {
+        _ = out.flush();
+    }
+    has_lines
+}
+
+fn answer_flushes(lines: &PendingLines, flushes: u64) {
+    let mut requests = lock(&lines.requests);
+    if requests.flushed < flushes {
+        requests.flushed = flushes;
+        lines.flushed.notify_all();
+    }
+}
+
+/// Waits for the next line or request.
+///
+/// A worker that adds a line after the check takes the buffer's lock later than the check, so it sees `is_parked`.
+fn park(lines: &PendingLines) {
+    lines.is_parked.store(true, Ordering::Relaxed);
+    if lines.is_empty() {
+        std::thread::park();
+    }
+    lines.is_parked.store(false, Ordering::Relaxed);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 thread_local! {
@@ -89,25 +222,25 @@ thread_local! {
     static LAST_SECOND: Cell<(i64, [u8; 19])> = const { Cell::new((i64::MIN, [0; 19])) };
 }
 
-/// Writes the current time as `time`, RFC 3339 in UTC with microseconds.
-pub fn write_now(line: &mut Object<'_>) {
-    let now = jiff::Timestamp::now();
+/// Writes a time as `time`, RFC 3339 in UTC with microseconds. `unix_us` are microseconds since 1970.
+pub fn write_time(line: &mut Object<'_>, unix_us: u64) {
+    let unix_s = i64::try_from(unix_us / 1_000_000).unwrap_or(i64::MAX);
     let (mut second, mut text) = LAST_SECOND.get();
-    if second != now.as_second() {
-        second = now.as_second();
-        let formatted = now.strftime("%Y-%m-%dT%H:%M:%S").to_string();
+    if second != unix_s {
+        second = unix_s;
+        let time = jiff::Timestamp::from_second(second).unwrap_or_default();
+        let formatted = time.strftime("%Y-%m-%dT%H:%M:%S").to_string();
         if let Some(bytes) = formatted.as_bytes().first_chunk() {
             text = *bytes;
         }
         LAST_SECOND.set((second, text));
     }
-    // The digits of one million plus the microseconds are a 1 followed by the padded microseconds.
-    let us = 1_000_000 + now.subsec_nanosecond().unsigned_abs() / 1000;
     line.value("time", |out| {
         out.push(b'"');
         out.extend_from_slice(&text);
         let dot = out.len();
-        write_number(u64::from(us), out);
+        // The digits of one million plus the microseconds are a 1 followed by the padded microseconds.
+        write_number(1_000_000 + unix_us % 1_000_000, out);
         if let Some(byte) = out.get_mut(dot) {
             *byte = b'.';
         }
@@ -131,7 +264,8 @@ impl log::Log for Messages {
         };
         let mut out = Vec::new();
         let mut line = Object::open(&mut out);
-        write_now(&mut line);
+        let unix_us = jiff::Timestamp::now().as_microsecond();
+        write_time(&mut line, u64::try_from(unix_us).unwrap_or_default());
         line.text("level", &record.level().as_str().to_ascii_lowercase());
         line.text("target", record.target());
         line.text("message", &record.args().to_string());
@@ -155,3 +289,7 @@ pub fn install(access_log: &AccessLog, level: log::LevelFilter) {
 pub fn sink(dropped: &IntCounter) -> std::io::Result<Arc<AccessLog>> {
     AccessLog::start(std::io::sink(), dropped.clone()).map(Arc::new)
 }
+
+#[cfg(test)]
+#[path = "logging_tests.rs"]
+mod tests;

@@ -158,17 +158,6 @@ impl Metrics {
             .inc();
     }
 
-    /// Counts a decision of a limit.
-    pub fn count_limiter_decision(&self, operation: &str, outcome: &str) {
-        let labels = [operation, outcome];
-        self.limiter_decisions.with_label_values(&labels).inc();
-    }
-
-    /// Counts a request served from a cache.
-    pub fn count_cache_hit(&self, route: &str) {
-        self.cache_hits.with_label_values(&[route]).inc();
-    }
-
     /// Counts a request to the graph service.
     pub fn count_graph_upstream(&self, outcome: &str) {
         self.graph_upstream.with_label_values(&[outcome]).inc();

@@ -202,7 +202,7 @@ async fn call(
     };
     match target {
         BatchTarget::Endpoint(index) => match routes.routes.get(index).and_then(|one| one.handle) {
-            Some(handle) => handle(service, &request).await,
+            Some(handle) => handle(service, request).await,
             None => Err(Fault::new(FaultKind::Internal, "the route has no endpoint")),
         },
         BatchTarget::Missing { fault, is_hidden } => {

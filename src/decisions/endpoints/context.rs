@@ -146,7 +146,7 @@ pub(super) async fn read_sdk_key(
     let protocol = service.protocol;
     let foreign = match &service.foreign_keys {
         Some(published) => match protocol.token(request.headers) {
-            Some(token) => published.find_for_token(token).await,
+            Some(token) => Box::pin(published.find_for_token(token)).await,
             None => None,
         },
         None => None,

@@ -56,7 +56,7 @@ pub(super) async fn decide_keys<'a>(
     let project = &context.loaded.project;
     let mut state = UserState::new(context, &body.user, &body.forced, body.options).await;
     if body.fetch_segments {
-        state.fetch_segments(body.segment_options).await?;
+        Box::pin(state.fetch_segments(body.segment_options)).await?;
     }
     let all = state
         .decide(keys, |key, inputs| decide(project, key.as_ref(), inputs))

@@ -41,7 +41,7 @@ const TEXT_HEADERS: [(HeaderName, HeaderValue); 2] = [
 
 /// Returns the response of an endpoint to a request.
 pub type Handle =
-    for<'a> fn(&'a DecisionService, &'a Request<'a>) -> BoxFuture<'a, Result<Response, Fault>>;
+    for<'a> fn(&'a DecisionService, Request<'a>) -> BoxFuture<'a, Result<Response, Fault>>;
 
 /// A fault as `protocol` writes it.
 pub fn error_response(protocol: &dyn Protocol, fault: &Fault) -> Response {

@@ -125,7 +125,8 @@ impl<'a> UserState<'a> {
             if requests.is_empty() {
                 return Ok(items);
             }
-            self.predict(requests).await;
+            // Boxed, because most decisions want no prediction, and this future is large.
+            Box::pin(self.predict(requests)).await;
             for (key, item) in keys.iter().zip(&mut items) {
                 if item.wants().is_some() {
                     *item = decide(key, &self.inputs());

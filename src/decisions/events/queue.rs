@@ -7,12 +7,13 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use filters::decisions::event;
 use filters::decisions::event::Head;
 use futures::future::{BoxFuture, FutureExt, OptionFuture};
+use prometheus::IntCounter;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -56,6 +57,9 @@ struct Queue {
 pub struct EventQueue {
     queue: Option<Queue>,
     metrics: Arc<Metrics>,
+    /// The counters of nearly all events, looked up once.
+    queued: OnceLock<IntCounter>,
+    unsent: OnceLock<IntCounter>,
 }
 
 impl EventQueue {
@@ -93,7 +97,13 @@ impl EventQueue {
             });
         }
         let metrics = Arc::clone(metrics);
-        Ok((Self { queue, metrics }, dispatcher))
+        let events = Self {
+            queue,
+            metrics,
+            queued: OnceLock::new(),
+            unsent: OnceLock::new(),
+        };
+        Ok((events, dispatcher))
     }
 
     /// Whether events go anywhere. If not, they need not be made: [`Self::count_unsent`] counts them.
@@ -103,7 +113,8 @@ impl EventQueue {
 
     /// Counts events that go nowhere.
     pub fn count_unsent(&self, count: u64) {
-        self.metrics.count_events("off", count);
+        let counter = || self.metrics.events.with_label_values(&["off"]);
+        self.unsent.get_or_init(counter).inc_by(count);
     }
 
     /// Queues an event.
@@ -125,11 +136,11 @@ impl EventQueue {
             visitor,
             _permits: permits,
         };
-        let outcome = match queue.items.send(item) {
-            Ok(()) => "queued",
-            Err(_) => "full",
-        };
-        self.metrics.count_events(outcome, 1);
+        if queue.items.send(item).is_err() {
+            return self.metrics.count_events("full", 1);
+        }
+        let counter = || self.metrics.events.with_label_values(&["queued"]);
+        self.queued.get_or_init(counter).inc();
     }
 }
 

@@ -24,7 +24,7 @@ use pingora::{Error, ErrorType, Result};
 use tokio::time::{Instant, Sleep};
 
 use super::discard::{discard, empty_reply};
-use super::state::{AttemptState, Stage, Wake};
+use super::state::{AttemptState, Gate, Progress, Wake};
 use crate::proxy::response;
 
 /// The type of our own errors inside the session; the [`AttemptState`] has the reason.
@@ -36,6 +36,17 @@ pub const COST_NOT_RECORDED: ErrorType = ErrorType::Custom("cost not recorded");
 /// Gets the real session back when the buffered one is dropped.
 pub type SessionSlot = Arc<Mutex<Option<Box<ServerSession>>>>;
 
+/// Why a wait for the client ended.
+enum Waited {
+    /// The client disconnected, or its session ended.
+    Client(Result<Option<Bytes>>),
+    /// The timer fired and this is due.
+    Due(Wake),
+    /// Nothing is due: events have postponed the deadline, or the rest of the reply is drained for a client that has
+    /// disconnected.
+    Again,
+}
+
 /// Decorates the real session.
 pub struct BufferedSession {
     inner: Option<Box<ServerSession>>,
@@ -46,7 +57,8 @@ pub struct BufferedSession {
     request_id: HeaderValue,
     quota: Option<Quota>,
     is_chunked: bool,
-    sleep: Pin<Box<Sleep>>,
+    /// The timer of [`AttemptState::next_wake`]; it starts when the provider is first silent.
+    sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl BufferedSession {
@@ -59,16 +71,16 @@ impl BufferedSession {
         is_chunked: bool,
     ) -> SessionSlot {
         let slot = SessionSlot::default();
-        let inner = std::mem::replace(&mut session.downstream_session, placeholder());
+        let inner = std::mem::replace(&mut session.downstream_session, Box::new(placeholder()));
         let buffered = Self {
             inner: Some(inner),
             slot: Arc::clone(&slot),
-            sleep: Box::pin(tokio::time::sleep_until(state.next_wake().0)),
             state,
             head: None,
             request_id,
             quota,
             is_chunked,
+            sleep: None,
         };
         *session.downstream_session = ServerSession::new_custom(Box::new(buffered));
         slot
@@ -79,10 +91,8 @@ impl BufferedSession {
         if !session.downstream_session.is_custom() {
             return;
         }
-        drop(std::mem::replace(
-            &mut session.downstream_session,
-            placeholder(),
-        ));
+        // The assignment drops the buffered session, which fills the slot.
+        *session.downstream_session = placeholder();
         let inner = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(inner) = inner {
             session.downstream_session = inner;
@@ -101,6 +111,40 @@ impl BufferedSession {
         self.inner
             .as_deref_mut()
             .expect("the real session is there until the buffered one is dropped")
+    }
+
+    /// Waits until the client disconnects or the timer fires.
+    async fn wait_for_client(&mut self) -> Waited {
+        let (at, wake) = self.state.next_wake();
+        let sleep = self
+            .sleep
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        // The timer is reset only if it has fired or must fire earlier. Every event postpones the deadline, and a reset
+        // for each costs more than one needless wake-up.
+        if at < sleep.deadline() || sleep.is_elapsed() {
+            sleep.as_mut().reset(at);
+        }
+        let Some(inner) = &mut self.inner else {
+            return Waited::Client(Ok(None));
+        };
+        let is_disconnected = self.state.is_disconnected();
+        tokio::select! {
+            biased;
+            end = inner.read_body_or_idle(true), if !is_disconnected => {
+                if self.state.disconnect(Instant::now()) {
+                    Waited::Again
+                } else {
+                    Waited::Client(end)
+                }
+            }
+            () = sleep.as_mut() => {
+                if Instant::now() >= at {
+                    Waited::Due(wake)
+                } else {
+                    Waited::Again
+                }
+            }
+        }
     }
 
     /// Finishes writing a keepalive comment that an event of the provider interrupted.
@@ -141,13 +185,18 @@ impl BufferedSession {
         self.inner_mut().write_response_body(comment, false).await
     }
 
-    /// Returns the tasks that may be sent now, and the error that ends the attempt, if any.
-    fn release_tasks(&mut self, tasks: Vec<HttpTask>) -> (Vec<HttpTask>, Option<Box<Error>>) {
+    /// Returns the tasks that may be sent now, and the error that ends the attempt, if any. The head is one of them as soon
+    /// as there is content.
+    fn release_tasks(
+        &mut self,
+        tasks: Vec<HttpTask>,
+        mut is_head_sent: bool,
+    ) -> (Vec<HttpTask>, Option<Box<Error>>) {
         let mut out = Vec::with_capacity(tasks.len() + 1);
         for task in tasks {
             match task {
                 HttpTask::Header(head, is_end) => {
-                    if !head.status.is_informational() && !self.state.is_head_sent() {
+                    if !head.status.is_informational() && !is_head_sent {
                         self.head = Some(head);
                     }
                     if is_end {
@@ -155,11 +204,13 @@ impl BufferedSession {
                     }
                 }
                 HttpTask::Body(Some(body), is_end) if !body.is_empty() => {
-                    self.release_head(&mut out);
+                    let head = self.head.take().filter(|_| !is_head_sent);
+                    is_head_sent |= head.is_some();
+                    out.extend(head.map(|head| HttpTask::Header(head, false)));
                     out.push(HttpTask::Body(Some(body), is_end));
                 }
                 HttpTask::Failed(error) => return (out, Some(error)),
-                task if self.state.is_head_sent() => out.push(task),
+                task if is_head_sent => out.push(task),
                 task if task.is_end() => return (out, Some(empty_reply())),
                 _ => {}
             }
@@ -168,25 +219,17 @@ impl BufferedSession {
     }
 
     /// Waits until the response may be completed.
-    async fn pass_gate(&self) -> Result<()> {
-        if let Some(gate) = self.state.take_gate()
-            && !gate.await
-        {
+    async fn pass_gate(&self, gate: Gate) -> Result<()> {
+        if !gate.await {
             return Error::e_explain(COST_NOT_RECORDED, "neither journal nor store took it");
         }
+        self.state.record_write(Instant::now());
         Ok(())
-    }
-
-    fn release_head(&mut self, out: &mut Vec<HttpTask>) {
-        if let Some(head) = self.head.take().filter(|_| !self.state.is_head_sent()) {
-            self.state.mark_head_sent();
-            out.push(HttpTask::Header(head, false));
-        }
     }
 }
 
-fn placeholder() -> Box<ServerSession> {
-    Box::new(ServerSession::new_custom(Box::new(())))
+fn placeholder() -> ServerSession {
+    ServerSession::new_custom(Box::new(()))
 }
 
 impl Drop for BufferedSession {
@@ -227,39 +270,15 @@ impl CustomSession for BufferedSession {
             return self.inner_mut().read_body_or_idle(true).await;
         }
         loop {
-            let (at, wake) = self.state.next_wake();
-            // The timer is reset only if it has fired or must fire earlier. Every event postpones the deadline, and a
-            // reset for each costs more than one needless wake-up.
-            if at < self.sleep.deadline() || self.sleep.is_elapsed() {
-                self.sleep.as_mut().reset(at);
-            }
-            let Self {
-                inner: Some(inner),
-                sleep,
-                state,
-                ..
-            } = self
-            else {
-                return Ok(None);
-            };
-            let is_disconnected = state.is_disconnected();
-            tokio::select! {
-                biased;
-                end = inner.read_body_or_idle(true), if !is_disconnected => {
-                    if state.disconnect(Instant::now()) {
-                        continue;
-                    }
-                    return end;
+            match self.wait_for_client().await {
+                Waited::Client(end) => return end,
+                Waited::Again => {}
+                // A comment is rare, and its large futures would make every wait large.
+                Waited::Due(Wake::Keepalive) => Box::pin(self.send_keepalive()).await?,
+                Waited::Due(Wake::Finish) => {
+                    return Error::e_explain(ATTEMPT_ABORTED, "the reply is complete");
                 }
-                () = sleep.as_mut() => {}
-            }
-            if Instant::now() < at {
-                continue;
-            }
-            match wake {
-                Wake::Keepalive => self.send_keepalive().await?,
-                Wake::Finish => return Error::e_explain(ATTEMPT_ABORTED, "the reply is complete"),
-                Wake::Abort => {
+                Waited::Due(Wake::Abort) => {
                     self.state.record_timeout();
                     return Error::e_explain(ATTEMPT_ABORTED, "the provider took too long");
                 }
@@ -278,22 +297,25 @@ impl CustomSession for BufferedSession {
         if self.state.is_replay() {
             return self.inner_mut().response_duplex_vec(tasks).await;
         }
-        if self.state.is_disconnected() {
+        let Progress {
+            is_disconnected,
+            is_head_sent,
+        } = self.state.progress();
+        if is_disconnected {
             return discard(tasks);
         }
-        self.flush_keepalive().await?;
-        let was_head_sent = self.state.is_head_sent();
-        let (mut out, error) = self.release_tasks(tasks);
+        if self.inner().has_pending_downstream_proxy_tasks() {
+            Box::pin(self.flush_keepalive()).await?;
+        }
+        let (mut out, error) = self.release_tasks(tasks, is_head_sent);
         let mut is_done = false;
         if !out.is_empty() {
-            if self.state.stage() == Stage::Pending {
-                self.state.set_stage(Stage::Committed);
-            }
-            if !was_head_sent && error.is_none() {
+            if !is_head_sent && error.is_none() {
                 response::set_content_length(&mut out);
             }
-            self.pass_gate().await?;
-            self.state.record_write(Instant::now());
+            if let Some(gate) = self.state.commit(Instant::now()) {
+                self.pass_gate(gate).await?;
+            }
             let is_end = out.iter().any(HttpTask::is_end);
             is_done = match self.inner_mut().response_duplex_vec(out).await {
                 Err(_) if self.state.disconnect(Instant::now()) => is_end,

@@ -56,6 +56,15 @@ pub enum Wake {
     Finish,
 }
 
+/// What a write to the client depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Whether the client has disconnected and the reply is being drained.
+    pub is_disconnected: bool,
+    /// Whether our head was sent, with or without content.
+    pub is_head_sent: bool,
+}
+
 /// Progress and timers of one request.
 pub struct AttemptState {
     state: Mutex<State>,
@@ -117,9 +126,10 @@ impl AttemptState {
             request: Duration::ZERO,
             keepalive: Duration::ZERO,
         };
-        let state = Self::new(false, timeouts, Instant::now());
+        let now = Instant::now();
+        let state = Self::new(false, timeouts, now);
         let pieces = [body].into_iter().filter(|body| !body.is_empty());
-        state.begin_attempt(pieces.collect(), Instant::now());
+        state.begin_attempt(pieces.collect(), now);
         state.mark_head_sent();
         Self {
             is_replay: true,
@@ -181,6 +191,26 @@ impl AttemptState {
         is_drained
     }
 
+    /// Returns what a write to the client depends on.
+    pub fn progress(&self) -> Progress {
+        let state = self.lock();
+        Progress {
+            is_disconnected: state.disconnected_at.is_some(),
+            is_head_sent: state.is_head_sent,
+        }
+    }
+
+    /// Records that head and content go to the client at `now`; returns the gate that they wait for.
+    pub fn commit(&self, now: Instant) -> Option<Gate> {
+        let mut state = self.lock();
+        if state.stage == Stage::Pending {
+            state.stage = Stage::Committed;
+        }
+        state.is_head_sent = true;
+        state.last_write = now;
+        state.gate.take()
+    }
+
     /// Returns whether the client has disconnected and the reply is being drained.
     pub fn is_disconnected(&self) -> bool {
         self.lock().disconnected_at.is_some()
@@ -189,11 +219,6 @@ impl AttemptState {
     /// Delays the last byte of the response until the gate is open.
     pub fn set_gate(&self, gate: Gate) {
         self.lock().gate = Some(gate);
-    }
-
-    /// Takes the gate that the last byte waits for.
-    pub fn take_gate(&self) -> Option<Gate> {
-        self.lock().gate.take()
     }
 
     /// Records that the provider sent an event.
