@@ -1,5 +1,7 @@
 //! `usage` and `metadata` of an answer. Source: docs/model-gateway.md 2.5, docs/decisions.md 3, 14.
 
+use std::sync::Arc;
+
 use super::usage::{Settlement, Usage};
 use crate::json::Object;
 
@@ -32,9 +34,9 @@ pub struct Metadata<'a> {
 #[derive(Clone, Debug)]
 pub struct AttemptRecord {
     /// The provider's name.
-    pub provider: Box<str>,
+    pub provider: Arc<str>,
     /// The upstream's own model id.
-    pub model: Box<str>,
+    pub model: Arc<str>,
     /// The status of the reply; 0 without one.
     pub status_code: u16,
     /// `none` on success.
@@ -42,7 +44,7 @@ pub struct AttemptRecord {
     /// Whether the provider answered.
     pub succeeded: bool,
     /// The region used.
-    pub region: Option<Box<str>>,
+    pub region: Option<Arc<str>>,
     /// 16 hex digits that stand for the credential.
     pub api_key_hash: Option<Box<str>>,
     /// `platform` or `byok`.

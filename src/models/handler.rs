@@ -110,7 +110,7 @@ fn planned_attempts(
         (caller.mode, &*caller.organization_id)
     });
     let attempt = |candidate: &Candidate, keys: Option<&Arc<KeyPool>>| {
-        let provider = models.planner.provider(&candidate.mapping.provider)?;
+        let provider = models.planner.provider(candidate.mapping.provider_number)?;
         Some(PlannedAttempt {
             provider: Arc::clone(provider),
             model: Arc::clone(&candidate.model),

@@ -177,7 +177,7 @@ fn usage_record(exchange: &ModelExchange, settlement: &Settlement) -> UsageRecor
     let attempts = records.len() + usize::from(!has_ended);
     UsageRecord {
         model: attempt.model.id.clone(),
-        provider: (*attempt.provider.name).into(),
+        provider: Arc::clone(&attempt.mapping.provider),
         upstream_model: attempt.mapping.name.clone(),
         region: attempt.region.clone(),
         prompt_tokens: usage.prompt,

@@ -52,7 +52,7 @@ pub struct PlannedAttempt {
     /// The provider's own name and price of the model.
     pub mapping: Arc<Mapping>,
     /// The provider's region.
-    pub region: Option<Box<str>>,
+    pub region: Option<Arc<str>>,
     /// The keys: the platform's, or the caller's own.
     pub keys: Arc<KeyPool>,
 }
@@ -129,7 +129,7 @@ pub struct ModelExchange {
     models: Arc<Models>,
     request: ModelRequest,
     /// The provider that the model string named.
-    requested_provider: Option<Box<str>>,
+    requested_provider: Option<Arc<str>>,
     /// Best first; never empty.
     attempts: Vec<PlannedAttempt>,
     /// A forced tool call has to be lowered to `auto`.
@@ -225,7 +225,7 @@ impl ModelExchange {
         let key = self.credential();
         let own = key.and_then(|key| key.byok.as_ref());
         Some(AttemptRecord {
-            provider: (*attempt.provider.name).into(),
+            provider: Arc::clone(&attempt.mapping.provider),
             model: attempt.mapping.name.clone(),
             status_code: failure.map_or(200, Failure::status),
             error_type: failure.map_or("none", Failure::error_type),
