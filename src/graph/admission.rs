@@ -122,7 +122,9 @@ async fn identify(
         presented = read_credential(incoming.head())?;
     }
     let claims = match presented {
-        PresentedCredential::Bearer(token) => read_claims(graph, token).await,
+        PresentedCredential::Bearer(token) => {
+            read_claims(graph, token, incoming.info().unix_s()).await
+        }
         _ => None,
     };
     let head = incoming.head();
@@ -133,7 +135,7 @@ async fn identify(
         // Signatures cover UTF-8 text, so other bytes never verify.
         path_and_query: std::str::from_utf8(target).unwrap_or_default(),
         body_md5: body_md5.map(|body| Md5::digest(body).into()),
-        now_ms: graph.clock.unix_ms(),
+        now_ms: i64::try_from(incoming.info().unix_ms()).unwrap_or(i64::MAX),
         accepts_single_key: exchange.operation.accepts_single_key,
         claims: claims.as_ref(),
     };
@@ -150,13 +152,13 @@ fn read_credential(head: &Parts) -> Result<PresentedCredential<'_>, ConflictingC
 }
 
 /// Returns the claims of a token, verified if its issuer has a key set.
-async fn read_claims(graph: &Graph, token: &str) -> Option<TenantClaims> {
+async fn read_claims(graph: &Graph, token: &str, now_s: u64) -> Option<TenantClaims> {
     let claims = TenantClaims::from_unverified_token(token)?;
     let Some(index) = graph.tenants.required_key_set(&claims) else {
         return Some(claims);
     };
     let key_set = graph.key_sets.get(index)?.find_for_token(token).await;
-    let verified = key_set?.verify::<IgnoredAny>(token, graph.clock.unix_s());
+    let verified = key_set?.verify::<IgnoredAny>(token, now_s);
     Some(TenantClaims {
         is_verified: verified.is_ok(),
         ..claims

@@ -10,6 +10,7 @@ use filters::form;
 use http::header;
 use pingora::ErrorType;
 use pingora_proxy::Session;
+use tokio::time::Instant;
 
 /// The maximum pause between two pieces of a body.
 pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -20,19 +21,28 @@ const MIN_BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// A body has one more second for each of these many bytes of its maximum size.
 const MIN_BYTES_PER_S: usize = 64 << 10;
 
-/// Reads a JSON body.
+/// Reads a JSON body. It sets `now` if the body did not arrive with its head.
 ///
 /// Errors: 415 for another media type or an encoding, 413 over `max_bytes`, 408 if it is too slow, 400 if the connection
 /// breaks.
-pub async fn read_json(session: &mut Session, max_bytes: usize) -> Result<Bytes, Fault> {
+pub async fn read_json(
+    session: &mut Session,
+    max_bytes: usize,
+    now: &mut Instant,
+) -> Result<Bytes, Fault> {
     check_json_type(&session.req_header().headers)?;
-    read_body(session, max_bytes).await
+    read_body(session, max_bytes, now).await
 }
 
-/// Reads a body of any media type. Without a body it returns no bytes.
+/// Reads a body of any media type. Without a body it returns no bytes. It sets `now` if the body did not arrive with its
+/// head.
 ///
 /// Errors: 413 over `max_bytes`, 408 if it is too slow, 400 if the connection breaks.
-pub async fn read_body(session: &mut Session, max_bytes: usize) -> Result<Bytes, Fault> {
+pub async fn read_body(
+    session: &mut Session,
+    max_bytes: usize,
+    now: &mut Instant,
+) -> Result<Bytes, Fault> {
     let head = session.req_header();
     let length = check_length(&head.headers, max_bytes)?;
     let expects = head
@@ -53,10 +63,9 @@ pub async fn read_body(session: &mut Session, max_bytes: usize) -> Result<Bytes,
         return body;
     }
     let timeout = MIN_BODY_TIMEOUT + Duration::from_secs((max_bytes / MIN_BYTES_PER_S) as u64);
-    match tokio::time::timeout(timeout, body).await {
-        Ok(body) => body,
-        Err(_) => Err(too_slow()),
-    }
+    let body = tokio::time::timeout(timeout, body).await;
+    *now = Instant::now();
+    body.unwrap_or_else(|_| Err(too_slow()))
 }
 
 /// Returns `Content-Length`, which is at most `max_bytes`.

@@ -20,7 +20,13 @@ impl Clock {
 
     /// Returns the milliseconds since the start of the monotonic clock.
     pub fn now_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+        self.ms_at(Instant::now())
+    }
+
+    /// Returns the milliseconds between the start of the monotonic clock and `now`.
+    pub fn ms_at(&self, now: Instant) -> u64 {
+        let since = now.saturating_duration_since(self.started);
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Returns the seconds of the wall clock since 1970.
@@ -28,6 +34,14 @@ impl Clock {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs())
+    }
+
+    /// Returns the microseconds of the wall clock since 1970.
+    pub fn unix_us(&self) -> u64 {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
     }
 
     /// Returns the milliseconds of the wall clock since 1970.

@@ -1,6 +1,7 @@
 //! The context that one request carries through the hooks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use filters::accounts::Caller;
 use filters::fault::Fault;
@@ -20,6 +21,10 @@ pub struct RequestInfo {
     pub id: RequestId,
     /// The time at which the head was read.
     pub started: Instant,
+    /// The time of the running hook, which reads the clock once for everything that it calls.
+    pub now: Instant,
+    /// The wall clock at `started`: microseconds since 1970.
+    pub started_unix_us: u64,
     /// Whether the client speaks HTTP/1.1: a response without a length is then chunked.
     pub is_http1_1: bool,
     /// The index of the route.
@@ -32,6 +37,29 @@ pub struct RequestInfo {
     pub quota: Option<Quota>,
     /// The size of the request body.
     pub body_bytes: usize,
+}
+
+impl RequestInfo {
+    /// Returns the time from the head of the request to `now`.
+    pub fn elapsed(&self) -> Duration {
+        self.now.duration_since(self.started)
+    }
+
+    /// Returns the wall clock at `now`: microseconds since 1970. It does not jump within a request.
+    pub fn unix_us(&self) -> u64 {
+        let elapsed_us = u64::try_from(self.elapsed().as_micros()).unwrap_or_default();
+        self.started_unix_us.saturating_add(elapsed_us)
+    }
+
+    /// Returns the wall clock at `now`: milliseconds since 1970.
+    pub fn unix_ms(&self) -> u64 {
+        self.unix_us() / 1000
+    }
+
+    /// Returns the wall clock at `now`: seconds since 1970.
+    pub fn unix_s(&self) -> u64 {
+        self.unix_us() / 1_000_000
+    }
 }
 
 /// The context of one request.
@@ -53,10 +81,13 @@ pub struct Context {
 impl Context {
     /// Returns the context of a request before its head is read.
     pub fn new(state: &ProxyState) -> Self {
+        let now = Instant::now();
         Self {
             info: RequestInfo {
                 id: RequestId::NONE,
-                started: Instant::now(),
+                started: now,
+                now,
+                started_unix_us: state.clock.unix_us(),
                 is_http1_1: true,
                 route: state.router.no_route(),
                 caller: None,

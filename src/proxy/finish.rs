@@ -32,7 +32,7 @@ pub fn finish(state: &ProxyState, session: &mut Session, error: Option<&Error>, 
     if is_unread && ctx.exchange.is_some() {
         ctx.info.body_bytes = session.body_bytes_read();
     }
-    let took = ctx.info.started.elapsed();
+    let took = ctx.info.elapsed();
     let name = route.map_or("none", |route| route.name);
     let (index, seconds) = (ctx.info.route, took.as_secs_f64());
     state

@@ -172,7 +172,7 @@ impl<'s> Incoming<'s> {
     ///
     /// Errors: 413 over `max_bytes`, 408 if it is too slow, 400 if the connection breaks.
     pub async fn read_body(&mut self, max_bytes: usize) -> Result<Bytes, Fault> {
-        body::read_body(self.session, max_bytes).await
+        body::read_body(self.session, max_bytes, &mut self.info.now).await
     }
 
     /// Checks `Content-Length`, if there is one.

@@ -1,5 +1,7 @@
 //! Pingora's hooks, in the order in which Pingora calls them. Each hook makes one call: into the request path, or to the
-//! request's exchange.
+//! request's exchange. A hook that follows a wait reads the clock once, into [`RequestInfo::now`].
+//!
+//! [`RequestInfo::now`]: super::context::RequestInfo::now
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, Result};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
+use tokio::time::Instant;
 
 use super::buffered::session::ATTEMPT_ABORTED;
 use super::context::Context;
@@ -42,6 +45,7 @@ impl ProxyHttp for Proxy {
     }
 
     async fn upstream_peer(&self, _: &mut Session, ctx: &mut Context) -> Result<Box<HttpPeer>> {
+        ctx.info.now = Instant::now();
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Error::e_explain(ATTEMPT_ABORTED, "no exchange is open");
         };
@@ -58,6 +62,7 @@ impl ProxyHttp for Proxy {
         ctx: &mut Context,
         error: Box<Error>,
     ) -> Box<Error> {
+        ctx.info.now = Instant::now();
         match ctx.exchange.as_deref_mut() {
             Some(exchange) => exchange.connect_failed(&ctx.info, error),
             None => error,
@@ -95,6 +100,7 @@ impl ProxyHttp for Proxy {
         head: &mut ResponseHeader,
         ctx: &mut Context,
     ) -> Result<()> {
+        ctx.info.now = Instant::now();
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Ok(());
         };
@@ -123,6 +129,7 @@ impl ProxyHttp for Proxy {
         is_end: bool,
         ctx: &mut Context,
     ) -> Result<Option<Duration>> {
+        ctx.info.now = Instant::now();
         match ctx.exchange.as_deref_mut() {
             Some(exchange) => exchange
                 .response_body(&ctx.info, body, is_end)
@@ -139,6 +146,7 @@ impl ProxyHttp for Proxy {
         ctx: &mut Context,
         was_reused: bool,
     ) -> Box<Error> {
+        ctx.info.now = Instant::now();
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return error;
         };
@@ -156,10 +164,12 @@ impl ProxyHttp for Proxy {
         error: &Error,
         ctx: &mut Context,
     ) -> FailToProxy {
+        ctx.info.now = Instant::now();
         failure::report(&self.state, session, error, ctx).await
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut Context) {
+        ctx.info.now = Instant::now();
         finish::finish(&self.state, session, error, ctx);
     }
 

@@ -23,7 +23,7 @@ pub fn prepare(session: &mut Session, ctx: &mut Context) -> Result<()> {
     session.set_write_timeout(Some(body::WRITE_TIMEOUT));
     let head = session.req_header();
     ctx.info.is_http1_1 = head.version == http::Version::HTTP_11;
-    ctx.info.id = RequestId::from_headers(&head.headers);
+    ctx.info.id = RequestId::from_headers(&head.headers, ctx.info.unix_ms());
     Ok(())
 }
 
@@ -61,7 +61,8 @@ async fn open(
 ) -> Result<Opened, Fault> {
     let route = find_route(state, session, ctx)?;
     let info = &mut ctx.info;
-    info.caller = admission::authenticate(state, route, &session.req_header().headers)?;
+    info.caller =
+        admission::authenticate(state, route, &session.req_header().headers, info.unix_ms())?;
     admission::check_address(&state.settings.client_ip, session, info.caller.as_deref())?;
     info.permit = admission::acquire_permit(state, route)?;
     info.quota = admission::check_quota(state, route, info.caller.as_deref()).await?;
@@ -70,8 +71,10 @@ async fn open(
     }
     let body = match route.body {
         BodyRule::None | BodyRule::Unread => None,
-        BodyRule::Json(max_bytes) => Some(body::read_json(session, max_bytes).await?),
-        BodyRule::Any(max_bytes) => Some(body::read_body(session, max_bytes).await?),
+        BodyRule::Json(max_bytes) => {
+            Some(body::read_json(session, max_bytes, &mut info.now).await?)
+        }
+        BodyRule::Any(max_bytes) => Some(body::read_body(session, max_bytes, &mut info.now).await?),
     };
     info.body_bytes = body.as_ref().map_or(0, Bytes::len);
     match &route.handler {
@@ -128,7 +131,7 @@ fn endpoint_request<'a>(
         body: body.unwrap_or_default(),
         caller: info.caller.as_ref(),
         client_ip: admission::client_ip(&state.settings.client_ip, session),
-        now_ms: u64::try_from(state.clock.unix_ms()).unwrap_or_default(),
+        now_ms: info.unix_ms(),
     }
 }
 
@@ -180,7 +183,7 @@ async fn send(
     if let Some(quota) = &ctx.info.quota {
         response.headers.extend(quota.headers());
         if !quota.verdict.is_allowed {
-            response.headers.extend(quota.refusal(state.clock.unix_s()));
+            response.headers.extend(quota.refusal(ctx.info.unix_s()));
         }
     }
     ctx.status = response.status;

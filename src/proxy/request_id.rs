@@ -1,7 +1,5 @@
 //! The id of a request: it appears in the response headers, in the log line and in the ledger.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use http::{HeaderMap, HeaderValue};
 
 /// 1–128 characters of `A-Za-z0-9_.-`; empty until the head is read.
@@ -12,23 +10,19 @@ impl RequestId {
     /// The id before the head is read.
     pub const NONE: Self = Self(HeaderValue::from_static(""));
 
-    /// Returns the client's `x-request-id` if it is valid, else a new id. Source: docs/interface.md.
-    pub fn from_headers(headers: &HeaderMap) -> Self {
+    /// Returns the client's `x-request-id` if it is valid, else a new id of this time. Source: docs/interface.md.
+    pub fn from_headers(headers: &HeaderMap, unix_ms: u64) -> Self {
         let client_id = headers.get("x-request-id");
         let client_id = client_id.filter(|value| is_valid(value.as_bytes()));
-        client_id.map_or_else(Self::generate, |value| Self(value.clone()))
+        client_id.map_or_else(|| Self::generate(unix_ms), |value| Self(value.clone()))
     }
 
     /// Returns a new id; ids sort by time. An id is not a secret, so the thread's own generator is random enough. The
     /// operating system's generator would cost a call per request.
-    fn generate() -> Self {
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+    fn generate(unix_ms: u64) -> Self {
         let mut random = [0; 10];
         fastrand::fill(&mut random);
-        let ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        let id = uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid();
+        let id = uuid::Builder::from_unix_timestamp_millis(unix_ms, &random).into_uuid();
         let mut buffer = uuid::Uuid::encode_buffer();
         let id = id.simple().encode_lower(&mut buffer);
         // Hex digits are always a valid header value.
@@ -59,7 +53,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_bytes(client_id);
         headers.extend(value.map(|value| (http::HeaderName::from_static("x-request-id"), value)));
-        RequestId::from_headers(&headers).as_str().to_owned()
+        RequestId::from_headers(&headers, 1).as_str().to_owned()
     }
 
     #[test]
