@@ -46,11 +46,11 @@ pub struct AttemptRecord {
     /// The region used.
     pub region: Option<Arc<str>>,
     /// 16 hex digits that stand for the credential.
-    pub api_key_hash: Option<Box<str>>,
+    pub api_key_hash: Option<Arc<str>>,
     /// `platform` or `byok`.
     pub credential_source: &'static str,
     /// Id and label of the caller's BYOK key; `None`: a platform key was used.
-    pub provider_key: Option<(Box<str>, Box<str>)>,
+    pub provider_key: Option<(Arc<str>, Arc<str>)>,
 }
 
 impl Metadata<'_> {

@@ -1,6 +1,8 @@
 //! A reply between a provider's decoder and the client: decoders put pieces into a [`Sink`], a [`Writer`] is a sink
 //! that makes the client's response of them.
 
+use std::sync::Arc;
+
 use super::chat::delta::Delta;
 use super::metadata::Metadata;
 use super::usage::{Settlement, Usage};
@@ -37,7 +39,7 @@ pub struct ReplyIdentity {
     /// Unix seconds.
     pub created: u64,
     /// `provider/model`, with `:region` where one was used. Source: docs/decisions.md 3.
-    pub model: Box<str>,
+    pub model: Arc<str>,
 }
 
 impl ReplyIdentity {

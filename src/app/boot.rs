@@ -94,7 +94,7 @@ pub fn boot(
         clock: Clock::start(),
     };
     let providers = providers(&config, &store)?;
-    let planner = Planner::new(&config, &providers, catalog);
+    let planner = Planner::new(&config, &providers, catalog, &shared.metrics);
     let built = build(&config, &runtime, &store, planner, shared)?;
     let (stop_runtime, stopped) = watch::channel(false);
     runtime.spawn(accounts.run_refresh(store, stopped.clone()));

@@ -18,13 +18,18 @@ use filters::models::routing::score::Weights;
 use filters::models::routing::{CatalogFile, allowed};
 
 use crate::config::{Config, ProviderConfig, Routing};
+use crate::models::deployment::Deployment;
 use crate::models::providers::Provider;
+use crate::telemetry::metrics::Metrics;
 
 /// Plans attempts.
 pub struct Planner {
     catalog: Catalog,
     /// By the provider's number in the catalogue.
     providers: Vec<Arc<Provider>>,
+    /// By the candidate's index.
+    deployments: Vec<Arc<Deployment>>,
+    metrics: Arc<Metrics>,
     /// The providers with platform keys, which serve all callers.
     platform_providers: ProviderSet,
     all_providers: ProviderSet,
@@ -62,27 +67,51 @@ pub struct Selection {
 
 impl Planner {
     /// Creates the planner of a configuration and its catalogue. The providers come in the order of [`provider_names`].
-    pub fn new(config: &Config, providers: &[Arc<Provider>], catalog: Catalog) -> Self {
+    pub fn new(
+        config: &Config,
+        providers: &[Arc<Provider>],
+        catalog: Catalog,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
         let set = |is_wanted: fn(&Provider) -> bool| {
             let wanted = providers.iter().filter(|provider| is_wanted(provider));
             catalog
                 .providers()
                 .set(wanted.map(|provider| &*provider.name))
         };
+        let deployments = catalog.candidates().iter().filter_map(|candidate| {
+            let provider = providers.get(candidate.mapping.provider_number)?;
+            Some(Arc::new(Deployment::new(candidate, provider, metrics)))
+        });
         let ttl_ms = u64::try_from(config.routing.sticky_ttl.as_millis()).unwrap_or(u64::MAX);
         Self {
             health: Health::new(catalog.mappings()),
             affinity: SessionAffinity::new(ttl_ms),
             platform_providers: set(|provider| !provider.keys.is_empty()),
             all_providers: set(|_| true),
+            deployments: deployments.collect(),
+            metrics: Arc::clone(metrics),
             providers: providers.to_vec(),
             catalog,
             routing: config.routing.clone(),
         }
     }
 
+    /// Returns the deployment that a candidate is. Outside the catalogue each call makes its own.
+    pub fn deployment(&self, candidate: &Candidate) -> Option<Arc<Deployment>> {
+        if let Some(deployment) = self.deployments.get(candidate.index) {
+            return Some(Arc::clone(deployment));
+        }
+        let provider = self.provider(candidate.mapping.provider_number)?;
+        Some(Arc::new(Deployment::new(
+            candidate,
+            provider,
+            &self.metrics,
+        )))
+    }
+
     /// Returns the provider of this number.
-    pub fn provider(&self, number: usize) -> Option<&Arc<Provider>> {
+    fn provider(&self, number: usize) -> Option<&Arc<Provider>> {
         self.providers.get(number)
     }
 

@@ -32,7 +32,6 @@ fn target(quirks: &Quirks) -> Target<'_> {
         lower_tool_choice: false,
         key_id: Some("key_1"),
         quirks,
-        secret: Some("secret"),
     }
 }
 
@@ -46,9 +45,10 @@ fn request(more: &Value) -> ModelRequest {
 
 /// Path and body of the upstream request.
 fn encoded(wire: &dyn Wire, request: &ModelRequest, quirks: &Quirks) -> (String, Value) {
-    let encoded = wire.encode(request, &target(quirks)).unwrap();
-    let body: Vec<u8> = encoded.body.concat();
-    (encoded.path, serde_json::from_slice(&body).unwrap())
+    let target = target(quirks);
+    let body = wire.encode(request, &target).unwrap().concat();
+    let head = wire.head(Operation::Embeddings, false, target.model, quirks);
+    (head.unwrap().path, serde_json::from_slice(&body).unwrap())
 }
 
 /// The client's response to a reply that comes in pieces.
