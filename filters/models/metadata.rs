@@ -124,7 +124,9 @@ pub fn write_usage(settlement: &Settlement) -> Vec<u8> {
     });
     match &settlement.cost {
         Some(cost) => {
-            object.raw("cost", &cost.total.to_string());
+            let mut total = String::with_capacity(32);
+            cost.total.write(&mut total);
+            object.raw("cost", &total);
             object.raw("cost_details", &cost.details.to_json());
         }
         None => object.raw("cost", "null"),

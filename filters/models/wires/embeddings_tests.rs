@@ -1,6 +1,7 @@
 //! Embeddings on all wires: requests and replies as golden texts, and what hostile replies become.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -66,7 +67,10 @@ fn response<'p>(
     let quirks = Quirks::default();
     let mut decoder = wire.decoder(request, &target(&quirks), &HEAD);
     for piece in pieces {
-        assert_eq!(decoder.feed(piece, &mut *writer)?, Progress::Open);
+        assert_eq!(
+            decoder.feed(&Bytes::copy_from_slice(piece), &mut *writer)?,
+            Progress::Open
+        );
     }
     assert_eq!(decoder.end(&mut *writer)?, Progress::Complete);
     let usage = writer.reported().to_usage(request.text_bytes, true);

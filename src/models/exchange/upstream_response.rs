@@ -55,7 +55,7 @@ impl ReplyReader {
     }
 
     /// Reads a piece of the reply into the response.
-    fn read(&mut self, chunk: &[u8], is_end: bool) -> Result<Progress, Failure> {
+    fn read(&mut self, chunk: &Bytes, is_end: bool) -> Result<Progress, Failure> {
         let (Some(writer), Some(decoder)) = (&mut self.writer, &mut self.decoder) else {
             return Err(Failure::malformed("a body came before its head"));
         };

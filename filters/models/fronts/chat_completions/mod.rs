@@ -11,6 +11,7 @@ mod check;
 pub mod chunks;
 mod head;
 mod members;
+mod text;
 mod tools;
 pub mod whole;
 

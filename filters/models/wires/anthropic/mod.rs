@@ -26,7 +26,7 @@ use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::decoder::{WholeReply, not_offered};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
-use crate::models::wires::wire::{Target, WireHead, Wire, credential};
+use crate::models::wires::wire::{Target, Wire, WireHead, credential};
 
 /// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
 const FORMAT: &str = "anthropic-claude-v1";

@@ -25,7 +25,7 @@ use crate::models::routing::capable::WireLimits;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
-use crate::models::wires::wire::{Target, WireHead, Wire, credential};
+use crate::models::wires::wire::{Target, Wire, WireHead, credential};
 
 /// The wire.
 #[derive(Debug)]

@@ -29,7 +29,7 @@ use crate::models::routing::capable::WireLimits;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
-use crate::models::wires::wire::{Target, WireHead, Wire};
+use crate::models::wires::wire::{Target, Wire, WireHead};
 
 /// The wire.
 #[derive(Debug)]
@@ -47,13 +47,7 @@ impl Wire for OpenAi {
         }
     }
 
-    fn head(
-        &self,
-        operation: Operation,
-        _: bool,
-        _: &str,
-        quirks: &Quirks,
-    ) -> Option<WireHead> {
+    fn head(&self, operation: Operation, _: bool, _: &str, quirks: &Quirks) -> Option<WireHead> {
         let path = match operation {
             Operation::Chat => quirks.chat_path.clone(),
             Operation::Embeddings => embeddings::path(&quirks.chat_path),
