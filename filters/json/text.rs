@@ -80,6 +80,14 @@ pub fn write_escaped(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
+/// Returns the contents of a JSON string without escapes, from behind its opening quote on, and the rest from its closing
+/// quote on. `None`: the string has escapes, or is none.
+pub fn split_plain_string(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (text, rest) = bytes.split_at_checked(find_special(bytes)?)?;
+    let text = std::str::from_utf8(text).ok()?;
+    rest.starts_with(b"\"").then_some((text, rest))
+}
+
 /// Finds the first byte that ends a run of plain text in a JSON string: a quote, a backslash or a control character.
 ///
 /// Cost: short strings such as keys are compared eight bytes at once. Long strings are compared in blocks, which the
