@@ -220,3 +220,59 @@ impl Sums {
         Some(stats)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Adds up an hour of outcomes one by one.
+    fn add_up(outcomes: &[(u64, f64)], now: u64) -> Option<HealthStats> {
+        let mut sums = Sums::default();
+        for (minute, latency_ms) in outcomes {
+            let weight = match now - minute {
+                0 => 10.0,
+                1..=4 => 3.0,
+                5..=59 => 1.0,
+                _ => continue,
+            };
+            if *latency_ms == 0.0 {
+                sums.failed += weight;
+            } else {
+                sums.answered += weight;
+                sums.latency_ms += weight * latency_ms;
+            }
+        }
+        sums.stats()
+    }
+
+    proptest! {
+        #[test]
+        fn a_reading_is_the_sum_of_the_hour(
+            steps in proptest::collection::vec((0..7_u64, 0..4_u32, any::<bool>()), 1..200),
+        ) {
+            let health = Health::new(1);
+            let (mut now, mut outcomes) = (0, Vec::new());
+            for (minutes, latency, reads_first) in steps {
+                now += minutes.saturating_sub(3) * 11;
+                if reads_first {
+                    _ = health.standing(0, now * 60_000);
+                }
+                let latency_ms = f64::from(latency);
+                let outcome = if latency == 0 {
+                    AttemptOutcome::Failed
+                } else {
+                    AttemptOutcome::Answered { latency_ms, throughput: None }
+                };
+                health.record(0, outcome, now * 60_000);
+                outcomes.push((now, latency_ms));
+                let (read, sum) = (health.standing(0, now * 60_000).stats, add_up(&outcomes, now));
+                let (read, sum) = (read.unwrap(), sum.unwrap());
+                prop_assert!((read.uptime - sum.uptime).abs() < 1e-6);
+                prop_assert!((read.latency_ms - sum.latency_ms).abs() < 1e-6);
+            }
+        }
+    }
+}
