@@ -98,7 +98,7 @@ impl ChunkWriter {
         if let Some(at) = self.choices.iter().position(|choice| choice.index == index) {
             return at;
         }
-        let tools = Tools::new(&self.identity, index);
+        let tools = Tools::new(index);
         self.choices.push(ChunkChoice {
             index,
             has_role: false,
@@ -194,7 +194,7 @@ impl ChunkWriter {
         let Some(choice) = self.choices.get_mut(at) else {
             return;
         };
-        let Some(piece) = choice.tools.take(delta) else {
+        let Some(piece) = choice.tools.take(delta, &self.identity) else {
             return;
         };
         self.has_content = true;

@@ -93,20 +93,18 @@ impl WholeWriter {
         out
     }
 
-    fn choice(&mut self, index: u32) -> Option<&mut WholeChoice> {
-        let at = match self.choices.iter().position(|choice| choice.index == index) {
-            Some(at) => at,
-            None => {
-                self.choices.push(WholeChoice::new(index, &self.identity));
-                self.choices.len() - 1
-            }
-        };
-        self.choices.get_mut(at)
+    /// Returns the place of a choice, which it makes at its first piece.
+    fn choice(&mut self, index: u32) -> usize {
+        let known = self.choices.iter().position(|choice| choice.index == index);
+        known.unwrap_or_else(|| {
+            self.choices.push(WholeChoice::new(index));
+            self.choices.len() - 1
+        })
     }
 }
 
 impl WholeChoice {
-    fn new(index: u32, identity: &ReplyIdentity) -> Self {
+    fn new(index: u32) -> Self {
         Self {
             index,
             content: KeptText::default(),
@@ -116,12 +114,12 @@ impl WholeChoice {
             logprobs: None,
             extra: Vec::new(),
             calls: Vec::new(),
-            tools: Tools::new(identity, index),
+            tools: Tools::new(index),
             finish: None,
         }
     }
 
-    fn take(&mut self, delta: &Delta<'_>, source: &Bytes) -> u64 {
+    fn take(&mut self, delta: &Delta<'_>, source: &Bytes, identity: &ReplyIdentity) -> u64 {
         let mut bytes = 0;
         let texts = [
             (delta.content, &mut self.content),
@@ -156,7 +154,7 @@ impl WholeChoice {
             self.extra.push(((*key).into(), (*value).into()));
         }
         for tool in delta.tools {
-            let Some(piece) = self.tools.take(tool) else {
+            let Some(piece) = self.tools.take(tool, identity) else {
                 continue;
             };
             bytes += piece.arguments.len() as u64;
@@ -256,17 +254,16 @@ impl Sink for WholeWriter {
     }
 
     fn delta(&mut self, delta: &Delta<'_>) {
-        let source = self.source.clone();
-        let Some(choice) = self.choice(delta.index) else {
-            return;
-        };
-        if choice.finish.is_none() {
-            self.output_bytes += choice.take(delta, &source);
+        let at = self.choice(delta.index);
+        let choice = self.choices.get_mut(at);
+        if let Some(choice) = choice.filter(|choice| choice.finish.is_none()) {
+            self.output_bytes += choice.take(delta, &self.source, &self.identity);
         }
     }
 
     fn tool_done(&mut self, index: u32, key: u64) {
-        if let Some(choice) = self.choice(index) {
+        let at = self.choice(index);
+        if let Some(choice) = self.choices.get_mut(at) {
             // Empty arguments become `{}` when the reply is written.
             choice.tools.close(Some(key));
         }
