@@ -58,7 +58,13 @@ impl EventReader {
         let mut rest = self.strip_start(chunk);
         // The only data line of the current event, if it lies inside this chunk.
         let mut slice: Option<&[u8]> = None;
-        while let Some(at) = memchr2(b'\n', b'\r', rest) {
+        loop {
+            if slice.is_none() && self.is_between_events() {
+                rest = read_plain_events(rest, &mut event)?;
+            }
+            let Some(at) = memchr2(b'\n', b'\r', rest) else {
+                break;
+            };
             let (head, tail) = rest.split_at(at);
             rest = self.skip_line_end(tail);
             if self.line.is_empty() {
@@ -140,6 +146,11 @@ impl EventReader {
         Ok(())
     }
 
+    /// Returns whether nothing of the next event has come.
+    fn is_between_events(&self) -> bool {
+        self.line.is_empty() && !self.has_data && self.name.is_empty()
+    }
+
     /// Appends a data line to the current event.
     fn append_data(&mut self, data: Option<&[u8]>) {
         let Some(data) = data else { return };
@@ -183,6 +194,29 @@ impl EventReader {
             [] => &[],
         }
     }
+}
+
+/// Reads the events that `rest` begins with as long as each is one `data` line and a blank line; returns the rest.
+///
+/// Cost: one search for each event. Nearly every event of a stream of tokens is of this form.
+fn read_plain_events<'a, E: From<TooLong>>(
+    mut rest: &'a [u8],
+    event: &mut impl FnMut(SseEvent<'_>) -> Result<(), E>,
+) -> Result<&'a [u8], E> {
+    while let Some((data, after)) = split_plain_event(rest) {
+        if data.len() > MAX_EVENT_BYTES {
+            return Err(TooLong.into());
+        }
+        event(SseEvent { name: "", data })?;
+        rest = after;
+    }
+    Ok(rest)
+}
+
+fn split_plain_event(rest: &[u8]) -> Option<(&[u8], &[u8])> {
+    let line = rest.strip_prefix(b"data: ")?;
+    let (data, end) = line.split_at_checked(memchr2(b'\n', b'\r', line)?)?;
+    Some((data, end.strip_prefix(b"\n\n")?))
 }
 
 fn parse_line(line: &[u8]) -> Line<'_> {

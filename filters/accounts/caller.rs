@@ -100,7 +100,7 @@ impl std::str::FromStr for Plan {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Member {
     /// `mem_` and a uuid.
-    pub id: Box<str>,
+    pub id: Arc<str>,
     /// The maximum that all keys of the member may ever spend together, if it is limited.
     pub budget: Option<Usd>,
 }

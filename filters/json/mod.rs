@@ -15,7 +15,7 @@ mod write;
 mod tests;
 
 pub use error::{Error, ErrorKind, Type};
-pub use text::{Str, write_escaped};
+pub use text::{Str, split_plain_string, write_escaped};
 pub use walk::Walker;
 pub use write::{Object, write_number};
 

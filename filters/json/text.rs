@@ -80,22 +80,55 @@ pub fn write_escaped(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
+/// Returns the contents of a JSON string without escapes, from behind its opening quote on, and the rest from its closing
+/// quote on. `None`: the string has escapes, or is none.
+pub fn split_plain_string(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (text, rest) = bytes.split_at_checked(find_special(bytes)?)?;
+    let text = std::str::from_utf8(text).ok()?;
+    rest.starts_with(b"\"").then_some((text, rest))
+}
+
 /// Finds the first byte that ends a run of plain text in a JSON string: a quote, a backslash or a control character.
 ///
-/// Cost: short strings such as keys are compared eight bytes at once. Long strings are compared in blocks, which the
-/// compiler vectorises. A search that may end at each byte took ten times as long.
+/// Cost: short strings such as keys are compared eight bytes at once. Longer ones are compared in blocks, which the
+/// compiler vectorises; a search that may end at each byte took ten times as long. What is long and plain beyond these is
+/// searched in windows at a fifth of the cost of blocks. Windows have an end, so that a text with a line end every few bytes
+/// is not searched to its end for each of them.
 pub(super) fn find_special(bytes: &[u8]) -> Option<usize> {
     const SHORT: usize = 32;
-    const BLOCK: usize = 32;
+    const BLOCKS: usize = 4;
     let Some((head, long)) = bytes.split_at_checked(SHORT) else {
         return find_special_by_words(bytes);
     };
     if let Some(at) = find_special_by_words(head) {
         return Some(at);
     }
-    let is_clean = |block: &&[u8]| !block.iter().fold(false, |any, &b| any | is_special(b));
-    let clean = SHORT + BLOCK * long.chunks_exact(BLOCK).take_while(is_clean).count();
-    find_special_by_words(bytes.get(clean..)?).map(|at| clean + at)
+    let blocks = count_plain_blocks(long, BLOCKS);
+    let mut plain = SHORT + blocks * BLOCK;
+    if blocks == BLOCKS {
+        plain += WINDOW * count_plain_windows(bytes.get(plain..)?);
+        plain += BLOCK * count_plain_blocks(bytes.get(plain..)?, usize::MAX);
+    }
+    find_special_by_words(bytes.get(plain..)?).map(|at| plain + at)
+}
+
+const BLOCK: usize = 32;
+const WINDOW: usize = 512;
+
+/// Returns how many blocks at the start are plain, at most this many.
+fn count_plain_blocks(bytes: &[u8], most: usize) -> usize {
+    let is_plain = |block: &&[u8]| !block.iter().fold(false, |any, &b| any | is_special(b));
+    let blocks = bytes.chunks_exact(BLOCK).take(most);
+    blocks.take_while(is_plain).count()
+}
+
+/// Returns how many windows at the start are plain.
+fn count_plain_windows(bytes: &[u8]) -> usize {
+    let is_plain = |window: &&[u8]| {
+        let least = window.iter().fold(u8::MAX, |least, &b| least.min(b));
+        least >= 0x20 && memchr::memchr2(b'"', b'\\', window).is_none()
+    };
+    bytes.chunks_exact(WINDOW).take_while(is_plain).count()
 }
 
 fn is_special(b: u8) -> bool {

@@ -1,5 +1,7 @@
 //! One call in the ledger: its owner, its usage and its charge.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::money::Cost;
@@ -74,11 +76,11 @@ impl CallOutcome {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the words say it")]
 pub struct CallOwner {
-    pub organization_id: Box<str>,
-    pub project_id: Box<str>,
-    pub key_id: Box<str>,
-    pub member_id: Option<Box<str>>,
-    pub request_id: Box<str>,
+    pub organization_id: Arc<str>,
+    pub project_id: Arc<str>,
+    pub key_id: Arc<str>,
+    pub member_id: Option<Arc<str>>,
+    pub request_id: Arc<str>,
 }
 
 /// The parts of a cost. Units: 1e-18 USD.
@@ -120,13 +122,13 @@ impl From<&Cost> for CostParts {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct UsageRecord {
     /// The model's id in the catalogue.
-    pub model: Box<str>,
+    pub model: Arc<str>,
     /// The provider that replied.
-    pub provider: Box<str>,
+    pub provider: Arc<str>,
     /// The provider's id of the model.
-    pub upstream_model: Box<str>,
+    pub upstream_model: Arc<str>,
     /// The provider's region, if one was used.
-    pub region: Option<Box<str>>,
+    pub region: Option<Arc<str>>,
     /// All prompt tokens.
     pub prompt_tokens: u64,
     /// Prompt tokens read from the provider's cache.

@@ -1,5 +1,7 @@
 //! `usage` and `metadata` of an answer. Source: docs/model-gateway.md 2.5, docs/decisions.md 3, 14.
 
+use std::sync::Arc;
+
 use super::usage::{Settlement, Usage};
 use crate::json::Object;
 
@@ -32,9 +34,9 @@ pub struct Metadata<'a> {
 #[derive(Clone, Debug)]
 pub struct AttemptRecord {
     /// The provider's name.
-    pub provider: Box<str>,
+    pub provider: Arc<str>,
     /// The upstream's own model id.
-    pub model: Box<str>,
+    pub model: Arc<str>,
     /// The status of the reply; 0 without one.
     pub status_code: u16,
     /// `none` on success.
@@ -42,13 +44,13 @@ pub struct AttemptRecord {
     /// Whether the provider answered.
     pub succeeded: bool,
     /// The region used.
-    pub region: Option<Box<str>>,
+    pub region: Option<Arc<str>>,
     /// 16 hex digits that stand for the credential.
-    pub api_key_hash: Option<Box<str>>,
+    pub api_key_hash: Option<Arc<str>>,
     /// `platform` or `byok`.
     pub credential_source: &'static str,
     /// Id and label of the caller's BYOK key; `None`: a platform key was used.
-    pub provider_key: Option<(Box<str>, Box<str>)>,
+    pub provider_key: Option<(Arc<str>, Arc<str>)>,
 }
 
 impl Metadata<'_> {
@@ -122,7 +124,9 @@ pub fn write_usage(settlement: &Settlement) -> Vec<u8> {
     });
     match &settlement.cost {
         Some(cost) => {
-            object.raw("cost", &cost.total.to_string());
+            let mut total = String::with_capacity(32);
+            cost.total.write(&mut total);
+            object.raw("cost", &total);
             object.raw("cost_details", &cost.details.to_json());
         }
         None => object.raw("cost", "null"),

@@ -1,10 +1,15 @@
 //! A reply between a provider's decoder and the client: decoders put pieces into a [`Sink`], a [`Writer`] is a sink
 //! that makes the client's response of them.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
+
 use super::chat::delta::Delta;
 use super::metadata::Metadata;
 use super::usage::{Settlement, Usage};
 use crate::fault::Fault;
+use crate::json::Str;
 
 /// Takes the pieces that decoders read. A writer overrides the methods of its operation; the defaults drop their
 /// pieces.
@@ -12,8 +17,20 @@ pub trait Sink {
     /// The provider's own identity of the reply; the first one counts. `created` is unix seconds.
     fn identity(&mut self, _id: Option<&str>, _created: Option<u64>) {}
 
+    /// The body that the texts of the following calls may be slices of, so that a sink need not copy them.
+    fn source(&mut self, _body: &Bytes) {}
+
     /// A piece of a choice of a chat.
     fn delta(&mut self, _delta: &Delta<'_>) {}
+
+    /// A piece of the answer's text: [`Self::delta`] with nothing else.
+    fn text(&mut self, index: u32, text: Str<'_>) {
+        self.delta(&Delta {
+            index,
+            content: Some(text),
+            ..Delta::default()
+        });
+    }
 
     /// Ends a tool call: arguments that stayed empty become `{}`. Decoders call it where their provider reports the end
     /// (a block's stop); the sink ends the other calls at the finish.
@@ -37,7 +54,7 @@ pub struct ReplyIdentity {
     /// Unix seconds.
     pub created: u64,
     /// `provider/model`, with `:region` where one was used. Source: docs/decisions.md 3.
-    pub model: Box<str>,
+    pub model: Arc<str>,
 }
 
 impl ReplyIdentity {

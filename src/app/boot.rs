@@ -94,7 +94,7 @@ pub fn boot(
         clock: Clock::start(),
     };
     let providers = providers(&config, &store)?;
-    let planner = Planner::new(&config, &providers, catalog);
+    let planner = Planner::new(&config, &providers, catalog, &shared.metrics);
     let built = build(&config, &runtime, &store, planner, shared)?;
     let (stop_runtime, stopped) = watch::channel(false);
     runtime.spawn(accounts.run_refresh(store, stopped.clone()));
@@ -335,8 +335,7 @@ fn bind_graph_sandbox(config: &mut Config) -> Result<Option<sandbox::GraphSandbo
 
 fn providers(config: &Config, store: &Store) -> Result<Arc<[Arc<Provider>]>, BootError> {
     let key = store.pepper().fingerprint();
-    let providers = config.providers.iter().chain(&config.byok_only_providers);
-    let built: Result<Vec<_>, String> = providers
+    let built: Result<Vec<_>, String> = planner::enabled_providers(config)
         .map(|provider| Provider::new(provider, &config.routing, &key).map(Arc::new))
         .collect();
     Ok(built.map_err(|error| failed("providers", error))?.into())

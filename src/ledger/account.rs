@@ -211,7 +211,7 @@ impl OrganizationAccount {
             if *owner.organization_id != *self.organization_id {
                 return;
             }
-            let (key, member) = ((*owner.key_id).into(), to_arc(owner.member_id.as_deref()));
+            let (key, member) = (Arc::clone(&owner.key_id), owner.member_id.clone());
             let (plan, premium) = (entry.funding == Funding::Plan, usage.is_premium);
             let (cost, ended) = (usage.total(), (entry.at_ms, entry.at_ms));
             state.charge(&key, member.as_ref(), plan, premium, cost, ended);

@@ -219,14 +219,10 @@ impl Ledger {
         account: &Arc<OrganizationAccount>,
         call: &NewReservation<'_>,
     ) -> Result<Reservation, HoldError> {
-        let member: Option<Arc<str>> = call
-            .caller
-            .member
-            .as_deref()
-            .map(|member| (*member.id).into());
+        let member = call.caller.member.as_deref().map(|member| &member.id);
         let hold = Hold {
             key_id: &call.caller.key_id,
-            member_id: member.as_ref(),
+            member_id: member,
             funding: call.funding,
             amount: call.max_cost,
             is_premium: call.is_premium,

@@ -106,15 +106,15 @@ impl Reservation {
         call: &NewReservation<'_>,
     ) -> Self {
         let caller = call.caller;
-        let member = caller.member.as_deref().map(|member| &*member.id);
+        let member = caller.member.as_deref().map(|member| &member.id);
         let entry = LedgerEntry {
             id: ledger.new_entry_id(),
             at_ms: ledger.now_ms(),
             owner: CallOwner {
-                organization_id: (*caller.organization_id).into(),
-                project_id: (*caller.project_id).into(),
-                key_id: (*caller.key_id).into(),
-                member_id: member.map(Into::into),
+                organization_id: Arc::clone(&caller.organization_id),
+                project_id: Arc::clone(&caller.project_id),
+                key_id: Arc::clone(&caller.key_id),
+                member_id: member.map(Arc::clone),
                 request_id: call.request_id.into(),
             },
             funding: call.funding,
@@ -127,7 +127,7 @@ impl Reservation {
             ledger: Arc::clone(ledger),
             account: Arc::clone(account),
             key_id: Arc::clone(&caller.key_id),
-            member_id: member.map(Arc::from),
+            member_id: member.map(Arc::clone),
             is_premium: call.is_premium,
             entry,
             lane: None,

@@ -65,11 +65,14 @@ impl ModelHandler {
     /// Errors: 400, 403, 404, 410.
     fn plan(&self, incoming: &Incoming<'_>, request: ModelRequest) -> Result<ModelExchange, Fault> {
         let models = &self.models;
-        let caller = incoming.info().caller.as_deref();
+        let info = incoming.info();
+        let caller = info.caller.as_deref();
         let byok_keys = models.byok_keys.current();
-        let byok_providers = caller.map_or(Vec::new(), |caller| {
-            byok_keys.providers(&caller.organization_id)
-        });
+        let byok_providers = caller
+            .filter(|caller| caller.mode != Mode::Platform)
+            .map_or(Vec::new(), |caller| {
+                byok_keys.providers(&caller.organization_id)
+            });
         let headers = &incoming.head().headers;
         let session = headers
             .get(SESSION_ID)
@@ -82,8 +85,8 @@ impl ModelHandler {
             no_fallback: headers
                 .get(NO_FALLBACK)
                 .is_some_and(|value| value == "true"),
-            now_ms: models.clock.now_ms(),
-            now_s: models.clock.unix_s(),
+            now_ms: models.clock.ms_at(info.now),
+            now_s: info.unix_s(),
         };
         let selection = models.planner.plan_attempts(&request, &context)?;
         let attempts = planned_attempts(models, caller, &byok_keys, &selection);
@@ -93,7 +96,7 @@ impl ModelHandler {
         }
         let models = Arc::clone(models);
         Ok(ModelExchange::new(
-            models, request, caller, &selection, attempts,
+            models, request, info, &selection, attempts,
         ))
     }
 }
@@ -110,13 +113,10 @@ fn planned_attempts(
         (caller.mode, &*caller.organization_id)
     });
     let attempt = |candidate: &Candidate, keys: Option<&Arc<KeyPool>>| {
-        let provider = models.planner.provider(&candidate.mapping.provider)?;
+        let deployment = models.planner.deployment(candidate)?;
         Some(PlannedAttempt {
-            provider: Arc::clone(provider),
-            model: Arc::clone(&candidate.model),
-            mapping: Arc::clone(&candidate.mapping),
-            region: candidate.region.clone(),
-            keys: Arc::clone(keys.unwrap_or(&provider.keys)),
+            keys: Arc::clone(keys.unwrap_or(&deployment.provider.keys)),
+            deployment,
         })
     };
     let byok = candidates.iter().filter_map(|candidate| {

@@ -1,14 +1,18 @@
 //! The model gateway: one call becomes one exchange of several attempts, each with one provider.
 //!
-//! [`handler`] opens a call, [`planner`] plans its attempts among the [`providers`], [`exchange`] runs them. [`endpoints`]
-//! answer requests that need no provider. [`routes`] has the rows of the route table.
+//! [`handler`] opens a call, [`planner`] plans its attempts among the [`providers`], [`exchange`] runs them. A
+//! [`deployment`] holds what all calls of a model at a provider have in common. [`endpoints`] answer requests that need no
+//! provider. [`routes`] has the rows of the route table.
 
+pub mod deployment;
 pub mod endpoints;
 pub mod exchange;
 pub mod handler;
+pub mod metrics;
 pub mod planner;
 pub mod providers;
 pub mod routes;
+mod upstream_head;
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Plans the attempts of a request, from the catalogue, the enabled providers and their health.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,21 +12,27 @@ use filters::models::routing::affinity::SessionAffinity;
 use filters::models::routing::catalog::Catalog;
 use filters::models::routing::health::{AttemptOutcome, Health};
 use filters::models::routing::plan::{PlanInputs, RoutePlan, plan};
+use filters::models::routing::providers::{ProviderNames, ProviderSet};
 use filters::models::routing::resolve::{Candidate, Resolved, resolve};
 use filters::models::routing::score::Weights;
 use filters::models::routing::{CatalogFile, allowed};
 
-use crate::config::{Config, Routing};
+use crate::config::{Config, ProviderConfig, Routing};
+use crate::models::deployment::Deployment;
 use crate::models::providers::Provider;
+use crate::telemetry::metrics::Metrics;
 
 /// Plans attempts.
 pub struct Planner {
     catalog: Catalog,
-    providers: HashMap<Arc<str>, Arc<Provider>>,
+    /// By the provider's number in the catalogue.
+    providers: Vec<Arc<Provider>>,
+    /// By the candidate's index.
+    deployments: Vec<Arc<Deployment>>,
+    metrics: Arc<Metrics>,
     /// The providers with platform keys, which serve all callers.
-    platform_providers: Vec<Arc<str>>,
-    /// The providers that serve only callers with BYOK keys.
-    byok_only_providers: Vec<Arc<str>>,
+    platform_providers: ProviderSet,
+    all_providers: ProviderSet,
     health: Health,
     affinity: SessionAffinity,
     routing: Routing,
@@ -54,47 +60,65 @@ pub struct Selection {
     /// The attempts.
     pub plan: RoutePlan,
     /// The provider named in the model string.
-    pub provider: Option<Box<str>>,
+    pub provider: Option<Arc<str>>,
     /// The key that stores the session's provider.
     pub affinity_key: Option<u64>,
 }
 
 impl Planner {
-    /// Creates the planner of a configuration and its catalogue.
-    pub fn new(config: &Config, providers: &[Arc<Provider>], catalog: Catalog) -> Self {
-        let by_name: HashMap<Arc<str>, Arc<Provider>> = providers
-            .iter()
-            .map(|provider| (Arc::clone(&provider.name), Arc::clone(provider)))
-            .collect();
-        let names = |is_byok_only: bool| {
-            let matching = providers
-                .iter()
-                .filter(|provider| provider.keys.is_empty() == is_byok_only);
-            matching
-                .map(|provider| Arc::clone(&provider.name))
-                .collect()
+    /// Creates the planner of a configuration and its catalogue. The providers come in the order of [`provider_names`].
+    pub fn new(
+        config: &Config,
+        providers: &[Arc<Provider>],
+        catalog: Catalog,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
+        let set = |is_wanted: fn(&Provider) -> bool| {
+            let wanted = providers.iter().filter(|provider| is_wanted(provider));
+            catalog
+                .providers()
+                .set(wanted.map(|provider| &*provider.name))
         };
+        let deployments = catalog.candidates().iter().filter_map(|candidate| {
+            let provider = providers.get(candidate.mapping.provider_number)?;
+            Some(Arc::new(Deployment::new(candidate, provider, metrics)))
+        });
         let ttl_ms = u64::try_from(config.routing.sticky_ttl.as_millis()).unwrap_or(u64::MAX);
         Self {
             health: Health::new(catalog.mappings()),
             affinity: SessionAffinity::new(ttl_ms),
-            platform_providers: names(false),
-            byok_only_providers: names(true),
-            providers: by_name,
+            platform_providers: set(|provider| !provider.keys.is_empty()),
+            all_providers: set(|_| true),
+            deployments: deployments.collect(),
+            metrics: Arc::clone(metrics),
+            providers: providers.to_vec(),
             catalog,
             routing: config.routing.clone(),
         }
     }
 
-    /// Returns the provider of this name.
-    pub fn provider(&self, name: &str) -> Option<&Arc<Provider>> {
-        self.providers.get(name)
+    /// Returns the deployment that a candidate is. Outside the catalogue each call makes its own.
+    pub fn deployment(&self, candidate: &Candidate) -> Option<Arc<Deployment>> {
+        if let Some(deployment) = self.deployments.get(candidate.index) {
+            return Some(Arc::clone(deployment));
+        }
+        let provider = self.provider(candidate.mapping.provider_number)?;
+        Some(Arc::new(Deployment::new(
+            candidate,
+            provider,
+            &self.metrics,
+        )))
+    }
+
+    /// Returns the provider of this number.
+    fn provider(&self, number: usize) -> Option<&Arc<Provider>> {
+        self.providers.get(number)
     }
 
     /// Returns whether a provider serves all callers.
     pub fn is_on(&self, name: &str) -> bool {
-        let mut providers = self.platform_providers.iter();
-        providers.any(|provider| **provider == *name)
+        let number = self.catalog.providers().number(name);
+        number.is_some_and(|number| self.platform_providers.contains(number))
     }
 
     /// Returns the catalogue, with the mappings of all enabled providers.
@@ -110,7 +134,8 @@ impl Planner {
         request: &ModelRequest,
         context: &PlanContext<'_>,
     ) -> Result<Selection, Fault> {
-        let providers = self.providers(context);
+        let byok = self.byok_providers(context);
+        let providers = self.serving_providers(context, &byok);
         let operation = request.payload.operation();
         let mut resolved = resolve(
             &request.model,
@@ -121,8 +146,8 @@ impl Planner {
             context.now_s,
         )?;
         let keyed = match context.caller {
-            Some(caller) => apply_rules(request, &mut resolved, caller, context.byok_providers)?,
-            None => &[],
+            Some(caller) => apply_rules(request, &mut resolved, caller, &byok)?,
+            None => ProviderSet::EMPTY,
         };
         let provider = resolved.provider.clone();
         let organization = context.caller.map_or("", |caller| &caller.organization_id);
@@ -147,9 +172,9 @@ impl Planner {
             no_fallback: context.no_fallback,
             keyed,
         };
-        let limits = |name: &str| self.provider(name)?.limits(operation);
-        let priority = |name: &str| {
-            self.provider(name)
+        let limits = |number| self.provider(number)?.limits(operation);
+        let priority = |number| {
+            self.provider(number)
                 .map_or(1.0, |provider| provider.priority)
         };
         let plan = plan(request, resolved, &inputs, limits, priority)?;
@@ -160,18 +185,29 @@ impl Planner {
         })
     }
 
+    /// Returns the providers that the caller's organization has BYOK keys for, if the caller's project uses them.
+    fn byok_providers(&self, context: &PlanContext<'_>) -> ProviderSet {
+        match context.caller.map(|caller| caller.mode) {
+            None | Some(Mode::Platform) => ProviderSet::default(),
+            Some(Mode::Hybrid | Mode::Byok) => {
+                let names = context.byok_providers.iter().copied();
+                self.catalog.providers().set(names)
+            }
+        }
+    }
+
     /// Returns the providers that may serve the caller. A project in mode `byok` also gets providers without a key, so that
     /// the response says which key is missing.
-    fn providers(&self, context: &PlanContext<'_>) -> Vec<&str> {
-        let mode = context.caller.map_or(Mode::Platform, |caller| caller.mode);
-        let serves = |name: &&str| match mode {
-            Mode::Platform => false,
-            Mode::Hybrid => context.byok_providers.contains(name),
-            Mode::Byok => true,
-        };
-        let byok_only = self.byok_only_providers.iter().map(|name| &**name);
-        let platform = self.platform_providers.iter().map(|name| &**name);
-        platform.chain(byok_only.filter(serves)).collect()
+    fn serving_providers(
+        &self,
+        context: &PlanContext<'_>,
+        byok: &ProviderSet,
+    ) -> Cow<'_, ProviderSet> {
+        match context.caller.map(|caller| caller.mode) {
+            None | Some(Mode::Platform) => Cow::Borrowed(&self.platform_providers),
+            Some(Mode::Hybrid) => Cow::Owned(self.platform_providers.union(byok)),
+            Some(Mode::Byok) => Cow::Borrowed(&self.all_providers),
+        }
     }
 
     /// Records the outcome of an attempt.
@@ -190,8 +226,8 @@ fn apply_rules<'k>(
     request: &ModelRequest,
     resolved: &mut Resolved,
     caller: &Caller,
-    byok_providers: &'k [&'k str],
-) -> Result<&'k [&'k str], Fault> {
+    byok: &'k ProviderSet,
+) -> Result<&'k ProviderSet, Fault> {
     if caller.plan != Tariff::None {
         allowed::by_plan(request)?;
     }
@@ -209,11 +245,11 @@ fn apply_rules<'k>(
         allowed::by_rules(resolved, forbids)?;
     }
     match caller.mode {
-        Mode::Platform => Ok(&[]),
-        Mode::Hybrid => Ok(byok_providers),
+        Mode::Platform => Ok(ProviderSet::EMPTY),
+        Mode::Hybrid => Ok(byok),
         Mode::Byok => {
-            allowed::by_own_keys(resolved, |provider| byok_providers.contains(&provider))?;
-            Ok(byok_providers)
+            allowed::by_own_keys(resolved, |mapping| byok.contains(mapping.provider_number))?;
+            Ok(byok)
         }
     }
 }
@@ -226,14 +262,19 @@ pub fn load_catalog(config: &Config) -> Result<Catalog, String> {
         Some(path) => read_catalog(path)?,
         None => CatalogFile::default(),
     };
-    let is_on = |name: &str| {
-        config
-            .providers
-            .iter()
-            .chain(&config.byok_only_providers)
-            .any(|provider| provider.name == name)
-    };
-    Catalog::check(file, is_on).map_err(|problems| problems.join("\n"))
+    Catalog::check(file, provider_names(config)).map_err(|problems| problems.join("\n"))
+}
+
+/// Returns the names of the enabled providers, whose order gives them their numbers.
+fn provider_names(config: &Config) -> ProviderNames {
+    enabled_providers(config)
+        .map(|provider| provider.name.as_str())
+        .collect()
+}
+
+/// Returns the enabled providers, those of BYOK keys alone last.
+pub fn enabled_providers(config: &Config) -> impl Iterator<Item = &ProviderConfig> {
+    config.providers.iter().chain(&config.byok_only_providers)
 }
 
 /// Reads a catalogue file.

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use filters::models::metadata::AttemptRecord;
 use prometheus::core::Collector;
 use prometheus::{
     Counter, CounterVec, Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter,
@@ -144,18 +143,6 @@ impl Metrics {
             cached.get_or_init(counter).inc();
         }
         cached.seconds.get_or_init(timer).observe(seconds);
-    }
-
-    /// Counts one attempt.
-    pub fn count_attempt(&self, attempt: &AttemptRecord, model: &str) {
-        let outcome = if attempt.succeeded {
-            "ok"
-        } else {
-            attempt.error_type
-        };
-        self.attempts
-            .with_label_values(&[&*attempt.provider, model, outcome])
-            .inc();
     }
 
     /// Counts a request to the graph service.

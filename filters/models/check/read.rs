@@ -1,6 +1,7 @@
 //! Reading values of an expected type.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use super::reject::{Reject, other};
 use crate::json::{Str, Type, Walker};
@@ -70,7 +71,7 @@ pub(crate) fn one_of(
     words: &[&'static str],
 ) -> Result<&'static str, Reject> {
     if walk.peek()? != Type::String {
-        return Err(other(walk, &one_of_text(words)));
+        return Err(other(walk, &OneOf(words).to_string()));
     }
     let word = walk.string()?.unescaped();
     words
@@ -79,7 +80,7 @@ pub(crate) fn one_of(
         .find(|known| *known == word)
         .ok_or_else(|| {
             let shown: String = word.chars().take(40).collect();
-            Reject::rule(format!("is {shown:?}; accepted is {}", one_of_text(words)))
+            Reject::rule(format!("is {shown:?}; accepted is {}", OneOf(words)))
         })
 }
 
@@ -95,8 +96,18 @@ pub(crate) fn nullable_one_of(
     }
 }
 
-fn one_of_text(words: &[&str]) -> String {
-    format!("one of {}", words.join(", "))
+/// `one of` and the words of a closed list, written only into a message.
+pub(crate) struct OneOf<'w>(pub(crate) &'w [&'w str]);
+
+impl fmt::Display for OneOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("one of ")?;
+        for (at, word) in self.0.iter().enumerate() {
+            f.write_str(if at > 0 { ", " } else { "" })?;
+            f.write_str(word)?;
+        }
+        Ok(())
+    }
 }
 
 /// Reads an object: calls `member` with each member whose key is in `known`, and skips the others.
@@ -158,7 +169,13 @@ pub(crate) fn twice() -> Reject {
 }
 
 /// A member that has to be there.
-pub(crate) fn required<T>(value: Option<T>, key: &str, accepted: &str) -> Result<T, Reject> {
+///
+/// Cost: `accepted` is written only if it is missing.
+pub(crate) fn required<T>(
+    value: Option<T>,
+    key: &str,
+    accepted: impl fmt::Display,
+) -> Result<T, Reject> {
     value.ok_or_else(|| Reject::rule(format!("is missing; accepted is {accepted}")).within(key))
 }
 

@@ -1,5 +1,8 @@
 //! Filters the candidates by caller: the rules of the key, BYOK keys, the plan.
 
+use std::sync::Arc;
+
+use super::catalog::Mapping;
 use super::resolve::{Candidate, Resolved};
 use crate::fault::{Fault, FaultKind};
 use crate::models::request::{ModelRequest, ServiceTier, Strategy};
@@ -31,18 +34,21 @@ pub fn by_rules(
 /// Removes providers for which the caller has no BYOK key.
 ///
 /// Source: docs/facts/model-gateway.md 4.1. Errors: 400 where nothing is left.
-pub fn by_own_keys(resolved: &mut Resolved, has_key: impl Fn(&str) -> bool) -> Result<(), Fault> {
-    let providers = |candidates: &[Candidate]| {
+pub fn by_own_keys(
+    resolved: &mut Resolved,
+    has_key: impl Fn(&Mapping) -> bool,
+) -> Result<(), Fault> {
+    let providers = |candidates: &[Arc<Candidate>]| {
         let mut names: Vec<&str> = candidates.iter().map(|c| &*c.mapping.provider).collect();
         names.sort_unstable();
         names.dedup();
         names.join(", ")
     };
-    let served_by = providers(&resolved.candidates);
-    resolved.candidates.retain(|c| has_key(&c.mapping.provider));
-    if !resolved.candidates.is_empty() {
+    if resolved.candidates.iter().any(|c| has_key(&c.mapping)) {
+        resolved.candidates.retain(|c| has_key(&c.mapping));
         return Ok(());
     }
+    let served_by = providers(&resolved.candidates);
     let message = format!(
         "this project uses its organization's own provider keys alone, and there is none for {served_by}"
     );

@@ -7,6 +7,7 @@ use super::capable::WireLimits;
 use super::catalog::Catalog;
 use super::health::Health;
 use super::plan::{PlanInputs, plan};
+use super::providers::ProviderNames;
 use super::resolve::{Resolved, resolve};
 use super::score::Weights;
 use crate::models::front::Front;
@@ -14,12 +15,17 @@ use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::operation::Operation;
 use crate::models::request::ModelRequest;
 
+fn names() -> ProviderNames {
+    ["a", "b", "c"].into_iter().collect()
+}
+
 fn resolved(string: &str) -> Resolved {
     let at = |provider: &str, price: &str| json!({"provider": provider, "name": "up", "input_price": price, "output_price": price});
     let models = json!([{"id": "m", "providers": [at("a", "1"), at("b", "2"), at("c", "3")]}]);
     let written: CatalogFile = serde_json::from_value(json!({ "models": models })).unwrap();
-    let catalog = Catalog::check(written, |_| true).unwrap();
-    resolve(string, Operation::Chat, &catalog, &["a", "b", "c"], &[], 0).unwrap()
+    let catalog = Catalog::check(written, names()).unwrap();
+    let all = names().set(["a", "b", "c"]);
+    resolve(string, Operation::Chat, &catalog, &all, &[], 0).unwrap()
 }
 
 fn providers(resolved: &Resolved) -> Vec<&str> {
@@ -72,7 +78,7 @@ fn rules_that_leave_nothing_are_a_403_with_their_kinds() {
 #[test]
 fn own_keys_alone_leave_their_providers_or_a_400() {
     let mut left = resolved("m");
-    by_own_keys(&mut left, |provider| provider == "c").unwrap();
+    by_own_keys(&mut left, |mapping| &*mapping.provider == "c").unwrap();
     assert_eq!(providers(&left), ["c"]);
     let fault = by_own_keys(&mut left, |_| false).unwrap_err();
     assert_eq!(
@@ -121,7 +127,7 @@ fn providers_with_own_keys_go_first_and_keep_their_order() {
         preferred: None,
         has_session: false,
         no_fallback: false,
-        keyed: &["c", "b"],
+        keyed: &names().set(["c", "b"]),
     };
     let wide = WireLimits::WIDEST;
     let plan = plan(

@@ -159,8 +159,7 @@ fn check_choices(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -
     }
     let is_listed = mapping
         .capabilities
-        .as_ref()
-        .is_some_and(|known| known.contains(&Capability::N));
+        .is_some_and(|known| known.contains(Capability::N));
     if !is_listed || wire.choices <= 1 {
         return Err(Lack::new("n", "answers one choice only"));
     }

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
+pub use super::capability::{Capabilities, Capability};
 use super::catalog_file::{CatalogFile, Date, WrittenMapping, WrittenModel};
+use super::providers::ProviderNames;
+use super::resolve::Candidate;
 use crate::models::operation::Operation;
 use crate::models::usage::Usage;
 use crate::money::{
@@ -13,34 +14,11 @@ use crate::money::{
     max_cost,
 };
 
-/// The capabilities of a mapping: a closed list. Source: docs/interface.md, `models.toml`.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the words say it")]
-pub enum Capability {
-    Streaming,
-    Tools,
-    ParallelTools,
-    ForcedTools,
-    Vision,
-    Audio,
-    Documents,
-    JsonObject,
-    JsonSchema,
-    Reasoning,
-    WebSearch,
-    CacheControl,
-    Verbosity,
-    N,
-    Cancellation,
-    Dimensions,
-}
-
 /// One model.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// The id for clients.
-    pub id: Box<str>,
+    pub id: Arc<str>,
     /// The name for people.
     pub name: Box<str>,
     /// The maker of the model.
@@ -65,11 +43,13 @@ pub struct Mapping {
     /// Its number, for tables beside the catalogue.
     pub index: usize,
     /// A provider of the configuration.
-    pub provider: Box<str>,
+    pub provider: Arc<str>,
+    /// The provider's number in [`Catalog::providers`].
+    pub provider_number: usize,
     /// The upstream's own id.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// Regions that a model string may name.
-    pub regions: Vec<Box<str>>,
+    pub regions: Vec<Arc<str>>,
     /// Prices; `None`: unknown, so every cost is unknown.
     pub prices: Option<PriceSet>,
     /// Tokens of prompt and answer together.
@@ -79,7 +59,7 @@ pub struct Mapping {
     /// Bounds of the cost of a call.
     pub bounds: TokenBounds,
     /// Its capabilities; `None`: all that its kind has.
-    pub capabilities: Option<HashSet<Capability>>,
+    pub capabilities: Option<Capabilities>,
     /// Efforts it takes; empty: unknown.
     pub reasoning_efforts: Vec<Box<str>>,
     /// Modes it takes.
@@ -96,15 +76,13 @@ impl Mapping {
     /// Returns whether it has a capability.
     pub fn can(&self, capability: Capability) -> bool {
         self.capabilities
-            .as_ref()
-            .is_none_or(|known| known.contains(&capability))
+            .is_none_or(|known| known.contains(capability))
     }
 
     /// Returns whether it is listed as reasoning.
     pub fn reasons(&self) -> bool {
         self.capabilities
-            .as_ref()
-            .is_some_and(|known| known.contains(&Capability::Reasoning))
+            .is_some_and(|known| known.contains(Capability::Reasoning))
     }
 
     /// Returns the cost of a call; `None` where the price is not known.
@@ -165,22 +143,30 @@ impl Mapping {
 /// All models, by every name.
 #[derive(Debug, Default)]
 pub struct Catalog {
+    providers: ProviderNames,
     models: Vec<Arc<Model>>,
     by_name: HashMap<Box<str>, usize>,
+    /// Of each mapping: the candidate without a region, then one for each of its regions.
+    candidates: Vec<Arc<Candidate>>,
+    /// Where the candidates of a mapping begin, by its index.
+    first_candidates: Vec<usize>,
     mappings: usize,
     /// Models known, but served by no provider that is on.
     unserved: HashSet<Box<str>>,
 }
 
 impl Catalog {
-    /// Checks a catalogue. Mappings of providers that are off are left out.
+    /// Checks a catalogue. Mappings of providers other than these are left out.
     ///
     /// Errors: every problem at once, each naming its model and key.
-    pub fn check(written: CatalogFile, is_on: impl Fn(&str) -> bool) -> Result<Self, Vec<String>> {
-        let mut catalog = Self::default();
+    pub fn check(written: CatalogFile, providers: ProviderNames) -> Result<Self, Vec<String>> {
+        let mut catalog = Self {
+            providers,
+            ..Self::default()
+        };
         let mut problems = Vec::new();
         for model in written.models {
-            catalog.add(model, &is_on, &mut problems);
+            catalog.add(model, &mut problems);
         }
         if problems.is_empty() {
             Ok(catalog)
@@ -226,11 +212,37 @@ impl Catalog {
     }
 
     /// Returns whether any model is served by this provider.
-    pub fn has_provider(&self, provider: &str) -> bool {
+    pub fn has_provider(&self, provider_number: usize) -> bool {
         self.models
             .iter()
             .flat_map(|model| &model.mappings)
-            .any(|m| &*m.provider == provider)
+            .any(|mapping| mapping.provider_number == provider_number)
+    }
+
+    /// Returns the enabled providers and their numbers.
+    pub fn providers(&self) -> &ProviderNames {
+        &self.providers
+    }
+
+    /// Returns the candidate that a mapping is without a region.
+    pub fn candidate(&self, mapping: &Mapping) -> Option<&Arc<Candidate>> {
+        self.candidates
+            .get(*self.first_candidates.get(mapping.index)?)
+    }
+
+    /// Returns the candidate that a mapping is in a region; `None`: it does not serve the region.
+    pub fn candidate_in(&self, mapping: &Mapping, region: &str) -> Option<&Arc<Candidate>> {
+        let first = *self.first_candidates.get(mapping.index)?;
+        let at = mapping
+            .regions
+            .iter()
+            .position(|known| **known == *region)?;
+        self.candidates.get(first + 1 + at)
+    }
+
+    /// Returns all candidates. A candidate's index is its place.
+    pub fn candidates(&self) -> &[Arc<Candidate>] {
+        &self.candidates
     }
 
     /// Returns all models that are served.
@@ -243,17 +255,13 @@ impl Catalog {
         self.mappings
     }
 
-    fn add(
-        &mut self,
-        model: WrittenModel,
-        is_on: &impl Fn(&str) -> bool,
-        problems: &mut Vec<String>,
-    ) {
+    fn add(&mut self, model: WrittenModel, problems: &mut Vec<String>) {
         let id = model.id.clone();
         let mut mappings = Vec::new();
         for written in model.providers {
-            match mapping(written, self.mappings) {
-                Ok(mapping) if is_on(&mapping.provider) => {
+            let number = self.providers.number(&written.provider);
+            match mapping(written, self.mappings, number.unwrap_or_default()) {
+                Ok(mapping) if number.is_some() => {
                     self.mappings += 1;
                     mappings.push(Arc::new(mapping));
                 }
@@ -279,7 +287,7 @@ impl Catalog {
         let model_type = model.model_type.unwrap_or_else(|| "chat".to_owned());
         let at = self.models.len();
         self.by_name.extend(names.map(|name| (name.into(), at)));
-        self.models.push(Arc::new(Model {
+        let model = Arc::new(Model {
             name: model.name.unwrap_or_else(|| id.clone()).into(),
             id: id.into(),
             family: model.family.unwrap_or_default().into(),
@@ -291,11 +299,32 @@ impl Catalog {
             description: model.description.map(Into::into),
             created: model.created.and_then(|date| date.unix_s()),
             mappings,
-        }));
+        });
+        for mapping in &model.mappings {
+            self.add_candidates(&model, mapping);
+        }
+        self.models.push(model);
+    }
+
+    fn add_candidates(&mut self, model: &Arc<Model>, mapping: &Arc<Mapping>) {
+        self.first_candidates.push(self.candidates.len());
+        let regions = mapping.regions.iter().cloned().map(Some);
+        for region in std::iter::once(None).chain(regions) {
+            self.candidates.push(Arc::new(Candidate {
+                index: self.candidates.len(),
+                model: Arc::clone(model),
+                mapping: Arc::clone(mapping),
+                region,
+            }));
+        }
     }
 }
 
-fn mapping(written: WrittenMapping, index: usize) -> Result<Mapping, String> {
+fn mapping(
+    written: WrittenMapping,
+    index: usize,
+    provider_number: usize,
+) -> Result<Mapping, String> {
     if written.provider.is_empty() || written.name.is_empty() {
         return Err("a provider needs `provider` and `name`".to_owned());
     }
@@ -305,8 +334,9 @@ fn mapping(written: WrittenMapping, index: usize) -> Result<Mapping, String> {
     Ok(Mapping {
         index,
         provider: written.provider.into(),
+        provider_number,
         name: written.name.into(),
-        regions: boxed(written.regions),
+        regions: written.regions.into_iter().map(Into::into).collect(),
         prices,
         context_size: written.context_size,
         max_output: written.max_output,

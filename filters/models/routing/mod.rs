@@ -7,11 +7,13 @@
 
 pub mod affinity;
 pub mod allowed;
+mod capability;
 pub mod capable;
 pub mod catalog;
 mod catalog_file;
 pub mod health;
 pub mod plan;
+pub mod providers;
 pub mod resolve;
 pub mod score;
 

@@ -1,7 +1,10 @@
 //! The attempts of one request, best first.
 
+use std::sync::Arc;
+
 use super::capable::{self, WireLimits};
 use super::health::Health;
+use super::providers::ProviderSet;
 use super::resolve::{Candidate, Resolved};
 use super::score::{Facts, Weights, score_candidates};
 use crate::fault::Fault;
@@ -29,28 +32,28 @@ pub struct PlanInputs<'a> {
     /// The client wants no fallback.
     pub no_fallback: bool,
     /// Providers for which the caller has BYOK keys. They go first. Source: docs/facts/model-gateway.md 4.1.
-    pub keyed: &'a [&'a str],
+    pub keyed: &'a ProviderSet,
 }
 
 /// The attempts of one request.
 #[derive(Clone, Debug)]
 pub struct RoutePlan {
     /// Best first; never empty.
-    pub attempts: Vec<Candidate>,
+    pub attempts: Vec<Arc<Candidate>>,
     /// A forced tool call has to become `auto`, because no provider honours it.
     pub lower_tool_choice: bool,
 }
 
 /// Plans the attempts.
 ///
-/// `wire` returns the limits of a provider's wire for the operation, and `priority` the provider's preference. Errors:
-/// 400 for `routing` beside a pinned provider; 400 with the reasons per provider where none can serve the request.
+/// `wire` returns the limits of a provider's wire for the operation, and `priority` the provider's preference, both by the
+/// provider's number. Errors: 400 for `routing` beside a pinned provider; 400 with the reasons per provider where none can serve the request.
 pub fn plan(
     request: &ModelRequest,
     resolved: Resolved,
     inputs: &PlanInputs<'_>,
-    wire: impl Fn(&str) -> Option<WireLimits>,
-    priority: impl Fn(&str) -> f64,
+    wire: impl Fn(usize) -> Option<WireLimits>,
+    priority: impl Fn(usize) -> f64,
 ) -> Result<RoutePlan, Fault> {
     if request.strategy.is_some() && resolved.provider.is_some() {
         return Err(Fault::invalid(
@@ -64,7 +67,7 @@ pub fn plan(
     let lower_tool_choice = require_forced_tools(request, &mut candidates, is_auto, &wire);
     order_candidates(request, &mut candidates, inputs, is_auto, &priority);
     // The sort is stable, so the order within both groups stays.
-    candidates.sort_by_key(|c| !inputs.keyed.contains(&&*c.mapping.provider));
+    candidates.sort_by_key(|c| !inputs.keyed.contains(c.mapping.provider_number));
     let most = if is_pinned || inputs.no_fallback {
         1
     } else {
@@ -81,8 +84,8 @@ pub fn plan(
 fn keep_capable(
     request: &ModelRequest,
     resolved: Resolved,
-    wire: &impl Fn(&str) -> Option<WireLimits>,
-) -> Result<Vec<Candidate>, Fault> {
+    wire: &impl Fn(usize) -> Option<WireLimits>,
+) -> Result<Vec<Arc<Candidate>>, Fault> {
     let mut reasons = Vec::new();
     let mut last = None;
     let mut candidates = resolved.candidates;
@@ -94,7 +97,7 @@ fn keep_capable(
             .flatten();
         let lack = match auto_lack {
             Some(reason) => Some(("model", reason.to_owned(), None)),
-            None => capable::check(request, mapping, wire(&mapping.provider).as_ref())
+            None => capable::check(request, mapping, wire(mapping.provider_number).as_ref())
                 .err()
                 .map(|lack| (lack.param, lack.reason.clone(), Some(lack))),
         };
@@ -132,15 +135,15 @@ fn find_auto_lack(request: &ModelRequest, candidate: &Candidate) -> Option<&'sta
 /// fixed model honours it.
 fn require_forced_tools(
     request: &ModelRequest,
-    candidates: &mut Vec<Candidate>,
+    candidates: &mut Vec<Arc<Candidate>>,
     is_auto: bool,
-    wire: &impl Fn(&str) -> Option<WireLimits>,
+    wire: &impl Fn(usize) -> Option<WireLimits>,
 ) -> bool {
     if !request.needs.forced_tools {
         return false;
     }
-    let honours = |c: &Candidate| {
-        wire(&c.mapping.provider)
+    let honours = |c: &Arc<Candidate>| {
+        wire(c.mapping.provider_number)
             .is_some_and(|wire| capable::honours_forced_tools(&c.mapping, &wire))
     };
     if candidates.iter().any(honours) {
@@ -152,48 +155,47 @@ fn require_forced_tools(
 
 fn order_candidates(
     request: &ModelRequest,
-    candidates: &mut Vec<Candidate>,
+    candidates: &mut Vec<Arc<Candidate>>,
     inputs: &PlanInputs<'_>,
     is_auto: bool,
-    priority: &impl Fn(&str) -> f64,
+    priority: &impl Fn(usize) -> f64,
 ) {
     if candidates.len() < 2 {
         return;
     }
-    let facts: Vec<Facts> = candidates
+    let (facts, cool): (Vec<Facts>, Vec<bool>) = candidates
         .iter()
-        .map(|candidate| Facts {
-            price: candidate.mapping.mean_price(),
-            metrics: inputs
-                .health
-                .metrics(candidate.mapping.index, inputs.now_ms),
-            priority: priority(&candidate.mapping.provider),
+        .map(|candidate| {
+            let mapping = &candidate.mapping;
+            let standing = inputs.health.standing(mapping.index, inputs.now_ms);
+            let facts = Facts {
+                price: mapping.mean_price(),
+                metrics: standing.stats,
+                priority: priority(mapping.provider_number),
+            };
+            (facts, standing.cools_down)
         })
-        .collect();
+        .unzip();
     // If the gateway chooses the model, the cheapest that can serve the request wins.
     let strategy = request.strategy.or(is_auto.then_some(Strategy::Price));
     let scored = score_candidates(&facts, inputs.weights, strategy, request.is_stream);
-    let cools = |c: &Candidate| inputs.health.cools_down(c.mapping.index, inputs.now_ms);
-    let mut ranked: Vec<(bool, f64, Candidate)> = std::mem::take(candidates)
+    let mut ranked: Vec<(bool, f64, Arc<Candidate>)> = cool
         .into_iter()
         .zip(scored)
-        .map(|(candidate, score)| (cools(&candidate), score, candidate))
+        .zip(candidates.drain(..))
+        .map(|((cools, score), candidate)| (cools, score, candidate))
         .collect();
     // A cool-down moves a candidate to the end and never out. The sort is stable, so equals keep the catalogue's order.
     ranked.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    *candidates = ranked
-        .into_iter()
-        .map(|(_, _, candidate)| candidate)
-        .collect();
     let to_front = match inputs.preferred {
-        Some(preferred) => candidates
+        Some(preferred) => ranked
             .iter()
-            .position(|c| c.mapping.index == preferred && !cools(c)),
-        None => pick_exploration(candidates.len(), inputs, is_auto),
+            .position(|(cools, _, c)| c.mapping.index == preferred && !cools),
+        None => pick_exploration(ranked.len(), inputs, is_auto),
     };
-    if let Some(at) = to_front {
-        let candidate = candidates.remove(at);
-        candidates.insert(0, candidate);
+    candidates.extend(ranked.into_iter().map(|(_, _, candidate)| candidate));
+    if let Some(front) = to_front.and_then(|at| candidates.get_mut(..=at)) {
+        front.rotate_right(1);
     }
 }
 

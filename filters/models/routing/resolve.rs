@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::catalog::{Catalog, Mapping, Model};
+use super::providers::ProviderSet;
 use crate::fault::{Fault, FaultKind};
 use crate::models::operation::Operation;
 
@@ -13,9 +14,9 @@ pub const AUTO: &str = "auto";
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// Model, mapping and region, in the catalogue's order.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<Arc<Candidate>>,
     /// The provider named in the string: no other is tried.
-    pub provider: Option<Box<str>>,
+    pub provider: Option<Arc<str>>,
     /// The gateway chooses the model.
     pub is_auto: bool,
 }
@@ -23,12 +24,14 @@ pub struct Resolved {
 /// One way to serve a request.
 #[derive(Clone, Debug)]
 pub struct Candidate {
+    /// Its number, for tables beside the catalogue; `usize::MAX` outside it.
+    pub index: usize,
     /// The model.
     pub model: Arc<Model>,
     /// The model at its provider.
     pub mapping: Arc<Mapping>,
     /// The region, where one was named.
-    pub region: Option<Box<str>>,
+    pub region: Option<Arc<str>>,
 }
 
 /// Reads a model string: `auto`, an id, an alias, `provider/model`, `provider/model:region`, or a provider's own
@@ -43,24 +46,25 @@ pub fn resolve(
     string: &str,
     operation: Operation,
     catalog: &Catalog,
-    providers: &[&str],
+    providers: &ProviderSet,
     auto: &[String],
     now_s: u64,
 ) -> Result<Resolved, Fault> {
     if string == AUTO {
         return resolve_auto(operation, catalog, providers, auto, now_s);
     }
-    let is_on = |mapping: &Mapping| providers.contains(&&*mapping.provider);
+    let is_on = |mapping: &Mapping| providers.contains(mapping.provider_number);
     if let Some((prefix, name)) = string.split_once('/')
-        && providers.contains(&prefix)
+        && let Some(number) = catalog.providers().number(prefix)
+        && providers.contains(number)
     {
-        let found = resolve_pinned(prefix, name, operation, catalog, now_s)?;
+        let found = resolve_pinned(number, name, operation, catalog, now_s)?;
         return found.ok_or_else(|| unknown_model(string, catalog, is_on));
     }
     let Some(model) = catalog.find(string) else {
         return Err(unknown_model(string, catalog, is_on));
     };
-    let candidates = list_candidates(model, operation, now_s, is_on)?;
+    let candidates = list_candidates(catalog, model, operation, now_s, is_on)?;
     Ok(Resolved {
         candidates,
         provider: None,
@@ -71,7 +75,7 @@ pub fn resolve(
 fn resolve_auto(
     operation: Operation,
     catalog: &Catalog,
-    providers: &[&str],
+    providers: &ProviderSet,
     auto: &[String],
     now_s: u64,
 ) -> Result<Resolved, Fault> {
@@ -85,7 +89,7 @@ fn resolve_auto(
         ));
     }
     let is_wanted = |mapping: &Mapping| {
-        providers.contains(&&*mapping.provider) && !mapping.is_deprecated(now_s)
+        providers.contains(mapping.provider_number) && !mapping.is_deprecated(now_s)
     };
     let models: Vec<&Arc<Model>> = if auto.is_empty() {
         catalog
@@ -96,9 +100,9 @@ fn resolve_auto(
     } else {
         auto.iter().filter_map(|name| catalog.find(name)).collect()
     };
-    let candidates: Vec<Candidate> = models
+    let candidates: Vec<Arc<Candidate>> = models
         .into_iter()
-        .filter_map(|model| list_candidates(model, operation, now_s, is_wanted).ok())
+        .filter_map(|model| list_candidates(catalog, model, operation, now_s, is_wanted).ok())
         .flatten()
         .collect();
     if candidates.is_empty() {
@@ -115,31 +119,34 @@ fn resolve_auto(
 
 /// Returns the candidates of this provider under a name; `None`: the name is unknown.
 fn resolve_pinned(
-    provider: &str,
+    number: usize,
     name: &str,
     operation: Operation,
     catalog: &Catalog,
     now_s: u64,
 ) -> Result<Option<Resolved>, Fault> {
+    let Some(provider) = catalog.providers().name(number) else {
+        return Ok(None);
+    };
     let done = |candidates| {
         Some(Resolved {
             candidates,
-            provider: Some(provider.into()),
+            provider: Some(Arc::clone(provider)),
             is_auto: false,
         })
     };
-    let find = |name: &str| -> Option<Result<Vec<Candidate>, Fault>> {
-        let at_provider = |mapping: &Mapping| &*mapping.provider == provider;
+    let list = |model, is_wanted: &dyn Fn(&Mapping) -> bool| {
+        list_candidates(catalog, model, operation, now_s, is_wanted)
+    };
+    let find = |name: &str| -> Option<Result<Vec<Arc<Candidate>>, Fault>> {
+        let at_provider = |mapping: &Mapping| mapping.provider_number == number;
         if let Some(model) = catalog.find(name)
             && model.mappings.iter().any(|mapping| at_provider(mapping))
         {
-            return Some(list_candidates(model, operation, now_s, at_provider));
+            return Some(list(model, &at_provider));
         }
         let (model, found) = catalog.find_upstream(provider, name)?;
-        let index = found.index;
-        Some(list_candidates(model, operation, now_s, |mapping| {
-            mapping.index == index
-        }))
+        Some(list(model, &|mapping| mapping.index == found.index))
     };
     if let Some(found) = find(name) {
         return found.map(done);
@@ -148,7 +155,7 @@ fn resolve_pinned(
     if let Some((model, region)) = name.rsplit_once(':')
         && let Some(found) = find(model)
     {
-        let candidates = serve_region(found?, region);
+        let candidates = serve_region(catalog, &found?, region);
         if candidates.is_empty() {
             return Err(model_not_found(format!(
                 "{provider} does not serve `{model}` in the region `{region}`"
@@ -156,8 +163,8 @@ fn resolve_pinned(
         }
         return Ok(done(candidates));
     }
-    if !catalog.has_provider(provider) && !name.is_empty() {
-        return Ok(done(vec![uncatalogued(provider, name, operation)]));
+    if !catalog.has_provider(number) && !name.is_empty() {
+        return Ok(done(vec![uncatalogued(number, provider, name, operation)]));
     }
     if catalog.find(name).is_some() {
         return Err(model_not_found(format!(
@@ -167,30 +174,36 @@ fn resolve_pinned(
     Ok(None)
 }
 
-/// Keeps the candidates that serve a region, and sets it.
-fn serve_region(mut candidates: Vec<Candidate>, region: &str) -> Vec<Candidate> {
-    candidates.retain(|candidate| {
-        let mut regions = candidate.mapping.regions.iter();
-        regions.any(|known| &**known == region)
-    });
-    for candidate in &mut candidates {
-        candidate.region = Some(region.into());
-    }
-    candidates
+/// Returns the candidates in a region, of those that serve it.
+fn serve_region(
+    catalog: &Catalog,
+    candidates: &[Arc<Candidate>],
+    region: &str,
+) -> Vec<Arc<Candidate>> {
+    let in_region =
+        |candidate: &Arc<Candidate>| catalog.candidate_in(&candidate.mapping, region).cloned();
+    candidates.iter().filter_map(in_region).collect()
 }
 
 /// Returns the candidate for a model that only the operator's own server knows.
-fn uncatalogued(provider: &str, name: &str, operation: Operation) -> Candidate {
+fn uncatalogued(
+    provider_number: usize,
+    provider: &Arc<str>,
+    name: &str,
+    operation: Operation,
+) -> Arc<Candidate> {
+    let name: Arc<str> = name.into();
     let mapping = Mapping {
         index: usize::MAX,
-        provider: provider.into(),
-        name: name.into(),
+        provider: Arc::clone(provider),
+        provider_number,
+        name: Arc::clone(&name),
         ..Mapping::default()
     };
     let model = Model {
-        id: name.into(),
-        name: name.into(),
-        family: provider.into(),
+        name: (*name).into(),
+        id: name,
+        family: (**provider).into(),
         model_type: "chat".into(),
         operations: vec![operation],
         aliases: Vec::new(),
@@ -198,21 +211,23 @@ fn uncatalogued(provider: &str, name: &str, operation: Operation) -> Candidate {
         created: None,
         mappings: Vec::new(),
     };
-    Candidate {
+    Arc::new(Candidate {
+        index: usize::MAX,
         model: Arc::new(model),
         mapping: Arc::new(mapping),
         region: None,
-    }
+    })
 }
 
 fn list_candidates(
-    model: &Arc<Model>,
+    catalog: &Catalog,
+    model: &Model,
     operation: Operation,
     now_s: u64,
     is_wanted: impl Fn(&Mapping) -> bool,
-) -> Result<Vec<Candidate>, Fault> {
-    let wanted: Vec<&Arc<Mapping>> = model.mappings.iter().filter(|m| is_wanted(m)).collect();
-    if wanted.is_empty() {
+) -> Result<Vec<Arc<Candidate>>, Fault> {
+    let wanted = || model.mappings.iter().filter(|mapping| is_wanted(mapping));
+    if wanted().next().is_none() {
         return Err(unserved_model(&model.id));
     }
     if !model.operations.contains(&operation) {
@@ -226,13 +241,9 @@ fn list_candidates(
             ),
         ));
     }
-    let active = wanted.iter().filter(|mapping| !mapping.is_retired(now_s));
-    let candidates: Vec<Candidate> = active
-        .map(|mapping| Candidate {
-            model: Arc::clone(model),
-            mapping: Arc::clone(mapping),
-            region: None,
-        })
+    let active = wanted().filter(|mapping| !mapping.is_retired(now_s));
+    let candidates: Vec<Arc<Candidate>> = active
+        .filter_map(|mapping| catalog.candidate(mapping).cloned())
         .collect();
     if candidates.is_empty() {
         return Err(

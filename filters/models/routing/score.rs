@@ -68,35 +68,30 @@ pub fn score_candidates(
         let by_priority = |(price, fact): (&f64, &Facts)| price / fact.priority.max(f64::EPSILON);
         return prices.iter().zip(facts).map(by_priority).collect();
     }
-    let metrics: Vec<HealthStats> = facts
-        .iter()
-        .map(|fact| fact.metrics.unwrap_or_default())
-        .collect();
-    let best = |value: fn(&HealthStats) -> f64, pick: fn(f64, f64) -> f64| {
-        metrics.iter().map(value).reduce(pick).unwrap_or(1.0)
+    let metrics = || facts.iter().map(|fact| fact.metrics.unwrap_or_default());
+    let best = |value: fn(HealthStats) -> f64, pick: fn(f64, f64) -> f64| {
+        metrics().map(value).reduce(pick).unwrap_or(1.0)
     };
     let uptime = best(|m| m.uptime, f64::max);
     let throughput = best(|m| m.throughput, f64::max);
     let latency = best(|m| m.latency_ms, f64::min);
-    let score = |((metrics, price), fact): ((&HealthStats, &f64), &Facts)| {
+    let score = |((metrics, price), fact): ((HealthStats, &f64), &Facts)| {
         let parts = weights.price * price
             + weights.uptime * lag_behind(uptime, metrics.uptime)
             + weights.throughput * lag_behind(throughput, metrics.throughput).min(3.0)
             + weights.latency * (metrics.latency_ms / latency.max(f64::EPSILON) - 1.0);
         parts / sum + (1.0 - fact.priority) + penalise(metrics.uptime)
     };
-    metrics.iter().zip(&prices).zip(facts).map(score).collect()
+    metrics().zip(&prices).zip(facts).map(score).collect()
 }
 
 /// Returns how far each price lies above the lowest. If some prices are 0, the others are compared with the lowest that
 /// is not. An unknown price counts as the highest known one.
 fn compare_prices(facts: &[Facts]) -> Vec<f64> {
-    let known: Vec<f64> = facts.iter().filter_map(|fact| fact.price).collect();
-    let highest = known.iter().copied().fold(0.0, f64::max);
-    let lowest = known.iter().copied().fold(f64::INFINITY, f64::min);
-    let positive = known
-        .iter()
-        .copied()
+    let known = || facts.iter().filter_map(|fact| fact.price);
+    let highest = known().fold(0.0, f64::max);
+    let lowest = known().fold(f64::INFINITY, f64::min);
+    let positive = known()
         .filter(|price| *price > 0.0)
         .fold(f64::INFINITY, f64::min);
     let sub = |price: f64| {

@@ -8,6 +8,7 @@ use super::capable::WireLimits;
 use super::catalog::Catalog;
 use super::health::{AttemptOutcome, Health, HealthStats};
 use super::plan::{PlanInputs, plan};
+use super::providers::{ProviderNames, ProviderSet};
 use super::resolve::{Resolved, resolve};
 use super::score::{Facts, Weights, score_candidates};
 use super::{CatalogFile, Date};
@@ -36,7 +37,12 @@ fn mapping(provider: &str, price: &str, more: Value) -> Value {
 
 fn catalog(models: Value) -> Catalog {
     let written: CatalogFile = serde_json::from_value(json!({ "models": models })).unwrap();
-    Catalog::check(written, |provider| provider != "off").unwrap()
+    Catalog::check(written, providers()).unwrap()
+}
+
+/// All providers of these tests but `off`.
+fn providers() -> ProviderNames {
+    ["a", "b", "local"].into_iter().chain(NAMES).collect()
 }
 
 fn usual() -> Catalog {
@@ -56,7 +62,7 @@ fn resolved(string: &str) -> Result<Resolved, Fault> {
         string,
         Operation::Chat,
         &usual(),
-        &["a", "b", "local"],
+        &usual().providers().set(["a", "b", "local"]),
         &["m".into(), "free".into()],
         1_800_000_000,
     )
@@ -82,7 +88,7 @@ fn inputs(health: &Health) -> PlanInputs<'_> {
         preferred: None,
         has_session: false,
         no_fallback: false,
-        keyed: &[],
+        keyed: ProviderSet::EMPTY,
     }
 }
 
@@ -156,7 +162,7 @@ fn model_strings_that_name_nothing_say_why() {
 fn problems_of_the_catalogue_are_all_told() {
     let written: CatalogFile = serde_json::from_value(json!({"models": [
         {"id": "m", "providers": [mapping("a", "1e3", json!({}))]}, {"id": "m", "providers": [mapping("a", "0.0000000000001", json!({}))]}]})).unwrap();
-    let problems = Catalog::check(written, |_| true).unwrap_err();
+    let problems = Catalog::check(written, providers()).unwrap_err();
     assert_eq!(problems.len(), 3, "{problems:?}");
 }
 
@@ -343,13 +349,13 @@ fn health_forgets_after_an_hour_and_weighs_the_last_minute_most() {
     };
     health.record(0, AttemptOutcome::Failed, 0);
     health.record(0, answered, 30 * 60_000);
-    let uptime = health.metrics(0, 30 * 60_000).unwrap().uptime;
+    let uptime = health.standing(0, 30 * 60_000).stats.unwrap().uptime;
     assert!((uptime - 100.0 * 10.0 / 11.0).abs() < 1e-9, "{uptime}");
-    assert_eq!(health.metrics(0, 61 * 60_000).unwrap().uptime, 100.0);
-    assert_eq!(health.metrics(0, 200 * 60_000), None);
+    assert_eq!(health.standing(0, 61 * 60_000).stats.unwrap().uptime, 100.0);
+    assert_eq!(health.standing(0, 200 * 60_000).stats, None);
     health.record(0, AttemptOutcome::CallersFault, 200 * 60_000);
     assert_eq!(
-        health.metrics(0, 200 * 60_000),
+        health.standing(0, 200 * 60_000).stats,
         None,
         "the caller's fault says nothing"
     );
@@ -385,7 +391,8 @@ fn a_date_is_its_first_moment() {
 
 #[test]
 fn a_provider_that_is_off_for_whoever_asks_is_as_good_as_absent() {
-    let at_a = |string| resolve(string, Operation::Chat, &usual(), &["a"], &[], 0);
+    let (catalog, a) = (usual(), usual().providers().set(["a"]));
+    let at_a = |string| resolve(string, Operation::Chat, &catalog, &a, &[], 0);
     let said = |string| at_a(string).unwrap_err().message.into_owned();
     assert_eq!(at_a("m").unwrap().candidates.len(), 1);
     assert_eq!(at_a("auto").unwrap().candidates.len(), 3);
@@ -409,7 +416,7 @@ proptest! {
         let health = Health::new(catalog.mappings());
         for failed in failures { health.record(failed, AttemptOutcome::Failed, 500); }
         let inputs = PlanInputs { attempts, exploration: 0.5, random, ..inputs(&health) };
-        let resolved = resolve("m", Operation::Chat, &catalog, &NAMES[..prices.len()], &[], 0).unwrap();
+        let resolved = resolve("m", Operation::Chat, &catalog, &catalog.providers().set(NAMES[..prices.len()].iter().copied()), &[], 0).unwrap();
         let one = plan(&request(json!({})), resolved.clone(), &inputs, |_| Some(WIDE), |_| 1.0).unwrap();
         let two = plan(&request(json!({})), resolved, &inputs, |_| Some(WIDE), |_| 1.0).unwrap();
         let names = |plan: &super::plan::RoutePlan| plan.attempts.iter().map(|c| c.mapping.provider.clone()).collect::<Vec<_>>();

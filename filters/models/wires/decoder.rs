@@ -1,5 +1,7 @@
 //! Bytes of a reply on their way into a sink: as events, as one whole body, or as the reason of a refusal.
 
+use bytes::Bytes;
+
 use super::failure::{Failure, FailureKind};
 use super::wire::{Target, Wire};
 use crate::fault::{Fault, FaultKind};
@@ -17,7 +19,7 @@ pub trait Decoder: Send + Sync {
     /// Reads a piece of the body into `sink`.
     ///
     /// Errors: the reply is an error, or not what this wire says.
-    fn feed(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<Progress, Failure>;
+    fn feed(&mut self, bytes: &Bytes, sink: &mut dyn Sink) -> Result<Progress, Failure>;
 
     /// Ends a body whose reply was not complete yet, and reads the rest.
     ///
@@ -108,7 +110,7 @@ impl<D: EventDecoder> EventStream<D> {
 }
 
 impl<D: EventDecoder> Decoder for EventStream<D> {
-    fn feed(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> Result<Progress, Failure> {
+    fn feed(&mut self, bytes: &Bytes, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         let Self {
             reader,
             events,
@@ -173,34 +175,68 @@ impl From<ReadError> for Failure {
 
 /// A reply that is read when its whole body has come.
 pub(super) struct WholeReply<R> {
-    body: Vec<u8>,
+    body: WholeBody,
     read: R,
+}
+
+/// A body in the making: the only piece as it came, or several pieces joined.
+#[derive(Default)]
+struct WholeBody {
+    only: Bytes,
+    joined: Vec<u8>,
+}
+
+impl WholeBody {
+    fn len(&self) -> usize {
+        self.only.len() + self.joined.len()
+    }
+
+    fn push(&mut self, piece: &Bytes) {
+        if self.len() == 0 {
+            self.only = piece.clone();
+            return;
+        }
+        if self.joined.is_empty() {
+            self.joined.reserve(2 * (self.only.len() + piece.len()));
+            self.joined
+                .extend_from_slice(&std::mem::take(&mut self.only));
+        }
+        self.joined.extend_from_slice(piece);
+    }
+
+    fn take(&mut self) -> Bytes {
+        if self.joined.is_empty() {
+            std::mem::take(&mut self.only)
+        } else {
+            std::mem::take(&mut self.joined).into()
+        }
+    }
 }
 
 impl<R> WholeReply<R>
 where
-    R: Fn(&[u8], &mut dyn Sink) -> Result<(), Failure> + Send + Sync,
+    R: Fn(&Bytes, &mut dyn Sink) -> Result<(), Failure> + Send + Sync,
 {
     pub(super) fn new(read: R) -> Self {
-        let body = Vec::new();
+        let body = WholeBody::default();
         Self { body, read }
     }
 }
 
 impl<R> Decoder for WholeReply<R>
 where
-    R: Fn(&[u8], &mut dyn Sink) -> Result<(), Failure> + Send + Sync,
+    R: Fn(&Bytes, &mut dyn Sink) -> Result<(), Failure> + Send + Sync,
 {
-    fn feed(&mut self, bytes: &[u8], _: &mut dyn Sink) -> Result<Progress, Failure> {
+    fn feed(&mut self, bytes: &Bytes, _: &mut dyn Sink) -> Result<Progress, Failure> {
         if self.body.len() + bytes.len() > MAX_REPLY_BYTES {
             return Err(Failure::malformed("the provider's reply is too long"));
         }
-        self.body.extend_from_slice(bytes);
+        self.body.push(bytes);
         Ok(Progress::Open)
     }
 
     fn end(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure> {
-        (self.read)(&self.body, sink)?;
+        (self.read)(&self.body.take(), sink)?;
         Ok(Progress::Complete)
     }
 }
@@ -213,7 +249,7 @@ struct Refusal {
 }
 
 impl Decoder for Refusal {
-    fn feed(&mut self, bytes: &[u8], _: &mut dyn Sink) -> Result<Progress, Failure> {
+    fn feed(&mut self, bytes: &Bytes, _: &mut dyn Sink) -> Result<Progress, Failure> {
         if self.body.len() + bytes.len() > MAX_REFUSAL_BYTES {
             return Err(self.wire.classify(self.status, &self.body));
         }

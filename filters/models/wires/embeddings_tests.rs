@@ -1,6 +1,7 @@
 //! Embeddings on all wires: requests and replies as golden texts, and what hostile replies become.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -32,7 +33,6 @@ fn target(quirks: &Quirks) -> Target<'_> {
         lower_tool_choice: false,
         key_id: Some("key_1"),
         quirks,
-        secret: Some("secret"),
     }
 }
 
@@ -46,9 +46,10 @@ fn request(more: &Value) -> ModelRequest {
 
 /// Path and body of the upstream request.
 fn encoded(wire: &dyn Wire, request: &ModelRequest, quirks: &Quirks) -> (String, Value) {
-    let encoded = wire.encode(request, &target(quirks)).unwrap();
-    let body: Vec<u8> = encoded.body.concat();
-    (encoded.path, serde_json::from_slice(&body).unwrap())
+    let target = target(quirks);
+    let body = wire.encode(request, &target).unwrap().concat();
+    let head = wire.head(Operation::Embeddings, false, target.model, quirks);
+    (head.unwrap().path, serde_json::from_slice(&body).unwrap())
 }
 
 /// The client's response to a reply that comes in pieces.
@@ -66,7 +67,10 @@ fn response<'p>(
     let quirks = Quirks::default();
     let mut decoder = wire.decoder(request, &target(&quirks), &HEAD);
     for piece in pieces {
-        assert_eq!(decoder.feed(piece, &mut *writer)?, Progress::Open);
+        assert_eq!(
+            decoder.feed(&Bytes::copy_from_slice(piece), &mut *writer)?,
+            Progress::Open
+        );
     }
     assert_eq!(decoder.end(&mut *writer)?, Progress::Complete);
     let usage = writer.reported().to_usage(request.text_bytes, true);

@@ -22,7 +22,7 @@ pub mod wire;
 pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};
 pub use failure::{Failure, FailureKind};
 pub use quirks::Quirks;
-pub use wire::{Target, UpstreamRequest, Wire};
+pub use wire::{Target, Wire, WireHead};
 
 /// All wires.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -1,6 +1,7 @@
 //! For the tests of wires: replies replayed into one whole answer.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{Failure, Progress, ReplyHead, Target, Wire};
@@ -41,7 +42,7 @@ pub(super) fn feed<'p>(
     let mut progress = Progress::Open;
     for piece in pieces {
         if progress == Progress::Open {
-            progress = decoder.feed(piece, sink)?;
+            progress = decoder.feed(&Bytes::copy_from_slice(piece), sink)?;
         }
     }
     if progress == Progress::Open {

@@ -16,11 +16,26 @@ pub trait Wire: Send + Sync {
     /// Returns the limits of an operation; `None`: the wire does not offer it.
     fn limits(&self, operation: Operation) -> Option<WireLimits>;
 
-    /// Encodes a request for an upstream.
+    /// Returns what all requests of an operation for an upstream's model have in their head; `None`: the wire does not
+    /// offer the operation.
+    fn head(
+        &self,
+        operation: Operation,
+        is_stream: bool,
+        model: &str,
+        quirks: &Quirks,
+    ) -> Option<WireHead>;
+
+    /// Returns the header of a credential, marked sensitive.
+    ///
+    /// Errors: an internal fault where the credential cannot stand in a header.
+    fn credential(&self, secret: &str, quirks: &Quirks)
+    -> Result<(HeaderName, HeaderValue), Fault>;
+
+    /// Encodes the body of a request for an upstream, as slices of the client's body where nothing changed.
     ///
     /// Errors: a 400 that names the field that this wire cannot express.
-    fn encode(&self, request: &ModelRequest, target: &Target<'_>)
-    -> Result<UpstreamRequest, Fault>;
+    fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault>;
 
     /// Returns the maximum tokens of each answer that [`Wire::encode`] allows this provider; `None`: it sets no bound.
     fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64>;
@@ -60,27 +75,15 @@ pub struct Target<'a> {
     pub quirks: &'a Quirks,
     /// The id of the caller's API key.
     pub key_id: Option<&'a str>,
-    /// The credential; only ever put into a header.
-    pub secret: Option<&'a str>,
 }
 
-/// An upstream request without scheme and authority.
+/// The head of an upstream request without scheme and authority.
 #[derive(Debug, Default)]
-pub struct UpstreamRequest {
+pub struct WireHead {
     /// Path and query, to be appended to the path of the provider's base URL.
     pub path: String,
-    /// Headers beside `host`, `content-length`, `content-type` and the configured ones; the credential among
-    /// them, marked sensitive.
+    /// Headers beside `host`, `content-length`, `content-type`, the credential and the configured ones.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The body, as slices of the client's body where nothing changed.
-    pub body: Vec<Bytes>,
-}
-
-impl UpstreamRequest {
-    /// The length of the body in bytes.
-    pub fn body_bytes(&self) -> usize {
-        self.body.iter().map(Bytes::len).sum()
-    }
 }
 
 /// Returns a header for a credential, marked sensitive, so that no log prints it.

@@ -199,12 +199,14 @@ fn provider(mapping: &Mapping) -> Value {
         ("reasoning_efforts", &mapping.reasoning_efforts),
         ("reasoning_modes", &mapping.reasoning_modes),
         ("service_tiers", &mapping.service_tiers),
-        ("regions", &mapping.regions),
     ];
     for (key, list) in lists {
         if !list.is_empty() {
             fields.insert(key.into(), json!(list));
         }
+    }
+    if !mapping.regions.is_empty() {
+        fields.insert("regions".into(), json!(mapping.regions));
     }
     entry
 }

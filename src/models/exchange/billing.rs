@@ -121,8 +121,7 @@ fn takes_premium(attempt: &PlannedAttempt) -> bool {
 }
 
 fn is_premium(attempt: &PlannedAttempt) -> bool {
-    let prices = attempt.mapping.prices;
-    prices.is_some_and(|prices| prices.is_premium())
+    attempt.deployment.is_premium
 }
 
 /// Notes that a piece of the response goes out.
@@ -148,7 +147,7 @@ pub(super) fn settle(
         usage: usage_record(exchange, &settlement),
         outcome,
         is_byok: exchange.attempt().is_some_and(PlannedAttempt::is_byok),
-        duration: info.started.elapsed(),
+        duration: info.elapsed(),
         first_event: first_content.map(|first| first.duration_since(info.started)),
     };
     exchange.billing.settlement = Some(settlement);
@@ -161,14 +160,14 @@ pub(super) fn settle(
 /// Returns what the call took so far.
 fn measure(exchange: &ModelExchange) -> Settlement {
     let usage = exchange.reader.usage(exchange.request.text_bytes);
-    let attempt = exchange.attempt();
-    let cost = attempt.and_then(|attempt| attempt.mapping.cost(&usage));
+    let deployment = exchange.deployment();
+    let cost = deployment.and_then(|deployment| deployment.mapping.cost(&usage));
     Settlement { usage, cost }
 }
 
 fn usage_record(exchange: &ModelExchange, settlement: &Settlement) -> UsageRecord {
     let usage = &settlement.usage;
-    let Some(attempt) = exchange.attempt() else {
+    let Some(deployment) = exchange.deployment() else {
         return UsageRecord::default();
     };
     // The running attempt is listed only once it has ended.
@@ -176,10 +175,10 @@ fn usage_record(exchange: &ModelExchange, settlement: &Settlement) -> UsageRecor
     let has_ended = records.last().is_some_and(|last| last.succeeded);
     let attempts = records.len() + usize::from(!has_ended);
     UsageRecord {
-        model: attempt.model.id.clone(),
-        provider: (*attempt.provider.name).into(),
-        upstream_model: attempt.mapping.name.clone(),
-        region: attempt.region.clone(),
+        model: Arc::clone(&deployment.model.id),
+        provider: Arc::clone(&deployment.provider.name),
+        upstream_model: Arc::clone(&deployment.mapping.name),
+        region: deployment.region.clone(),
         prompt_tokens: usage.prompt,
         cached_tokens: usage.cached,
         cache_write_tokens: usage.cache_write,
@@ -188,7 +187,7 @@ fn usage_record(exchange: &ModelExchange, settlement: &Settlement) -> UsageRecor
         web_searches: usage.web_searches,
         cost: settlement.cost.as_ref().map(CostParts::from),
         is_estimated: usage.estimated,
-        is_premium: is_premium(attempt),
+        is_premium: deployment.is_premium,
         attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
     }
 }

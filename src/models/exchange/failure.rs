@@ -6,7 +6,6 @@ use filters::ledger::CallOutcome;
 use filters::models::wires::{Failure, FailureKind};
 use futures::FutureExt;
 use pingora::{Error, ErrorSource, ErrorType};
-use tokio::time::Instant;
 
 use super::{MAX_KEY_RETRIES, MAX_KEYS, ModelExchange, billing, feedback};
 use crate::proxy::buffered::session::{ATTEMPT_ABORTED, COST_NOT_RECORDED};
@@ -16,12 +15,16 @@ use crate::proxy::exchange::{Broken, Report, Write};
 use crate::proxy::failure::is_client_error;
 
 /// Records that no connection to the provider could be made.
-pub(super) fn connect_failed(exchange: &mut ModelExchange, mut error: Box<Error>) -> Box<Error> {
+pub(super) fn connect_failed(
+    exchange: &mut ModelExchange,
+    info: &RequestInfo,
+    mut error: Box<Error>,
+) -> Box<Error> {
     let kind = match error.etype() {
         ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => FailureKind::Timeout,
         _ => FailureKind::Connect,
     };
-    let goes_on = next(exchange, Failure::new(kind));
+    let goes_on = next(exchange, info, Failure::new(kind));
     error.set_retry(goes_on);
     error
 }
@@ -29,6 +32,7 @@ pub(super) fn connect_failed(exchange: &mut ModelExchange, mut error: Box<Error>
 /// Records that the connection or the reply broke, or that a hook or a timer of ours aborted the attempt.
 pub(super) fn broke(
     exchange: &mut ModelExchange,
+    info: &RequestInfo,
     mut error: Box<Error>,
     broken: Broken,
 ) -> Box<Error> {
@@ -53,7 +57,7 @@ pub(super) fn broke(
         return error;
     }
     let failure = found.unwrap_or_else(|| from_error(&error, is_pending));
-    let goes_on = next(exchange, failure);
+    let goes_on = next(exchange, info, failure);
     error.set_retry(goes_on);
     error
 }
@@ -72,17 +76,17 @@ fn from_error(error: &Error, is_pending: bool) -> Failure {
 }
 
 /// Records a failed attempt and moves on to the next; returns whether there is one.
-fn next(exchange: &mut ModelExchange, failure: Failure) -> bool {
+fn next(exchange: &mut ModelExchange, info: &RequestInfo, failure: Failure) -> bool {
     if let Some(record) = exchange.record(Some(&failure)) {
-        let label = exchange.attempt().map_or("other", feedback::model_label);
-        exchange.models.metrics.count_attempt(&record, label);
+        if let Some(deployment) = exchange.deployment() {
+            deployment.metrics.count_attempt(&record);
+        }
         exchange.log.records.push(record);
     }
-    feedback::record_failure(exchange, &failure);
+    feedback::record_failure(exchange, info, &failure);
     let state = &exchange.state;
-    let is_over = state.stage() != Stage::Pending
-        || state.is_expired(Instant::now())
-        || state.is_disconnected();
+    let is_over =
+        state.stage() != Stage::Pending || state.is_expired(info.now) || state.is_disconnected();
     let goes_on = failure.is_retryable && !is_over && advance(exchange, &failure);
     exchange.log.failures.push(failure);
     goes_on

@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use filters::ledger::CallOutcome;
 use filters::models::routing::health::AttemptOutcome;
-use filters::models::usage::{Settlement, Usage};
 use filters::models::wires::Failure;
-use tokio::time::Instant;
 
-use super::{ModelExchange, PlannedAttempt, billing};
+use super::{ModelExchange, billing};
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::End;
 
@@ -16,12 +14,12 @@ use crate::proxy::exchange::End;
 const MIN_RATE_TIME: Duration = Duration::from_millis(50);
 
 /// Records a failed attempt with its provider, its key and the metrics.
-pub(super) fn record_failure(exchange: &ModelExchange, failure: &Failure) {
+pub(super) fn record_failure(exchange: &ModelExchange, info: &RequestInfo, failure: &Failure) {
     let Some(attempt) = exchange.attempt() else {
         return;
     };
     let models = &exchange.models;
-    let now_ms = models.clock.now_ms();
+    let now_ms = models.clock.ms_at(info.now);
     if let Some(key) = exchange.credential() {
         key.record_failure(failure, now_ms);
     }
@@ -32,21 +30,21 @@ pub(super) fn record_failure(exchange: &ModelExchange, failure: &Failure) {
     } else {
         AttemptOutcome::CallersFault
     };
-    let mapping = attempt.mapping.index;
+    let mapping = attempt.deployment.mapping.index;
     models.planner.record(mapping, outcome, now_ms);
 }
 
 /// Records the attempt that answered: its speed, and the session's provider.
-fn record_success(exchange: &ModelExchange) {
-    let Some(attempt) = exchange.attempt() else {
+fn record_success(exchange: &ModelExchange, info: &RequestInfo) {
+    let Some(deployment) = exchange.deployment() else {
         return;
     };
     if let Some(key) = exchange.credential() {
         key.record_success();
     }
     let timing = &exchange.timing;
-    let first = timing.first_content.unwrap_or_else(Instant::now);
-    let streamed = first.elapsed();
+    let first = timing.first_content.unwrap_or(info.now);
+    let streamed = info.now.duration_since(first);
     let settlement = exchange.billing.settlement();
     let tokens = settlement.map_or(0, |settled| settled.usage.completion);
     let has_rate = exchange.request.is_stream && streamed > MIN_RATE_TIME && tokens > 1;
@@ -55,13 +53,14 @@ fn record_success(exchange: &ModelExchange) {
         throughput: has_rate.then(|| tokens as f64 / streamed.as_secs_f64()),
     };
     let models = &exchange.models;
-    let (mapping, now_ms) = (attempt.mapping.index, models.clock.now_ms());
+    let mapping = deployment.mapping.index;
+    let now_ms = models.clock.ms_at(info.now);
     models.planner.record(mapping, outcome, now_ms);
     if let Some(key) = exchange.affinity_key {
         models.planner.bind_session(key, mapping, now_ms);
     }
     if let Some(record) = exchange.log.records.last() {
-        models.metrics.count_attempt(record, model_label(attempt));
+        deployment.metrics.count_attempt(record);
     }
 }
 
@@ -79,7 +78,7 @@ pub(super) fn finish(
 fn settle(exchange: &mut ModelExchange, info: &RequestInfo, end: &End<'_>) -> &'static str {
     let is_gone = end.is_client_disconnected || exchange.state.is_disconnected();
     if exchange.reader.is_complete() {
-        record_success(exchange);
+        record_success(exchange, info);
         return if is_gone { "client_gone" } else { "ok" };
     }
     let has_content = exchange.timing.first_content.is_some();
@@ -101,44 +100,14 @@ fn settle(exchange: &mut ModelExchange, info: &RequestInfo, end: &End<'_>) -> &'
 
 /// Counts first content, tokens and cost.
 fn measure(exchange: &ModelExchange, info: &RequestInfo) {
-    let Some(attempt) = exchange.attempt() else {
+    let Some(deployment) = exchange.deployment() else {
         return;
     };
-    let metrics = &exchange.models.metrics;
-    let labels = [&*attempt.provider.name, model_label(attempt)];
     if let Some(first) = exchange.timing.first_content {
         let seconds = first.duration_since(info.started).as_secs_f64();
-        let histogram = metrics.first_event_seconds.with_label_values(&labels);
-        histogram.observe(seconds);
+        deployment.metrics.observe_first_event(seconds);
     }
-    let Some(Settlement { usage, cost }) = exchange.billing.settlement() else {
-        return;
-    };
-    for (kind, tokens) in kinds(usage).into_iter().filter(|(_, tokens)| *tokens > 0) {
-        let labels = [labels[0], labels[1], kind];
-        metrics.tokens.with_label_values(&labels).inc_by(tokens);
-    }
-    if let Some(cost) = cost {
-        let usd = cost.total.to_f64_for_metrics();
-        metrics.cost.with_label_values(&labels).inc_by(usd);
-    }
-}
-
-fn kinds(usage: &Usage) -> [(&'static str, u64); 5] {
-    [
-        ("prompt", usage.prompt),
-        ("completion", usage.completion),
-        ("cached", usage.cached),
-        ("cache_write", usage.cache_write),
-        ("reasoning", usage.reasoning.unwrap_or(0)),
-    ]
-}
-
-/// Returns the model's label in metrics: ids outside the catalogue are all `other`, so that labels stay bounded.
-pub(super) fn model_label(attempt: &PlannedAttempt) -> &str {
-    if attempt.mapping.index == usize::MAX {
-        "other"
-    } else {
-        &attempt.model.id
+    if let Some(settlement) = exchange.billing.settlement() {
+        deployment.metrics.count_usage(settlement);
     }
 }

@@ -9,10 +9,12 @@ use crate::proxy::exchange::log_ms;
 
 /// Writes the model, the attempts, and what the call took.
 pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Object<'_>) {
-    let provider = exchange.attempt().map(|attempt| &*attempt.provider.name);
+    let deployment = exchange.deployment();
+    let used_model = deployment.map_or("", |deployment| &deployment.used_model);
+    let provider = deployment.map_or("", |deployment| &deployment.provider.name);
     line.text("model", &exchange.request.model);
-    line.text("used_model", &exchange.used_model());
-    line.text("provider", provider.unwrap_or_default());
+    line.text("used_model", used_model);
+    line.text("provider", provider);
     line.bool("stream", exchange.request.is_stream);
     line.array("attempts", &exchange.log.records, AttemptRecord::write);
     match exchange.timing.first_content {

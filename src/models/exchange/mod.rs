@@ -14,12 +14,10 @@ mod upstream_response;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use filters::accounts::Caller;
 use filters::fault::Fault;
 use filters::json::Object;
 use filters::models::metadata::AttemptRecord;
 use filters::models::request::ModelRequest;
-use filters::models::routing::catalog::{Mapping, Model};
 use filters::models::wires::{Failure, Target};
 use filters::money::Usd;
 use futures::future::BoxFuture;
@@ -31,8 +29,9 @@ use tokio::time::Instant;
 use self::billing::Billing;
 use self::upstream_response::ReplyReader;
 use super::Models;
+use super::deployment::Deployment;
 use super::planner::Selection;
-use super::providers::{Credential, KeyPool, Provider};
+use super::providers::{Credential, KeyPool};
 use crate::proxy::buffered::state::AttemptState;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report};
@@ -45,14 +44,8 @@ const MAX_KEYS: usize = 64;
 
 /// One planned attempt.
 pub struct PlannedAttempt {
-    /// The provider.
-    pub provider: Arc<Provider>,
-    /// The model of the catalogue.
-    pub model: Arc<Model>,
-    /// The provider's own name and price of the model.
-    pub mapping: Arc<Mapping>,
-    /// The provider's region.
-    pub region: Option<Box<str>>,
+    /// The model at a provider.
+    pub deployment: Arc<Deployment>,
     /// The keys: the platform's, or the caller's own.
     pub keys: Arc<KeyPool>,
 }
@@ -65,32 +58,10 @@ impl PlannedAttempt {
 
     /// Returns the maximum that a request may cost here, where the price is known.
     pub fn max_cost(&self, request: &ModelRequest) -> Option<Usd> {
-        let bound = self
-            .provider
-            .wire
-            .max_output(request, &self.target(false, None, None));
-        self.mapping.max_cost(&request.cost_inputs, bound)
-    }
-
-    /// Returns the target as its wire needs to know it.
-    fn target<'a>(
-        &'a self,
-        lower_tool_choice: bool,
-        key_id: Option<&'a str>,
-        secret: Option<&'a str>,
-    ) -> Target<'a> {
-        Target {
-            provider: &self.provider.name,
-            model: &self.mapping.name,
-            region: self.region.as_deref(),
-            max_output: self.mapping.max_output,
-            reasoning_efforts: &self.mapping.reasoning_efforts,
-            reasons: self.mapping.reasons(),
-            lower_tool_choice,
-            key_id,
-            quirks: &self.provider.quirks,
-            secret,
-        }
+        let deployment = &self.deployment;
+        let target = deployment.target(false, None);
+        let bound = deployment.provider.wire.max_output(request, &target);
+        deployment.mapping.max_cost(&request.cost_inputs, bound)
     }
 }
 
@@ -129,7 +100,7 @@ pub struct ModelExchange {
     models: Arc<Models>,
     request: ModelRequest,
     /// The provider that the model string named.
-    requested_provider: Option<Box<str>>,
+    requested_provider: Option<Arc<str>>,
     /// Best first; never empty.
     attempts: Vec<PlannedAttempt>,
     /// A forced tool call has to be lowered to `auto`.
@@ -142,8 +113,6 @@ pub struct ModelExchange {
     /// Shared with the buffered session.
     state: Arc<AttemptState>,
     reader: ReplyReader,
-    /// Path and headers of the running attempt, from its wire.
-    head: Option<(String, Vec<(HeaderName, HeaderValue)>)>,
     /// The request cannot be encoded for the running attempt.
     fault: Option<Fault>,
     log: AttemptLog,
@@ -156,29 +125,30 @@ impl ModelExchange {
     pub fn new(
         models: Arc<Models>,
         request: ModelRequest,
-        caller: Option<&Caller>,
+        info: &RequestInfo,
         selection: &Selection,
         attempts: Vec<PlannedAttempt>,
     ) -> Self {
-        let now = Instant::now();
         let timeouts = models.timeouts(request.is_stream);
         Self {
-            state: Arc::new(AttemptState::new(request.is_stream, timeouts, now)),
+            state: Arc::new(AttemptState::new(request.is_stream, timeouts, info.now)),
             models,
             request,
             requested_provider: selection.provider.clone(),
             attempts,
             lower_tool_choice: selection.plan.lower_tool_choice,
-            key_id: caller.map(|caller| Arc::clone(&caller.key_id)),
+            key_id: info
+                .caller
+                .as_ref()
+                .map(|caller| Arc::clone(&caller.key_id)),
             affinity_key: selection.affinity_key,
             cursor: Cursor::default(),
             reader: ReplyReader::default(),
-            head: None,
             fault: None,
             log: AttemptLog::default(),
             billing: Billing::default(),
             timing: Timing {
-                attempt_started: now,
+                attempt_started: info.now,
                 first_content: None,
             },
         }
@@ -199,41 +169,42 @@ impl ModelExchange {
         self.attempt()?.keys.get(self.cursor.key)
     }
 
-    /// The target of the running attempt, as its wire needs to know it.
-    fn target(&self) -> Option<Target<'_>> {
-        let secret = self.credential().and_then(|key| key.secret.as_ref());
-        let secret = secret.map(crate::config::Secret::expose);
-        let key_id = self.key_id.as_deref();
-        let attempt = self.attempt()?;
-        Some(attempt.target(self.lower_tool_choice, key_id, secret))
+    /// The model at its provider that the running attempt asks.
+    fn deployment(&self) -> Option<&Deployment> {
+        self.attempt().map(|attempt| &*attempt.deployment)
     }
 
-    /// `provider/model`, with `:region` where one is used. Source: docs/decisions.md 3.
-    fn used_model(&self) -> String {
-        let Some(attempt) = self.attempt() else {
-            return String::new();
+    /// The header of the running attempt's key; `None` if its provider needs no key.
+    ///
+    /// Errors: the key cannot stand in a header.
+    fn credential_header(&self) -> Result<Option<&(HeaderName, HeaderValue)>, Fault> {
+        let Some((attempt, key)) = self.attempt().zip(self.credential()) else {
+            return Ok(None);
         };
-        match &attempt.region {
-            Some(region) => format!("{}/{}:{region}", attempt.provider.name, attempt.model.id),
-            None => format!("{}/{}", attempt.provider.name, attempt.model.id),
-        }
+        attempt.deployment.provider.credential(key)
+    }
+
+    /// The target of the running attempt, as its wire needs to know it.
+    fn target(&self) -> Option<Target<'_>> {
+        let deployment = self.deployment()?;
+        Some(deployment.target(self.lower_tool_choice, self.key_id.as_deref()))
     }
 
     /// The entry of `metadata.routing` for the running attempt.
     fn record(&self, failure: Option<&Failure>) -> Option<AttemptRecord> {
-        let attempt = self.attempt()?;
+        let deployment = self.deployment()?;
         let key = self.credential();
         let own = key.and_then(|key| key.byok.as_ref());
         Some(AttemptRecord {
-            provider: (*attempt.provider.name).into(),
-            model: attempt.mapping.name.clone(),
+            provider: Arc::clone(&deployment.provider.name),
+            model: Arc::clone(&deployment.mapping.name),
             status_code: failure.map_or(200, Failure::status),
             error_type: failure.map_or("none", Failure::error_type),
             succeeded: failure.is_none(),
-            region: attempt.region.clone(),
+            region: deployment.region.clone(),
             api_key_hash: key.and_then(|key| key.fingerprint.clone()),
             credential_source: if own.is_some() { "byok" } else { "platform" },
-            provider_key: own.map(|own| (own.id.clone(), own.label.clone())),
+            provider_key: own.map(|own| (Arc::clone(&own.id), Arc::clone(&own.label))),
         })
     }
 }
@@ -249,10 +220,10 @@ impl Exchange for ModelExchange {
 
     fn response_status<'a>(
         &'a mut self,
-        _: &'a RequestInfo,
+        info: &'a RequestInfo,
         head: &'a ResponseHeader,
     ) -> Result<Option<BoxFuture<'a, ()>>> {
-        upstream_response::judge_status(self, head).map(|()| None)
+        upstream_response::judge_status(self, info, head).map(|()| None)
     }
 
     fn response_head(&mut self, info: &RequestInfo, head: &mut ResponseHeader) -> Result<()> {
@@ -269,12 +240,12 @@ impl Exchange for ModelExchange {
         upstream_response::translate(self, info, body, is_end)
     }
 
-    fn connect_failed(&mut self, _: &RequestInfo, error: Box<Error>) -> Box<Error> {
-        failure::connect_failed(self, error)
+    fn connect_failed(&mut self, info: &RequestInfo, error: Box<Error>) -> Box<Error> {
+        failure::connect_failed(self, info, error)
     }
 
-    fn broke(&mut self, _: &RequestInfo, error: Box<Error>, broken: Broken) -> Box<Error> {
-        failure::broke(self, error, broken)
+    fn broke(&mut self, info: &RequestInfo, error: Box<Error>, broken: Broken) -> Box<Error> {
+        failure::broke(self, info, error, broken)
     }
 
     fn report(&mut self, info: &RequestInfo, error: &Error, is_head_sent: bool) -> Report {

@@ -10,7 +10,6 @@ use futures::FutureExt;
 use http::header;
 use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
-use tokio::time::Instant;
 
 use super::{ModelExchange, billing};
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
@@ -56,7 +55,7 @@ impl ReplyReader {
     }
 
     /// Reads a piece of the reply into the response.
-    fn read(&mut self, chunk: &[u8], is_end: bool) -> Result<Progress, Failure> {
+    fn read(&mut self, chunk: &Bytes, is_end: bool) -> Result<Progress, Failure> {
         let (Some(writer), Some(decoder)) = (&mut self.writer, &mut self.decoder) else {
             return Err(Failure::malformed("a body came before its head"));
         };
@@ -72,20 +71,25 @@ impl ReplyReader {
 /// Judges the provider's status, and chooses how its body is read.
 ///
 /// Errors: a status that means failure without a look at the body.
-pub(super) fn judge_status(exchange: &mut ModelExchange, head: &ResponseHeader) -> Result<()> {
+pub(super) fn judge_status(
+    exchange: &mut ModelExchange,
+    info: &RequestInfo,
+    head: &ResponseHeader,
+) -> Result<()> {
     if head.status.is_informational() {
         return Ok(());
     }
-    exchange.state.record_event(Instant::now());
+    exchange.state.record_event(info.now);
     let media_type = head
         .headers
         .get(header::CONTENT_TYPE)
         .map_or(&b""[..], |value| value.as_bytes());
     let head = ReplyHead::new(head.status.as_u16(), media_type);
-    let Some((attempt, target)) = exchange.attempt().zip(exchange.target()) else {
+    let Some((deployment, target)) = exchange.deployment().zip(exchange.target()) else {
         return Ok(());
     };
-    match decode_reply(attempt.provider.wire, &exchange.request, &target, &head) {
+    let wire = deployment.provider.wire;
+    match decode_reply(wire, &exchange.request, &target, &head) {
         Ok(decoder) => {
             exchange.reader.decoder = Some(decoder);
             Ok(())
@@ -122,7 +126,7 @@ pub(super) fn translate(
 ) -> Result<()> {
     let chunk = body.take().unwrap_or_default();
     if !chunk.is_empty() {
-        exchange.state.record_event(Instant::now());
+        exchange.state.record_event(info.now);
     }
     if exchange.reader.is_complete {
         return Ok(());
@@ -141,7 +145,7 @@ pub(super) fn translate(
     };
     if !out.is_empty() {
         let timing = &mut exchange.timing;
-        timing.first_content.get_or_insert_with(Instant::now);
+        timing.first_content.get_or_insert(info.now);
         *body = Some(out.into());
         if progress == Progress::Complete {
             exchange.state.set_stage(Stage::Complete);
@@ -176,7 +180,7 @@ fn complete(exchange: &mut ModelExchange, info: &RequestInfo) {
 
 fn write_end(exchange: &ModelExchange, info: &RequestInfo, writer: &mut dyn Writer) {
     let settlement = exchange.billing.settlement();
-    let (Some(attempt), Some(settlement)) = (exchange.attempt(), settlement) else {
+    let (Some(deployment), Some(settlement)) = (exchange.deployment(), settlement) else {
         return;
     };
     let caller = info.caller.as_deref();
@@ -184,10 +188,10 @@ fn write_end(exchange: &ModelExchange, info: &RequestInfo, writer: &mut dyn Writ
         request_id: info.id.as_str(),
         requested_model: &exchange.request.model,
         requested_provider: exchange.requested_provider.as_deref(),
-        used_model: &exchange.used_model(),
-        used_provider: &attempt.provider.name,
-        used_region: attempt.region.as_deref(),
-        underlying_used_model: &attempt.mapping.name,
+        used_model: &deployment.used_model,
+        used_provider: &deployment.provider.name,
+        used_region: deployment.region.as_deref(),
+        underlying_used_model: &deployment.mapping.name,
         organization_id: caller.map_or("", |caller| &caller.organization_id),
         project_id: caller.map_or("", |caller| &caller.project_id),
         routing: &exchange.log.records,

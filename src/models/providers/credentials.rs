@@ -1,10 +1,12 @@
 //! Credentials of one provider: their owner, their order of use, and their cool-down after failures.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use filters::fault::Fault;
 use filters::models::wires::{Failure, FailureKind};
 use hmac::{Hmac, KeyInit, Mac};
+use http::{HeaderName, HeaderValue};
 use sha2::Sha256;
 
 use crate::config::Secret;
@@ -30,9 +32,11 @@ pub struct Credential {
     /// The secret; `None` if the provider needs none.
     pub secret: Option<Secret>,
     /// 16 hex digits that identify the secret without revealing it. Source: docs/decisions.md 3.
-    pub fingerprint: Option<Box<str>>,
+    pub fingerprint: Option<Arc<str>>,
     /// The identity of a BYOK key; `None` for a platform key.
     pub byok: Option<ByokKey>,
+    /// Its header, once a request has needed it. A key belongs to one provider, so it has one header.
+    header: OnceLock<(HeaderName, HeaderValue)>,
     /// The end of its cool-down, in milliseconds of the monotonic clock.
     cool_until_ms: AtomicU64,
     failures_in_a_row: AtomicU32,
@@ -42,9 +46,9 @@ pub struct Credential {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ByokKey {
     /// `pk_` and a uuid.
-    pub id: Box<str>,
+    pub id: Arc<str>,
     /// The owner's name for it.
-    pub label: Box<str>,
+    pub label: Arc<str>,
 }
 
 impl KeyPool {
@@ -85,23 +89,22 @@ impl KeyPool {
     /// passed over. If all others cool down, it returns the one with the earliest end, so a cool-down never leaves a
     /// provider without keys.
     pub fn pick(&self, tried: u64, now_ms: u64) -> usize {
+        if self.credentials.len() < 2 {
+            return 0;
+        }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let is_untried = |index: &usize| *index >= 64 || tried & (1 << index) == 0;
         let cool_until_ms =
             |index: usize| self.get(index).map_or(u64::MAX, Credential::cool_until_ms);
-        let count = self.credentials.len().max(1);
-        let in_turn: Vec<usize> = (0..count)
-            .map(|index| (index + turn) % count)
-            .filter(is_untried)
-            .collect();
-        let mut indexes = in_turn.iter().copied();
-        let ready = indexes.find(|index| cool_until_ms(*index) <= now_ms);
+        let count = self.credentials.len();
+        let in_turn = || {
+            (0..count)
+                .map(|index| (index + turn) % count)
+                .filter(is_untried)
+        };
+        let ready = in_turn().find(|index| cool_until_ms(*index) <= now_ms);
         ready
-            .or_else(|| {
-                in_turn
-                    .into_iter()
-                    .min_by_key(|index| cool_until_ms(*index))
-            })
+            .or_else(|| in_turn().min_by_key(|index| cool_until_ms(*index)))
             .unwrap_or(0)
     }
 }
@@ -113,6 +116,7 @@ impl Credential {
             secret: None,
             fingerprint: None,
             byok: None,
+            header: OnceLock::new(),
             cool_until_ms: AtomicU64::new(0),
             failures_in_a_row: AtomicU32::new(0),
         }
@@ -125,13 +129,30 @@ impl Credential {
                 .finalize()
                 .into_bytes()
         });
-        let hex = |digest: &[u8]| digest.iter().take(8).map(|b| format!("{b:02x}")).collect();
+        let hex = |digest: &[u8]| -> String {
+            digest.iter().take(8).map(|b| format!("{b:02x}")).collect()
+        };
         Self {
             secret: Some(secret),
-            fingerprint: digest.ok().map(|digest| hex(&digest)),
+            fingerprint: digest.ok().map(|digest| hex(&digest).into()),
             byok,
             ..Self::none()
         }
+    }
+
+    /// Returns its header, which `make` makes of the secret; `None` if there is no secret.
+    pub(super) fn header(
+        &self,
+        make: impl FnOnce(&str) -> Result<(HeaderName, HeaderValue), Fault>,
+    ) -> Result<Option<&(HeaderName, HeaderValue)>, Fault> {
+        let Some(secret) = &self.secret else {
+            return Ok(None);
+        };
+        if let Some(header) = self.header.get() {
+            return Ok(Some(header));
+        }
+        let header = make(secret.expose())?;
+        Ok(Some(self.header.get_or_init(|| header)))
     }
 
     /// Records a failed attempt. The key cools down if the failure is its fault or repeats.

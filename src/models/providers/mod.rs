@@ -5,6 +5,7 @@ mod credentials;
 
 use std::sync::Arc;
 
+use filters::fault::Fault;
 use filters::models::operation::Operation;
 use filters::models::routing::capable::WireLimits;
 use filters::models::wires::{Quirks, Wire};
@@ -84,6 +85,22 @@ impl Provider {
             forced_tools: self.quirks.forced_tools,
             ..self.wire.limits(operation)?
         })
+    }
+
+    /// Returns whether its requests carry a credential.
+    pub fn needs_key(&self) -> bool {
+        let first = self.keys.get(0);
+        first.is_none_or(|key| key.secret.is_some())
+    }
+
+    /// Returns the header of one of its keys; `None` if it needs none.
+    ///
+    /// Errors: the credential cannot stand in a header.
+    pub fn credential<'k>(
+        &self,
+        key: &'k Credential,
+    ) -> Result<Option<&'k (HeaderName, HeaderValue)>, Fault> {
+        key.header(|secret| self.wire.credential(secret, &self.quirks))
     }
 
     /// Returns the path of an upstream request.

@@ -23,6 +23,9 @@ pub struct ChunkWriter {
     includes_usage: bool,
     /// `data: {"id":…,"model":"…"` without the closing brace; rendered with the first chunk.
     head: Vec<u8>,
+    /// Everything of a chunk with a text alone up to the text, for the choice that wrote one last.
+    text_head: Vec<u8>,
+    text_index: u32,
     out: Vec<u8>,
     /// The size of the last piece, because the next is likely to be as long.
     taken_bytes: usize,
@@ -49,6 +52,8 @@ impl ChunkWriter {
             identity,
             includes_usage,
             head: Vec::new(),
+            text_head: Vec::new(),
+            text_index: 0,
             out: Vec::new(),
             taken_bytes: 0,
             choices: Vec::new(),
@@ -93,7 +98,7 @@ impl ChunkWriter {
         if let Some(at) = self.choices.iter().position(|choice| choice.index == index) {
             return at;
         }
-        let tools = Tools::new(&self.identity, index);
+        let tools = Tools::new(index);
         self.choices.push(ChunkChoice {
             index,
             has_role: false,
@@ -158,20 +163,30 @@ impl ChunkWriter {
     }
 
     /// Writes the most frequent chunk: [`Self::chunk`] with a text alone.
-    fn text(&mut self, index: u32, text: Str<'_>) {
+    fn write_text(&mut self, index: u32, text: Str<'_>) {
+        const TAIL: &[u8] = b"\"},\"finish_reason\":null}]}\n\n";
         self.has_content = true;
         self.output_bytes += text.len() as u64;
-        if self.out.is_empty() {
-            self.out.reserve(self.taken_bytes);
+        if self.text_head.is_empty() || self.text_index != index {
+            self.text_index = index;
+            self.text_head.clear();
+            self.text_head.extend_from_slice(&self.head);
+            self.text_head
+                .extend_from_slice(b",\"choices\":[{\"index\":");
+            write_number(u64::from(index), &mut self.text_head);
+            self.text_head
+                .extend_from_slice(b",\"delta\":{\"content\":\"");
         }
-        self.out.reserve(self.head.len() + text.len() + 96);
-        self.out.extend_from_slice(&self.head);
-        self.out.extend_from_slice(b",\"choices\":[{\"index\":");
-        write_number(u64::from(index), &mut self.out);
-        self.out.extend_from_slice(b",\"delta\":{\"content\":");
-        text.write(&mut self.out);
-        self.out
-            .extend_from_slice(b"},\"finish_reason\":null}]}\n\n");
+        let bytes = self.text_head.len() + text.len() + TAIL.len();
+        let expected = if self.out.is_empty() {
+            bytes.max(self.taken_bytes)
+        } else {
+            bytes
+        };
+        self.out.reserve(expected);
+        self.out.extend_from_slice(&self.text_head);
+        text.write_contents(&mut self.out);
+        self.out.extend_from_slice(TAIL);
     }
 
     fn tool(&mut self, index: u32, delta: &ToolDelta<'_>) {
@@ -179,7 +194,7 @@ impl ChunkWriter {
         let Some(choice) = self.choices.get_mut(at) else {
             return;
         };
-        let Some(piece) = choice.tools.take(delta) else {
+        let Some(piece) = choice.tools.take(delta, &self.identity) else {
             return;
         };
         self.has_content = true;
@@ -245,7 +260,7 @@ impl Sink for ChunkWriter {
             && !self.top_level_is_new
             && let Some(text) = delta.only_content()
         {
-            return self.text(index, text);
+            return self.write_text(index, text);
         }
         let text = DeltaMembers::from_delta(delta);
         if text.any || (!has_role && delta.tools.is_empty() && delta.finish.is_none()) {
@@ -264,6 +279,19 @@ impl Sink for ChunkWriter {
         if let Some(finish) = delta.finish {
             self.finish(index, finish);
         }
+    }
+
+    fn text(&mut self, index: u32, text: Str<'_>) {
+        let mut choices = self.choices.iter();
+        let is_open = choices.any(|c| c.index == index && c.has_role && !c.is_finished);
+        if is_open && !self.top_level_is_new && !text.is_empty() {
+            return self.write_text(index, text);
+        }
+        self.delta(&Delta {
+            index,
+            content: Some(text),
+            ..Delta::default()
+        });
     }
 
     fn tool_done(&mut self, index: u32, key: u64) {

@@ -11,6 +11,7 @@ mod check;
 pub mod chunks;
 mod head;
 mod members;
+mod text;
 mod tools;
 pub mod whole;
 
@@ -27,7 +28,7 @@ impl Front for ChatCompletions {
     }
 
     fn writer(&self, request: &ModelRequest, mut identity: ReplyIdentity) -> Box<dyn Writer> {
-        identity.id = format!("chatcmpl-{}", identity.id).into();
+        identity.id = ["chatcmpl-", &identity.id].concat().into();
         if !request.is_stream {
             return Box::new(WholeWriter::new(identity));
         }

@@ -12,8 +12,8 @@ pub(super) struct Tools {
     calls: Vec<OpenToolCall>,
     opened: usize,
     ids: HashSet<Box<str>>,
-    /// What made-up ids begin with; unique to the answer and the choice.
-    prefix: String,
+    /// The choice's index.
+    index: u32,
 }
 
 #[derive(Debug)]
@@ -60,24 +60,21 @@ impl Opening {
 }
 
 impl Tools {
-    pub(super) fn new(identity: &ReplyIdentity, index: u32) -> Self {
-        let unique: String = identity
-            .id
-            .chars()
-            .filter(char::is_ascii_alphanumeric)
-            .collect();
-        let start = unique.len().saturating_sub(20);
-        let prefix = format!("call_{}{index}", unique.get(start..).unwrap_or_default());
+    pub(super) fn new(index: u32) -> Self {
         Self {
             calls: Vec::new(),
             opened: 0,
             ids: HashSet::new(),
-            prefix,
+            index,
         }
     }
 
-    /// Takes a piece; returns `None` where nothing goes out yet.
-    pub(super) fn take(&mut self, delta: &ToolDelta<'_>) -> Option<ToolCallPiece> {
+    /// Takes a piece of a reply with this identity; returns `None` where nothing goes out yet.
+    pub(super) fn take(
+        &mut self,
+        delta: &ToolDelta<'_>,
+        identity: &ReplyIdentity,
+    ) -> Option<ToolCallPiece> {
         let at = self.position(delta.key);
         let id = delta.id.filter(|id| !id.is_empty()).map(inside);
         let name = delta.name.filter(|name| !name.is_empty()).map(inside);
@@ -109,7 +106,7 @@ impl Tools {
         let arguments = std::mem::take(&mut call.early).into_boxed_str();
         let extra_content = call.extra_content.clone();
         let asked = call.id.take();
-        let id = self.unique(asked, number);
+        let id = self.unique(asked, number, identity);
         Some(ToolCallPiece {
             number,
             opening: Some(Opening {
@@ -164,13 +161,30 @@ impl Tools {
     }
 
     /// Returns the provider's id, unless it is missing or taken.
-    fn unique(&mut self, asked: Option<Box<str>>, number: usize) -> Box<str> {
+    fn unique(
+        &mut self,
+        asked: Option<Box<str>>,
+        number: usize,
+        identity: &ReplyIdentity,
+    ) -> Box<str> {
         let id = asked
             .filter(|id| &**id != "null" && !self.ids.contains(id))
-            .unwrap_or_else(|| format!("{}_{number}", self.prefix).into_boxed_str());
+            .unwrap_or_else(|| make_id(identity, self.index, number));
         self.ids.insert(id.clone());
         id
     }
+}
+
+/// Makes up an id, unique to the answer and the choice.
+fn make_id(identity: &ReplyIdentity, index: u32, number: usize) -> Box<str> {
+    let unique: String = identity
+        .id
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .collect();
+    let start = unique.len().saturating_sub(20);
+    let unique = unique.get(start..).unwrap_or_default();
+    format!("call_{unique}{index}_{number}").into()
 }
 
 fn inside(text: Str<'_>) -> Box<str> {

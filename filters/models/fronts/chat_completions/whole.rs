@@ -1,7 +1,10 @@
 //! One whole response, made of the same deltas that make a stream.
 
+use bytes::Bytes;
+
 use super::head::write_head;
 use super::members::write_key;
+use super::text::KeptText;
 use super::tools::{Opening, Tools};
 use crate::fault::Fault;
 use crate::json::{Str, write_number};
@@ -14,6 +17,8 @@ use crate::models::usage::{Settlement, Usage};
 #[derive(Debug)]
 pub struct WholeWriter {
     identity: ReplyIdentity,
+    /// The provider's reply, which most texts are slices of.
+    source: Bytes,
     choices: Vec<WholeChoice>,
     top_level: Vec<(Box<str>, Box<str>)>,
     usage: Option<Usage>,
@@ -26,10 +31,10 @@ pub struct WholeWriter {
 #[derive(Debug)]
 struct WholeChoice {
     index: u32,
-    content: Vec<u8>,
-    reasoning: Vec<u8>,
-    refusal: Vec<u8>,
-    lists: [Vec<u8>; 4],
+    content: KeptText,
+    reasoning: KeptText,
+    refusal: KeptText,
+    lists: [KeptText; 4],
     logprobs: Option<Box<str>>,
     extra: Vec<(Box<str>, Box<str>)>,
     calls: Vec<(Opening, Vec<u8>)>,
@@ -49,6 +54,7 @@ impl WholeWriter {
     pub fn new(identity: ReplyIdentity) -> Self {
         Self {
             identity,
+            source: Bytes::new(),
             choices: Vec::new(),
             top_level: Vec::new(),
             usage: None,
@@ -87,35 +93,33 @@ impl WholeWriter {
         out
     }
 
-    fn choice(&mut self, index: u32) -> Option<&mut WholeChoice> {
-        let at = match self.choices.iter().position(|choice| choice.index == index) {
-            Some(at) => at,
-            None => {
-                self.choices.push(WholeChoice::new(index, &self.identity));
-                self.choices.len() - 1
-            }
-        };
-        self.choices.get_mut(at)
+    /// Returns the place of a choice, which it makes at its first piece.
+    fn choice(&mut self, index: u32) -> usize {
+        let known = self.choices.iter().position(|choice| choice.index == index);
+        known.unwrap_or_else(|| {
+            self.choices.push(WholeChoice::new(index));
+            self.choices.len() - 1
+        })
     }
 }
 
 impl WholeChoice {
-    fn new(index: u32, identity: &ReplyIdentity) -> Self {
+    fn new(index: u32) -> Self {
         Self {
             index,
-            content: Vec::new(),
-            reasoning: Vec::new(),
-            refusal: Vec::new(),
+            content: KeptText::default(),
+            reasoning: KeptText::default(),
+            refusal: KeptText::default(),
             lists: Default::default(),
             logprobs: None,
             extra: Vec::new(),
             calls: Vec::new(),
-            tools: Tools::new(identity, index),
+            tools: Tools::new(index),
             finish: None,
         }
     }
 
-    fn take(&mut self, delta: &Delta<'_>) -> u64 {
+    fn take(&mut self, delta: &Delta<'_>, source: &Bytes, identity: &ReplyIdentity) -> u64 {
         let mut bytes = 0;
         let texts = [
             (delta.content, &mut self.content),
@@ -125,7 +129,7 @@ impl WholeChoice {
         for (text, kept) in texts {
             let Some(text) = text else { continue };
             bytes += text.len() as u64;
-            text.write_contents(kept);
+            kept.push(text, source);
         }
         let lists = [
             delta.reasoning_details,
@@ -138,9 +142,9 @@ impl WholeChoice {
                 continue;
             };
             if !kept.is_empty() {
-                kept.push(b',');
+                kept.push(Str::Raw(","), source);
             }
-            kept.extend_from_slice(list.as_bytes());
+            kept.push(Str::Raw(list), source);
         }
         if let Some(logprobs) = delta.logprobs {
             self.logprobs = Some(logprobs.into());
@@ -150,7 +154,7 @@ impl WholeChoice {
             self.extra.push(((*key).into(), (*value).into()));
         }
         for tool in delta.tools {
-            let Some(piece) = self.tools.take(tool) else {
+            let Some(piece) = self.tools.take(tool, identity) else {
                 continue;
             };
             bytes += piece.arguments.len() as u64;
@@ -174,13 +178,13 @@ impl WholeChoice {
         if self.content.is_empty() && !self.calls.is_empty() {
             out.extend_from_slice(b"null");
         } else {
-            write_quoted(&self.content, out);
+            write_quoted(self.content.as_bytes(), out);
         }
         for (key, text) in [("refusal", &self.refusal), ("reasoning", &self.reasoning)] {
             if !text.is_empty() {
                 out.push(b',');
                 write_key(key, out);
-                write_quoted(text, out);
+                write_quoted(text.as_bytes(), out);
             }
         }
         for (key, list) in LISTS.into_iter().zip(&self.lists) {
@@ -188,7 +192,7 @@ impl WholeChoice {
                 out.push(b',');
                 write_key(key, out);
                 out.push(b'[');
-                out.extend_from_slice(list);
+                out.extend_from_slice(list.as_bytes());
                 out.push(b']');
             }
         }
@@ -239,6 +243,10 @@ impl WholeChoice {
 }
 
 impl Sink for WholeWriter {
+    fn source(&mut self, body: &Bytes) {
+        self.source = body.clone();
+    }
+
     fn identity(&mut self, id: Option<&str>, created: Option<u64>) {
         if self.choices.is_empty() {
             self.identity.identify(id, created);
@@ -246,16 +254,16 @@ impl Sink for WholeWriter {
     }
 
     fn delta(&mut self, delta: &Delta<'_>) {
-        let Some(choice) = self.choice(delta.index) else {
-            return;
-        };
-        if choice.finish.is_none() {
-            self.output_bytes += choice.take(delta);
+        let at = self.choice(delta.index);
+        let choice = self.choices.get_mut(at);
+        if let Some(choice) = choice.filter(|choice| choice.finish.is_none()) {
+            self.output_bytes += choice.take(delta, &self.source, &self.identity);
         }
     }
 
     fn tool_done(&mut self, index: u32, key: u64) {
-        if let Some(choice) = self.choice(index) {
+        let at = self.choice(index);
+        if let Some(choice) = self.choices.get_mut(at) {
             // Empty arguments become `{}` when the reply is written.
             choice.tools.close(Some(key));
         }

@@ -15,6 +15,9 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+
 use crate::fault::Fault;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
@@ -22,7 +25,8 @@ use crate::models::routing::capable::WireLimits;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::decoder::{WholeReply, not_offered};
 use crate::models::wires::failure::Failure;
-use crate::models::wires::wire::{Target, UpstreamRequest, Wire};
+use crate::models::wires::quirks::Quirks;
+use crate::models::wires::wire::{Target, Wire, WireHead, credential};
 
 /// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
 const FORMAT: &str = "anthropic-claude-v1";
@@ -40,11 +44,15 @@ impl Wire for Anthropic {
         })
     }
 
-    fn encode(
-        &self,
-        request: &ModelRequest,
-        target: &Target<'_>,
-    ) -> Result<UpstreamRequest, Fault> {
+    fn head(&self, operation: Operation, _: bool, _: &str, _: &Quirks) -> Option<WireHead> {
+        (operation == Operation::Chat).then(request::head)
+    }
+
+    fn credential(&self, secret: &str, _: &Quirks) -> Result<(HeaderName, HeaderValue), Fault> {
+        credential(request::KEY, secret)
+    }
+
+    fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
         match &request.payload {
             Payload::Chat(chat) => request::encode(request, chat, target),
             Payload::Embeddings(_) => Err(not_offered()),

@@ -1,6 +1,7 @@
 //! A request in the words of this wire.
 //! Source: docs/facts/wire-formats.md 3.1–3.3, docs/facts/model-gateway.md 10.4, 10.5.
 
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -12,10 +13,10 @@ use crate::fault::{Fault, FaultKind};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::{ChatRequest, FormatType, Tool, ToolChoice};
 use crate::models::request::{Effort, ModelRequest};
-use crate::models::wires::wire::{Target, UpstreamRequest, credential};
+use crate::models::wires::wire::{Target, WireHead};
 
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
-const KEY: HeaderName = HeaderName::from_static("x-api-key");
+pub(super) const KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// The least and the most budget of thinking.
 const BUDGETS: (u64, u64) = (1024, 128_000);
@@ -63,7 +64,7 @@ pub(super) fn encode(
     request: &ModelRequest,
     chat: &ChatFacts,
     target: &Target<'_>,
-) -> Result<UpstreamRequest, Fault> {
+) -> Result<Vec<Bytes>, Fault> {
     let call = (chat.read_tree)(&request.source.body)?;
     let tools: Vec<WireTool<'_>> = call.tools.iter().flatten().map(tool).collect();
     let marked = tools.iter().filter(|tool| tool.cache_control.is_some());
@@ -105,16 +106,16 @@ pub(super) fn encode(
             .map(|user| json!({ "user_id": user })),
         stream: request.is_stream,
     };
-    let mut headers = vec![(VERSION, HeaderValue::from_static("2023-06-01"))];
-    if let Some(secret) = target.secret {
-        headers.push(credential(KEY, secret)?);
-    }
     let body = written(&body, request.source.body.len())?;
-    Ok(UpstreamRequest {
+    Ok(vec![body.into()])
+}
+
+/// Returns the head of all requests.
+pub(super) fn head() -> WireHead {
+    WireHead {
         path: "/v1/messages".to_owned(),
-        headers,
-        body: vec![body.into()],
-    })
+        headers: vec![(VERSION, HeaderValue::from_static("2023-06-01"))],
+    }
 }
 
 /// The body's text; what a request says in this wire's words is about as long as it was.

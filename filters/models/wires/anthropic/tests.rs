@@ -21,7 +21,6 @@ fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
         lower_tool_choice: false,
         key_id: Some("key_1"),
         quirks,
-        secret: Some("sk-ant-secret"),
     }
 }
 
@@ -171,14 +170,12 @@ fn sent(request: Value, efforts: &[&str]) -> Result<Value, Fault> {
     let efforts: Vec<Box<str>> = efforts.iter().map(|effort| (*effort).into()).collect();
     let request = ChatCompletions.parse(request.to_string().into()).unwrap();
     let encoded = Anthropic.encode(&request, &target(&quirks, &efforts))?;
-    assert_eq!(encoded.path, "/v1/messages");
-    assert!(
-        encoded
-            .headers
-            .iter()
-            .any(|(name, value)| name == "x-api-key" && value.is_sensitive())
-    );
-    Ok(serde_json::from_slice(&encoded.body.concat()).unwrap())
+    let operation = request.payload.operation();
+    let head = Anthropic.head(operation, request.is_stream, "m", &quirks);
+    assert_eq!(head.unwrap().path, "/v1/messages");
+    let (name, value) = Anthropic.credential("sk-ant-secret", &quirks)?;
+    assert!(name == "x-api-key" && value.is_sensitive());
+    Ok(serde_json::from_slice(&encoded.concat()).unwrap())
 }
 
 fn call(id: &str) -> Value {

@@ -2,10 +2,10 @@
 //!
 //! A vector that was shortened has no longer the length 1, which clients of the convention rely on: it is scaled.
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use super::failure::{classify_error, find_error};
-use super::request::{escaped, headers};
 use crate::fault::{Fault, FaultKind};
 use crate::json::{Error, Str, Type, Walker, write_number};
 use crate::models::embeddings::{EmbeddingFacts, Encoding, vector, write_item};
@@ -15,7 +15,7 @@ use crate::models::usage::Usage;
 use crate::models::wires::decoder::Decoder;
 use crate::models::wires::decoder::WholeReply;
 use crate::models::wires::failure::Failure;
-use crate::models::wires::wire::{Target, UpstreamRequest};
+use crate::models::wires::wire::Target;
 
 /// How many inputs one request may have.
 pub(super) const MAX_INPUTS: u64 = 100;
@@ -24,7 +24,7 @@ pub(super) fn encode(
     request: &ModelRequest,
     facts: &EmbeddingFacts,
     target: &Target<'_>,
-) -> Result<UpstreamRequest, Fault> {
+) -> Result<Vec<Bytes>, Fault> {
     let mut body = Vec::with_capacity(request.source.body.len() + 128 * facts.inputs);
     body.extend_from_slice(b"{\"requests\":[");
     let value = request
@@ -37,14 +37,7 @@ pub(super) fn encode(
             .with_detail(format!("checked input does not walk: {error}"))
     })?;
     body.extend_from_slice(b"]}");
-    Ok(UpstreamRequest {
-        path: format!(
-            "/v1beta/models/{}:batchEmbedContents",
-            escaped(target.model)
-        ),
-        headers: headers(target)?,
-        body: vec![body.into()],
-    })
+    Ok(vec![body.into()])
 }
 
 fn write_requests(

@@ -15,13 +15,17 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+
 use crate::fault::Fault;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::WireLimits;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::failure::Failure;
-use crate::models::wires::wire::{Target, UpstreamRequest, Wire};
+use crate::models::wires::quirks::Quirks;
+use crate::models::wires::wire::{Target, Wire, WireHead, credential};
 
 /// The wire.
 #[derive(Debug)]
@@ -44,11 +48,29 @@ impl Wire for Google {
         }
     }
 
-    fn encode(
+    fn head(
         &self,
-        request: &ModelRequest,
-        target: &Target<'_>,
-    ) -> Result<UpstreamRequest, Fault> {
+        operation: Operation,
+        is_stream: bool,
+        model: &str,
+        _: &Quirks,
+    ) -> Option<WireHead> {
+        let method = match (operation, is_stream) {
+            (Operation::Chat, true) => "streamGenerateContent?alt=sse",
+            (Operation::Chat, false) => "generateContent",
+            (Operation::Embeddings, _) => "batchEmbedContents",
+        };
+        Some(WireHead {
+            path: format!("/v1beta/models/{}:{method}", request::escaped(model)),
+            headers: Vec::new(),
+        })
+    }
+
+    fn credential(&self, secret: &str, _: &Quirks) -> Result<(HeaderName, HeaderValue), Fault> {
+        credential(request::KEY, secret)
+    }
+
+    fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
         match &request.payload {
             Payload::Chat(chat) => request::encode(request, chat, target),
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),

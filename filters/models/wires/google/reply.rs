@@ -141,7 +141,7 @@ pub(super) fn decoder(head: &ReplyHead) -> Box<dyn Decoder> {
     if head.is_event_stream {
         Box::new(EventStream::new(ContentEvents::default()))
     } else {
-        Box::new(WholeReply::new(read_whole))
+        Box::new(WholeReply::new(|body, sink| read_whole(body, sink)))
     }
 }
 

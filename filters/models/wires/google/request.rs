@@ -1,6 +1,7 @@
 //! A request in the words of this wire. Source: docs/facts/wire-formats.md 4.1, docs/facts/model-gateway.md 10.4, 10.5.
 
-use http::{HeaderName, HeaderValue};
+use bytes::Bytes;
+use http::HeaderName;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -11,9 +12,9 @@ use crate::fault::{Fault, FaultKind};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::{ChatRequest, FormatType, ToolChoice};
 use crate::models::request::{Effort, ModelRequest};
-use crate::models::wires::wire::{Target, UpstreamRequest, credential};
+use crate::models::wires::wire::Target;
 
-const KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
+pub(super) const KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 /// Stop sequences of one request.
 const STOPS: usize = 5;
 
@@ -35,7 +36,7 @@ pub(super) fn encode(
     request: &ModelRequest,
     chat: &ChatFacts,
     target: &Target<'_>,
-) -> Result<UpstreamRequest, Fault> {
+) -> Result<Vec<Bytes>, Fault> {
     let call = (chat.read_tree)(&request.source.body)?;
     let conversation = ContentsConversation::read(&call.messages, has_levels(target))?;
     let system = conversation.system;
@@ -55,21 +56,7 @@ pub(super) fn encode(
         Fault::new(FaultKind::Internal, "the request could not be translated")
             .with_detail(error.to_string())
     })?;
-    let method = if request.is_stream {
-        "streamGenerateContent?alt=sse"
-    } else {
-        "generateContent"
-    };
-    Ok(UpstreamRequest {
-        path: format!("/v1beta/models/{}:{method}", escaped(target.model)),
-        headers: headers(target)?,
-        body: vec![bytes.into()],
-    })
-}
-
-pub(super) fn headers(target: &Target<'_>) -> Result<Vec<(HeaderName, HeaderValue)>, Fault> {
-    let key = target.secret.map(|secret| credential(KEY, secret));
-    Ok(key.transpose()?.into_iter().collect())
+    Ok(vec![bytes.into()])
 }
 
 /// A model id as a path segment.

@@ -21,7 +21,6 @@ fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
         lower_tool_choice: false,
         key_id: Some("key_1"),
         quirks,
-        secret: Some("AIza-secret"),
     }
 }
 
@@ -147,16 +146,13 @@ fn sent(request: Value, efforts: &[&str]) -> Result<(String, Value), Fault> {
     let efforts: Vec<Box<str>> = efforts.iter().map(|effort| (*effort).into()).collect();
     let request = ChatCompletions.parse(request.to_string().into()).unwrap();
     let encoded = Google.encode(&request, &target(&quirks, &efforts))?;
-    assert!(
-        encoded
-            .headers
-            .iter()
-            .any(|(name, value)| name == "x-goog-api-key" && value.is_sensitive())
-    );
-    assert!(!encoded.path.contains("AIza"));
+    let (name, value) = Google.credential("AIza-secret", &quirks)?;
+    assert!(name == "x-goog-api-key" && value.is_sensitive());
+    let operation = request.payload.operation();
+    let head = Google.head(operation, request.is_stream, "gemini x", &quirks);
     Ok((
-        encoded.path,
-        serde_json::from_slice(&encoded.body.concat()).unwrap(),
+        head.unwrap().path,
+        serde_json::from_slice(&encoded.concat()).unwrap(),
     ))
 }
 

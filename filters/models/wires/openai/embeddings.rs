@@ -2,10 +2,11 @@
 //!
 //! Some servers give numbers where base64 was asked for, or the other way round: such a vector is written anew.
 
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::failure::classify_error;
-use super::request::{headers, new_member, quoted};
+use super::request::{new_member, quoted};
 use super::splice::Splice;
 use super::usage;
 use crate::fault::Fault;
@@ -17,7 +18,7 @@ use crate::models::usage::Usage;
 use crate::models::wires::decoder::Decoder;
 use crate::models::wires::decoder::WholeReply;
 use crate::models::wires::failure::Failure;
-use crate::models::wires::wire::{Target, UpstreamRequest};
+use crate::models::wires::wire::Target;
 
 /// Members of the convention; a strict provider gets no others.
 const KNOWN: [&str; 5] = ["model", "input", "encoding_format", "dimensions", "user"];
@@ -26,7 +27,7 @@ pub(super) fn encode(
     request: &ModelRequest,
     _: &EmbeddingFacts,
     target: &Target<'_>,
-) -> Result<UpstreamRequest, Fault> {
+) -> Result<Vec<Bytes>, Fault> {
     let quirks = target.quirks;
     let is_dropped = |key: &str| {
         quirks.drop.iter().any(|dropped| dropped == key)
@@ -47,11 +48,7 @@ pub(super) fn encode(
         new_member(&mut splice, "user", &quoted(&user(key_id)));
     }
     splice.new_bytes(b"}");
-    Ok(UpstreamRequest {
-        path: path(&quirks.chat_path),
-        headers: headers(target)?,
-        body: splice.finish(),
-    })
+    Ok(splice.finish())
 }
 
 /// Returns the opaque identifier of a caller's key. Source: docs/decisions.md 10.
@@ -61,7 +58,7 @@ fn user(key_id: &str) -> String {
 }
 
 /// Returns the path of embeddings, beside the path of chat.
-fn path(chat_path: &str) -> String {
+pub(super) fn path(chat_path: &str) -> String {
     if chat_path.contains("chat/completions") {
         chat_path.replacen("chat/completions", "embeddings", 1)
     } else {

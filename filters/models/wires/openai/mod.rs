@@ -19,13 +19,17 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+
 use crate::fault::Fault;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::WireLimits;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::failure::Failure;
-use crate::models::wires::wire::{Target, UpstreamRequest, Wire};
+use crate::models::wires::quirks::Quirks;
+use crate::models::wires::wire::{Target, Wire, WireHead};
 
 /// The wire.
 #[derive(Debug)]
@@ -43,11 +47,26 @@ impl Wire for OpenAi {
         }
     }
 
-    fn encode(
+    fn head(&self, operation: Operation, _: bool, _: &str, quirks: &Quirks) -> Option<WireHead> {
+        let path = match operation {
+            Operation::Chat => quirks.chat_path.clone(),
+            Operation::Embeddings => embeddings::path(&quirks.chat_path),
+        };
+        Some(WireHead {
+            path,
+            headers: Vec::new(),
+        })
+    }
+
+    fn credential(
         &self,
-        request: &ModelRequest,
-        target: &Target<'_>,
-    ) -> Result<UpstreamRequest, Fault> {
+        secret: &str,
+        quirks: &Quirks,
+    ) -> Result<(HeaderName, HeaderValue), Fault> {
+        request::credential_header(secret, quirks)
+    }
+
+    fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
         match &request.payload {
             Payload::Chat(chat) => request::encode(request, chat, target),
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),

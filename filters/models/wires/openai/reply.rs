@@ -1,5 +1,9 @@
 //! A choice of a reply or of a chunk, read by scanning; and whole replies.
 
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
 use super::calls::Calls;
 use super::failure::classify_error;
 use super::parts::content_parts;
@@ -26,7 +30,8 @@ pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder>
     }))
 }
 
-fn read_whole(body: &[u8], adds_reasoning: bool, sink: &mut dyn Sink) -> Result<(), Failure> {
+fn read_whole(body: &Bytes, adds_reasoning: bool, sink: &mut dyn Sink) -> Result<(), Failure> {
+    sink.source(body);
     let mut calls = Calls::default();
     let read = Reading {
         adds_reasoning,
@@ -145,7 +150,7 @@ impl Reading {
         failure: &mut Option<Failure>,
     ) -> Result<(), Error> {
         let mut index = position;
-        let mut message = None;
+        let mut message = Message::default();
         let mut logprobs = None;
         let mut finish = None;
         let wanted = if self.is_whole { "message" } else { "delta" };
@@ -158,7 +163,7 @@ impl Reading {
                 "error" if walk.peek()? != Type::Null => {
                     *failure = Some(classify_error(walk.skip()?))
                 }
-                key if key == wanted => message = Some(walk.skip()?),
+                key if key == wanted => message = Message::read(walk)?,
                 _ => _ = walk.skip()?,
             }
             Ok::<(), Error>(())
@@ -182,71 +187,102 @@ impl Reading {
             logprobs,
             ..Delta::default()
         };
-        read.plain = read_message(message, end, finish, calls, sink)?;
+        read.plain = message.hand_out(end, finish, calls, sink)?;
         Ok(())
     }
 }
 
-/// Reads `message` or `delta` into `sink`; answers its text where it holds nothing else.
-fn read_message<'a>(
-    message: Option<&'a str>,
-    base: Delta<'a>,
-    finish: Option<Finish>,
-    calls: &mut Calls,
-    sink: &mut dyn Sink,
-) -> Result<Option<Plain<'a>>, Error> {
-    let mut tools: Vec<ToolDelta<'_>> = Vec::new();
-    let mut extra: Vec<(String, &str)> = Vec::new();
-    let mut delta = base;
-    let mut parts = None;
-    let mut content_reasoning = None;
-    if let Some(message) = message.filter(|message| message.starts_with('{')) {
-        Walker::over(message).object(|walk, key| {
-            match &*key {
-                "role" | "function_call" => _ = walk.skip()?,
-                "content" if walk.peek()? == Type::Array => parts = Some(walk.skip()?),
-                "content" => delta.content = text(walk)?,
-                "reasoning_content" => content_reasoning = text(walk)?,
-                "reasoning" => delta.reasoning = text(walk)?,
-                "refusal" => delta.refusal = text(walk)?,
-                "reasoning_details" => delta.reasoning_details = list(walk)?,
-                "annotations" => delta.annotations = list(walk)?,
-                "images" => delta.images = list(walk)?,
-                "tool_calls" if walk.peek()? == Type::Array => {
-                    walk.array(|walk, _| {
-                        tools.push(tool(walk, base.index, calls)?);
-                        Ok::<(), Error>(())
-                    })?;
-                }
-                _ => {
-                    let value = walk.skip()?;
-                    if value != "null" {
-                        extra.push((key.into_owned(), value));
-                    }
+/// The members of `message` or `delta`.
+#[derive(Default)]
+struct Message<'a> {
+    /// The texts and lists.
+    delta: Delta<'a>,
+    content_reasoning: Option<Str<'a>>,
+    /// `content`, where it is a list of parts.
+    parts: Option<&'a str>,
+    /// `tool_calls`, whose keys depend on the choice's index.
+    calls: Option<&'a str>,
+    extra: Vec<(Cow<'a, str>, &'a str)>,
+}
+
+impl<'a> Message<'a> {
+    /// Reads the next value; anything but an object holds nothing.
+    fn read(walk: &mut Walker<'a>) -> Result<Self, Error> {
+        let mut message = Self::default();
+        if walk.peek()? != Type::Object {
+            walk.skip()?;
+            return Ok(message);
+        }
+        walk.object(|walk, key| message.member(walk, key))?;
+        Ok(message)
+    }
+
+    fn member(&mut self, walk: &mut Walker<'a>, key: Cow<'a, str>) -> Result<(), Error> {
+        let delta = &mut self.delta;
+        match &*key {
+            "role" | "function_call" => _ = walk.skip()?,
+            "content" if walk.peek()? == Type::Array => self.parts = Some(walk.skip()?),
+            "content" => delta.content = text(walk)?,
+            "reasoning_content" => self.content_reasoning = text(walk)?,
+            "reasoning" => delta.reasoning = text(walk)?,
+            "refusal" => delta.refusal = text(walk)?,
+            "reasoning_details" => delta.reasoning_details = list(walk)?,
+            "annotations" => delta.annotations = list(walk)?,
+            "images" => delta.images = list(walk)?,
+            "tool_calls" if walk.peek()? == Type::Array => self.calls = Some(walk.skip()?),
+            _ => {
+                let value = walk.skip()?;
+                if value != "null" {
+                    self.extra.push((key, value));
                 }
             }
-            Ok::<(), Error>(())
-        })?;
+        }
+        Ok(())
     }
-    let plain = plain(&delta, content_reasoning, &tools, &extra).filter(|_| parts.is_none());
-    // Where both spellings came, they say the same.
-    delta.reasoning = content_reasoning
-        .filter(|text| !text.is_empty())
-        .or(delta.reasoning);
-    if let Some(parts) = parts {
-        content_parts(parts, delta.index, sink)?;
+
+    /// Hands the members to `sink` with those of the choice, in `end`; returns the text where there is nothing else.
+    fn hand_out(
+        self,
+        end: Delta<'a>,
+        finish: Option<Finish>,
+        calls: &mut Calls,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<Plain<'a>>, Error> {
+        let mut tools: Vec<ToolDelta<'_>> = Vec::new();
+        if let Some(list) = self.calls {
+            Walker::over(list).array(|walk, _| {
+                tools.push(tool(walk, end.index, calls)?);
+                Ok::<(), Error>(())
+            })?;
+        }
+        let mut delta = Delta {
+            index: end.index,
+            logprobs: end.logprobs,
+            ..self.delta
+        };
+        let plain = plain(&delta, self.content_reasoning, &tools, &self.extra)
+            .filter(|_| self.parts.is_none());
+        // Where both spellings came, they say the same.
+        delta.reasoning = self
+            .content_reasoning
+            .filter(|text| !text.is_empty())
+            .or(delta.reasoning);
+        if let Some(parts) = self.parts {
+            content_parts(parts, delta.index, sink)?;
+        }
+        let extra: Vec<(&str, &str)> = self
+            .extra
+            .iter()
+            .map(|(key, value)| (&**key, *value))
+            .collect();
+        sink.delta(&Delta {
+            tools: &tools,
+            extra: &extra,
+            finish,
+            ..delta
+        });
+        Ok(plain)
     }
-    let extra: Vec<(&str, &str)> = extra
-        .iter()
-        .map(|(key, value)| (key.as_str(), *value))
-        .collect();
-    sink.delta(&Delta {
-        tools: &tools,
-        extra: &extra,
-        finish,
-        ..delta
-    });
-    Ok(plain)
 }
 
 /// The one text of a delta that holds nothing else.
@@ -254,7 +290,7 @@ fn plain<'a>(
     delta: &Delta<'a>,
     content_reasoning: Option<Str<'a>>,
     tools: &[ToolDelta<'_>],
-    extra: &[(String, &str)],
+    extra: &[(Cow<'_, str>, &str)],
 ) -> Option<Plain<'a>> {
     let lists = [delta.reasoning_details, delta.annotations, delta.images];
     let has_more = delta.refusal.is_some()

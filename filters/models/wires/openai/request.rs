@@ -1,6 +1,7 @@
 //! From a checked request to the body for a provider: most members stay slices, few are replaced.
 
-use http::HeaderName;
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
 
 use super::messages;
 use super::splice::Splice;
@@ -9,7 +10,7 @@ use crate::json::{Str, Walker};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::request::{Effort, ModelRequest, RequestMember};
 use crate::models::wires::quirks::{Quirks, StreamUsage};
-use crate::models::wires::wire::{Target, UpstreamRequest, credential};
+use crate::models::wires::wire::{Target, credential};
 
 /// Members that speak to the gateway and never reach a provider. Source: docs/model-gateway.md 2.1.
 const OURS: [&str; 12] = [
@@ -70,7 +71,7 @@ pub(super) fn encode(
     request: &ModelRequest,
     chat: &ChatFacts,
     target: &Target<'_>,
-) -> Result<UpstreamRequest, Fault> {
+) -> Result<Vec<Bytes>, Fault> {
     let mut splice = Splice::new(&request.source.body);
     let mut is_first = true;
     for member in &request.source.members {
@@ -103,11 +104,7 @@ pub(super) fn encode(
         new_member(&mut splice, key, &value);
     }
     splice.new_bytes(if is_first { b"{}" } else { b"}" });
-    Ok(UpstreamRequest {
-        path: target.quirks.chat_path.clone(),
-        headers: headers(target)?,
-        body: splice.finish(),
-    })
+    Ok(splice.finish())
 }
 
 /// What happens to a top-level member.
@@ -215,17 +212,18 @@ fn additions(request: &ModelRequest, quirks: &Quirks) -> Vec<(&'static str, Vec<
         .collect()
 }
 
-pub(super) fn headers(target: &Target<'_>) -> Result<Vec<(HeaderName, http::HeaderValue)>, Fault> {
-    let Some(secret) = target.secret else {
-        return Ok(Vec::new());
-    };
-    let name = target.quirks.auth_header.clone();
+/// Returns the header of a credential. Errors: as [`credential`].
+pub(super) fn credential_header(
+    secret: &str,
+    quirks: &Quirks,
+) -> Result<(HeaderName, HeaderValue), Fault> {
+    let name = quirks.auth_header.clone();
     let value = if name == http::header::AUTHORIZATION {
         format!("Bearer {secret}")
     } else {
         secret.to_owned()
     };
-    Ok(vec![credential(name, &value)?])
+    credential(name, &value)
 }
 
 pub(super) fn quoted(text: &str) -> Vec<u8> {

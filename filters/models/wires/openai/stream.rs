@@ -57,12 +57,8 @@ impl EventDecoder for ChunkEvents {
                 std::str::from_utf8(data).unwrap_or_default(),
             ));
         }
-        if let Some(delta) = self
-            .template
-            .as_ref()
-            .and_then(|template| template.read(data))
-        {
-            sink.delta(&delta);
+        let template = self.template.as_ref();
+        if template.is_some_and(|template| template.read(data, sink)) {
             return Ok(Progress::Open);
         }
         let read = self.reading.object(data, &mut self.calls, sink)?;

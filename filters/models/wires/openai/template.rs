@@ -4,8 +4,9 @@
 //! that stood around the text of the event read before, and between them the inside of one JSON string, nothing
 //! but this string has to be read: whatever the rest meant, it means again.
 
-use crate::json::{Str, Walker};
+use crate::json::{Str, Walker, split_plain_string};
 use crate::models::chat::delta::Delta;
+use crate::models::reply::Sink;
 
 /// Random letters by which some providers hide the length of a text; never looked at.
 const PADDING: &[u8] = b"\"obfuscation\":\"";
@@ -61,38 +62,46 @@ impl EventTemplate {
         })
     }
 
-    /// Reads `event`; `None` where it does not fit the template.
-    pub(super) fn read<'a>(&self, event: &'a [u8]) -> Option<Delta<'a>> {
-        let rest = event.strip_prefix(&*self.before)?;
-        let quote = event.len() - rest.len() - 1;
-        let (text, rest) = string(event.get(quote..)?)?;
-        let rest = rest.strip_prefix(&*self.after)?;
-        match &self.end {
-            None if rest.is_empty() => {}
-            Some(end) => {
-                let quote = event.len() - rest.len() - 1;
-                let (_, rest) = string(event.get(quote..)?)?;
-                (rest == &**end).then_some(())?;
-            }
-            None => return None,
-        }
-        let mut delta = Delta {
-            index: self.index,
-            ..Delta::default()
+    /// Hands the text of `event` to `sink`; returns false where it does not fit the template.
+    pub(super) fn read(&self, event: &[u8], sink: &mut dyn Sink) -> bool {
+        let Some(text) = self.text(event) else {
+            return false;
         };
         match self.member {
-            TemplateMember::Content => delta.content = Some(text),
-            TemplateMember::Reasoning => delta.reasoning = Some(text),
+            TemplateMember::Content => sink.text(self.index, text),
+            TemplateMember::Reasoning => sink.delta(&Delta {
+                index: self.index,
+                reasoning: Some(text),
+                ..Delta::default()
+            }),
         }
-        Some(delta)
+        true
+    }
+
+    /// Returns the text of an event that fits.
+    fn text<'a>(&self, event: &'a [u8]) -> Option<Str<'a>> {
+        let rest = event.strip_prefix(&*self.before)?;
+        let (text, rest) = string(event, rest)?;
+        let rest = rest.strip_prefix(&*self.after)?;
+        match &self.end {
+            None => rest.is_empty().then_some(text),
+            Some(end) => {
+                let (_, rest) = string(event, rest)?;
+                (rest == &**end).then_some(text)
+            }
+        }
     }
 }
 
-/// The JSON string that `bytes` begin with, and what follows from its closing quote on.
-fn string(bytes: &[u8]) -> Option<(Str<'_>, &[u8])> {
-    let text = std::str::from_utf8(bytes).ok()?;
+/// The JSON string whose opening quote stands before `rest`, the end of `event`, and what follows from its closing quote on.
+fn string<'a>(event: &'a [u8], rest: &'a [u8]) -> Option<(Str<'a>, &'a [u8])> {
+    if let Some((text, rest)) = split_plain_string(rest) {
+        return Some((Str::Raw(text), rest));
+    }
+    let quoted = event.get(event.len().checked_sub(rest.len() + 1)?..)?;
+    let text = std::str::from_utf8(quoted).ok()?;
     let string = Walker::over(text).string().ok()?;
-    Some((string, bytes.get(string.len() + 1..)?))
+    Some((string, quoted.get(string.len() + 1..)?))
 }
 
 #[cfg(test)]

@@ -38,7 +38,6 @@ fn target(quirks: &Quirks) -> Target<'_> {
         lower_tool_choice: false,
         key_id: Some("key_1"),
         quirks,
-        secret: Some("secret"),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Findings;
 use crate::json::{Type, Walker};
 use crate::models::check::read::{
-    array, boolean, integer, nullable_string, object, one_of, required, string,
+    OneOf, array, boolean, integer, nullable_string, object, one_of, required, string,
 };
 use crate::models::check::reject::{Reject, other};
 
@@ -85,7 +85,7 @@ fn message(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
         }
         Ok(())
     })?;
-    let role = required(role, "role", &format!("one of {}", ROLES.join(", ")))?;
+    let role = required(role, "role", OneOf(&ROLES))?;
     if role == "tool" && !has_call_id {
         required(
             None::<()>,
@@ -153,18 +153,14 @@ fn part(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
         present.push(key);
         Ok(())
     })?;
-    let part_type = required(
-        part_type,
-        "type",
-        &format!("one of {}", PART_TYPES.join(", ")),
-    )?;
+    let part_type = required(part_type, "type", OneOf(&PART_TYPES))?;
     if present.contains(&part_type) {
         return Ok(());
     }
     required(
         None,
         part_type,
-        &format!("what a part of type `{part_type}` holds"),
+        format_args!("what a part of type `{part_type}` holds"),
     )
 }
 
@@ -205,7 +201,7 @@ fn audio(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     found
         .needs
         .audio
-        .push(required(format, "format", &format!("one of {}", AUDIO.join(", ")))?.into());
+        .push(required(format, "format", OneOf(&AUDIO))?.into());
     Ok(())
 }
 

@@ -1,0 +1,225 @@
+//! Measures what the model gateway computes for one call, without sockets: the checks of a request, the plan of its
+//! attempts, the upstream's body, a whole reply, and an event of a stream.
+//!
+//! `cargo bench --bench plan` prints nanoseconds. With `WEIRGATE_BENCH_ONLY` and `WEIRGATE_BENCH_COUNT` it runs one of them
+//! that often, for `valgrind --tool=callgrind`: the difference of two counts leaves out the start.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a bench that cannot run has to stop"
+)]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use filters::models::front::Front;
+use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::metadata::Metadata;
+use filters::models::operation::Operation;
+use filters::models::reply::ReplyIdentity;
+use filters::models::request::ModelRequest;
+use filters::models::routing::catalog::Catalog;
+use filters::models::routing::health::{AttemptOutcome, Health};
+use filters::models::routing::plan::{PlanInputs, plan};
+use filters::models::routing::providers::{ProviderNames, ProviderSet};
+use filters::models::routing::resolve::resolve;
+use filters::models::routing::score::Weights;
+use filters::models::usage::Settlement;
+use filters::models::wires::openai::OpenAi;
+use filters::models::wires::{Quirks, ReplyHead, Target, Wire, decode_reply};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Machines are noisy, so the best round counts.
+const ROUNDS: usize = 400;
+const EVENTS: usize = 200;
+
+fn main() {
+    for (size, bytes) in [("1 KB", 900), ("50 KB", 50_000)] {
+        let body = request_body(bytes, "");
+        measure(&format!("parse {size}"), 1, || {
+            ChatCompletions.parse(body.clone()).unwrap()
+        });
+        let request = ChatCompletions.parse(body.clone()).unwrap();
+        let quirks = Quirks::default();
+        measure(&format!("encode {size}"), 1, || {
+            OpenAi.encode(&request, &target(&quirks)).unwrap()
+        });
+        let reply = [whole_reply(bytes)];
+        measure(&format!("whole reply {size}"), 1, || {
+            answer(&request, &reply, b"application/json")
+        });
+    }
+    let streamed = ChatCompletions.parse(request_body(900, r#""stream":true,"#));
+    let (streamed, pieces) = (streamed.unwrap(), event_pieces());
+    measure("event", EVENTS, || {
+        answer(&streamed, &pieces, b"text/event-stream")
+    });
+    for mappings in [1, 8] {
+        plans(mappings);
+    }
+}
+
+/// Measures the plan for a model of the shipped catalogue's size and this many providers.
+fn plans(mappings: usize) {
+    let names: Vec<String> = (0..mappings).map(|at| format!("provider-{at}")).collect();
+    let names: ProviderNames = names.iter().map(String::as_str).collect();
+    let mapping = |at: usize| {
+        format!(
+            "[[models.providers]]\nprovider = \"provider-{at}\"\nname = \"up-{at}\"\ninput_price = \"{at}.5\"\noutput_price = \"10\"\n\
+             context_size = 400000\nmax_output = 128000\ndeactivated_at = 2100-01-01\n\
+             capabilities = [\"streaming\", \"tools\", \"json_object\", \"json_schema\", \"vision\", \"cancellation\"]\n"
+        )
+    };
+    let models = (0..50).map(|model| {
+        let mappings: String = (0..mappings).map(mapping).collect();
+        format!("[[models]]\nid = \"model-{model}\"\n{mappings}")
+    });
+    let file = toml::from_str(&models.collect::<String>()).unwrap();
+    let all: Vec<usize> = (0..mappings).collect();
+    let catalog = Catalog::check(file, names).unwrap();
+    let mut on = ProviderSet::default();
+    all.iter().for_each(|number| on.insert(*number));
+    let health = Health::new(catalog.mappings());
+    let answered = AttemptOutcome::Answered {
+        latency_ms: 10.0,
+        throughput: None,
+    };
+    (0..catalog.mappings()).for_each(|mapping| health.record(mapping, answered, 1000));
+    let request = ChatCompletions.parse(request_body(900, "")).unwrap();
+    measure(&format!("plan of {mappings}"), 1, || {
+        let inputs = PlanInputs {
+            attempts: 3,
+            weights: Weights {
+                price: 0.6,
+                uptime: 0.5,
+                throughput: 0.05,
+                latency: 0.025,
+            },
+            exploration: 0.01,
+            random: (0.5, 0.5),
+            health: &health,
+            now_ms: 1000,
+            preferred: None,
+            has_session: false,
+            no_fallback: false,
+            keyed: ProviderSet::EMPTY,
+        };
+        let resolved = resolve(
+            "model-7",
+            Operation::Chat,
+            &catalog,
+            &on,
+            &[],
+            1_800_000_000,
+        );
+        let limits = |_| OpenAi.limits(Operation::Chat);
+        plan(&request, resolved.unwrap(), &inputs, limits, |_| 1.0).unwrap()
+    });
+}
+
+/// Reads a reply into the client's response; returns its bytes.
+fn answer(request: &ModelRequest, pieces: &[Bytes], media_type: &[u8]) -> usize {
+    let quirks = Quirks::default();
+    let head = ReplyHead::new(200, media_type);
+    let mut decoder = decode_reply(&OpenAi, request, &target(&quirks), &head).unwrap();
+    let identity = ReplyIdentity {
+        id: "0190c3a2000070008000000000000000".into(),
+        created: 1,
+        model: "provider/model".into(),
+    };
+    let mut writer = request.front.writer(request, identity);
+    let mut bytes = 0;
+    for piece in pieces {
+        decoder.feed(piece, writer.as_mut()).unwrap();
+        if writer.has_content() {
+            bytes += Bytes::from(writer.take()).len();
+        }
+    }
+    decoder.end(writer.as_mut()).unwrap();
+    let settlement = Settlement {
+        usage: writer.reported().to_usage(10, true),
+        cost: Some(filters::money::Cost::default()),
+    };
+    let metadata = Metadata {
+        request_id: "0190c3a2000070008000000000000000",
+        requested_model: "model",
+        requested_provider: None,
+        used_model: "provider/model",
+        used_provider: "provider",
+        used_region: None,
+        underlying_used_model: "up",
+        organization_id: "org_0190c3a2-0000-7000-8000-000000000000",
+        project_id: "proj_0190c3a2-0000-7000-8000-000000000000",
+        routing: &[],
+    };
+    writer.complete(&settlement, &metadata);
+    bytes + Bytes::from(writer.take()).len()
+}
+
+fn target(quirks: &Quirks) -> Target<'_> {
+    Target {
+        provider: "provider",
+        model: "up",
+        region: None,
+        max_output: None,
+        reasoning_efforts: &[],
+        reasons: false,
+        lower_tool_choice: false,
+        quirks,
+        key_id: None,
+    }
+}
+
+fn request_body(bytes: usize, more: &str) -> Bytes {
+    let text = "b".repeat(bytes);
+    format!(r#"{{"model":"model-7",{more}"messages":[{{"role":"user","content":"{text}"}}]}}"#)
+        .into()
+}
+
+fn whole_reply(bytes: usize) -> Bytes {
+    let text = "a".repeat(bytes);
+    let reply = format!(
+        r#"{{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"m","choices":[{{"index":0,"message":{{"role":"assistant","content":"{text}"}},"logprobs":null,"finish_reason":"stop"}}],"usage":{{"prompt_tokens":9,"completion_tokens":100,"total_tokens":109}}}}"#
+    );
+    reply.into()
+}
+
+/// Returns a stream of [`EVENTS`] events, ten to a piece.
+fn event_pieces() -> Vec<Bytes> {
+    let head = r#"{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","system_fingerprint":"fp_1234567890","choices":[{"index":0,"delta":{"#;
+    let event = |at: usize| {
+        let (text, finish) = if at + 1 == EVENTS {
+            (String::new(), r#""stop""#)
+        } else {
+            (format!(r#""content":"token number {at} ""#), "null")
+        };
+        format!("data: {head}{text}}},\"logprobs\":null,\"finish_reason\":{finish}}}]}}\n\n")
+    };
+    let mut pieces: Vec<Bytes> = (0..EVENTS / 10)
+        .map(|piece| (piece * 10..piece * 10 + 10).map(event).collect::<String>())
+        .map(Bytes::from)
+        .collect();
+    pieces.push(Bytes::from_static(b"data: [DONE]\n\n"));
+    pieces
+}
+
+/// Prints the time of one of the `parts` that a run has.
+fn measure<T>(name: &str, parts: usize, mut run: impl FnMut() -> T) {
+    if let Ok(only) = std::env::var("WEIRGATE_BENCH_ONLY") {
+        let count = std::env::var("WEIRGATE_BENCH_COUNT").unwrap();
+        let count = count.parse().unwrap();
+        (0..if only == name { count } else { 0 }).for_each(|_| drop(black_box(run())));
+        return;
+    }
+    let mut best = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let started = Instant::now();
+        (0..10).for_each(|_| drop(black_box(run())));
+        best = best.min(started.elapsed());
+    }
+    let each_ns = best.as_nanos() as f64 / (10 * parts) as f64;
+    println!("{name}: {each_ns:.0} ns");
+}

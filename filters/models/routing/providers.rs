@@ -1,0 +1,98 @@
+//! Providers as numbers, so that a request compares bits instead of names.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The enabled providers. A provider's number is its place in this list.
+#[derive(Debug, Default)]
+pub struct ProviderNames {
+    names: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, usize>,
+}
+
+/// A set of providers, by number.
+#[derive(Clone, Debug, Default)]
+pub struct ProviderSet {
+    words: Vec<u64>,
+}
+
+impl ProviderNames {
+    /// Returns the number of a provider.
+    pub fn number(&self, name: &str) -> Option<usize> {
+        self.numbers.get(name).copied()
+    }
+
+    /// Returns the name behind a number.
+    pub fn name(&self, number: usize) -> Option<&Arc<str>> {
+        self.names.get(number)
+    }
+
+    /// Returns the set of the providers with these names. Unknown names are left out.
+    pub fn set<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> ProviderSet {
+        let mut set = ProviderSet::default();
+        for number in names.into_iter().filter_map(|name| self.number(name)) {
+            set.insert(number);
+        }
+        set
+    }
+}
+
+impl<'n> FromIterator<&'n str> for ProviderNames {
+    fn from_iter<I: IntoIterator<Item = &'n str>>(names: I) -> Self {
+        let names: Vec<Arc<str>> = names.into_iter().map(Arc::from).collect();
+        let numbers = names.iter().enumerate();
+        Self {
+            numbers: numbers.map(|(at, name)| (Arc::clone(name), at)).collect(),
+            names,
+        }
+    }
+}
+
+impl ProviderSet {
+    /// The set without providers.
+    pub const EMPTY: &'static Self = &Self { words: Vec::new() };
+
+    /// Returns whether the provider of this number is in the set.
+    pub fn contains(&self, number: usize) -> bool {
+        let word = self.words.get(number / 64);
+        word.is_some_and(|word| word & (1 << (number % 64)) != 0)
+    }
+
+    /// Returns the providers of both sets.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let count = self.words.len().max(other.words.len());
+        let word = |set: &Self, at: usize| set.words.get(at).copied().unwrap_or_default();
+        Self {
+            words: (0..count)
+                .map(|at| word(self, at) | word(other, at))
+                .collect(),
+        }
+    }
+
+    /// Adds the provider of this number.
+    pub fn insert(&mut self, number: usize) {
+        let at = number / 64;
+        if at >= self.words.len() {
+            self.words.resize(at + 1, 0);
+        }
+        if let Some(word) = self.words.get_mut(at) {
+            *word |= 1 << (number % 64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_holds_what_was_put_in_beyond_the_first_word_too() {
+        let all: Vec<String> = (0..130).map(|at| format!("p{at}")).collect();
+        let names: ProviderNames = all.iter().map(String::as_str).collect();
+        let set = names.set(["p0", "p63", "p64", "p129", "unknown"]);
+        let held: Vec<usize> = (0..200).filter(|at| set.contains(*at)).collect();
+        assert_eq!(held, [0, 63, 64, 129]);
+        assert!(!ProviderSet::EMPTY.contains(0));
+    }
+}

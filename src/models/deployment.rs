@@ -1,0 +1,85 @@
+//! What a call needs of a model at one of its providers and the catalogue knows: made once, borrowed by every attempt.
+
+use std::sync::Arc;
+
+use filters::models::operation::Operation;
+use filters::models::routing::catalog::{Mapping, Model};
+use filters::models::routing::resolve::Candidate;
+use filters::models::wires::Target;
+
+use super::metrics::DeploymentMetrics;
+use super::providers::Provider;
+use super::upstream_head::UpstreamHead;
+use crate::telemetry::metrics::Metrics;
+
+/// A model at a provider, in a region where one was named.
+pub struct Deployment {
+    /// The model of the catalogue.
+    pub model: Arc<Model>,
+    /// The provider's own name and price of the model.
+    pub mapping: Arc<Mapping>,
+    /// The provider's region.
+    pub region: Option<Arc<str>>,
+    /// The provider.
+    pub provider: Arc<Provider>,
+    /// `provider/model`, with `:region` where one is used. Source: docs/decisions.md 3.
+    pub used_model: Arc<str>,
+    /// Whether plans count the model as premium.
+    pub is_premium: bool,
+    /// Its counters.
+    pub metrics: DeploymentMetrics,
+    heads: Vec<(Operation, [UpstreamHead; 2])>,
+}
+
+impl Deployment {
+    /// Creates the deployment that a candidate is.
+    pub fn new(candidate: &Candidate, provider: &Arc<Provider>, metrics: &Arc<Metrics>) -> Self {
+        let Candidate {
+            model,
+            mapping,
+            region,
+            ..
+        } = candidate;
+        let used_model = match region {
+            Some(region) => format!("{}/{}:{region}", provider.name, model.id),
+            None => format!("{}/{}", provider.name, model.id),
+        };
+        let heads = model.operations.iter().filter_map(|operation| {
+            let head =
+                |is_stream| UpstreamHead::new(provider, *operation, is_stream, &mapping.name);
+            Some((*operation, [head(false)?, head(true)?]))
+        });
+        Self {
+            used_model: used_model.into(),
+            is_premium: mapping.prices.is_some_and(|prices| prices.is_premium()),
+            metrics: DeploymentMetrics::new(metrics, provider, model, mapping),
+            heads: heads.collect(),
+            model: Arc::clone(model),
+            mapping: Arc::clone(mapping),
+            region: region.clone(),
+            provider: Arc::clone(provider),
+        }
+    }
+
+    /// Returns the head of its requests; `None`: its wire does not offer the operation.
+    pub fn head(&self, operation: Operation, is_stream: bool) -> Option<&UpstreamHead> {
+        let mut heads = self.heads.iter();
+        let (_, heads) = heads.find(|(offered, _)| *offered == operation)?;
+        heads.get(usize::from(is_stream))
+    }
+
+    /// Returns the target as its wire needs to know it.
+    pub fn target<'a>(&'a self, lower_tool_choice: bool, key_id: Option<&'a str>) -> Target<'a> {
+        Target {
+            provider: &self.provider.name,
+            model: &self.mapping.name,
+            region: self.region.as_deref(),
+            max_output: self.mapping.max_output,
+            reasoning_efforts: &self.mapping.reasoning_efforts,
+            reasons: self.mapping.reasons(),
+            lower_tool_choice,
+            key_id,
+            quirks: &self.provider.quirks,
+        }
+    }
+}

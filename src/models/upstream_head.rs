@@ -1,0 +1,110 @@
+//! Heads of upstream requests: what no request changes is written once.
+
+use filters::models::operation::Operation;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+
+use super::providers::Provider;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const USER_AGENT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
+
+/// The head of all requests of one operation to one deployment.
+pub struct UpstreamHead {
+    /// `None`: the path of the provider is no URI.
+    uri: Option<Uri>,
+    headers: HeaderMap,
+    /// Headers of the configuration and the wire, which replace those of a request too.
+    has_length: bool,
+    has_request_id: bool,
+}
+
+/// What a request adds to its head.
+pub(super) struct OwnHeaders<'a> {
+    /// The length of the body.
+    pub body_bytes: usize,
+    /// The request's id.
+    pub request_id: &'a HeaderValue,
+    /// The header of the credential.
+    pub credential: Option<&'a (HeaderName, HeaderValue)>,
+}
+
+impl UpstreamHead {
+    /// Creates the head for a provider; `None`: its wire does not offer the operation.
+    pub(super) fn new(
+        provider: &Provider,
+        operation: Operation,
+        is_stream: bool,
+        upstream_model: &str,
+    ) -> Option<Self> {
+        let quirks = &provider.quirks;
+        let wire = provider
+            .wire
+            .head(operation, is_stream, upstream_model, quirks)?;
+        let accept = if is_stream {
+            "text/event-stream"
+        } else {
+            "application/json"
+        };
+        let json = HeaderValue::from_static("application/json");
+        let mut headers = HeaderMap::with_capacity(16);
+        headers.extend([
+            (header::HOST, provider.origin.authority.clone()),
+            (header::CONTENT_TYPE, json),
+            (header::CONTENT_LENGTH, HeaderValue::from_static("0")),
+            (header::ACCEPT, HeaderValue::from_static(accept)),
+            (
+                header::ACCEPT_ENCODING,
+                HeaderValue::from_static("identity"),
+            ),
+            (header::USER_AGENT, HeaderValue::from_static(USER_AGENT)),
+            (REQUEST_ID, HeaderValue::from_static("")),
+        ]);
+        let theirs = provider.headers.iter().chain(&wire.headers);
+        for (name, value) in theirs.clone() {
+            headers.insert(name, value.clone());
+        }
+        // A request replaces the value, for which its copy of the map has a place then.
+        let placeholder = provider.wire.credential("", quirks).ok();
+        if let Some((name, value)) = placeholder.filter(|_| provider.needs_key()) {
+            headers.insert(name, value);
+        }
+        let has = |wanted: HeaderName| theirs.clone().any(|(name, _)| *name == wanted);
+        Some(Self {
+            uri: provider.upstream_path(&wire.path).parse().ok(),
+            has_length: has(header::CONTENT_LENGTH),
+            has_request_id: has(REQUEST_ID),
+            headers,
+        })
+    }
+
+    /// Returns the head of a request in place of the client's: of the client's headers only `traceparent` passes. `None`: the
+    /// path of the provider is no URI.
+    pub(super) fn request(
+        &self,
+        own: &OwnHeaders<'_>,
+        client: &http::request::Parts,
+    ) -> Option<http::request::Parts> {
+        let mut headers = self.headers.clone();
+        if !self.has_length {
+            headers.insert(header::CONTENT_LENGTH, own.body_bytes.into());
+        }
+        if !self.has_request_id {
+            headers.insert(REQUEST_ID, own.request_id.clone());
+        }
+        if let Some((name, value)) = own.credential {
+            headers.insert(name, value.clone());
+        }
+        if let Some(parent) = client.headers.get(TRACEPARENT)
+            && !headers.contains_key(TRACEPARENT)
+        {
+            headers.insert(TRACEPARENT, parent.clone());
+        }
+        let (mut fresh, ()) = http::Request::new(()).into_parts();
+        fresh.method = Method::POST;
+        fresh.version = client.version;
+        fresh.uri = self.uri.clone()?;
+        fresh.headers = headers;
+        Some(fresh)
+    }
+}
