@@ -8,7 +8,7 @@ UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,$(PREFIX)/lib/s
 APT = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check deny bench oracle install cmake test-tools clients
+.PHONY: help run build test check deny bench oracle install cmake test-tools bench-tools clients
 
 help: ## Show what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,8 +49,13 @@ deny:
 	else echo "skipped: licences and sources of crates (cargo-deny is not installed: cargo install --locked cargo-deny)"; fi
 
 ORACLE = target/oracle
-bench: cmake test-tools $(ORACLE)/.done ## Measure beside bare Pingora
+bench: cmake test-tools bench-tools $(ORACLE)/.done ## Measure beside bare Pingora
 	$(CARGO) bench --locked
+
+# They count instructions, allocations and system calls. The bench skips what it cannot count.
+bench-tools:
+	@command -v valgrind >/dev/null || { $(APT) update -qq && $(APT) install -y -qq valgrind; }
+	@command -v strace >/dev/null || { $(APT) update -qq && $(APT) install -y -qq strace; }
 
 # Decisions beside those of the public SDKs: 160,000 each, on datafiles made at random.
 SEED ?= 4

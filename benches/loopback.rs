@@ -2,6 +2,9 @@
 //!
 //! `make bench` runs it. Every part runs in a process of its own, which has separate CPU time and memory. All processes run
 //! this program; an environment variable sets the role. Figures are ratios within one run, because machines are noisy.
+//!
+//! `cargo bench --bench loopback -- --only rates,json,stream` measures some sections and kinds only. The environment sets
+//! `WEIRGATE_BENCH_SECONDS` and `WEIRGATE_BENCH_ROUNDS`; `WEIRGATE_BENCH_KEEP=1` adds the run's line to `RESULTS.md`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -13,244 +16,172 @@
     reason = "a bench"
 )]
 
+#[path = "loopback/bare.rs"]
+mod bare;
+#[path = "loopback/gateway.rs"]
+mod gateway;
+#[path = "loopback/kind.rs"]
+mod kind;
 #[path = "loopback/load.rs"]
 mod load;
-#[path = "loopback/parts.rs"]
-mod parts;
+#[path = "loopback/memory.rs"]
+mod memory;
+#[path = "loopback/message.rs"]
+mod message;
+#[path = "loopback/options.rs"]
+mod options;
 #[path = "loopback/process.rs"]
 mod process;
+#[path = "loopback/rates.rs"]
+mod rates;
+#[path = "loopback/report.rs"]
+mod report;
+#[path = "loopback/syscalls.rs"]
+mod syscalls;
+#[path = "loopback/upstream.rs"]
+mod upstream;
+#[path = "loopback/work.rs"]
+mod work;
 
+use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
-use load::{Kind, Round};
-use process::Part;
+use kind::Kind;
+use memory::Idle;
+use options::{Options, Section, number, variable};
+use process::{Cores, Part};
+use rates::CONNECTIONS;
+use report::{ResultLine, figure, median};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The number of the load's connections.
-const CONNECTIONS: usize = 64;
-/// The number of events that the upstream sends in one stream.
-const EVENTS: f64 = 200.0;
-
 fn main() {
-    match std::env::var("WEIRGATE_BENCH_ROLE").as_deref() {
-        Ok("upstream") => parts::upstream(),
-        Ok("bare") => parts::bare(),
-        Ok("gateway") => parts::gateway(),
-        _ => drive(),
+    match variable("WEIRGATE_BENCH_ROLE").as_deref() {
+        Some("upstream") => upstream::run(),
+        Some("bare") => bare::run(),
+        Some("gateway") => gateway::run(),
+        _ => drive(&Options::from_process()),
     }
 }
 
-fn drive() {
-    let seconds = setting("WEIRGATE_BENCH_SECONDS", 2.0);
-    let rounds = setting("WEIRGATE_BENCH_ROUNDS", 5.0) as usize;
-    let upstream = Part::start("upstream", &[]);
-    let variables = [("WEIRGATE_BENCH_UPSTREAM", upstream.address.as_str())];
-    let gateway = Part::start("gateway", &variables);
-    let decision = load::body(&gateway, Kind::Decide);
-    let hit = load::body(&gateway, Kind::Hit);
-    let variables = [
-        variables[0],
-        ("WEIRGATE_BENCH_DECISION", decision.as_str()),
-        ("WEIRGATE_BENCH_HIT", hit.as_str()),
-    ];
-    let bare = Part::start("bare", &variables);
-    if let Ok(seconds) = std::env::var("WEIRGATE_BENCH_PROFILE") {
-        // A profiler needs load on only one part, `gateway` or `bare`.
-        let seconds = Duration::from_secs_f64(seconds.parse().unwrap());
-        let is_bare = std::env::var("WEIRGATE_BENCH_PART").is_ok_and(|part| part == "bare");
-        let part = if is_bare { &bare } else { &gateway };
-        let kind = match std::env::var("WEIRGATE_BENCH_KIND").as_deref() {
-            Ok("stream") => Kind::Stream,
-            Ok("decide") => Kind::Decide,
-            Ok("pass") => Kind::Pass,
-            Ok("hit") => Kind::Hit,
-            Ok("refused") => Kind::Refused,
-            _ => Kind::Json,
-        };
-        match std::env::var("WEIRGATE_BENCH_RATE") {
-            Ok(rate) => println!(
-                "{:?}",
-                load::paced(part, CONNECTIONS, rate.parse().unwrap(), seconds)
+fn print_line(line: &str) {
+    println!("{line}");
+    std::io::stdout().flush().unwrap();
+}
+
+/// The running parts.
+struct Lab {
+    bare: Part,
+    gateway: Part,
+    /// The environment of the two.
+    variables: [(&'static str, String); 3],
+    _upstream: Part,
+}
+
+impl Lab {
+    /// Starts the parts; the gateway keeps its state in this folder.
+    fn start(folder: &Path) -> Self {
+        let upstream = Part::start("upstream", &[]);
+        let upstream_address = ("WEIRGATE_BENCH_UPSTREAM", upstream.address.clone());
+        let state = folder.join("state").display().to_string();
+        let environment = [
+            (upstream_address.0, upstream_address.1.as_str()),
+            ("WEIRGATE_BENCH_FOLDER", state.as_str()),
+        ];
+        let gateway = Part::start("gateway", &environment);
+        let variables = [
+            upstream_address,
+            (
+                "WEIRGATE_BENCH_DECISION",
+                load::body(&gateway, Kind::Decide),
             ),
-            Err(_) => println!("{:?}", load::closed(part, kind, CONNECTIONS, seconds)),
-        }
-        return;
-    }
-    let idle = (bare.resident_kib(), gateway.resident_kib());
-    println!(
-        "idle resident: bare {} MiB, gateway {} MiB (target: under 60)",
-        mib(idle.0),
-        mib(idle.1)
-    );
-    for (kind, per_request, unit, target) in [
-        (Kind::Json, 1.0, "requests/s", 0.75),
-        (Kind::Stream, EVENTS, "events/s", 0.75),
-        // Bare Pingora reads the body, sends a constant response of the same size, and writes a log line too.
-        (Kind::Decide, 1.0, "decisions/s", 0.8),
-        (Kind::Pass, 1.0, "queries/s", 0.85),
-        (Kind::Hit, 1.0, "hits/s", 0.8),
-    ] {
-        let mut results: [Vec<Round>; 2] = [Vec::new(), Vec::new()];
-        for round in 0..rounds * 2 {
-            let part = if round % 2 == 0 { &bare } else { &gateway };
-            let result = load::closed(part, kind, CONNECTIONS, Duration::from_secs_f64(seconds));
-            results[round % 2].push(result);
-        }
-        let [bare_median, gateway_median] = results.map(median);
-        println!(
-            "{kind:?}: bare {:.0} {unit} at {:.1} us CPU, gateway {:.0} {unit} at {:.1} us CPU: ratio {:.2} (target {target}), CPU ratio {:.2}",
-            bare_median.per_second * per_request,
-            bare_median.cpu_us,
-            gateway_median.per_second * per_request,
-            gateway_median.cpu_us,
-            gateway_median.per_second / bare_median.per_second,
-            bare_median.cpu_us / gateway_median.cpu_us,
-        );
-        if kind == Kind::Json {
-            latency(&bare, &gateway, gateway_median.per_second / 2.0, seconds);
+            ("WEIRGATE_BENCH_HIT", load::body(&gateway, Kind::Hit)),
+        ];
+        Self {
+            bare: Part::start("bare", &borrowed(&variables)),
+            gateway,
+            variables,
+            _upstream: upstream,
         }
     }
-    money(&gateway, rounds, Duration::from_secs_f64(seconds));
-    refusals(&gateway, rounds, Duration::from_secs_f64(seconds));
-    sdk(&gateway, rounds, seconds);
-    large(&gateway);
-    streams(&bare, &gateway);
+
+    /// Returns the environment of a part. The gateway needs a folder besides.
+    fn environment(&self) -> Vec<(&'static str, &str)> {
+        borrowed(&self.variables)
+    }
 }
 
-/// Measures the cost of accounting: calls that are reserved, settled and synced to disk beside calls without a price.
-fn money(gateway: &Part, rounds: usize, time: Duration) {
-    let kinds = [Kind::Free, Kind::Json];
-    let mut results: [Vec<Round>; 2] = Default::default();
-    for round in 0..rounds * kinds.len() {
-        let at = round % kinds.len();
-        results[at].push(load::closed(gateway, kinds[at], CONNECTIONS, time));
-    }
-    let [free, paid] = results.map(median);
-    println!(
-        "without a price {:.0}/s at {:.1} us CPU, journalled {:.0}/s at {:.1} us: ratio {:.2} (target: at least 0.95)",
-        free.per_second,
-        free.cpu_us,
-        paid.per_second,
-        paid.cpu_us,
-        paid.per_second / free.per_second,
-    );
+fn borrowed<'a>(variables: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+    let borrow = |(name, value): &'a (&'static str, String)| (*name, value.as_str());
+    variables.iter().map(borrow).collect()
 }
 
-/// Measures the cost of a hit and of a refusal beside a forwarded query.
-fn refusals(gateway: &Part, rounds: usize, time: Duration) {
-    let kinds = [Kind::Pass, Kind::Hit, Kind::Refused];
-    let mut results: [Vec<Round>; 3] = Default::default();
-    for round in 0..rounds * kinds.len() {
-        let at = round % kinds.len();
-        results[at].push(load::closed(gateway, kinds[at], CONNECTIONS, time));
+fn drive(options: &Options) {
+    // The upstream inherits the cores of this process, so the cores are divided first.
+    let cores = Cores::of_process();
+    let folder = tempfile::tempdir().unwrap();
+    let lab = Lab::start(folder.path());
+    if let Some(seconds) = number("WEIRGATE_BENCH_PROFILE") {
+        return profile(&lab, Duration::from_secs_f64(seconds));
     }
-    let [pass, hit, refused] = results.map(median);
-    println!(
-        "passed on {:.0}/s at {:.1} us CPU; hit {:.0}/s at {:.1} us: {:.2} x (target: at least 2); refused {:.0}/s at {:.1} us: {:.2} x (target: above 1)",
-        pass.per_second,
-        pass.cpu_us,
-        hit.per_second,
-        hit.cpu_us,
-        hit.per_second / pass.per_second,
-        refused.per_second,
-        refused.cpu_us,
-        refused.per_second / pass.per_second,
-    );
+    if cores.count() == 1 {
+        print_line("one core: proxy, upstream and load share it, and ratios come out too high");
+    }
+    let (idle, mut line) = (Idle::of(&lab), ResultLine::new());
+    let mut rounds = Vec::new();
+    if options.has(Section::Rates) {
+        rounds = rates::measure(&lab, options);
+        rates::print(&rounds, &mut line);
+    }
+    if options.has(Section::Latency) {
+        rates::print_latency(&lab, options, rounds, &mut line);
+    }
+    if options.has(Section::Instructions) {
+        work::print(&lab, options, folder.path(), &mut line);
+    }
+    if options.has(Section::Syscalls) {
+        syscalls::print(&lab, options, folder.path(), &mut line);
+    }
+    if options.has(Section::Sdk) {
+        sdk(&lab.gateway, options);
+    }
+    if options.has(Section::Memory) {
+        memory::print(&lab, &idle);
+    }
+    line.finish(options.keeps_result);
+}
+
+/// Loads only one part, `gateway` or `bare`, as a profiler needs it.
+fn profile(lab: &Lab, time: Duration) {
+    let is_bare = variable("WEIRGATE_BENCH_PART").is_some_and(|part| part == "bare");
+    let part = if is_bare { &lab.bare } else { &lab.gateway };
+    let kind = variable("WEIRGATE_BENCH_KIND").map_or(Kind::Json, |name| {
+        Kind::from_name(&name).unwrap_or_else(|| panic!("WEIRGATE_BENCH_KIND: {name}"))
+    });
+    print_line(&format!("process {}", part.id()));
+    let round = match number("WEIRGATE_BENCH_RATE") {
+        Some(rate) => load::paced(part, kind, CONNECTIONS, rate, time),
+        None => load::closed(part, kind, CONNECTIONS, time),
+    };
+    print_line(&format!("{round:?}"));
 }
 
 /// Measures the same decisions by the public npm SDK.
-fn sdk(gateway: &Part, rounds: usize, seconds: f64) {
+fn sdk(gateway: &Part, options: &Options) {
     let Some(sdk) = Part::sdk() else {
-        return println!("the npm SDK is not installed: `make bench` does");
+        return print_line("\nskipped: the npm SDK is not installed (`make bench` installs it)");
     };
-    let measure = |part| {
-        let time = Duration::from_secs_f64(seconds);
-        load::closed(part, Kind::Decide, CONNECTIONS, time)
-    };
-    let pairs = (0..rounds).map(|_| (measure(&sdk), measure(gateway)));
-    let (sdk_rounds, gateway_rounds) = pairs.unzip();
-    let (sdk, gateway) = (median(sdk_rounds), median(gateway_rounds));
-    println!(
-        "Decide: npm SDK behind node:http {:.0}/s at {:.1} us CPU, gateway {:.0}/s at {:.1} us CPU: ratio {:.1} (target 5)",
-        sdk.per_second,
-        sdk.cpu_us,
-        gateway.per_second,
-        gateway.cpu_us,
-        gateway.per_second / sdk.per_second,
-    );
-}
-
-/// Measures latencies and CPU time at half of the gateway's maximum rate. Both parts get the same rate, so that waking idle
-/// peers costs both the same.
-fn latency(bare: &Part, gateway: &Part, rate: f64, seconds: f64) {
-    let time = Duration::from_secs_f64(seconds);
-    let measure = |part| load::paced(part, CONNECTIONS, rate, time);
-    let mut rounds: Vec<_> = (0..3).map(|_| (measure(bare), measure(gateway))).collect();
-    rounds.sort_by(|a, b| (a.1.p99_ms - a.0.p99_ms).total_cmp(&(b.1.p99_ms - b.0.p99_ms)));
-    let (bare, gateway) = &rounds[1];
-    println!(
-        "at {rate:.0}/s: bare p50 {:.2} p99 {:.2} ms at {:.1} us CPU, gateway p50 {:.2} p99 {:.2} ms at {:.1} us CPU: added p99 {:.2} ms (target: under 2)",
-        bare.p50_ms,
-        bare.p99_ms,
-        bare.cpu_us,
-        gateway.p50_ms,
-        gateway.p99_ms,
-        gateway.cpu_us,
-        gateway.p99_ms - bare.p99_ms,
-    );
-}
-
-/// Measures memory with a thousand open streams.
-fn streams(bare: &Part, gateway: &Part) {
-    let measure = |part: &Part| {
-        let before = part.resident_kib();
-        let open = load::hold(part, 1000);
-        let with = part.resident_kib();
-        drop(open);
-        (before, with)
-    };
-    let (bare, gateway) = (measure(bare), measure(gateway));
-    println!(
-        "1000 open streams: bare {} MiB (from {}), gateway {} MiB (from {}): {} MiB more (target: at most 40)",
-        mib(bare.1),
-        mib(bare.0),
-        mib(gateway.1),
-        mib(gateway.0),
-        mib(gateway.1.saturating_sub(bare.1)),
-    );
-}
-
-/// Measures the peak memory of a body of 20 MB, passed through and translated.
-fn large(gateway: &Part) {
-    for (model, what, target) in [
-        ("own", "passed through", 1.3),
-        ("translated", "translated", 3.0),
-    ] {
-        let before = gateway.reset_peak_kib();
-        let bytes = load::large(gateway, model);
-        let peak = gateway.peak_kib();
-        println!(
-            "20 MB {what}: peak {:.2} x body above {} MiB (target: {target})",
-            (peak.saturating_sub(before) * 1024) as f64 / bytes as f64,
-            mib(before),
-        );
-    }
-}
-
-fn median(mut rounds: Vec<Round>) -> Round {
-    rounds.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
-    rounds[rounds.len() / 2]
-}
-
-fn mib(kib: u64) -> u64 {
-    kib / 1024
-}
-
-fn setting(name: &str, default: f64) -> f64 {
-    std::env::var(name)
-        .ok()
-        .and_then(|value| value.parse().ok())
-        .unwrap_or(default)
+    let measure = |part| load::closed(part, Kind::Decide, CONNECTIONS, options.time).per_second;
+    let pairs: Vec<_> = (0..options.rounds)
+        .map(|_| (measure(&sdk), measure(gateway)))
+        .collect();
+    let ratio = median(pairs.iter().map(|(sdk, ours)| ours / sdk));
+    print_line(&format!(
+        "\ndecide: npm SDK behind node:http {}/s, ours {}/s: ratio {} (goal: at least 5)",
+        figure(median(pairs.iter().map(|(sdk, _)| *sdk))),
+        figure(median(pairs.iter().map(|(_, ours)| *ours))),
+        figure(ratio),
+    ));
 }

@@ -1,228 +1,308 @@
-//! The load: raw HTTP/1.1 over reused connections.
+//! The load: prepared requests over reused connections, from one thread that waits for all of them.
+//!
+//! The load shares a core with the upstream, so it has to cost less than a proxy: a request is one `write`, a response
+//! mostly one `read` into a buffer for all connections. Rates need pauses shorter than the millisecond to which the
+//! timers of runtimes round, so the thread waits in `epoll_pwait2`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
 
-use crate::process::Part;
+use crate::kind::{HOLD, Kind, STREAM, chat};
+use crate::message::{Response, head_len};
+use crate::process::{Cpu, Part};
 
-/// The kind of a request.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
-    /// 1 KB up, 1 KB of JSON down.
-    Json,
-    /// The same from a model without a price: no money is reserved, and no response waits for the disk.
-    Free,
-    /// A stream of 200 events.
-    Stream,
-    /// A decision of a flag.
-    Decide,
-    /// A query that is counted and forwarded: 1 KB up, 1 KB down.
-    Pass,
-    /// The same, answered from the cache.
-    Hit,
-    /// The same, over its limit.
-    Refused,
-}
-
-impl Kind {
-    /// Returns the status of its responses.
-    fn status(self) -> u16 {
-        if self == Self::Refused { 429 } else { 200 }
-    }
-}
+/// The time in which something has to happen.
+const STALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// More bytes than one `read` finds, but for bodies.
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// The result of one round.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Round {
     /// Requests a second.
     pub per_second: f64,
-    /// CPU time of the proxy for one request.
-    pub cpu_us: f64,
-}
-
-fn wire(part: &Part, body: &str) -> Vec<u8> {
-    format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        part.key,
-        body.len(),
-    )
-    .into_bytes()
-}
-
-fn request(part: &Part, kind: Kind) -> Vec<u8> {
-    if kind == Kind::Decide {
-        let body = r#"{"userId":"user-1","userAttributes":{"version":"2.1","country":"FR"}}"#;
-        return format!(
-            "POST /v1/decide?keys=dark_mode HTTP/1.1\r\nHost: bench\r\nX-Platform-SDK-Key: bench\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len(),
-        )
-        .into_bytes();
-    }
-    let text = "b".repeat(900);
-    // A request with an application's key is counted and forwarded; the response to a public key may be cached.
-    let credential = match kind {
-        Kind::Pass => Some(("", "authorization: Basic cGFzczp4\r\n")),
-        Kind::Refused => Some(("", "authorization: Basic cmVmdXNlZDp4\r\n")),
-        Kind::Hit => Some(("?auth=public", "")),
-        Kind::Json | Kind::Free | Kind::Stream | Kind::Decide => None,
-    };
-    if let Some((query, header)) = credential {
-        let body = format!(
-            r#"{{"query":"query A($b: String) {{ a(b: $b) {{ c d }} }}","variables":{{"b":"{text}"}}}}"#
-        );
-        return format!(
-            "POST /content/v2{query} HTTP/1.1\r\nHost: bench\r\n{header}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len(),
-        )
-        .into_bytes();
-    }
-    let stream = if kind == Kind::Stream {
-        "\"stream\":true,"
-    } else {
-        ""
-    };
-    let model = if kind == Kind::Free { "free" } else { "own" };
-    wire(
-        part,
-        &format!(
-            r#"{{"model":"{model}",{stream}"messages":[{{"role":"user","content":"{text}"}}]}}"#
-        ),
-    )
-}
-
-fn block_on<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap()
-        .block_on(work)
-}
-
-/// Sends as many requests as possible over this many connections.
-pub fn closed(part: &Part, kind: Kind, connections: usize, time: Duration) -> Round {
-    let wire = Arc::new(request(part, kind));
-    let (done, stop) = (
-        Arc::new(AtomicU64::new(0)),
-        Arc::new(AtomicBool::new(false)),
-    );
-    block_on(async {
-        let mut tasks = Vec::new();
-        for _ in 0..connections {
-            let (wire, done, stop) = (Arc::clone(&wire), Arc::clone(&done), Arc::clone(&stop));
-            let mut stream = TcpStream::connect(&part.address).await.unwrap();
-            stream.set_nodelay(true).unwrap();
-            tasks.push(tokio::spawn(async move {
-                let mut buffer = Vec::with_capacity(128 << 10);
-                while !stop.load(Ordering::Relaxed) {
-                    stream.write_all(&wire).await.unwrap();
-                    read(&mut stream, &mut buffer, kind.status()).await;
-                    done.fetch_add(1, Ordering::Relaxed);
-                }
-            }));
-        }
-        tokio::time::sleep(time / 4).await;
-        let (count, cpu, started) = (done.load(Ordering::Relaxed), part.cpu_us(), Instant::now());
-        tokio::time::sleep(time).await;
-        let count = (done.load(Ordering::Relaxed) - count) as f64;
-        let (cpu, seconds) = (part.cpu_us() - cpu, started.elapsed().as_secs_f64());
-        stop.store(true, Ordering::Relaxed);
-        for task in tasks {
-            task.await.unwrap();
-        }
-        Round {
-            per_second: count / seconds,
-            cpu_us: cpu / count,
-        }
-    })
-}
-
-/// Latencies and CPU time at a fixed rate.
-#[derive(Debug)]
-pub struct Paced {
+    /// The CPU time of a call by thread, in microseconds.
+    pub cpu_us: Cpu,
     /// The median, in milliseconds from the time at which a request was due.
     pub p50_ms: f64,
     /// The 99th percentile.
     pub p99_ms: f64,
-    /// CPU time of the proxy for one request.
-    pub cpu_us: f64,
 }
 
-/// Sends requests at a fixed rate.
-pub fn paced(part: &Part, connections: usize, rate: f64, time: Duration) -> Paced {
-    let wire = Arc::new(request(part, Kind::Json));
-    let pause = Duration::from_secs_f64(connections as f64 / rate);
-    let cpu = part.cpu_us();
-    let mut all = block_on(async {
-        let started = tokio::time::Instant::now();
-        let mut tasks = Vec::new();
-        for number in 0..connections {
-            let wire = Arc::clone(&wire);
-            let mut stream = TcpStream::connect(&part.address).await.unwrap();
-            stream.set_nodelay(true).unwrap();
-            tasks.push(tokio::spawn(async move {
-                let mut due = started + pause.mul_f64(number as f64 / connections as f64);
-                let (mut buffer, mut took) = (Vec::with_capacity(8192), Vec::new());
-                while due < started + time {
-                    tokio::time::sleep_until(due).await;
-                    stream.write_all(&wire).await.unwrap();
-                    read(&mut stream, &mut buffer, 200).await;
-                    took.push(due.elapsed().as_secs_f64() * 1e3);
-                    due += pause;
+/// Sends as many requests as possible over this many connections.
+pub fn closed(part: &Part, kind: Kind, connections: usize, time: Duration) -> Round {
+    let mut load = Load::open(part, kind, connections);
+    load.start_all();
+    let warm = Instant::now() + time / 4;
+    while Instant::now() < warm {
+        load.turn();
+    }
+    let mut window = Window::open(part);
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        window.took.extend(load.turn());
+    }
+    let round = window.close();
+    load.drain();
+    round
+}
+
+/// Sends this many requests over this many connections.
+pub fn calls(part: &Part, kind: Kind, connections: usize, calls: usize) {
+    let mut load = Load::open(part, kind, connections);
+    load.start_all();
+    let mut started = connections;
+    while started < calls {
+        started += load.turn().len();
+    }
+    load.drain();
+}
+
+/// Sends requests at a fixed rate over at most this many connections.
+pub fn paced(part: &Part, kind: Kind, connections: usize, rate: f64, time: Duration) -> Round {
+    let mut load = Load::open(part, kind, connections);
+    let mut idle: VecDeque<usize> = (0..connections).collect();
+    let pause = Duration::from_secs_f64(1.0 / rate);
+    let warm = (time.as_secs_f64() / 4.0 * rate) as u32;
+    let total = warm + (time.as_secs_f64() * rate) as u32;
+    let mut window = None;
+    let started = Instant::now();
+    for number in 0..total {
+        let due = started + pause * number;
+        while Instant::now() < due || idle.is_empty() {
+            let until = (!idle.is_empty()).then_some(due);
+            for ended in load.poll(until) {
+                idle.push_back(ended.client);
+                if let Some(Window { took, .. }) = &mut window {
+                    took.push(ended.took);
                 }
-                took
-            }));
+            }
         }
-        let mut all = Vec::new();
-        for task in tasks {
-            all.extend(task.await.unwrap());
+        if number == warm {
+            window = Some(Window::open(part));
         }
-        all
-    });
-    all.sort_by(f64::total_cmp);
-    Paced {
-        p50_ms: all[all.len() / 2],
-        p99_ms: all[all.len() * 99 / 100],
-        cpu_us: (part.cpu_us() - cpu) / all.len() as f64,
+        load.start(idle.pop_front().unwrap(), due);
+    }
+    let round = window.unwrap().close();
+    load.drain();
+    round
+}
+
+/// What is measured between the warm-up and the end.
+struct Window<'a> {
+    part: &'a Part,
+    cpu: Cpu,
+    started: Instant,
+    took: Vec<Duration>,
+}
+
+impl<'a> Window<'a> {
+    fn open(part: &'a Part) -> Self {
+        Self {
+            part,
+            cpu: part.cpu_us(),
+            started: Instant::now(),
+            took: Vec::with_capacity(1 << 20),
+        }
+    }
+
+    fn close(mut self) -> Round {
+        let (seconds, cpu) = (self.started.elapsed().as_secs_f64(), self.part.cpu_us());
+        self.took.sort_unstable();
+        let (took, count) = (&self.took, self.took.len());
+        let ms = |percent: usize| took[count * percent / 100].as_secs_f64() * 1e3;
+        Round {
+            per_second: count as f64 / seconds,
+            cpu_us: cpu.per_call_since(&self.cpu, count),
+            p50_ms: ms(50),
+            p99_ms: ms(99),
+        }
+    }
+}
+
+struct Load {
+    epoll: OwnedFd,
+    clients: Vec<Client>,
+    request: Vec<u8>,
+    status: &'static [u8],
+    buffer: Vec<u8>,
+    running: usize,
+}
+
+struct Client {
+    stream: TcpStream,
+    /// The bytes of the request that are sent.
+    sent: usize,
+    /// Whether the socket was full.
+    is_cut: bool,
+    due: Instant,
+    response: Response,
+}
+
+/// A response that has ended.
+struct Ended {
+    client: usize,
+    took: Duration,
+}
+
+impl Load {
+    fn open(part: &Part, kind: Kind, connections: usize) -> Self {
+        Self::with_request(part, kind.request(&part.key), kind.status(), connections)
+    }
+
+    fn with_request(
+        part: &Part,
+        request: Vec<u8>,
+        status: &'static [u8],
+        connections: usize,
+    ) -> Self {
+        // Without it the kernel joins wake-ups of this thread within 50 microseconds.
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).unwrap();
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        let connect = |number| {
+            let stream = TcpStream::connect(&part.address).unwrap();
+            stream.set_nodelay(true).unwrap();
+            stream.set_nonblocking(true).unwrap();
+            epoll::add(&epoll, &stream, EventData::new_u64(number), EventFlags::IN).unwrap();
+            Client {
+                stream,
+                sent: 0,
+                is_cut: false,
+                due: Instant::now(),
+                response: Response::default(),
+            }
+        };
+        let clients = (0..connections as u64).map(connect).collect();
+        Self {
+            epoll,
+            clients,
+            request,
+            status,
+            buffer: vec![0; BUFFER_BYTES],
+            running: 0,
+        }
+    }
+
+    fn start_all(&mut self) {
+        for client in 0..self.clients.len() {
+            self.start(client, Instant::now());
+        }
+    }
+
+    /// Starts a request of an idle client.
+    fn start(&mut self, client: usize, due: Instant) {
+        self.running += 1;
+        let it = &mut self.clients[client];
+        (it.sent, it.due) = (0, due);
+        self.send(client);
+    }
+
+    /// Sends the rest of a request, as far as the socket takes it.
+    fn send(&mut self, client: usize) {
+        let it = &mut self.clients[client];
+        while it.sent < self.request.len() {
+            match it.stream.write(&self.request[it.sent..]) {
+                Ok(bytes) => it.sent += bytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => panic!("sending: {error}"),
+            }
+        }
+        let is_cut = it.sent < self.request.len();
+        if is_cut != it.is_cut {
+            it.is_cut = is_cut;
+            let out = if is_cut {
+                EventFlags::OUT
+            } else {
+                EventFlags::empty()
+            };
+            let data = EventData::new_u64(client as u64);
+            epoll::modify(&self.epoll, &it.stream, data, EventFlags::IN | out).unwrap();
+        }
+    }
+
+    /// Waits until something happens or the time has come. Returns the responses that have ended.
+    fn poll(&mut self, until: Option<Instant>) -> Vec<Ended> {
+        let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let timeout = timeout.unwrap_or(STALL_TIMEOUT).try_into().unwrap();
+        let mut events: Vec<Event> = Vec::with_capacity(64);
+        epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout)).unwrap();
+        assert!(until.is_some() || !events.is_empty(), "nothing happens");
+        let mut ended = Vec::new();
+        for event in events {
+            let (flags, client) = (event.flags, event.data.u64() as usize);
+            if flags.contains(EventFlags::OUT) {
+                self.send(client);
+            }
+            if flags.contains(EventFlags::IN) && self.receive(client) {
+                self.running -= 1;
+                let took = self.clients[client].due.elapsed();
+                ended.push(Ended { client, took });
+            }
+        }
+        ended
+    }
+
+    fn receive(&mut self, client: usize) -> bool {
+        let it = &mut self.clients[client];
+        let bytes = it.stream.read(&mut self.buffer).expect("receiving");
+        assert!(bytes > 0, "the connection closed");
+        it.response.feed(&self.buffer[..bytes], self.status)
+    }
+
+    /// Waits for responses, starts the next requests, and returns how long the ended ones took.
+    fn turn(&mut self) -> Vec<Duration> {
+        let ended = self.poll(None);
+        for ended in &ended {
+            self.start(ended.client, Instant::now());
+        }
+        ended.into_iter().map(|ended| ended.took).collect()
+    }
+
+    /// Waits for all responses.
+    fn drain(&mut self) {
+        while self.running > 0 {
+            self.poll(None);
+        }
     }
 }
 
 /// Opens this many streams and waits for the first content of each. They stay open until they are dropped.
-pub fn hold(part: &Part, count: usize) -> (tokio::runtime::Runtime, Vec<TcpStream>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let body = r#"{"model":"own","stream":true,"user":"hold","messages":[{"role":"user","content":"Hi"}]}"#;
-    let wire = wire(part, body);
-    let streams = runtime.block_on(async {
-        let mut streams = Vec::new();
-        let mut buffer = vec![0; 4096];
-        for _ in 0..count {
-            let mut stream = TcpStream::connect(&part.address).await.unwrap();
-            stream.write_all(&wire).await.unwrap();
-            assert!(stream.read(&mut buffer).await.unwrap() > 0);
-            streams.push(stream);
-        }
-        streams
-    });
-    (runtime, streams)
+pub fn hold(part: &Part, count: usize) -> Vec<TcpStream> {
+    let body = format!(
+        r#"{{"model":"own",{STREAM},{HOLD},"messages":[{{"role":"user","content":"Hi"}}]}}"#
+    );
+    let request = chat(&part.key, &body);
+    let mut buffer = vec![0; 4096];
+    let open = |_| {
+        let mut stream = TcpStream::connect(&part.address).unwrap();
+        stream.write_all(&request).unwrap();
+        assert!(stream.read(&mut buffer).unwrap() > 0);
+        stream
+    };
+    (0..count).map(open).collect()
 }
 
 /// Returns the body of a response.
 pub fn body(part: &Part, kind: Kind) -> String {
-    let wire = request(part, kind);
-    block_on(async {
-        let mut stream = TcpStream::connect(&part.address).await.unwrap();
-        stream.write_all(&wire).await.unwrap();
-        let mut buffer = Vec::with_capacity(8192);
-        read(&mut stream, &mut buffer, 200).await;
-        let text = String::from_utf8(buffer).unwrap();
-        text.split_once("\r\n\r\n").unwrap().1.to_owned()
-    })
+    let mut stream = TcpStream::connect(&part.address).unwrap();
+    stream.write_all(&kind.request(&part.key)).unwrap();
+    let (mut text, mut buffer) = (Vec::new(), vec![0; BUFFER_BYTES]);
+    let mut response = Response::default();
+    loop {
+        let bytes = stream.read(&mut buffer).unwrap();
+        text.extend_from_slice(&buffer[..bytes]);
+        if response.feed(&buffer[..bytes], kind.status()) {
+            let head = head_len(&text).unwrap();
+            return String::from_utf8(text.split_off(head)).unwrap();
+        }
+    }
 }
 
 /// Sends a body of 20 MB and returns its size.
@@ -230,54 +310,9 @@ pub fn large(part: &Part, model: &str) -> usize {
     let text = "c".repeat(20_000_000);
     let body =
         format!(r#"{{"model":"{model}","messages":[{{"role":"user","content":"{text}"}}]}}"#);
-    let wire = wire(part, &body);
-    block_on(async {
-        let mut stream = TcpStream::connect(&part.address).await.unwrap();
-        stream.write_all(&wire).await.unwrap();
-        let mut buffer = Vec::with_capacity(8192);
-        read(&mut stream, &mut buffer, 200).await;
-        assert!(
-            buffer.starts_with(b"HTTP/1.1 200"),
-            "{}",
-            String::from_utf8_lossy(&buffer)
-        );
-    });
+    let request = chat(&part.key, &body);
+    let mut load = Load::with_request(part, request, Kind::Json.status(), 1);
+    load.start_all();
+    load.drain();
     body.len()
-}
-
-/// Reads one response of this status.
-async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>, status: u16) {
-    buffer.clear();
-    let mut whole = None;
-    loop {
-        assert!(
-            stream.read_buf(buffer).await.unwrap() > 0,
-            "the connection closed"
-        );
-        let expected = match whole {
-            Some(expected) => expected,
-            None => {
-                let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") else {
-                    continue;
-                };
-                let head = String::from_utf8_lossy(&buffer[..at]).to_ascii_lowercase();
-                let status_line = format!("http/1.1 {status}");
-                assert!(head.starts_with(&status_line), "{head}");
-                let length = head
-                    .lines()
-                    .find_map(|line| line.strip_prefix("content-length:"));
-                let expected =
-                    length.map(|length| at + 4 + length.trim().parse::<usize>().unwrap());
-                whole = Some(expected);
-                expected
-            }
-        };
-        let is_whole = match expected {
-            Some(bytes) => buffer.len() >= bytes,
-            None => buffer.ends_with(b"\r\n0\r\n\r\n"),
-        };
-        if is_whole {
-            return;
-        }
-    }
 }

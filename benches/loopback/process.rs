@@ -1,7 +1,12 @@
 //! Runs a part as a process: starts it, measures it, ends it.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// A running part.
 pub struct Part {
@@ -12,19 +17,53 @@ pub struct Part {
     pub key: String,
 }
 
+/// CPU time by thread, in microseconds. Threads of one name count as one.
+#[derive(Clone, Debug, Default)]
+pub struct Cpu(pub BTreeMap<String, f64>);
+
+impl Cpu {
+    /// Returns the time of all threads.
+    pub fn sum(&self) -> f64 {
+        self.0.values().sum()
+    }
+
+    /// Returns the time since an earlier reading, divided by the number of calls.
+    pub fn per_call_since(&self, earlier: &Self, calls: usize) -> Self {
+        let since = |(thread, us): (&String, &f64)| {
+            let before = earlier.0.get(thread).copied().unwrap_or_default();
+            // A thread that has ended takes its time with it.
+            (thread.clone(), (us - before).max(0.0) / calls as f64)
+        };
+        Self(self.0.iter().map(since).collect())
+    }
+}
+
 impl Part {
     /// Starts this program in a role. It prints its address and its key on its first line.
     pub fn start(role: &str, variables: &[(&str, &str)]) -> Part {
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        Self::start_under(&[], role, variables)
+    }
+
+    /// Starts this program in a role under a tool such as valgrind.
+    pub fn start_under(tool: &[String], role: &str, variables: &[(&str, &str)]) -> Part {
+        let program = std::env::current_exe().unwrap();
+        let mut command = match tool {
+            [] => Command::new(program),
+            [tool, arguments @ ..] => {
+                let mut command = Command::new(tool);
+                command.args(arguments).arg(program);
+                command
+            }
+        };
         command
             .env("WEIRGATE_BENCH_ROLE", role)
             .envs(variables.iter().copied());
-        Self::run(command, role)
+        Self::run(command, role, role == "upstream")
     }
 
     /// Starts the public npm SDK behind `node:http` on the same flags, if `make bench` has installed it.
     pub fn sdk() -> Option<Part> {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let folder = root.join("target/oracle");
         if !folder.join("node_modules").is_dir() {
             return None;
@@ -33,15 +72,24 @@ impl Part {
         std::fs::copy(root.join("benches/loopback/sdk.mjs"), &script).unwrap();
         let mut command = Command::new("node");
         command.arg(script).arg(root.join("conf/flags.json"));
-        Some(Self::run(command, "sdk"))
+        Some(Self::run(command, "sdk", false))
     }
 
-    fn run(mut command: Command, role: &str) -> Part {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    fn run(mut command: Command, role: &str, is_beside_load: bool) -> Part {
+        command.stdout(Stdio::piped());
+        let mut spawn = || {
+            command
+                .spawn()
+                .unwrap_or_else(|error| panic!("{role}: {error}"))
+        };
+        let mut child = if is_beside_load {
+            spawn()
+        } else {
+            Cores::of_process().for_proxy(spawn)
+        };
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
+        let out = child.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
         let mut words = line.split_whitespace().map(str::to_owned);
         let address = words
             .next()
@@ -53,18 +101,27 @@ impl Part {
         }
     }
 
-    /// Returns the CPU time used so far, in microseconds.
-    pub fn cpu_us(&self) -> f64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        let fields: Vec<&str> = stat
-            .rsplit(')')
-            .next()
-            .unwrap()
-            .split_whitespace()
-            .collect();
-        let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
-        // The kernel counts in hundredths of a second on all systems that run this bench.
-        ticks * 10_000.0
+    /// Returns its process number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns the CPU time used so far. The scheduler counts it in nanoseconds.
+    pub fn cpu_us(&self) -> Cpu {
+        let mut cpu = Cpu::default();
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.id())).unwrap() {
+            let folder = thread.unwrap().path();
+            let read = |name| std::fs::read_to_string(folder.join(name));
+            // A thread may end meanwhile.
+            let (Ok(name), Ok(times)) = (read("comm"), read("schedstat")) else {
+                continue;
+            };
+            let on_cpu_ns: f64 = times.split(' ').next().unwrap().parse().unwrap();
+            *cpu.0
+                .entry(thread_group(name.trim()).to_owned())
+                .or_default() += on_cpu_ns / 1e3;
+        }
+        cpu
     }
 
     /// Returns the resident memory.
@@ -79,12 +136,12 @@ impl Part {
 
     /// Resets the peak and returns the resident memory.
     pub fn reset_peak_kib(&self) -> u64 {
-        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
+        std::fs::write(format!("/proc/{}/clear_refs", self.id()), "5").unwrap();
         self.resident_kib()
     }
 
     fn status(&self, key: &str) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with(key)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
@@ -94,5 +151,65 @@ impl Drop for Part {
     fn drop(&mut self) {
         _ = self.child.kill();
         _ = self.child.wait();
+    }
+}
+
+/// Returns whether a tool is installed.
+pub fn is_installed(tool: &str) -> bool {
+    let mut command = Command::new(tool);
+    let tried = command
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    tried.is_ok_and(|status| status.success())
+}
+
+/// Returns the work of a thread with this name. Bare Pingora names its worker after its service.
+fn thread_group(name: &str) -> &str {
+    match name {
+        name if name.starts_with("gateway") || name.starts_with("Pingora HTTP") => "worker",
+        name if name.starts_with("sqlx") => "SQLite",
+        name if name.starts_with("loopback") => "main",
+        name => name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'),
+    }
+}
+
+/// The cores: one for the measured part with all of its threads, the others for the upstream and the load.
+pub struct Cores(Option<(CpuSet, CpuSet)>);
+
+impl Cores {
+    /// Divides the cores of this process, once. A single core is shared by all.
+    pub fn of_process() -> &'static Self {
+        static CORES: OnceLock<Cores> = OnceLock::new();
+        CORES.get_or_init(|| {
+            let all = sched_getaffinity(None).unwrap();
+            let mut cores = (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core));
+            let proxy = cores.next_back().unwrap();
+            let (mut mine, mut others) = (CpuSet::new(), CpuSet::new());
+            mine.set(proxy);
+            cores.for_each(|core| others.set(core));
+            if others.count() == 0 {
+                return Self(None);
+            }
+            sched_setaffinity(None, &others).unwrap();
+            Self(Some((mine, others)))
+        })
+    }
+
+    /// Returns the number of cores.
+    pub fn count(&self) -> u32 {
+        self.0.as_ref().map_or(1, |(_, others)| 1 + others.count())
+    }
+
+    /// Starts a process on the proxy's core. A process inherits the cores of the thread that starts it.
+    fn for_proxy<T>(&self, start: impl FnOnce() -> T) -> T {
+        let Some((mine, others)) = &self.0 else {
+            return start();
+        };
+        sched_setaffinity(None, mine).unwrap();
+        let started = start();
+        sched_setaffinity(None, others).unwrap();
+        started
     }
 }

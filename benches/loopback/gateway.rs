@@ -1,0 +1,92 @@
+//! The gateway with keys, prices, ledger, log and metrics.
+
+use weirgate::config;
+use weirgate::store::{NewKey, Store, StoreSettings};
+use weirgate::telemetry::logging::AccessLog;
+
+use crate::options::variable;
+use crate::print_line;
+
+const MODELS: &str = r#"
+[[models]]
+id = "own"
+[[models.providers]]
+provider = "own"
+name = "own-up"
+input_price = "1"
+output_price = "2"
+[[models]]
+id = "free"
+[[models.providers]]
+provider = "own"
+name = "own-up"
+[[models]]
+id = "translated"
+[[models.providers]]
+provider = "translated"
+name = "translated-up"
+"#;
+
+/// Runs the gateway with one organization, one key and one thread.
+pub fn run() {
+    let upstream = variable("WEIRGATE_BENCH_UPSTREAM").unwrap();
+    let folder = variable("WEIRGATE_BENCH_FOLDER").unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(format!("{folder}/models.toml"), MODELS).unwrap();
+    std::fs::write(format!("{folder}/key"), "secret").unwrap();
+    let toml = configuration(&folder, &upstream);
+    let loaded = config::from_str(&toml, []).unwrap_or_else(|problems| panic!("{}", problems[0]));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let settings = StoreSettings::from_config(&loaded.config.store).unwrap();
+    let key = runtime.block_on(create_key(&settings));
+    let running = weirgate::app::boot(loaded.config, |metrics| {
+        AccessLog::start(std::io::sink(), metrics.log_dropped.clone())
+    })
+    .unwrap();
+    print_line(&format!("{} {key}", running.public));
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Returns the configuration. `WEIRGATE_BENCH_STORE` adds a line to `[store]`, such as `durability = "power"`.
+fn configuration(folder: &str, upstream: &str) -> String {
+    let store = variable("WEIRGATE_BENCH_STORE").unwrap_or_default();
+    format!(
+        "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[server]\nthreads = 1\n\
+         [store]\nurl = \"sqlite:{folder}/bench.db\"\nstate_dir = \"{folder}\"\n{store}\n\
+         [limits]\nbody_bytes = {{ chat = 33554432 }}\n\
+         [decisions]\n[[decisions.projects]]\nsdk_key = \"bench\"\ndatafile = \"sandbox\"\n\
+         [graph]\nupstream = \"http://{upstream}\"\ncache = {{ ttl_s = 3600 }}\n\
+         [[graph.tenants]]\nid = \"pass\"\nsingle_keys = [\"public\"]\napp_keys = [{{ key = \"pass\" }}]\n\
+         limits = {{ \"POST /content/v2\" = 1000000000 }}\n\
+         [[graph.tenants]]\nid = \"refused\"\napp_keys = [{{ key = \"refused\" }}]\n\
+         limits = {{ \"POST /content/v2\" = 0 }}\n\
+         [models]\nfile = \"{folder}/models.toml\"\n\
+         [providers.own]\nkind = \"openai-compatible\"\nbase_url = \"http://{upstream}/v1\"\nkeys = []\n\
+         [providers.translated]\nkind = \"anthropic\"\nbase_url = \"http://{upstream}\"\nkeys = [{{ file = \"{folder}/key\" }}]\n"
+    )
+}
+
+/// Creates an organization with credit and returns its API key.
+async fn create_key(settings: &StoreSettings) -> String {
+    let opened = Store::open(settings).await.unwrap();
+    let store = &opened.store;
+    let plan = filters::accounts::Plan::None;
+    store.create_organization("bench", plan, 0).await.unwrap();
+    let credit = filters::money::Usd::parse("1000000").unwrap();
+    store.add_credit("bench", credit, 0).await.unwrap();
+    let new = NewKey {
+        organization: "bench",
+        project: "default",
+        label: "bench",
+        expires_at_ms: None,
+        ..NewKey::default()
+    };
+    let (key, _) = store.create_key(&new, 0).await.unwrap();
+    opened.store.close().await;
+    key.reveal().to_owned()
+}

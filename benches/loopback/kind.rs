@@ -1,0 +1,154 @@
+//! The kinds of requests, each a row of the table.
+
+/// The number of events in one stream.
+pub const EVENTS: usize = 200;
+/// The beginning of a usual message.
+const SMALL: &str = r#""content":""#;
+/// This beginning of a message asks the upstream for a reply of 50 KB.
+pub const LARGE: &str = r#""content":"large "#;
+/// This member of a request asks the upstream for a stream that stays open.
+pub const HOLD: &str = r#""user":"hold""#;
+/// This member asks it for a stream.
+pub const STREAM: &str = r#""stream":true"#;
+
+/// The kind of a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// 1 KB up, 1 KB of JSON down.
+    Json,
+    /// The same from a model without a price: no money is reserved or charged.
+    Free,
+    /// 1 KB up, 50 KB of JSON down.
+    Large,
+    /// A stream of 200 events of one token each.
+    Stream,
+    /// A decision of a flag.
+    Decide,
+    /// A query that is answered from the cache: 1 KB up, 1 KB down.
+    Hit,
+    /// The same, counted and forwarded.
+    Pass,
+    /// The same, over its limit.
+    Refused,
+}
+
+impl Kind {
+    /// All kinds, in the order of the table.
+    pub const ALL: [Kind; 8] = [
+        Self::Json,
+        Self::Free,
+        Self::Large,
+        Self::Stream,
+        Self::Decide,
+        Self::Hit,
+        Self::Pass,
+        Self::Refused,
+    ];
+
+    /// Returns the kind that `--only` calls so.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Returns its name for `--only`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Free => "free",
+            Self::Large => "large",
+            Self::Stream => "stream",
+            Self::Decide => "decide",
+            Self::Hit => "hit",
+            Self::Pass => "pass",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// Returns its name in the tables.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Json => "1 KB JSON",
+            Self::Free => "1 KB JSON, no price",
+            Self::Large => "50 KB JSON",
+            Self::Stream => "SSE of 200 events",
+            Self::Decide => "decide ÷ constant handler",
+            Self::Hit => "graph hit ÷ constant handler",
+            Self::Pass => "graph pass",
+            Self::Refused => "graph refusal",
+        }
+    }
+
+    /// Returns the least rate in parts of bare Pingora's that is good enough.
+    pub fn goal(self) -> Option<f64> {
+        match self {
+            Self::Json | Self::Free | Self::Large => Some(0.65),
+            Self::Stream => Some(0.85),
+            Self::Decide => Some(0.9),
+            Self::Hit => Some(1.15),
+            Self::Pass => Some(0.88),
+            Self::Refused => None,
+        }
+    }
+
+    /// Returns whether bare Pingora can do the same.
+    pub fn has_bare(self) -> bool {
+        self != Self::Refused
+    }
+
+    /// Returns the status of its responses.
+    pub fn status(self) -> &'static [u8] {
+        if self == Self::Refused {
+            b"429"
+        } else {
+            b"200"
+        }
+    }
+
+    /// Returns a request with this API key, head and body.
+    pub fn request(self, key: &str) -> Vec<u8> {
+        let text = "b".repeat(900);
+        let query = format!(
+            r#"{{"query":"query A($b: String) {{ a(b: $b) {{ c d }} }}","variables":{{"b":"{text}"}}}}"#
+        );
+        let whole = |model: &str, content: &str| {
+            let body =
+                format!(r#"{{"model":"{model}","messages":[{{"role":"user",{content}{text}"}}]}}"#);
+            chat(key, &body)
+        };
+        let stream =
+            format!(r#"{{"model":"own",{STREAM},"messages":[{{"role":"user",{SMALL}{text}"}}]}}"#);
+        // A request with an application's key is counted and forwarded; the response to a public key may be cached.
+        match self {
+            Self::Json => whole("own", SMALL),
+            Self::Free => whole("free", SMALL),
+            Self::Large => whole("own", LARGE),
+            Self::Stream => chat(key, &stream),
+            Self::Decide => post(
+                "/v1/decide?keys=dark_mode",
+                "X-Platform-SDK-Key: bench\r\n",
+                r#"{"userId":"user-1","userAttributes":{"version":"2.1","country":"FR"}}"#,
+            ),
+            Self::Hit => post("/content/v2?auth=public", "", &query),
+            Self::Pass => post("/content/v2", "authorization: Basic cGFzczp4\r\n", &query),
+            Self::Refused => post(
+                "/content/v2",
+                "authorization: Basic cmVmdXNlZDp4\r\n",
+                &query,
+            ),
+        }
+    }
+}
+
+/// Returns a chat request with this body.
+pub fn chat(key: &str, body: &str) -> Vec<u8> {
+    let credential = format!("Authorization: Bearer {key}\r\n");
+    post("/v1/chat/completions", &credential, body)
+}
+
+fn post(path: &str, headers: &str, body: &str) -> Vec<u8> {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: bench\r\n{headers}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len(),
+    )
+    .into_bytes()
+}

@@ -1,0 +1,78 @@
+//! Memory: idle, with open streams, with large bodies.
+
+use crate::Lab;
+use crate::load;
+use crate::print_line;
+use crate::process::Part;
+
+/// The number of open streams.
+const STREAMS: usize = 1000;
+
+/// Resident memory before any load.
+pub struct Idle {
+    bare_kib: u64,
+    gateway_kib: u64,
+}
+
+impl Idle {
+    /// Measures it.
+    pub fn of(lab: &Lab) -> Self {
+        Self {
+            bare_kib: lab.bare.resident_kib(),
+            gateway_kib: lab.gateway.resident_kib(),
+        }
+    }
+}
+
+/// Measures and prints the memory.
+pub fn print(lab: &Lab, idle: &Idle) {
+    print_line("\nMemory");
+    print_line(&format!(
+        "idle: bare {} MiB, ours {} MiB (goal: under 60)",
+        mib(idle.bare_kib),
+        mib(idle.gateway_kib)
+    ));
+    large(&lab.gateway);
+    streams(lab);
+}
+
+/// Measures memory with open streams.
+fn streams(lab: &Lab) {
+    let measure = |part: &Part| {
+        let before = part.resident_kib();
+        let open = load::hold(part, STREAMS);
+        let with = part.resident_kib();
+        drop(open);
+        (before, with)
+    };
+    let (bare, gateway) = (measure(&lab.bare), measure(&lab.gateway));
+    print_line(&format!(
+        "{STREAMS} open streams: bare {} MiB (from {}), ours {} MiB (from {}): {} MiB more (goal: at most 40)",
+        mib(bare.1),
+        mib(bare.0),
+        mib(gateway.1),
+        mib(gateway.0),
+        mib(gateway.1.saturating_sub(bare.1)),
+    ));
+}
+
+/// Measures the peak memory of a body of 20 MB, passed through and translated.
+fn large(gateway: &Part) {
+    for (model, what, goal) in [
+        ("own", "passed through", 1.3),
+        ("translated", "translated", 3.0),
+    ] {
+        let before = gateway.reset_peak_kib();
+        let bytes = load::large(gateway, model);
+        let peak = gateway.peak_kib();
+        print_line(&format!(
+            "20 MB {what}: peak {:.2} × body above {} MiB (goal: at most {goal})",
+            (peak.saturating_sub(before) * 1024) as f64 / bytes as f64,
+            mib(before),
+        ));
+    }
+}
+
+fn mib(kib: u64) -> u64 {
+    kib / 1024
+}

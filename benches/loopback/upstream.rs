@@ -1,0 +1,184 @@
+//! The upstream: it replies at once with prepared bytes.
+
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+use memchr::memmem;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::kind::{EVENTS, HOLD, LARGE, STREAM};
+use crate::message::{content_length, head_len};
+use crate::print_line;
+
+/// The start of a body that decides about the reply.
+const START_BYTES: usize = 1024;
+/// One `read` finds a usual request whole.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Replies with 1 KB of JSON, 50 KB of JSON, a stream of events, or a stream that stays open, as the request says.
+pub fn run() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        print_line(&listener.local_addr().unwrap().to_string());
+        let replies = Rc::new(Replies::new());
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            tokio::task::spawn_local(serve(stream, Rc::clone(&replies)));
+        }
+    });
+}
+
+/// Serves one connection until it ends.
+async fn serve(mut stream: TcpStream, replies: Rc<Replies>) -> Option<()> {
+    let mut buffer = Vec::with_capacity(BUFFER_BYTES);
+    loop {
+        buffer.clear();
+        let head = loop {
+            if stream.read_buf(&mut buffer).await.ok()? == 0 {
+                return None;
+            }
+            if let Some(head) = head_len(&buffer) {
+                break head;
+            }
+        };
+        let body = content_length(&buffer[..head]).unwrap_or(0);
+        let mut missing = (head + body).saturating_sub(buffer.len());
+        while missing > 0 && buffer.len() < head + START_BYTES {
+            missing -= stream.read_buf(&mut buffer).await.ok()?;
+        }
+        let start = buffer.len().min(head + START_BYTES);
+        let reply = replies.choose(&buffer[..head], &buffer[head..start]);
+        while missing > 0 {
+            buffer.clear();
+            missing -= stream.read_buf(&mut buffer).await.ok()?;
+        }
+        for part in reply.parts() {
+            stream.write_all(part).await.ok()?;
+        }
+        if let Reply::Held(_) = reply {
+            _ = stream.read_buf(&mut buffer).await;
+            return None;
+        }
+    }
+}
+
+enum Reply<'a> {
+    Whole(&'a Vec<u8>),
+    Held(&'a Vec<u8>),
+    Stream(&'a [Vec<u8>]),
+}
+
+impl<'a> Reply<'a> {
+    /// Returns the bytes of each `write`.
+    fn parts(&self) -> &'a [Vec<u8>] {
+        match self {
+            Self::Whole(bytes) | Self::Held(bytes) => std::slice::from_ref(bytes),
+            Self::Stream(parts) => parts,
+        }
+    }
+}
+
+struct Replies {
+    small: Vec<u8>,
+    large: Vec<u8>,
+    /// A reply of the other convention.
+    messages: Vec<u8>,
+    held: Vec<u8>,
+    stream: Vec<Vec<u8>>,
+}
+
+impl Replies {
+    fn new() -> Self {
+        let chat = |text: &str| {
+            whole(&format!(
+                r#"{{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"m","choices":[{{"index":0,"message":{{"role":"assistant","content":"{text}"}},"logprobs":null,"finish_reason":"stop"}}],"usage":{{"prompt_tokens":9,"completion_tokens":100,"total_tokens":109}}}}"#
+            ))
+        };
+        let messages = r#"{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}"#;
+        let events = events();
+        Self {
+            small: chat(&"a".repeat(700)),
+            large: chat(&"a b, ".repeat(10_000)),
+            messages: whole(messages),
+            held: [STREAM_HEAD, &chunk(&events[0]), &chunk(&events[1])].concat(),
+            stream: stream(&events),
+        }
+    }
+
+    /// Returns the reply to a request.
+    fn choose(&self, head: &[u8], start: &[u8]) -> Reply<'_> {
+        let has = |text: &str| memmem::find(start, text.as_bytes()).is_some();
+        if head.starts_with(b"POST /v1/messages") {
+            Reply::Whole(&self.messages)
+        } else if has(HOLD) {
+            Reply::Held(&self.held)
+        } else if has(STREAM) {
+            Reply::Stream(&self.stream)
+        } else if has(LARGE) {
+            Reply::Whole(&self.large)
+        } else {
+            Reply::Whole(&self.small)
+        }
+    }
+}
+
+fn whole(body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+        .into_bytes()
+}
+
+const STREAM_HEAD: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+
+fn chunk(event: &str) -> Vec<u8> {
+    format!("{:x}\r\n{event}\r\n", event.len()).into_bytes()
+}
+
+/// Returns the writes of a stream. Each event is a chunk of its own.
+fn stream(events: &[String]) -> Vec<Vec<u8>> {
+    let per_write =
+        crate::options::number("WEIRGATE_BENCH_EVENTS_PER_WRITE").map_or(EVENTS, |n| n as usize);
+    let mut bytes = STREAM_HEAD.to_vec();
+    let mut writes = Vec::new();
+    for events in events.chunks(per_write) {
+        for event in events {
+            bytes.extend(chunk(event));
+        }
+        writes.push(std::mem::take(&mut bytes));
+    }
+    writes.last_mut().unwrap().extend_from_slice(b"0\r\n\r\n");
+    writes
+}
+
+/// Returns the events of one stream: a token each, then the usage with the end.
+fn events() -> Vec<String> {
+    let event = |choices: &str, usage: &str| {
+        format!(
+            r#"data: {{"id":"chatcmpl-123","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{choices}]{usage}}}"#
+        ) + "\n\n"
+    };
+    let choice = |delta: &str, finish: &str| {
+        format!(r#"{{"index":0,"delta":{{{delta}}},"logprobs":null,"finish_reason":{finish}}}"#)
+    };
+    let mut events = vec![event(
+        &choice(r#""role":"assistant","content":"""#, "null"),
+        "",
+    )];
+    while events.len() < EVENTS - 2 {
+        let mut token = String::from(r#""content":" "#);
+        write!(token, "w{}\"", events.len()).unwrap();
+        events.push(event(&choice(&token, "null"), ""));
+    }
+    events.push(event(&choice("", r#""stop""#), ""));
+    let usage = r#","usage":{"prompt_tokens":9,"completion_tokens":198,"total_tokens":207}"#;
+    events.push(event("", usage) + "data: [DONE]\n\n");
+    events
+}
