@@ -15,7 +15,7 @@ use crate::money::Usd;
 const SEGMENT_BYTES: usize = 64 << 10;
 const PAGE_BYTES: usize = 4096;
 
-/// A full segment. The disk had confirmed it up to each record that is a multiple of eight, and later records say so.
+/// A full segment. The disk had confirmed parts of it, as later records say.
 struct Fixture {
     written: Written,
     records: Vec<Record>,
@@ -29,17 +29,17 @@ impl Fixture {
         let mut written = Written::begin(1, Watermark::default());
         let mut forced = Watermark::default();
         let mut records = Vec::new();
-        while written.bytes.len() < SEGMENT_BYTES - 2048 {
+        while written.bytes.len() < SEGMENT_BYTES - 4096 {
             let n = u32::try_from(records.len()).unwrap();
             let mut record = match n % 4 {
                 0 => delivered(n, 5),
                 _ => ended(n / 4 * 4 + n % 4 - 1, 10 + i128::from(n)),
             };
             let (Record::Delivered(entry) | Record::Ended(entry)) = &mut record;
-            entry.owner.request_id = "x".repeat(600 + n as usize).into();
+            entry.owner.request_id = "x".repeat(2500 + n as usize).into();
             written.append(&record, forced);
             records.push(record);
-            if n % 8 == 7 {
+            if n % 4 == 3 {
                 // The force ends some records later.
                 forced = Watermark {
                     segment: 1,
