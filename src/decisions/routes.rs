@@ -30,7 +30,7 @@ enum Target {
     Batch,
 }
 
-/// Makes a [`Handle`] of an endpoint's function. The request moves into the one future that is boxed.
+/// Makes the handle of an endpoint's function. The request moves into the one future that is boxed.
 macro_rules! boxed {
     ($handle:path) => {
         |service, request| Box::pin(async move { $handle(service, &request).await })

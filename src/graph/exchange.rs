@@ -27,8 +27,9 @@ use crate::proxy::response::Response;
 
 /// The maximum of connections that are tried for one request.
 const MAX_CONNECTIONS: u8 = 2;
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const ALTERNATE_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
+// Pingora keeps the spelling of a name. It copies a `HeaderName` for that, but not a text.
+const REQUEST_ID: &str = "x-request-id";
+const ALTERNATE_REQUEST_ID: &str = "request-id";
 
 /// One request to the graph service, from its admission to the end of its response.
 pub struct GraphExchange {

@@ -171,6 +171,7 @@ impl ProxyHttp for Proxy {
     async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut Context) {
         ctx.info.now = Instant::now();
         finish::finish(&self.state, session, error, ctx);
+        connections::expect_next_head(ctx.info.now);
     }
 
     // The access log reports the request; Pingora's own log lines would repeat it, with addresses.
