@@ -78,10 +78,9 @@ fn plans(mappings: usize) {
         format!("[[models]]\nid = \"model-{model}\"\n{mappings}")
     });
     let file = toml::from_str(&models.collect::<String>()).unwrap();
-    let all: Vec<usize> = (0..mappings).collect();
     let catalog = Catalog::check(file, names).unwrap();
     let mut on = ProviderSet::default();
-    all.iter().for_each(|number| on.insert(*number));
+    (0..mappings).for_each(|number| on.insert(number));
     let health = Health::new(catalog.mappings());
     let answered = AttemptOutcome::Answered {
         latency_ms: 10.0,

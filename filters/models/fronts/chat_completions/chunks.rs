@@ -179,7 +179,7 @@ impl ChunkWriter {
         }
         let bytes = self.text_head.len() + text.len() + TAIL.len();
         let expected = if self.out.is_empty() {
-            bytes.max(self.taken_bytes)
+            bytes.max(self.taken_bytes + self.taken_bytes / 8)
         } else {
             bytes
         };
