@@ -69,7 +69,7 @@ impl Kind {
         match self {
             Self::Json => "1 KB JSON",
             Self::Free => "1 KB JSON, no price",
-            Self::Large => "50 KB JSON",
+            Self::Large => "50 KB JSON reply",
             Self::Stream => "SSE of 200 events",
             Self::Decide => "decide ÷ constant handler",
             Self::Hit => "graph hit ÷ constant handler",
@@ -88,6 +88,11 @@ impl Kind {
             Self::Pass => Some(0.88),
             Self::Refused => None,
         }
+    }
+
+    /// Returns whether it is a call of a model.
+    pub fn is_chat(self) -> bool {
+        matches!(self, Self::Json | Self::Free | Self::Large | Self::Stream)
     }
 
     /// Returns whether bare Pingora can do the same.

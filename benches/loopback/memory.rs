@@ -4,6 +4,7 @@ use crate::Lab;
 use crate::load;
 use crate::print_line;
 use crate::process::Part;
+use crate::report::{Goal, figure};
 
 /// The number of open streams.
 const STREAMS: usize = 1000;
@@ -65,10 +66,12 @@ fn large(gateway: &Part) {
         let before = gateway.reset_peak_kib();
         let bytes = load::large(gateway, model);
         let peak = gateway.peak_kib();
+        let factor = (peak.saturating_sub(before) * 1024) as f64 / bytes as f64;
         print_line(&format!(
-            "20 MB {what}: peak {:.2} × body above {} MiB (goal: at most {goal})",
-            (peak.saturating_sub(before) * 1024) as f64 / bytes as f64,
+            "20 MB {what}: peak {} × body above {} MiB ({})",
+            figure(factor),
             mib(before),
+            Goal::AtMost(goal).with(factor),
         ));
     }
 }

@@ -9,6 +9,8 @@ use crate::report::{Goal, ResultLine, Table, figure, median, ms};
 
 /// The number of the load's connections.
 pub const CONNECTIONS: usize = 32;
+/// The share of its core that a proxy uses if nothing else is the limit.
+const BUSY: f64 = 0.9;
 
 /// The rounds of one kind of requests. Those of bare Pingora are missing if it cannot do the same.
 pub struct Rounds {
@@ -110,6 +112,7 @@ pub fn print(all: &[Rounds], line: &mut ResultLine) {
         }
     }
     table.print();
+    print_limits(all);
     print_graph(all);
     print_threads(all, line);
 }
@@ -125,6 +128,20 @@ fn column(kind: Kind) -> Option<&'static str> {
         Kind::Hit => Some("hit"),
         Kind::Pass => Some("pass"),
         Kind::Refused => None,
+    }
+}
+
+/// Prints where bare Pingora did not have its core for itself: something else was the limit, and the ratio says little.
+fn print_limits(all: &[Rounds]) {
+    for it in all.iter().filter(|it| it.kind.has_bare()) {
+        let busy = median(it.bare.iter().map(|round| rate(round) * cpu(round) / 1e6));
+        if busy < BUSY {
+            let percent = busy * 100.0;
+            crate::print_line(&format!(
+                "{}: bare Pingora ran for {percent:.0} % of the time only: other programs or the load were the limit",
+                it.kind.label()
+            ));
+        }
     }
 }
 
