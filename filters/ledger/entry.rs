@@ -13,6 +13,14 @@ use crate::money::Usd;
 )]
 pub struct EntryId(pub [u8; 16]);
 
+impl EntryId {
+    /// Returns when the id was made, in unix milliseconds: its first six bytes.
+    pub fn made_ms(&self) -> i64 {
+        let [a, b, c, d, e, f, ..] = self.0;
+        i64::from_be_bytes([0, 0, a, b, c, d, e, f])
+    }
+}
+
 impl std::fmt::Display for EntryId {
     /// 32 hex digits.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -5,6 +5,7 @@
 mod balance;
 mod entry;
 pub mod journal;
+pub mod packed;
 
 #[cfg(test)]
 mod balance_tests;

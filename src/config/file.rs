@@ -181,7 +181,7 @@ pub(super) struct StoreConfig {
     /// The most bytes of the journal of money; beyond it calls on credit wait for the store with 503.
     #[schemars(range(min = 4_194_304))]
     pub journal_bytes: u64,
-    /// Days that calls stay in the ledger; 0: for ever. Balances and limits keep what they cost.
+    /// Days that single calls stay in the ledger; 0: for ever. The sums of hours are always kept.
     #[schemars(range(max = 36_500))]
     pub usage_retention_days: u64,
 }
@@ -194,7 +194,7 @@ impl Default for StoreConfig {
             secret: None,
             durability: Durability::default(),
             journal_bytes: 256 << 20,
-            usage_retention_days: 0,
+            usage_retention_days: 7,
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use filters::money::Usd;
 use tokio::sync::watch;
 
 use super::Ledger;
+use super::heartbeat::StoreWork;
 use super::journal::JournalBatch;
 
 /// The interval between two flushes.
@@ -16,8 +17,6 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 pub(super) const MAX_BATCH_ENTRIES: usize = 4096;
 /// The time limit of one operation of the store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(8);
-/// How often an idle process refreshes its registration.
-const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 /// After this time without a call the free amount of a lease is returned, if other processes share the store. They get
 /// it earlier on request.
 const LEASE_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
@@ -25,20 +24,18 @@ const LEASE_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 const ACTIVE_WINDOW: Duration = Duration::from_secs(5);
 /// How often the spending by other processes is read again.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
-/// How often old rows are deleted.
+/// How often old calls are deleted.
 const CLEAN_INTERVAL: Duration = Duration::from_secs(600);
 /// The pause between two deletions, in which other writes proceed.
 const CLEAN_PAUSE: Duration = Duration::from_millis(50);
-/// How much later than its row a journal, also that of another process, may date a call.
+/// How much later than its stored call a journal, also that of another process, may date a call.
 const RETENTION_MARGIN_MS: i64 = 24 * 3_600_000;
 
 /// The flusher's state between ticks.
+#[derive(Default)]
 struct FlushState {
     /// A batch failed, so the store may or may not have its calls.
     may_be_stored: bool,
-    is_failing: bool,
-    last_heartbeat: Instant,
-    last_refresh: Instant,
 }
 
 impl Ledger {
@@ -46,12 +43,7 @@ impl Ledger {
     pub(super) async fn run_flusher(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut ticks = tokio::time::interval(FLUSH_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut state = FlushState {
-            may_be_stored: false,
-            is_failing: false,
-            last_heartbeat: Instant::now(),
-            last_refresh: Instant::now(),
-        };
+        let mut state = FlushState::default();
         loop {
             tokio::select! {
                 changed = stop.changed() => {
@@ -59,32 +51,27 @@ impl Ledger {
                         break;
                     }
                 }
-                _ = ticks.tick() => self.flush_once(&mut state).await,
-            }
-        }
-        self.drain().await;
-    }
-
-    async fn flush_once(&self, state: &mut FlushState) {
-        self.flush_entries(state).await;
-        if self.is_unregistered.load(Ordering::Relaxed)
-            || state.last_heartbeat.elapsed() >= HEARTBEAT_INTERVAL
-        {
-            self.send_heartbeat(state).await;
-        }
-        // While the store fails, leases stay here and serve calls without it.
-        if self.is_shared && !state.is_failing {
-            for account in self.accounts() {
-                if !account.is_active(LEASE_IDLE_TIMEOUT) {
-                    self.return_lease(&account).await;
+                _ = ticks.tick() => {
+                    self.flush_entries(&mut state).await;
+                    self.record_metrics();
                 }
             }
         }
-        if self.is_shared && state.last_refresh.elapsed() >= REFRESH_INTERVAL {
-            state.last_refresh = Instant::now();
+        self.drain(state).await;
+    }
+
+    /// Shares with other processes: returns idle leases and reads spending again. Runs until it is dropped.
+    pub(super) async fn share(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(REFRESH_INTERVAL);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            // While the store fails, leases stay here and serve calls without it.
+            if !self.is_failing() {
+                self.return_idle_leases(LEASE_IDLE_TIMEOUT).await;
+            }
             self.refresh_spent().await;
         }
-        self.record_metrics();
     }
 
     /// Stores the ended calls.
@@ -100,53 +87,24 @@ impl Ledger {
 
     /// Stores a batch. Returns whether the store accepted it.
     async fn post_batch(&self, batch: JournalBatch, state: &mut FlushState) -> bool {
-        let entries = batch.entries.clone();
         let may_be_stored = state.may_be_stored;
-        let posted = self.store.post(&self.owner, entries, may_be_stored);
+        let posted = self.store.post(&self.owner, &batch.entries, may_be_stored);
         match posted.await {
             Ok(was_registered) => {
                 self.journal.mark_stored(&batch);
                 state.may_be_stored = false;
-                self.mark_written(was_registered, state).await;
+                if !was_registered {
+                    // The next heartbeat registers this process again.
+                    self.is_unregistered.store(true, Ordering::Relaxed);
+                }
+                self.mark_written(StoreWork::Post);
                 true
             }
             Err(error) => {
                 state.may_be_stored = true;
-                self.mark_failed(&error.to_string(), state);
+                self.mark_failed(StoreWork::Post, &error.to_string());
                 false
             }
-        }
-    }
-
-    async fn send_heartbeat(&self, state: &mut FlushState) {
-        let refreshed = self.store.refresh_process(&self.owner);
-        match tokio::time::timeout(STORE_TIMEOUT, refreshed).await {
-            Ok(Ok(was_registered)) => self.mark_written(was_registered, state).await,
-            Ok(Err(error)) => self.mark_failed(&error.to_string(), state),
-            Err(_) => self.mark_failed("it does not answer", state),
-        }
-    }
-
-    /// Records a successful write. If the store did not know this process, resets its leases.
-    async fn mark_written(&self, was_registered: bool, state: &mut FlushState) {
-        state.last_heartbeat = Instant::now();
-        if std::mem::take(&mut state.is_failing) {
-            log::info!("the store takes calls again");
-        }
-        if !was_registered && let Err(error) = self.reset_leases().await {
-            log::warn!("the store does not know this process: {error}");
-            return;
-        }
-        let last_write_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.last_write_ms.store(last_write_ms, Ordering::Relaxed);
-    }
-
-    fn mark_failed(&self, reason: &str, state: &mut FlushState) {
-        // Each failure is counted, but only the first of an outage is logged.
-        self.metrics.ledger_failures.inc();
-        state.last_heartbeat = Instant::now();
-        if !std::mem::replace(&mut state.is_failing, true) {
-            log::warn!("the store takes no calls, the journal keeps them: {reason}");
         }
     }
 
@@ -160,8 +118,8 @@ impl Ledger {
         }
     }
 
-    /// Deletes rows older than `retention` at intervals. Runs until it is dropped.
-    pub(super) async fn delete_old_rows(self: Arc<Self>, retention: Duration) {
+    /// Deletes single calls older than `retention` at intervals. Runs until it is dropped.
+    pub(super) async fn delete_old_calls(self: Arc<Self>, retention: Duration) {
         loop {
             let before_ms =
                 retention_cutoff_ms(self.now_ms(), retention, self.journal.started_ms());
@@ -170,7 +128,7 @@ impl Ledger {
                     Ok(false) => break,
                     Ok(true) => tokio::time::sleep(CLEAN_PAUSE).await,
                     Err(error) => {
-                        log::warn!("old rows of the ledger stay: {error}");
+                        log::warn!("old calls stay in the store: {error}");
                         break;
                     }
                 }
@@ -194,13 +152,7 @@ impl Ledger {
     }
 
     /// Stores the remaining calls and returns the leases. The next start recovers calls that could not be stored.
-    async fn drain(&self) {
-        let mut state = FlushState {
-            may_be_stored: true,
-            is_failing: true,
-            last_heartbeat: Instant::now(),
-            last_refresh: Instant::now(),
-        };
+    async fn drain(&self, mut state: FlushState) {
         let _flush_guard = self.flush_lock.lock().await;
         while let Some(batch) = self.journal.next_batch(MAX_BATCH_ENTRIES) {
             if !self.post_batch(batch, &mut state).await {
@@ -210,11 +162,17 @@ impl Ledger {
         if let Err(error) = self.store.unregister_process(&self.owner).await {
             log::warn!("leases stay until they expire: {error}");
         }
+        // Otherwise the journal stays, and the next start brings its calls again.
+        if self.journal.is_done()
+            && let Err(error) = self.store.forget_journal(&self.owner).await
+        {
+            log::warn!("the last calls of this process stay in the store: {error}");
+        }
     }
 }
 
-/// Returns the time before which rows may be deleted. A row stays as long as a journal may have its call, because only
-/// the row prevents a second charge.
+/// Returns the time before which calls may be deleted. A call stays as long as a journal may have it, because only the
+/// stored call prevents a second charge.
 pub(super) fn retention_cutoff_ms(
     now_ms: i64,
     retention: Duration,

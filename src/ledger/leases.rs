@@ -7,10 +7,13 @@ use std::time::Duration;
 use filters::money::Usd;
 use sqlx::postgres::PgListener;
 
+use tokio::sync::{mpsc, oneshot};
+
 use super::Ledger;
 use super::account::{LOOKBACK_MS, OrganizationAccount};
 use crate::store;
-use crate::store::ledger::{LeaseChange, LeaseGrant};
+use crate::store::StoreError;
+use crate::store::ledger::{LeaseChange, LeaseGrant, LeaseRequest};
 
 /// How long other processes have to return what they do not need.
 const RETURN_TIMEOUT: Duration = Duration::from_millis(100);
@@ -20,6 +23,33 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const STORE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The interval between two tries to listen.
 const LISTEN_RETRY_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The maximum number of leases in one change of the store.
+const MAX_CHANGES: usize = 1024;
+/// The number of tasks that change leases. If one waits for a balance that another process has locked, the other goes on.
+pub(super) const LEASE_TASKS: usize = 2;
+
+/// The result of a change of a lease; `None` if the store does not know this process.
+type ChangeResult = Result<Option<LeaseGrant>, Arc<StoreError>>;
+
+/// Changes of leases that wait for the store, of each account at most one. Those that wait are made together.
+pub(super) struct LeaseQueue {
+    sender: mpsc::UnboundedSender<QueuedChange>,
+    receiver: tokio::sync::Mutex<mpsc::UnboundedReceiver<QueuedChange>>,
+}
+
+struct QueuedChange {
+    request: LeaseRequest,
+    done: oneshot::Sender<ChangeResult>,
+}
+
+impl Default for LeaseQueue {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let receiver = tokio::sync::Mutex::new(receiver);
+        Self { sender, receiver }
+    }
+}
 
 /// The changes of one lease, in order.
 #[derive(Default)]
@@ -65,7 +95,7 @@ impl Ledger {
         &self,
         account: &OrganizationAccount,
         need: Usd,
-    ) -> Result<bool, store::StoreError> {
+    ) -> Result<bool, Arc<StoreError>> {
         let organization = &account.organization_id;
         let started = tokio::time::Instant::now();
         let mut has_notified = false;
@@ -80,9 +110,9 @@ impl Ledger {
                 .await?
             else {
                 if started.elapsed() >= STORE_TIMEOUT {
-                    return Err(store::StoreError::TimedOut);
+                    return Err(StoreError::TimedOut.into());
                 }
-                // The flusher registers this process again.
+                // The next heartbeat registers this process again.
                 tokio::time::sleep(POLL_INTERVAL).await;
                 continue;
             };
@@ -118,10 +148,7 @@ impl Ledger {
     }
 
     /// Reads the spending that all processes have stored, and adds the calls that this process has not stored yet.
-    pub(super) async fn read_spent(
-        &self,
-        account: &OrganizationAccount,
-    ) -> Result<(), store::StoreError> {
+    pub(super) async fn read_spent(&self, account: &OrganizationAccount) -> Result<(), StoreError> {
         let organization = &*account.organization_id;
         let since_ms = self.now_ms() - LOOKBACK_MS;
         // Calls on their way to the store would be in neither source and not count.
@@ -178,7 +205,7 @@ impl Ledger {
         &self,
         account: &OrganizationAccount,
         change: LeaseChange,
-    ) -> Result<Option<LeaseGrant>, store::StoreError> {
+    ) -> ChangeResult {
         let mut state = account.lease_state.lock().await;
         if state.pending.is_some() {
             self.apply_pending(account, &mut state).await?;
@@ -192,15 +219,21 @@ impl Ledger {
         &self,
         account: &OrganizationAccount,
         state: &mut LeaseState,
-    ) -> Result<Option<LeaseGrant>, store::StoreError> {
+    ) -> ChangeResult {
         let Some(change) = state.pending else {
             return Ok(None);
         };
-        let organization = &account.organization_id;
-        let applied = self
-            .store
-            .change_lease(organization, &self.owner, state.number, change);
-        let grant = applied.await?;
+        let request = LeaseRequest {
+            organization_id: account.organization_id.to_string(),
+            number: state.number,
+            change,
+        };
+        let (done, changed) = oneshot::channel();
+        _ = self
+            .lease_changes
+            .sender
+            .send(QueuedChange { request, done });
+        let grant = changed.await.unwrap_or(Err(StoreError::TimedOut.into()))?;
         state.pending = None;
         match grant {
             Some(grant) if grant.amount > Usd::ZERO => account.add_lease(grant.amount),
@@ -210,8 +243,39 @@ impl Ledger {
         Ok(grant)
     }
 
+    /// Makes the changes that wait, together. Runs until it is dropped.
+    pub(super) async fn change_queued_leases(self: Arc<Self>) {
+        loop {
+            let mut queued = Vec::new();
+            let mut receiver = self.lease_changes.receiver.lock().await;
+            receiver.recv_many(&mut queued, MAX_CHANGES).await;
+            drop(receiver);
+            let (requests, done): (Vec<_>, Vec<_>) = queued
+                .into_iter()
+                .map(|queued| (queued.request, queued.done))
+                .unzip();
+            let changed = self.store.change_leases(&self.owner, &requests).await;
+            let results: Vec<ChangeResult> = match changed {
+                Ok(Some(grants)) => grants.into_iter().map(|grant| Ok(Some(grant))).collect(),
+                Ok(None) => vec![Ok(None); done.len()],
+                Err(error) => vec![Err(Arc::new(error)); done.len()],
+            };
+            for (done, result) in done.into_iter().zip(results) {
+                // This fails if the task that asked was dropped. The change is pending then.
+                _ = done.send(result);
+            }
+        }
+    }
+
+    /// Returns the free amounts of the leases that were not used for this time.
+    pub(super) async fn return_idle_leases(&self, idle: Duration) {
+        let accounts = self.accounts();
+        let idle = accounts.iter().filter(|account| !account.is_active(idle));
+        futures::future::join_all(idle.map(|account| self.return_lease(account))).await;
+    }
+
     /// Forgets all leases, here and in the store, and registers this process again.
-    pub(super) async fn reset_leases(&self) -> Result<(), store::StoreError> {
+    pub(super) async fn reset_leases(&self) -> Result<(), StoreError> {
         log::warn!("this process was silent for so long that its leases were given to others");
         for account in self.accounts() {
             account.lease_state.lock().await.pending = None;
@@ -232,7 +296,7 @@ impl Ledger {
         }
     }
 
-    async fn receive_requests(&self, url: &str) -> Result<(), sqlx::Error> {
+    async fn receive_requests(self: &Arc<Self>, url: &str) -> Result<(), sqlx::Error> {
         let mut listener = PgListener::connect(url).await?;
         listener.listen(store::ledger::CHANNEL).await?;
         loop {
@@ -243,7 +307,9 @@ impl Ledger {
             if owner != self.owner
                 && let Some(account) = self.find_account(organization)
             {
-                self.return_lease(&account).await;
+                // Returns that are asked for together are made together.
+                let ledger = Arc::clone(self);
+                tokio::spawn(async move { ledger.return_lease(&account).await });
             }
         }
     }

@@ -10,6 +10,7 @@ pub mod account;
 mod clock;
 mod error;
 mod flusher;
+mod heartbeat;
 pub mod journal;
 mod leases;
 mod receipt;
@@ -20,7 +21,7 @@ pub mod reservation;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,7 @@ use self::account::{Hold, HoldError, OrganizationAccount};
 use self::clock::unix_ms;
 use self::flusher::MAX_BATCH_ENTRIES;
 use self::journal::{Journal, MAX_SEGMENT_AGE};
+use self::leases::{LEASE_TASKS, LeaseQueue};
 use self::reservation::is_funded;
 use crate::config;
 use crate::store::{Store, StoreUrl};
@@ -73,6 +75,10 @@ pub struct Ledger {
     last_write_ms: AtomicU64,
     /// Whether the store no longer knows this process, which then holds no lease.
     is_unregistered: AtomicBool,
+    /// The work that the store refused last, as bits of [`heartbeat::StoreWork`].
+    failing: AtomicU8,
+    /// Changes of leases that wait for the store.
+    lease_changes: LeaseQueue,
     /// Whether entries of unfunded calls are being dropped.
     is_dropping: AtomicBool,
     stop: watch::Sender<bool>,
@@ -116,6 +122,8 @@ impl Ledger {
             flush_lock: tokio::sync::Mutex::default(),
             last_write_ms: AtomicU64::new(0),
             is_unregistered: AtomicBool::new(false),
+            failing: AtomicU8::new(0),
+            lease_changes: LeaseQueue::default(),
             is_dropping: AtomicBool::new(false),
             stop,
             ended: Mutex::new(Some(ended)),
@@ -123,9 +131,14 @@ impl Ledger {
         if is_shared {
             let url = configured.url.clone();
             tokio::spawn(Arc::clone(&ledger).listen(url));
+            tokio::spawn(Arc::clone(&ledger).share());
         }
+        for _ in 0..LEASE_TASKS {
+            tokio::spawn(Arc::clone(&ledger).change_queued_leases());
+        }
+        tokio::spawn(Arc::clone(&ledger).run_heartbeat(stopped.clone()));
         if let Some(retention) = configured.usage_retention {
-            tokio::spawn(Arc::clone(&ledger).delete_old_rows(retention));
+            tokio::spawn(Arc::clone(&ledger).delete_old_calls(retention));
         }
         let flusher = Arc::clone(&ledger);
         tokio::spawn(async move {
@@ -350,13 +363,15 @@ async fn store_recovered(
     for left in recovery::recover_journals(&configured.state_dir)? {
         let count = left.entries.len();
         for batch in left.entries.chunks(MAX_BATCH_ENTRIES) {
-            store.post(&left.owner, batch.to_vec(), true).await?;
+            store.post(&left.owner, batch, true).await?;
         }
         store.unregister_process(&left.owner).await?;
         if count > 0 {
             log::info!("brought {count} calls of a process that is gone to the store");
         }
+        let owner = left.owner.clone();
         left.delete();
+        store.forget_journal(&owner).await?;
     }
     Ok(())
 }

@@ -21,6 +21,8 @@ mod secret;
 mod snapshot;
 mod url;
 
+use std::sync::Arc;
+
 use filters::accounts::Pepper;
 use sqlx::AnyPool;
 use sqlx::any::AnyRow;
@@ -45,6 +47,10 @@ pub const DEFAULT_PROJECT: &str = "default";
 #[derive(Clone)]
 pub struct Store {
     pool: AnyPool,
+    /// The connection of heartbeats, which must not wait for other work of this process.
+    heartbeat_pool: AnyPool,
+    /// Held while this process writes to SQLite, which has one writer. Tasks take turns; SQLite's own lock is not fair.
+    write_turn: Option<Arc<tokio::sync::Mutex<()>>>,
     pepper: Pepper,
 }
 
@@ -66,6 +72,15 @@ impl Store {
     /// Closes the connections after their running queries.
     pub async fn close(&self) {
         self.pool.close().await;
+        self.heartbeat_pool.close().await;
+    }
+
+    /// Waits until no other task of this process writes to the ledger, if the database has one writer.
+    async fn write_turn(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        match &self.write_turn {
+            Some(turn) => Some(turn.lock().await),
+            None => None,
+        }
     }
 
     /// Begins a change. Its first statement raises the revision. So two changes wait for each other here and not

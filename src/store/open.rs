@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
@@ -73,9 +74,15 @@ impl Store {
             &settings.state_dir,
             settings.secret.as_deref(),
         )?;
-        let pool = connect(&url).await?;
+        let (pool, heartbeat_pool) = connect(&url).await?;
         migrate_locked(&pool, &settings.url).await?;
-        let store = Self { pool, pepper };
+        let has_one_writer = matches!(settings.url, StoreUrl::Sqlite(_));
+        let store = Self {
+            pool,
+            heartbeat_pool,
+            write_turn: has_one_writer.then(Arc::default),
+            pepper,
+        };
         store.check_pepper().await?;
         Ok(OpenedStore { store, is_new_file })
     }
@@ -105,7 +112,8 @@ impl Store {
     }
 }
 
-async fn connect(url: &str) -> Result<AnyPool, StoreError> {
+/// Returns the connections for all work, and those of heartbeats.
+async fn connect(url: &str) -> Result<(AnyPool, AnyPool), StoreError> {
     sqlx::any::install_default_drivers();
     // The driver's message may repeat the URL with its password.
     let options = AnyConnectOptions::from_str(url)
@@ -118,11 +126,13 @@ async fn connect(url: &str) -> Result<AnyPool, StoreError> {
         .map_err(|_| StoreError::TimedOut)??
         .close()
         .await?;
-    let pool = AnyPoolOptions::new()
-        .max_connections(MAX_CONNECTIONS)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        .connect_lazy_with(options);
-    Ok(pool)
+    let pool = |connections| {
+        AnyPoolOptions::new()
+            .max_connections(connections)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .connect_lazy_with(options.clone())
+    };
+    Ok((pool(MAX_CONNECTIONS), pool(1)))
 }
 
 /// Migrates the tables.

@@ -88,6 +88,8 @@ macro_rules! on_both {
     };
 }
 
+mod bulk;
+mod calls;
 mod changes;
 mod files;
 mod ledger;
@@ -114,10 +116,7 @@ impl Fixture {
         self.store.create_key(&new, NOW_MS).await.unwrap()
     }
 
-    async fn admit(
-        &self,
-        key: &KeyText,
-    ) -> Result<std::sync::Arc<filters::accounts::Caller>, AuthError> {
+    async fn admit(&self, key: &KeyText) -> Result<Arc<filters::accounts::Caller>, AuthError> {
         let mut headers = HeaderMap::new();
         headers.insert("x-api-key", HeaderValue::from_str(key.reveal()).unwrap());
         let accounts = self.store.accounts().await.unwrap();

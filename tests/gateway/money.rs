@@ -333,7 +333,7 @@ fn a_store_that_stalls_for_five_seconds_delays_no_call() {
             .build();
         runtime.unwrap().block_on(async {
             let mut connection = PgConnection::connect(&url).await.unwrap();
-            let tables = "LOCK TABLE ledger, balances, leases, spent, api_keys, organizations IN ACCESS EXCLUSIVE MODE";
+            let tables = "LOCK TABLE call_batches, usage_hours, balances, leases, spent, api_keys, organizations IN ACCESS EXCLUSIVE MODE";
             let change = loop {
                 let mut change = connection.begin().await.unwrap();
                 match sqlx::raw_sql(tables).execute(&mut *change).await {
@@ -362,18 +362,19 @@ fn a_store_that_stalls_for_five_seconds_delays_no_call() {
     );
 }
 
-/// The ids and costs (1e-9 USD) of the ledger's rows.
+/// The request ids and costs (1e-9 USD) of the ledger's calls.
 pub(super) fn rows(place: &Place) -> Vec<(String, i64)> {
-    let url = format!("sqlite://{}", place.path().join("weirgate.db").display());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    runtime.unwrap().block_on(async {
-        sqlx::any::install_default_drivers();
-        let pool = sqlx::AnyPool::connect(&url).await.unwrap();
-        let sql = "SELECT request_id, cost_nano FROM ledger";
-        let rows = sqlx::query_as(sql).fetch_all(&pool).await.unwrap();
-        pool.close().await;
+    place.store(async |store| {
+        let mut rows = Vec::new();
+        let read = store.visit_calls(
+            (i64::MIN, i64::MAX),
+            |_| true,
+            |call| {
+                let nano = call.usage.total().units() / 1_000_000_000;
+                rows.push((call.owner.request_id.to_string(), nano as i64));
+            },
+        );
+        read.await.unwrap();
         rows
     })
 }

@@ -188,7 +188,7 @@ impl Forcer {
         // A running maker would add a segment to the folder during its deletion.
         drop(self.requests);
         _ = self.maker.join();
-        if self.shared.lanes.iter().all(|lane| lane.lock().is_done()) {
+        if self.shared.is_done() {
             delete_folder(&self.folder.path);
         }
     }

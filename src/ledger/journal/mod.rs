@@ -214,6 +214,11 @@ impl Journal {
         self.shared.is_stuck.load(Ordering::Relaxed)
     }
 
+    /// Returns whether all ended calls are stored and none is running, so that closing deletes the files.
+    pub fn is_done(&self) -> bool {
+        self.shared.is_done()
+    }
+
     /// Forces all records to the disk and ends the background thread. Calls that are not stored stay on disk.
     pub fn close(&self) {
         self.shared.is_stopping.store(true, Ordering::Relaxed);
@@ -238,6 +243,10 @@ impl Drop for Journal {
 }
 
 impl Shared {
+    fn is_done(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.lock().is_done())
+    }
+
     /// Wakes the background thread if it sleeps for long. While calls end it wakes by itself, so that no call pays for a
     /// wake-up.
     fn wake_if_asleep(&self) {

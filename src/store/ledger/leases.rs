@@ -1,11 +1,14 @@
 //! Leases: parts of a balance that a process holds, so that it can spend without queries.
 
+use std::collections::{BTreeMap, HashMap};
+
 use filters::money::Usd;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 use tokio::time::timeout;
 
 use super::super::{Store, StoreError};
-use super::{QUERY_TIMEOUT, finish, lock_balance, read_account, usd};
+use super::rows::Rows;
+use super::{QUERY_TIMEOUT, StoreAccount, finish, lock_balances, read_accounts, usd};
 
 /// After this time without a refresh a process counts as dead, and its leases expire.
 const LEASE_TTL_MS: i64 = 30_000;
@@ -34,42 +37,58 @@ pub enum LeaseChange {
     Return(Usd),
 }
 
+/// A change of a process's lease of one organization.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LeaseRequest {
+    /// The organization's id.
+    pub organization_id: String,
+    /// Counts the changes of this lease. A change without a confirmation is repeated under its number and applied once.
+    pub number: i64,
+    /// The change.
+    pub change: LeaseChange,
+}
+
 impl Store {
     /// Registers a process without leases, before it requests its first one.
     pub async fn register_process(&self, owner: &str) -> Result<(), StoreError> {
+        let _turn = self.write_turn().await;
         let mut connection = self.pool.acquire().await?;
         let done = timeout(QUERY_TIMEOUT, register(&mut connection, owner)).await;
         finish(connection, done)
     }
 
     /// Refreshes the registration of a live process. Returns whether it was still registered.
+    ///
+    /// It has a connection of its own and waits for no other work of this process, but with SQLite for the write that is
+    /// running.
     pub async fn refresh_process(&self, owner: &str) -> Result<bool, StoreError> {
-        let mut connection = self.pool.acquire().await?;
+        let _turn = self.write_turn().await;
+        let mut connection = self.heartbeat_pool.acquire().await?;
         let done = timeout(QUERY_TIMEOUT, refresh(&mut connection, owner)).await;
         finish(connection, done)
     }
 
     /// Removes a process and returns its leases.
     pub async fn unregister_process(&self, owner: &str) -> Result<(), StoreError> {
+        let _turn = self.write_turn().await;
         let mut connection = self.pool.acquire().await?;
         let done = timeout(QUERY_TIMEOUT, unregister(&mut connection, owner)).await;
         finish(connection, done)
     }
 
-    /// Changes the lease of a process. Leases of dead processes become free.
+    /// Changes leases of a process, of each organization at most one, all or none. Leases of dead processes become
+    /// free. Cost: the same few statements for any number of organizations.
     ///
-    /// `number` counts the changes of one lease. A change without a confirmation is repeated under its number and
-    /// applied once. Returns `None` and changes nothing if the process is not registered, because it has lost its
-    /// leases.
-    pub async fn change_lease(
+    /// Returns the results in the order of the requests. Returns `None` and changes nothing if the process is not
+    /// registered, because it has lost its leases.
+    pub async fn change_leases(
         &self,
-        organization_id: &str,
         owner: &str,
-        number: i64,
-        change: LeaseChange,
-    ) -> Result<Option<LeaseGrant>, StoreError> {
+        requests: &[LeaseRequest],
+    ) -> Result<Option<Vec<LeaseGrant>>, StoreError> {
+        let _turn = self.write_turn().await;
         let mut connection = self.pool.acquire().await?;
-        let changed = apply(&mut connection, organization_id, owner, (number, change));
+        let changed = apply(&mut connection, owner, requests);
         let done = timeout(QUERY_TIMEOUT, changed).await;
         finish(connection, done)
     }
@@ -96,13 +115,8 @@ fn clock_sql(connection: &AnyConnection) -> &'static str {
     }
 }
 
-/// Refreshes the registration of a process. Returns whether it is registered. This function or [`lock_process`] comes
-/// first in each change of a process's leases. So an expiry of its leases waits for the change, or the change notices
-/// the expiry.
-pub(super) async fn refresh(
-    connection: &mut AnyConnection,
-    owner: &str,
-) -> Result<bool, StoreError> {
+/// Refreshes the registration of a process. Returns whether it is registered.
+async fn refresh(connection: &mut AnyConnection, owner: &str) -> Result<bool, StoreError> {
     let now = clock_sql(connection);
     let sql = format!("UPDATE ledger_processes SET seen_at = {now} WHERE owner = $1");
     let query = sqlx::query(AssertSqlSafe(sql)).bind(owner);
@@ -110,9 +124,15 @@ pub(super) async fn refresh(
     Ok(done.rows_affected() == 1)
 }
 
-/// Locks the registration of a process until the end of the transaction. Returns whether it is registered. Leases of
-/// several balances do not wait for each other, nor for calls that are being stored.
-async fn lock_process(change: &mut AnyConnection, owner: &str) -> Result<bool, StoreError> {
+/// Locks the registration of a process until the end of the transaction. Returns whether it is registered.
+///
+/// It comes first in each change of a process's leases. So an expiry of its leases waits for the change, or the change
+/// notices the expiry. With PostgreSQL such changes do not wait for each other here, nor heartbeats for them. With
+/// SQLite the first statement has to be a write.
+pub(super) async fn lock_process(
+    change: &mut AnyConnection,
+    owner: &str,
+) -> Result<bool, StoreError> {
     if change.backend_name() != "PostgreSQL" {
         return refresh(change, owner).await;
     }
@@ -150,67 +170,88 @@ async fn unregister(connection: &mut AnyConnection, owner: &str) -> Result<(), S
 
 async fn apply(
     connection: &mut AnyConnection,
-    organization_id: &str,
     owner: &str,
-    (number, change): (i64, LeaseChange),
-) -> Result<Option<LeaseGrant>, StoreError> {
+    requests: &[LeaseRequest],
+) -> Result<Option<Vec<LeaseGrant>>, StoreError> {
     let mut transaction = connection.begin().await?;
     if !lock_process(&mut transaction, owner).await? {
         transaction.rollback().await?;
         return Ok(None);
     }
     expire_processes(&mut transaction, owner).await?;
-    lock_balance(&mut transaction, organization_id).await?;
-    let account = read_account(&mut transaction, organization_id).await?;
-    let lease = read_lease(&mut transaction, organization_id, owner).await?;
+    let processes = count_processes(&mut transaction).await?;
+    let mut ids: Vec<&str> = requests
+        .iter()
+        .map(|request| request.organization_id.as_str())
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    lock_balances(&mut transaction, &ids).await?;
+    let accounts = read_accounts(&mut transaction, &ids).await?;
+    let leases = read_leases(&mut transaction, &ids, owner).await?;
+    let mut grants = Vec::with_capacity(requests.len());
+    let mut changed = BTreeMap::new();
+    for request in requests {
+        let id = request.organization_id.as_str();
+        let account = accounts.get(id).copied().unwrap_or_default();
+        let lease = leases.get(id).copied().unwrap_or_default();
+        let (grant, amount) = change_lease(&account, lease, request, processes);
+        grants.push(grant);
+        if lease.change_number != request.number {
+            let (amount, taken) = (amount.to_string(), grant.amount.to_string());
+            changed.insert(id, (amount, request.number, taken));
+        }
+    }
+    write_leases(&mut transaction, owner, changed).await?;
+    transaction.commit().await?;
+    Ok(Some(grants))
+}
+
+/// Returns the result of a change, and the amount of the lease after it.
+fn change_lease(
+    account: &StoreAccount,
+    lease: Lease,
+    request: &LeaseRequest,
+    processes: i64,
+) -> (LeaseGrant, Usd) {
     let mut grant = LeaseGrant {
         amount: lease.last_grant,
         others: account.leased.minus(lease.amount),
     };
-    if lease.change_number != number {
-        let amount = match change {
-            LeaseChange::Take(need) => {
-                grant.amount = lease_amount(&mut transaction, account.free(), need).await?;
-                lease.amount.plus(grant.amount)
-            }
-            LeaseChange::Return(amount) => {
-                grant.amount = Usd::ZERO;
-                lease.amount.minus(amount).max(Usd::ZERO)
-            }
-        };
-        let sql = "INSERT INTO leases (organization_id, owner, amount, turn, taken) \
-                   VALUES ($1, $2, $3, $4, $5) ON CONFLICT (organization_id, owner) DO UPDATE \
-                   SET amount = excluded.amount, turn = excluded.turn, taken = excluded.taken";
-        sqlx::query(sql)
-            .bind(organization_id)
-            .bind(owner)
-            .bind(amount.to_string())
-            .bind(number)
-            .bind(grant.amount.to_string())
-            .execute(&mut *transaction)
-            .await?;
+    if lease.change_number == request.number {
+        return (grant, lease.amount);
     }
-    transaction.commit().await?;
-    Ok(Some(grant))
+    match request.change {
+        LeaseChange::Take(need) => {
+            grant.amount = lease_amount(account.free(), need, processes);
+            (grant, lease.amount.plus(grant.amount))
+        }
+        LeaseChange::Return(amount) => {
+            grant.amount = Usd::ZERO;
+            (grant, lease.amount.minus(amount).max(Usd::ZERO))
+        }
+    }
 }
 
 /// Returns how much of the free amount a process gets that needs `need`.
-async fn lease_amount(change: &mut AnyConnection, free: Usd, need: Usd) -> Result<Usd, StoreError> {
-    if free < need || free == Usd::ZERO {
-        return Ok(Usd::ZERO);
+fn lease_amount(free: Usd, need: Usd, processes: i64) -> Usd {
+    if free < need {
+        return Usd::ZERO;
     }
-    let sql = "SELECT COUNT(*) FROM ledger_processes";
-    let processes: i64 = sqlx::query_scalar(sql).fetch_one(change).await?;
+    if processes == 1 {
+        return free;
+    }
     let share = Usd::from_units(free.units() / LEASE_DIVISOR);
-    Ok(if processes == 1 {
-        free
-    } else {
-        share.max(need)
-    })
+    share.max(need)
+}
+
+async fn count_processes(change: &mut AnyConnection) -> Result<i64, StoreError> {
+    let sql = "SELECT COUNT(*) FROM ledger_processes";
+    Ok(sqlx::query_scalar(sql).fetch_one(change).await?)
 }
 
 /// The lease of a process.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Lease {
     /// The amount.
     pub amount: Usd,
@@ -219,41 +260,47 @@ pub(super) struct Lease {
     last_grant: Usd,
 }
 
-/// Reads the lease of a process. The balance is locked.
-pub(super) async fn read_lease(
+/// Reads leases of a process. Their balances are locked.
+pub(super) async fn read_leases(
     change: &mut AnyConnection,
-    organization_id: &str,
+    organization_ids: &[&str],
     owner: &str,
-) -> Result<Lease, StoreError> {
-    let sql = "SELECT amount, turn, taken FROM leases WHERE organization_id = $1 AND owner = $2";
-    let row = sqlx::query(sql)
-        .bind(organization_id)
-        .bind(owner)
-        .fetch_optional(&mut *change)
-        .await?;
-    row.map_or(Ok(Lease::default()), |row| {
-        Ok(Lease {
-            amount: usd(&row, "amount")?,
+) -> Result<HashMap<String, Lease>, StoreError> {
+    let sql = "SELECT organization_id, amount, turn, taken \
+               FROM (SELECT value ->> 0 AS id FROM {rows}) AS r \
+               CROSS JOIN leases WHERE organization_id = r.id AND owner = $2";
+    let ids = Rows::of_texts(change, organization_ids.iter().copied())?;
+    let rows = ids.query(sql).bind(owner).fetch_all(change).await?;
+    let leases = rows.iter().map(|row| {
+        let lease = Lease {
+            amount: usd(row, "amount")?,
             change_number: row.try_get("turn")?,
-            last_grant: usd(&row, "taken")?,
-        })
-    })
+            last_grant: usd(row, "taken")?,
+        };
+        Ok((row.try_get("organization_id")?, lease))
+    });
+    leases.collect()
 }
 
-/// Writes the remaining amount of a lease.
-pub(super) async fn write_lease(
+/// Writes leases: by organization the amount, the number of the change, and what it added.
+async fn write_leases(
     change: &mut AnyConnection,
-    organization_id: &str,
     owner: &str,
-    amount: Usd,
+    leases: BTreeMap<&str, (String, i64, String)>,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE leases SET amount = $3 WHERE organization_id = $1 AND owner = $2";
-    sqlx::query(sql)
-        .bind(organization_id)
-        .bind(owner)
-        .bind(amount.to_string())
-        .execute(&mut *change)
-        .await?;
+    if leases.is_empty() {
+        return Ok(());
+    }
+    let leases = leases
+        .into_iter()
+        .map(|(id, (amount, number, taken))| (id, amount, number, taken));
+    let leases: Vec<_> = leases.collect();
+    let sql = "INSERT INTO leases (organization_id, owner, amount, turn, taken) \
+               SELECT value ->> 0, $2, value ->> 1, CAST(value ->> 2 AS BIGINT), value ->> 3 \
+               FROM {rows} WHERE 1 = 1 ON CONFLICT (organization_id, owner) DO UPDATE \
+               SET amount = excluded.amount, turn = excluded.turn, taken = excluded.taken";
+    let query = Rows::new(change, &leases)?;
+    query.query(sql).bind(owner).execute(change).await?;
     Ok(())
 }
 

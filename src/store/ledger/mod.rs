@@ -2,14 +2,17 @@
 //!
 //! `balance = granted − settled`; leases are reserved from it. Each change of a balance or a lease first raises the
 //! balance's `version`. So processes take turns per organization, and they lock organizations in the order of their
-//! ids.
+//! ids. Changes are made for many organizations at once, each in a few statements over [`rows`].
 
+mod calls;
+mod hours;
 mod leases;
 mod post;
 mod rows;
 mod spent;
 mod usage;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use filters::money::Usd;
@@ -18,16 +21,17 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, Row};
 use tokio::time::error::Elapsed;
 
-pub use leases::{CHANNEL, LeaseChange, LeaseGrant};
+pub use leases::{CHANNEL, LeaseChange, LeaseGrant, LeaseRequest};
 pub use spent::SpentRow;
 pub use usage::{By, Usage};
 
+use self::rows::Rows;
 use super::{Store, StoreError};
 
 /// The time limit of one change.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(8);
-/// The maximum number of rows in one deletion, because other writes wait for it.
-const MAX_DELETED_ROWS: i64 = 2000;
+/// Sums are kept by the hour.
+const HOUR_MS: i64 = 3_600_000;
 
 /// The stored credit of an organization.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -54,67 +58,57 @@ impl Store {
     /// Returns the stored credit of an organization.
     pub async fn account(&self, organization_id: &str) -> Result<StoreAccount, StoreError> {
         let mut connection = self.pool.acquire().await?;
-        read_account(&mut connection, organization_id).await
-    }
-
-    /// Deletes some rows of calls that ended before `before_ms`. Returns whether there may be more. Balances and the
-    /// spending of keys still include them.
-    pub async fn delete_old_calls(&self, before_ms: i64) -> Result<bool, StoreError> {
-        let sql = "DELETE FROM ledger WHERE id IN \
-                   (SELECT id FROM ledger WHERE at < $1 ORDER BY at LIMIT $2)";
-        let query = sqlx::query(sql).bind(before_ms).bind(MAX_DELETED_ROWS);
-        let done = query.execute(&self.pool).await?;
-        Ok(done.rows_affected() == MAX_DELETED_ROWS.unsigned_abs())
+        let mut accounts = read_accounts(&mut connection, &[organization_id]).await?;
+        Ok(accounts.remove(organization_id).unwrap_or_default())
     }
 }
 
-/// Reads the credit of an organization. In a transaction that locked the balance, it does not change meanwhile.
-async fn read_account(
+/// Reads the credit of organizations. In a transaction that locked their balances, it does not change meanwhile.
+async fn read_accounts(
     connection: &mut AnyConnection,
-    organization_id: &str,
-) -> Result<StoreAccount, StoreError> {
-    let sql = "SELECT amount FROM credit_grants WHERE organization_id = $1";
-    let granted = sum(&mut *connection, sql, organization_id).await?;
-    let sql = "SELECT amount FROM leases WHERE organization_id = $1";
-    let leased = sum(&mut *connection, sql, organization_id).await?;
-    let sql = "SELECT settled, shortfall FROM balances WHERE organization_id = $1";
-    let row = sqlx::query(sql)
-        .bind(organization_id)
-        .fetch_optional(&mut *connection)
-        .await?;
-    let (settled, shortfall) = match row {
-        None => (Usd::ZERO, Usd::ZERO),
-        Some(row) => (usd(&row, "settled")?, usd(&row, "shortfall")?),
-    };
-    Ok(StoreAccount {
-        granted,
-        settled,
-        shortfall,
-        leased,
-    })
+    organization_ids: &[&str],
+) -> Result<HashMap<String, StoreAccount>, StoreError> {
+    let sql = "WITH wanted AS (SELECT value ->> 0 AS wanted_id FROM {rows}) \
+               SELECT organization_id, 'granted' AS part, amount FROM wanted \
+               CROSS JOIN credit_grants WHERE organization_id = wanted_id UNION ALL \
+               SELECT organization_id, 'leased' AS part, amount FROM wanted \
+               CROSS JOIN leases WHERE organization_id = wanted_id UNION ALL \
+               SELECT organization_id, 'settled' AS part, settled AS amount FROM wanted \
+               CROSS JOIN balances WHERE organization_id = wanted_id UNION ALL \
+               SELECT organization_id, 'shortfall' AS part, shortfall AS amount FROM wanted \
+               CROSS JOIN balances WHERE organization_id = wanted_id";
+    let ids = Rows::of_texts(connection, organization_ids.iter().copied())?;
+    let mut accounts: HashMap<String, StoreAccount> = HashMap::new();
+    for row in ids.query(sql).fetch_all(connection).await? {
+        let account = accounts.entry(row.try_get("organization_id")?).or_default();
+        let sum = match row.try_get::<&str, _>("part")? {
+            "granted" => &mut account.granted,
+            "leased" => &mut account.leased,
+            "settled" => &mut account.settled,
+            _ => &mut account.shortfall,
+        };
+        *sum = sum.plus(usd(&row, "amount")?);
+    }
+    Ok(accounts)
 }
 
-async fn sum(
-    connection: &mut AnyConnection,
-    sql: &'static str,
-    organization_id: &str,
-) -> Result<Usd, StoreError> {
-    let rows = sqlx::query(sql).bind(organization_id).fetch_all(connection);
-    let rows = rows.await?;
-    rows.iter()
-        .try_fold(Usd::ZERO, |sum, row| Ok(sum.plus(usd(row, "amount")?)))
-}
-
-/// Locks a balance and its leases against other changes.
-async fn lock_balance(change: &mut AnyConnection, organization_id: &str) -> Result<(), StoreError> {
+/// Locks balances and their leases against other changes. Returns what was settled and the shortfall of each. The ids
+/// are in order, so that of two processes none waits for another that waits for it.
+async fn lock_balances(
+    change: &mut AnyConnection,
+    organization_ids: &[&str],
+) -> Result<HashMap<String, (Usd, Usd)>, StoreError> {
     let sql = "INSERT INTO balances (organization_id, version, settled, shortfall) \
-               VALUES ($1, 1, '0', '0') \
-               ON CONFLICT (organization_id) DO UPDATE SET version = balances.version + 1";
-    sqlx::query(sql)
-        .bind(organization_id)
-        .execute(&mut *change)
-        .await?;
-    Ok(())
+               SELECT value ->> 0, 1, '0', '0' FROM {rows} WHERE 1 = 1 \
+               ON CONFLICT (organization_id) DO UPDATE SET version = balances.version + 1 \
+               RETURNING organization_id, settled, shortfall";
+    let ids = Rows::of_texts(change, organization_ids.iter().copied())?;
+    let locked = ids.query(sql).fetch_all(change).await?;
+    let read = |row: &AnyRow| {
+        let sums = (usd(row, "settled")?, usd(row, "shortfall")?);
+        Ok((row.try_get("organization_id")?, sums))
+    };
+    locked.iter().map(read).collect()
 }
 
 /// Returns a connection to the pool after a successful change, and closes it after a failed one.
@@ -138,12 +132,17 @@ fn usd(row: &AnyRow, column: &'static str) -> Result<Usd, StoreError> {
     Usd::parse_signed(&text).map_err(|_| StoreError::Damaged(column))
 }
 
-/// Splits a cost into two integers: units of 1e-9 USD, and the rest in 1e-18 USD. The first holds nine billion dollars.
+/// Splits a cost into two integers: units of 1e-9 USD, and the rest in 1e-18 USD. The first holds nine million dollars,
+/// more than a batch costs. A thousand times that fits into a sum, so that a false report of a provider overflows none.
 fn split_cost(usd: Usd) -> (i64, i64) {
     const NANO: i128 = 1_000_000_000;
-    let nano = i64::try_from(usd.units().div_euclid(NANO)).unwrap_or(i64::MAX);
-    let rest = i64::try_from(usd.units().rem_euclid(NANO)).unwrap_or_default();
-    (nano, rest)
+    const MAX_NANO: i128 = 1 << 53;
+    let nano = usd.units().div_euclid(NANO).min(MAX_NANO);
+    let rest = usd.units().rem_euclid(NANO);
+    (
+        i64::try_from(nano).unwrap_or_default(),
+        i64::try_from(rest).unwrap_or_default(),
+    )
 }
 
 /// Joins the two integers of a cost, or the sums of many.

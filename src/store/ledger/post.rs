@@ -1,129 +1,205 @@
-//! Stores ended calls: their rows, their charges to balances and leases, and the spending of their keys.
+//! Stores ended calls: their charges to balances and leases, the spending of their keys, and the calls themselves.
+//!
+//! A batch takes the same few statements, whatever the number of keys in it. Only very many organizations are split.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, HashMap};
 
-use filters::ledger::{Funding, LedgerEntry};
-use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
+use filters::ledger::{Charge, Funding, LedgerEntry};
+use filters::money::Usd;
+use sqlx::{AnyConnection, Connection};
 use tokio::time::timeout;
 
 use super::super::{Store, StoreError};
-use super::{QUERY_TIMEOUT, finish, leases, lock_balance, read_account, rows, spent};
+use super::rows::Rows;
+use super::{
+    QUERY_TIMEOUT, StoreAccount, calls, finish, hours, leases, lock_balances, read_accounts, spent,
+};
 
-/// The maximum number of ids in one lookup.
-const MAX_LOOKUP_IDS: usize = 64;
+/// The maximum number of organizations in one transaction. It locks their balances to its end, and other processes that
+/// need credit of one of them wait for that.
+const MAX_ORGANIZATIONS: usize = 512;
 
 impl Store {
-    /// Stores ended calls of a process, all or none. `may_be_stored`: some may be stored already, and are skipped then.
-    /// Returns whether the process was registered. If not, it has lost its leases.
+    /// Stores ended calls of a process. `may_be_stored`: some may be stored already, and are skipped then. Returns
+    /// whether the process was registered. If not, it has lost its leases.
     ///
-    /// Errors: the database failed. Then it is unknown whether the calls were stored.
+    /// Each call is stored with its charge or not at all. Errors: the database failed. Then it is unknown which calls
+    /// were stored.
     pub async fn post(
         &self,
         owner: &str,
-        entries: Vec<LedgerEntry>,
+        entries: &[LedgerEntry],
         may_be_stored: bool,
     ) -> Result<bool, StoreError> {
-        let mut connection = self.pool.acquire().await?;
-        let posted = post(&mut connection, owner, entries, may_be_stored);
-        let done = timeout(QUERY_TIMEOUT, posted).await;
-        finish(connection, done)
+        let mut was_registered = true;
+        for group in by_organizations(entries) {
+            let _turn = self.write_turn().await;
+            let mut connection = self.pool.acquire().await?;
+            let posted = post(&mut connection, owner, group, may_be_stored);
+            let done = timeout(QUERY_TIMEOUT, posted).await;
+            was_registered &= finish(connection, done)?;
+        }
+        Ok(was_registered)
     }
+}
+
+/// Groups calls, so that the calls of an organization are in one group, in their order.
+fn by_organizations(entries: &[LedgerEntry]) -> Vec<Vec<&LedgerEntry>> {
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    let mut groups: Vec<Vec<&LedgerEntry>> = Vec::new();
+    for entry in entries {
+        let next = numbers.len();
+        let number = *numbers.entry(&entry.owner.organization_id).or_insert(next);
+        let group = number / MAX_ORGANIZATIONS;
+        match groups.get_mut(group) {
+            Some(group) => group.push(entry),
+            // Numbers have no gaps, so this is the next group.
+            None => groups.push(vec![entry]),
+        }
+    }
+    groups
 }
 
 async fn post(
     connection: &mut AnyConnection,
     owner: &str,
-    mut entries: Vec<LedgerEntry>,
+    mut entries: Vec<&LedgerEntry>,
     may_be_stored: bool,
 ) -> Result<bool, StoreError> {
     let mut change = connection.begin().await?;
     // The first statement is a write, because SQLite cannot upgrade a reading transaction.
-    let was_registered = leases::refresh(&mut change, owner).await?;
-    let organizations: BTreeSet<String> = entries
-        .iter()
-        .filter(|entry| entry.funding == Funding::Credit)
-        .map(|entry| entry.owner.organization_id.to_string())
-        .collect();
-    for organization in &organizations {
-        lock_balance(&mut change, organization).await?;
-    }
+    let was_registered = leases::lock_process(&mut change, owner).await?;
+    calls::lock_journal(&mut change, owner, &entries).await?;
     if may_be_stored {
-        let stored = stored_ids(&mut change, &entries).await?;
-        entries.retain(|entry| !stored.contains(&entry.id.to_string()));
+        let stored = calls::stored_ids(&mut change, &entries).await?;
+        entries.retain(|entry| !stored.contains(&entry.id));
     }
-    for organization in &organizations {
-        charge(&mut change, organization, owner, &mut entries).await?;
+    if !entries.is_empty() {
+        spent::add(&mut change, &entries).await?;
+        hours::add(&mut change, &entries).await?;
+        // Balances come last: other processes that need credit wait for them, and for little else.
+        let charges = charge(&mut change, owner, &entries).await?;
+        calls::insert(&mut change, owner, &entries, &charges).await?;
     }
-    rows::insert(&mut change, &entries).await?;
-    spent::add(&mut change, &entries).await?;
     change.commit().await?;
     Ok(was_registered)
 }
 
-/// Returns the ids of the calls that are stored already.
-async fn stored_ids(
-    change: &mut AnyConnection,
-    entries: &[LedgerEntry],
-) -> Result<BTreeSet<String>, StoreError> {
-    let mut found = BTreeSet::new();
-    for chunk in entries.chunks(MAX_LOOKUP_IDS) {
-        let placeholders: Vec<String> = (1..=chunk.len())
-            .map(|number| format!("${number}"))
-            .collect();
-        let sql = format!(
-            "SELECT id FROM ledger WHERE id IN ({})",
-            placeholders.join(", ")
-        );
-        let mut query = sqlx::query(AssertSqlSafe(sql));
-        for entry in chunk {
-            query = query.bind(entry.id.to_string());
-        }
-        for row in query.fetch_all(&mut *change).await? {
-            found.insert(row.try_get("id")?);
-        }
-    }
-    Ok(found)
+/// The calls of an organization that its credit pays, and what is left for them.
+#[derive(Default)]
+struct Charges<'a> {
+    /// The calls with their places in the batch, in its order.
+    calls: Vec<(usize, &'a LedgerEntry)>,
+    /// The process's lease before and after the calls.
+    leased: Usd,
+    lease: Usd,
+    /// The amount that no process leases.
+    free: Usd,
+    settled: Usd,
+    shortfall: Usd,
 }
 
-/// Charges the calls of an organization to its balance and to the process's lease.
+/// Charges calls to balances and to the process's leases. Returns the charge of each.
 async fn charge(
     change: &mut AnyConnection,
-    organization: &str,
     owner: &str,
-    entries: &mut [LedgerEntry],
+    entries: &[&LedgerEntry],
+) -> Result<Vec<Charge>, StoreError> {
+    let mut charges = Vec::with_capacity(entries.len());
+    let mut organizations: BTreeMap<&str, Charges<'_>> = BTreeMap::new();
+    for (place, entry) in entries.iter().enumerate() {
+        let (charged, shortfall) = (entry.charged, entry.shortfall);
+        charges.push(Charge { charged, shortfall });
+        if entry.funding == Funding::Credit {
+            let organization = organizations.entry(&entry.owner.organization_id);
+            organization.or_default().calls.push((place, entry));
+        }
+    }
+    if organizations.is_empty() {
+        return Ok(charges);
+    }
+    let ids: Vec<&str> = organizations.keys().copied().collect();
+    let balances = lock_balances(change, &ids).await?;
+    let own = leases::read_leases(change, &ids, owner).await?;
+    for (id, of) in &mut organizations {
+        (of.settled, of.shortfall) = balances.get(*id).copied().unwrap_or_default();
+        of.leased = own.get(*id).map_or(Usd::ZERO, |lease| lease.amount);
+        of.lease = of.leased;
+    }
+    // Almost always the lease covers all, and then nothing else has to be read.
+    let beyond = organizations.iter().filter(|(_, of)| of.exceeds_lease());
+    let beyond: Vec<&str> = beyond.map(|(id, _)| *id).collect();
+    if !beyond.is_empty() {
+        let accounts = read_accounts(change, &beyond).await?;
+        for (id, of) in &mut organizations {
+            of.free = accounts.get(*id).map_or(Usd::ZERO, StoreAccount::free);
+        }
+    }
+    for of in organizations.values_mut() {
+        of.charge(&mut charges);
+    }
+    write(change, owner, &organizations).await?;
+    Ok(charges)
+}
+
+impl Charges<'_> {
+    /// Returns whether the lease does not cover the calls.
+    fn exceeds_lease(&self) -> bool {
+        let cost = |(_, call): &(usize, &LedgerEntry)| call.charged.plus(call.shortfall);
+        self.calls.iter().map(cost).fold(Usd::ZERO, Usd::plus) > self.leased
+            || self
+                .calls
+                .iter()
+                .any(|(_, call)| call.shortfall > Usd::ZERO)
+    }
+
+    fn charge(&mut self, charges: &mut [Charge]) {
+        for (place, call) in &self.calls {
+            let cost = call.charged.plus(call.shortfall);
+            let from_lease = call.charged.min(self.lease);
+            self.lease = self.lease.minus(from_lease);
+            // The lease may have expired, or the call may cost more than was reserved. The rest is taken from the
+            // amount that no process leases.
+            let from_free = cost.minus(from_lease).min(self.free);
+            self.free = self.free.minus(from_free);
+            let charged = from_lease.plus(from_free);
+            let shortfall = cost.minus(charged);
+            self.settled = self.settled.plus(charged);
+            self.shortfall = self.shortfall.plus(shortfall);
+            if let Some(charge) = charges.get_mut(*place) {
+                *charge = Charge { charged, shortfall };
+            }
+        }
+    }
+}
+
+/// Writes balances, and the leases that became smaller.
+async fn write(
+    change: &mut AnyConnection,
+    owner: &str,
+    organizations: &BTreeMap<&str, Charges<'_>>,
 ) -> Result<(), StoreError> {
-    let account = read_account(change, organization).await?;
-    let own = leases::read_lease(change, organization, owner)
-        .await?
-        .amount;
-    let (mut lease, mut free) = (own, account.free());
-    let (mut settled, mut shortfall) = (account.settled, account.shortfall);
-    let calls = entries
-        .iter_mut()
-        .filter(|entry| entry.funding == Funding::Credit)
-        .filter(|entry| &*entry.owner.organization_id == organization);
-    for call in calls {
-        let cost = call.charged.plus(call.shortfall);
-        let from_lease = call.charged.min(lease);
-        lease = lease.minus(from_lease);
-        // The lease may have expired, or the call may cost more than was reserved. The rest is taken from the amount
-        // that no process leases.
-        let from_free = cost.minus(from_lease).min(free);
-        free = free.minus(from_free);
-        call.charged = from_lease.plus(from_free);
-        call.shortfall = cost.minus(call.charged);
-        settled = settled.plus(call.charged);
-        shortfall = shortfall.plus(call.shortfall);
+    let balances = organizations
+        .iter()
+        .map(|(id, of)| (*id, of.settled.to_string(), of.shortfall.to_string()));
+    let balances: Vec<_> = balances.collect();
+    let sql = "UPDATE balances SET settled = r.settled, shortfall = r.shortfall FROM \
+               (SELECT value ->> 0 AS id, value ->> 1 AS settled, value ->> 2 AS shortfall \
+               FROM {rows}) AS r WHERE balances.organization_id = r.id";
+    let balances = Rows::new(change, &balances)?;
+    balances.query(sql).execute(&mut *change).await?;
+    let changed = organizations.iter().filter(|(_, of)| of.lease != of.leased);
+    let changed: Vec<_> = changed
+        .map(|(id, of)| (*id, of.lease.to_string()))
+        .collect();
+    if changed.is_empty() {
+        return Ok(());
     }
-    let sql = "UPDATE balances SET settled = $2, shortfall = $3 WHERE organization_id = $1";
-    sqlx::query(sql)
-        .bind(organization)
-        .bind(settled.to_string())
-        .bind(shortfall.to_string())
-        .execute(&mut *change)
-        .await?;
-    if lease != own {
-        leases::write_lease(change, organization, owner, lease).await?;
-    }
+    let sql = "UPDATE leases SET amount = r.amount FROM \
+               (SELECT value ->> 0 AS id, value ->> 1 AS amount FROM {rows}) AS r \
+               WHERE leases.organization_id = r.id AND leases.owner = $2";
+    let changed = Rows::new(change, &changed)?;
+    let query = changed.query(sql).bind(owner);
+    query.execute(change).await?;
     Ok(())
 }

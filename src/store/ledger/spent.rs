@@ -7,9 +7,21 @@ use filters::money::Usd;
 use sqlx::{AnyConnection, Row};
 
 use super::super::{Store, StoreError};
-use super::{join_cost, split_cost};
+use super::rows::Rows;
+use super::{HOUR_MS, join_cost, split_cost};
 
-const HOUR_MS: i64 = 3_600_000;
+const ADD: &str = "\
+INSERT INTO spent (organization_id, key_id, hour, funding, is_premium, member_id, \
+    first_at, last_at, cost_nano, cost_rest) \
+SELECT value ->> 0, value ->> 1, CAST(value ->> 2 AS BIGINT), value ->> 3, \
+    CAST(value ->> 4 AS BIGINT), value ->> 5, CAST(value ->> 6 AS BIGINT), \
+    CAST(value ->> 7 AS BIGINT), CAST(value ->> 8 AS BIGINT), CAST(value ->> 9 AS BIGINT) \
+FROM {rows} WHERE 1 = 1 \
+ON CONFLICT (organization_id, key_id, hour, funding, is_premium) DO UPDATE SET \
+    last_at = CASE WHEN excluded.last_at > spent.last_at THEN excluded.last_at \
+    ELSE spent.last_at END, \
+    cost_nano = spent.cost_nano + excluded.cost_nano, \
+    cost_rest = spent.cost_rest + excluded.cost_rest";
 
 /// The spending of a key in one hour, for one kind of model and one funding.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -67,7 +79,7 @@ impl Store {
 /// Adds the costs of calls to the hours in which they ended.
 pub(super) async fn add(
     change: &mut AnyConnection,
-    entries: &[LedgerEntry],
+    entries: &[&LedgerEntry],
 ) -> Result<(), StoreError> {
     let mut hours: BTreeMap<_, (Option<&str>, (i64, i64), Usd)> = BTreeMap::new();
     for entry in entries {
@@ -88,29 +100,29 @@ pub(super) async fn add(
         *ended = (ended.0.min(entry.at_ms), ended.1.max(entry.at_ms));
         *sum = sum.plus(cost);
     }
-    let sql = "INSERT INTO spent (organization_id, key_id, hour, funding, is_premium, member_id, \
-               first_at, last_at, cost_nano, cost_rest) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
-               ON CONFLICT (organization_id, key_id, hour, funding, is_premium) DO UPDATE SET \
-               last_at = CASE WHEN excluded.last_at > spent.last_at THEN excluded.last_at \
-               ELSE spent.last_at END, \
-               cost_nano = spent.cost_nano + excluded.cost_nano, \
-               cost_rest = spent.cost_rest + excluded.cost_rest";
-    for (((organization, key, hour, funding), is_premium), (member, ended, cost)) in hours {
-        let (nano, rest) = split_cost(cost);
-        sqlx::query(sql)
-            .bind(organization)
-            .bind(key)
-            .bind(hour)
-            .bind(funding)
-            .bind(i64::from(is_premium))
-            .bind(member)
-            .bind(ended.0)
-            .bind(ended.1)
-            .bind(nano)
-            .bind(rest)
-            .execute(&mut *change)
-            .await?;
+    let rows: Vec<_> = hours
+        .into_iter()
+        .map(
+            |(((organization, key, hour, funding), is_premium), (member, ended, cost))| {
+                let (nano, rest) = split_cost(cost);
+                let premium = i64::from(is_premium);
+                (
+                    organization,
+                    key,
+                    hour,
+                    funding,
+                    premium,
+                    member,
+                    ended.0,
+                    ended.1,
+                    nano,
+                    rest,
+                )
+            },
+        )
+        .collect();
+    if !rows.is_empty() {
+        Rows::new(change, &rows)?.query(ADD).execute(change).await?;
     }
     Ok(())
 }

@@ -1,12 +1,16 @@
-//! Reports of usage from the ledger.
+//! Sums of the ledger by key, model or provider.
 
+use std::collections::BTreeMap;
+
+use filters::ledger::LedgerEntry;
 use filters::money::Usd;
+use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row};
 
 use super::super::{Store, StoreError};
-use super::join_cost;
+use super::{HOUR_MS, join_cost};
 
-/// How a report groups calls.
+/// What usage is grouped by.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum By {
     /// By the key's id.
@@ -34,6 +38,14 @@ impl By {
             Self::Provider => "provider",
         }
     }
+
+    fn name(self, call: &LedgerEntry) -> &str {
+        match self {
+            Self::Key => &call.owner.key_id,
+            Self::Model => &call.usage.model,
+            Self::Provider => &call.usage.provider,
+        }
+    }
 }
 
 /// The sum of calls that were completed or cut short.
@@ -53,10 +65,15 @@ pub struct Usage {
     pub cost: Usd,
 }
 
+/// Sums by name.
+#[derive(Default)]
+struct Sums(BTreeMap<String, Usage>);
+
 impl Store {
     /// Returns the usage of an organization since a time, as one sum or one per key, model or provider.
     ///
-    /// Errors: [`StoreError::NotFound`].
+    /// The sums of whole hours are kept for good. Of the hour in which `since_ms` falls the single calls count, or the
+    /// whole hour if they have been deleted. Errors: [`StoreError::NotFound`].
     pub async fn usage(
         &self,
         organization: &str,
@@ -64,35 +81,187 @@ impl Store {
         group: Option<By>,
     ) -> Result<Vec<Usage>, StoreError> {
         let id = self.organization(organization).await?.id;
-        let name = group.map_or("''", By::column);
-        let group_sql = group.map_or(String::new(), |by| format!(" GROUP BY {0}", by.column()));
-        let sum = |column: &str| format!("CAST(COALESCE(SUM({column}), 0) AS BIGINT) AS {column}");
-        let sums: Vec<String> = [
-            "prompt_tokens",
-            "cached_tokens",
-            "completion_tokens",
-            "cost_nano",
-            "cost_rest",
-        ]
-        .map(sum)
-        .into();
+        let hour = since_ms.div_euclid(HOUR_MS);
+        let is_whole = since_ms == hour * HOUR_MS;
+        let first_hour = if is_whole { hour } else { hour + 1 };
+        let mut sums = self.sum_hours(&id, (first_hour, i64::MAX), group).await?;
+        if !is_whole {
+            let of_hour = self.sum_hours(&id, (hour, first_hour), group).await?;
+            let in_hour = self.sum_calls(&id, (hour, since_ms), group).await?;
+            sums.append(in_hour.unless_fewer_than(of_hour));
+        }
+        Ok(sums.into_rows(group))
+    }
+
+    /// Sums the hours from one on and before another.
+    async fn sum_hours(
+        &self,
+        id: &str,
+        (from, until): (i64, i64),
+        group: Option<By>,
+    ) -> Result<Sums, StoreError> {
         let sql = format!(
-            "SELECT {name} AS name, COUNT(*) AS requests, {} FROM ledger \
-             WHERE organization_id = $1 AND at >= $2{group_sql} ORDER BY name",
-            sums.join(", ")
+            "SELECT {} FROM usage_hours WHERE organization_id = $1 AND hour >= $2 AND hour < $3{}",
+            columns(group, "SUM(requests)"),
+            group_by(group)
         );
-        let query = sqlx::query(AssertSqlSafe(sql)).bind(id).bind(since_ms);
-        let rows = query.fetch_all(&self.pool).await?;
-        let read = |row: &sqlx::any::AnyRow| {
-            Ok(Usage {
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_owned());
+        let rows = query.bind(from).bind(until).fetch_all(&self.pool).await?;
+        Sums::read(&rows)
+    }
+
+    /// Sums the single calls of an hour: all of them, and those since a time.
+    async fn sum_calls(
+        &self,
+        id: &str,
+        (hour, since_ms): (i64, i64),
+        group: Option<By>,
+    ) -> Result<CallSums, StoreError> {
+        let (start_ms, end_ms) = (hour * HOUR_MS, (hour + 1) * HOUR_MS);
+        let mut sums = CallSums {
+            all: self
+                .sum_rows(id, (start_ms, end_ms), group)
+                .await?
+                .requests(),
+            since: self.sum_rows(id, (since_ms, end_ms), group).await?,
+        };
+        let is_wanted = |owner: &filters::ledger::CallOwner| *owner.organization_id == *id;
+        self.visit_calls((start_ms, end_ms), is_wanted, |call| {
+            sums.all += 1;
+            if call.at_ms >= since_ms {
+                sums.since
+                    .add(group.map_or("", |by| by.name(call)), &of_call(call));
+            }
+        })
+        .await?;
+        Ok(sums)
+    }
+
+    /// Sums the calls that earlier versions stored as rows.
+    async fn sum_rows(
+        &self,
+        id: &str,
+        (from_ms, until_ms): (i64, i64),
+        group: Option<By>,
+    ) -> Result<Sums, StoreError> {
+        let sql = format!(
+            "SELECT {} FROM ledger WHERE organization_id = $1 AND at >= $2 AND at < $3{}",
+            columns(group, "COUNT(*)"),
+            group_by(group)
+        );
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_owned());
+        let rows = query.bind(from_ms).bind(until_ms).fetch_all(&self.pool);
+        Sums::read(&rows.await?)
+    }
+}
+
+/// The single calls of an hour.
+struct CallSums {
+    /// The number of all.
+    all: i64,
+    /// Those since a time.
+    since: Sums,
+}
+
+impl CallSums {
+    /// Returns the calls since the time, or the whole hour if some of its calls are gone.
+    fn unless_fewer_than(self, of_hour: Sums) -> Sums {
+        if self.all < of_hour.requests() {
+            of_hour
+        } else {
+            self.since
+        }
+    }
+}
+
+impl Sums {
+    fn read(rows: &[AnyRow]) -> Result<Self, StoreError> {
+        let mut sums = Self::default();
+        for row in rows {
+            let usage = Usage {
                 name: row.try_get("name")?,
                 requests: row.try_get("requests")?,
                 prompt_tokens: row.try_get("prompt_tokens")?,
                 cached_tokens: row.try_get("cached_tokens")?,
                 completion_tokens: row.try_get("completion_tokens")?,
                 cost: join_cost(row.try_get("cost_nano")?, row.try_get("cost_rest")?),
-            })
-        };
-        rows.iter().map(read).collect()
+            };
+            sums.add(&usage.name, &usage);
+        }
+        Ok(sums)
+    }
+
+    fn add(&mut self, name: &str, usage: &Usage) {
+        if !self.0.contains_key(name) {
+            let name = name.to_owned();
+            self.0.insert(
+                name.clone(),
+                Usage {
+                    name,
+                    ..Usage::default()
+                },
+            );
+        }
+        if let Some(sum) = self.0.get_mut(name) {
+            sum.requests += usage.requests;
+            sum.prompt_tokens = sum.prompt_tokens.saturating_add(usage.prompt_tokens);
+            sum.cached_tokens = sum.cached_tokens.saturating_add(usage.cached_tokens);
+            sum.completion_tokens = sum
+                .completion_tokens
+                .saturating_add(usage.completion_tokens);
+            sum.cost = sum.cost.plus(usage.cost);
+        }
+    }
+
+    fn append(&mut self, other: Self) {
+        for (name, usage) in other.0 {
+            self.add(&name, &usage);
+        }
+    }
+
+    fn requests(&self) -> i64 {
+        self.0.values().map(|usage| usage.requests).sum()
+    }
+
+    /// Returns the sums in the order of their names. The sum of all exists even if it is zero.
+    fn into_rows(mut self, group: Option<By>) -> Vec<Usage> {
+        if group.is_none() {
+            self.0.entry(String::new()).or_default();
+        }
+        self.0.into_values().collect()
+    }
+}
+
+/// Returns the columns of a sum. `requests` counts the calls.
+fn columns(group: Option<By>, requests: &str) -> String {
+    let name = group.map_or("''", By::column);
+    let sums = [
+        "prompt_tokens",
+        "cached_tokens",
+        "completion_tokens",
+        "cost_nano",
+        "cost_rest",
+    ];
+    let sums = sums.map(|column| format!("CAST(SUM({column}) AS BIGINT) AS {column}"));
+    format!(
+        "{name} AS name, CAST({requests} AS BIGINT) AS requests, {}",
+        sums.join(", ")
+    )
+}
+
+/// Returns the grouping. A sum of nothing is no row.
+fn group_by(group: Option<By>) -> String {
+    format!(" GROUP BY {}", group.map_or("organization_id", By::column))
+}
+
+fn of_call(call: &LedgerEntry) -> Usage {
+    let count = |tokens| i64::try_from(tokens).unwrap_or(i64::MAX);
+    Usage {
+        name: String::new(),
+        requests: 1,
+        prompt_tokens: count(call.usage.prompt_tokens),
+        cached_tokens: count(call.usage.cached_tokens),
+        completion_tokens: count(call.usage.completion_tokens),
+        cost: call.usage.total(),
     }
 }

@@ -1,16 +1,16 @@
 use filters::ledger::{CallOwner, CostParts, EntryId, Funding, LedgerEntry, UsageRecord as Took};
 use filters::money::Usd;
 
-use super::super::ledger::{By, LeaseChange, StoreAccount};
+use super::super::ledger::{By, LeaseChange, LeaseRequest, StoreAccount};
 use super::*;
 
-const ORG: &str = "org_1";
+pub(super) const ORG: &str = "org_1";
 
-fn usd(text: &str) -> Usd {
+pub(super) fn usd(text: &str) -> Usd {
     Usd::parse_signed(text).unwrap()
 }
 
-fn entry(n: u8, cost: &str) -> LedgerEntry {
+pub(super) fn entry(n: u8, cost: &str) -> LedgerEntry {
     LedgerEntry {
         id: EntryId([n; 16]),
         at_ms: NOW_MS,
@@ -34,7 +34,7 @@ fn entry(n: u8, cost: &str) -> LedgerEntry {
 }
 
 impl Fixture {
-    async fn grant(&self, amount: &str) {
+    pub(super) async fn grant(&self, amount: &str) {
         let id = new_id("org");
         let sql = "INSERT INTO organizations (id, name, plan, status, created_at, plan_since) \
                    VALUES ($1, 'acme', 'none', 'active', 0, 0) ON CONFLICT DO NOTHING";
@@ -46,39 +46,44 @@ impl Fixture {
         query.execute(&self.store.pool).await.unwrap();
     }
 
-    async fn account(&self) -> StoreAccount {
+    pub(super) async fn account(&self) -> StoreAccount {
         self.store.account(ORG).await.unwrap()
     }
 
-    async fn change(
+    pub(super) async fn change(
         &self,
         owner: &str,
         turn: i64,
         change: LeaseChange,
     ) -> Option<(String, String)> {
-        let changed = self.store.change_lease(ORG, owner, turn, change).await;
-        let taken = changed.unwrap()?;
+        let request = LeaseRequest {
+            organization_id: ORG.to_owned(),
+            number: turn,
+            change,
+        };
+        let changed = self.store.change_leases(owner, &[request]).await;
+        let taken = changed.unwrap()?[0];
         Some((taken.amount.to_string(), taken.others.to_string()))
     }
 
-    async fn take(&self, owner: &str, turn: i64, need: &str) -> (String, String) {
+    pub(super) async fn take(&self, owner: &str, turn: i64, need: &str) -> (String, String) {
         let taken = self.change(owner, turn, LeaseChange::Take(usd(need))).await;
         taken.expect("the process is known")
     }
 
-    async fn begin(&self, owner: &str) {
+    pub(super) async fn begin(&self, owner: &str) {
         self.store.register_process(owner).await.unwrap();
     }
 
     /// Pretends that a process has not refreshed its registration for a minute.
-    async fn silence(&self, owner: &str) {
+    pub(super) async fn silence(&self, owner: &str) {
         let sql = "UPDATE ledger_processes SET seen_at = seen_at - 60000 WHERE owner = $1";
         let query = sqlx::query(sql).bind(owner.to_owned());
         query.execute(&self.store.pool).await.unwrap();
     }
 
-    async fn post(&self, owner: &str, entries: Vec<LedgerEntry>) {
-        self.store.post(owner, entries, true).await.unwrap();
+    pub(super) async fn post(&self, owner: &str, entries: Vec<LedgerEntry>) {
+        self.store.post(owner, &entries, true).await.unwrap();
     }
 }
 
@@ -258,11 +263,7 @@ async fn a_batch_of_any_length_is_written_as_a_whole(fixture: Fixture) {
     let entries = (1..=77).map(|n| entry(n, "0.01")).collect();
     fixture.post("a", entries).await;
     assert_eq!(fixture.account().await.settled, usd("0.77"));
-    let rows: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM ledger")
-        .fetch_one(&fixture.store.pool)
-        .await
-        .unwrap();
-    assert_eq!(rows, 77);
+    assert_eq!(fixture.calls().await.len(), 77);
 }
 
 async fn a_process_that_ends_gives_its_leases_back(fixture: Fixture) {
@@ -307,36 +308,9 @@ async fn usage_is_summed_to_the_last_digit(fixture: Fixture) {
     assert_eq!((nothing[0].requests, nothing[0].cost), (0, Usd::ZERO));
 }
 
-async fn deleted_rows_leave_balance_and_spending(fixture: Fixture) {
-    fixture.grant("1").await;
-    fixture.post("a", vec![entry(1, "0.1")]).await;
-    assert!(!fixture.store.delete_old_calls(NOW_MS + 1).await.unwrap());
-    let usage = fixture.store.usage("acme", 0, None).await.unwrap();
-    assert_eq!(usage[0].requests, 0);
-    assert_eq!(fixture.account().await.settled, usd("0.1"));
-    let spent = fixture.store.spent(ORG, NOW_MS).await.unwrap();
-    assert_eq!(spent[0].cost, usd("0.1"));
-}
-
-async fn many_rows_are_forgotten_in_pieces(fixture: Fixture) {
-    let numbered = |n: u16| {
-        let mut entry = entry(1, "0");
-        entry.id.0[..2].copy_from_slice(&n.to_le_bytes());
-        entry
-    };
-    fixture.grant("1").await;
-    fixture.post("a", (0..2100).map(numbered).collect()).await;
-    assert!(fixture.store.delete_old_calls(NOW_MS + 1).await.unwrap());
-    assert!(!fixture.store.delete_old_calls(NOW_MS + 1).await.unwrap());
-    let usage = fixture.store.usage("acme", 0, None).await.unwrap();
-    assert_eq!(usage[0].requests, 0);
-}
-
 on_both!(
-    many_rows_are_forgotten_in_pieces,
     an_hour_knows_its_first_and_its_last_call,
     usage_is_summed_to_the_last_digit,
-    deleted_rows_leave_balance_and_spending,
     a_process_alone_takes_all_there_is,
     processes_never_hold_more_than_there_is,
     the_leases_of_a_dead_process_are_free,

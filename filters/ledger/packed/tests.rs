@@ -1,0 +1,138 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+use proptest::prelude::*;
+
+use super::*;
+
+fn entry(n: u64) -> LedgerEntry {
+    let usd = |units| Usd::from_units(i128::from(n) * units);
+    LedgerEntry {
+        id: EntryId([n as u8; 16]),
+        at_ms: 1_800_000_000_000 + n as i64,
+        owner: CallOwner {
+            organization_id: "org_0190c3a2-0000-7000-8000-000000000001".into(),
+            project_id: "proj_0190c3a2-0000-7000-8000-000000000002".into(),
+            key_id: format!("key_0190c3a2-0000-7000-8000-{:012x}", n % 3)
+                .as_str()
+                .into(),
+            member_id: (n % 2 == 1).then(|| "ada".into()),
+            request_id: format!("{n:032x}").as_str().into(),
+        },
+        funding: FUNDINGS[n as usize % 4],
+        usage: UsageRecord {
+            model: "gpt-5-mini".into(),
+            provider: "openai".into(),
+            upstream_model: "gpt-5-mini-2026-01-01".into(),
+            region: (n % 5 == 1).then(|| "eu".into()),
+            prompt_tokens: 1000 + n,
+            completion_tokens: 100,
+            cached_tokens: n,
+            cost: (n % 7 != 0).then(|| CostParts {
+                total: usd(3_500_000_000_000_000),
+                input: usd(2_500_000_000_000_000),
+                output: usd(1_000_000_000_000_000),
+                ..CostParts::default()
+            }),
+            is_estimated: n % 2 == 0,
+            attempts: 1,
+            ..UsageRecord::default()
+        },
+        outcome: OUTCOMES[n as usize / 4 % 4],
+        reserved: usd(42_100_000_000_000_000),
+        charged: usd(3_500_000_000_000_000),
+        duration_ms: 812,
+        first_event_ms: (n % 3 == 0).then_some(n),
+        is_stream: n % 3 == 0,
+        ..LedgerEntry::default()
+    }
+}
+
+fn pack_all(entries: &[LedgerEntry]) -> PackedCalls {
+    pack(entries.iter().map(|entry| {
+        let (charged, shortfall) = (entry.charged, entry.shortfall);
+        (entry, Charge { charged, shortfall })
+    }))
+}
+
+fn unpack_all(packed: &PackedCalls) -> Vec<LedgerEntry> {
+    unpack(&packed.ids, &packed.calls, |_| true).unwrap()
+}
+
+#[test]
+fn packed_calls_are_read_back() {
+    let entries: Vec<_> = (0..200).map(entry).collect();
+    assert_eq!(unpack_all(&pack_all(&entries)), entries);
+}
+
+#[test]
+fn the_charge_of_the_store_replaces_that_of_the_journal() {
+    let charge = Charge {
+        charged: Usd::from_units(7),
+        shortfall: Usd::from_units(5),
+    };
+    let packed = pack([(&entry(1), charge)].into_iter());
+    let read = unpack_all(&packed).remove(0);
+    assert_eq!(
+        (read.charged, read.shortfall),
+        (charge.charged, charge.shortfall)
+    );
+}
+
+#[test]
+fn a_call_takes_at_most_sixty_bytes() {
+    let entries: Vec<_> = (0..600).map(entry).collect();
+    let packed = pack_all(&entries);
+    let bytes = (packed.ids.len() + packed.calls.len()) / entries.len();
+    assert!(bytes <= 60, "{bytes}");
+}
+
+#[test]
+fn calls_of_other_callers_are_skipped() {
+    let entries: Vec<_> = (0..30).map(entry).collect();
+    let packed = pack_all(&entries);
+    let key = &entries[1].owner.key_id;
+    let read = unpack(&packed.ids, &packed.calls, |owner| owner.key_id == *key).unwrap();
+    let expected = entries.iter().filter(|entry| entry.owner.key_id == *key);
+    assert_eq!(read, expected.cloned().collect::<Vec<_>>());
+}
+
+#[test]
+fn calls_cut_at_any_byte_are_none() {
+    let packed = pack_all(&(0..5).map(entry).collect::<Vec<_>>());
+    for end in 0..packed.calls.len() {
+        assert_eq!(
+            unpack(&packed.ids, &packed.calls[..end], |_| true),
+            Err(InvalidCalls),
+            "{end}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_name_and_any_amount_is_read_back(
+        name in "[a-f0-9_-]{0,80}|.{0,20}",
+        units in prop_oneof![-1000..1000_i128, -10_i128.pow(35)..10_i128.pow(35)],
+        zeros in 0..20_u32,
+        at_ms: i64,
+        tokens: u64,
+    ) {
+        let units = units.saturating_mul(10_i128.pow(zeros)).clamp(-10_i128.pow(30), 10_i128.pow(30));
+        let amount = Usd::from_units(units);
+        let mut entry = LedgerEntry { at_ms, ..LedgerEntry::default() };
+        entry.owner.request_id = name.as_str().into();
+        entry.owner.key_id = name.as_str().into();
+        entry.usage.model = name.as_str().into();
+        entry.usage.prompt_tokens = tokens;
+        (entry.reserved, entry.shortfall, entry.charged) = (amount, amount, amount);
+        entry.usage.cost = Some(CostParts { total: amount, input: amount, ..CostParts::default() });
+        let entries = vec![entry.clone(), LedgerEntry { at_ms: 0, ..entry }];
+        prop_assert_eq!(unpack_all(&pack_all(&entries)), entries);
+    }
+
+    #[test]
+    fn no_bytes_panic(ids in prop::collection::vec(any::<u8>(), 0..64), calls in prop::collection::vec(any::<u8>(), 0..300)) {
+        let mut calls = calls;
+        calls.insert(0, VERSION);
+        _ = unpack(&ids, &calls, |_| true);
+    }
+}

@@ -1,0 +1,110 @@
+//! The sums of calls by the hour, which are kept for good.
+
+use std::collections::BTreeMap;
+
+use filters::ledger::LedgerEntry;
+use filters::money::Usd;
+use sqlx::AnyConnection;
+
+use super::super::StoreError;
+use super::rows::Rows;
+use super::{HOUR_MS, split_cost};
+
+/// No reply has more tokens. A provider's false report must not overflow a sum, because that would stop all posting.
+const MAX_COUNT: u64 = 1_000_000_000_000;
+
+// `WHERE 1 = 1`: without it SQLite takes the ON behind it for that of a join.
+const ADD: &str = "\
+INSERT INTO usage_hours (organization_id, hour, key_id, model, provider, outcome, requests, \
+    prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens, \
+    web_searches, cost_nano, cost_rest) \
+SELECT value ->> 0, CAST(value ->> 1 AS BIGINT), value ->> 2, value ->> 3, value ->> 4, \
+    value ->> 5, CAST(value ->> 6 AS BIGINT), CAST(value ->> 7 AS BIGINT), \
+    CAST(value ->> 8 AS BIGINT), CAST(value ->> 9 AS BIGINT), CAST(value ->> 10 AS BIGINT), \
+    CAST(value ->> 11 AS BIGINT), CAST(value ->> 12 AS BIGINT), CAST(value ->> 13 AS BIGINT), \
+    CAST(value ->> 14 AS BIGINT) \
+FROM {rows} WHERE 1 = 1 \
+ON CONFLICT (organization_id, hour, key_id, model, provider, outcome) DO UPDATE SET \
+    requests = usage_hours.requests + excluded.requests, \
+    prompt_tokens = usage_hours.prompt_tokens + excluded.prompt_tokens, \
+    cached_tokens = usage_hours.cached_tokens + excluded.cached_tokens, \
+    cache_write_tokens = usage_hours.cache_write_tokens + excluded.cache_write_tokens, \
+    completion_tokens = usage_hours.completion_tokens + excluded.completion_tokens, \
+    reasoning_tokens = usage_hours.reasoning_tokens + excluded.reasoning_tokens, \
+    web_searches = usage_hours.web_searches + excluded.web_searches, \
+    cost_nano = usage_hours.cost_nano + excluded.cost_nano, \
+    cost_rest = usage_hours.cost_rest + excluded.cost_rest";
+
+/// The key of a row: organization, hour, key, model, provider, outcome.
+type HourKey<'a> = (&'a str, i64, &'a str, &'a str, &'a str, &'a str);
+
+/// Adds calls to the hours in which they ended.
+pub(super) async fn add(
+    change: &mut AnyConnection,
+    entries: &[&LedgerEntry],
+) -> Result<(), StoreError> {
+    let row = |((organization, hour, key, model, provider, outcome), (sums, cost))| {
+        let [
+            requests,
+            prompt,
+            cached,
+            cache_write,
+            completion,
+            reasoning,
+            searches,
+        ]: [u64; 7] = sums;
+        let (nano, rest) = split_cost(cost);
+        (
+            organization,
+            hour,
+            key,
+            model,
+            provider,
+            outcome,
+            requests,
+            prompt,
+            cached,
+            cache_write,
+            completion,
+            reasoning,
+            searches,
+            nano,
+            rest,
+        )
+    };
+    let rows: Vec<_> = sum(entries).into_iter().map(row).collect();
+    let rows = Rows::new(change, &rows)?;
+    rows.query(ADD).execute(change).await?;
+    Ok(())
+}
+
+/// Sums calls, in the order in which all processes lock the rows: so none waits for another that waits for it.
+fn sum<'a>(entries: &[&'a LedgerEntry]) -> BTreeMap<HourKey<'a>, ([u64; 7], Usd)> {
+    let mut hours: BTreeMap<HourKey<'_>, ([u64; 7], Usd)> = BTreeMap::new();
+    for entry in entries {
+        let (owner, usage) = (&entry.owner, &entry.usage);
+        let key: HourKey<'_> = (
+            &owner.organization_id,
+            entry.at_ms.div_euclid(HOUR_MS),
+            &owner.key_id,
+            &usage.model,
+            &usage.provider,
+            entry.outcome.as_str(),
+        );
+        let counts = [
+            1,
+            usage.prompt_tokens,
+            usage.cached_tokens,
+            usage.cache_write_tokens,
+            usage.completion_tokens,
+            usage.reasoning_tokens,
+            usage.web_searches,
+        ];
+        let (sums, cost) = hours.entry(key).or_default();
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            *sum += count.min(MAX_COUNT);
+        }
+        *cost = cost.plus(usage.total());
+    }
+    hours
+}
