@@ -26,13 +26,13 @@ fn entry(n: u64) -> LedgerEntry {
             prompt_tokens: 1000 + n,
             completion_tokens: 100,
             cached_tokens: n,
-            cost: (n % 7 != 0).then(|| CostParts {
+            cost: (!n.is_multiple_of(7)).then(|| CostParts {
                 total: usd(3_500_000_000_000_000),
                 input: usd(2_500_000_000_000_000),
                 output: usd(1_000_000_000_000_000),
                 ..CostParts::default()
             }),
-            is_estimated: n % 2 == 0,
+            is_estimated: n.is_multiple_of(2),
             attempts: 1,
             ..UsageRecord::default()
         },
@@ -40,8 +40,8 @@ fn entry(n: u64) -> LedgerEntry {
         reserved: usd(42_100_000_000_000_000),
         charged: usd(3_500_000_000_000_000),
         duration_ms: 812,
-        first_event_ms: (n % 3 == 0).then_some(n),
-        is_stream: n % 3 == 0,
+        first_event_ms: n.is_multiple_of(3).then_some(n),
+        is_stream: n.is_multiple_of(3),
         ..LedgerEntry::default()
     }
 }
