@@ -3,9 +3,9 @@
 //! `make bench` runs it. Every part runs in a process of its own, which has separate CPU time and memory. All processes run
 //! this program; an environment variable sets the role. Figures are ratios within one run, because machines are noisy.
 //!
-//! The measured part has one core for all of its threads, upstream and load have the others: where they shared the cores,
-//! the ratio of one and the same program went from 0.59 to 0.87. Both sides use mimalloc, which is worth a quarter of the
-//! rate, and write log lines; a rig whose bare side lacks one of them shows other ratios.
+//! The measured part has one core for all of its threads, upstream and load have the others. Before, they shared the cores,
+//! and the ratio of one and the same program went from 0.59 to 0.87. Both sides use mimalloc, which is worth a quarter of
+//! the rate, and write log lines. A rig whose bare side lacks one of them probably shows higher ratios; that is not measured.
 //!
 //! `cargo bench --bench loopback -- --only rates,json,stream` measures some sections and kinds only. The environment sets
 //! `WEIRGATE_BENCH_SECONDS` and `WEIRGATE_BENCH_ROUNDS`; `WEIRGATE_BENCH_KEEP=1` adds the run's line to `RESULTS.md`.
