@@ -18,6 +18,7 @@ use crate::accounts::AccountsHandle;
 use crate::config::{Config, GraphUpstream, ProviderKind};
 use crate::decisions::{DecisionService, Dispatchers};
 use crate::graph::Graph;
+use crate::ledger::recovery::recover_journals;
 use crate::ledger::{self, Ledger};
 use crate::limits::Quotas;
 use crate::models::Models;
@@ -209,6 +210,9 @@ async fn open(
     has_sandbox: bool,
     metrics: &Arc<Metrics>,
 ) -> Result<Opened, ledger::LedgerError> {
+    // A journal that cannot be read stops the start before the store is migrated. So the version that wrote it can still
+    // start, and bring its calls to the store.
+    let recovered = recover_journals(&config.store.state_dir)?;
     let opened = Store::open(&store::StoreSettings::from_config(&config.store)?).await?;
     let now_ms = jiff::Timestamp::now().as_millisecond();
     let first_run = store::first_run(&opened, has_sandbox, now_ms).await?;
@@ -216,7 +220,8 @@ async fn open(
     let subscriber = Arc::clone(&byok_keys);
     let accounts = AccountsHandle::load(&opened.store, move |rows| subscriber.update(rows)).await?;
     let store = opened.store;
-    let ledger = Ledger::start(&config.store, store.clone(), Arc::clone(metrics)).await?;
+    let ledger =
+        Ledger::start(&config.store, recovered, store.clone(), Arc::clone(metrics)).await?;
     Ok(Opened {
         store,
         first_run,

@@ -41,6 +41,7 @@ use self::clock::unix_ms;
 use self::flusher::MAX_BATCH_ENTRIES;
 use self::journal::{Journal, MAX_SEGMENT_AGE};
 use self::leases::{LEASE_TASKS, LeaseQueue};
+use self::recovery::RecoveredJournal;
 use self::reservation::is_funded;
 use crate::config;
 use crate::store::{Store, StoreUrl};
@@ -90,13 +91,14 @@ impl Ledger {
     /// Stores what dead processes left in their journals, then starts the background tasks. Runs on the store's
     /// runtime.
     ///
-    /// Errors: a damaged journal, files, the store.
+    /// Errors: files, the store.
     pub async fn start(
         configured: &config::StoreConfig,
+        recovered: Vec<RecoveredJournal>,
         store: Store,
         metrics: Arc<Metrics>,
     ) -> Result<Arc<Self>, LedgerError> {
-        store_recovered(configured, &store).await?;
+        store_recovered(recovered, &store).await?;
         let owner = *uuid::Uuid::now_v7().as_bytes();
         let journal = Journal::start(
             &configured.state_dir,
@@ -357,10 +359,10 @@ impl Ledger {
 
 /// Stores what dead processes left in their journals.
 async fn store_recovered(
-    configured: &config::StoreConfig,
+    recovered: Vec<RecoveredJournal>,
     store: &Store,
 ) -> Result<(), LedgerError> {
-    for left in recovery::recover_journals(&configured.state_dir)? {
+    for left in recovered {
         let count = left.entries.len();
         for batch in left.entries.chunks(MAX_BATCH_ENTRIES) {
             store.post(&left.owner, batch, true).await?;

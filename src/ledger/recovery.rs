@@ -63,7 +63,7 @@ fn replay_lanes(folder: &Path, owner: &str) -> Result<Vec<LedgerEntry>, LedgerEr
     for path in list_sorted(folder)? {
         let Some((lane, number)) = parse_name(&path) else {
             let damage = Mismatch {
-                reason: "this is no journal of this version",
+                reason: "another version wrote this journal: start that version once and stop it normally",
                 ..Mismatch::default()
             };
             return Err(damaged(&path, damage));

@@ -115,7 +115,7 @@ async fn calls_on_byok_keys_do_not_fill_a_full_journal() {
     let settings = store::StoreSettings::from_config(&configured).unwrap();
     let store = Store::open(&settings).await.unwrap().store;
     let metrics = Arc::new(Metrics::new().unwrap());
-    let ledger = Ledger::start(&configured, store, Arc::clone(&metrics));
+    let ledger = Ledger::start(&configured, Vec::new(), store, Arc::clone(&metrics));
     let ledger = ledger.await.unwrap();
     let caller = caller();
     let call = |funding| NewReservation {

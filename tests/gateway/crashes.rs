@@ -266,3 +266,24 @@ fn a_journal_with_a_flipped_bit_is_named_at_the_start() {
     let _server = Server::start(place.path());
     place.used("0.0035");
 }
+
+#[test]
+fn a_journal_of_another_version_stops_the_start_before_the_store_is_touched() {
+    let upstream = Upstream::always(slow());
+    let place = Place::new("", &upstream, TOKENS);
+    let process = place.path().join("journal").join("07".repeat(16));
+    std::fs::create_dir_all(&process).unwrap();
+    let file = process.join("00000001.wal");
+    std::fs::write(&file, b"WGLEDG01").unwrap();
+    let said = Server::launch(place.path())
+        .err()
+        .expect("it does not start");
+    assert!(
+        said.contains("00000001.wal") && said.contains("start that version once"),
+        "{said}"
+    );
+    // A store that this version had migrated would keep the other one from starting.
+    assert!(!place.path().join("weirgate.db").exists());
+    std::fs::remove_file(&file).unwrap();
+    Server::start(place.path()).stop();
+}

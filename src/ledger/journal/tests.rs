@@ -308,5 +308,5 @@ fn a_file_of_another_version_is_named() {
     let path = &first_lane(folder.path())[0];
     std::fs::rename(path, path.with_file_name("00000001.wal")).unwrap();
     let message = recover_journals(folder.path()).err().unwrap().to_string();
-    assert!(message.contains("this version"), "{message}");
+    assert!(message.contains("another version"), "{message}");
 }
