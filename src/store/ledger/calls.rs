@@ -139,7 +139,7 @@ pub(super) async fn stored_ids(
     // Calls of earlier versions.
     let by_text = ids.iter().map(|id| (id.to_string(), *id));
     let by_text: std::collections::HashMap<String, EntryId> = by_text.collect();
-    let rows = Rows::of_texts(change, by_text.keys().map(String::as_str))?;
+    let rows = Rows::from_texts(change, by_text.keys().map(String::as_str))?;
     let sql = "SELECT l.id FROM (SELECT value ->> 0 AS id FROM {rows}) r \
                CROSS JOIN ledger l WHERE l.id = r.id";
     for row in rows.query(sql).fetch_all(change).await? {

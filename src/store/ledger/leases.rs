@@ -269,7 +269,7 @@ pub(super) async fn read_leases(
     let sql = "SELECT organization_id, amount, turn, taken \
                FROM (SELECT value ->> 0 AS id FROM {rows}) AS r \
                CROSS JOIN leases WHERE organization_id = r.id AND owner = $2";
-    let ids = Rows::of_texts(change, organization_ids.iter().copied())?;
+    let ids = Rows::from_texts(change, organization_ids.iter().copied())?;
     let rows = ids.query(sql).bind(owner).fetch_all(change).await?;
     let leases = rows.iter().map(|row| {
         let lease = Lease {

@@ -77,7 +77,7 @@ async fn read_accounts(
                CROSS JOIN balances WHERE organization_id = wanted_id UNION ALL \
                SELECT organization_id, 'shortfall' AS part, shortfall AS amount FROM wanted \
                CROSS JOIN balances WHERE organization_id = wanted_id";
-    let ids = Rows::of_texts(connection, organization_ids.iter().copied())?;
+    let ids = Rows::from_texts(connection, organization_ids.iter().copied())?;
     let mut accounts: HashMap<String, StoreAccount> = HashMap::new();
     for row in ids.query(sql).fetch_all(connection).await? {
         let account = accounts.entry(row.try_get("organization_id")?).or_default();
@@ -102,7 +102,7 @@ async fn lock_balances(
                SELECT value ->> 0, 1, '0', '0' FROM {rows} WHERE 1 = 1 \
                ON CONFLICT (organization_id) DO UPDATE SET version = balances.version + 1 \
                RETURNING organization_id, settled, shortfall";
-    let ids = Rows::of_texts(change, organization_ids.iter().copied())?;
+    let ids = Rows::from_texts(change, organization_ids.iter().copied())?;
     let locked = ids.query(sql).fetch_all(change).await?;
     let read = |row: &AnyRow| {
         let sums = (usd(row, "settled")?, usd(row, "shortfall")?);

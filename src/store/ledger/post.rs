@@ -121,22 +121,25 @@ async fn charge(
     let ids: Vec<&str> = organizations.keys().copied().collect();
     let balances = lock_balances(change, &ids).await?;
     let own = leases::read_leases(change, &ids, owner).await?;
-    for (id, of) in &mut organizations {
-        (of.settled, of.shortfall) = balances.get(*id).copied().unwrap_or_default();
-        of.leased = own.get(*id).map_or(Usd::ZERO, |lease| lease.amount);
-        of.lease = of.leased;
+    for (id, organization) in &mut organizations {
+        (organization.settled, organization.shortfall) =
+            balances.get(*id).copied().unwrap_or_default();
+        organization.leased = own.get(*id).map_or(Usd::ZERO, |lease| lease.amount);
+        organization.lease = organization.leased;
     }
     // Almost always the lease covers all, and then nothing else has to be read.
-    let beyond = organizations.iter().filter(|(_, of)| of.exceeds_lease());
+    let beyond = organizations
+        .iter()
+        .filter(|(_, organization)| organization.exceeds_lease());
     let beyond: Vec<&str> = beyond.map(|(id, _)| *id).collect();
     if !beyond.is_empty() {
         let accounts = read_accounts(change, &beyond).await?;
-        for (id, of) in &mut organizations {
-            of.free = accounts.get(*id).map_or(Usd::ZERO, StoreAccount::free);
+        for (id, organization) in &mut organizations {
+            organization.free = accounts.get(*id).map_or(Usd::ZERO, StoreAccount::free);
         }
     }
-    for of in organizations.values_mut() {
-        of.charge(&mut charges);
+    for organization in organizations.values_mut() {
+        organization.charge(&mut charges);
     }
     write(change, owner, &organizations).await?;
     Ok(charges)
@@ -179,18 +182,24 @@ async fn write(
     owner: &str,
     organizations: &BTreeMap<&str, Charges<'_>>,
 ) -> Result<(), StoreError> {
-    let balances = organizations
-        .iter()
-        .map(|(id, of)| (*id, of.settled.to_string(), of.shortfall.to_string()));
+    let balances = organizations.iter().map(|(id, organization)| {
+        (
+            *id,
+            organization.settled.to_string(),
+            organization.shortfall.to_string(),
+        )
+    });
     let balances: Vec<_> = balances.collect();
     let sql = "UPDATE balances SET settled = r.settled, shortfall = r.shortfall FROM \
                (SELECT value ->> 0 AS id, value ->> 1 AS settled, value ->> 2 AS shortfall \
                FROM {rows}) AS r WHERE balances.organization_id = r.id";
     let balances = Rows::new(change, &balances)?;
     balances.query(sql).execute(&mut *change).await?;
-    let changed = organizations.iter().filter(|(_, of)| of.lease != of.leased);
+    let changed = organizations
+        .iter()
+        .filter(|(_, organization)| organization.lease != organization.leased);
     let changed: Vec<_> = changed
-        .map(|(id, of)| (*id, of.lease.to_string()))
+        .map(|(id, organization)| (*id, organization.lease.to_string()))
         .collect();
     if changed.is_empty() {
         return Ok(());

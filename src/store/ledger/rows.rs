@@ -31,7 +31,7 @@ impl Rows {
     }
 
     /// Makes the parameter of rows of one text.
-    pub(super) fn of_texts<'a>(
+    pub(super) fn from_texts<'a>(
         connection: &AnyConnection,
         texts: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, StoreError> {
