@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`config`] | the configuration |
+//! | [`config`], [`thread_number`] | the configuration, numbers of threads |
 //! | [`telemetry`], [`redis`], [`jwks`], [`store`] | metrics and logs, shared state, foreign keys, SQL |
 //! | [`accounts`], [`limits`], [`ledger`] | callers in memory, windows, money |
 //! | [`proxy`] | the core of every request: Pingora's hooks, connections, responses |
@@ -30,3 +30,4 @@ pub mod redis;
 pub mod sandbox;
 pub mod store;
 pub mod telemetry;
+pub mod thread_number;

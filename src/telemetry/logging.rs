@@ -6,13 +6,15 @@
 
 use std::cell::Cell;
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use filters::json::{Object, write_number};
 use prometheus::IntCounter;
+
+use crate::thread_number::thread_number;
 
 /// The number of buffers. If there are more threads, some share one.
 const BUFFERS: usize = 16;
@@ -131,21 +133,13 @@ impl PendingLines {
     /// Returns the buffer of this thread.
     fn own_buffer(&self) -> &Buffer {
         let [first, ..] = &self.buffers;
-        let index = BUFFER_INDEX.with(|index| *index);
-        self.buffers.get(index).unwrap_or(first)
+        self.buffers.get(thread_number() % BUFFERS).unwrap_or(first)
     }
 
     fn is_empty(&self) -> bool {
         let mut buffers = self.buffers.iter();
         buffers.all(|buffer| lock(&buffer.0).is_empty())
     }
-}
-
-static NEXT_BUFFER: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    /// The index of this thread's buffer.
-    static BUFFER_INDEX: usize = NEXT_BUFFER.fetch_add(1, Ordering::Relaxed) % BUFFERS;
 }
 
 fn run_writer(lines: &PendingLines, mut out: impl Write) {

@@ -12,9 +12,8 @@ mod unstored;
 #[cfg(test)]
 mod tests;
 
-use std::cell::Cell;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
@@ -34,6 +33,7 @@ use super::clock::to_unix_ms;
 use super::error::{LedgerError, file_error};
 use super::receipt::Receipt;
 use crate::config::Durability;
+use crate::thread_number::thread_number;
 
 /// The maximum age of a segment that is stored completely. Rows of the ledger must stay as long as their segment.
 pub const MAX_SEGMENT_AGE: Duration = Duration::from_secs(3600);
@@ -115,7 +115,7 @@ impl Journal {
 
     /// Returns the lane of this thread. All records of a call go to one lane, which keeps their order.
     pub fn lane(&self) -> usize {
-        thread_lane() % self.shared.lanes.len()
+        thread_number() % self.shared.lanes.len()
     }
 
     /// Records what a running call has delivered. If the process dies, `entry` is charged. Cost: one encoding, one
@@ -261,17 +261,4 @@ impl Shared {
             background.unpark();
         }
     }
-}
-
-/// Returns a number of this thread that few other threads have.
-fn thread_lane() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static LANE: Cell<Option<usize>> = const { Cell::new(None) };
-    }
-    LANE.get().unwrap_or_else(|| {
-        let lane = NEXT.fetch_add(1, Ordering::Relaxed);
-        LANE.set(Some(lane));
-        lane
-    })
 }
