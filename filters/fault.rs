@@ -30,6 +30,8 @@ pub enum FaultKind {
     Gone,
     /// 413: the body is over its limit.
     TooLarge,
+    /// 414: the target is over its limit.
+    TargetTooLong,
     /// 415: not JSON, or encoded.
     MediaType,
     /// 422: more operations in a batch than the maximum.
@@ -82,6 +84,7 @@ impl FaultKind {
             Self::RequestTimeout => FaultRow::new(408, "timeout_error", Some("timeout"), true),
             Self::Gone => FaultRow::new(410, INVALID, None, false),
             Self::TooLarge => FaultRow::new(413, INVALID, Some("request_too_large"), false),
+            Self::TargetTooLong => FaultRow::new(414, INVALID, Some("target_too_long"), false),
             Self::MediaType => FaultRow::new(415, INVALID, Some("unsupported_media_type"), false),
             Self::TooMany => FaultRow::new(422, INVALID, Some("too_many_operations"), false),
             Self::RateLimited => FaultRow::new(429, "rate_limit_error", Some("rate_limit_exceeded"), true),

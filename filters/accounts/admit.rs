@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, HeaderName};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 
-use super::api_key::{ApiKey, Pepper};
+use super::api_key::{ApiKey, Pepper, holds_api_key};
 use super::caller::{AccountsSnapshot, Caller, KeyRow};
 use crate::fault::{Fault, FaultKind};
 
+/// The scheme of Basic credentials, with the space behind it.
+const BASIC: &[u8] = b"basic ";
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Why a request is not authenticated. It never holds a key.
@@ -103,6 +108,27 @@ pub fn admit(
     let row = accounts.find(&pepper.hash(key)).ok_or(AuthError::Unknown)?;
     check_row(row, now_ms)?;
     Ok(Arc::clone(&row.caller))
+}
+
+/// Returns whether a request carries an API key, valid or not: in its target, in a header, or as a part of Basic
+/// credentials.
+///
+/// Cost: one search over the head, no allocation unless there are Basic credentials.
+pub fn carries_api_key(head: &Parts) -> bool {
+    let target = head.uri.path_and_query().map_or("", |path| path.as_str());
+    holds_api_key(target.as_bytes())
+        || head.headers.values().any(|value| {
+            let value = value.as_bytes();
+            holds_api_key(value) || decode_basic(value).is_some_and(|text| holds_api_key(&text))
+        })
+}
+
+fn decode_basic(value: &[u8]) -> Option<Vec<u8>> {
+    let (scheme, encoded) = value.split_at_checked(BASIC.len())?;
+    if !scheme.eq_ignore_ascii_case(BASIC) {
+        return None;
+    }
+    STANDARD.decode(encoded.trim_ascii()).ok()
 }
 
 /// Checks that an issued key is still valid. The key's own state comes first: the holder of a dead key learns nothing

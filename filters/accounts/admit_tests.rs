@@ -316,3 +316,35 @@ fn each_refusal_has_its_status() {
         assert_eq!(Fault::from(error).status(), status, "{error:?}");
     }
 }
+
+#[test]
+fn a_key_is_found_wherever_a_head_carries_it() {
+    let key = KeyText::from_entropy(&[7; 32]);
+    let key = key.reveal();
+    let basic = format!("Basic {}", STANDARD.encode(format!("{key}:")));
+    let mistyped = format!("{}x", &key[..key.len() - 1]);
+    let carries = |uri: &str, name: &str, value: &str| {
+        let head = http::Request::builder().uri(uri).header(name, value);
+        carries_api_key(&head.body(()).unwrap().into_parts().0)
+    };
+    assert!(carries("/x", "authorization", &format!("Bearer {key}")));
+    assert!(carries(
+        "/x",
+        "authorization",
+        &format!("bearer  {mistyped}")
+    ));
+    assert!(carries("/x", "authorization", &basic));
+    assert!(carries("/x", "cookie", &format!("a=b; key={key}")));
+    assert!(carries(&format!("/x?auth={key}"), "x", "y"));
+    assert!(carries(&format!("/{key}/x"), "x", "y"));
+    for other in [
+        "wg_",
+        "wg_short",
+        "Bearer epi-single",
+        "Basic x",
+        "Basic d2c=",
+        "basic",
+    ] {
+        assert!(!carries("/wg_/x", "authorization", other), "{other}");
+    }
+}

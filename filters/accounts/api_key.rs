@@ -24,6 +24,15 @@ const MIN_PEPPER_LEN: usize = 32;
 /// The base62 digits in the order of their values.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
+/// Returns whether `text` holds an API key or most of one. A mistyped key counts too, because most of it is right.
+pub(super) fn holds_api_key(text: &[u8]) -> bool {
+    memchr::memmem::find_iter(text, PREFIX).any(|start| {
+        let rest = text.get(start + PREFIX.len()..).unwrap_or_default();
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric());
+        digits.take(RANDOM_LEN).count() == RANDOM_LEN
+    })
+}
+
 /// The text is not an API key: the format is wrong or the checksum does not match.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MalformedKey;

@@ -11,7 +11,7 @@ mod caller;
 pub mod rules;
 mod terms;
 
-pub use admit::{AuthError, admit};
+pub use admit::{AuthError, admit, carries_api_key};
 pub use api_key::{ApiKey, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper};
 pub use caller::{AccountsSnapshot, Caller, KeyRow, Member, Mode, Plan, UnknownValue};
 pub use terms::{InvalidTerm, KeyTerms, TermsFile};

@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use filters::accounts::{Caller, admit};
+use filters::accounts::{Caller, admit, carries_api_key};
 use filters::fault::{Fault, FaultKind};
 use filters::limits::headers::Quota;
-use filters::proxy::client_address;
-use http::{HeaderMap, header};
+use filters::proxy::{check_http1, check_http2, client_address};
+use http::HeaderMap;
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 use tokio::sync::OwnedSemaphorePermit;
@@ -15,34 +15,26 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::router::{Access, Route};
 use super::state::{ClientIp, ProxyState};
 
-/// The bytes of a header line beside name and value: `: ` and the line end.
-const HEADER_LINE_BYTES: usize = 4;
-
-/// Refuses a head that another parser could frame in another way.
+/// Refuses a head that another parser could frame in another way, or that is too large.
 ///
-/// Source: docs/threats.md 4, 5, 4.10. Errors: 400; 431 for a head of more than `max_bytes`.
-pub fn check_framing(head: &RequestHeader, max_bytes: usize) -> Result<(), Fault> {
-    let bad = |message: &'static str| Err(Fault::new(FaultKind::Invalid, message));
-    let headers = &head.headers;
-    let lines = headers.iter();
-    let bytes: usize = lines
-        .map(|(name, value)| name.as_str().len() + value.len() + HEADER_LINE_BYTES)
-        .sum();
-    if bytes + head.raw_path().len() > max_bytes {
-        let message = format!("the request's head is larger than {max_bytes} bytes");
-        return Err(Fault::new(FaultKind::HeadTooLarge, message));
-    }
-    let codings = headers.get_all(header::TRANSFER_ENCODING);
-    // Pingora drops a `Content-Length` beside `Transfer-Encoding` and closes the connection after the response.
-    if codings
-        .iter()
-        .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
-    {
-        return bad("`Transfer-Encoding` may only be `chunked`");
-    }
-    let has_authority = headers.contains_key(header::HOST) || head.uri.authority().is_some();
-    if head.version == http::Version::HTTP_11 && !has_authority {
-        return bad("`Host` is missing");
+/// Source: docs/threats.md 1 to 5, 11, 12. Errors: 400, 414, 431.
+pub fn check_framing(session: &Session, max_bytes: usize) -> Result<(), Fault> {
+    let head = session.req_header();
+    let checked = if head.version == http::Version::HTTP_2 {
+        check_http2(head, max_bytes)
+    } else {
+        check_http1(&session.downstream_session.to_h1_raw(), max_bytes)
+    };
+    Ok(checked?)
+}
+
+/// Refuses a request with an API key on a route that forwards it as it is: the key would leave with it.
+///
+/// Source: docs/threats.md 36. Errors: 404.
+pub fn check_no_api_key(head: &RequestHeader) -> Result<(), Fault> {
+    if carries_api_key(head) {
+        let message = "an API key of the gateway came with a path that is not the gateway's: its paths start with `/v1`";
+        return Err(Fault::new(FaultKind::NotFound, message));
     }
     Ok(())
 }

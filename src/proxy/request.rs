@@ -93,19 +93,29 @@ async fn open(
 
 /// Checks the framing of a request and finds its route.
 ///
-/// Errors: 400, 404, 405, 431. The exchange of the fallback route stamps and logs its refused requests too.
+/// Errors: 400, 404, 405, 414, 431. The exchange of the fallback route stamps and logs its refused requests too.
 fn find_route<'s>(
     state: &'s ProxyState,
-    session: &Session,
+    session: &mut Session,
     ctx: &mut Context,
 ) -> Result<&'s Route, Fault> {
+    let framing = admission::check_framing(session, state.settings.header_bytes);
+    if framing.is_err() {
+        // What follows an ambiguous head may belong to its body.
+        session.set_keepalive(None);
+    }
     let head = session.req_header();
     let path = head.uri.path();
-    let framing = admission::check_framing(head, state.settings.header_bytes);
     let index = state.router.find(&head.method, path);
     // Every refusal from here on is logged under the route.
     ctx.info.route = *index.as_ref().unwrap_or(&state.router.no_route());
-    let index = framing.and(index).inspect_err(|_| {
+    let index = framing.and(index).and_then(|index| {
+        if state.router.is_fallback(index) {
+            admission::check_no_api_key(head)?;
+        }
+        Ok(index)
+    });
+    let index = index.inspect_err(|_| {
         let fallback = state.router.fallback().filter(|_| !is_reserved(path));
         if let Some(Handler::Forward(forward)) = fallback.map(|route| &route.handler) {
             ctx.exchange = forward.refused(head);

@@ -65,6 +65,9 @@ const RESERVED_PREFIXES: [&str; 5] = ["v1", "oauth", "ofrep", ".well-known", "we
 /// Reserves every first segment that starts with it.
 const MCP_PREFIX: &str = "mcp";
 
+/// The first segment of the paths of the model gateway.
+const VERSION_PREFIX: &str = "/v1";
+
 /// Returns whether a path is reserved: it is never forwarded, even if no route takes it.
 pub fn is_reserved(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next();
@@ -161,9 +164,14 @@ impl Router {
         self.fallback.as_ref()
     }
 
+    /// Returns whether an index that [`find`](Self::find) returned is the fallback's.
+    pub fn is_fallback(&self, index: usize) -> bool {
+        index == self.routes.len()
+    }
+
     /// Returns the route at an index that [`find`](Self::find) returned.
     pub fn get(&self, index: usize) -> Option<&Route> {
-        if index == self.routes.len() {
+        if self.is_fallback(index) {
             return self.fallback();
         }
         self.routes.get(index)
@@ -176,9 +184,28 @@ impl Router {
 
     /// Returns the index of the route that matches a request.
     ///
-    /// Errors: 400 for a path that cannot be normalised, 404, 405.
+    /// Errors: 400 for a path that cannot be normalised, 404, 405. A path that lacks the `/v1` of a route that takes API
+    /// keys is 404, even with a fallback: a client with a wrong base URL would send its key there.
     pub fn find(&self, method: &Method, path: &str) -> Result<usize, Fault> {
-        self.paths.find(method, path, self.fallback.is_some())
+        let index = self.paths.find(method, path, self.fallback.is_some());
+        let is_forwarded = index.as_ref().is_ok_and(|index| self.is_fallback(*index));
+        if (is_forwarded || index.is_err()) && self.lacks_prefix(path) {
+            let message = "there is nothing at this path: add `/v1` to the base URL";
+            return Err(Fault::new(FaultKind::NotFound, message));
+        }
+        index
+    }
+
+    fn lacks_prefix(&self, path: &str) -> bool {
+        let Ok(path) = normalise(path) else {
+            return false;
+        };
+        let keyed = self
+            .routes
+            .iter()
+            .filter(|route| route.access == Access::Key);
+        let mut suffixes = keyed.filter_map(|route| route.path.strip_prefix(VERSION_PREFIX));
+        suffixes.any(|suffix| matches_pattern(suffix, &path))
     }
 }
 
@@ -201,11 +228,12 @@ mod tests {
     }
 
     fn route(name: &'static str, method: Method, path: &'static str) -> Route {
+        let is_keyed = name == "chat_completions" || name == "models";
         Route {
             name,
             method,
             path,
-            access: Access::Open,
+            access: if is_keyed { Access::Key } else { Access::Open },
             quota: None,
             takes_permit: false,
             body: BodyRule::None,
@@ -282,6 +310,19 @@ mod tests {
             assert_eq!(find(&Method::PUT, path, true).unwrap(), "graph");
             assert_eq!(find(&Method::PUT, path, false).unwrap_err().status(), 404);
         }
+    }
+
+    #[test]
+    fn a_path_without_its_version_is_404_and_names_the_cure() {
+        for path in ["/chat/completions", "//Chat/completions/", "/models"] {
+            for has_graph in [true, false] {
+                let fault = find(&Method::POST, path, has_graph).unwrap_err();
+                assert_eq!(fault.status(), 404, "{path}");
+                assert!(fault.message.contains("`/v1`"), "{path}");
+            }
+        }
+        let decision = find(&Method::POST, "/evaluate/flags", true);
+        assert_eq!(decision.unwrap(), "graph");
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod decide;
 mod embeddings;
 mod event_stream;
 mod fallback;
+mod front;
 mod graph;
 mod health;
 mod key;
