@@ -36,6 +36,9 @@ const MESSAGE: [&str; 13] = [
     "tool_result_cache_control",
 ];
 
+/// The maximum number of messages. Source: docs/threats.md 28.
+const MAX_MESSAGES: usize = 10_000;
+
 /// `messages`.
 pub(super) fn messages(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let count = array(walk, |walk, _| {
@@ -50,6 +53,11 @@ pub(super) fn messages(walk: &mut Walker<'_>, found: &mut Findings) -> Result<()
     })?;
     if count == 0 {
         return Err(Reject::rule("is empty; accepted is at least one message"));
+    }
+    if count > MAX_MESSAGES {
+        return Err(Reject::rule(format!(
+            "holds {count} messages; accepted are at most {MAX_MESSAGES}"
+        )));
     }
     Ok(())
 }

@@ -236,6 +236,22 @@ fn what_is_not_built_yet_is_refused_when_set() {
 }
 
 #[test]
+fn the_numbers_of_messages_and_tools_are_bounded() {
+    let messages = |count| {
+        with(
+            "messages",
+            vec![json!({"role": "user", "content": "a"}); count].into(),
+        )
+    };
+    assert!(messages(10_000).is_ok());
+    refused(messages(10_001), "messages");
+    let tool = json!({"type": "function", "function": {"name": "f"}});
+    let tools = |count| with("tools", vec![tool.clone(); count].into());
+    assert!(tools(1024).is_ok());
+    refused(tools(1025), "tools");
+}
+
+#[test]
 fn what_excludes_each_other_is_refused() {
     let tools = json!([{"type": "function", "function": {"name": "f"}}]);
     let mut request = plain();

@@ -24,13 +24,21 @@ const TOOL: [&str; 12] = [
     "blocked_domains",
 ];
 
+/// The maximum number of tools. Source: docs/threats.md 28.
+const MAX_TOOLS: usize = 1024;
+
 /// `tools`.
 pub(super) fn tools(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     if walk.null()? {
         return Ok(());
     }
     found.is_special = false;
-    array(walk, |walk, _| tool(walk, found))?;
+    let count = array(walk, |walk, _| tool(walk, found))?;
+    if count > MAX_TOOLS {
+        return Err(Reject::rule(format!(
+            "holds {count} tools; accepted are at most {MAX_TOOLS}"
+        )));
+    }
     found.special_tools = found.is_special;
     if found.tool_breakpoints > BREAKPOINTS {
         return Err(Reject::rule(format!(
