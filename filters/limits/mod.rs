@@ -9,11 +9,13 @@
 mod counter;
 pub mod headers;
 mod key;
+mod occupancy;
 mod outage;
 pub mod quota;
 mod window;
 
 pub use key::{Address, RowId, Subject, WindowKey};
+pub use occupancy::Occupancy;
 pub use outage::outage_share;
 pub use quota::{QuotaGroup, Quotas};
 pub use window::{Algorithm, RefundToken, Verdict, Windows};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::runtime::Runtime;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use super::background;
 use super::health::Health;
@@ -24,7 +24,10 @@ use crate::limits::Quotas;
 use crate::models::Models;
 use crate::models::planner::{self, Planner};
 use crate::models::providers::{ByokSnapshot, Provider};
+use crate::proxy::address_limits::AddressLimits;
+use crate::proxy::body_budget::BodyBudget;
 use crate::proxy::clock::Clock;
+use crate::proxy::permits::Permits;
 use crate::proxy::state::{ProxySettings, ProxyState};
 use crate::redis::{Heartbeat, Redis};
 use crate::sandbox;
@@ -177,7 +180,9 @@ fn build(
         accounts,
         pepper: store.pepper().clone(),
         quotas,
-        in_flight: Arc::new(Semaphore::new(config.limits.in_flight)),
+        permits: Arc::new(Permits::new(config.limits.in_flight)),
+        body_budget: Arc::new(BodyBudget::new(config.limits.buffered_bytes)),
+        address_limits: Arc::new(AddressLimits::new(config.listen.max_connections_per_ip)),
         router,
         clock,
         is_serving: AtomicBool::new(false),

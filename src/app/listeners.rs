@@ -122,10 +122,5 @@ fn limited_proxy(config: &Config, state: &Arc<ProxyState>, server: &Server) -> C
     let mut h2 = default_h2_options();
     h2.max_header_list_size(u32::try_from(listen.header_bytes).unwrap_or(u32::MAX));
     proxy.h2_options = Some(h2);
-    ConnectionLimiter::new(
-        proxy,
-        listen.max_connections,
-        listen.header_timeout,
-        &state.metrics,
-    )
+    ConnectionLimiter::new(proxy, listen, state)
 }

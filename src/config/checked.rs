@@ -152,6 +152,8 @@ pub struct GraphConfig {
     pub rejects_unknown: bool,
     /// The length of a window in seconds, at least 1.
     pub window_s: u64,
+    /// Maximum number of concurrent requests.
+    pub in_flight: usize,
     /// The algorithm of the windows.
     pub algorithm: Algorithm,
     /// The table of operations.
@@ -206,6 +208,8 @@ pub struct Listen {
     pub header_bytes: usize,
     /// Maximum number of concurrent connections.
     pub max_connections: usize,
+    /// Maximum number of concurrent connections of one address; 0: no such limit.
+    pub max_connections_per_ip: usize,
     /// Whether HTTP/2 without TLS is accepted beside HTTP/1.1.
     pub http2: bool,
     /// The header with the client's address, trusted only from `trusted_proxies`.
@@ -280,6 +284,8 @@ pub enum OnOutage {
 pub struct Limits {
     /// Maximum number of concurrent requests of models.
     pub in_flight: usize,
+    /// Maximum number of bytes of all request bodies in memory.
+    pub buffered_bytes: usize,
     /// Maximum size of a body.
     pub body_bytes: BodyBytes,
     /// Requests per minute and organization, by endpoint group; an absent group is unlimited.

@@ -155,6 +155,7 @@ impl Rules<'_> {
             header_timeout: seconds(listen.header_timeout_s),
             header_bytes: listen.header_bytes,
             max_connections: listen.max_connections,
+            max_connections_per_ip: listen.max_connections_per_ip,
             http2: listen.http2,
             client_ip_header: header.and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok()),
             trusted_proxies: listen
@@ -342,6 +343,7 @@ fn to_limits(limits: &file::Limits) -> Limits {
     let bytes = &limits.body_bytes;
     Limits {
         in_flight: limits.in_flight,
+        buffered_bytes: limits.buffered_bytes,
         body_bytes: BodyBytes {
             chat: bytes.chat,
             images: bytes.images,

@@ -66,7 +66,8 @@ impl Forward for GraphHandler {
 
 /// Admits a request, or returns a response of our own.
 ///
-/// Errors: 400 for two credentials, 404 for an unknown path if those are refused, 413, 503 if no process can count.
+/// Errors: 400 for two credentials, 404 for an unknown path if those are refused, 413, 503 if `graph.in_flight` requests run or no process
+/// can count.
 async fn admit(
     graph: &Graph,
     incoming: &mut Incoming<'_>,
@@ -79,6 +80,7 @@ async fn admit(
             "there is nothing at this path",
         ));
     }
+    exchange.acquire_permit()?;
     exchange.remaining_bytes = graph.max_body_bytes(&exchange.operation);
     incoming.check_length(exchange.remaining_bytes)?;
     if !matched.is_counted {
@@ -116,7 +118,8 @@ async fn identify(
     exchange: &mut GraphExchange,
 ) -> Result<CredentialKind, Fault> {
     let mut presented = read_credential(incoming.head())?;
-    let is_signed = graph.tenants.needs_body(&presented);
+    let now_ms = i64::try_from(incoming.info().unix_ms()).unwrap_or(i64::MAX);
+    let is_signed = graph.tenants.needs_body(&presented, now_ms);
     if is_signed {
         exchange.body = Some(incoming.read_body(exchange.remaining_bytes).await?);
         presented = read_credential(incoming.head())?;
@@ -135,7 +138,7 @@ async fn identify(
         // Signatures cover UTF-8 text, so other bytes never verify.
         path_and_query: std::str::from_utf8(target).unwrap_or_default(),
         body_md5: body_md5.map(|body| Md5::digest(body).into()),
-        now_ms: i64::try_from(incoming.info().unix_ms()).unwrap_or(i64::MAX),
+        now_ms,
         accepts_single_key: exchange.operation.accepts_single_key,
         claims: claims.as_ref(),
     };

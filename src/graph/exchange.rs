@@ -17,6 +17,7 @@ use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::{Error, ErrorSource, ErrorType, Result};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{CacheWriter, Graph, origin_form};
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
@@ -50,6 +51,8 @@ pub struct GraphExchange {
     pub remaining_bytes: usize,
     /// Collects the response, if it may be cacheable.
     pub cache_writer: Option<CacheWriter>,
+    /// One of the permits for concurrent requests.
+    permit: Option<OwnedSemaphorePermit>,
     failed_connections: u8,
     /// Set if the request body is too large.
     fault: Option<Fault>,
@@ -111,9 +114,22 @@ impl GraphExchange {
             body: None,
             remaining_bytes: usize::MAX,
             cache_writer: None,
+            permit: None,
             failed_connections: 0,
             fault: None,
         }
+    }
+
+    /// Acquires one of the permits for concurrent requests.
+    ///
+    /// Errors: 503 if none is free.
+    pub fn acquire_permit(&mut self) -> Result<(), Fault> {
+        let permit = Arc::clone(&self.graph.permits).try_acquire_owned();
+        self.permit = Some(permit.map_err(|_| {
+            let message = "more requests run at once than are forwarded: try again in a second";
+            Fault::new(FaultKind::Unavailable, message).with_retry_after_s(1)
+        })?);
+        Ok(())
     }
 
     /// Returns the limit headers that every response has.

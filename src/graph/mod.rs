@@ -17,6 +17,7 @@ use filters::graph::credentials::{Nonces, Tenants};
 use filters::graph::{GraphOperation, Operations, TenantLimits};
 use http::Uri;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 pub use self::cache::{CacheWriter, CachedResponse, Lookup, ResponseCache};
 use self::metrics::GraphMetrics;
@@ -49,6 +50,8 @@ pub struct Graph {
     pub rejects_unknown: bool,
     /// The length of a window in seconds.
     pub window_s: u64,
+    /// The permits of concurrent requests.
+    pub permits: Arc<Semaphore>,
     /// Its counters.
     pub metrics: GraphMetrics,
     body_bytes: usize,
@@ -88,6 +91,7 @@ impl Graph {
             cache: cache.map(Arc::new),
             rejects_unknown: graph.rejects_unknown,
             window_s: graph.window_s,
+            permits: Arc::new(Semaphore::new(graph.in_flight)),
             metrics: GraphMetrics::new(metrics, &graph.operations),
             body_bytes: body_bytes.graph,
             data_bytes: body_bytes.graph_data,

@@ -7,11 +7,12 @@ use filters::accounts::{Caller, admit, carries_api_key};
 use filters::fault::{Fault, FaultKind};
 use filters::limits::headers::Quota;
 use filters::proxy::{check_http1, check_http2, client_address};
-use http::HeaderMap;
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 
+use super::context::RequestInfo;
+use super::permits::Permit;
 use super::router::{Access, Route};
 use super::state::{ClientIp, ProxyState};
 
@@ -41,19 +42,31 @@ pub fn check_no_api_key(head: &RequestHeader) -> Result<(), Fault> {
 
 /// Returns the caller, if the route requires an API key.
 ///
-/// Errors: 400, 401, 410 as `filters::accounts` says.
+/// Errors: 400, 401, 410 as `filters::accounts` says; 429 instead of 401 for an address that guesses keys.
 pub fn authenticate(
     state: &ProxyState,
     route: &Route,
-    headers: &HeaderMap,
-    unix_ms: u64,
+    session: &Session,
+    info: &RequestInfo,
 ) -> Result<Option<Arc<Caller>>, Fault> {
     if route.access == Access::Open {
         return Ok(None);
     }
     let accounts = state.accounts.current();
-    let now_ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
-    Ok(Some(admit(headers, &accounts, &state.pepper, now_ms)?))
+    let now_ms = i64::try_from(info.unix_ms()).unwrap_or(i64::MAX);
+    let headers = &session.req_header().headers;
+    match admit(headers, &accounts, &state.pepper, now_ms) {
+        Ok(caller) => Ok(Some(caller)),
+        Err(error) => {
+            let fault = Fault::from(error);
+            if fault.kind == FaultKind::Unauthenticated
+                && let Some(address) = client_ip(&state.settings.client_ip, session)
+            {
+                state.address_limits.count_refused_key(address, info.now)?;
+            }
+            Err(fault)
+        }
+    }
 }
 
 /// Checks that the caller's key may be used from the client's address.
@@ -70,21 +83,40 @@ pub fn check_address(
     Ok(terms.rules.check_address(client_ip(settings, session))?)
 }
 
+/// Refuses a request that would get no permit, before its body is read.
+///
+/// Source: docs/model-gateway.md 7; docs/promises.md. Errors: 529.
+pub fn check_permit(
+    state: &ProxyState,
+    route: &Route,
+    caller: Option<&Caller>,
+    now: Instant,
+) -> Result<(), Fault> {
+    match caller.filter(|_| route.takes_permit) {
+        Some(caller) if !state.permits.admits(&caller.organization_id, now) => Err(no_permit()),
+        _ => Ok(()),
+    }
+}
+
 /// Acquires one of the permits for concurrent model gateway requests, if the route needs one.
 ///
 /// Source: docs/model-gateway.md 7; docs/promises.md. Errors: 529.
 pub fn acquire_permit(
     state: &ProxyState,
     route: &Route,
-) -> Result<Option<OwnedSemaphorePermit>, Fault> {
-    if !route.takes_permit {
+    caller: Option<&Caller>,
+    now: Instant,
+) -> Result<Option<Permit>, Fault> {
+    let Some(caller) = caller.filter(|_| route.takes_permit) else {
         return Ok(None);
-    }
-    let permit = Arc::clone(&state.in_flight).try_acquire_owned();
-    permit.map(Some).map_err(|_| {
-        let message = "more requests run at once than the gateway takes: try again in a second";
-        Fault::new(FaultKind::Overloaded, message).with_retry_after_s(1)
-    })
+    };
+    let permit = state.permits.acquire(&caller.organization_id, now);
+    permit.map(Some).ok_or_else(no_permit)
+}
+
+fn no_permit() -> Fault {
+    let message = "more requests run at once than the gateway takes: try again in a second";
+    Fault::new(FaultKind::Overloaded, message).with_retry_after_s(1)
 }
 
 /// Counts the request against the quota of its organization and returns the quota.

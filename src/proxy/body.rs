@@ -12,6 +12,9 @@ use pingora::ErrorType;
 use pingora_proxy::Session;
 use tokio::time::Instant;
 
+use super::body_budget::BodyReservation;
+use super::context::RequestInfo;
+
 /// The maximum pause between two pieces of a body.
 pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may leave sent bytes unread.
@@ -21,27 +24,26 @@ const MIN_BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// A body has one more second for each of these many bytes of its maximum size.
 const MIN_BYTES_PER_S: usize = 64 << 10;
 
-/// Reads a JSON body. It sets `now` if the body did not arrive with its head.
+/// Reads a JSON body. It sets the time if the body did not arrive with its head.
 ///
-/// Errors: 415 for another media type or an encoding, 413 over `max_bytes`, 408 if it is too slow, 400 if the connection
-/// breaks.
+/// Errors: 415 for another media type or an encoding, and those of [`read_body`].
 pub async fn read_json(
     session: &mut Session,
     max_bytes: usize,
-    now: &mut Instant,
+    info: &mut RequestInfo,
 ) -> Result<Bytes, Fault> {
     check_json_type(&session.req_header().headers)?;
-    read_body(session, max_bytes, now).await
+    read_body(session, max_bytes, info).await
 }
 
-/// Reads a body of any media type. Without a body it returns no bytes. It sets `now` if the body did not arrive with its
+/// Reads a body of any media type. Without a body it returns no bytes. It sets the time if the body did not arrive with its
 /// head.
 ///
-/// Errors: 413 over `max_bytes`, 408 if it is too slow, 400 if the connection breaks.
+/// Errors: 413 over `max_bytes`, 408 if it is too slow, 529 without memory for it, 400 if the connection breaks.
 pub async fn read_body(
     session: &mut Session,
     max_bytes: usize,
-    now: &mut Instant,
+    info: &mut RequestInfo,
 ) -> Result<Bytes, Fault> {
     let head = session.req_header();
     let length = check_length(&head.headers, max_bytes)?;
@@ -57,14 +59,15 @@ pub async fn read_body(
         let sent = Box::pin(session.downstream_session.write_continue_response()).await;
         sent.map_err(|_| broken())?;
     }
-    let mut body = pin!(collect_body(session, length, max_bytes));
+    let reservation = &mut info.body_reservation;
+    let mut body = pin!(collect_body(session, length, max_bytes, reservation));
     // A small body arrives with its head and needs no timer.
     if let Poll::Ready(body) = futures::poll!(body.as_mut()) {
         return body;
     }
     let timeout = MIN_BODY_TIMEOUT + Duration::from_secs((max_bytes / MIN_BYTES_PER_S) as u64);
     let body = tokio::time::timeout(timeout, body).await;
-    *now = Instant::now();
+    info.now = Instant::now();
     body.unwrap_or_else(|_| Err(too_slow()))
 }
 
@@ -83,8 +86,11 @@ async fn collect_body(
     session: &mut Session,
     length: Option<usize>,
     max_bytes: usize,
+    reservation: &mut BodyReservation,
 ) -> Result<Bytes, Fault> {
+    reservation.grow_to(length.unwrap_or_default())?;
     let first = read_piece(session).await?.unwrap_or_default();
+    reservation.grow_to(first.len())?;
     if length == Some(first.len()) {
         return Ok(first);
     }
@@ -94,20 +100,27 @@ async fn collect_body(
         if body.len() + piece.len() > max_bytes {
             return Err(too_large(max_bytes));
         }
+        reservation.grow_to(body.len() + piece.len())?;
         body.extend_from_slice(&piece);
     }
     Ok(body.freeze())
 }
 
 async fn read_piece(session: &mut Session) -> Result<Option<Bytes>, Fault> {
-    session
-        .downstream_session
-        .read_request_body()
-        .await
-        .map_err(|error| match error.etype() {
-            ErrorType::ReadTimedout => too_slow(),
-            _ => broken(),
-        })
+    let session = &mut session.downstream_session;
+    // Pingora times the reads of HTTP/1 alone.
+    let is_timed = session.as_http1().is_some();
+    let read = session.read_request_body();
+    let piece = if is_timed {
+        read.await
+    } else {
+        let timed = tokio::time::timeout(BODY_IDLE_TIMEOUT, read).await;
+        timed.map_err(|_| too_slow())?
+    };
+    piece.map_err(|error| match error.etype() {
+        ErrorType::ReadTimedout => too_slow(),
+        _ => broken(),
+    })
 }
 
 fn check_json_type(headers: &http::HeaderMap) -> Result<(), Fault> {

@@ -1,9 +1,10 @@
-//! Limits client connections: their number, and the time that each may take to send a request head.
+//! Limits client connections: their number, in all and by address, and the time that each may take to send a request head.
 //!
 //! It stands between Pingora's listener and its proxy, because neither has these limits. A connection over the limit is
 //! closed at once, without a byte, and so is a connection that does not send a head in time.
 
 use std::cell::Cell;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,6 +19,9 @@ use pingora::server::ShutdownWatch;
 use pingora_proxy::{HttpProxy, Session};
 use tokio::time::Instant;
 
+use super::address_limits::{AddressConnection, AddressLimits, TooManyConnections};
+use super::state::ProxyState;
+use crate::config::{Cidr, Listen};
 use crate::proxy::hooks::Proxy;
 use crate::telemetry::metrics::Metrics;
 
@@ -87,30 +91,46 @@ pub struct ConnectionLimiter {
     proxy: Arc<TimedProxy>,
     max_connections: usize,
     open_connections: AtomicUsize,
+    address_limits: Arc<AddressLimits>,
+    trusted_proxies: Vec<Cidr>,
     metrics: Arc<Metrics>,
 }
 
 impl ConnectionLimiter {
-    /// Creates a limiter that passes at most `max_connections` to `proxy`. Each has `head_timeout` for a request head.
-    pub fn new(
-        proxy: HttpProxy<Proxy>,
-        max_connections: usize,
-        head_timeout: Duration,
-        metrics: &Arc<Metrics>,
-    ) -> Self {
+    /// Creates a limiter in front of `proxy`, with the limits of the configuration.
+    pub fn new(proxy: HttpProxy<Proxy>, listen: &Listen, state: &ProxyState) -> Self {
         let mut http1_options = proxy.server_options.clone().unwrap_or_default();
         http1_options.h2c = false;
         let proxy = TimedProxy {
             proxy: Arc::new(proxy),
             http1_options,
-            head_timeout,
+            head_timeout: listen.header_timeout,
         };
         Self {
             proxy: Arc::new(proxy),
-            max_connections,
+            max_connections: listen.max_connections,
             open_connections: AtomicUsize::new(0),
-            metrics: Arc::clone(metrics),
+            address_limits: Arc::clone(&state.address_limits),
+            trusted_proxies: listen.trusted_proxies.clone(),
+            metrics: Arc::clone(&state.metrics),
         }
+    }
+
+    /// Counts a connection of its address, if there is a limit. A trusted proxy has the connections of many clients.
+    fn count_address(
+        &self,
+        stream: &Stream,
+    ) -> Result<Option<AddressConnection>, TooManyConnections> {
+        let digest = stream.get_socket_digest();
+        let peer = digest.as_ref().and_then(|digest| digest.peer_addr());
+        let Some(address) = peer.and_then(|peer| peer.as_inet()).map(SocketAddr::ip) else {
+            return Ok(None);
+        };
+        let mut trusted = self.trusted_proxies.iter();
+        if trusted.any(|block| block.contains(address)) {
+            return Ok(None);
+        }
+        self.address_limits.open(address)
     }
 }
 
@@ -141,7 +161,8 @@ impl ServerApp for ConnectionLimiter {
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
         let (_guard, open_before) = ConnectionGuard::open(self);
-        if open_before >= self.max_connections {
+        let of_address = self.count_address(&stream);
+        if open_before >= self.max_connections || of_address.is_err() {
             self.metrics.connections_refused.inc();
             return None;
         }

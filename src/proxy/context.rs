@@ -6,11 +6,12 @@ use std::time::Duration;
 use filters::accounts::Caller;
 use filters::fault::Fault;
 use filters::limits::headers::Quota;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
+use super::body_budget::BodyReservation;
 use super::buffered::session::SessionSlot;
 use super::exchange::Exchange;
+use super::permits::Permit;
 use super::request_id::RequestId;
 use super::state::ProxyState;
 use crate::telemetry::metrics::InFlight;
@@ -32,7 +33,9 @@ pub struct RequestInfo {
     /// The caller, if the route requires an API key.
     pub caller: Option<Arc<Caller>>,
     /// One of the permits for concurrent model gateway requests, if the route needs one.
-    pub permit: Option<OwnedSemaphorePermit>,
+    pub permit: Option<Permit>,
+    /// The memory that the request's body takes.
+    pub body_reservation: BodyReservation,
     /// The quota that the request counted against.
     pub quota: Option<Quota>,
     /// The size of the request body.
@@ -92,6 +95,7 @@ impl Context {
                 route: state.router.no_route(),
                 caller: None,
                 permit: None,
+                body_reservation: state.body_budget.reservation(),
                 quota: None,
                 body_bytes: 0,
             },

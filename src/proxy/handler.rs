@@ -175,9 +175,9 @@ impl<'s> Incoming<'s> {
 
     /// Reads the whole body.
     ///
-    /// Errors: 413 over `max_bytes`, 408 if it is too slow, 400 if the connection breaks.
+    /// Errors: 413 over `max_bytes`, 408 if it is too slow, 529 without memory for it, 400 if the connection breaks.
     pub async fn read_body(&mut self, max_bytes: usize) -> Result<Bytes, Fault> {
-        body::read_body(self.session, max_bytes, &mut self.info.now).await
+        body::read_body(self.session, max_bytes, self.info).await
     }
 
     /// Checks `Content-Length`, if there is one.

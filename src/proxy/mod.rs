@@ -5,8 +5,10 @@
 //! sessions; [`failure`] and [`finish`] end it. Only [`response`] writes responses of our own. The core names no product.
 
 mod access_log;
+pub mod address_limits;
 pub mod admission;
 pub mod body;
+pub mod body_budget;
 pub mod buffered;
 pub mod clock;
 pub mod connections;
@@ -17,6 +19,7 @@ pub mod finish;
 pub mod handler;
 pub mod hooks;
 pub mod origin;
+pub mod permits;
 pub mod request;
 pub mod request_id;
 pub mod response;

@@ -61,21 +61,19 @@ async fn open(
 ) -> Result<Opened, Fault> {
     let route = find_route(state, session, ctx)?;
     let info = &mut ctx.info;
-    info.caller =
-        admission::authenticate(state, route, &session.req_header().headers, info.unix_ms())?;
+    info.caller = admission::authenticate(state, route, session, info)?;
     admission::check_address(&state.settings.client_ip, session, info.caller.as_deref())?;
-    info.permit = admission::acquire_permit(state, route)?;
+    admission::check_permit(state, route, info.caller.as_deref(), info.now)?;
     info.quota = admission::check_quota(state, route, info.caller.as_deref()).await?;
     if let Some(quota) = info.quota.filter(|quota| !quota.verdict.is_allowed) {
         return Err(Fault::from(&quota));
     }
     let body = match route.body {
         BodyRule::None | BodyRule::Unread => None,
-        BodyRule::Json(max_bytes) => {
-            Some(body::read_json(session, max_bytes, &mut info.now).await?)
-        }
-        BodyRule::Any(max_bytes) => Some(body::read_body(session, max_bytes, &mut info.now).await?),
+        BodyRule::Json(max_bytes) => Some(body::read_json(session, max_bytes, info).await?),
+        BodyRule::Any(max_bytes) => Some(body::read_body(session, max_bytes, info).await?),
     };
+    info.permit = admission::acquire_permit(state, route, info.caller.as_deref(), info.now)?;
     info.body_bytes = body.as_ref().map_or(0, Bytes::len);
     match &route.handler {
         Handler::Endpoint(endpoint) => {

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use filters::accounts::Pepper;
-use http::HeaderName;
-use tokio::sync::Semaphore;
-
+use super::address_limits::AddressLimits;
+use super::body_budget::BodyBudget;
 use super::clock::Clock;
+use super::permits::Permits;
 use super::router::Router;
 use crate::accounts::AccountsHandle;
 use crate::config::{Cidr, Config};
 use crate::limits::Quotas;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
+use filters::accounts::Pepper;
+use http::HeaderName;
 
 /// The shared state of the core.
 pub struct ProxyState {
@@ -29,8 +30,12 @@ pub struct ProxyState {
     pub pepper: Pepper,
     /// The quotas of organizations, in requests per minute.
     pub quotas: Quotas,
-    /// Limits concurrent model gateway requests.
-    pub in_flight: Arc<Semaphore>,
+    /// The permits of concurrent model gateway requests.
+    pub permits: Arc<Permits>,
+    /// The memory of request bodies.
+    pub body_budget: Arc<BodyBudget>,
+    /// The limits of each client address.
+    pub address_limits: Arc<AddressLimits>,
     /// The routes.
     pub router: Router,
     /// The process's clocks.

@@ -8,6 +8,33 @@ use crate::support::boot::{Gateway, create_key};
 use crate::support::client::ask;
 use crate::support::upstream::Upstream;
 
+/// Source: docs/threats.md 38.
+#[test]
+fn an_address_that_guesses_keys_is_told_to_wait_and_good_keys_pass() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    let wrong = Ask::post("/v1/chat/completions", PLAIN).key("wg_wrong");
+    let mut statuses: Vec<u16> = Vec::new();
+    let mut last = None;
+    // A minute may end in between, so there are enough for two.
+    for _ in 0..121 {
+        let answer = ask(gateway.address(), &wrong);
+        statuses.push(answer.status());
+        if answer.status() == 429 {
+            last = Some(answer);
+            break;
+        }
+    }
+    assert!(
+        statuses[..60].iter().all(|status| *status == 401),
+        "{statuses:?}"
+    );
+    let refused = last.unwrap();
+    let wait_s: u32 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait_s), "{wait_s}");
+    assert_eq!(gateway.chat(PLAIN).status(), 200);
+}
+
 #[test]
 fn a_missing_wrong_or_doubled_key_is_refused_without_being_echoed() {
     let first = Upstream::always(reply());
@@ -60,6 +87,8 @@ fn a_key_made_or_revoked_beside_the_server_counts_within_a_second() {
             if status == wanted || Instant::now() > until {
                 return status;
             }
+            // More than 60 refused keys a minute would be 429.
+            std::thread::sleep(Duration::from_millis(25));
         }
     };
     assert_eq!(status_within_a_second(200), 200);

@@ -6,7 +6,7 @@ use super::chat_completions::{PLAIN, STREAM, chunk, reply};
 use super::shared::until;
 use super::streams::drain;
 use crate::support::ask::Ask;
-use crate::support::boot::Gateway;
+use crate::support::boot::{Gateway, create_organization};
 use crate::support::client::{Client, ask};
 use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
@@ -92,7 +92,7 @@ fn a_place_is_free_again_however_its_request_ends() {
         reply(),
     ]);
     let gateway = narrow(&first, 1);
-    let is_free = || gateway.running.app.proxy.in_flight.available_permits() == 1;
+    let is_free = || gateway.running.app.proxy.permits.free() == 1;
     let mut stream = running(&gateway);
     assert!(!is_free());
     gate.open();
@@ -117,10 +117,94 @@ fn a_place_is_free_again_however_its_request_ends() {
         gateway.key
     );
     silent.send_bytes(head);
-    until("taken while a body is awaited", || !is_free());
+    // A body that is awaited takes no place.
+    assert_eq!(gateway.chat(PLAIN).status(), 200);
     drop(silent);
     until("free after a body broke off", is_free);
     assert_eq!(gateway.chat(PLAIN).status(), 200);
+}
+
+#[test]
+fn an_organization_that_waits_gets_the_place_that_another_leaves() {
+    let first = Upstream::always(begun().and_hang());
+    let gateway = narrow(&first, 2);
+    let other = gateway.change(async |store| create_organization("other", store).await);
+    let mut loud = vec![running(&gateway), running(&gateway)];
+    let stream = Ask::post("/v1/chat/completions", STREAM).key(&other);
+    let quiet = || {
+        let mut client = Client::connect(gateway.address());
+        client.send(&stream);
+        client.head().status
+    };
+    assert_eq!(quiet(), 529);
+    loud.pop();
+    until("a place is free", || {
+        gateway.running.app.proxy.permits.free() == 1
+    });
+    assert_eq!(gateway.chat(STREAM).status(), 529, "it has its share");
+    let mut client = Client::connect(gateway.address());
+    client.send(&stream);
+    assert_eq!(client.head().status, 200);
+}
+
+#[test]
+fn bodies_over_the_memory_for_them_are_refused() {
+    let first = Upstream::always(reply());
+    let more = "[limits]\nbuffered_bytes = 1048576\nbody_bytes = { chat = 1048576 }";
+    let gateway = Gateway::with(&first.url(), &first.url(), more);
+    let begin = |bytes: usize| {
+        let mut client = Client::connect(gateway.address());
+        client.send_bytes(format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {bytes}\r\n\r\n{{",
+            gateway.key
+        ));
+        client
+    };
+    let half = begin(600_000);
+    let budget = &gateway.running.app.proxy.body_budget;
+    until("the first body has its memory", || {
+        budget.reserved_bytes() == 600_000
+    });
+    assert_eq!(begin(600_000).head().status, 529);
+    assert_eq!(gateway.chat(PLAIN).status(), 200);
+    drop(half);
+    let whole = format!(
+        r#"{{"model":"chat","messages":[{{"role":"user","content":"{}"}}]}}"#,
+        "a".repeat(600_000)
+    );
+    until("the memory is given back", || budget.reserved_bytes() == 0);
+    assert_eq!(gateway.chat(&whole).status(), 200);
+}
+
+#[test]
+fn more_requests_of_the_graph_than_its_limit_are_503() {
+    let gate = Gate::default();
+    let service = Upstream::always(
+        Reply::chunked(200, &[])
+            .chunk("{")
+            .wait(&gate)
+            .chunk("}")
+            .end(),
+    );
+    let gateway = Gateway::start(
+        &format!("[graph]\nupstream = \"{}\"\nin_flight = 1", service.url()),
+        "",
+    );
+    let query = Ask::post("/content/v2", r#"{"query":"{ a }"}"#);
+    let mut running = Client::connect(gateway.address());
+    running.send(&query);
+    service.wait_requests(1);
+    let refused = ask(gateway.address(), &query);
+    assert_eq!(
+        (refused.status(), refused.header("retry-after")),
+        (503, Some("1"))
+    );
+    assert!(refused.header("x-ratelimit-limit").is_some());
+    gate.open();
+    assert_eq!(running.answer().status(), 200);
+    until("the place is free again", || {
+        ask(gateway.address(), &query).status() == 200
+    });
 }
 
 #[test]

@@ -255,8 +255,21 @@ fn start(loaded: config::LoadedConfig) -> Running {
 
 /// Makes a key of the organization.
 pub async fn create_key(store: &Store) -> String {
+    create_key_of("acme", store).await
+}
+
+/// Makes another organization with credit, and a key of it.
+pub async fn create_organization(name: &str, store: &Store) -> String {
+    let plan = filters::accounts::Plan::None;
+    store.create_organization(name, plan, 0).await.unwrap();
+    let credit = Usd::parse("1000").unwrap();
+    store.add_credit(name, credit, 0).await.unwrap();
+    create_key_of(name, store).await
+}
+
+async fn create_key_of(organization: &str, store: &Store) -> String {
     let new = NewKey {
-        organization: "acme",
+        organization,
         project: "default",
         label: "test",
         expires_at_ms: None,

@@ -115,14 +115,14 @@ impl Tenants {
         });
     }
 
-    /// Returns whether verification needs the body: the credential is a signature by an application with a known
+    /// Returns whether verification needs the body: the credential is a timely signature by an application with a known
     /// secret.
-    pub fn needs_body(&self, presented: &PresentedCredential<'_>) -> bool {
+    pub fn needs_body(&self, presented: &PresentedCredential<'_>, now_ms: i64) -> bool {
         let PresentedCredential::Signed(signed) = presented else {
             return false;
         };
         let app = self.app.get(signed.key);
-        app.is_some_and(|app| app.secret.is_some())
+        app.is_some_and(|app| app.secret.is_some()) && signed_at(signed, now_ms).is_some()
     }
 
     /// Returns the number of the key set that must verify a token with these claims, if its issuer has one.
@@ -181,10 +181,7 @@ impl Tenants {
         nonces: &Nonces,
     ) -> Option<&Arc<str>> {
         let app = self.app.get(signed.key)?;
-        let at_ms: i64 = signed.timestamp_ms.parse().ok()?;
-        if at_ms.abs_diff(inputs.now_ms) > LEEWAY_MS.unsigned_abs() {
-            return None;
-        }
+        let at_ms = signed_at(signed, inputs.now_ms)?;
         // Nonces of unverified signatures are not recorded: anyone could use them up.
         if let Some(secret) = &app.secret {
             let is_fresh = secret.has_signed(signed, inputs)
@@ -216,6 +213,13 @@ impl Tenants {
         });
         named.or_else(|| candidates().find(|known| known.audience.is_none()))
     }
+}
+
+/// Returns the time of a signature, if it is near enough to the clock.
+fn signed_at(signed: &Signed<'_>, now_ms: i64) -> Option<i64> {
+    let at_ms: i64 = signed.timestamp_ms.parse().ok()?;
+    let is_timely = at_ms.abs_diff(now_ms) <= LEEWAY_MS.unsigned_abs();
+    is_timely.then_some(at_ms)
 }
 
 impl Secret {

@@ -224,11 +224,13 @@ fn a_forged_signature_spends_no_nonce() {
 
 #[test]
 fn only_a_signature_that_can_be_verified_needs_the_body() {
-    let needs = |presented| tenants().needs_body(&presented);
+    let needs = |presented| tenants().needs_body(&presented, 1_800_000_000_000);
     assert!(needs(PresentedCredential::Signed(signed("ak1"))));
     assert!(!needs(PresentedCredential::Signed(signed("ak2"))));
     assert!(!needs(PresentedCredential::Signed(signed("ak9"))));
     assert!(!needs(basic("ak1", SECRET)));
+    let late = 1_800_000_000_000 + LEEWAY_MS + 1;
+    assert!(!tenants().needs_body(&PresentedCredential::Signed(signed("ak1")), late));
 }
 
 fn claims(issuer: &str, audiences: &[&str], is_verified: bool) -> TenantClaims {

@@ -15,6 +15,9 @@ pub(crate) struct GraphConfig {
     pub upstream: String,
     /// What happens to paths that no operation names.
     pub unknown_paths: UnknownPaths,
+    /// The most requests at once; more are refused with 503.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub in_flight: usize,
     /// Seconds of one window.
     #[schemars(range(min = 1, max = 86_400))]
     pub window_s: u64,
@@ -39,6 +42,7 @@ impl Default for GraphConfig {
         Self {
             upstream: String::new(),
             unknown_paths: UnknownPaths::default(),
+            in_flight: 10_000,
             window_s: 10,
             algorithm: Algorithm::default(),
             levels: vec![10, 50, 500, 1000, 1500, 3000],

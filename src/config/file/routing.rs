@@ -11,6 +11,9 @@ pub(crate) struct Limits {
     /// The most model requests at once; more are refused with 529.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub in_flight: usize,
+    /// The most bytes of all request bodies in memory at once; more are refused with 529.
+    #[schemars(range(min = 1_048_576))]
+    pub buffered_bytes: usize,
     /// The most bytes of a request body, by endpoint.
     pub body_bytes: BodyBytes,
     /// Requests per minute and organization, by endpoint group; absent or 0: unlimited.
@@ -21,6 +24,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             in_flight: 1000,
+            buffered_bytes: 1_073_741_824,
             body_bytes: BodyBytes::default(),
             requests_per_minute: RequestsPerMinute::default(),
         }

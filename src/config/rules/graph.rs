@@ -41,6 +41,7 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::Graph
     Some(checked::GraphConfig {
         upstream: parse_upstream(graph)?,
         rejects_unknown: graph.unknown_paths == UnknownPaths::Reject,
+        in_flight: graph.in_flight,
         window_s: graph.window_s,
         algorithm: match graph.algorithm {
             Algorithm::Fixed => filters::limits::Algorithm::Fixed,

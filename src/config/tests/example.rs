@@ -8,6 +8,7 @@ address = "127.0.0.1:8080"
 header_timeout_s = 10
 header_bytes = 32768
 max_connections = 10000
+max_connections_per_ip = 512
 http2 = true
 client_ip_header = ""
 trusted_proxies = []
@@ -27,6 +28,7 @@ redis = ""
 on_outage = "local"
 [limits]
 in_flight = 1000
+buffered_bytes = 1073741824
 body_bytes = { chat = 20971520, images = 67108864, decisions = 262144, batch = 1048576, graph = 4194304, graph_data = 67108864 }
 requests_per_minute = { chat = 600, embeddings = 1200, images = 300 }
 [routing]
@@ -66,6 +68,7 @@ sdk_keys = ["demo"]
 upstream = "https://graph.example.com"
 unknown_paths = "forward"
 window_s = 10
+in_flight = 10000
 algorithm = "fixed"
 levels = [10, 50, 500, 1000, 1500, 3000]
 cache = { ttl_s = 0, max_bytes = 67108864 }

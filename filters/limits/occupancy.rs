@@ -1,0 +1,67 @@
+//! Decides who gets one of a fixed number of permits, so that one organization cannot starve the others.
+
+/// How the permits are held when an organization asks for one more.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Occupancy {
+    /// The number of permits.
+    pub total: usize,
+    /// How many are taken.
+    pub taken: usize,
+    /// How many the organization has.
+    pub own: usize,
+    /// How many organizations have at least one.
+    pub active: usize,
+    /// Whether another organization was refused a moment ago although it had less than its share.
+    pub others_wait: bool,
+}
+
+impl Occupancy {
+    /// Returns whether the organization gets a permit: there is one, and it does not take it from one that waits.
+    pub fn admits(&self) -> bool {
+        self.taken < self.total && (!self.others_wait || self.is_below_share())
+    }
+
+    /// Returns whether the organization has less than its equal share of the permits.
+    pub fn is_below_share(&self) -> bool {
+        // The one that asks counts, and while others wait at least one of them, which may have no permit yet.
+        let newcomers = usize::from(self.own == 0) + usize::from(self.others_wait && self.own > 0);
+        let organizations = self.active + newcomers;
+        self.own < self.total.div_ceil(organizations.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn occupancy(taken: usize, own: usize, active: usize, others_wait: bool) -> Occupancy {
+        Occupancy {
+            total: 4,
+            taken,
+            own,
+            active,
+            others_wait,
+        }
+    }
+
+    #[test]
+    fn alone_an_organization_gets_every_permit() {
+        for own in 0..4 {
+            assert!(occupancy(own, own, usize::from(own > 0), false).admits());
+        }
+        assert!(!occupancy(4, 4, 1, false).admits());
+    }
+
+    #[test]
+    fn while_others_wait_each_gets_its_share() {
+        assert!(!occupancy(3, 3, 1, true).admits());
+        assert!(!occupancy(3, 2, 1, true).admits());
+        assert!(occupancy(3, 1, 1, true).admits());
+        assert!(occupancy(3, 0, 1, true).admits());
+        assert!(occupancy(3, 3, 1, false).admits());
+        assert!(
+            occupancy(2, 0, 9, true).admits(),
+            "a share is never nothing"
+        );
+    }
+}

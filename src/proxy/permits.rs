@@ -1,0 +1,155 @@
+//! The permits of `limits.in_flight`: how many model requests run at once, and of which organizations.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use filters::limits::Occupancy;
+use tokio::time::Instant;
+
+/// How long an organization that was refused below its share counts as waiting. Clients retry after a second.
+const WAIT: Duration = Duration::from_secs(2);
+
+/// All permits.
+pub struct Permits {
+    total: usize,
+    taken: AtomicUsize,
+    /// The permits of each organization that has any.
+    by_organization: Mutex<HashMap<Arc<str>, usize>>,
+    /// Until when somebody waits: milliseconds after `started`; 0: nobody.
+    waiting_until_ms: AtomicU64,
+    started: Instant,
+}
+
+/// One permit, until it is dropped.
+pub struct Permit {
+    permits: Arc<Permits>,
+    organization: Arc<str>,
+}
+
+impl Permits {
+    /// Creates `total` free permits.
+    pub fn new(total: usize) -> Self {
+        Self {
+            total,
+            taken: AtomicUsize::new(0),
+            by_organization: Mutex::default(),
+            waiting_until_ms: AtomicU64::new(0),
+            started: Instant::now(),
+        }
+    }
+
+    /// Returns the number of free permits.
+    pub fn free(&self) -> usize {
+        self.total
+            .saturating_sub(self.taken.load(Ordering::Relaxed))
+    }
+
+    /// Returns whether an organization would get a permit now. If it has less than its share and none is free, it counts
+    /// as waiting from now on.
+    pub fn admits(&self, organization: &str, now: Instant) -> bool {
+        if self.is_calm(now) {
+            return true;
+        }
+        let taken = self.lock();
+        self.judge(&taken, organization, now)
+    }
+
+    /// Acquires a permit for an organization, or returns nothing if it gets none.
+    pub fn acquire(self: &Arc<Self>, organization: &Arc<str>, now: Instant) -> Option<Permit> {
+        let mut taken = self.lock();
+        if !self.judge(&taken, organization, now) {
+            return None;
+        }
+        *taken.entry(Arc::clone(organization)).or_default() += 1;
+        // It only changes under the lock; others read it without.
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        Some(Permit {
+            permits: Arc::clone(self),
+            organization: Arc::clone(organization),
+        })
+    }
+
+    /// Returns whether anybody gets a permit: at least half are free and nobody waits.
+    fn is_calm(&self, now: Instant) -> bool {
+        self.free() > self.total / 2 && !self.others_wait(now)
+    }
+
+    fn others_wait(&self, now: Instant) -> bool {
+        let until_ms = self.waiting_until_ms.load(Ordering::Relaxed);
+        until_ms > 0 && self.elapsed_ms(now) < until_ms
+    }
+
+    fn judge(&self, taken: &HashMap<Arc<str>, usize>, organization: &str, now: Instant) -> bool {
+        let occupancy = Occupancy {
+            total: self.total,
+            taken: self.taken.load(Ordering::Relaxed),
+            own: taken.get(organization).copied().unwrap_or_default(),
+            active: taken.len(),
+            others_wait: self.others_wait(now),
+        };
+        let admits = occupancy.admits();
+        if !admits && occupancy.is_below_share() {
+            let wait_ms = u64::try_from(WAIT.as_millis()).unwrap_or_default();
+            let until_ms = self.elapsed_ms(now) + wait_ms;
+            self.waiting_until_ms.store(until_ms, Ordering::Relaxed);
+        }
+        admits
+    }
+
+    fn elapsed_ms(&self, now: Instant) -> u64 {
+        let elapsed = now.saturating_duration_since(self.started);
+        u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, usize>> {
+        let locked = self.by_organization.lock();
+        locked.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut taken = self.permits.lock();
+        if let Some(own) = taken.get_mut(&self.organization) {
+            *own = own.saturating_sub(1);
+            if *own == 0 {
+                taken.remove(&self.organization);
+            }
+        }
+        self.permits.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn an_organization_that_waits_gets_what_becomes_free() {
+        let permits = Arc::new(Permits::new(4));
+        let (loud, quiet): (Arc<str>, Arc<str>) = ("loud".into(), "quiet".into());
+        let now = Instant::now();
+        let mut held: Vec<Permit> = (0..4)
+            .map(|_| permits.acquire(&loud, now).unwrap())
+            .collect();
+        // Who is over its share does not count as waiting.
+        assert!(!permits.admits(&loud, now));
+        assert!(!permits.others_wait(now));
+        assert!(!permits.admits(&quiet, now));
+        assert!(permits.others_wait(now));
+        held.pop();
+        assert!(permits.acquire(&loud, now).is_none());
+        let quiets = permits.acquire(&quiet, now).unwrap();
+        held.pop();
+        assert!(permits.acquire(&loud, now).is_none());
+        // Nobody has been refused below its share for a while.
+        let later = now + WAIT;
+        assert!(permits.acquire(&loud, later).is_some());
+        drop((held, quiets));
+        assert_eq!(permits.free(), 4);
+        assert!(permits.lock().is_empty());
+    }
+}
