@@ -7,11 +7,12 @@
 use std::cell::Cell;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use filters::json::{Object, write_number};
+use once_cell::sync::OnceCell;
 use prometheus::IntCounter;
 
 use crate::thread_number::thread_number;
@@ -243,9 +244,9 @@ pub fn write_time(line: &mut Object<'_>, unix_us: u64) {
 }
 
 /// Sends the messages of all libraries to the log as JSON.
-struct Messages(OnceLock<AccessLog>);
+struct Messages(OnceCell<AccessLog>);
 
-static MESSAGES: Messages = Messages(OnceLock::new());
+static MESSAGES: Messages = Messages(OnceCell::new());
 
 impl log::Log for Messages {
     fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
