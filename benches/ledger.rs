@@ -66,8 +66,8 @@ fn main() {
     let (journal, entry) = (journal.unwrap(), entry());
     let took = time(|| {
         account.reserve(&hold, &bounded, 0, now_ms).unwrap();
-        let end = account.settle(&hold, &cost, |_| journal.begin_end(journal.lane(), &entry));
-        black_box(journal.write_end(end, false));
+        let end = account.settle(&hold, &cost, |_| journal.end(journal.lane(), &entry));
+        black_box(end.write(false));
     });
     println!("the same with the journal: {took:?}");
     assert!(

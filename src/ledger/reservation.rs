@@ -204,13 +204,10 @@ impl Reservation {
         };
         let (charge, end) = self.account.settle(&hold, &spent, |charge| {
             (entry.charged, entry.shortfall) = (charge.charged, charge.shortfall);
-            (
-                charge,
-                (!is_dropped).then(|| journal.begin_end(lane, &entry)),
-            )
+            (charge, (!is_dropped).then(|| journal.end(lane, &entry)))
         });
         self.ledger.count_charge(&charge);
-        end.map_or_else(Receipt::ready, |end| journal.write_end(end, is_urgent))
+        end.map_or_else(Receipt::ready, |end| end.write(is_urgent))
     }
 
     fn release(&mut self) {

@@ -89,8 +89,8 @@ fn spending_is_exact_while_loads_race_with_ends_of_calls() {
         let mut settled = Vec::new();
         while settled.len() < 2_000 {
             let entry = entry(settled.len());
-            let end = account.settle(&hold, &cost, |_| journal.begin_end(0, &entry));
-            _ = journal.write_end(end, false);
+            let end = account.settle(&hold, &cost, |_| journal.end(0, &entry));
+            _ = end.write(false);
             let spent = account.spent(&key_id, None, 0, 0).unwrap();
             settled.push(spent.key.total);
         }

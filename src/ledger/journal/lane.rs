@@ -13,7 +13,6 @@ use filters::ledger::journal::{Watermark, seal_frame};
 use tokio::sync::oneshot;
 
 use super::super::receipt::Receipt;
-use super::EndRecord;
 use super::segment::{Segment, Spare};
 use super::unstored::UnstoredRecords;
 use crate::config::Durability;
@@ -105,22 +104,23 @@ impl LaneState {
         self.remember(id, frame, is_written);
     }
 
-    /// Writes the end of a call.
+    /// Writes the end of a call, which is the lane's ended call of this number.
     pub(super) fn end(
         &mut self,
-        mut end: EndRecord,
+        (id, sequence): (EntryId, u64),
+        mut frame: Vec<u8>,
         is_urgent: bool,
         durability: Durability,
     ) -> Receipt {
-        let is_written = self.try_write(&mut end.frame);
+        let is_written = self.try_write(&mut frame);
         if is_written {
-            self.current.last_sequence = self.current.last_sequence.max(end.sequence);
+            self.current.last_sequence = self.current.last_sequence.max(sequence);
         } else if is_urgent {
-            self.backlog.extend_from_slice(&end.frame);
+            self.backlog.extend_from_slice(&frame);
             self.backlog_since.get_or_insert_with(Instant::now);
         }
         if !self.running.is_empty()
-            && let Some(call) = self.running.remove(&end.id)
+            && let Some(call) = self.running.remove(&id)
         {
             self.unpin(call.segment);
         }
@@ -129,7 +129,7 @@ impl LaneState {
         }
         let (done, receipt) = Receipt::channel();
         let waiting = WaitingReceipt {
-            sequence: end.sequence,
+            sequence,
             place: self.current.watermark(),
             done,
         };
@@ -250,6 +250,12 @@ impl LaneState {
     #[cfg(test)]
     pub(super) fn replace_file(&mut self, file: std::fs::File) {
         self.current.file = std::sync::Arc::new(file);
+    }
+
+    /// Counts a running call that does not exist.
+    #[cfg(test)]
+    pub(super) fn miscount_running(&mut self) {
+        self.current.running += 1;
     }
 
     /// Returns whether the disk has confirmed all records.

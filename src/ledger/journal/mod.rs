@@ -66,12 +66,47 @@ struct Shared {
     background: OnceLock<Thread>,
 }
 
-/// The end of a call, before it is written.
-pub struct EndRecord {
-    frame: Vec<u8>,
+/// The end of a call, which the store gets, but which is not written yet. It is written at the latest when it is dropped,
+/// because a call that only the store's queue has would be lost with the process.
+#[must_use]
+pub struct EndRecord<'a> {
+    shared: &'a Shared,
     lane: usize,
+    frame: Vec<u8>,
     sequence: u64,
     id: EntryId,
+}
+
+impl EndRecord<'_> {
+    /// Writes the end of the call. `is_urgent`: the receipt resolves when the record survives what the configuration says;
+    /// with [`Durability::Process`] that is at once.
+    pub fn write(mut self, is_urgent: bool) -> Receipt {
+        self.write_frame(is_urgent)
+    }
+
+    fn write_frame(&mut self, is_urgent: bool) -> Receipt {
+        let (shared, frame) = (self.shared, std::mem::take(&mut self.frame));
+        let Some(lane) = shared.lanes.get(self.lane) else {
+            return Receipt::ready();
+        };
+        let ended = (self.id, self.sequence);
+        let receipt = lane.lock().end(ended, frame, is_urgent, shared.durability);
+        if receipt.is_ready() {
+            shared.wake_if_asleep();
+        } else {
+            shared.wake();
+        }
+        receipt
+    }
+}
+
+impl Drop for EndRecord<'_> {
+    fn drop(&mut self) {
+        // A written record has no frame.
+        if !self.frame.is_empty() {
+            _ = self.write_frame(true);
+        }
+    }
 }
 
 impl Journal {
@@ -129,9 +164,9 @@ impl Journal {
         }
     }
 
-    /// Gives the end of a call to the store. [`Self::write_end`] must follow. It is a step of its own, because an account
-    /// stays locked until [`Self::visit_waiting`] can see the call, but not while the record is written.
-    pub fn begin_end(&self, lane: usize, entry: &LedgerEntry) -> EndRecord {
+    /// Gives the end of a call to the store. [`EndRecord::write`] is a step of its own, because an account stays locked
+    /// until [`Self::visit_waiting`] can see the call, but not while the record is written.
+    pub fn end(&self, lane: usize, entry: &LedgerEntry) -> EndRecord<'_> {
         let mut frame = Vec::with_capacity(512);
         encode_frame(RecordRef::Ended(entry), &mut frame);
         let mut sequence = 0;
@@ -142,27 +177,12 @@ impl Journal {
         let bytes = &self.shared.unstored_bytes;
         bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
         EndRecord {
-            frame,
+            shared: &self.shared,
             lane,
+            frame,
             sequence,
             id: entry.id,
         }
-    }
-
-    /// Writes the end of a call. `is_urgent`: the receipt resolves when the record survives what the configuration says;
-    /// with [`Durability::Process`] that is at once.
-    pub fn write_end(&self, end: EndRecord, is_urgent: bool) -> Receipt {
-        let shared = &self.shared;
-        let Some(lane) = shared.lanes.get(end.lane) else {
-            return Receipt::ready();
-        };
-        let receipt = lane.lock().end(end, is_urgent, shared.durability);
-        if receipt.is_ready() {
-            shared.wake_if_asleep();
-        } else {
-            shared.wake();
-        }
-        receipt
     }
 
     /// Returns the next calls to store. The caller then calls [`Self::mark_stored`], or tries the same calls again later.

@@ -53,8 +53,7 @@ fn start(folder: &Path, durability: Durability) -> Journal {
 }
 
 fn end(journal: &Journal, n: u32) -> Receipt {
-    let end = journal.begin_end(0, &entry(n));
-    journal.write_end(end, true)
+    journal.end(0, &entry(n)).write(true)
 }
 
 fn store_all(journal: &Journal) -> Vec<LedgerEntry> {
@@ -173,6 +172,36 @@ fn an_old_segment_is_deleted_once_it_is_stored() {
 }
 
 #[test]
+fn an_end_that_nobody_writes_is_written_when_it_is_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = start(folder.path(), Durability::Process);
+    drop(journal.end(0, &entry(1)));
+    assert_eq!(recovered_after_kill(folder.path()).unwrap(), [entry(1)]);
+}
+
+#[test]
+fn a_wrong_count_of_running_calls_keeps_no_segment_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = start(folder.path(), Durability::Process);
+    journal.deliver(0, &part(0, 10));
+    journal.shared.lanes[0].lock().miscount_running();
+    for n in 1..=u32::try_from(12 * SEGMENT_BYTES / 250).unwrap() {
+        until("there is space", || {
+            !journal.shared.lanes[0].lock().is_waiting()
+        });
+        _ = end(&journal, n);
+        if n % 100 == 0 {
+            store_all(&journal);
+        }
+    }
+    store_all(&journal);
+    until("the first segment is deleted", || {
+        let first = first_lane(folder.path()).remove(0);
+        super::parse_name(&first).unwrap().1 > 1
+    });
+}
+
+#[test]
 fn a_call_that_runs_is_carried_from_segment_to_segment() {
     let folder = tempfile::tempdir().unwrap();
     let journal = start(folder.path(), Durability::Process);
@@ -181,12 +210,12 @@ fn a_call_that_runs_is_carried_from_segment_to_segment() {
     // Other calls fill twelve segments, and each batch is stored at once.
     let count = u32::try_from(12 * SEGMENT_BYTES / 250).unwrap();
     for n in 1..=count {
-        let end = journal.begin_end(0, &entry(n));
+        let end = journal.end(0, &entry(n));
         // A full disk would refuse calls here; this test only has to wait for the next segment.
         until("there is space", || {
             !journal.shared.lanes[0].lock().is_waiting()
         });
-        _ = journal.write_end(end, true);
+        _ = end.write(true);
         if n % 100 == 0 {
             store_all(&journal);
         }

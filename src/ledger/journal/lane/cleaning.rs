@@ -52,6 +52,10 @@ impl LaneState {
             if !self.write_running(|call| call.segment == number) {
                 return;
             }
+            // No call has its last record there now. A wrong count must not keep the segment, and this loop, for ever.
+            if let Some(front) = self.full.front_mut() {
+                front.running = 0;
+            }
             self.delete_stored();
         }
     }
