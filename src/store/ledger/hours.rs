@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use filters::ledger::LedgerEntry;
 use filters::money::Usd;
+use serde::ser::{Serialize, SerializeTuple, Serializer};
 use sqlx::AnyConnection;
 
 use super::super::StoreError;
@@ -38,49 +39,57 @@ ON CONFLICT (organization_id, hour, key_id, model, provider, outcome) DO UPDATE 
 /// The key of a row: organization, hour, key, model, provider, outcome.
 type HourKey<'a> = (&'a str, i64, &'a str, &'a str, &'a str, &'a str);
 
+/// The sums of a row: its counts, in the order of their columns, and the cost.
+type HourSums = ([u64; 7], Usd);
+
+/// A row, in the order of the columns that [`ADD`] reads.
+struct HourRow<'a> {
+    key: HourKey<'a>,
+    counts: [u64; 7],
+    /// As [`split_cost`] returns it.
+    cost: (i64, i64),
+}
+
+impl<'a> From<(HourKey<'a>, HourSums)> for HourRow<'a> {
+    fn from((key, (counts, cost)): (HourKey<'a>, HourSums)) -> Self {
+        let cost = split_cost(cost);
+        Self { key, counts, cost }
+    }
+}
+
+impl Serialize for HourRow<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (organization, hour, key, model, provider, outcome) = self.key;
+        let (nano, rest) = self.cost;
+        let mut row = serializer.serialize_tuple(15)?;
+        row.serialize_element(organization)?;
+        row.serialize_element(&hour)?;
+        for text in [key, model, provider, outcome] {
+            row.serialize_element(text)?;
+        }
+        for count in self.counts {
+            row.serialize_element(&count)?;
+        }
+        row.serialize_element(&nano)?;
+        row.serialize_element(&rest)?;
+        row.end()
+    }
+}
+
 /// Adds calls to the hours in which they ended.
 pub(super) async fn add(
     change: &mut AnyConnection,
     entries: &[&LedgerEntry],
 ) -> Result<(), StoreError> {
-    let row = |((organization, hour, key, model, provider, outcome), (sums, cost))| {
-        let [
-            requests,
-            prompt,
-            cached,
-            cache_write,
-            completion,
-            reasoning,
-            searches,
-        ]: [u64; 7] = sums;
-        let (nano, rest) = split_cost(cost);
-        (
-            organization,
-            hour,
-            key,
-            model,
-            provider,
-            outcome,
-            requests,
-            prompt,
-            cached,
-            cache_write,
-            completion,
-            reasoning,
-            searches,
-            nano,
-            rest,
-        )
-    };
-    let rows: Vec<_> = sum(entries).into_iter().map(row).collect();
+    let rows: Vec<HourRow<'_>> = sum(entries).into_iter().map(HourRow::from).collect();
     let rows = Rows::new(change, &rows)?;
     rows.query(ADD).execute(change).await?;
     Ok(())
 }
 
 /// Sums calls, in the order in which all processes lock the rows: so none waits for another that waits for it.
-fn sum<'a>(entries: &[&'a LedgerEntry]) -> BTreeMap<HourKey<'a>, ([u64; 7], Usd)> {
-    let mut hours: BTreeMap<HourKey<'_>, ([u64; 7], Usd)> = BTreeMap::new();
+fn sum<'a>(entries: &[&'a LedgerEntry]) -> BTreeMap<HourKey<'a>, HourSums> {
+    let mut hours: BTreeMap<HourKey<'_>, HourSums> = BTreeMap::new();
     for entry in entries {
         let (owner, usage) = (&entry.owner, &entry.usage);
         let key: HourKey<'_> = (
