@@ -24,7 +24,8 @@ impl Rows {
     ) -> Result<Self, StoreError> {
         let table = match connection.backend_name() {
             "PostgreSQL" => "jsonb_array_elements(CAST($1 AS jsonb)) AS rows (value)",
-            _ => "json_each($1) AS rows",
+            // `json_each` would write each row as text again, once for each value that is taken out of it.
+            _ => "jsonb_each($1) AS rows",
         };
         let json = serde_json::to_string(rows).map_err(|_| StoreError::Damaged("rows"))?;
         Ok(Self { table, json })
