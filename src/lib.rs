@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`config`], [`thread_number`] | the configuration, numbers of threads |
+//! | [`config`], [`thread_number`], [`periodic`] | the configuration; numbers of threads, intervals |
 //! | [`telemetry`], [`redis`], [`jwks`], [`store`] | metrics and logs, shared state, foreign keys, SQL |
 //! | [`accounts`], [`limits`], [`ledger`] | callers in memory, windows, money |
 //! | [`proxy`] | the core of every request: Pingora's hooks, connections, responses |
@@ -25,6 +25,7 @@ pub mod jwks;
 pub mod ledger;
 pub mod limits;
 pub mod models;
+pub mod periodic;
 pub mod proxy;
 pub mod redis;
 pub mod sandbox;

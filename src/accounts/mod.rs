@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
+use crate::periodic::Ticks;
 use crate::store::{ByokKeyRow, Store, StoreError};
 
 /// The interval between two checks of the store's revision. With the reads and the swap, a change is in force well
@@ -102,27 +103,17 @@ impl AccountsHandle {
     }
 
     /// Refreshes at intervals until `stop` becomes true or its sender is dropped.
-    pub async fn run_refresh(self, store: Store, mut stop: watch::Receiver<bool>) {
-        let mut ticks = tokio::time::interval(REFRESH_INTERVAL);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    pub async fn run_refresh(self, store: Store, stop: watch::Receiver<bool>) {
         let mut is_failing = false;
-        loop {
-            tokio::select! {
-                changed = stop.changed() => {
-                    if changed.is_err() || *stop.borrow() {
-                        return;
-                    }
-                }
-                _ = ticks.tick() => {
-                    let outcome = tokio::time::timeout(QUERY_TIMEOUT, self.refresh(&store)).await;
-                    let failure = match outcome {
-                        Ok(Ok(_)) => None,
-                        Ok(Err(error)) => Some(error.to_string()),
-                        Err(_) => Some("the store does not answer".to_owned()),
-                    };
-                    is_failing = self.record_outcome(failure, is_failing);
-                }
-            }
+        let mut ticks = Ticks::new(REFRESH_INTERVAL, stop);
+        while ticks.next().await {
+            let outcome = tokio::time::timeout(QUERY_TIMEOUT, self.refresh(&store)).await;
+            let failure = match outcome {
+                Ok(Ok(_)) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => Some("the store does not answer".to_owned()),
+            };
+            is_failing = self.record_outcome(failure, is_failing);
         }
     }
 

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::Ledger;
 use super::heartbeat::StoreWork;
 use super::journal::JournalBatch;
+use crate::periodic::Ticks;
 
 /// The interval between two flushes.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
@@ -40,22 +41,12 @@ struct FlushState {
 
 impl Ledger {
     /// Runs until `stop`, then stores the remaining calls.
-    pub(super) async fn run_flusher(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let mut ticks = tokio::time::interval(FLUSH_INTERVAL);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    pub(super) async fn run_flusher(self: Arc<Self>, stop: watch::Receiver<bool>) {
         let mut state = FlushState::default();
-        loop {
-            tokio::select! {
-                changed = stop.changed() => {
-                    if changed.is_err() || *stop.borrow() {
-                        break;
-                    }
-                }
-                _ = ticks.tick() => {
-                    self.flush_entries(&mut state).await;
-                    self.record_metrics();
-                }
-            }
+        let mut ticks = Ticks::new(FLUSH_INTERVAL, stop);
+        while ticks.next().await {
+            self.flush_entries(&mut state).await;
+            self.record_metrics();
         }
         self.drain(state).await;
     }

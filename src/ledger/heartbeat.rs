@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::Ledger;
+use crate::periodic::Ticks;
 
 /// The interval between two heartbeats.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
@@ -29,24 +30,14 @@ pub(super) enum StoreWork {
 
 impl Ledger {
     /// Runs until `stop`.
-    pub(super) async fn run_heartbeat(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let mut ticks = tokio::time::interval(CHECK_INTERVAL);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    pub(super) async fn run_heartbeat(self: Arc<Self>, stop: watch::Receiver<bool>) {
         let mut last = Instant::now();
-        loop {
-            tokio::select! {
-                changed = stop.changed() => {
-                    if changed.is_err() || *stop.borrow() {
-                        return;
-                    }
-                }
-                _ = ticks.tick() => {
-                    let is_unregistered = self.is_unregistered.load(Ordering::Relaxed);
-                    if is_unregistered || last.elapsed() >= HEARTBEAT_INTERVAL {
-                        self.send_heartbeat(&stop).await;
-                        last = Instant::now();
-                    }
-                }
+        let mut ticks = Ticks::new(CHECK_INTERVAL, stop.clone());
+        while ticks.next().await {
+            let is_unregistered = self.is_unregistered.load(Ordering::Relaxed);
+            if is_unregistered || last.elapsed() >= HEARTBEAT_INTERVAL {
+                self.send_heartbeat(&stop).await;
+                last = Instant::now();
             }
         }
     }
