@@ -4,11 +4,11 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, COOKIE, ORIGIN, PRAGMA};
 use http::header::{CONTENT_ENCODING, HeaderName, HeaderValue, RANGE};
 use http::{HeaderMap, Method};
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
 use super::document::is_read_only;
 use crate::form::{Pair, media_type, pairs};
@@ -55,9 +55,17 @@ pub enum Bypass {
     Document,
 }
 
-/// Hash of all that may change the response; equal keys share it.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct CacheKey([u8; 32]);
+/// All that may change the response: requests with equal keys share it. It is no hash, so no two different requests have
+/// equal keys. Cost of a clone: no copy.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct CacheKey(Bytes);
+
+impl CacheKey {
+    /// Returns the size in bytes, about that of the request's body.
+    pub fn size(&self) -> usize {
+        self.0.len()
+    }
+}
 
 /// The part of a key that comes from a request's head.
 ///
@@ -114,11 +122,10 @@ impl HeadKey {
         })
     }
 
-    /// Returns the key of the whole request. Cost: one hash over head parts and body.
+    /// Returns the key of the whole request. Cost: one copy of head parts and body.
     pub fn to_cache_key(&self, body: &[u8]) -> CacheKey {
         // The body needs no length: it follows the parts, and each part has its length before it.
-        let hash = Sha256::new().chain_update(&self.parts).chain_update(body);
-        CacheKey(hash.finalize().into())
+        CacheKey([&self.parts, body].concat().into())
     }
 
     /// Returns whether the request only reads, so that its response may be cached. The result is the same for equal

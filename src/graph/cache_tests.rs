@@ -11,6 +11,10 @@ fn cache() -> Arc<ResponseCache> {
 }
 
 fn key() -> CacheKey {
+    key_of(br#"{"query":"{ a }"}"#)
+}
+
+fn key_of(body: &[u8]) -> CacheKey {
     let request = CacheRequest {
         tenant: Some("t1"),
         credential_kind: "single",
@@ -21,7 +25,7 @@ fn key() -> CacheKey {
         headers: &HeaderMap::new(),
     };
     let head = HeadKey::from_request(&request).unwrap();
-    head.to_cache_key(br#"{"query":"{ a }"}"#)
+    head.to_cache_key(body)
 }
 
 fn head(fields: &[(&'static str, &'static str)]) -> ResponseHeader {
@@ -154,4 +158,22 @@ async fn a_response_over_its_share_is_not_cached() {
     second.write_body(&vec![b'a'; 300_000], true);
     drop(second);
     assert!(matches!(cache.find(key(), || true).await, Lookup::Miss(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_request_counts_as_part_of_its_response() {
+    let cache = cache();
+    let is_cached = async |body: &[u8]| {
+        let Lookup::Miss(guard) = cache.find(key_of(body), || true).await else {
+            panic!("another request is the leader");
+        };
+        let mut writer = CacheWriter::new(guard);
+        assert!(writer.write_head(&head(&[("content-length", "1")])));
+        writer.write_body(b"a", true);
+        drop(writer);
+        cache.responses.run_pending_tasks();
+        cache.responses.contains_key(&key_of(body))
+    };
+    assert!(is_cached(&[b'a'; 1000]).await);
+    assert!(!is_cached(&vec![b'b'; 2 << 20]).await);
 }
