@@ -1,22 +1,29 @@
-//! Measures reserving and settling: an account alone, and with the journal's record written to its file.
+//! Measures reserving and settling: an account alone, and with the journal's record written to its file. Then posting: the
+//! CPU time of all threads and the bytes of SQLite's file, by call.
 //!
 //! `cargo bench --bench ledger` fails above 2 us, and above 6 us with the journal.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
+    clippy::indexing_slicing,
     reason = "a bench that cannot run has to stop"
 )]
 
 use std::hint::black_box;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use filters::ledger::{CallOwner, CostParts, Funding, LedgerEntry, UsageRecord};
+use filters::ledger::{CallOwner, CostParts, EntryId, Funding, LedgerEntry, UsageRecord};
 use filters::money::Usd;
 use filters::money::allowance::{KeyLimits, SpendingBounds};
 use weirgate::config::Durability;
 use weirgate::ledger::account::{Hold, OrganizationAccount, Spent};
 use weirgate::ledger::journal::{Journal, MAX_SEGMENT_AGE};
+use weirgate::store::{Store, StoreSettings, StoreUrl};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ITERATIONS: u32 = 200_000;
 const MAX_DURATION: Duration = Duration::from_micros(2);
@@ -74,6 +81,91 @@ fn main() {
         took < MAX_JOURNAL_DURATION,
         "more than {MAX_JOURNAL_DURATION:?}"
     );
+    drop(journal);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(post(folder.path()));
+}
+
+/// Posts batches of 20 keys of 5 organizations, and of as many organizations as calls.
+async fn post(folder: &Path) {
+    let settings = StoreSettings {
+        url: StoreUrl::parse(&format!("sqlite:{}/post.db", folder.display()))
+            .ok()
+            .unwrap(),
+        state_dir: folder.to_owned(),
+        secret: None,
+    };
+    let store = Store::open(&settings).await.unwrap().store;
+    store.register_process("bench").await.unwrap();
+    let bytes = || std::fs::metadata(folder.join("post.db")).unwrap().len();
+    let mut number = 0;
+    for (batch, organizations, keys, rounds) in [
+        (600, 5, 20, 100),
+        (4096, 5, 20, 20),
+        (5, 1, 2, 200),
+        (4096, 4096, 4096, 2),
+    ] {
+        let (mut cpu, before) = (Duration::ZERO, bytes());
+        for _ in 0..rounds {
+            let entries: Vec<LedgerEntry> = (0..batch)
+                .map(|_| {
+                    number += 1;
+                    posted_entry(number, organizations, keys)
+                })
+                .collect();
+            let started = cpu_time();
+            store.post("bench", &entries, false).await.unwrap();
+            cpu += cpu_time() - started;
+        }
+        let calls = batch * rounds;
+        println!(
+            "posting {batch} calls of {keys} keys: {:.2} us CPU and {:.1} bytes a call",
+            cpu.as_secs_f64() * 1e6 / calls as f64,
+            (bytes() - before) as f64 / calls as f64,
+        );
+    }
+}
+
+/// Returns a call of one of so many keys, with figures that compress as badly as those of real calls.
+fn posted_entry(number: u64, organizations: u64, keys: u64) -> LedgerEntry {
+    let at_ms = 1_800_000_000_000 + i64::try_from(number).unwrap() / 3;
+    let mut id = [0; 16];
+    fastrand::fill(&mut id);
+    let began = u64::try_from(at_ms - 150).unwrap() << 16;
+    id[..6].copy_from_slice(&began.to_be_bytes()[..6]);
+    let mut entry = entry();
+    let owner = |kind: &str, n: u64| format!("{kind}_0190c3a2-0000-7000-8000-{n:012x}").into();
+    entry.owner.organization_id = owner("org", number % organizations);
+    entry.owner.project_id = owner("proj", number % organizations);
+    entry.owner.key_id = owner("key", number % keys);
+    entry.owner.request_id = format!("{:032x}", fastrand::u128(..)).into();
+    (entry.id, entry.at_ms, entry.funding) = (EntryId(id), at_ms, Funding::Credit);
+    entry.usage.model = ["gpt-5-mini", "gpt-5", "claude-sonnet-4-5"][number as usize % 3].into();
+    entry.usage.prompt_tokens = fastrand::u64(100..3000);
+    entry.usage.completion_tokens = fastrand::u64(20..500);
+    entry.duration_ms = fastrand::u64(200..4000);
+    let total = Usd::from_units(fastrand::i128(1..50_000) * 100_000_000_000);
+    entry.usage.cost = Some(CostParts {
+        total,
+        input: total,
+        ..CostParts::default()
+    });
+    entry.charged = total;
+    entry
+}
+
+/// Returns the CPU time of all threads of this process.
+fn cpu_time() -> Duration {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let on_cpu = |thread: std::fs::DirEntry| {
+        let times = std::fs::read_to_string(thread.path().join("schedstat"));
+        // A thread may end meanwhile.
+        times.map_or(0, |times| times.split(' ').next().unwrap().parse().unwrap())
+    };
+    Duration::from_nanos(threads.map(|thread| on_cpu(thread.unwrap())).sum())
 }
 
 /// Returns the best of five rounds, per call.
