@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`config`], [`thread_number`], [`periodic`] | the configuration; numbers of threads, intervals |
+//! | [`config`], [`thread_number`], [`priority`], [`periodic`] | the configuration; numbers of threads, their priority, intervals |
 //! | [`telemetry`], [`redis`], [`jwks`], [`store`] | metrics and logs, shared state, foreign keys, SQL |
 //! | [`accounts`], [`limits`], [`ledger`] | callers in memory, windows, money |
 //! | [`proxy`] | the core of every request: Pingora's hooks, connections, responses |
@@ -26,6 +26,7 @@ pub mod ledger;
 pub mod limits;
 pub mod models;
 pub mod periodic;
+pub mod priority;
 pub mod proxy;
 pub mod redis;
 pub mod sandbox;

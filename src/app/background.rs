@@ -11,9 +11,11 @@ use super::state::AppState;
 use crate::decisions::DecisionService;
 use crate::graph::Graph;
 use crate::models::providers::Provider;
+use crate::priority;
 use crate::proxy::origin::DnsRefresh;
 
-/// Returns the runtime of the background services.
+/// Returns the runtime of the background services. Its threads, and those that SQLite starts from them, give way to the
+/// workers.
 ///
 /// Errors: its thread cannot be started.
 pub(super) fn runtime() -> Result<Runtime, BootError> {
@@ -22,6 +24,7 @@ pub(super) fn runtime() -> Result<Runtime, BootError> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("background")
+        .on_thread_start(priority::lower)
         .enable_all()
         .build()
         .map_err(|error| failed("starting threads", error))

@@ -218,13 +218,17 @@ async fn open(
     // A journal that cannot be read stops the start before the store is migrated. So the version that wrote it can still
     // start, and bring its calls to the store.
     let recovered = recover_journals(&config.store.state_dir)?;
-    let opened = Store::open(&store::StoreSettings::from_config(&config.store)?).await?;
-    let now_ms = jiff::Timestamp::now().as_millisecond();
-    let first_run = store::first_run(&opened, has_sandbox, now_ms).await?;
-    let byok_keys = Arc::new(ByokSnapshot::new(opened.store.pepper().fingerprint()));
-    let subscriber = Arc::clone(&byok_keys);
-    let accounts = AccountsHandle::load(&opened.store, move |rows| subscriber.update(rows)).await?;
-    let store = opened.store;
+    let settings = store::StoreSettings::from_config(&config.store)?;
+    let opened = store::in_background(async move {
+        let opened = Store::open(&settings).await?;
+        let now_ms = jiff::Timestamp::now().as_millisecond();
+        let first_run = store::first_run(&opened, has_sandbox, now_ms).await?;
+        let byok_keys = Arc::new(ByokSnapshot::new(opened.store.pepper().fingerprint()));
+        let subscriber = Arc::clone(&byok_keys);
+        let accounts = AccountsHandle::load(&opened.store, move |rows| subscriber.update(rows));
+        Ok((accounts.await?, byok_keys, first_run, opened.store))
+    });
+    let (accounts, byok_keys, first_run, store) = opened.await?;
     let ledger =
         Ledger::start(&config.store, recovered, store.clone(), Arc::clone(metrics)).await?;
     Ok(Opened {

@@ -44,7 +44,7 @@ use self::leases::{LEASE_TASKS, LeaseQueue};
 use self::recovery::RecoveredJournal;
 use self::reservation::is_funded;
 use crate::config;
-use crate::store::{Store, StoreUrl};
+use crate::store::{Store, StoreError, StoreUrl, in_background};
 use crate::telemetry::metrics::Metrics;
 
 /// After this time without a successful write the process spends no more credit. Source: docs/promises.md.
@@ -98,7 +98,8 @@ impl Ledger {
         store: Store,
         metrics: Arc<Metrics>,
     ) -> Result<Arc<Self>, LedgerError> {
-        store_recovered(recovered, &store).await?;
+        let recovering = store.clone();
+        in_background(async move { store_recovered(recovered, &recovering).await }).await?;
         let owner = *uuid::Uuid::now_v7().as_bytes();
         let journal = Journal::start(
             &configured.state_dir,
@@ -107,7 +108,8 @@ impl Ledger {
             MAX_SEGMENT_AGE,
         )?;
         let owner: String = owner.iter().map(|byte| format!("{byte:02x}")).collect();
-        store.register_process(&owner).await?;
+        let registering = (store.clone(), owner.clone());
+        in_background(async move { registering.0.register_process(&registering.1).await }).await?;
         let is_shared = matches!(StoreUrl::parse(&configured.url), Ok(StoreUrl::Postgres(_)));
         let (stop, stopped) = watch::channel(false);
         let (end, ended) = mpsc::channel();
@@ -361,7 +363,7 @@ impl Ledger {
 async fn store_recovered(
     recovered: Vec<RecoveredJournal>,
     store: &Store,
-) -> Result<(), LedgerError> {
+) -> Result<(), StoreError> {
     for left in recovered {
         let count = left.entries.len();
         for batch in left.entries.chunks(MAX_BATCH_ENTRIES) {

@@ -32,7 +32,7 @@ pub use error::StoreError;
 pub use first_run::{FirstRun, first_run};
 pub use keys::{IssuedKey, KeyChange, NewKey};
 pub use members::Member;
-pub use open::{OpenedStore, StoreSettings};
+pub use open::{OpenedStore, StoreSettings, in_background};
 pub use organizations::Organization;
 pub use projects::{NewProject, Project, ProjectChange};
 pub use provider_keys::{ByokKeyRow, ProviderKey};

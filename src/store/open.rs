@@ -56,6 +56,15 @@ pub struct OpenedStore {
     pub is_new_file: bool,
 }
 
+/// Does work with the store on a thread of this runtime, and not on the one that waits for it: SQLite has a thread per
+/// connection, which takes its priority from the thread that connects.
+pub async fn in_background<T: Send + 'static>(
+    work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::spawn(work).await;
+    done.map_err(|_| StoreError::Database(sqlx::Error::WorkerCrashed))?
+}
+
 impl Store {
     /// Opens the store, creates the folders and files it needs, and migrates its tables.
     ///

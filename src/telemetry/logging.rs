@@ -15,6 +15,7 @@ use filters::json::{Object, write_number};
 use once_cell::sync::OnceCell;
 use prometheus::IntCounter;
 
+use crate::priority;
 use crate::thread_number::thread_number;
 
 /// The number of buffers. If there are more threads, some share one.
@@ -88,7 +89,10 @@ impl AccessLog {
         let written = Arc::clone(&lines);
         let thread = std::thread::Builder::new()
             .name("log".to_owned())
-            .spawn(move || run_writer(&written, out))?;
+            .spawn(move || {
+                priority::lower();
+                run_writer(&written, out);
+            })?;
         let thread = thread.thread().clone();
         Ok(Self(Arc::new(Writer { lines, thread })))
     }

@@ -47,6 +47,39 @@ fn every_printed_curl_line_answers() {
     assert_eq!(answers.len(), 3);
 }
 
+/// Returns the niceness of the threads whose names begin so. A name is cut after 15 bytes.
+fn niceness(process: &Process, name: &str) -> Vec<i32> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", process.child.id())).unwrap();
+    let stats = threads.map(|thread| thread.unwrap().path().join("stat"));
+    let stats = stats.map(|stat| std::fs::read_to_string(stat).unwrap());
+    let of_thread = |stat: String| {
+        let (thread, fields) = stat.rsplit_once(") ").unwrap();
+        let is_named = thread.split_once(" (").unwrap().1.starts_with(name);
+        is_named.then(|| fields.split(' ').nth(16).unwrap().parse().unwrap())
+    };
+    stats.filter_map(of_thread).collect()
+}
+
+#[test]
+fn threads_in_the_background_give_way_to_those_that_serve_and_to_the_journal() {
+    let process = Process::start("");
+    let [of_process] = niceness(&process, "weirgate")[..] else {
+        panic!("one thread has the name of the process");
+    };
+    for (name, is_lowered) in [
+        ("background", true),
+        ("sqlx-sqlite", true),
+        ("log", true),
+        ("gateway", false),
+        ("journal", false),
+    ] {
+        let found = niceness(&process, name);
+        assert!(!found.is_empty(), "{name}");
+        let is_right = |it: &i32| (*it > of_process) == is_lowered;
+        assert!(found.iter().all(is_right), "{name}: {found:?}");
+    }
+}
+
 #[test]
 fn the_printed_curl_line_answers_and_stdout_carries_json_lines_alone() {
     let mut process = Process::start("");
