@@ -63,6 +63,8 @@ fn niceness(process: &Process, name: &str) -> Vec<i32> {
 #[test]
 fn threads_in_the_background_give_way_to_those_that_serve_and_to_the_journal() {
     let process = Process::start("");
+    // Workers exist once one has answered.
+    _ = ask(process.address, &Ask::get("/")).status();
     let [of_process] = niceness(&process, "weirgate")[..] else {
         panic!("one thread has the name of the process");
     };
