@@ -181,6 +181,7 @@ fn build(
         pepper: store.pepper().clone(),
         quotas,
         permits: Arc::new(Permits::new(config.limits.in_flight)),
+        stream_resets: Arc::default(),
         body_budget: Arc::new(BodyBudget::new(config.limits.buffered_bytes)),
         address_limits: Arc::new(AddressLimits::new(config.listen.max_connections_per_ip)),
         router,

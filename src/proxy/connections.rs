@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::OptionFuture;
 use pingora::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp};
 use pingora::protocols::Stream;
 use pingora::protocols::http::ServerSession;
@@ -21,6 +22,7 @@ use tokio::time::Instant;
 
 use super::address_limits::{AddressConnection, AddressLimits, TooManyConnections};
 use super::state::ProxyState;
+use super::stream_resets::StreamResets;
 use crate::config::{Cidr, Listen};
 use crate::proxy::hooks::Proxy;
 use crate::telemetry::metrics::Metrics;
@@ -92,6 +94,7 @@ pub struct ConnectionLimiter {
     max_connections: usize,
     open_connections: AtomicUsize,
     address_limits: Arc<AddressLimits>,
+    stream_resets: Arc<StreamResets>,
     trusted_proxies: Vec<Cidr>,
     metrics: Arc<Metrics>,
 }
@@ -111,6 +114,7 @@ impl ConnectionLimiter {
             max_connections: listen.max_connections,
             open_connections: AtomicUsize::new(0),
             address_limits: Arc::clone(&state.address_limits),
+            stream_resets: Arc::clone(&state.stream_resets),
             trusted_proxies: listen.trusted_proxies.clone(),
             metrics: Arc::clone(&state.metrics),
         }
@@ -119,11 +123,9 @@ impl ConnectionLimiter {
     /// Counts a connection of its address, if there is a limit. A trusted proxy has the connections of many clients.
     fn count_address(
         &self,
-        stream: &Stream,
+        client: Option<SocketAddr>,
     ) -> Result<Option<AddressConnection>, TooManyConnections> {
-        let digest = stream.get_socket_digest();
-        let peer = digest.as_ref().and_then(|digest| digest.peer_addr());
-        let Some(address) = peer.and_then(|peer| peer.as_inet()).map(SocketAddr::ip) else {
+        let Some(address) = client.map(|client| client.ip()) else {
             return Ok(None);
         };
         let mut trusted = self.trusted_proxies.iter();
@@ -132,6 +134,12 @@ impl ConnectionLimiter {
         }
         self.address_limits.open(address)
     }
+}
+
+/// Returns the address and port of a connection's client.
+fn client_address(stream: &Stream) -> Option<SocketAddr> {
+    let digest = stream.get_socket_digest()?;
+    digest.peer_addr()?.as_inet().copied()
 }
 
 /// Counts one connection as open until it is dropped.
@@ -161,7 +169,8 @@ impl ServerApp for ConnectionLimiter {
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
         let (_guard, open_before) = ConnectionGuard::open(self);
-        let of_address = self.count_address(&stream);
+        let client = client_address(&stream);
+        let of_address = self.count_address(client);
         if open_before >= self.max_connections || of_address.is_err() {
             self.metrics.connections_refused.inc();
             return None;
@@ -171,13 +180,18 @@ impl ServerApp for ConnectionLimiter {
         let mut start = [0; HTTP2_PREFACE.len()];
         let peeked = tokio::time::timeout(timeout, stream.try_peek(&mut start)).await;
         peeked.ok()?.ok()?;
+        let is_http2 = start == HTTP2_PREFACE;
+        let counted = client.filter(|_| is_http2);
+        let counted = counted.map(|client| self.stream_resets.open(client));
+        let abandoned = OptionFuture::from(counted.as_ref().map(|counted| counted.is_over()));
         let served = self.proxy.process_new(stream, shutdown);
-        let deadline = HeadDeadline::new(start == HTTP2_PREFACE, timeout);
+        let deadline = HeadDeadline::new(is_http2, timeout);
         let timed = async {
             tokio::select! {
                 biased;
                 reused = served => reused,
                 () = head_expired(timeout) => None,
+                Some(()) = abandoned => None,
             }
         };
         HEAD_DEADLINE.scope(deadline, timed).await

@@ -19,6 +19,10 @@ pub fn finish(state: &ProxyState, session: &mut Session, error: Option<&Error>, 
         ctx.status = head.status.as_u16();
     }
     let is_downstream = error.is_some_and(|error| *error.esource() == ErrorSource::Downstream);
+    if is_downstream && session.downstream_session.is_http2() {
+        let client = session.client_addr().and_then(|client| client.as_inet());
+        client.inspect(|client| state.stream_resets.count(**client, ctx.info.now));
+    }
     let end = End {
         error,
         is_client_disconnected: is_downstream && ctx.fault.is_none(),

@@ -25,3 +25,4 @@ pub mod request_id;
 pub mod response;
 pub mod router;
 pub mod state;
+pub mod stream_resets;

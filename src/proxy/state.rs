@@ -8,6 +8,7 @@ use super::body_budget::BodyBudget;
 use super::clock::Clock;
 use super::permits::Permits;
 use super::router::Router;
+use super::stream_resets::StreamResets;
 use crate::accounts::AccountsHandle;
 use crate::config::{Cidr, Config};
 use crate::limits::Quotas;
@@ -34,6 +35,8 @@ pub struct ProxyState {
     pub permits: Arc<Permits>,
     /// The memory of request bodies.
     pub body_budget: Arc<BodyBudget>,
+    /// The abandoned streams of HTTP/2 connections.
+    pub stream_resets: Arc<StreamResets>,
     /// The limits of each client address.
     pub address_limits: Arc<AddressLimits>,
     /// The routes.

@@ -34,6 +34,7 @@ mod fallback;
 mod front;
 mod graph;
 mod health;
+mod http2;
 mod key;
 mod keys;
 mod ledger;
