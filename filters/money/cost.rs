@@ -92,9 +92,9 @@ pub struct Details {
 }
 
 impl Details {
-    /// Writes a JSON object. Its numbers are the exact decimals.
+    /// Returns a JSON object. Its numbers are the exact decimals.
     #[rustfmt::skip]
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub fn to_json(&self) -> String {
         let parts = [
             ("{\"upstream_inference_cost\":", self.upstream_inference_cost),
             (",\"upstream_inference_prompt_cost\":", self.upstream_inference_prompt_cost),
@@ -111,11 +111,13 @@ impl Details {
             (",\"audio_input_cost\":", self.audio_input_cost),
             (",\"data_storage_cost\":", self.data_storage_cost),
         ];
+        let mut out = String::with_capacity(512);
         for (key, part) in parts {
-            out.extend_from_slice(key.as_bytes());
-            part.write(out);
+            out.push_str(key);
+            part.write(&mut out);
         }
-        out.push(b'}');
+        out.push('}');
+        out
     }
 }
 

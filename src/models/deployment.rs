@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use filters::models::metadata::UsedNames;
 use filters::models::operation::Operation;
 use filters::models::routing::catalog::{Mapping, Model};
 use filters::models::routing::resolve::Candidate;
@@ -23,8 +22,8 @@ pub struct Deployment {
     pub region: Option<Arc<str>>,
     /// The provider.
     pub provider: Arc<Provider>,
-    /// Its names as clients see them. Source: docs/decisions.md 3.
-    pub used: Arc<UsedNames>,
+    /// `provider/model`, with `:region` where one is used. Source: docs/decisions.md 3.
+    pub used_model: Arc<str>,
     /// Whether plans count the model as premium.
     pub is_premium: bool,
     /// Its counters.
@@ -41,15 +40,17 @@ impl Deployment {
             region,
             ..
         } = candidate;
-        let region_name = region.as_deref();
-        let used = UsedNames::new(&model.id, &provider.name, region_name, &mapping.name);
+        let used_model = match region {
+            Some(region) => format!("{}/{}:{region}", provider.name, model.id),
+            None => format!("{}/{}", provider.name, model.id),
+        };
         let heads = model.operations.iter().filter_map(|operation| {
             let head =
                 |is_stream| UpstreamHead::new(provider, *operation, is_stream, &mapping.name);
             Some((*operation, [head(false)?, head(true)?]))
         });
         Self {
-            used: Arc::new(used),
+            used_model: used_model.into(),
             is_premium: mapping.prices.is_some_and(|prices| prices.is_premium()),
             metrics: DeploymentMetrics::new(metrics, provider, model, mapping),
             heads: heads.collect(),

@@ -13,7 +13,7 @@ use filters::models::routing::catalog::Catalog;
 use filters::models::routing::health::{AttemptOutcome, Health};
 use filters::models::routing::plan::{PlanInputs, RoutePlan, plan};
 use filters::models::routing::providers::{ProviderNames, ProviderSet};
-use filters::models::routing::resolve::{Candidate, Resolved, resolve};
+use filters::models::routing::resolve::{AUTO, Candidate, Resolved, resolve};
 use filters::models::routing::score::Weights;
 use filters::models::routing::{CatalogFile, allowed};
 
@@ -33,6 +33,8 @@ pub struct Planner {
     /// The providers with platform keys, which serve all callers.
     platform_providers: ProviderSet,
     all_providers: ProviderSet,
+    /// The built-in providers, which `auto` uses only where there is no other.
+    sandboxes: ProviderSet,
     health: Health,
     affinity: SessionAffinity,
     routing: Routing,
@@ -89,6 +91,7 @@ impl Planner {
             affinity: SessionAffinity::new(ttl_ms),
             platform_providers: set(|provider| !provider.keys.is_empty()),
             all_providers: set(|_| true),
+            sandboxes: set(|provider| provider.is_sandbox),
             deployments: deployments.collect(),
             metrics: Arc::clone(metrics),
             providers: providers.to_vec(),
@@ -136,6 +139,7 @@ impl Planner {
     ) -> Result<Selection, Fault> {
         let byok = self.byok_providers(context);
         let providers = self.serving_providers(context, &byok);
+        let providers = self.without_sandboxes(&request.model, providers);
         let operation = request.payload.operation();
         let mut resolved = resolve(
             &request.model,
@@ -208,6 +212,23 @@ impl Planner {
             Some(Mode::Hybrid) => Cow::Owned(self.platform_providers.union(byok)),
             Some(Mode::Byok) => Cow::Borrowed(&self.all_providers),
         }
+    }
+
+    /// Returns the providers that may serve this model string. `auto` never falls back on an invented answer while a real
+    /// provider is on.
+    fn without_sandboxes<'s>(
+        &self,
+        model: &str,
+        providers: Cow<'s, ProviderSet>,
+    ) -> Cow<'s, ProviderSet> {
+        if model != AUTO {
+            return providers;
+        }
+        let real = providers.without(&self.sandboxes);
+        if real.is_empty() {
+            return providers;
+        }
+        Cow::Owned(real)
     }
 
     /// Records the outcome of an attempt.

@@ -1,7 +1,7 @@
 //! The choice of a provider, seen from outside.
 
 use super::chat_completions::{PLAIN, reply};
-use crate::support::boot::Gateway;
+use crate::support::boot::{Gateway, MODELS};
 use crate::support::client::ask;
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
@@ -110,4 +110,28 @@ fn a_session_stays_with_the_provider_that_answered_it() {
         let body = ask(gateway.address(), &request).json();
         assert_eq!(used(&body).0, "second", "{round}");
     }
+}
+
+#[test]
+fn auto_answers_from_a_sandbox_only_where_no_other_provider_is_on() {
+    let first = Upstream::always(Reply::json(500, "{}"));
+    let models = format!(
+        "{MODELS}[[models]]\nid = \"play\"\n[[models.providers]]\nprovider = \"play\"\nname = \"sandbox-chat\"\n"
+    );
+    let sandbox = "[providers.play]\nkind = \"sandbox\"\n";
+    let real = format!(
+        "[providers.first]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []\n",
+        first.url()
+    );
+    let auto = PLAIN.replace("\"chat\"", "\"auto\"");
+    for listed in ["", "[routing]\nauto = [\"chat\", \"play\"]\n"] {
+        let gateway = Gateway::start(&format!("{sandbox}{real}{listed}"), &models);
+        let answer = gateway.chat(&auto);
+        assert_eq!(answer.status(), 502, "{}", answer.text());
+        // By its name the sandbox is asked.
+        let play = gateway.chat(PLAIN.replace("\"chat\"", "\"play\""));
+        assert_eq!(used(&play.json()).0, "play");
+    }
+    let gateway = Gateway::start(sandbox, &models);
+    assert_eq!(used(&gateway.chat(&auto).json()).0, "play");
 }

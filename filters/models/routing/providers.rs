@@ -70,6 +70,21 @@ impl ProviderSet {
         }
     }
 
+    /// Returns the providers of this set that are not in the other.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        let word = |at: usize| other.words.get(at).copied().unwrap_or_default();
+        let words = self.words.iter().enumerate();
+        Self {
+            words: words.map(|(at, own)| own & !word(at)).collect(),
+        }
+    }
+
+    /// Returns whether the set is empty.
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
     /// Adds the provider of this number.
     pub fn insert(&mut self, number: usize) {
         let at = number / 64;
@@ -94,5 +109,15 @@ mod tests {
         let held: Vec<usize> = (0..200).filter(|at| set.contains(*at)).collect();
         assert_eq!(held, [0, 63, 64, 129]);
         assert!(!ProviderSet::EMPTY.contains(0));
+    }
+
+    #[test]
+    fn what_is_taken_out_of_a_set_is_gone() {
+        let all: Vec<String> = (0..130).map(|at| format!("p{at}")).collect();
+        let names: ProviderNames = all.iter().map(String::as_str).collect();
+        let set = names.set(["p0", "p129"]);
+        let rest = set.without(&names.set(["p129", "p64"]));
+        assert!(rest.contains(0) && !rest.contains(129) && !rest.is_empty());
+        assert!(rest.without(&set).is_empty() && ProviderSet::EMPTY.is_empty());
     }
 }

@@ -20,6 +20,8 @@ use crate::proxy::origin::{ConnectTimeouts, Origin};
 pub struct Provider {
     /// Its name in the configuration.
     pub name: Arc<str>,
+    /// Whether it is the built-in provider.
+    pub is_sandbox: bool,
     /// Its wire.
     pub wire: &'static dyn Wire,
     /// Its deviations from the wire.
@@ -63,6 +65,7 @@ impl Provider {
         }
         Ok(Self {
             name: provider.name.as_str().into(),
+            is_sandbox: provider.kind == config::ProviderKind::Sandbox,
             wire: provider.kind.wire_kind().wire(),
             quirks: provider.quirks.clone(),
             keys: Arc::new(KeyPool::new(keys)),

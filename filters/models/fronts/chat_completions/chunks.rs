@@ -11,7 +11,7 @@ use super::tools::{Opening, Tools};
 use crate::fault::Fault;
 use crate::json::{Str, write_escaped, write_number};
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
-use crate::models::metadata::{Metadata, USAGE_CAPACITY, write_usage};
+use crate::models::metadata::{Metadata, write_usage};
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
 
@@ -67,13 +67,9 @@ impl ChunkWriter {
 
     /// Writes the end of a whole answer: missing finish reasons, the last chunk, `[DONE]`.
     ///
-    /// `usage` and `metadata` write JSON objects. `choices` of the last chunk is empty where the client asked for a
+    /// `usage` and `metadata` are JSON objects. `choices` of the last chunk is empty where the client asked for a
     /// usage chunk, else it holds one empty delta. Source: docs/decisions.md 1.
-    pub(crate) fn finish_stream(
-        &mut self,
-        usage: impl FnOnce(&mut Vec<u8>),
-        metadata: impl FnOnce(&mut Vec<u8>),
-    ) {
+    pub(crate) fn finish_stream(&mut self, usage: &[u8], metadata: &[u8]) {
         let open: Vec<u32> = self
             .choices
             .iter()
@@ -92,9 +88,9 @@ impl ChunkWriter {
             );
         }
         self.out.extend_from_slice(b",\"usage\":");
-        usage(&mut self.out);
+        self.out.extend_from_slice(usage);
         self.out.extend_from_slice(b",\"metadata\":");
-        metadata(&mut self.out);
+        self.out.extend_from_slice(metadata);
         self.out.extend_from_slice(b"}\n\ndata: [DONE]\n\n");
     }
 
@@ -343,20 +339,12 @@ impl Writer for ChunkWriter {
     }
 
     fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>) {
-        self.out.reserve(USAGE_CAPACITY + metadata.capacity());
-        self.finish_stream(
-            |out| write_usage(settlement, out),
-            |out| metadata.write(out),
-        );
+        self.finish_stream(&write_usage(settlement), &metadata.write());
     }
 
     /// An error event with the usage so far. Source: docs/decisions.md 2.
     fn fail(&mut self, fault: &Fault, settlement: Option<&Settlement>) {
-        let usage = settlement.map(|settlement| {
-            let mut usage = Vec::with_capacity(USAGE_CAPACITY);
-            write_usage(settlement, &mut usage);
-            usage
-        });
+        let usage = settlement.map(write_usage);
         self.out
             .extend_from_slice(&error_event(fault, usage.as_deref()));
     }

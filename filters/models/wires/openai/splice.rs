@@ -11,24 +11,19 @@ const FLAT_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Splice<'a> {
     source: &'a Bytes,
-    /// The new bytes of all pieces.
-    new: Vec<u8>,
     pieces: Vec<SplicePiece>,
 }
 
 #[derive(Debug)]
 enum SplicePiece {
-    /// A range of the source.
     Slice(Range<usize>),
-    /// A range of the new bytes.
-    New(Range<usize>),
+    New(Vec<u8>),
 }
 
 impl<'a> Splice<'a> {
     pub(super) fn new(source: &'a Bytes) -> Self {
         Self {
             source,
-            new: Vec::with_capacity(128),
             pieces: Vec::with_capacity(8),
         }
     }
@@ -43,12 +38,9 @@ impl<'a> Splice<'a> {
 
     /// Adds new bytes.
     pub(super) fn new_bytes(&mut self, bytes: &[u8]) {
-        let start = self.new.len();
-        self.new.extend_from_slice(bytes);
-        let end = self.new.len();
         match self.pieces.last_mut() {
-            Some(SplicePiece::New(last)) => last.end = end,
-            _ => self.pieces.push(SplicePiece::New(start..end)),
+            Some(SplicePiece::New(last)) => last.extend_from_slice(bytes),
+            _ => self.pieces.push(SplicePiece::New(bytes.to_vec())),
         }
     }
 
@@ -59,31 +51,15 @@ impl<'a> Splice<'a> {
 
     /// The finished body.
     pub(super) fn finish(self) -> Vec<Bytes> {
-        let Self {
-            source,
-            new,
-            pieces,
-        } = self;
-        let length = |piece: &SplicePiece| match piece {
-            SplicePiece::Slice(range) | SplicePiece::New(range) => range.len(),
-        };
-        let bytes = pieces.iter().map(length).sum();
-        if bytes <= FLAT_BYTES && pieces.len() > 1 {
-            let mut flat = Vec::with_capacity(bytes);
-            for piece in pieces {
-                let piece = match piece {
-                    SplicePiece::Slice(range) => source.get(range),
-                    SplicePiece::New(range) => new.get(range),
-                };
-                flat.extend_from_slice(piece.unwrap_or_default());
-            }
-            return vec![flat.into()];
-        }
-        let new = Bytes::from(new);
-        let slice = |piece: SplicePiece| match piece {
+        let source = self.source;
+        let bytes = |piece: SplicePiece| match piece {
             SplicePiece::Slice(range) => source.slice(range),
-            SplicePiece::New(range) => new.slice(range),
+            SplicePiece::New(bytes) => Bytes::from(bytes),
         };
-        pieces.into_iter().map(slice).collect()
+        let pieces: Vec<Bytes> = self.pieces.into_iter().map(bytes).collect();
+        if pieces.iter().map(Bytes::len).sum::<usize>() <= FLAT_BYTES && pieces.len() > 1 {
+            return vec![Bytes::from(pieces.concat())];
+        }
+        pieces
     }
 }
