@@ -8,7 +8,7 @@ UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,$(PREFIX)/lib/s
 APT = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check deny bench oracle install cmake test-tools bench-tools clients
+.PHONY: help run build test check deny bench oracle install install-conf cmake test-tools bench-tools clients
 
 help: ## Show what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,11 +85,19 @@ target/clients/.done: tests/clients/requirements.txt tests/clients/package.json
 	cp tests/clients/package.json target/clients/ && cd target/clients && npm install --silent --no-audit --no-fund
 	@touch $@
 
-install: build ## Install binary, unit, configuration, manual: PREFIX=/usr DESTDIR=…
+CONFDIR = $(DESTDIR)$(SYSCONFDIR)/weirgate
+# A configuration that is there already may have been edited, so it stays, and the new one is laid beside it.
+install-conf:
+	install -d $(CONFDIR)
+	awk -f conf/without-sandboxes.awk conf/weirgate.toml | sed -e 's|"conf/models.toml"|"$(SYSCONFDIR)/weirgate/models.toml"|' -e 's|"sqlite:var/weirgate.db"|"sqlite:/var/lib/weirgate/weirgate.db"|' > $(CONFDIR)/weirgate.toml.new
+	cp conf/models.toml $(CONFDIR)/models.toml.new
+	chmod 0644 $(CONFDIR)/weirgate.toml.new $(CONFDIR)/models.toml.new
+	@cd $(CONFDIR) && for file in weirgate.toml models.toml; do \
+	if [ ! -e $$file ] || cmp -s $$file $$file.new; then mv $$file.new $$file; \
+	else echo "kept $(CONFDIR)/$$file; what is new is in $$file.new"; fi; done
+
+install: build install-conf ## Install binary, unit, configuration, manual: PREFIX=/usr DESTDIR=…
 	install -D -m 0755 target/release/weirgate $(DESTDIR)$(PREFIX)/bin/weirgate
-	install -D -m 0644 conf/weirgate.toml $(DESTDIR)$(SYSCONFDIR)/weirgate/weirgate.toml
-	install -D -m 0644 conf/models.toml $(DESTDIR)$(SYSCONFDIR)/weirgate/models.toml
-	sed -i -e 's|"conf/models.toml"|"$(SYSCONFDIR)/weirgate/models.toml"|' -e 's|"sqlite:var/weirgate.db"|"sqlite:/var/lib/weirgate/weirgate.db"|' $(DESTDIR)$(SYSCONFDIR)/weirgate/weirgate.toml
 	install -D -m 0644 systemd/weirgate.service $(DESTDIR)$(UNITDIR)/weirgate.service
 	sed -i 's|/usr/bin/weirgate|$(PREFIX)/bin/weirgate|' $(DESTDIR)$(UNITDIR)/weirgate.service
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions

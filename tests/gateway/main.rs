@@ -35,6 +35,7 @@ mod front;
 mod graph;
 mod health;
 mod http2;
+mod install;
 mod key;
 mod keys;
 mod ledger;
