@@ -13,6 +13,7 @@ use pingora::listeners::{L4BufferSettings, ListenerConfig};
 use pingora::server::{ListenFds, ShutdownWatch};
 use pingora::services::Service;
 use pingora::services::listening::Service as Listening;
+use tokio::sync::watch;
 
 /// A service with the listener that it serves.
 pub struct BoundService<A> {
@@ -21,6 +22,8 @@ pub struct BoundService<A> {
     address: String,
     /// Empty after Pingora has taken it.
     listener: Option<TcpListener>,
+    /// Whether it accepts connections until the process ends, also while the other services stop.
+    outlives_shutdown: bool,
 }
 
 impl<A> BoundService<A> {
@@ -39,7 +42,17 @@ impl<A> BoundService<A> {
             service,
             address,
             listener: Some(listener),
+            outlives_shutdown: false,
         })
+    }
+
+    /// Accepts connections until the process ends.
+    #[must_use]
+    pub fn outliving_shutdown(self) -> Self {
+        Self {
+            outlives_shutdown: true,
+            ..self
+        }
     }
 }
 
@@ -55,6 +68,13 @@ impl<A: ServerApp + Send + Sync + 'static> Service for BoundService<A> {
         if let (Some(fds), Some(listener)) = (&fds, self.listener.take()) {
             fds.lock().add(self.address.clone(), listener.into_raw_fd());
         }
+        // The service ends with its runtime if nobody tells it of the shutdown.
+        let (_untold, never) = watch::channel(false);
+        let shutdown = if self.outlives_shutdown {
+            never
+        } else {
+            shutdown
+        };
         Service::start_service(&mut self.service, fds, shutdown, listeners_per_fd).await;
     }
 

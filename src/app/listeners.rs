@@ -79,7 +79,9 @@ impl Listeners {
         let mut admin = Service::new("admin".to_owned(), HttpServer::new_app(admin));
         admin.threads = Some(1);
         let admin = BoundService::new(admin, self.admin, L4BufferSettings::default());
-        server.add_service(admin.map_err(|error| failed("admin.address", error))?);
+        // Probes and metrics are answered while the last requests end.
+        let admin = admin.map_err(|error| failed("admin.address", error))?;
+        server.add_service(admin.outliving_shutdown());
         std::thread::Builder::new()
             .name("server".to_owned())
             .spawn(move || {

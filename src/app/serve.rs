@@ -91,18 +91,45 @@ fn wait_for_signal(mut running: Running, mut signals: Signals, grace: Duration) 
             _ => {
                 notify_service_manager(&[sd_notify::NotifyState::Stopping]);
                 running.stop(StopMode::Gracefully);
-                let deadline = Instant::now() + grace;
-                while running.app.proxy.metrics.in_flight.get() > 0 && Instant::now() < deadline {
-                    std::thread::sleep(POLL_INTERVAL);
-                }
+                wait_for_requests(&running, &mut signals, grace);
                 break;
             }
         }
     }
+    exit_at_next_signal(signals);
     running.end();
     running.app.proxy.access_log.flush();
     // `running` is not dropped: Pingora would sleep for the whole grace period even without a request in flight.
     std::process::exit(0)
+}
+
+/// Waits until no request is in flight, at most for the grace period. A further signal ends the wait.
+fn wait_for_requests(running: &Running, signals: &mut Signals, grace: Duration) {
+    let deadline = Instant::now() + grace;
+    while running.app.proxy.metrics.in_flight.get() > 0 && Instant::now() < deadline {
+        if signals.pending().any(is_stop) {
+            return;
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Ends the process at the next signal, even if the background services have not ended. Charges and events that could
+/// not be stored or sent are on disk for the next start.
+fn exit_at_next_signal(mut signals: Signals) {
+    let wait = move || {
+        if signals.forever().any(is_stop) {
+            std::process::exit(0)
+        }
+    };
+    // Without the thread the process ends a few seconds later.
+    _ = std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(wait);
+}
+
+fn is_stop(signal: i32) -> bool {
+    signal != SIGHUP
 }
 
 /// Returns the store's URL without its password.

@@ -202,6 +202,47 @@ fn a_stream_ends_normally_after_sigterm_and_then_the_process() {
 }
 
 #[test]
+fn while_the_last_request_ends_the_operators_listener_answers_and_a_second_signal_ends_now() {
+    for second in ["-TERM", "-INT"] {
+        let gate = Gate::default();
+        let reply = Reply::stream()
+            .event(&chunk(serde_json::json!({"content": "hel"}), None))
+            .wait(&gate)
+            .end();
+        let upstream = Upstream::always(reply);
+        let provider = format!(
+            "[providers.own]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []",
+            upstream.url()
+        );
+        let mut process = Process::start(&provider);
+        let mut client = Client::connect(process.address);
+        let body =
+            r#"{"model":"own/any","stream":true,"messages":[{"role":"user","content":"Hi"}]}"#;
+        client.send(&Ask::post("/v1/chat/completions", body).key(process.key()));
+        client.head();
+        client.chunk().unwrap();
+        process.terminate();
+        let until = Instant::now() + Duration::from_secs(5);
+        while TcpStream::connect(process.address).is_ok() {
+            assert!(Instant::now() < until, "the listener closes");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for _ in 0..3 {
+            assert_eq!(ask(process.admin, &Ask::get("/readyz")).status(), 503);
+            assert_eq!(ask(process.admin, &Ask::get("/livez")).status(), 200);
+            let metrics = ask(process.admin, &Ask::get("/metrics"));
+            assert!(metrics.text().contains("weirgate_connections_open "));
+        }
+        process.signal(second);
+        let took = process.wait(Duration::from_secs(5));
+        assert!(took.is_some(), "{second}: it ends");
+        let status = process.child.wait().unwrap();
+        assert_eq!(status.code(), Some(0), "{second}");
+        gate.open();
+    }
+}
+
+#[test]
 fn what_decisions_have_to_tell_is_sent_before_the_process_ends() {
     for signal in ["-TERM", "-INT"] {
         let backend = Upstream::always(Reply::whole(204, &[], ""));
