@@ -31,7 +31,7 @@ use crate::proxy::permits::Permits;
 use crate::proxy::state::{ProxySettings, ProxyState};
 use crate::redis::{Heartbeat, Redis};
 use crate::sandbox;
-use crate::store::{self, FirstRun, Store};
+use crate::store::{self, FirstRun, Store, StoreLock};
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
@@ -83,6 +83,7 @@ pub fn boot(
     let sandboxes = Sandboxes::bind(&mut config)?;
     let opened = runtime.block_on(open(&config, sandboxes.model.is_some(), &metrics));
     let Opened {
+        lock,
         store,
         first_run,
         accounts,
@@ -98,6 +99,7 @@ pub fn boot(
         clock: Clock::start(),
     };
     let providers = providers(&config, &store)?;
+    let open_store = store.clone();
     let planner = Planner::new(&config, &providers, catalog, &shared.metrics);
     let built = build(&config, &runtime, &store, planner, shared)?;
     let (stop_runtime, stopped) = watch::channel(false);
@@ -121,6 +123,8 @@ pub fn boot(
             stop: stop_runtime,
             dispatching,
             heartbeat: built.heartbeat,
+            store: open_store,
+            store_lock: lock,
         }),
     })
 }
@@ -204,6 +208,7 @@ fn build(
 
 /// The store, what its first start created, the snapshot of its accounts, and their money.
 struct Opened {
+    lock: Option<StoreLock>,
     store: Store,
     first_run: Option<FirstRun>,
     accounts: AccountsHandle,
@@ -216,10 +221,11 @@ async fn open(
     has_sandbox: bool,
     metrics: &Arc<Metrics>,
 ) -> Result<Opened, ledger::LedgerError> {
+    let settings = store::StoreSettings::from_config(&config.store)?;
+    let lock = StoreLock::acquire(&settings.url)?;
     // A journal that cannot be read stops the start before the store is migrated. So the version that wrote it can still
     // start, and bring its calls to the store.
     let recovered = recover_journals(&config.store.state_dir)?;
-    let settings = store::StoreSettings::from_config(&config.store)?;
     let opened = store::in_background(async move {
         let opened = Store::open(&settings).await?;
         let now_ms = jiff::Timestamp::now().as_millisecond();
@@ -233,6 +239,7 @@ async fn open(
     let ledger =
         Ledger::start(&config.store, recovered, store.clone(), Arc::clone(metrics)).await?;
     Ok(Opened {
+        lock,
         store,
         first_run,
         accounts,

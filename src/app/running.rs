@@ -14,8 +14,10 @@ use tokio::sync::watch;
 use crate::app::state::AppState;
 use crate::decisions::events::queue;
 use crate::redis::Heartbeat;
-use crate::store::FirstRun;
+use crate::store::{FirstRun, Store, StoreLock};
 
+/// The time limit for leaving the store's file whole.
+const STORE_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum time to end. Pingora, the ledger and the background services have limits of their own, which add up to
 /// less.
 const SHUTDOWN_TIMEOUT: Duration = queue::DRAIN_TIMEOUT.saturating_add(Duration::from_secs(5));
@@ -43,6 +45,9 @@ pub(super) struct BackgroundRuntime {
     pub(super) dispatching: Option<tokio::task::JoinHandle<()>>,
     /// Keeps the connection to Redis alive.
     pub(super) heartbeat: Option<Heartbeat>,
+    pub(super) store: Store,
+    /// Keeps other servers off the store.
+    pub(super) store_lock: Option<StoreLock>,
 }
 
 impl BackgroundRuntime {
@@ -52,10 +57,26 @@ impl BackgroundRuntime {
         if let Some(dispatching) = self.dispatching {
             _ = self.runtime.block_on(dispatching);
         }
+        self.runtime.block_on(close(&self.store));
+        drop(self.store_lock);
         self.runtime.shutdown_timeout(Duration::from_millis(200));
         if let Some(heartbeat) = self.heartbeat {
             heartbeat.stop();
         }
+    }
+}
+
+/// Leaves the store's file whole and closes its connections.
+async fn close(store: &Store) {
+    let closed = tokio::time::timeout(STORE_CLOSE_TIMEOUT, async {
+        let whole = store.checkpoint().await;
+        store.close().await;
+        whole
+    });
+    match closed.await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => log::warn!("a part of the store stays in its write-ahead log: {error}"),
+        Err(_) => log::warn!("a part of the store stays in its write-ahead log: it is busy"),
     }
 }
 

@@ -4,29 +4,59 @@ use filters::money::Usd;
 use jiff::Timestamp;
 
 use super::{Exit, Output, Source, load};
+use crate::config::{LoadedConfig, ValueSource};
 use crate::store::{Store, StoreError, StoreSettings};
 
 /// Opens the configured store and runs `work` on it.
 ///
-/// Errors are printed to stderr; an unusable configuration has exit code 78.
+/// Errors are printed to stderr; an unusable configuration, or none, has exit code 78.
 pub(super) fn on_store<T>(
     source: &Source,
     out: &mut Output,
     work: impl AsyncFnOnce(&Store) -> Result<T, StoreError>,
 ) -> Result<T, Exit> {
-    let loaded = load(source, out)?;
+    let loaded = load_named(source, out)?;
+    let opened = run_on_store(out, async {
+        let settings = StoreSettings::from_config(&loaded.config.store)?;
+        let opened = Store::open(&settings).await?;
+        let result = work(&opened.store).await;
+        opened.store.close().await;
+        let new_store = opened.is_new_file.then(|| settings.url.redacted());
+        Ok((result, new_store))
+    });
+    let (result, new_store) = opened?;
+    if let Some(name) = new_store {
+        out.note(&format!("made a new store: {name}"));
+    }
+    result.map_err(|error| refuse(&error, out))
+}
+
+/// Waits for work on a store. Errors are printed to stderr.
+pub(super) fn run_on_store<T>(
+    out: &mut Output,
+    work: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| out.fail(&format!("nothing can be run: {error}")))?;
-    let result = runtime.block_on(async {
-        let settings = StoreSettings::from_config(&loaded.config.store)?;
-        let store = Store::open(&settings).await?.store;
-        let result = work(&store).await;
-        store.close().await;
-        result
-    });
+    let result = runtime.block_on(work);
     result.map_err(|error| refuse(&error, out))
+}
+
+/// Loads the configuration, and refuses the command if nothing names a store: it would make a new one in the current
+/// folder, which no server uses.
+pub(super) fn load_named(source: &Source, out: &mut Output) -> Result<LoadedConfig, Exit> {
+    let loaded = load(source, out)?;
+    let named = loaded.origins.find("store.url");
+    if *source != Source::Defaults || matches!(named, Some(ValueSource::Variable(_))) {
+        return Ok(loaded);
+    }
+    out.fail(
+        "no configuration was found, so no store is known: give the server's configuration with -c FILE, or run this in \
+         the folder that has its conf/weirgate.toml",
+    );
+    Err(Exit::Configuration)
 }
 
 fn refuse(error: &StoreError, out: &mut Output) -> Exit {

@@ -13,6 +13,7 @@ use crate::config;
 use crate::config::{LoadedConfig, Source};
 
 mod accounts;
+mod backup;
 pub mod check;
 #[path = "config.rs"]
 pub mod configuration;
@@ -92,6 +93,12 @@ enum Command {
     /// The callers' own upstream keys, encrypted at rest
     #[command(subcommand, after_help = provider_key::EXAMPLES)]
     ProviderKey(provider_key::ProviderKeyCommand),
+    /// Copy the store while servers use it
+    #[command(after_help = backup::EXAMPLES)]
+    Backup {
+        /// The copy, which must not exist yet
+        file: PathBuf,
+    },
     /// The catalogue of models
     #[command(subcommand)]
     Models(ModelsCommand),
@@ -205,6 +212,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Some(Command::Credit(command)) => credit::run(&command, &source, out),
         Some(Command::Usage(args)) => usage::run(&args, &source, out),
         Some(Command::ProviderKey(command)) => provider_key::run(&command, &source, out),
+        Some(Command::Backup { file }) => backup::run(&file, &source, out),
         Some(Command::Models(command)) => match load(&source, out) {
             Ok(loaded) => models::run(command, &loaded.config, out),
             Err(exit) => exit,
@@ -230,7 +238,7 @@ fn serve(args: ServeArgs, source: &Source, out: &mut Output) -> ExitCode {
 fn load(source: &Source, out: &mut Output) -> Result<LoadedConfig, Exit> {
     config::load(source, config::environment()).map_err(|problems| {
         for problem in &problems {
-            out.fail(&problem.to_string());
+            out.fail(problem.to_string().trim_end());
         }
         Exit::Configuration
     })

@@ -54,6 +54,13 @@ pub enum StoreError {
         /// The error of the operating system.
         error: std::io::Error,
     },
+    /// Another server works on the SQLite file.
+    InUse {
+        /// The file.
+        database: PathBuf,
+        /// The process id of that server, if it is known.
+        pid: Option<u32>,
+    },
     /// The database did not respond in time.
     TimedOut,
     /// The migration of the tables failed.
@@ -105,6 +112,18 @@ impl std::fmt::Display for StoreError {
             Self::Damaged(column) => write!(f, "the store has a value in `{column}` that is none"),
             Self::Randomness => f.write_str("the system gave no random bytes"),
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::InUse { database, pid } => {
+                let holder = pid.map_or_else(
+                    || "another process".to_owned(),
+                    |pid| format!("the process {pid}"),
+                );
+                write!(
+                    f,
+                    "{} is in use by {holder}: stop that one, or set another store.url; several servers can share a \
+                     PostgreSQL store",
+                    database.display()
+                )
+            }
             Self::TimedOut => f.write_str("the store does not answer"),
             Self::Migration(error) => write!(f, "the store's tables: {error}"),
             Self::Database(error) => write!(f, "the store: {error}"),

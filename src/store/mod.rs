@@ -6,12 +6,14 @@
 //! the snapshot of [`Store::accounts`]; only a request that its lease does not cover waits for [`crate::ledger`] to
 //! query the store.
 
+mod backup;
 mod cipher;
 mod credit;
 mod error;
 mod first_run;
 mod keys;
 pub mod ledger;
+mod lock;
 mod members;
 mod open;
 mod organizations;
@@ -27,10 +29,12 @@ use filters::accounts::Pepper;
 use sqlx::AnyPool;
 use sqlx::any::AnyRow;
 
+pub use backup::back_up;
 pub use credit::Credit;
 pub use error::StoreError;
 pub use first_run::{FirstRun, first_run};
 pub use keys::{IssuedKey, KeyChange, NewKey};
+pub use lock::StoreLock;
 pub use members::Member;
 pub use open::{OpenedStore, StoreSettings, in_background};
 pub use organizations::Organization;
@@ -73,6 +77,16 @@ impl Store {
     pub async fn close(&self) {
         self.pool.close().await;
         self.heartbeat_pool.close().await;
+    }
+
+    /// Moves everything from SQLite's write-ahead log into the file, so that a copy of the file is whole. Does nothing on
+    /// PostgreSQL. While a command still reads, SQLite keeps the log.
+    pub async fn checkpoint(&self) -> Result<(), StoreError> {
+        if self.write_turn.is_some() {
+            let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+            sqlx::query(sql).execute(&self.pool).await?;
+        }
+        Ok(())
     }
 
     /// Waits until no other task of this process writes to the ledger, if the database has one writer.

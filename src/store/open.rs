@@ -122,7 +122,7 @@ impl Store {
 }
 
 /// Returns the connections for all work, and those of heartbeats.
-async fn connect(url: &str) -> Result<(AnyPool, AnyPool), StoreError> {
+pub(super) async fn connect(url: &str) -> Result<(AnyPool, AnyPool), StoreError> {
     sqlx::any::install_default_drivers();
     // The driver's message may repeat the URL with its password.
     let options = AnyConnectOptions::from_str(url)
@@ -202,7 +202,7 @@ fn create_file(path: &Path) -> Result<(PathBuf, bool), StoreError> {
     Ok((path, is_new))
 }
 
-fn folder_of(path: &Path) -> &Path {
+pub(super) fn folder_of(path: &Path) -> &Path {
     let folder = path.parent();
     folder
         .filter(|folder| !folder.as_os_str().is_empty())

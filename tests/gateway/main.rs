@@ -59,6 +59,7 @@ mod shared_graph;
 mod shared_profiles;
 mod shared_quotas;
 mod shared_windows;
+mod store;
 mod streams;
 mod support_selftest;
 mod token;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -55,9 +55,16 @@ impl Process {
         Self::spawn(folder, Stdio::piped(), is_all)
     }
 
-    /// One more on the same configuration and store. It prints no key.
+    /// One more with the same configuration, organizations and keys, on a copy of the store. It prints no key.
     pub fn another(&self) -> Process {
-        let folder = Arc::clone(&self.folder);
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        std::fs::create_dir(folder.path().join("var")).unwrap();
+        for file in ["weirgate.toml", "models.toml", "var/secret.key"] {
+            std::fs::copy(self.folder.path().join(file), folder.path().join(file)).unwrap();
+        }
+        let copy = folder.path().join("var/weirgate.db");
+        let output = weirgate(self.folder.path(), &["backup", copy.to_str().unwrap()]);
+        assert!(output.status.success(), "{output:?}");
         let is_all = |said: &[String]| said.iter().any(|line| line.contains("admin http://"));
         Self::spawn(folder, Stdio::null(), is_all)
     }
@@ -115,6 +122,16 @@ impl Process {
         }
         None
     }
+}
+
+/// Runs a command with the configuration of a folder, until it ends.
+pub fn weirgate(folder: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_weirgate"))
+        .args(words)
+        .args(["-c", "weirgate.toml"])
+        .current_dir(folder)
+        .output()
+        .unwrap()
 }
 
 fn serve(folder: &Path, stdout: Stdio) -> Child {

@@ -1,0 +1,31 @@
+//! `weirgate backup`: a copy of the store.
+
+use std::path::Path;
+
+use super::accounts::{load_named, run_on_store};
+use super::{Exit, Output, Source};
+use crate::store::{StoreUrl, back_up};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  weirgate backup /backup/weirgate-2026-11-22.db
+
+The copy is one moment of the SQLite file, whether or not a server runs. Keep secret.key (store.state_dir) with it: without
+that file no API key counts. To restore, stop the server and put both files back.";
+
+pub(super) fn run(copy: &Path, source: &Source, out: &mut Output) -> Exit {
+    copy_store(copy, source, out).map_or_else(|exit| exit, |()| Exit::Done)
+}
+
+fn copy_store(copy: &Path, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let loaded = load_named(source, out)?;
+    let bytes = run_on_store(out, async {
+        let store = StoreUrl::parse(&loaded.config.store.url)?;
+        back_up(&store, copy).await
+    })?;
+    out.note(&format!(
+        "wrote {bytes} bytes; keep secret.key with the copy: without it no API key counts"
+    ));
+    out.line(&copy.display().to_string());
+    Ok(())
+}
