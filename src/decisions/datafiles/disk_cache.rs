@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
+use tokio::io::AsyncWriteExt;
 
 /// A hash that stands for a key in names and tables without revealing it.
 pub(super) fn digest(key: &str) -> [u8; 16] {
@@ -45,7 +46,7 @@ impl DiskCache {
         let draft = file.with_extension("new");
         let written = async {
             tokio::fs::create_dir_all(&self.folder).await?;
-            tokio::fs::write(&draft, text).await?;
+            write_private(&draft, text).await?;
             tokio::fs::rename(&draft, &file).await
         };
         if let Err(error) = written.await {
@@ -78,10 +79,20 @@ impl DiskCache {
     }
 }
 
+/// Writes a file that only its owner can read.
+async fn write_private(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    let mut options = tokio::fs::OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(path).await?;
+    file.write_all(text).await?;
+    file.flush().await
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use std::fs::File;
+    use std::os::unix::fs::MetadataExt;
     use std::time::Duration;
 
     use super::*;
@@ -100,5 +111,7 @@ mod tests {
         assert_eq!(cache.read("old").await, None);
         assert_eq!(cache.read("middle").await.unwrap(), b"middle");
         assert_eq!(cache.read("new").await.unwrap(), b"new");
+        let mode = std::fs::metadata(cache.path("new")).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 }
