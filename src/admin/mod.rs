@@ -3,16 +3,83 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use http::{Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use pingora::apps::http_app::ServeHttp;
 use pingora::protocols::http::ServerSession;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 
+use crate::config::Secret;
 use crate::proxy::state::ProxyState;
+
+const PLAIN_TEXT: &str = "text/plain";
 
 /// The operator's endpoints.
 pub struct Admin {
     /// The state that they report.
-    pub state: Arc<ProxyState>,
+    state: Arc<ProxyState>,
+    /// The hash of the token that all but the probes require; `None`: no token is required.
+    token_hash: Option<[u8; 32]>,
+}
+
+impl Admin {
+    /// Creates the endpoints. With a token, all but the probes require it.
+    pub fn new(state: &Arc<ProxyState>, token: Option<&Secret>) -> Self {
+        Self {
+            state: Arc::clone(state),
+            token_hash: token.map(|token| Sha256::digest(token.expose()).into()),
+        }
+    }
+
+    fn answer(&self, path: &str, headers: &HeaderMap) -> (u16, &'static str, Vec<u8>) {
+        match path {
+            "/livez" => (200, PLAIN_TEXT, b"ok\n".to_vec()),
+            "/readyz" if self.state.is_ready() => (200, PLAIN_TEXT, b"ok\n".to_vec()),
+            "/readyz" => (
+                503,
+                PLAIN_TEXT,
+                b"not ready: starting or stopping\n".to_vec(),
+            ),
+            _ if !self.is_authorized(headers) => (
+                401,
+                PLAIN_TEXT,
+                b"the token of admin.token is required: Authorization: Bearer TOKEN\n".to_vec(),
+            ),
+            "/metrics" => (
+                200,
+                "text/plain; version=0.0.4",
+                self.state.metrics.render(),
+            ),
+            _ => (
+                404,
+                PLAIN_TEXT,
+                b"/metrics, /livez and /readyz are answered here\n".to_vec(),
+            ),
+        }
+    }
+
+    /// Returns whether the request has the token. Hashes are compared, in a time that does not depend on them.
+    fn is_authorized(&self, headers: &HeaderMap) -> bool {
+        let Some(expected) = &self.token_hash else {
+            return true;
+        };
+        let mut values = headers.get_all(header::AUTHORIZATION).iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
+            return false;
+        };
+        let Some((scheme, token)) = split_scheme(value.as_bytes()) else {
+            return false;
+        };
+        let presented: [u8; 32] = Sha256::digest(token).into();
+        scheme.eq_ignore_ascii_case(b"bearer") && bool::from(presented.ct_eq(expected))
+    }
+}
+
+/// Splits a credential at its first space.
+fn split_scheme(value: &[u8]) -> Option<(&[u8], &[u8])> {
+    let space = value.iter().position(|byte| *byte == b' ')?;
+    let (scheme, rest) = value.split_at(space);
+    Some((scheme, rest.trim_ascii()))
 }
 
 #[async_trait]
@@ -20,36 +87,22 @@ impl ServeHttp for Admin {
     async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
         let head = session.req_header();
         let is_read = matches!(head.method, http::Method::GET | http::Method::HEAD);
-        let (status, content_type, body) = match head.uri.path() {
-            _ if !is_read => (405, "text/plain", b"only GET is answered here\n".to_vec()),
-            "/metrics" => (
-                200,
-                "text/plain; version=0.0.4",
-                self.state.metrics.render(),
-            ),
-            "/livez" => (200, "text/plain", b"ok\n".to_vec()),
-            "/readyz" if self.state.is_ready() => (200, "text/plain", b"ok\n".to_vec()),
-            "/readyz" => (
-                503,
-                "text/plain",
-                b"not ready: starting or stopping\n".to_vec(),
-            ),
-            _ => (
-                404,
-                "text/plain",
-                b"/metrics, /livez and /readyz are answered here\n".to_vec(),
-            ),
+        let (status, content_type, body) = if is_read {
+            self.answer(head.uri.path(), &head.headers)
+        } else {
+            (405, PLAIN_TEXT, b"only GET is answered here\n".to_vec())
         };
         let mut response = Response::new(body);
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
         let length = response.body().len();
-        response
-            .headers_mut()
-            .insert(header::CONTENT_LENGTH, length.into());
-        let content_type = http::HeaderValue::from_static(content_type);
-        response
-            .headers_mut()
-            .insert(header::CONTENT_TYPE, content_type);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_LENGTH, length.into());
+        let content_type = HeaderValue::from_static(content_type);
+        headers.insert(header::CONTENT_TYPE, content_type);
+        if status == 401 {
+            let challenge = HeaderValue::from_static("Bearer realm=\"weirgate\"");
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
         response
     }
 }

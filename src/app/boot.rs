@@ -29,6 +29,7 @@ use crate::proxy::body_budget::BodyBudget;
 use crate::proxy::clock::Clock;
 use crate::proxy::permits::Permits;
 use crate::proxy::state::{ProxySettings, ProxyState};
+use crate::proxy::tls::{CertificateRefresh, Tls};
 use crate::redis::{Heartbeat, Redis};
 use crate::sandbox;
 use crate::store::{self, FirstRun, Store, StoreLock};
@@ -77,6 +78,7 @@ pub fn boot(
     let listeners = Listeners::bind(&config)?;
     let (public, admin) = (listeners.public_address, listeners.admin_address);
     let catalog = planner::load_catalog(&config).map_err(misconfigured)?;
+    let tls = tls(&config)?.unzip();
     let runtime = background::runtime()?;
     let metrics = Arc::new(Metrics::new().map_err(|error| failed("metrics", error))?);
     let access_log = access_log(&metrics).map_err(|error| failed("starting the log", error))?;
@@ -107,9 +109,10 @@ pub fn boot(
     background::refresh(&runtime, &providers, &built.app, &stopped);
     background::spawn(&runtime, sandboxes.model, &stopped);
     background::spawn(&runtime, sandboxes.graph, &stopped);
+    background::spawn(&runtime, tls.1, &stopped);
     let dispatching = built.dispatchers.map(|it| runtime.spawn(it.run(stopped)));
     let (stop, stop_mode) = watch::channel(StopMode::No);
-    let server = listeners.serve(&config, &built.app.proxy, stop_mode)?;
+    let server = listeners.serve(&config, &built.app.proxy, tls.0, stop_mode)?;
     built.app.proxy.is_serving.store(true, Ordering::Relaxed);
     Ok(Running {
         app: built.app,
@@ -246,6 +249,14 @@ async fn open(
         byok_keys,
         ledger,
     })
+}
+
+/// Returns TLS and the service that refreshes its certificate, if connections are to be encrypted.
+fn tls(config: &Config) -> Result<Option<(Tls, CertificateRefresh)>, BootError> {
+    let listen = &config.listen;
+    let files = listen.tls.as_ref();
+    let tls = files.map(|files| Tls::new(files, listen.http2)).transpose();
+    tls.map_err(|error| misconfigured(error.to_string()))
 }
 
 /// Returns the graph service, if one is configured.

@@ -22,6 +22,7 @@ use crate::config::Config;
 use crate::proxy::connections::{ConnectionLimiter, KEEPALIVE_TIMEOUT};
 use crate::proxy::hooks::Proxy;
 use crate::proxy::state::ProxyState;
+use crate::proxy::tls::Tls;
 
 /// The read buffer of a client's connection. It is smaller than Pingora's 64 KiB, because every open stream has one.
 const READ_BUFFER_BYTES: usize = 16 << 10;
@@ -64,18 +65,17 @@ impl Listeners {
         self,
         config: &Config,
         state: &Arc<ProxyState>,
+        tls: Option<Tls>,
         stop_mode: watch::Receiver<StopMode>,
     ) -> Result<JoinHandle<()>, BootError> {
         let mut server = Server::new_with_opt_and_conf(None, server_conf(config));
         server.bootstrap();
-        let proxy = limited_proxy(config, state, &server);
+        let proxy = limited_proxy(config, state, tls, &server);
         let proxy = Service::new("gateway".to_owned(), proxy);
         let buffers = L4BufferSettings::new(READ_BUFFER_BYTES, WRITE_BUFFER_BYTES);
         let proxy = BoundService::new(proxy, self.public, buffers);
         server.add_service(proxy.map_err(|error| failed("listen.address", error))?);
-        let admin = Admin {
-            state: Arc::clone(state),
-        };
+        let admin = Admin::new(state, config.admin.token.as_ref());
         let mut admin = Service::new("admin".to_owned(), HttpServer::new_app(admin));
         admin.threads = Some(1);
         let admin = BoundService::new(admin, self.admin, L4BufferSettings::default());
@@ -111,7 +111,12 @@ fn server_conf(config: &Config) -> ServerConf {
 }
 
 /// Returns Pingora's proxy with our hooks, behind the limits on connections.
-fn limited_proxy(config: &Config, state: &Arc<ProxyState>, server: &Server) -> ConnectionLimiter {
+fn limited_proxy(
+    config: &Config,
+    state: &Arc<ProxyState>,
+    tls: Option<Tls>,
+    server: &Server,
+) -> ConnectionLimiter {
     let hooks = Proxy {
         state: Arc::clone(state),
     };
@@ -124,5 +129,5 @@ fn limited_proxy(config: &Config, state: &Arc<ProxyState>, server: &Server) -> C
     let mut h2 = default_h2_options();
     h2.max_header_list_size(u32::try_from(listen.header_bytes).unwrap_or(u32::MAX));
     proxy.h2_options = Some(h2);
-    ConnectionLimiter::new(proxy, listen, state)
+    ConnectionLimiter::new(proxy, tls, listen, state)
 }

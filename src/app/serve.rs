@@ -33,6 +33,10 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
         .map(|provider| provider.name.clone())
         .collect();
     let query_key = query_key(&loaded.config);
+    let scheme = match loaded.config.listen.tls {
+        Some(_) => "https",
+        None => "http",
+    };
     let grace = loaded.config.server.grace_period;
     let level = loaded.config.log.level;
     // Signals are caught from here on: a signal during the start stops the process once it has started.
@@ -61,7 +65,15 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
         }
     };
     // The gateway serves even if stderr is closed.
-    _ = err.write_all(banner(&running, &store, &providers, off, query_key.as_deref()).as_bytes());
+    let banner = banner(
+        &running,
+        scheme,
+        &store,
+        &providers,
+        off,
+        query_key.as_deref(),
+    );
+    _ = err.write_all(banner.as_bytes());
     notify_service_manager(&[sd_notify::NotifyState::Ready]);
     wait_for_signal(running, signals, grace)
 }
@@ -148,13 +160,14 @@ fn query_key(config: &Config) -> Option<String> {
 /// Returns the text that a start prints on stderr: at most 12 lines. It shows a key only if this start created the key.
 fn banner(
     running: &Running,
+    scheme: &str,
     store: &str,
     providers: &[String],
     off: usize,
     query_key: Option<&str>,
 ) -> String {
     let mut out = format!(
-        "weirgate {} listens on http://{} (admin http://{})\n",
+        "weirgate {} listens on {scheme}://{} (admin http://{})\n",
         env!("CARGO_PKG_VERSION"),
         running.public,
         running.admin,
@@ -175,7 +188,7 @@ fn banner(
         let key = first.key.reveal();
         out.push_str(&format!(
             "organization: {}; its API key, shown this once:\n{key}\nTry it:\n\
-             curl http://{}/v1/chat/completions -H 'Authorization: Bearer {key}' \
+             curl {scheme}://{}/v1/chat/completions -H 'Authorization: Bearer {key}' \
              -H 'Content-Type: application/json' \
              -d '{{\"model\":\"sandbox-chat\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n",
             first.organization, running.public,
@@ -183,7 +196,7 @@ fn banner(
         let decisions = running.app.decisions.as_ref();
         if let Some(key) = decisions.and_then(|decisions| decisions.local_datafiles.sandbox_key()) {
             out.push_str(&format!(
-                "curl 'http://{}/v1/decide?keys=dark_mode' -H 'X-Platform-SDK-Key: {key}' \
+                "curl '{scheme}://{}/v1/decide?keys=dark_mode' -H 'X-Platform-SDK-Key: {key}' \
                  -H 'Content-Type: application/json' \
                  -d '{{\"userId\":\"ada\",\"userAttributes\":{{\"version\":\"2.1\"}}}}'\n",
                 running.public,
@@ -191,7 +204,7 @@ fn banner(
         }
         if let Some(key) = query_key {
             out.push_str(&format!(
-                "curl 'http://{}/content/v2?auth={key}' -H 'Content-Type: application/json' \
+                "curl '{scheme}://{}/content/v2?auth={key}' -H 'Content-Type: application/json' \
                  -d '{{\"query\":\"{{ hello(name: \\\"Ada\\\") }}\"}}'\n",
                 running.public,
             ));

@@ -229,7 +229,12 @@ fn serve(args: ServeArgs, source: &Source, out: &mut Output) -> ExitCode {
         return refuse_unsupported(out, "--upgrade").into();
     }
     match load(source, out) {
-        Ok(loaded) => crate::app::serve::serve(loaded),
+        Ok(loaded) => {
+            for warning in &loaded.warnings {
+                out.warn(warning.to_string().trim_end());
+            }
+            crate::app::serve::serve(loaded)
+        }
         Err(exit) => exit.into(),
     }
 }

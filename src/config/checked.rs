@@ -15,6 +15,7 @@ use filters::models::wires::{Quirks, WireKind};
 use http::{HeaderName, HeaderValue, Uri};
 
 pub use self::plans::Plans;
+use super::certificate::CertificateFiles;
 use super::secret::{Secret, SecretBytes};
 use filters::cidr::Cidr;
 
@@ -202,6 +203,8 @@ pub struct Bearer {
 pub struct Listen {
     /// The listening address. With port 0 the system chooses a port.
     pub address: SocketAddr,
+    /// The certificate, if connections are encrypted.
+    pub tls: Option<CertificateFiles>,
     /// How long a client may take to send its request head.
     pub header_timeout: Duration,
     /// Maximum size of a request head.
@@ -210,7 +213,7 @@ pub struct Listen {
     pub max_connections: usize,
     /// Maximum number of concurrent connections of one address; 0: no such limit.
     pub max_connections_per_ip: usize,
-    /// Whether HTTP/2 without TLS is accepted beside HTTP/1.1.
+    /// Whether HTTP/2 is accepted beside HTTP/1.1.
     pub http2: bool,
     /// The header with the client's address, trusted only from `trusted_proxies`.
     pub client_ip_header: Option<HeaderName>,
@@ -222,7 +225,7 @@ pub struct Listen {
 pub struct AdminConfig {
     /// The listening address.
     pub address: SocketAddr,
-    /// The bearer token of the console, if it requires one.
+    /// The bearer token that everything but the probes requires, if it requires one.
     pub token: Option<Secret>,
 }
 

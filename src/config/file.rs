@@ -73,8 +73,7 @@ pub(super) struct Listen {
     /// Address and port of the public APIs.
     #[schemars(extend("format" = "address"))]
     pub address: String,
-    /// TLS on the public listener.
-    #[schemars(extend("x-not-in-force" = true))]
+    /// TLS on the public listener; the files are read again when they change.
     pub tls: Option<Tls>,
     /// Whether HTTP/2 is spoken beside HTTP/1.1.
     pub http2: bool,
@@ -117,10 +116,10 @@ impl Default for Listen {
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tls {
-    /// The file of the certificate chain, PEM.
+    /// The file of the certificate chain, PEM; a bare name is also looked for in $CREDENTIALS_DIRECTORY.
     #[schemars(length(min = 1))]
     pub cert: String,
-    /// The file of the private key, PEM.
+    /// The file of the private key, PEM; a bare name is also looked for in $CREDENTIALS_DIRECTORY.
     #[schemars(length(min = 1))]
     pub key: String,
 }
@@ -131,8 +130,7 @@ pub(super) struct AdminConfig {
     /// Address and port of metrics, health and console; loopback unless told otherwise.
     #[schemars(extend("format" = "address"))]
     pub address: String,
-    /// The bearer token of the console.
-    #[schemars(extend("x-not-in-force" = true))]
+    /// The bearer token that everything but /livez and /readyz requires; unset: none.
     pub token: Option<SecretRef>,
 }
 

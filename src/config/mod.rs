@@ -20,11 +20,13 @@ mod schema;
 mod suggest;
 mod walk;
 
+pub mod certificate;
 pub mod checked;
 pub mod origin;
 pub mod problem;
 pub mod secret;
 
+pub use certificate::{CertificateError, CertificateFiles};
 pub use checked::*;
 pub use filters::cidr::Cidr;
 pub use origin::{Origins, ValueSource};

@@ -2,17 +2,13 @@
 //! values.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use http::HeaderName;
-
 use super::checked::{
-    AdminConfig, BodyBytes, Config, Durability, Limits, Listen, Log, ModelsConfig, Routing, Server,
-    StoreConfig, Weights,
+    BodyBytes, Config, Durability, Limits, Log, ModelsConfig, Routing, Server, StoreConfig, Weights,
 };
 use super::document::SourceSpan;
 use super::file::{self, File, LogLevel, SecretRef};
@@ -21,6 +17,7 @@ use super::walk::{Finding, Walk};
 
 mod decisions;
 mod graph;
+mod listen;
 mod plans;
 mod providers;
 mod shared;
@@ -38,13 +35,13 @@ pub(super) struct Rules<'a> {
 impl Rules<'_> {
     /// Checks `file` and makes the checked configuration. It is valid only if nothing was refused.
     pub(super) fn apply(&mut self, file: &File) -> Config {
-        self.warn_not_in_force();
+        self.check_not_in_force();
         let decisions = decisions::check(self, file);
         let graph = graph::check(self, file);
         let found = providers::check(self, file);
         Config {
-            listen: self.check_listen(&file.listen),
-            admin: self.check_admin(file),
+            listen: listen::check(self, &file.listen),
+            admin: listen::check_admin(self, file),
             server: to_server(&file.server),
             store: self.check_store(&file.store),
             shared: shared::check(self, &file.shared),
@@ -127,64 +124,25 @@ impl Rules<'_> {
         is_literal
     }
 
-    fn warn_not_in_force(&mut self) {
-        for (key, at) in std::mem::take(&mut self.walk.not_in_force) {
-            let message = "not in force yet".to_owned();
-            let cure =
-                "nothing to do: it is checked, and counts once its feature is built".to_owned();
+    /// Refuses values that would have no effect, and warns of keys whose value is the default.
+    fn check_not_in_force(&mut self) {
+        for unused in std::mem::take(&mut self.walk.not_in_force) {
+            if let Some((key, default)) = unused.changed {
+                let cure = format!("take it out, or leave it at its default, {default}");
+                self.refuse(
+                    &key,
+                    "is not built yet: this value would have no effect",
+                    cure,
+                );
+                continue;
+            }
             self.warnings.push(Finding {
-                key,
-                at,
-                message,
-                cure,
+                key: unused.key,
+                at: unused.at,
+                message: "not in force yet".to_owned(),
+                cure: "nothing to do: it is checked, and counts once its feature is built"
+                    .to_owned(),
             });
-        }
-    }
-
-    fn check_listen(&mut self, listen: &file::Listen) -> Listen {
-        let header = Some(&listen.client_ip_header).filter(|name| !name.is_empty());
-        if header.is_some() && listen.trusted_proxies.is_empty() {
-            self.warn(
-                "listen.client_ip_header",
-                "nobody is trusted to send this header",
-                "list the proxy's addresses in listen.trusted_proxies",
-            );
-        }
-        Listen {
-            address: parse_address(&listen.address),
-            header_timeout: seconds(listen.header_timeout_s),
-            header_bytes: listen.header_bytes,
-            max_connections: listen.max_connections,
-            max_connections_per_ip: listen.max_connections_per_ip,
-            http2: listen.http2,
-            client_ip_header: header.and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok()),
-            trusted_proxies: listen
-                .trusted_proxies
-                .iter()
-                .flat_map(|block| block.parse())
-                .collect(),
-        }
-    }
-
-    fn check_admin(&mut self, file: &File) -> AdminConfig {
-        let address = parse_address(&file.admin.address);
-        if address == parse_address(&file.listen.address) && address.port() != 0 {
-            self.refuse(
-                "admin.address",
-                "is the address of the public listener",
-                "give the admin listener a port of its own",
-            );
-        }
-        if !address.ip().is_loopback() && file.admin.token.is_none() {
-            self.warn(
-                "admin.address",
-                "metrics and console can be reached from other machines",
-                "listen on 127.0.0.1, or let a firewall decide who may connect",
-            );
-        }
-        AdminConfig {
-            address,
-            token: self.find_secret("admin.token", file.admin.token.as_ref()),
         }
     }
 
@@ -319,12 +277,6 @@ impl Rules<'_> {
 
 fn seconds(value: u64) -> Duration {
     Duration::from_secs(value)
-}
-
-/// Parses a checked text. The walk replaces refused texts by a default, which parses.
-fn parse_address(text: &str) -> SocketAddr {
-    text.parse()
-        .unwrap_or_else(|_| SocketAddr::from(([127, 0, 0, 1], 0)))
 }
 
 fn to_server(server: &file::Server) -> Server {

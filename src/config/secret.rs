@@ -105,6 +105,13 @@ pub(super) fn find_bytes(
     }
 }
 
+/// Returns the path of a named file: among the credentials if it is there.
+pub(super) fn find_file(file: &str, env: &BTreeMap<String, String>) -> PathBuf {
+    let mut paths = candidate_paths(file, env).into_iter();
+    let found = paths.find(|path| path.exists());
+    found.unwrap_or_else(|| PathBuf::from(file))
+}
+
 fn candidate_paths(file: &str, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let credentials = env
         .get("CREDENTIALS_DIRECTORY")

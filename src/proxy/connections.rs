@@ -13,9 +13,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::OptionFuture;
 use pingora::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp};
-use pingora::protocols::Stream;
 use pingora::protocols::http::ServerSession;
 use pingora::protocols::http::v2::server::H2Options;
+use pingora::protocols::{ALPN, Stream};
 use pingora::server::ShutdownWatch;
 use pingora_proxy::{HttpProxy, Session};
 use tokio::time::Instant;
@@ -25,6 +25,7 @@ use super::state::ProxyState;
 use super::stream_resets::StreamResets;
 use crate::config::{Cidr, Listen};
 use crate::proxy::hooks::Proxy;
+use crate::proxy::tls::Tls;
 use crate::telemetry::metrics::Metrics;
 
 /// How long a client connection may idle between requests. After that, an HTTP/1 connection still has the timeout of a
@@ -90,6 +91,8 @@ pub fn enable_keepalive(session: &mut Session) {
 
 /// Limits the number of client connections.
 pub struct ConnectionLimiter {
+    /// Encrypts the connections, if they are to be encrypted.
+    tls: Option<Tls>,
     proxy: Arc<TimedProxy>,
     max_connections: usize,
     open_connections: AtomicUsize,
@@ -100,8 +103,14 @@ pub struct ConnectionLimiter {
 }
 
 impl ConnectionLimiter {
-    /// Creates a limiter in front of `proxy`, with the limits of the configuration.
-    pub fn new(proxy: HttpProxy<Proxy>, listen: &Listen, state: &ProxyState) -> Self {
+    /// Creates a limiter in front of `proxy`, with the limits of the configuration. A handshake of TLS has the time of a
+    /// request head.
+    pub fn new(
+        proxy: HttpProxy<Proxy>,
+        tls: Option<Tls>,
+        listen: &Listen,
+        state: &ProxyState,
+    ) -> Self {
         let mut http1_options = proxy.server_options.clone().unwrap_or_default();
         http1_options.h2c = false;
         let proxy = TimedProxy {
@@ -110,6 +119,7 @@ impl ConnectionLimiter {
             head_timeout: listen.header_timeout,
         };
         Self {
+            tls,
             proxy: Arc::new(proxy),
             max_connections: listen.max_connections,
             open_connections: AtomicUsize::new(0),
@@ -133,6 +143,21 @@ impl ConnectionLimiter {
             return Ok(None);
         }
         self.address_limits.open(address)
+    }
+
+    /// Encrypts the connection, if that is wanted. Returns it, and whether the client speaks HTTP/2; `None` if the client
+    /// gives up.
+    async fn negotiate(&self, mut stream: Stream) -> Option<(Stream, bool)> {
+        if let Some(tls) = &self.tls {
+            // Boxed, because the state of a handshake is large and every connection would keep room for it.
+            let stream = Box::pin(tls.accept(stream)).await?;
+            let is_http2 = matches!(stream.selected_alpn_proto(), Some(ALPN::H2));
+            return Some((stream, is_http2));
+        }
+        // Pingora itself would wait without a limit for the whole preface, which is longer than some HTTP/1 requests.
+        let mut start = [0; HTTP2_PREFACE.len()];
+        stream.try_peek(&mut start).await.ok()?;
+        Some((stream, start == HTTP2_PREFACE))
     }
 }
 
@@ -165,7 +190,7 @@ impl Drop for ConnectionGuard<'_> {
 impl ServerApp for ConnectionLimiter {
     async fn process_new(
         self: &Arc<Self>,
-        mut stream: Stream,
+        stream: Stream,
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
         let (_guard, open_before) = ConnectionGuard::open(self);
@@ -175,12 +200,9 @@ impl ServerApp for ConnectionLimiter {
             self.metrics.connections_refused.inc();
             return None;
         }
-        // Pingora itself would wait without a limit for the whole preface, which is longer than some HTTP/1 requests.
         let timeout = self.proxy.head_timeout;
-        let mut start = [0; HTTP2_PREFACE.len()];
-        let peeked = tokio::time::timeout(timeout, stream.try_peek(&mut start)).await;
-        peeked.ok()?.ok()?;
-        let is_http2 = start == HTTP2_PREFACE;
+        let negotiated = tokio::time::timeout(timeout, self.negotiate(stream)).await;
+        let (stream, is_http2) = negotiated.ok()??;
         let counted = client.filter(|_| is_http2);
         let counted = counted.map(|client| self.stream_resets.open(client));
         let abandoned = OptionFuture::from(counted.as_ref().map(|counted| counted.is_over()));

@@ -26,3 +26,4 @@ pub mod response;
 pub mod router;
 pub mod state;
 pub mod stream_resets;
+pub mod tls;

@@ -78,6 +78,43 @@ fn probes_and_metrics_are_on_the_operators_listener() {
 }
 
 #[test]
+fn with_a_token_only_probes_are_open_to_all() {
+    let toml = "[admin]\ntoken = { env = \"ADMIN\" }";
+    let gateway = Gateway::start_with_env(toml, "", &[("ADMIN", "a-long-secret")]);
+    let admin = gateway.running.admin;
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(ask(admin, &Ask::get(path)).status(), 200, "{path}");
+    }
+    let with = |path: &str, credential: &str| {
+        let request = Ask::get(path).header("Authorization", credential);
+        ask(admin, &request).status()
+    };
+    for path in ["/metrics", "/", "/api/keys", "/livez/x"] {
+        let refused = ask(admin, &Ask::get(path));
+        assert_eq!(refused.status(), 401, "{path}");
+        assert!(
+            refused
+                .header("www-authenticate")
+                .unwrap()
+                .starts_with("Bearer")
+        );
+        assert!(!refused.text().contains("weirgate_"), "{path}");
+        for wrong in [
+            "Bearer a-long-secre",
+            "Bearer a-long-secret2",
+            "Bearer ",
+            "Basic a-long-secret",
+            "a-long-secret",
+        ] {
+            assert_eq!(with(path, wrong), 401, "{path}: {wrong}");
+        }
+    }
+    assert_eq!(with("/metrics", "Bearer a-long-secret"), 200);
+    assert_eq!(with("/metrics", "bearer  a-long-secret"), 200);
+    assert_eq!(with("/nothing", "Bearer a-long-secret"), 404);
+}
+
+#[test]
 fn promtool_accepts_the_metrics() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());

@@ -62,6 +62,7 @@ mod shared_windows;
 mod store;
 mod streams;
 mod support_selftest;
+mod tls;
 mod token;
 mod track;
 mod webhook;

@@ -243,6 +243,62 @@ fn while_the_last_request_ends_the_operators_listener_answers_and_a_second_signa
 }
 
 #[test]
+fn a_start_prints_the_warnings_that_check_prints() {
+    let folder = tempfile::tempdir().unwrap();
+    let toml = "[listen]\naddress = \"127.0.0.1:0\"\nclient_ip_header = \"x-real-ip\"\n\
+                [admin]\naddress = \"127.0.0.1:0\"\n[mcp]\nenabled = false\n";
+    std::fs::write(folder.path().join("weirgate.toml"), toml).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_weirgate"))
+        .args(["serve", "-c", "weirgate.toml"])
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let said: Vec<String> = lines
+        .map(Result::unwrap)
+        .take_while(|line| !line.contains("listens on"))
+        .collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let checked = Command::new(env!("CARGO_BIN_EXE_weirgate"))
+        .args(["check", "-c", "weirgate.toml"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let checked = String::from_utf8(checked.stdout).unwrap();
+    let told: Vec<_> = checked
+        .lines()
+        .filter(|line| line.starts_with("warning: "))
+        .collect();
+    assert_eq!(told.len(), 3, "{checked}");
+    for line in told {
+        assert!(said.iter().any(|said| said == line), "{line}: {said:?}");
+    }
+}
+
+#[test]
+fn a_section_that_is_not_built_stops_the_start() {
+    for more in [
+        "[mcp]\nenabled = true\n",
+        "[cache]\nmax_bytes = 1000\n",
+        "[telemetry]\notlp_endpoint = \"https://otlp.example.com\"\n",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("weirgate.toml"), more).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_weirgate"))
+            .args(["serve", "-c", "weirgate.toml"])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(78), "{more}: {said}");
+        assert!(said.contains("is not built yet"), "{more}: {said}");
+    }
+}
+
+#[test]
 fn what_decisions_have_to_tell_is_sent_before_the_process_ends() {
     for signal in ["-TERM", "-INT"] {
         let backend = Upstream::always(Reply::whole(204, &[], ""));

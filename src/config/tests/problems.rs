@@ -294,7 +294,7 @@ fn a_catalogue_that_was_named_must_exist() {
 #[test]
 fn keys_without_effect_yet_are_warned_of_once() {
     let loaded = good(
-        "[cache]\nmax_bytes = 1\n[limits]\nin_flight = 5\nbody_bytes = { chat = 2048, images = 2048 }\n",
+        "[cache]\nmax_bytes = 268435456\n[limits]\nin_flight = 5\nbody_bytes = { chat = 2048, images = 67108864 }\n",
     );
     let keys: Vec<_> = warned(&loaded)
         .into_iter()
@@ -302,6 +302,32 @@ fn keys_without_effect_yet_are_warned_of_once() {
         .map(|(key, _)| key)
         .collect();
     assert_eq!(keys, ["cache", "limits.body_bytes.images"]);
+}
+
+#[test]
+fn a_value_that_would_have_no_effect_is_refused() {
+    for (toml, key) in [
+        ("[cache]\nmax_bytes = 1\n", "cache.max_bytes"),
+        ("[prompts]\nenabled = false\n", "prompts.enabled"),
+        ("[mcp]\nenabled = true\n", "mcp.enabled"),
+        (
+            "[telemetry]\notlp_endpoint = \"https://otlp.test\"\n",
+            "telemetry.otlp_endpoint",
+        ),
+        (
+            "[server]\nupgrade_socket = \"/run/other.sock\"\n",
+            "server.upgrade_socket",
+        ),
+        (
+            "[limits.body_bytes]\nimages = 2048\n",
+            "limits.body_bytes.images",
+        ),
+    ] {
+        let problem = only(toml);
+        assert_eq!(problem.key, key, "{toml}");
+        assert!(problem.message.starts_with("is not built yet"), "{problem}");
+        assert!(matches!(problem.place, Location::File(_)), "{problem}");
+    }
 }
 
 #[test]

@@ -1,0 +1,137 @@
+//! TLS on the public listener. Its certificate is read again when its files change.
+//!
+//! The handshake runs behind the limit on connections and within the time of a request head, which Pingora's own TLS
+//! listener would leave out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use pingora::listeners::tls::Acceptor;
+use pingora::protocols::Stream;
+use pingora::protocols::l4::stream::Stream as TcpStream;
+use pingora::server::ShutdownWatch;
+use pingora::services::background::BackgroundService;
+use rustls::ServerConfig;
+use rustls::crypto::ring::default_provider;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use crate::config::{CertificateError, CertificateFiles};
+
+/// How often the files are looked at.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Accepts TLS connections.
+pub struct Tls {
+    acceptor: Acceptor,
+}
+
+/// The certificate that new connections get.
+#[derive(Debug)]
+struct CurrentCertificate(ArcSwap<CertifiedKey>);
+
+impl ResolvesServerCert for CurrentCertificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}
+
+impl Tls {
+    /// Reads the certificate. Returns also the service that reads it again when its files change.
+    ///
+    /// Errors: the files are unusable, or the crypto library refuses its own defaults.
+    pub fn new(
+        files: &CertificateFiles,
+        http2: bool,
+    ) -> Result<(Self, CertificateRefresh), TlsError> {
+        let certificate = files.read().map_err(TlsError::Certificate)?;
+        let current = Arc::new(CurrentCertificate(ArcSwap::from_pointee(certificate)));
+        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(TlsError::Library)?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(&current) as _);
+        let protocols: &[&[u8]] = if http2 {
+            &[b"h2", b"http/1.1"]
+        } else {
+            &[b"http/1.1"]
+        };
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        let refresh = CertificateRefresh {
+            files: files.clone(),
+            current,
+        };
+        let acceptor = Acceptor::from_server_config(Arc::new(config));
+        Ok((Self { acceptor }, refresh))
+    }
+
+    /// Returns the encrypted connection; `None` if the client does not finish the handshake.
+    pub async fn accept(&self, stream: Stream) -> Option<Stream> {
+        let stream = stream.into_any().downcast::<TcpStream>().ok()?;
+        let stream = self.acceptor.tls_handshake(*stream).await.ok()?;
+        Some(Box::new(stream))
+    }
+}
+
+/// Why TLS does not start.
+#[derive(Debug)]
+pub enum TlsError {
+    /// The files are unusable.
+    Certificate(CertificateError),
+    /// The crypto library refused.
+    Library(rustls::Error),
+}
+
+impl std::fmt::Display for TlsError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Certificate(error) => write!(f, "listen.tls.{}: {error}", error.key),
+            Self::Library(error) => write!(f, "listen.tls: {error}"),
+        }
+    }
+}
+
+/// Reads a certificate again when its files change. A pair that cannot be used leaves the one before in force.
+pub struct CertificateRefresh {
+    files: CertificateFiles,
+    current: Arc<CurrentCertificate>,
+}
+
+impl CertificateRefresh {
+    /// Reads the files. Returns why they cannot be used.
+    fn refresh(&self) -> Option<CertificateError> {
+        match self.files.read() {
+            Ok(read) => {
+                if read.cert != self.current.0.load().cert {
+                    self.current.0.store(Arc::new(read));
+                    log::info!("listen.tls: new connections get the new certificate");
+                }
+                None
+            }
+            Err(error) => Some(error),
+        }
+    }
+}
+
+#[async_trait]
+impl BackgroundService for CertificateRefresh {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        let mut reported = None;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(WATCH_INTERVAL) => {}
+                _ = shutdown.changed() => return,
+            }
+            // Two small files, and links to them may change without their times: reading is simpler than asking for changes.
+            let error = tokio::task::block_in_place(|| self.refresh());
+            // Between the writes of two files they do not match, so only an error that stays is told, and only once.
+            if error.is_some() && error != reported {
+                let message = error.as_ref().map(ToString::to_string).unwrap_or_default();
+                log::warn!("listen.tls: the certificate in force stays: {message}");
+            }
+            reported = error;
+        }
+    }
+}
