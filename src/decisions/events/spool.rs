@@ -172,6 +172,8 @@ fn read_bodies(path: &Path, text: &[u8]) -> Vec<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     fn texts(folder: &Path) -> Vec<Vec<Vec<u8>>> {
@@ -190,6 +192,8 @@ mod tests {
         assert!(left.is_empty());
         spool.append(&bodies(&["1", "2"]), 2).unwrap();
         spool.append(&bodies(&["3"]), 3).unwrap();
+        let mode = fs::metadata(&spool.files[0].path).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600);
         spool.remove_taken(2);
         drop(spool);
         let (mut next, left) = Spool::open(folder.path());
