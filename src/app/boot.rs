@@ -101,11 +101,10 @@ pub fn boot(
         clock: Clock::start(),
     };
     let providers = providers(&config, &store)?;
-    let open_store = store.clone();
     let planner = Planner::new(&config, &providers, catalog, &shared.metrics);
     let built = build(&config, &runtime, &store, planner, shared)?;
     let (stop_runtime, stopped) = watch::channel(false);
-    runtime.spawn(accounts.run_refresh(store, stopped.clone()));
+    runtime.spawn(accounts.run_refresh(store.clone(), stopped.clone()));
     background::refresh(&runtime, &providers, &built.app, &stopped);
     background::spawn(&runtime, sandboxes.model, &stopped);
     background::spawn(&runtime, sandboxes.graph, &stopped);
@@ -126,7 +125,7 @@ pub fn boot(
             stop: stop_runtime,
             dispatching,
             heartbeat: built.heartbeat,
-            store: open_store,
+            store,
             store_lock: lock,
         }),
     })
