@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::{CheckArgs, CheckFormat, Exit, Output};
 use crate::config;
 use crate::config::{Config, LoadedConfig, Problem, ProviderKind, Source};
-use crate::models::planner;
 
 /// A severity and a problem.
 type CheckFinding = (&'static str, Problem);
@@ -66,11 +65,8 @@ fn collect_findings(args: &CheckArgs, loaded: &LoadedConfig) -> (Vec<CheckFindin
         off_provider(name, why, byok_only.any(|provider| provider.name == *name))
     });
     findings.extend(with_severity("note", off));
-    if let Err(problems) = planner::load_catalog(config) {
-        findings.extend(with_severity(
-            "error",
-            problems.lines().map(catalog_problem),
-        ));
+    if let Err(problems) = &config.models.catalog {
+        findings.extend(with_severity("error", problems.iter().cloned()));
         return (findings, Exit::Configuration);
     }
     let unreachable = if args.online {
@@ -93,15 +89,6 @@ fn with_severity(
 ) -> Vec<CheckFinding> {
     let problems = problems.into_iter();
     problems.map(|problem| (severity, problem)).collect()
-}
-
-fn catalog_problem(problem: &str) -> Problem {
-    Problem {
-        key: "models.file".to_owned(),
-        place: config::Location::Nowhere {},
-        message: problem.to_owned(),
-        cure: String::new(),
-    }
 }
 
 fn to_row(severity: &str, problem: &Problem) -> Value {
@@ -289,9 +276,16 @@ mod tests {
         let toml = format!("[models]\nfile = \"{}\"\n", file.display());
         let (exit, shown) = check(&toml, CheckFormat::Human, false);
         assert_eq!(exit.code(), 78, "{shown}");
-        assert!(shown.contains("error: models.file: "), "{shown}");
+        for (key, line) in [
+            ("models[0].providers[0].input_price", 6),
+            ("models[1].id", 8),
+        ] {
+            assert!(shown.contains(&format!("error: {key}: ")), "{shown}");
+            let place = format!("--> {}:{line}:", file.display());
+            assert!(shown.contains(&place), "{shown}");
+        }
         assert!(shown.contains("dear"), "{shown}");
-        assert!(shown.contains("is bad: "), "{shown}");
+        assert!(shown.contains("is bad: 2 errors"), "{shown}");
     }
 
     #[test]

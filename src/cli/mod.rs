@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::config;
-use crate::config::{LoadedConfig, Source};
+use crate::config::{LoadedConfig, Problem, Source};
 
 mod accounts;
 mod backup;
@@ -233,6 +233,9 @@ fn serve(args: ServeArgs, source: &Source, out: &mut Output) -> ExitCode {
             for warning in &loaded.warnings {
                 out.warn(warning.to_string().trim_end());
             }
+            if let Err(problems) = &loaded.config.models.catalog {
+                return refuse_configuration(problems, out).into();
+            }
             crate::app::serve::serve(loaded)
         }
         Err(exit) => exit.into(),
@@ -241,12 +244,16 @@ fn serve(args: ServeArgs, source: &Source, out: &mut Output) -> ExitCode {
 
 /// Loads the configuration, or prints all its problems to stderr.
 fn load(source: &Source, out: &mut Output) -> Result<LoadedConfig, Exit> {
-    config::load(source, config::environment()).map_err(|problems| {
-        for problem in &problems {
-            out.fail(problem.to_string().trim_end());
-        }
-        Exit::Configuration
-    })
+    let loaded = config::load(source, config::environment());
+    loaded.map_err(|problems| refuse_configuration(&problems, out))
+}
+
+/// Prints problems of a configuration or a catalogue to stderr.
+fn refuse_configuration(problems: &[Problem], out: &mut Output) -> Exit {
+    for problem in problems {
+        out.fail(problem.to_string().trim_end());
+    }
+    Exit::Configuration
 }
 
 /// Prints help and version to stdout as a success; any other parser error is wrong usage.

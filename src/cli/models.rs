@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use filters::models::routing::{CatalogFile, WrittenMapping, WrittenModel};
+use filters::models::routing::{WrittenMapping, WrittenModel};
 use serde_json::json;
 
-use super::{Exit, ImportFrom, ModelsCommand, Output, OutputFormat, Record};
+use super::{Exit, ImportFrom, ModelsCommand, Output, OutputFormat, Record, refuse_configuration};
 use crate::config::Config;
-use crate::models::planner::read_catalog;
 
 mod import;
 
@@ -32,15 +31,9 @@ pub fn run(command: ModelsCommand, config: &Config, out: &mut Output) -> Exit {
 }
 
 fn list(format: OutputFormat, config: &Config, out: &mut Output) -> Exit {
-    let catalog = match &config.models.file {
-        Some(path) => match read_catalog(path) {
-            Ok(catalog) => catalog,
-            Err(problem) => {
-                out.fail(&problem);
-                return Exit::Configuration;
-            }
-        },
-        None => CatalogFile::default(),
+    let catalog = match &config.models.catalog {
+        Ok(catalog) => catalog,
+        Err(problems) => return refuse_configuration(problems, out),
     };
     let is_on = |provider: &str| config.providers.iter().any(|known| known.name == provider);
     let mappings = catalog

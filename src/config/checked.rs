@@ -11,11 +11,13 @@ use std::time::Duration;
 use filters::decisions::protocol::Protocol;
 use filters::graph::Operations;
 use filters::limits::Algorithm;
+use filters::models::routing::CatalogFile;
 use filters::models::wires::{Quirks, WireKind};
 use http::{HeaderName, HeaderValue, Uri};
 
 pub use self::plans::Plans;
 use super::certificate::CertificateFiles;
+use super::problem::Problem;
 use super::secret::{Secret, SecretBytes};
 use filters::cidr::Cidr;
 
@@ -361,6 +363,8 @@ pub struct ModelsConfig {
     pub file: Option<PathBuf>,
     /// Whether `/v1/models` needs a key.
     pub require_key: bool,
+    /// The models of the file, or all its problems.
+    pub catalog: Result<CatalogFile, Vec<Problem>>,
 }
 
 /// A provider.

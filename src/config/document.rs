@@ -1,6 +1,6 @@
 //! A TOML document as a tree in which every value has its position.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use toml::Spanned;
@@ -34,7 +34,8 @@ pub(super) enum Value {
     /// The text of the number, because an amount of money must not pass through a float.
     Float(String),
     Text(String),
-    Date,
+    /// The text of the date, which may have a time.
+    Date(String),
     List(Vec<Node>),
     Table(Table),
 }
@@ -50,7 +51,7 @@ impl Value {
             Self::Integer(_) => "an integer",
             Self::Float(_) => "a float",
             Self::Text(_) => "a string",
-            Self::Date => "a date",
+            Self::Date(_) => "a date",
             Self::List(_) => "a list",
             Self::Table(_) => "a table",
         }
@@ -79,6 +80,59 @@ pub(super) fn parse(text: &str) -> (Node, Vec<Finding>) {
     )
 }
 
+/// Joins the findings of broken syntax, one for each line, with the others. Left out is what only echoes them: what a
+/// broken line leaves is guessed, and the keys below a broken heading belong to another table.
+pub(super) fn without_echoes(
+    text: &str,
+    mut syntax: Vec<Finding>,
+    others: Vec<Finding>,
+) -> Vec<Finding> {
+    let mut lines = BTreeSet::new();
+    syntax.retain(|finding| match &finding.at {
+        SourceSpan::Bytes(bytes) => lines.insert(line_of(text, bytes.start)),
+        _ => true,
+    });
+    let broken = syntax.iter().filter_map(|finding| match &finding.at {
+        SourceSpan::Bytes(bytes) => Some(guessed_part(text, bytes.start)),
+        _ => None,
+    });
+    let broken: Vec<Range<usize>> = broken.collect();
+    let is_echo = |finding: &Finding| match &finding.at {
+        SourceSpan::Bytes(bytes) => broken.iter().any(|part| part.contains(&bytes.start)),
+        _ => false,
+    };
+    let others = others.into_iter().filter(|finding| !is_echo(finding));
+    syntax.into_iter().chain(others).collect()
+}
+
+/// Returns the number of newlines before a place.
+fn line_of(text: &str, at: usize) -> usize {
+    let before = text.as_bytes().iter().take(at);
+    before.filter(|byte| **byte == b'\n').count()
+}
+
+/// Returns the line around a place, or everything down to the next heading if the line is a heading itself.
+fn guessed_part(text: &str, at: usize) -> Range<usize> {
+    let is_heading = |line: &str| line.trim_start().starts_with('[');
+    let (mut start, mut part) = (0, 0..0);
+    for line in text.split_inclusive('\n') {
+        let end = start + line.len();
+        if part.is_empty() && (start..=end).contains(&at) && (at < end || end == text.len()) {
+            part = start..end;
+            if !is_heading(line) {
+                return part;
+            }
+        } else if !part.is_empty() {
+            if is_heading(line) {
+                return part;
+            }
+            part.end = end;
+        }
+        start = end;
+    }
+    part
+}
+
 /// Parses one value from a variable of the environment. Returns `None` if it is not TOML.
 pub(super) fn parse_value(text: &str, variable: &str) -> Option<Node> {
     let value = DeValue::parse(text).ok()?;
@@ -94,7 +148,7 @@ fn convert_value(value: Spanned<DeValue<'_>>, variable: Option<&str>) -> Node {
         ),
         DeValue::Float(number) => Value::Float(number.as_str().to_owned()),
         DeValue::Boolean(flag) => Value::Bool(flag),
-        DeValue::Datetime(_) => Value::Date,
+        DeValue::Datetime(date) => Value::Date(date.to_string()),
         DeValue::Array(items) => Value::List(
             items
                 .into_iter()

@@ -1,6 +1,6 @@
 //! Overrides: variables named `WEIRGATE_SECTION__KEY`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
@@ -39,6 +39,64 @@ pub(super) fn apply_overrides(
         }
     }
     findings
+}
+
+/// Returns a warning for each variable that looks like a setting but has no two underscores, so that it has no effect.
+/// Variables that the document `root` refers to are not settings.
+pub(super) fn find_ineffective(
+    root: &Node,
+    env: &BTreeMap<String, String>,
+    schema: &Json,
+) -> Vec<Finding> {
+    let mut used = BTreeSet::new();
+    collect_references(root, &mut used);
+    let names = env.keys().filter(|name| {
+        name.starts_with(PREFIX) && !is_override(name) && !used.contains(name.as_str())
+    });
+    names
+        .map(|name| Finding {
+            key: String::new(),
+            at: SourceSpan::Variable(name.clone()),
+            message: format!(
+                "{name} has no effect: two underscores stand between a section and its key"
+            ),
+            cure: match find_meant(name, schema) {
+                Some(meant) => format!("did you mean {meant}?"),
+                None => format!("write {PREFIX}SECTION__KEY, or unset it"),
+            },
+        })
+        .collect()
+}
+
+/// Collects the names of all variables that hold secrets.
+fn collect_references<'n>(node: &'n Node, used: &mut BTreeSet<&'n str>) {
+    match &node.value {
+        Value::List(items) => {
+            for item in items {
+                collect_references(item, used);
+            }
+        }
+        Value::Table(table) => {
+            for (key, (_, inner)) in table {
+                match &inner.value {
+                    Value::Text(name) if key == "env" => _ = used.insert(name),
+                    _ => collect_references(inner, used),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns the setting that a name with single underscores probably means.
+fn find_meant(name: &str, schema: &Json) -> Option<String> {
+    let rest = name.strip_prefix(PREFIX)?.to_ascii_lowercase();
+    let sections = schema.get("properties")?.as_object()?;
+    sections.iter().find_map(|(section, inner)| {
+        let key = rest.strip_prefix(section.as_str())?.strip_prefix('_')?;
+        inner.get("properties")?.get(key)?;
+        Some(format!("{PREFIX}{section}__{key}").to_ascii_uppercase())
+    })
 }
 
 fn set_value(

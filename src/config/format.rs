@@ -8,9 +8,13 @@ use serde_json::{Number, Value as Json};
 use super::document::Value;
 use super::suggest;
 use filters::cidr::Cidr;
+use filters::models::routing::Date;
+use filters::money::{InvalidAmount, Price};
 
 /// The message of a problem, and its cure.
 type FormatError = (String, String);
+
+const CURE_OF_DATE: &str = "write year, month and day, such as 2026-11-01";
 
 fn refuse<T>(message: impl Into<String>, cure: impl Into<String>) -> Result<T, FormatError> {
     Err((message.into(), cure.into()))
@@ -70,6 +74,9 @@ fn bounds(schema: &Json) -> String {
 pub(super) fn cure_of_type(schema: &Json) -> String {
     if let Some(choices) = schema.get("enum").and_then(Json::as_array) {
         return format!("use one of: {}", join_choices(choices));
+    }
+    if super::walk::format_of(schema) == "date" {
+        return CURE_OF_DATE.to_owned();
     }
     match super::walk::type_of(schema) {
         "integer" | "number" => bounds(schema),
@@ -132,8 +139,29 @@ fn check_format(text: &str, format: &str) -> Result<(), FormatError> {
         "field" => check_field(text),
         "sdk-key" => check_sdk_key(text),
         "method" => check_method(text),
+        "date" => check_date(text),
+        "price-per-million" => check_price(Price::per_million(text)),
+        "price-per-call" => check_price(Price::per_call(text)),
         _ => Ok(()),
     }
+}
+
+fn check_date(text: &str) -> Result<(), FormatError> {
+    // A time behind the day is accepted and not used.
+    let day = text.get(..10).unwrap_or(text);
+    if Date(day.to_owned()).unix_s().is_some() {
+        return Ok(());
+    }
+    refuse(format!("{text:?} is not a date"), CURE_OF_DATE)
+}
+
+fn check_price(parsed: Result<Price, InvalidAmount>) -> Result<(), FormatError> {
+    parsed.map(drop).or_else(|invalid| {
+        refuse(
+            invalid.to_string(),
+            "write USD as a decimal in quotes, such as \"2.50\"",
+        )
+    })
 }
 
 fn check_address(text: &str) -> Result<(), FormatError> {

@@ -6,15 +6,16 @@
 //! database; files are read only if a secret or the catalogue refers to them.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
+mod catalog;
 mod document;
 mod env;
 mod file;
 mod format;
+mod reporter;
 mod rules;
 mod schema;
 mod suggest;
@@ -36,6 +37,7 @@ pub use secret::{Secret, SecretBytes};
 
 use document::SourceSpan;
 use file::File;
+use reporter::Reporter;
 use rules::Rules;
 use walk::{Finding, Walk};
 
@@ -65,7 +67,8 @@ impl Source {
             None => defaults
                 .iter()
                 .map(PathBuf::from)
-                .find(|path| path.exists())
+                // A file that may not be looked at is not absent: reading it tells why.
+                .find(|path| path.try_exists().unwrap_or(true))
                 .map_or(Self::Defaults, Self::File),
         }
     }
@@ -104,21 +107,22 @@ pub fn load(
     let (name, text) = read_source(source)?;
     let env: BTreeMap<String, String> = env.into_iter().collect();
     let schema = schema();
-    let (mut root, mut findings) = document::parse(&text);
-    findings.extend(env::apply_overrides(&mut root, &env, &schema));
+    let (mut root, syntax) = document::parse(&text);
     let mut walk = Walk {
-        findings,
+        findings: env::apply_overrides(&mut root, &env, &schema),
         ..Walk::default()
     };
+    walk.hide_in_broken_lines(&text, &syntax);
     let checked = walk.check_document(&root, &schema);
     let mut rules = Rules {
         walk: &mut walk,
-        warnings: Vec::new(),
+        warnings: env::find_ineffective(&root, &env, &schema),
+        catalog_warnings: Vec::new(),
         env: &env,
     };
     let file = to_file(checked, &mut rules);
     let config = rules.apply(&file);
-    let mut warnings = rules.warnings;
+    let (mut warnings, catalog_warnings) = (rules.warnings, rules.catalog_warnings);
     if *source == Source::Defaults {
         warnings.push(no_file_finding());
     }
@@ -127,15 +131,20 @@ pub fn load(
         text: &text,
         hidden: &walk.hidden,
     };
-    if !walk.findings.is_empty() {
-        return Err(reporter.to_problems(walk.findings));
+    let findings = document::without_echoes(&text, syntax, walk.findings);
+    if !findings.is_empty() {
+        let mut problems = reporter.to_problems(findings);
+        problems.extend(config.models.catalog.err().into_iter().flatten());
+        return Err(problems);
     }
     let effective = serde_json::to_value(&file).unwrap_or_default();
     let origin = |key: &str| walk.places.get(key).and_then(|at| reporter.find_origin(at));
     let origins = Origins::gather(&effective, &schema, &origin);
+    let mut warnings = reporter.to_problems(warnings);
+    warnings.extend(catalog_warnings);
     Ok(LoadedConfig {
         config,
-        warnings: reporter.to_problems(warnings),
+        warnings,
         origins,
     })
 }
@@ -169,8 +178,8 @@ fn read_source(source: &Source) -> Result<(String, String), Vec<Problem>> {
 
 fn unreadable_problem(name: &str, error: &std::io::Error) -> Problem {
     let cure = match error.kind() {
-        std::io::ErrorKind::InvalidData => "save the file as UTF-8 text",
-        _ => "correct the path after -c, or the file's permissions",
+        std::io::ErrorKind::NotFound => "correct the path after -c",
+        _ => rules::cure_of_unreadable(error),
     };
     Problem {
         key: String::new(),
@@ -186,63 +195,6 @@ fn no_file_finding() -> Finding {
         at: SourceSpan::Nowhere,
         message: "no configuration file was found, so no provider is configured".to_owned(),
         cure: "give one with -c FILE, or write conf/weirgate.toml".to_owned(),
-    }
-}
-
-/// The text that findings refer to.
-struct Reporter<'a> {
-    name: &'a str,
-    text: &'a str,
-    hidden: &'a [Range<usize>],
-}
-
-impl Reporter<'_> {
-    /// Converts findings to problems, in the order of the file; variables follow, then the rest.
-    fn to_problems(&self, mut findings: Vec<Finding>) -> Vec<Problem> {
-        findings.sort_by_key(|finding| match &finding.at {
-            SourceSpan::Bytes(bytes) => (0, bytes.start),
-            SourceSpan::Variable(_) => (1, 0),
-            SourceSpan::Nowhere => (2, 0),
-        });
-        findings
-            .into_iter()
-            .map(|finding| self.to_problem(finding))
-            .collect()
-    }
-
-    fn to_problem(&self, finding: Finding) -> Problem {
-        let place = match finding.at {
-            SourceSpan::Bytes(bytes) => Location::File(self.locate(&bytes)),
-            SourceSpan::Variable(variable) => Location::Variable { variable },
-            SourceSpan::Nowhere => Location::Nowhere {},
-        };
-        Problem {
-            key: finding.key,
-            place,
-            message: finding.message,
-            cure: finding.cure,
-        }
-    }
-
-    fn locate(&self, bytes: &Range<usize>) -> Spot {
-        let spot = Spot::from_bytes(self.name, self.text, bytes.start, bytes.end);
-        self.hidden
-            .iter()
-            .fold(spot, |spot, hidden| spot.mask(self.text, hidden))
-    }
-
-    fn find_origin(&self, at: &SourceSpan) -> Option<ValueSource> {
-        match at {
-            SourceSpan::Bytes(bytes) => {
-                let line = Spot::from_bytes(self.name, self.text, bytes.start, bytes.end).line;
-                Some(ValueSource::File {
-                    file: self.name.to_owned(),
-                    line,
-                })
-            }
-            SourceSpan::Variable(name) => Some(ValueSource::Variable(name.clone())),
-            SourceSpan::Nowhere => None,
-        }
     }
 }
 

@@ -8,16 +8,18 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use super::checked::{
-    BodyBytes, Config, Durability, Limits, Log, ModelsConfig, Routing, Server, StoreConfig, Weights,
+    BodyBytes, Config, Durability, Limits, Log, Routing, Server, StoreConfig, Weights,
 };
 use super::document::SourceSpan;
 use super::file::{self, File, LogLevel, SecretRef};
+use super::problem::Problem;
 use super::secret::{self, Secret, SecretBytes};
 use super::walk::{Finding, Walk};
 
 mod decisions;
 mod graph;
 mod listen;
+mod models;
 mod plans;
 mod providers;
 mod shared;
@@ -29,6 +31,8 @@ const MIN_PEPPER_BYTES: usize = 32;
 pub(super) struct Rules<'a> {
     pub walk: &'a mut Walk,
     pub warnings: Vec<Finding>,
+    /// The warnings of the catalogue, whose places are in its own file.
+    pub catalog_warnings: Vec<Problem>,
     pub env: &'a BTreeMap<String, String>,
 }
 
@@ -47,7 +51,7 @@ impl Rules<'_> {
             shared: shared::check(self, &file.shared),
             limits: to_limits(&file.limits),
             routing: self.check_routing(&file.routing),
-            models: self.check_models(&file.models),
+            models: models::check(self, file),
             plans: plans::check(self, file),
             providers: found.on,
             off_providers: found.off,
@@ -64,6 +68,20 @@ impl Rules<'_> {
         if !self.walk.findings.iter().any(known) {
             let at = self.span_of(key);
             self.walk.refuse(key, &at, message.into(), cure.into());
+        }
+    }
+
+    /// Records a problem of the name `key` in a table with free names.
+    fn refuse_name(&mut self, key: &str, message: String, cure: String) {
+        let at = self.walk.places.get(&format!("{key}=")).cloned();
+        let at = at.unwrap_or_else(|| self.span_of(key));
+        self.walk.refuse(key, &at, message, cure);
+    }
+
+    /// Hides the value at `key` wherever its line is shown, because it may be a secret.
+    fn hide(&mut self, key: &str) {
+        if let SourceSpan::Bytes(bytes) = self.span_of(key) {
+            self.walk.hidden.push(bytes);
         }
     }
 
@@ -255,23 +273,13 @@ impl Rules<'_> {
             auto: routing.auto.clone(),
         }
     }
+}
 
-    fn check_models(&mut self, models: &file::ModelsConfig) -> ModelsConfig {
-        let path = PathBuf::from(&models.file);
-        let exists = path.is_file();
-        if !exists && self.is_set("models.file") {
-            let message = format!("the file {:?} does not exist", models.file);
-            let cure =
-                "correct the path, which starts at the working directory, or take the key out";
-            self.refuse("models.file", message, cure);
-        } else if !exists {
-            let message = format!("no catalogue: {} does not exist", models.file);
-            self.warn("models.file", message, "set models.file to a catalogue");
-        }
-        ModelsConfig {
-            file: exists.then_some(path),
-            require_key: models.require_key,
-        }
+/// Returns the cure for a file that exists and cannot be read.
+pub(super) fn cure_of_unreadable(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::InvalidData => "save the file as UTF-8 text",
+        _ => "let the user that the server runs as read it, or correct the path",
     }
 }
 

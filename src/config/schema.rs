@@ -1,5 +1,6 @@
 //! The JSON Schema of the configuration, generated from the table of keys.
 
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use serde_json::Value;
@@ -10,12 +11,17 @@ use super::file::File;
 ///
 /// Shape: no references; `x-not-in-force` marks keys that are checked but not in use yet.
 pub fn schema() -> Value {
+    schema_of::<File>()
+}
+
+/// Returns the schema of a document in the same form.
+pub(super) fn schema_of<T: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     let mut root = settings
         .with_transform(RecursiveTransform(simplify))
         .into_generator()
-        .into_root_schema_for::<File>();
+        .into_root_schema_for::<T>();
     root.remove("title");
     root.to_value()
 }

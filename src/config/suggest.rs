@@ -40,6 +40,19 @@ pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
         .map(|(_, candidate)| candidate)
 }
 
+/// Returns the known name of which this is probably a slip of the pen: two letters differ at most.
+pub(super) fn slip_of<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    const MIN_CHARS: usize = 4;
+    if name.chars().count() < MIN_CHARS {
+        return None;
+    }
+    let distances = known
+        .iter()
+        .map(|candidate| (strsim::osa_distance(name, candidate), *candidate));
+    let near = distances.filter(|(distance, _)| *distance <= 2);
+    near.min().map(|(_, candidate)| candidate)
+}
+
 /// Returns the dotted key nearest to `path` in the whole schema, for a variable that names no key.
 pub(super) fn nearest_path(path: &[String], schema: &Json) -> Option<String> {
     let mut at = schema;

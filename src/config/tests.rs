@@ -13,6 +13,7 @@ use http::HeaderName;
 use super::*;
 
 mod example;
+mod golden;
 mod overrides;
 mod problems;
 mod providers;

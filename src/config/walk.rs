@@ -80,8 +80,14 @@ impl Walk {
                 }
                 self.take_scalar(node, key, format::check_text(text, schema))
             }
+            ("string", Value::Date(text)) if format_of(schema) == "date" => {
+                self.take_scalar(node, key, format::check_text(text, schema))
+            }
             (wanted, found) => {
-                let wanted = type_name_of(wanted);
+                let wanted = match format_of(schema) {
+                    "date" => "a date",
+                    _ => type_name_of(wanted),
+                };
                 if may_hold_secret(schema) {
                     self.hide(node);
                 }
@@ -257,6 +263,28 @@ impl Walk {
             }
         }
         None
+    }
+
+    /// Hides what stands behind a name that sounds like a secret in lines of broken syntax, of which no value is known.
+    pub(super) fn hide_in_broken_lines(&mut self, text: &str, syntax: &[Finding]) {
+        for finding in syntax {
+            let SourceSpan::Bytes(bytes) = &finding.at else {
+                continue;
+            };
+            let before = text.get(..bytes.start).unwrap_or_default();
+            let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+            let rest = text.get(start..).unwrap_or_default();
+            let line = rest.lines().next().unwrap_or_default();
+            let lower = line.to_ascii_lowercase();
+            let values = SECRET_WORDS.iter().filter_map(|word| {
+                let name = lower.find(word)?;
+                let equals = lower.get(name..)?.find('=')?;
+                Some(name + equals + 1)
+            });
+            if let Some(value) = values.min() {
+                self.hidden.push(start + value..start + line.len());
+            }
+        }
     }
 
     fn hide(&mut self, node: &Node) {

@@ -1,7 +1,6 @@
 //! Plans the attempts of a request, from the catalogue, the enabled providers and their health.
 
 use std::borrow::Cow;
-use std::path::Path;
 use std::sync::Arc;
 
 use filters::accounts::rules::{Forbidden, Offer};
@@ -9,13 +8,13 @@ use filters::accounts::{Caller, Mode, Plan as Tariff};
 use filters::fault::Fault;
 use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionAffinity;
+use filters::models::routing::allowed;
 use filters::models::routing::catalog::Catalog;
 use filters::models::routing::health::{AttemptOutcome, Health};
 use filters::models::routing::plan::{PlanInputs, RoutePlan, plan};
 use filters::models::routing::providers::{ProviderNames, ProviderSet};
 use filters::models::routing::resolve::{AUTO, Candidate, Resolved, resolve};
 use filters::models::routing::score::Weights;
-use filters::models::routing::{CatalogFile, allowed};
 
 use crate::config::{Config, ProviderConfig, Routing};
 use crate::models::deployment::Deployment;
@@ -275,14 +274,14 @@ fn apply_rules<'k>(
     }
 }
 
-/// Loads the catalogue of a configuration, with the mappings of its enabled providers.
+/// Returns the catalogue of a configuration, with the mappings of its enabled providers.
 ///
-/// Errors: the file cannot be read or has problems; the message lists all of them.
+/// Errors: the file has problems; the message lists all of them.
 pub fn load_catalog(config: &Config) -> Result<Catalog, String> {
-    let file = match &config.models.file {
-        Some(path) => read_catalog(path)?,
-        None => CatalogFile::default(),
-    };
+    let file = config.models.catalog.clone().map_err(|problems| {
+        let texts = problems.iter().map(ToString::to_string);
+        texts.collect::<Vec<_>>().join("\n")
+    })?;
     Catalog::check(file, provider_names(config)).map_err(|problems| problems.join("\n"))
 }
 
@@ -296,13 +295,4 @@ fn provider_names(config: &Config) -> ProviderNames {
 /// Returns the enabled providers, those of BYOK keys alone last.
 pub fn enabled_providers(config: &Config) -> impl Iterator<Item = &ProviderConfig> {
     config.providers.iter().chain(&config.byok_only_providers)
-}
-
-/// Reads a catalogue file.
-///
-/// Errors: the file cannot be read or parsed; the message has its name and the line.
-pub fn read_catalog(path: &Path) -> Result<CatalogFile, String> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
-    toml::from_str(&text).map_err(|error| format!("{shown}: {error}"))
 }

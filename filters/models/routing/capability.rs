@@ -1,9 +1,10 @@
 //! What a mapping can do.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The capabilities of a mapping: a closed list. Source: docs/interface.md, `models.toml`.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the words say it")]
 pub enum Capability {

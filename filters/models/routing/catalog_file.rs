@@ -1,12 +1,16 @@
-//! The catalogue as written in its file.
+//! The catalogue as written in its file: the only table of its keys.
+//!
+//! A field is a key. Its type, bounds and documentation give the schema that the file is checked against; `format` names a
+//! check of the configuration.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
 use super::catalog::Capability;
 use crate::models::operation::Operation;
 
 /// The catalogue file.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CatalogFile {
     /// All models.
@@ -15,10 +19,11 @@ pub struct CatalogFile {
 }
 
 /// One model.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WrittenModel {
     /// The id for clients.
+    #[schemars(length(min = 1))]
     pub id: String,
     /// The name for people.
     #[serde(default)]
@@ -31,15 +36,21 @@ pub struct WrittenModel {
     pub model_type: Option<String>,
     /// The operations it serves; absent: those of its type.
     #[serde(default)]
+    #[schemars(
+        with = "Option<Vec<String>>",
+        extend("items" = {"type": "string", "enum": ["chat", "embeddings"]})
+    )]
     pub operations: Option<Vec<Operation>>,
     /// Other names.
     #[serde(default)]
+    #[schemars(inner(length(min = 1)))]
     pub aliases: Vec<String>,
     /// A description.
     #[serde(default)]
     pub description: Option<String>,
     /// The day of its release.
     #[serde(default)]
+    #[schemars(with = "Option<String>", extend("format" = "date"))]
     pub created: Option<Date>,
     /// The providers that serve it.
     #[serde(default)]
@@ -47,28 +58,38 @@ pub struct WrittenModel {
 }
 
 /// One provider of a model. Prices are USD per million tokens, as decimal strings.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(extend("required" = ["provider", "name"]))]
 pub struct WrittenMapping {
     /// A provider of the configuration.
+    #[schemars(length(min = 1))]
     pub provider: String,
     /// The upstream's own id.
+    #[schemars(length(min = 1))]
     pub name: String,
     /// Regions that a model string may name.
     pub regions: Vec<String>,
     /// Per prompt token.
+    #[schemars(extend("format" = "price-per-million"))]
     pub input_price: Option<String>,
     /// Per completion token.
+    #[schemars(extend("format" = "price-per-million"))]
     pub output_price: Option<String>,
     /// Per cached prompt token.
+    #[schemars(extend("format" = "price-per-million"))]
     pub cached_input_price: Option<String>,
     /// Per prompt token written for five minutes.
+    #[schemars(extend("format" = "price-per-million"))]
     pub cache_write_price: Option<String>,
     /// Per prompt token written for an hour.
+    #[schemars(extend("format" = "price-per-million"))]
     pub cache_write_1h_price: Option<String>,
     /// USD per request.
+    #[schemars(extend("format" = "price-per-call"))]
     pub request_price: Option<String>,
     /// USD per search.
+    #[schemars(extend("format" = "price-per-call"))]
     pub web_search_price: Option<String>,
     /// Tokens of prompt and answer together.
     pub context_size: Option<u64>,
@@ -89,10 +110,13 @@ pub struct WrittenMapping {
     /// Tiers it takes.
     pub service_tiers: Vec<String>,
     /// The day from which it should not be used.
+    #[schemars(with = "Option<String>", extend("format" = "date"))]
     pub deprecated_at: Option<Date>,
     /// The day from which it is not served.
+    #[schemars(with = "Option<String>", extend("format" = "date"))]
     pub deactivated_at: Option<Date>,
     /// The day on which the prices were read.
+    #[schemars(with = "Option<String>", extend("format" = "date"))]
     pub priced_at: Option<Date>,
     /// The page they were read from.
     pub source: Option<String>,

@@ -1,7 +1,7 @@
 //! Checks the keys of `[decisions]`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use base64::Engine;
@@ -131,9 +131,20 @@ fn check_projects(rules: &mut Rules<'_>, decisions: &DecisionsConfig) {
             let message = format!("a second project has the SDK key {:?}", project.sdk_key);
             rules.refuse(&format!("{key}.sdk_key"), message, "take one of them out");
         }
-        if project.datafile != "sandbox" && !Path::new(&project.datafile).is_file() {
-            let message = format!("the file {:?} does not exist", project.datafile);
-            rules.warn(&format!("{key}.datafile"), message, "correct the path");
+        if project.datafile != "sandbox"
+            && let Err(error) = std::fs::File::open(&project.datafile)
+        {
+            let (message, cure) = match error.kind() {
+                ErrorKind::NotFound => (
+                    format!("the file {:?} does not exist", project.datafile),
+                    "correct the path",
+                ),
+                _ => (
+                    format!("the file {:?} cannot be read: {error}", project.datafile),
+                    super::cure_of_unreadable(&error),
+                ),
+            };
+            rules.warn(&format!("{key}.datafile"), message, cure);
         }
     }
 }

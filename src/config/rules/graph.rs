@@ -148,7 +148,7 @@ fn refuse_limit(rules: &mut Rules<'_>, tenant: &str, name: &str, operations: &Op
         None => "name an operation as METHOD and path, such as \"POST /content/v2\"".to_owned(),
     };
     let message = format!("there is no operation {name:?}");
-    rules.refuse(&join_key(&format!("{tenant}.limits"), name), message, cure);
+    rules.refuse_name(&join_key(&format!("{tenant}.limits"), name), message, cure);
 }
 
 /// Converts a tenant. A key with a missing secret is left out, because accepting it unverified is not what was

@@ -137,7 +137,46 @@ fn check_base_url(rules: &mut Rules<'_>, key: &str, provider: &file::ProviderCon
         );
     }
     let given = provider.base_url.as_deref().unwrap_or(default);
-    given.trim_end_matches('/').to_owned()
+    let given = given.trim_end_matches('/');
+    check_url_end(rules, &format!("{key}.base_url"), provider, given);
+    given.to_owned()
+}
+
+/// The ends of a URL that are endpoints, which the wire adds itself.
+const ENDPOINTS: [&str; 7] = [
+    "/chat/completions",
+    "/completions",
+    "/embeddings",
+    "/messages",
+    "/responses",
+    ":generateContent",
+    ":streamGenerateContent",
+];
+
+/// Refuses a URL that ends in an endpoint, and warns of a version that the wire adds.
+fn check_url_end(rules: &mut Rules<'_>, key: &str, provider: &file::ProviderConfig, url: &str) {
+    if let Some(end) = ENDPOINTS.iter().find(|end| url.ends_with(*end)) {
+        let message = format!("ends in {end}, which is added to it");
+        rules.refuse(
+            key,
+            message,
+            "take it off: give the URL that the vendor's own SDK takes",
+        );
+        return;
+    }
+    let version = match provider.kind {
+        raw::ProviderKind::Anthropic => "/v1",
+        raw::ProviderKind::Google => "/v1beta",
+        _ => return,
+    };
+    if url.ends_with(version) {
+        let message = format!("ends in {version}, which is added to it");
+        rules.warn(
+            key,
+            message,
+            "take it off: give the URL that the vendor's own SDK takes",
+        );
+    }
 }
 
 /// Finds the keys. Errors: why there is none although one is needed.
@@ -213,12 +252,10 @@ fn check_headers(
     for (name, value) in &provider.headers {
         let place = join_key(&format!("{key}.headers"), name);
         if RESERVED.contains(&name.to_ascii_lowercase().as_str()) {
-            let message = "is written by the gateway itself";
-            rules.refuse(
-                &place,
-                message,
-                "put credentials into keys, and take the rest out",
-            );
+            rules.hide(&place);
+            let message = "is written by the gateway itself".to_owned();
+            let cure = "put credentials into keys, and take the rest out".to_owned();
+            rules.refuse_name(&place, message, cure);
             continue;
         }
         match (

@@ -1,0 +1,195 @@
+//! Checks the catalogue's file like the configuration: every problem at once, each with its place and its cure.
+
+use std::collections::BTreeSet;
+
+use filters::models::routing::CatalogFile;
+use serde_json::Value as Json;
+
+use super::document::{self, Node, SourceSpan, Value};
+use super::problem::{Location, Problem};
+use super::reporter::Reporter;
+use super::schema::schema_of;
+use super::suggest;
+use super::walk::{Finding, Walk};
+
+/// The highest price per million tokens that is plausible, in USD. Our choice: the most expensive models cost some
+/// hundreds; a price per billion tokens, or in cents, is above it.
+const MAX_PLAUSIBLE_PRICE: f64 = 10_000.0;
+
+const PRICES_PER_MILLION: [&str; 5] = [
+    "input_price",
+    "output_price",
+    "cached_input_price",
+    "cache_write_price",
+    "cache_write_1h_price",
+];
+
+/// The built-in provider. The shipped catalogue has its models, and a configuration may leave it out.
+const SANDBOX: &str = "sandbox";
+
+/// A checked catalogue.
+pub(super) struct CheckedCatalog {
+    /// The models, or all problems in the order of the file.
+    pub file: Result<CatalogFile, Vec<Problem>>,
+    /// Findings that are not errors.
+    pub warnings: Vec<Problem>,
+    /// All ids and aliases.
+    pub names: BTreeSet<String>,
+}
+
+/// Checks the catalogue `text` of the file `name`; `providers` are all that the configuration has.
+pub(super) fn check(name: &str, text: &str, providers: &[&str]) -> CheckedCatalog {
+    let (root, syntax) = document::parse(text);
+    let mut walk = Walk::default();
+    let valid = walk.check_document(&root, &schema_of::<CatalogFile>());
+    let models = items(member(&root, "models"));
+    let names = check_names(&mut walk, models);
+    let mut warnings = find_unknown_providers(models, providers);
+    warnings.extend(find_implausible_prices(models));
+    let findings = document::without_echoes(text, syntax, walk.findings);
+    let reporter = Reporter {
+        name,
+        text,
+        hidden: &walk.hidden,
+    };
+    let file = if findings.is_empty() {
+        to_file(name, valid)
+    } else {
+        Err(reporter.to_problems(findings))
+    };
+    CheckedCatalog {
+        file,
+        warnings: reporter.to_problems(warnings),
+        names,
+    }
+}
+
+/// Converts the checked document to its typed form.
+fn to_file(name: &str, valid: Json) -> Result<CatalogFile, Vec<Problem>> {
+    serde_json::from_value(valid).map_err(|error| {
+        vec![Problem {
+            key: String::new(),
+            place: Location::Nowhere {},
+            message: format!("{name} cannot be used: {error}"),
+            cure: "please report this".to_owned(),
+        }]
+    })
+}
+
+/// Refuses names that two models have. Returns all names.
+fn check_names(walk: &mut Walk, models: &[Node]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (index, model) in models.iter().enumerate() {
+        let id = member(model, "id").map(|id| (format!("models[{index}].id"), id));
+        let aliases = items(member(model, "aliases")).iter().enumerate();
+        let aliases = aliases.map(|(at, alias)| (format!("models[{index}].aliases[{at}]"), alias));
+        for (key, node) in id.into_iter().chain(aliases) {
+            let Some(name) = text_of(node) else { continue };
+            if !names.insert(name.to_owned()) {
+                let message = format!("{name:?} is already the id or alias of a model");
+                let cure = "give each model and each alias a name of its own".to_owned();
+                walk.refuse(&key, &node.at, message, cure);
+            }
+        }
+    }
+    names
+}
+
+/// A value of a mapping, with its key.
+struct MappingValue<'n> {
+    key: String,
+    at: &'n SourceSpan,
+    text: &'n str,
+}
+
+/// Returns the texts that all mappings have under `name`.
+fn mapping_values<'n>(models: &'n [Node], name: &str) -> Vec<MappingValue<'n>> {
+    let mut values = Vec::new();
+    for (index, model) in models.iter().enumerate() {
+        for (number, mapping) in items(member(model, "providers")).iter().enumerate() {
+            let node = member(mapping, name);
+            if let Some((at, text)) = node.and_then(|node| Some((&node.at, text_of(node)?))) {
+                let key = format!("models[{index}].providers[{number}].{name}");
+                values.push(MappingValue { key, at, text });
+            }
+        }
+    }
+    values
+}
+
+/// Warns of providers that the configuration does not have: each that looks like a slip of the pen, and all others
+/// together, because a catalogue may know more providers than one uses.
+fn find_unknown_providers(models: &[Node], providers: &[&str]) -> Vec<Finding> {
+    let mut warnings = Vec::new();
+    let mut others: Vec<MappingValue<'_>> = Vec::new();
+    for value in mapping_values(models, "provider") {
+        if value.text == SANDBOX || providers.contains(&value.text) {
+            continue;
+        }
+        match suggest::slip_of(value.text, providers) {
+            Some(meant) => warnings.push(Finding {
+                message: format!("no provider {:?} is configured", value.text),
+                cure: format!("did you mean {meant:?}?"),
+                key: value.key,
+                at: value.at.clone(),
+            }),
+            None => others.push(value),
+        }
+    }
+    let Some(first) = others.first() else {
+        return warnings;
+    };
+    let names: BTreeSet<&str> = others.iter().map(|value| value.text).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    warnings.push(Finding {
+        key: first.key.clone(),
+        at: first.at.clone(),
+        message: format!(
+            "not configured, so not offered: {} ({} mappings)",
+            names.join(", "),
+            others.len()
+        ),
+        cure: "nothing to do, or add [providers.NAME] to the configuration".to_owned(),
+    });
+    warnings
+}
+
+fn find_implausible_prices(models: &[Node]) -> Vec<Finding> {
+    let values = PRICES_PER_MILLION
+        .iter()
+        .flat_map(|name| mapping_values(models, name));
+    let is_implausible = |value: &MappingValue<'_>| {
+        let price = value.text.parse::<f64>();
+        price.is_ok_and(|price| price > MAX_PLAUSIBLE_PRICE)
+    };
+    values
+        .filter(is_implausible)
+        .map(|value| Finding {
+            message: format!("{} USD per million tokens is implausible", value.text),
+            cure: "give the price of a million tokens in USD, not of a thousand, a billion or in cents".to_owned(),
+            key: value.key,
+            at: value.at.clone(),
+        })
+        .collect()
+}
+
+fn member<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
+    match &node.value {
+        Value::Table(table) => table.get(name).map(|(_, node)| node),
+        _ => None,
+    }
+}
+
+fn items(node: Option<&Node>) -> &[Node] {
+    match node.map(|node| &node.value) {
+        Some(Value::List(items)) => items,
+        _ => &[],
+    }
+}
+
+fn text_of(node: &Node) -> Option<&str> {
+    match &node.value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,65 @@
+//! Checks the keys of `[models]`, and the catalogue with them.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use filters::models::routing::CatalogFile;
+
+use super::Rules;
+use crate::config::catalog;
+use crate::config::checked::ModelsConfig;
+use crate::config::file::File;
+use crate::config::suggest;
+
+/// Checks the section, reads the catalogue, and checks what refers to it.
+pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> ModelsConfig {
+    let models = &file.models;
+    let text = read(rules, &models.file);
+    let mut checked = ModelsConfig {
+        file: text.as_ref().map(|_| PathBuf::from(&models.file)),
+        require_key: models.require_key,
+        catalog: Ok(CatalogFile::default()),
+    };
+    let Some(text) = text else {
+        return checked;
+    };
+    let providers: Vec<&str> = file.providers.keys().map(String::as_str).collect();
+    let catalog = catalog::check(&models.file, &text, &providers);
+    let names: Vec<&str> = catalog.names.iter().map(String::as_str).collect();
+    for (index, model) in file.routing.auto.iter().enumerate() {
+        if !names.contains(&model.as_str()) {
+            let cure = match suggest::nearest(model, &names) {
+                Some(meant) => format!("did you mean {meant:?}?"),
+                None => "name an id or alias of the catalogue, or take it out".to_owned(),
+            };
+            let message = format!("the catalogue has no model {model:?}");
+            rules.warn(&format!("routing.auto[{index}]"), message, cure);
+        }
+    }
+    rules.catalog_warnings.extend(catalog.warnings);
+    checked.catalog = catalog.file;
+    checked
+}
+
+/// Reads the catalogue; returns `None` if there is none.
+fn read(rules: &mut Rules<'_>, path: &str) -> Option<String> {
+    const KEY: &str = "models.file";
+    match std::fs::read_to_string(path) {
+        Ok(text) => return Some(text),
+        Err(error) if error.kind() == ErrorKind::NotFound && rules.is_set(KEY) => {
+            let message = format!("the file {path:?} does not exist");
+            let cure =
+                "correct the path, which starts at the working directory, or take the key out";
+            rules.refuse(KEY, message, cure);
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let message = format!("no catalogue: {path} does not exist");
+            rules.warn(KEY, message, "set models.file to a catalogue");
+        }
+        Err(error) => {
+            let message = format!("the file {path:?} cannot be read: {error}");
+            rules.refuse(KEY, message, super::cure_of_unreadable(&error));
+        }
+    }
+    None
+}
