@@ -202,7 +202,12 @@ impl ServerApp for ConnectionLimiter {
         }
         let timeout = self.proxy.head_timeout;
         let negotiated = tokio::time::timeout(timeout, self.negotiate(stream)).await;
-        let (stream, is_http2) = negotiated.ok()??;
+        let Ok(Some((stream, is_http2))) = negotiated else {
+            if self.tls.is_some() {
+                self.metrics.tls_failures.inc();
+            }
+            return None;
+        };
         let counted = client.filter(|_| is_http2);
         let counted = counted.map(|client| self.stream_resets.open(client));
         let abandoned = OptionFuture::from(counted.as_ref().map(|counted| counted.is_over()));

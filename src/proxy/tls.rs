@@ -70,8 +70,13 @@ impl Tls {
     /// Returns the encrypted connection; `None` if the client does not finish the handshake.
     pub async fn accept(&self, stream: Stream) -> Option<Stream> {
         let stream = stream.into_any().downcast::<TcpStream>().ok()?;
-        let stream = self.acceptor.tls_handshake(*stream).await.ok()?;
-        Some(Box::new(stream))
+        match self.acceptor.tls_handshake(*stream).await {
+            Ok(stream) => Some(Box::new(stream)),
+            Err(error) => {
+                log::debug!("listen.tls: {error}");
+                None
+            }
+        }
     }
 }
 

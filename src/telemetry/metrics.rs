@@ -37,6 +37,8 @@ pub struct Metrics {
     pub connections: IntGauge,
     /// Client connections that were closed because too many were open.
     pub connections_refused: IntCounter,
+    /// Handshakes of TLS that failed.
+    pub tls_failures: IntCounter,
     /// Requests to the graph service, by outcome.
     pub graph_upstream: IntCounterVec,
     /// Requests served from a cache, by route.
@@ -104,6 +106,7 @@ impl Metrics {
             streams_open: register(&r, IntGauge::new("weirgate_streams_open", "Event streams being served.")?)?,
             connections: register(&r, IntGauge::new("weirgate_connections_open", "Client connections open.")?)?,
             connections_refused: register(&r, IntCounter::new("weirgate_connections_refused_total", "Client connections closed at once because listen.max_connections were open.")?)?,
+            tls_failures: register(&r, IntCounter::new("weirgate_tls_failures_total", "TLS handshakes of clients that failed or took too long.")?)?,
             cache_hits: counters(&r, "weirgate_cache_hits_total", "Requests answered with what was kept of an earlier answer.", &["route"])?,
             graph_upstream: counters(&r, "weirgate_graph_upstream_total", "Requests sent to the graph service: answered, upstream_cpu_exhausted (its 503), connect_failed, timeout, broken.", &["outcome"])?,
             predictions: counters(&r, "weirgate_predictions_total", "Predictions asked for bandits: predicted or failed.", &["outcome"])?,

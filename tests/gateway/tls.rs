@@ -102,6 +102,13 @@ fn nothing_is_answered_without_tls() {
         assert!(answer.len() < 9, "{}", String::from_utf8_lossy(&answer));
     }
     assert_eq!(first.requests().len(), 0);
+    let until = Instant::now() + WAIT_TIMEOUT;
+    while !gateway
+        .metrics()
+        .contains("\nweirgate_tls_failures_total 2\n")
+    {
+        assert!(Instant::now() < until, "{}", gateway.metrics());
+    }
 }
 
 #[test]
