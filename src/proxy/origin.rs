@@ -94,6 +94,19 @@ impl Origin {
         backend.addr.as_inet().copied()
     }
 
+    /// Returns the names and addresses that a provider's words must not reveal: the host, and the addresses behind it,
+    /// each also with the port.
+    pub fn revealing(&self) -> Vec<String> {
+        let backends = self.backends.get_backend();
+        let addresses = backends
+            .iter()
+            .filter_map(|backend| backend.addr.as_inet().copied());
+        let authority = self.authority.to_str().unwrap_or_default();
+        let mut all = vec![self.host.clone(), authority.to_owned()];
+        all.extend(addresses.flat_map(|address| [address.ip().to_string(), address.to_string()]));
+        all
+    }
+
     /// Resolves the name and returns one of its addresses.
     async fn first_address(&self) -> Result<SocketAddr> {
         self.resolve()

@@ -2,8 +2,14 @@
 
 use std::borrow::Cow;
 
-/// How many bytes of an upstream's message reach a caller.
-const MAX_MESSAGE_BYTES: usize = 500;
+use super::blame;
+use super::scrub::scrub;
+use crate::json::{Str, write_number};
+
+/// The maximum length of an upstream's code that is passed on.
+const MAX_CODE_BYTES: usize = 64;
+/// The maximum length of an upstream's parameter that is passed on.
+const MAX_PARAM_BYTES: usize = 100;
 
 /// What kind of failure it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,14 +33,30 @@ pub struct Failure {
     pub kind: FailureKind,
     /// Whether the next provider may try. Source: docs/decisions.md 5.
     pub is_retryable: bool,
-    /// Whether its words say that the key is bad or its account empty.
+    /// Whether it says that the key is bad or its account empty.
     pub blames_key: bool,
-    /// The upstream's message, scrubbed of secrets and cut; empty where there was none.
+    /// The cause in our words, or the upstream's message without secrets and cut; empty where there was none.
     pub message: Cow<'static, str>,
     /// The upstream's `code` or error type word, where it gave one that is harmless to pass on.
     pub code: Option<Box<str>>,
     /// The parameter the upstream complained of.
     pub param: Option<Box<str>>,
+    pub(super) words: ProviderWords,
+}
+
+/// What the upstream said, as it said it. It may quote the key and the address that it was asked with, which no wire
+/// knows, so [`Failure::scrubbed`] alone passes it on.
+#[derive(Clone, Default, Eq, PartialEq)]
+pub(super) struct ProviderWords {
+    pub message: Box<str>,
+    pub code: Option<Box<str>>,
+    pub param: Option<Box<str>>,
+}
+
+impl std::fmt::Debug for ProviderWords {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ProviderWords(…)")
+    }
 }
 
 impl Failure {
@@ -47,33 +69,97 @@ impl Failure {
             message: Cow::Borrowed(""),
             code: None,
             param: None,
+            words: ProviderWords::default(),
         }
+    }
+
+    /// Sets the cause in our own words, which never hold the upstream's.
+    #[must_use]
+    pub fn because(mut self, cause: impl Into<Cow<'static, str>>) -> Self {
+        self.message = cause.into();
+        self
     }
 
     /// A 200 that is not what the wire says; `detail` is ours, never the upstream's body.
     pub fn malformed(detail: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            message: detail.into(),
-            ..Self::new(FailureKind::Malformed)
-        }
+        Self::new(FailureKind::Malformed).because(detail)
     }
 
-    /// A refusal of this status with the upstream's message.
+    /// A refusal of this status with the upstream's message, which [`Self::scrubbed`] passes on.
     ///
     /// Retryable: 401, 402, 403, 404, 405, 408, 425, 429, 5xx, and any 4xx whose wording says bad credential or
     /// empty account. Source: docs/decisions.md 5.
     pub fn refused(status: u16, message: &str) -> Self {
+        Self::refused_with(
+            status,
+            ProviderWords {
+                message: message.into(),
+                ..ProviderWords::default()
+            },
+        )
+    }
+
+    /// A refusal of this status with what the upstream said.
+    pub(super) fn refused_with(status: u16, words: ProviderWords) -> Self {
         let by_status = matches!(status, 401..=405 | 408 | 425 | 429 | 500..=599);
         let is_ours = (400..500).contains(&status);
-        let blames_key = is_ours && blames_the_account(message);
+        let blames_key = is_ours
+            && (blame::by_message(&words.message)
+                || words.code.as_deref().is_some_and(blame::by_code));
         Self {
-            kind: FailureKind::Status(status),
             is_retryable: by_status || !is_ours || blames_key,
             blames_key,
-            message: Cow::Owned(scrub(message)),
-            code: None,
-            param: None,
+            words,
+            ..Self::new(FailureKind::Status(status))
         }
+    }
+
+    /// Marks a refusal whose code says that the key is bad or its account empty.
+    #[must_use]
+    pub(super) fn about_the_key(self) -> Self {
+        let is_ours = matches!(self.kind, FailureKind::Status(400..=499));
+        Self {
+            is_retryable: self.is_retryable || is_ours,
+            blames_key: self.blames_key || is_ours,
+            ..self
+        }
+    }
+
+    /// Passes on what the upstream said, without secrets: neither the `exact` ones, which are the credential and the
+    /// addresses of this attempt, nor what looks like one. A code or a parameter that would have to be changed is left
+    /// out.
+    #[must_use]
+    pub fn scrubbed(mut self, exact: &[impl AsRef<str>]) -> Self {
+        let words = std::mem::take(&mut self.words);
+        let is_clean = |text: &str| scrub(text, exact) == text;
+        if !words.message.is_empty() {
+            self.message = scrub(&words.message, exact).into();
+        }
+        self.code = words.code.filter(|code| is_word(code) && is_clean(code));
+        self.param = words
+            .param
+            .filter(|param| param.len() <= MAX_PARAM_BYTES && is_clean(param));
+        self
+    }
+
+    /// Appends the cause as a JSON string: what kind of failure, and its message.
+    pub fn write_cause(&self, out: &mut Vec<u8>) {
+        out.push(b'"');
+        match self.kind {
+            FailureKind::Connect => out.extend_from_slice(b"no connection"),
+            FailureKind::Timeout => out.extend_from_slice(b"timeout"),
+            FailureKind::Status(status) => {
+                out.extend_from_slice(b"status ");
+                write_number(status.into(), out);
+            }
+            FailureKind::Malformed => out.extend_from_slice(b"malformed"),
+            FailureKind::Truncated => out.extend_from_slice(b"cut off"),
+        }
+        if !self.message.is_empty() {
+            out.extend_from_slice(b": ");
+            Str::Plain(&self.message).write_contents(out);
+        }
+        out.push(b'"');
     }
 
     /// Returns whether another key of the same provider may succeed.
@@ -101,82 +187,16 @@ impl Failure {
     }
 }
 
-/// Whether a message says that our credential is bad or our account empty: the provider's fault towards the
-/// caller, whatever the status.
-fn blames_the_account(message: &str) -> bool {
-    const WORDS: [&str; 12] = [
-        "credit balance is too low",
-        "insufficient_quota",
-        "insufficient quota",
-        "exceeded your current quota",
-        "insufficient balance",
-        "insufficient credit",
-        "billing",
-        "spend limit",
-        "api key not valid",
-        "invalid api key",
-        "incorrect api key",
-        "api_key_invalid",
-    ];
-    let message = message.to_ascii_lowercase();
-    WORDS.iter().any(|word| message.contains(word))
-}
-
-/// A message without what looks like a secret or an address, cut to [`MAX_MESSAGE_BYTES`].
-///
-/// Source: docs/promises.md, docs/facts/wire-formats.md R15.
-pub fn scrub(message: &str) -> String {
-    let mut clean = String::with_capacity(message.len().min(MAX_MESSAGE_BYTES));
-    for word in message
-        .split_inclusive(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '(' | ')'))
-    {
-        let core = word.trim_end_matches(|c: char| c.is_whitespace() || c.is_ascii_punctuation());
-        if looks_secret(core) {
-            clean.push_str("[removed]");
-            clean.push_str(word.get(core.len()..).unwrap_or_default());
-        } else {
-            clean.push_str(word);
-        }
-        if clean.len() > MAX_MESSAGE_BYTES {
-            let end = (0..=MAX_MESSAGE_BYTES)
-                .rev()
-                .find(|&at| clean.is_char_boundary(at))
-                .unwrap_or(0);
-            clean.truncate(end);
-            clean.push('…');
-            break;
-        }
-    }
-    clean
-}
-
-fn looks_secret(word: &str) -> bool {
-    const PREFIXES: [&str; 14] = [
-        "sk-", "sk_", "AIza", "gsk_", "xai-", "pplx-", "key-", "key=", "Bearer", "wg_", "r8_",
-        "hf_", "fw_", "csk-",
-    ];
-    let word = word.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
-    let is_address = word.contains("://");
-    let is_account = ["org-", "proj_", "acct_"]
-        .iter()
-        .any(|prefix| word.starts_with(prefix));
-    let opaque = word.len() >= 32
-        && word
+fn is_word(code: &str) -> bool {
+    code.len() <= MAX_CODE_BYTES
+        && code
             .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'='))
-        && word.bytes().any(|b| b.is_ascii_digit())
-        && word.bytes().any(|b| b.is_ascii_alphabetic());
-    // Masked keys, as providers like to quote them: `sk-…abcd`, `****abcd`.
-    let masked = word.contains("***");
-    is_address
-        || is_account
-        || opaque
-        || masked
-        || PREFIXES.iter().any(|prefix| word.starts_with(prefix))
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[test]
@@ -225,19 +245,32 @@ mod tests {
     }
 
     #[test]
-    fn secrets_addresses_and_accounts_do_not_pass() {
-        let scrubbed = scrub(
-            "Incorrect API key provided: sk-proj-abc123. See https://a.example/x?key=1 (org-77aa) \
-             AIzaSyA1234567890 Bearer abcdefghijklmnopqrstuvwxyz0123456789",
-        );
-        for secret in ["sk-proj", "example", "org-77aa", "AIza", "abcdefghijklmnop"] {
-            assert!(!scrubbed.contains(secret), "{scrubbed}");
-        }
-        assert!(scrubbed.contains("Incorrect API key provided"));
+    fn nothing_that_was_said_passes_before_it_is_scrubbed() {
+        let words = || ProviderWords {
+            message: "no short-key here".into(),
+            code: Some("short-key".into()),
+            param: Some("a.short-key".into()),
+        };
+        let failure = Failure::refused_with(400, words());
+        assert_eq!((&*failure.message, &failure.code), ("", &None));
+        assert!(!format!("{failure:?}").contains("short-key"));
+        let failure = failure.scrubbed(&["short-key"]);
+        assert_eq!(&*failure.message, "no [removed] here");
+        assert_eq!((&failure.code, &failure.param), (&None, &None));
+        let harmless = Failure::refused_with(400, words()).scrubbed(&["another-key"]);
+        assert_eq!(harmless.code.as_deref(), Some("short-key"));
+        assert_eq!(harmless.param.as_deref(), Some("a.short-key"));
     }
 
     #[test]
-    fn a_long_message_is_cut_at_a_character() {
-        assert!(scrub(&"é".repeat(5000)).len() < 520);
+    fn a_cause_is_a_json_string_of_kind_and_message() {
+        let written = |failure: Failure| {
+            let mut out = Vec::new();
+            failure.write_cause(&mut out);
+            serde_json::from_slice::<String>(&out).unwrap()
+        };
+        let refused = Failure::refused(400, "a \"b\"").scrubbed(&[""; 0]);
+        assert_eq!(written(refused), "status 400: a \"b\"");
+        assert_eq!(written(Failure::new(FailureKind::Timeout)), "timeout");
     }
 }

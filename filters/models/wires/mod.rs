@@ -5,6 +5,7 @@
 //! Wires never know each other; this folder itself holds the code that several need.
 
 pub mod anthropic;
+mod blame;
 pub mod data_url;
 pub mod decoder;
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub mod quirks;
 #[cfg(test)]
 #[path = "replay_tests.rs"]
 mod replay;
+mod scrub;
 pub mod wire;
 
 pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};

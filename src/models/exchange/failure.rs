@@ -20,13 +20,29 @@ pub(super) fn connect_failed(
     info: &RequestInfo,
     mut error: Box<Error>,
 ) -> Box<Error> {
-    let kind = match error.etype() {
-        ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => FailureKind::Timeout,
-        _ => FailureKind::Connect,
-    };
-    let goes_on = next(exchange, info, Failure::new(kind));
+    let goes_on = next(exchange, info, not_connected(error.etype()));
     error.set_retry(goes_on);
     error
+}
+
+/// Returns the failure of a connection that could not be made. Pingora's own words hold addresses, so ours replace them.
+fn not_connected(error: &ErrorType) -> Failure {
+    let (kind, cause) = match error {
+        ErrorType::ConnectTimedout => (FailureKind::Timeout, "connecting"),
+        ErrorType::TLSHandshakeTimedout => (FailureKind::Timeout, "the TLS handshake"),
+        ErrorType::ConnectRefused => (FailureKind::Connect, "refused"),
+        ErrorType::ConnectNoRoute => (FailureKind::Connect, "no route"),
+        ErrorType::TLSHandshakeFailure => (FailureKind::Connect, "the TLS handshake failed"),
+        ErrorType::InvalidCert => (FailureKind::Connect, "the certificate is not valid"),
+        ErrorType::SocketError | ErrorType::BindError => {
+            (FailureKind::Connect, "no socket is left on this machine")
+        }
+        _ => (
+            FailureKind::Connect,
+            "the name or the address leads nowhere",
+        ),
+    };
+    Failure::new(kind).because(cause)
 }
 
 /// Records that the connection or the reply broke, or that a hook or a timer of ours aborted the attempt.
@@ -70,7 +86,9 @@ fn from_error(error: &Error, is_pending: bool) -> Failure {
         _ if *error.etype() == ATTEMPT_ABORTED => {
             Failure::malformed("the provider's reply is empty")
         }
-        _ if is_pending => Failure::new(FailureKind::Connect),
+        _ if is_pending => {
+            Failure::new(FailureKind::Connect).because("it broke before the reply began")
+        }
         _ => Failure::new(FailureKind::Truncated),
     }
 }

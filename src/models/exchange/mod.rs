@@ -184,6 +184,15 @@ impl ModelExchange {
         attempt.deployment.provider.credential(key)
     }
 
+    /// What the provider of the running attempt must not reveal with its words: its key and its addresses.
+    fn revealing(&self) -> Vec<String> {
+        let provider = self.deployment().map(|deployment| &deployment.provider);
+        let mut all = provider.map_or_else(Vec::new, |provider| provider.revealing());
+        let secret = self.credential().and_then(|key| key.secret.as_ref());
+        all.extend(secret.map(|secret| secret.expose().to_owned()));
+        all
+    }
+
     /// The target of the running attempt, as its wire needs to know it.
     fn target(&self) -> Option<Target<'_>> {
         let deployment = self.deployment()?;

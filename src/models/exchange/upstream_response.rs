@@ -202,7 +202,9 @@ fn write_end(exchange: &ModelExchange, info: &RequestInfo, writer: &mut dyn Writ
 /// Ends the attempt; the exchange keeps the reason for [`super::failure`].
 fn abort_attempt(exchange: &mut ModelExchange, failure: Failure) -> Box<Error> {
     let kind = failure.kind;
-    exchange.log.aborted.get_or_insert(failure);
+    if exchange.log.aborted.is_none() {
+        exchange.log.aborted = Some(failure.scrubbed(&exchange.revealing()));
+    }
     let mut error = Error::explain(ATTEMPT_ABORTED, format!("{kind:?}")).into_up();
     error.set_retry(matches!(
         kind,

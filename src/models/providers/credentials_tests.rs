@@ -18,10 +18,9 @@ fn keys(rows: Vec<ByokKeyRow>, before: &ByokKeys) -> ByokKeys {
 }
 
 fn status(status: u16) -> Failure {
-    Failure {
-        is_retryable: !(400..401).contains(&status),
-        ..Failure::new(FailureKind::Status(status))
-    }
+    let mut failure = Failure::new(FailureKind::Status(status));
+    failure.is_retryable = !(400..401).contains(&status);
+    failure
 }
 
 fn three() -> Arc<KeyPool> {

@@ -16,6 +16,9 @@ pub use self::credentials::{ByokKey, Credential, KeyPool};
 use crate::config::{self, Secret};
 use crate::proxy::origin::{ConnectTimeouts, Origin};
 
+/// A shorter header value or path behind the host, such as `/v1`, says nothing about an account.
+const MIN_REVEALING_BYTES: usize = 8;
+
 /// One provider.
 pub struct Provider {
     /// Its name in the configuration.
@@ -104,6 +107,19 @@ impl Provider {
         key: &'k Credential,
     ) -> Result<Option<&'k (HeaderName, HeaderValue)>, Fault> {
         key.header(|secret| self.wire.credential(secret, &self.quirks))
+    }
+
+    /// Returns what its words must not reveal: its addresses, the path behind them, and the values of its headers.
+    pub fn revealing(&self) -> Vec<String> {
+        let mut all = self.origin.revealing();
+        let values = self
+            .headers
+            .iter()
+            .filter_map(|(_, value)| value.to_str().ok());
+        let paths = [&*self.base_path];
+        let more = values.chain(paths).map(str::to_owned);
+        all.extend(more.filter(|text| text.len() >= MIN_REVEALING_BYTES));
+        all
     }
 
     /// Returns the path of an upstream request.

@@ -160,6 +160,7 @@ fn refusals_name_the_account_where_it_is_to_blame() {
     );
     let bad = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "max_tokens: too large"}});
     let bad = Anthropic.classify(400, bad.to_string().as_bytes());
+    let bad = bad.scrubbed(&[""; 0]);
     assert!(!bad.is_retryable && bad.message.contains("too large"));
     assert!(Anthropic.classify(502, b"<html>").is_retryable);
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::models::wires::blame;
 use crate::models::wires::failure::Failure;
 
 /// A reply of this status.
@@ -9,12 +10,17 @@ pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let error = find_error(&body).unwrap_or(&Value::Null);
     // A bad key is a 400 here; its reason distinguishes it from a bad request.
-    let blames_key = error.to_string().contains("API_KEY_INVALID");
+    let details = error.get("details").and_then(Value::as_array);
+    let mut reasons = details.into_iter().flatten();
+    let blames_key = reasons.any(|detail| {
+        let reason = detail.get("reason").and_then(Value::as_str);
+        reason.is_some_and(blame::by_code)
+    });
     let failure = Failure::refused(status, message(error));
-    Failure {
-        is_retryable: failure.is_retryable || blames_key,
-        blames_key: failure.blames_key || blames_key,
-        ..failure
+    if blames_key {
+        failure.about_the_key()
+    } else {
+        failure
     }
 }
 

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::models::wires::failure::Failure;
+use crate::models::wires::blame;
+use crate::models::wires::failure::{Failure, ProviderWords};
 
 /// The shapes seen: `{error: {message, type, param, code}}`, `{error: "…"}`, `{object: "error", message, code}`,
 /// `{message}`, `{detail: …}`. Source: docs/facts/wire-formats.md 1.4, 5.3, 5.4.
@@ -56,21 +57,26 @@ fn named(status: u16, body: &Body) -> Failure {
         (Value::Null, Value::String(text)) => Some(text.as_str().into()),
         _ => member("message", &body.message),
     };
-    // The account's state stands in the code of some providers and in the message of others.
-    let code = member("code", &body.code);
+    // The account's state stands in the code of some providers, in the type of others, and in the message of others.
     let kind = member("type", &body.kind);
-    let words = [message.as_deref(), code.as_deref(), kind.as_deref()];
-    let all: Vec<&str> = words.into_iter().flatten().collect();
-    let told = Failure::refused(status, &all.join(" "));
-    Failure {
-        is_retryable: told.is_retryable,
-        blames_key: told.blames_key,
-        code: code.filter(|code| is_word(code)),
-        param: member("param", &body.param).filter(|param| param.len() <= 100),
-        ..Failure::refused(status, message.as_deref().unwrap_or_default())
+    let blames_key = kind.as_deref().is_some_and(blame::by_code);
+    let failure = Failure::refused_with(
+        status,
+        ProviderWords {
+            message: message.unwrap_or_default(),
+            code: member("code", &body.code),
+            param: member("param", &body.param),
+        },
+    );
+    if blames_key {
+        failure.about_the_key()
+    } else {
+        failure
     }
 }
 
+/// Returns the status that an error inside a 200 amounts to. A status that rests a key follows from a code or from the
+/// first words of the message, because the rest may quote the caller.
 fn guess_status(error: &Value) -> u16 {
     let code = error.get("code").or_else(|| error.get("status"));
     if let Some(status) = code
@@ -79,26 +85,44 @@ fn guess_status(error: &Value) -> u16 {
     {
         return status as u16;
     }
-    let text = error.to_string().to_ascii_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    if has(&["rate_limit", "rate limit", "too many requests", "quota"]) {
+    let names = ["code", "status", "type"].map(|name| error.get(name).and_then(Value::as_str));
+    let has_code = |words: &[&str]| {
+        let mut names = names.iter().flatten();
+        names.any(|name| {
+            let name = name.to_ascii_lowercase();
+            words.iter().any(|word| name.contains(word))
+        })
+    };
+    let message = error.as_str().or_else(|| error.get("message")?.as_str());
+    let message = message.unwrap_or_default().to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    let throttled = [
+        "rate limit",
+        "rate limited",
+        "too many requests",
+        "quota exceeded",
+    ];
+    let refused = [
+        "unauthorized",
+        "authentication failed",
+        "invalid authentication",
+    ];
+    if has_code(&["rate_limit", "too_many_requests", "quota"])
+        || blame::begins_with(&message, &throttled)
+    {
         429
-    } else if has(&["model_not_found", "does not exist"]) {
-        404
-    } else if has(&["authentication", "invalid_api_key", "unauthorized"]) {
+    } else if has_code(&["authentication", "invalid_api_key", "unauthorized"])
+        || blame::begins_with(&message, &refused)
+        || blame::by_message(&message)
+    {
         401
-    } else if has(&["invalid_request"]) {
+    } else if has_code(&["model_not_found"]) || says(&["model_not_found", "does not exist"]) {
+        404
+    } else if has_code(&["invalid_request"]) || says(&["invalid_request"]) {
         400
-    } else if has(&["overloaded", "unavailable"]) {
+    } else if has_code(&["overloaded", "unavailable"]) || says(&["overloaded", "unavailable"]) {
         503
     } else {
         500
     }
-}
-
-fn is_word(code: &str) -> bool {
-    code.len() <= 64
-        && code
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
 }
