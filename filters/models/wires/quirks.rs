@@ -3,6 +3,31 @@
 //! The default is the plain convention. The shipped configuration holds the rows of known providers; no code
 //! asks for a provider's name. Source: docs/facts/wire-formats.md 5.3 and 5.4.
 
+/// Members by which aggregating servers choose another model, provider, account or price than the caller was admitted for.
+/// They are unknown to the convention, and reach a provider only if `pass_members` lists them.
+const REROUTING: [&str; 20] = [
+    "models",
+    "model_list",
+    "route",
+    "router",
+    "provider",
+    "providers",
+    "preset",
+    "fallbacks",
+    "fallback_models",
+    "context_window_fallback_dict",
+    "transforms",
+    "api_base",
+    "api_key",
+    "base_url",
+    "user_config",
+    "search_parameters",
+    "search_options",
+    "web_search_options",
+    "enable_search",
+    "mock_response",
+];
+
 /// Where a provider reports usage on a stream.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum StreamUsage {
@@ -50,6 +75,8 @@ pub struct Quirks {
     pub strict_messages: bool,
     /// Unknown top-level fields of the caller are left out.
     pub drop_unknown_fields: bool,
+    /// Unknown top-level fields that pass all the same.
+    pub pass_members: Vec<String>,
     /// Tool call ids must be nine letters or digits.
     pub tool_call_ids_of_nine: bool,
     /// `content: null` is refused, so it becomes an empty string.
@@ -82,6 +109,7 @@ impl Default for Quirks {
             drop: Vec::new(),
             strict_messages: false,
             drop_unknown_fields: false,
+            pass_members: Vec::new(),
             tool_call_ids_of_nine: false,
             null_content_is_empty: false,
             max_temperature: None,
@@ -92,5 +120,52 @@ impl Default for Quirks {
             error_in_200: false,
             bills_after_disconnect: false,
         }
+    }
+}
+
+impl Quirks {
+    /// Returns whether a top-level member that is not of the `known` ones reaches the provider.
+    ///
+    /// Some servers read names in any case, so another spelling of a known name, or of one that chooses a model, is left
+    /// out even where unknown members pass.
+    pub(super) fn passes_unknown(&self, key: &str, known: &[&str]) -> bool {
+        if self.pass_members.iter().any(|listed| listed == key) {
+            return true;
+        }
+        let mut names = known.iter().chain(&REROUTING);
+        !self.drop_unknown_fields && !names.any(|name| name.eq_ignore_ascii_case(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 1] = ["model"];
+
+    #[test]
+    fn what_chooses_another_model_passes_only_if_listed() {
+        let open = Quirks::default();
+        assert!(open.passes_unknown("top_k", &KNOWN));
+        for key in ["models", "Models", "search_parameters", "api_base", "MODEL"] {
+            assert!(!open.passes_unknown(key, &KNOWN), "{key}");
+        }
+        let listed = Quirks {
+            pass_members: vec!["models".to_owned()],
+            ..Quirks::default()
+        };
+        assert!(listed.passes_unknown("models", &KNOWN));
+        assert!(!listed.passes_unknown("route", &KNOWN));
+    }
+
+    #[test]
+    fn a_closed_provider_gets_what_is_listed_and_no_more() {
+        let closed = Quirks {
+            drop_unknown_fields: true,
+            pass_members: vec!["top_k".to_owned()],
+            ..Quirks::default()
+        };
+        assert!(closed.passes_unknown("top_k", &KNOWN));
+        assert!(!closed.passes_unknown("min_p", &KNOWN));
     }
 }

@@ -64,10 +64,16 @@ pub(crate) struct ProviderConfig {
     #[serde(default)]
     #[schemars(extend("default" = false))]
     pub strict_messages: Option<bool>,
-    /// Whether request fields unknown to the convention pass or are left out.
+    /// Whether request fields unknown to the convention pass or are left out; default pass for OpenAI itself and for
+    /// servers on this machine.
     #[serde(default)]
-    #[schemars(extend("default" = "pass"))]
+    #[schemars(extend("default" = "drop"))]
     pub unknown_fields: Option<UnknownFields>,
+    /// Unknown request fields that pass all the same. Those that choose another model or price, such as models,
+    /// provider or search_parameters, pass only if they are listed here.
+    #[serde(default)]
+    #[schemars(extend("items" = {"type": "string", "minLength": 1}, "uniqueItems" = true, "default" = []))]
+    pub pass_members: Option<Vec<String>>,
     /// Which ids of tool calls are accepted: any, or nine letters or digits.
     #[serde(default)]
     #[schemars(extend("default" = "any"))]
@@ -178,7 +184,7 @@ pub(crate) enum SystemRole {
 }
 
 /// The keys that describe how a provider differs from the OpenAI convention.
-pub(crate) const CONVENTION_QUIRKS: [&str; 17] = [
+pub(crate) const CONVENTION_QUIRKS: [&str; 18] = [
     "chat_path",
     "auth_header",
     "max_tokens_field",
@@ -188,6 +194,7 @@ pub(crate) const CONVENTION_QUIRKS: [&str; 17] = [
     "drop",
     "strict_messages",
     "unknown_fields",
+    "pass_members",
     "tool_call_ids",
     "null_content",
     "max_temperature",

@@ -232,6 +232,15 @@ fn needs_key(provider: &file::ProviderConfig) -> bool {
     }
 }
 
+/// Returns whether unknown members do no harm: at OpenAI itself, and at a server on this machine. Any other server may be
+/// an aggregator, which reads members that choose another model or price.
+fn is_known_server(provider: &file::ProviderConfig) -> bool {
+    match &provider.base_url {
+        Some(url) => url.starts_with("https://api.openai.com/") || is_loopback(url),
+        None => true,
+    }
+}
+
 fn is_loopback(url: &str) -> bool {
     let uri: Option<Uri> = url.parse().ok();
     let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
@@ -312,7 +321,14 @@ fn to_quirks(provider: &file::ProviderConfig) -> Quirks {
             .unwrap_or(defaults.reasoning_excluded_from_completion),
         drop: provider.drop.clone().unwrap_or(defaults.drop),
         strict_messages: provider.strict_messages.unwrap_or(defaults.strict_messages),
-        drop_unknown_fields: provider.unknown_fields == Some(raw::UnknownFields::Drop),
+        drop_unknown_fields: match provider.unknown_fields {
+            Some(unknown) => unknown == raw::UnknownFields::Drop,
+            None => !is_known_server(provider),
+        },
+        pass_members: provider
+            .pass_members
+            .clone()
+            .unwrap_or(defaults.pass_members),
         tool_call_ids_of_nine: provider.tool_call_ids == Some(raw::ToolCallIds::Mistral9),
         null_content_is_empty: provider.null_content == Some(raw::NullContent::Empty),
         max_temperature: provider.max_temperature,

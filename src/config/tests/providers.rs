@@ -153,6 +153,34 @@ fn without_quirks_a_provider_speaks_the_plain_convention() {
 }
 
 #[test]
+fn unknown_members_pass_to_openai_and_to_this_machine_unless_configured_otherwise() {
+    for (kind, url, more, is_dropped) in [
+        ("openai", "https://api.openai.com/v1", "", false),
+        ("openai", "https://api.openai.com.example/v1", "", true),
+        ("openai-compatible", "http://127.0.0.1:8000/v1", "", false),
+        (
+            "openai-compatible",
+            "https://aggregator.example/v1",
+            "",
+            true,
+        ),
+        (
+            "openai-compatible",
+            "https://own.example/v1",
+            "unknown_fields = \"pass\"",
+            false,
+        ),
+    ] {
+        let toml =
+            format!("[providers.p]\nkind = \"{kind}\"\nbase_url = \"{url}\"\nkeys = []\n{more}\n");
+        let config = good(&toml).config;
+        let providers = config.providers.iter().chain(&config.byok_only_providers);
+        let drops: Vec<bool> = providers.map(|p| p.quirks.drop_unknown_fields).collect();
+        assert_eq!(drops, [is_dropped], "{kind} {url}");
+    }
+}
+
+#[test]
 fn every_quirk_arrives() {
     let toml = format!(
         "{GROQ}keys = []\n{}",
@@ -166,6 +194,7 @@ fn every_quirk_arrives() {
         drop = ["logprobs", "messages[].name"]
         strict_messages = true
         unknown_fields = "drop"
+        pass_members = ["top_k"]
         tool_call_ids = "mistral9"
         null_content = "empty"
         max_temperature = 1
@@ -187,6 +216,7 @@ fn every_quirk_arrives() {
         drop: vec!["logprobs".to_owned(), "messages[].name".to_owned()],
         strict_messages: true,
         drop_unknown_fields: true,
+        pass_members: vec!["top_k".to_owned()],
         tool_call_ids_of_nine: true,
         null_content_is_empty: true,
         max_temperature: Some(1.0),

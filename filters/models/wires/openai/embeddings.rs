@@ -31,7 +31,7 @@ pub(super) fn encode(
     let quirks = target.quirks;
     let is_dropped = |key: &str| {
         quirks.drop.iter().any(|dropped| dropped == key)
-            || quirks.drop_unknown_fields && !KNOWN.contains(&key)
+            || !KNOWN.contains(&key) && !quirks.passes_unknown(key, &KNOWN)
     };
     let mut splice = Splice::new(&request.source.body);
     splice.new_bytes(b"{");

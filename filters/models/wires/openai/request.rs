@@ -28,7 +28,7 @@ const OURS: [&str; 12] = [
     "effort",
 ];
 
-/// Members of the convention; everything else is unknown to us and passed on, unless the provider is strict.
+/// Members of the convention; everything else is unknown to us, and the provider's quirks say what of it passes.
 const KNOWN: [&str; 35] = [
     "messages",
     "model",
@@ -126,8 +126,8 @@ fn change(
     let quirks = target.quirks;
     let key = &*member.key;
     if quirks.drop.iter().any(|dropped| dropped == key)
-        || OURS.contains(&key)
-        || quirks.drop_unknown_fields && !KNOWN.contains(&key)
+        || OURS.iter().any(|ours| ours.eq_ignore_ascii_case(key))
+        || !KNOWN.contains(&key) && !quirks.passes_unknown(key, &KNOWN)
     {
         return Ok(Change::Drop);
     }
