@@ -1,6 +1,6 @@
 //! Runs the gateway as a process: starts it, prints its banner, handles signals and stops it.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,10 +11,11 @@ use signal_hook::iterator::Signals;
 
 use crate::app::boot::BootError;
 use crate::app::{Running, StopMode, boot};
-use crate::config::{Config, GraphUpstream, LoadedConfig};
+use crate::config::{Config, GraphUpstream, LoadedConfig, LogFormat};
 use crate::telemetry::logging;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::text_lines::TextLines;
 
 /// The time between two checks of a stopping process whether the last request has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -39,6 +40,7 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
     };
     let grace = loaded.config.server.grace_period;
     let level = loaded.config.log.level;
+    let format = loaded.config.log.format;
     // Signals are caught from here on: a signal during the start stops the process once it has started.
     let signals = match Signals::new([SIGTERM, SIGINT, SIGHUP]) {
         Ok(signals) => signals,
@@ -50,7 +52,7 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
         return print_error(&mut err, &format!("signals: {error}"));
     }
     let access_log = |metrics: &Metrics| {
-        let access_log = AccessLog::start(std::io::stdout(), metrics.log_dropped.clone())?;
+        let access_log = AccessLog::start(log_output(format), metrics.log_dropped.clone())?;
         logging::install(&access_log, level);
         Ok(access_log)
     };
@@ -76,6 +78,16 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
     _ = err.write_all(banner.as_bytes());
     notify_service_manager(&[sd_notify::NotifyState::Ready]);
     wait_for_signal(running, signals, grace)
+}
+
+/// Returns where the log goes: stdout, in this form.
+fn log_output(format: LogFormat) -> Box<dyn Write + Send> {
+    let stdout = std::io::stdout();
+    match format {
+        LogFormat::Auto if stdout.is_terminal() => Box::new(TextLines::new(stdout)),
+        LogFormat::Text => Box::new(TextLines::new(stdout)),
+        LogFormat::Auto | LogFormat::Json => Box::new(stdout),
+    }
 }
 
 fn print_error(err: &mut impl Write, message: &str) -> ExitCode {

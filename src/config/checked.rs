@@ -423,4 +423,17 @@ pub struct Log {
     pub level: log::LevelFilter,
     /// Whether each request writes a line to stdout.
     pub access: bool,
+    /// The form of the lines.
+    pub format: LogFormat,
+}
+
+/// The form of the lines on stdout.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON elsewhere.
+    Auto,
+    /// JSON.
+    Json,
+    /// Text for people.
+    Text,
 }

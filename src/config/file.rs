@@ -281,8 +281,10 @@ pub(super) struct Mcp {
 pub(super) struct Log {
     /// The least severe messages shown on stderr.
     pub level: LogLevel,
-    /// Whether each request writes one JSON line on stdout after it ended.
+    /// Whether each request writes one line on stdout after it ended.
     pub access: bool,
+    /// The form of the lines on stdout: JSON, text for people, or text on a terminal and JSON elsewhere (auto).
+    pub format: LogFormat,
 }
 
 impl Default for Log {
@@ -290,8 +292,17 @@ impl Default for Log {
         Self {
             level: LogLevel::Warn,
             access: true,
+            format: LogFormat::Auto,
         }
     }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum LogFormat {
+    Auto,
+    Json,
+    Text,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]

@@ -8,7 +8,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use super::checked::{
-    BodyBytes, Config, Durability, Limits, Log, Routing, Server, StoreConfig, Weights,
+    BodyBytes, Config, Durability, Limits, Log, LogFormat, Routing, Server, StoreConfig, Weights,
 };
 use super::document::SourceSpan;
 use super::file::{self, File, LogLevel, SecretRef};
@@ -328,6 +328,11 @@ fn to_log(log: &file::Log) -> Log {
     Log {
         level,
         access: log.access,
+        format: match log.format {
+            file::LogFormat::Auto => LogFormat::Auto,
+            file::LogFormat::Json => LogFormat::Json,
+            file::LogFormat::Text => LogFormat::Text,
+        },
     }
 }
 
