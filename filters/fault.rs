@@ -4,6 +4,7 @@
 //! to status, `type` and `code`, and only `src/proxy/response.rs` writes them to clients.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The kind of a fault; determines the status and the words of the body.
 ///
@@ -136,6 +137,8 @@ pub struct Fault {
     code: Option<Cow<'static, str>>,
     status: Option<u16>,
     tag: u8,
+    /// A JSON text. It is behind one pointer, because faults are returned by value everywhere.
+    metadata: Option<Arc<Vec<u8>>>,
 }
 
 impl Fault {
@@ -150,6 +153,7 @@ impl Fault {
             code: None,
             status: None,
             tag: 0,
+            metadata: None,
         }
     }
 
@@ -204,6 +208,13 @@ impl Fault {
         self
     }
 
+    /// Sets `metadata`, which the compatible style writes beside the error: a JSON text.
+    #[must_use]
+    pub fn with_metadata(mut self, json: Vec<u8>) -> Self {
+        self.metadata = Some(Arc::new(json));
+        self
+    }
+
     /// Sets a tag, by which a product distinguishes the forms of faults of one kind.
     #[must_use]
     pub fn with_tag(mut self, tag: u8) -> Self {
@@ -238,11 +249,24 @@ impl Fault {
 
     /// Returns the body in the compatible style.
     ///
-    /// Shape: `{"error":{"message","type","param","code"}}`. Source: docs/model-gateway.md 7.
+    /// Shape: `{"error":{"message","type","param","code"}}`, and `metadata` where there is one. Source:
+    /// docs/model-gateway.md 7.
     pub fn compatible_body(&self) -> Vec<u8> {
-        serde_json::json!({ "error": self.compatible_error() })
+        self.body_of(&self.compatible_error())
+    }
+
+    /// Returns the body around the inner object of the compatible style.
+    pub fn body_of(&self, error: &serde_json::Value) -> Vec<u8> {
+        let mut body = serde_json::json!({ "error": error })
             .to_string()
-            .into_bytes()
+            .into_bytes();
+        if let Some(metadata) = &self.metadata {
+            body.pop();
+            body.extend_from_slice(b",\"metadata\":");
+            body.extend_from_slice(metadata);
+            body.push(b'}');
+        }
+        body
     }
 
     /// Returns the inner object of the compatible style, which error events extend.
@@ -297,6 +321,15 @@ mod tests {
         assert_eq!(body["error"]["param"], "n");
         assert_eq!(body["error"]["type"], "invalid_request_error");
         assert!(body["error"]["code"].is_null());
+        assert_eq!(body["error"].as_object().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn metadata_stands_beside_the_error() {
+        let fault = Fault::new(FaultKind::UpstreamFailed, "every provider failed");
+        let fault = fault.with_metadata(br#"{"routing":[]}"#.to_vec());
+        let body: serde_json::Value = serde_json::from_slice(&fault.compatible_body()).unwrap();
+        assert_eq!(body["metadata"], serde_json::json!({"routing": []}));
         assert_eq!(body["error"].as_object().unwrap().len(), 4);
     }
 

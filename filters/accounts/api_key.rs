@@ -25,7 +25,7 @@ const MIN_PEPPER_LEN: usize = 32;
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// Returns whether `text` holds an API key or most of one. A mistyped key counts too, because most of it is right.
-pub(super) fn holds_api_key(text: &[u8]) -> bool {
+pub fn holds_api_key(text: &[u8]) -> bool {
     memchr::memmem::find_iter(text, PREFIX).any(|start| {
         let rest = text.get(start + PREFIX.len()..).unwrap_or_default();
         let digits = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric());

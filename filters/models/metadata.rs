@@ -78,6 +78,11 @@ impl Metadata<'_> {
 impl AttemptRecord {
     /// Appends the attempt as a JSON object.
     pub fn write(&self, out: &mut Vec<u8>) {
+        self.write_with(out, |_| ());
+    }
+
+    /// Appends the attempt as a JSON object with the members that `more` writes.
+    pub fn write_with(&self, out: &mut Vec<u8>, more: impl FnOnce(&mut Object<'_>)) {
         let mut object = Object::open(out);
         object.text("provider", &self.provider);
         object.text("model", &self.model);
@@ -91,6 +96,7 @@ impl AttemptRecord {
             object.text("providerKeyId", id);
             object.text("providerKeyLabel", label);
         }
+        more(&mut object);
         object.close();
     }
 }

@@ -1,14 +1,22 @@
 //! The one log line of a request. It holds no body, no secret and no query. Source: docs/interface.md, Logs.
 
 use std::cell::Cell;
+use std::io::Write;
 
+use filters::accounts::holds_api_key;
 use filters::fault::Fault;
-use filters::json::Object;
+use filters::json::{Object, write_escaped};
+use http::header::USER_AGENT;
 use pingora_proxy::Session;
 
+use super::admission;
 use super::context::Context;
 use super::exchange::{LogPart, log_ms};
-use crate::telemetry::logging::{self, AccessLog};
+use super::state::ProxyState;
+use crate::telemetry::logging;
+
+/// How much of a path or a user agent is logged.
+const MAX_TEXT_BYTES: usize = 256;
 
 thread_local! {
     /// The memory of the last line of this worker, which the next one uses again.
@@ -17,7 +25,7 @@ thread_local! {
 
 /// Writes the log line of a request that has ended.
 pub(super) fn write_line(
-    access_log: &AccessLog,
+    state: &ProxyState,
     session: &Session,
     ctx: &Context,
     route: &str,
@@ -26,15 +34,15 @@ pub(super) fn write_line(
     // If formatting a line writes another one, that one finds an empty vector here.
     let mut line = LINE.take();
     line.clear();
-    format_line(&mut line, session, ctx, (route, outcome));
-    access_log.send(&line);
+    format_line(&mut line, state, (session, ctx), (route, outcome));
+    state.access_log.send(&line);
     LINE.set(line);
 }
 
 fn format_line(
     out: &mut Vec<u8>,
-    session: &Session,
-    ctx: &Context,
+    state: &ProxyState,
+    (session, ctx): (&Session, &Context),
     (route, outcome): (&str, &str),
 ) {
     let mut line = Object::open(out);
@@ -44,7 +52,16 @@ fn format_line(
     line.text("level", if is_server_error { "warn" } else { "info" });
     line.text("request_id", info.id.as_str());
     line.text("route", route);
-    line.text("method", session.req_header().method.as_str());
+    let head = session.req_header();
+    line.text("method", head.method.as_str());
+    line.value("path", |out| write_cut(head.uri.path().as_bytes(), out));
+    if let Some(address) = admission::client_ip(&state.settings.client_ip, session) {
+        // Writing to memory does not fail.
+        line.value("client_ip", |out| _ = write!(out, "\"{address}\""));
+    }
+    if let Some(agent) = head.headers.get(USER_AGENT) {
+        line.value("user_agent", |out| write_cut(agent.as_bytes(), out));
+    }
     if let Some(caller) = &info.caller {
         line.text("organization", &caller.organization);
         line.text("project", &caller.project);
@@ -67,6 +84,39 @@ fn format_line(
     line.close();
 }
 
+/// Writes the beginning of a client's text as a JSON string; a text with one of our API keys is not written.
+///
+/// Cost: no allocation for ASCII.
+fn write_cut(text: &[u8], out: &mut Vec<u8>) {
+    // Most texts have no underscore, so most need no search for a key.
+    if text.contains(&b'_') && holds_api_key(text) {
+        out.extend_from_slice(b"\"[removed]\"");
+        return;
+    }
+    let cut = text.get(..MAX_TEXT_BYTES).unwrap_or(text);
+    out.push(b'"');
+    if cut.is_ascii() && !cut.contains(&0x7f) {
+        write_escaped(&String::from_utf8_lossy(cut), out);
+    } else {
+        for c in String::from_utf8_lossy(cut).chars() {
+            write_char(c, out);
+        }
+    }
+    if cut.len() < text.len() {
+        out.extend_from_slice("…".as_bytes());
+    }
+    out.push(b'"');
+}
+
+/// Writes a character of a JSON string. Terminals obey control characters beyond ASCII too.
+fn write_char(c: char, out: &mut Vec<u8>) {
+    if c.is_control() {
+        _ = write!(out, "\\u{:04x}", u32::from(c));
+    } else {
+        write_escaped(c.encode_utf8(&mut [0; 4]), out);
+    }
+}
+
 fn write_fault(error: &mut Object<'_>, fault: &Fault) {
     error.text("type", fault.error_type());
     error.text_or_null("code", fault.code());
@@ -76,4 +126,34 @@ fn write_fault(error: &mut Object<'_>, fault: &Fault) {
         "detail",
         Some(&*fault.detail).filter(|detail| !detail.is_empty()),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn written(text: &[u8]) -> String {
+        let mut out = Vec::new();
+        write_cut(text, &mut out);
+        let is_control = |byte: &u8| byte.is_ascii_control();
+        assert!(!out.iter().any(is_control), "{out:?}");
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn a_clients_text_is_cut_and_escaped() {
+        assert_eq!(written(b"curl/8.5 (\"x\") \\"), "curl/8.5 (\"x\") \\");
+        assert_eq!(written(b"a\x1b[31m\x7f"), "a\u{1b}[31m\u{7f}");
+        assert_eq!(written("é\u{9b}1m".as_bytes()), "é\u{9b}1m");
+        assert_eq!(written(&[b'a', 0xff]), "a\u{fffd}");
+        assert_eq!(written(&[b'a'; 256]), "a".repeat(256));
+        assert_eq!(written(&[b'a'; 257]), "a".repeat(256) + "…");
+    }
+
+    #[test]
+    fn a_clients_text_with_an_api_key_is_not_written() {
+        let key = format!("/v1/{}wg_{}", "a/".repeat(200), "B".repeat(43));
+        assert_eq!(written(key.as_bytes()), "[removed]");
+    }
 }

@@ -13,7 +13,7 @@ use super::response;
 use super::state::ProxyState;
 
 /// The status in the log line when the client disconnected before a response was sent.
-const CLIENT_CLOSED_REQUEST: u16 = 499;
+pub(super) const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// Returns whether the client's side of the connection broke.
 pub fn is_client_error(error: &Error) -> bool {

@@ -7,6 +7,7 @@ use super::access_log;
 use super::buffered::session::BufferedSession;
 use super::context::Context;
 use super::exchange::End;
+use super::failure::CLIENT_CLOSED_REQUEST;
 use super::router::BodyRule;
 use super::state::ProxyState;
 
@@ -31,6 +32,7 @@ pub fn finish(state: &ProxyState, session: &mut Session, error: Option<&Error>, 
         Some(exchange) => exchange.finish(&ctx.info, &end),
         None => "ok",
     };
+    let outcome = outcome_of_status(ctx, outcome);
     let route = state.router.get(ctx.info.route);
     let is_unread = route.is_none_or(|route| route.body == BodyRule::Unread);
     if is_unread && ctx.exchange.is_some() {
@@ -42,6 +44,17 @@ pub fn finish(state: &ProxyState, session: &mut Session, error: Option<&Error>, 
         .metrics
         .record_request(index, name, ctx.status, seconds);
     if state.settings.writes_access_log {
-        access_log::write_line(&state.access_log, session, ctx, name, outcome);
+        access_log::write_line(state, session, ctx, name, outcome);
+    }
+}
+
+/// Returns the outcome of a request: a response of ours that is an error says whose fault it was.
+fn outcome_of_status(ctx: &Context, outcome: &'static str) -> &'static str {
+    let is_ours = ctx.exchange.is_none() || ctx.fault.is_some();
+    match (outcome, ctx.status) {
+        ("ok" | "failed", 400..=498) if is_ours => "refused",
+        ("ok", CLIENT_CLOSED_REQUEST) => "client_gone",
+        ("ok", 500..) if is_ours => "failed",
+        _ => outcome,
     }
 }

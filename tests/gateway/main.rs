@@ -53,6 +53,7 @@ mod routing;
 mod rules;
 mod sandbox;
 mod save;
+mod secrets;
 mod send_odp_event;
 mod shared;
 mod shared_graph;

@@ -1,6 +1,8 @@
 //! The gateway as every test starts it: in this process, with an address and a store that no other test uses.
 
+use std::io::Write;
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use filters::money::Usd;
@@ -19,6 +21,7 @@ use super::loopback::own_address;
 pub struct Gateway {
     /// Stops when dropped.
     pub running: Running,
+    log: Lines,
     /// The key.
     pub key: String,
     /// The folder of its store.
@@ -141,8 +144,10 @@ impl Gateway {
             }
             create_key(&store).await
         });
+        let log = Lines::default();
         Gateway {
-            running: start(loaded),
+            running: start(loaded, &log),
+            log,
             key,
             folder,
             store_url,
@@ -157,8 +162,10 @@ impl Gateway {
             running, toml, env, ..
         } = self;
         drop(running);
+        let log = Lines::default();
         Gateway {
-            running: start(read(&toml, &env)),
+            running: start(read(&toml, &env), &log),
+            log,
             key: self.key,
             folder: self.folder,
             store_url: self.store_url,
@@ -180,6 +187,23 @@ impl Gateway {
     /// The request of [`Self::chat`], for more headers.
     pub fn chat_ask(&self, body: impl AsRef<[u8]>) -> Ask {
         Ask::post("/v1/chat/completions", body).key(&self.key)
+    }
+
+    /// The log line of the request with this id. It is written after the response.
+    pub fn log_line(&self, request_id: &str) -> serde_json::Value {
+        let give_up = Instant::now() + Duration::from_secs(5);
+        loop {
+            self.running.app.proxy.access_log.flush();
+            let text = self.log.text();
+            let mut lines = text.lines().map(|line| {
+                serde_json::from_str::<serde_json::Value>(line).expect("lines of JSON")
+            });
+            if let Some(line) = lines.find(|line| line["request_id"] == request_id) {
+                return line;
+            }
+            assert!(Instant::now() < give_up, "no line of {request_id}: {text}");
+            std::thread::yield_now();
+        }
     }
 
     /// The text of `/metrics`.
@@ -246,11 +270,31 @@ fn read(toml: &str, env: &[(String, String)]) -> config::LoadedConfig {
     })
 }
 
-fn start(loaded: config::LoadedConfig) -> Running {
+fn start(loaded: config::LoadedConfig, log: &Lines) -> Running {
     let lines = |metrics: &weirgate::telemetry::metrics::Metrics| {
-        AccessLog::start(std::io::sink(), metrics.log_dropped.clone())
+        AccessLog::start(log.clone(), metrics.log_dropped.clone())
     };
     boot(loaded.config, lines).unwrap()
+}
+
+/// The log, kept in memory.
+#[derive(Clone, Default)]
+pub struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Makes a key of the organization.

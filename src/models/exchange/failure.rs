@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
+use filters::json::Object;
 use filters::ledger::CallOutcome;
+use filters::models::metadata::AttemptRecord;
 use filters::models::wires::{Failure, FailureKind};
 use futures::FutureExt;
 use pingora::{Error, ErrorSource, ErrorType};
@@ -155,7 +157,7 @@ pub(super) fn report(
             write: Write::EndBody,
         };
     }
-    let fault = pending.unwrap_or_else(|| final_fault(exchange));
+    let fault = pending.unwrap_or_else(|| with_routing(final_fault(exchange), exchange));
     let write = if is_head_sent {
         let (event, gate) = error_event(exchange, info, &fault);
         Write::Tail(event, gate)
@@ -166,6 +168,19 @@ pub(super) fn report(
         fault: Some(fault),
         write,
     }
+}
+
+/// Adds the attempts to the fault of a call that was never answered. Source: docs/decisions.md 14.
+fn with_routing(fault: Fault, exchange: &ModelExchange) -> Fault {
+    let records = &exchange.log.records;
+    if records.is_empty() || exchange.state.stage() != Stage::Pending {
+        return fault;
+    }
+    let mut metadata = Vec::new();
+    let mut object = Object::open(&mut metadata);
+    object.array("routing", records, AttemptRecord::write);
+    object.close();
+    fault.with_metadata(metadata)
 }
 
 /// Returns the error event that ends a broken stream, behind what was ready to go out before it, and the gate that waits

@@ -1,7 +1,6 @@
 //! A call's members of the log line. Source: docs/interface.md, Logs.
 
 use filters::json::Object;
-use filters::models::metadata::AttemptRecord;
 
 use super::ModelExchange;
 use crate::proxy::context::RequestInfo;
@@ -16,7 +15,7 @@ pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Obj
     line.text("used_model", used_model);
     line.text("provider", provider);
     line.bool("stream", exchange.request.is_stream);
-    line.array("attempts", &exchange.log.records, AttemptRecord::write);
+    line.value("attempts", |out| write_attempts(exchange, out));
     match exchange.timing.first_content {
         Some(at) => log_ms(line, "first_event_ms", at.duration_since(info.started)),
         None => line.raw("first_event_ms", "null"),
@@ -30,4 +29,24 @@ pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Obj
     line.bool("estimated", settled.usage.estimated);
     let cost = settled.cost.as_ref().map(|cost| cost.total.to_string());
     line.text_or_null("cost", cost.as_deref());
+}
+
+/// Writes the attempts: the entries of `metadata.routing`, and the causes of the failed ones.
+fn write_attempts(exchange: &ModelExchange, out: &mut Vec<u8>) {
+    // Only the last attempt may have succeeded, so a record without a failure at its place did.
+    let failures = exchange.log.failures.iter().map(Some);
+    let failures = failures.chain(std::iter::repeat(None));
+    let attempts = exchange.log.records.iter().zip(failures);
+    out.push(b'[');
+    for (at, (record, failure)) in attempts.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        record.write_with(out, |attempt| {
+            if let Some(failure) = failure {
+                attempt.value("cause", |out| failure.write_cause(out));
+            }
+        });
+    }
+    out.push(b']');
 }
