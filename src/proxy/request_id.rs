@@ -1,5 +1,6 @@
 //! The id of a request: it appears in the response headers, in the log line and in the ledger.
 
+use filters::accounts::holds_api_key;
 use http::{HeaderMap, HeaderValue};
 
 /// 1–128 characters of `A-Za-z0-9_.-`; empty until the head is read.
@@ -40,9 +41,10 @@ impl RequestId {
     }
 }
 
+/// Returns whether an id may be logged and sent: it is short and plain, and no API key.
 fn is_valid(id: &[u8]) -> bool {
     let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
-    (1..=128).contains(&id.len()) && id.iter().all(is_allowed)
+    (1..=128).contains(&id.len()) && id.iter().all(is_allowed) && !holds_api_key(id)
 }
 
 #[cfg(test)]
@@ -67,7 +69,8 @@ mod tests {
     #[test]
     fn an_invalid_client_id_is_replaced_by_a_new_one() {
         let too_long = "a".repeat(129);
-        for client_id in ["", "a b", "\u{e9}", "a\"b", &*too_long] {
+        let api_key = format!("a.wg_{}", "B".repeat(43));
+        for client_id in ["", "a b", "\u{e9}", "a\"b", &*too_long, &*api_key] {
             let generated = request_id(client_id.as_bytes());
             assert!(
                 generated.len() == 32 && is_valid(generated.as_bytes()),

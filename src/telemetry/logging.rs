@@ -29,6 +29,9 @@ const WRITE_INTERVAL: Duration = Duration::from_millis(5);
 /// The writer parks after this time without a line, so that an idle process stays asleep. A shorter time would make
 /// workers wake the writer more often.
 const PARK_AFTER: Duration = Duration::from_secs(1);
+/// The least severe level of the libraries' messages, whatever `log.level` says. Below it Pingora, h2 and hyper write
+/// whole heads with their keys, and database drivers write statements.
+const MAX_FOREIGN_LEVEL: log::Level = log::Level::Info;
 /// The maximum time that a flush waits.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -254,7 +257,8 @@ static MESSAGES: Messages = Messages(OnceCell::new());
 
 impl log::Log for Messages {
     fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
-        metadata.level() <= log::max_level()
+        let is_safe = is_own_target(metadata.target()) || metadata.level() <= MAX_FOREIGN_LEVEL;
+        is_safe && metadata.level() <= log::max_level()
     }
 
     fn log(&self, record: &log::Record<'_>) {
@@ -267,12 +271,34 @@ impl log::Log for Messages {
         write_time(&mut line, u64::try_from(unix_us).unwrap_or_default());
         line.text("level", &record.level().as_str().to_ascii_lowercase());
         line.text("target", record.target());
-        line.text("message", &record.args().to_string());
+        let message = record.args().to_string();
+        let is_own = is_own_target(record.target());
+        line.text(
+            "message",
+            if is_own {
+                &message
+            } else {
+                without_bytes(&message)
+            },
+        );
         line.close();
         access_log.send(out);
     }
 
     fn flush(&self) {}
+}
+
+/// Returns whether a message is of this product, which never logs what a request holds.
+fn is_own_target(target: &str) -> bool {
+    let root = target.split("::").next();
+    matches!(root, Some("weirgate" | "filters"))
+}
+
+/// Returns a library's message without received bytes: Pingora quotes a malformed head with its keys behind `buf: `, in
+/// errors too.
+fn without_bytes(message: &str) -> &str {
+    let end = message.find("buf: ").unwrap_or(message.len());
+    message.get(..end).unwrap_or_default()
 }
 
 /// Sends the messages of all libraries to `access_log`. Only the first call has an effect.

@@ -21,6 +21,7 @@ mod bad_input;
 mod bandits;
 mod batch;
 mod byok;
+mod canaries;
 mod chat_completions;
 mod clients;
 mod config;

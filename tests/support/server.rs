@@ -1,6 +1,6 @@
 //! The gateway as a process that can be killed and restarted on the same address and state.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -40,12 +40,28 @@ impl Server {
         assert!(done.unwrap().success());
     }
 
+    /// The same; its log and all it says on stderr go to this file.
+    pub fn start_logging(folder: &Path, env: &[(&str, &str)], log: &Path) -> Server {
+        let log = std::fs::File::create(log).unwrap();
+        Self::spawn(folder, env, log.try_clone().unwrap().into(), log)
+            .unwrap_or_else(|said| panic!("the server did not start: {said}"))
+    }
+
     fn run(folder: &Path, env: &[(&str, &str)]) -> Result<Server, String> {
+        Self::spawn(folder, env, Stdio::null(), std::io::sink())
+    }
+
+    fn spawn(
+        folder: &Path,
+        env: &[(&str, &str)],
+        stdout: Stdio,
+        mut copy: impl Write + Send + 'static,
+    ) -> Result<Server, String> {
         let mut child = Command::new(env!("CARGO_BIN_EXE_weirgate"))
             .args(["serve", "-c", "weirgate.toml"])
             .current_dir(folder)
             .envs(env.iter().copied())
-            .stdout(Stdio::null())
+            .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -62,7 +78,14 @@ impl Server {
             }
         };
         // A thread reads on, because a full pipe would stop the server.
-        std::thread::spawn(move || lines.for_each(drop));
+        for line in said.iter().chain([&banner]) {
+            writeln!(copy, "{line}").unwrap();
+        }
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                _ = writeln!(copy, "{line}");
+            }
+        });
         let address = |before: &str| {
             let from = banner.find(before).unwrap() + before.len();
             let address = banner[from..].split([' ', ')']).next().unwrap();
