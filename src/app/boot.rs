@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use prometheus::IntGauge;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -15,7 +16,7 @@ use super::routes;
 use super::running::{BackgroundRuntime, Running, StopMode};
 use super::state::AppState;
 use crate::accounts::AccountsHandle;
-use crate::config::{Config, GraphUpstream, ProviderKind};
+use crate::config::{Config, GraphUpstream, ProviderKind, Secret};
 use crate::decisions::{DecisionService, Dispatchers};
 use crate::graph::Graph;
 use crate::ledger::recovery::recover_journals;
@@ -30,7 +31,7 @@ use crate::proxy::clock::Clock;
 use crate::proxy::permits::Permits;
 use crate::proxy::state::{ProxySettings, ProxyState};
 use crate::proxy::tls::{CertificateRefresh, Tls};
-use crate::redis::{Heartbeat, Redis};
+use crate::redis::{Heartbeat, Purpose, Redis};
 use crate::sandbox;
 use crate::store::{self, FirstRun, Store, StoreLock};
 use crate::telemetry::logging::AccessLog;
@@ -124,7 +125,7 @@ pub fn boot(
             runtime,
             stop: stop_runtime,
             dispatching,
-            heartbeat: built.heartbeat,
+            heartbeats: built.heartbeats,
             store,
             store_lock: lock,
         }),
@@ -145,7 +146,7 @@ struct Shared {
 struct Built {
     app: AppState,
     dispatchers: Option<Dispatchers>,
-    heartbeat: Option<Heartbeat>,
+    heartbeats: Vec<Heartbeat>,
 }
 
 /// Builds the products and joins them behind one router.
@@ -165,7 +166,9 @@ fn build(
         clock,
     } = shared;
     let (redis, heartbeat) = redis(config, &metrics)?.unzip();
-    let (decisions, dispatchers) = decisions(config, runtime, &metrics, redis.as_ref())?.unzip();
+    let (agent_redis, agent_heartbeat) = agent_redis(config)?.unzip();
+    let decisions_redis = agent_redis.as_ref().or(redis.as_ref());
+    let (decisions, dispatchers) = decisions(config, runtime, &metrics, decisions_redis)?.unzip();
     let decisions = decisions.map(Arc::new);
     let graph = graph(config, runtime, redis.as_ref(), &metrics)?.map(Arc::new);
     let shared_ledger = Arc::clone(&ledger);
@@ -204,7 +207,7 @@ fn build(
     Ok(Built {
         app,
         dispatchers,
-        heartbeat,
+        heartbeats: heartbeat.into_iter().chain(agent_heartbeat).collect(),
     })
 }
 
@@ -301,10 +304,28 @@ fn redis(config: &Config, metrics: &Metrics) -> Result<Option<(Redis, Heartbeat)
     let Some(url) = &config.shared.redis else {
         return Ok(None);
     };
-    let started = Redis::start(url.expose(), metrics.limiter_degraded.clone());
-    started
-        .map(Some)
-        .map_err(|error| misconfigured(format!("shared.redis: {error}")))
+    start_redis(url, Purpose::Shared, metrics.limiter_degraded.clone()).map(Some)
+}
+
+/// Returns the connection to the Redis of agent mode and its heartbeat, if there is one.
+fn agent_redis(config: &Config) -> Result<Option<(Redis, Heartbeat)>, BootError> {
+    let decisions = config.decisions.as_ref();
+    let Some(url) = decisions.and_then(|decisions| decisions.agent_redis.as_ref()) else {
+        return Ok(None);
+    };
+    // The published gauge is about limits, so this one is not published.
+    let gauge = IntGauge::new("agent_redis_degraded", "1 while it does not answer");
+    let gauge = gauge.map_err(|error| failed("metrics", error))?;
+    start_redis(url, Purpose::Agent, gauge).map(Some)
+}
+
+fn start_redis(
+    url: &Secret,
+    purpose: Purpose,
+    is_degraded: IntGauge,
+) -> Result<(Redis, Heartbeat), BootError> {
+    let started = Redis::start(url.expose(), purpose, is_degraded);
+    started.map_err(|error| misconfigured(format!("{}: {error}", purpose.setting())))
 }
 
 fn store_failed(error: &ledger::LedgerError) -> BootError {

@@ -44,7 +44,7 @@ pub(super) struct BackgroundRuntime {
     /// Sends the events of decisions.
     pub(super) dispatching: Option<tokio::task::JoinHandle<()>>,
     /// Keeps the connection to Redis alive.
-    pub(super) heartbeat: Option<Heartbeat>,
+    pub(super) heartbeats: Vec<Heartbeat>,
     pub(super) store: Store,
     /// Keeps other servers off the store.
     pub(super) store_lock: Option<StoreLock>,
@@ -60,7 +60,7 @@ impl BackgroundRuntime {
         self.runtime.block_on(close(&self.store));
         drop(self.store_lock);
         self.runtime.shutdown_timeout(Duration::from_millis(200));
-        if let Some(heartbeat) = self.heartbeat {
+        for heartbeat in self.heartbeats {
             heartbeat.stop();
         }
     }

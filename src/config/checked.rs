@@ -87,6 +87,8 @@ pub struct DecisionsConfig {
     pub overrides: bool,
     /// Store of user profiles, if they are stored.
     pub profiles: Option<ProfileStore>,
+    /// The Redis of agent mode, whose keys are the agent's; `None` in document mode, which uses the shared one.
+    pub agent_redis: Option<Secret>,
     /// Whether decisions are published to subscribers.
     pub notifications: bool,
     /// URL of the key set that verifies foreign tokens.
@@ -112,7 +114,7 @@ pub struct DecisionsConfig {
 pub enum ProfileStore {
     /// In this process, limited to the newest.
     Memory,
-    /// In the shared Redis.
+    /// In Redis: the shared one, or that of agent mode.
     Redis,
 }
 

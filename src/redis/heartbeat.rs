@@ -39,6 +39,36 @@ return redis.call('ZCARD', KEYS[1])";
 
 const UNREGISTER_SCRIPT: &str = "return redis.call('ZREM', KEYS[1], ARGV[1])";
 
+/// What keeps a connection known to work where this process may not write: it touches no key.
+const PING_SCRIPT: &str = "return 1";
+
+/// What a Redis is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Purpose {
+    /// Processes share limits in it, so each registers there.
+    Shared,
+    /// Its keys are those of the original agent. This process writes no key of its own there, because users name keys.
+    Agent,
+}
+
+impl Purpose {
+    /// Returns the setting that has its URL.
+    pub fn setting(self) -> &'static str {
+        match self {
+            Self::Shared => "shared.redis",
+            Self::Agent => "decisions.agent_redis",
+        }
+    }
+
+    /// Returns what happens without it.
+    fn consequence(self) -> &'static str {
+        match self {
+            Self::Shared => "each process goes on alone",
+            Self::Agent => "profiles and segments are not kept",
+        }
+    }
+}
+
 /// The thread of the connection.
 pub struct Heartbeat {
     runtime: Runtime,
@@ -50,7 +80,11 @@ impl Redis {
     /// Connects to `url` and reconnects when needed, even if Redis is unavailable now.
     ///
     /// Errors: an invalid URL, in words without the URL; no thread.
-    pub fn start(url: &str, is_degraded: IntGauge) -> Result<(Self, Heartbeat), String> {
+    pub fn start(
+        url: &str,
+        purpose: Purpose,
+        is_degraded: IntGauge,
+    ) -> Result<(Self, Heartbeat), String> {
         let client = Client::open(url).map_err(|error| error.category().to_owned())?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -63,12 +97,17 @@ impl Redis {
             redis: redis.clone(),
             client,
             process_id: uuid::Uuid::now_v7().simple().to_string(),
-            script: Script::new(HEARTBEAT_SCRIPT),
+            script: Script::new(match purpose {
+                Purpose::Shared => HEARTBEAT_SCRIPT,
+                Purpose::Agent => PING_SCRIPT,
+            }),
+            purpose,
             counts: ProcessCounts::default(),
         };
         // Connect before the first request, which must count with the other processes.
         if let Err(reason) = runtime.block_on(heartbeat_task.connect()) {
-            log::warn!("shared.redis ({reason}): each process goes on alone");
+            let (setting, consequence) = (purpose.setting(), purpose.consequence());
+            log::warn!("{setting} ({reason}): {consequence}");
         }
         let (stop, stopped) = watch::channel(false);
         let task = runtime.spawn(heartbeat_task.run(stopped));
@@ -96,11 +135,13 @@ struct HeartbeatTask {
     client: Client,
     process_id: String,
     script: Script,
+    purpose: Purpose,
     counts: ProcessCounts,
 }
 
 impl HeartbeatTask {
     async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let (setting, consequence) = (self.purpose.setting(), self.purpose.consequence());
         loop {
             let pause = if self.redis.is_unavailable() {
                 RECONNECT_INTERVAL
@@ -110,7 +151,7 @@ impl HeartbeatTask {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = self.redis.0.connection_lost.notified() => {
-                    log::warn!("shared.redis is gone: each process goes on alone");
+                    log::warn!("{setting} is gone: {consequence}");
                     continue;
                 }
                 _ = stop.changed() => break,
@@ -118,8 +159,11 @@ impl HeartbeatTask {
             if !self.redis.is_unavailable() {
                 self.send_heartbeat().await;
             } else if self.connect().await.is_ok() {
-                log::warn!("shared.redis is back");
+                log::warn!("{setting} is back");
             }
+        }
+        if self.purpose == Purpose::Agent {
+            return;
         }
         let unregister = ScriptCall {
             script: Script::new(UNREGISTER_SCRIPT),
@@ -176,7 +220,10 @@ impl HeartbeatTask {
         let ttl = HEARTBEAT_INTERVAL * u32::try_from(REMEMBERED_HEARTBEATS).unwrap_or(u32::MAX);
         ScriptCall {
             script: self.script.clone(),
-            keys: vec![PROCESSES.to_vec()],
+            keys: match self.purpose {
+                Purpose::Shared => vec![PROCESSES.to_vec()],
+                Purpose::Agent => Vec::new(),
+            },
             args: vec![self.process_id.clone(), ttl.as_millis().to_string()],
         }
     }

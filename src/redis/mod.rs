@@ -20,7 +20,7 @@ use redis::{ErrorKind, FromRedisValue, RedisResult};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-pub use self::heartbeat::{Heartbeat, PROCESSES};
+pub use self::heartbeat::{Heartbeat, PROCESSES, Purpose};
 
 /// How long one request waits. Source: docs/interface.md, `shared.redis`.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_millis(50);

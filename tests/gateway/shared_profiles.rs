@@ -9,7 +9,23 @@ use crate::support::redis::Redis;
 
 fn gateway(redis: &Redis, compat: &str) -> Gateway {
     let more = format!("user_profiles = \"redis\"\ncompat = \"{compat}\"");
-    gateway_with_env(&more, &[("WEIRGATE_SHARED__REDIS", &redis.url())])
+    let (shared, agent) = (redis.url(), agent_url(redis));
+    let mut env = vec![("WEIRGATE_SHARED__REDIS", &*shared)];
+    if compat == "agent" {
+        env.push(("WEIRGATE_DECISIONS__AGENT_REDIS", &*agent));
+    }
+    gateway_with_env(&more, &env)
+}
+
+/// Another database of the server.
+fn agent_url(redis: &Redis) -> String {
+    let url = redis.url();
+    format!("{}/1", url.strip_suffix("/0").unwrap())
+}
+
+fn agent_connection(redis: &Redis) -> redis::Connection {
+    let client = redis::Client::open(agent_url(redis)).unwrap();
+    client.get_connection().unwrap()
 }
 
 fn decide(gateway: &Gateway, user: &str, country: &str) -> Value {
@@ -19,15 +35,17 @@ fn decide(gateway: &Gateway, user: &str, country: &str) -> Value {
     answer.json()["ruleKey"].clone()
 }
 
-fn kept(redis: &Redis, key: &str) -> Value {
+fn kept(connection: &mut redis::Connection, key: &str) -> Value {
     let mut get = redis::cmd("GET");
-    let text: Option<String> = get.arg(key).query(&mut redis.connect()).unwrap();
+    let text: Option<String> = get.arg(key).query(connection).unwrap();
     text.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
 }
 
-/// SHA-256 of the SDK key `sandbox`.
-const KEY: &str =
-    "weirgate:ups:b7ad567477c83756aab9a542b2be04f77dbae25115d85f22070d74d8cc4779dc:ada";
+/// SHA-256 of the SDK key `sandbox` and of the user `ada`.
+const KEY: &str = concat!(
+    "weirgate:ups:b7ad567477c83756aab9a542b2be04f77dbae25115d85f22070d74d8cc4779dc:",
+    "fdee430d40bd57deeac186cd9790033d0f06f909a8806e7ce6e717ab7c7d5029"
+);
 
 #[test]
 fn what_one_process_decided_holds_in_all() {
@@ -39,7 +57,7 @@ fn what_one_process_decided_holds_in_all() {
     let profile = post(&other, "/v1/lookup", &json!({"userId": "ada"})).json();
     let map = &profile["experimentBucketMap"];
     assert!(map["401"]["variation_id"].is_string(), "{profile}");
-    assert_eq!(&kept(&redis, KEY), map);
+    assert_eq!(&kept(&mut redis.connect(), KEY), map);
 }
 
 #[test]
@@ -52,11 +70,11 @@ fn what_is_found_is_added_and_what_is_saved_replaces() {
     };
     save(json!({"777": {"variation_id": "8"}}));
     assert_eq!(decide(&gateway, "ada", "DE"), "checkout_test");
-    let map = kept(&redis, KEY);
+    let map = kept(&mut redis.connect(), KEY);
     assert_eq!(map["777"], json!({"variation_id": "8"}));
     assert!(map["401"]["variation_id"].is_string(), "{map}");
     save(json!({}));
-    assert_eq!(kept(&redis, KEY), json!({}));
+    assert_eq!(kept(&mut redis.connect(), KEY), json!({}));
 }
 
 /// The original agent wrote the profile, and reads it afterwards.
@@ -65,11 +83,34 @@ fn in_agent_mode_the_key_is_the_users_id_alone() {
     let redis = Redis::start();
     let mut set = redis::cmd("SET");
     set.arg("ada").arg(r#"{"401":{"variation_id":"602"}}"#);
-    set.exec(&mut redis.connect()).unwrap();
+    set.exec(&mut agent_connection(&redis)).unwrap();
     let gateway = gateway(&redis, "agent");
     assert_eq!(decide(&gateway, "ada", "FR"), "checkout_test");
     decide(&gateway, "bob", "DE");
-    assert!(kept(&redis, "bob")["401"]["variation_id"].is_string());
+    let bob = kept(&mut agent_connection(&redis), "bob");
+    assert!(bob["401"]["variation_id"].is_string());
+}
+
+/// Users name keys in agent mode, and none of them is one of ours.
+#[test]
+fn no_user_can_name_a_key_of_ours() {
+    for compat in ["agent", "document"] {
+        let redis = Redis::start();
+        let gateway = gateway(&redis, compat);
+        let save = json!({"userId": "weirgate:processes", "experimentBucketMap": {}});
+        assert_eq!(post(&gateway, "/v1/save", &save).status(), 200, "{compat}");
+        let mut count = redis::cmd("ZCARD");
+        let count = count.arg("weirgate:processes");
+        let processes: u64 = count.query(&mut redis.connect()).unwrap();
+        assert_eq!(processes, 1, "{compat}");
+        let mut keys = redis::cmd("KEYS");
+        let agent: Vec<String> = keys.arg("*").query(&mut agent_connection(&redis)).unwrap();
+        let expected: &[&str] = match compat {
+            "agent" => &["weirgate:processes"],
+            _ => &[],
+        };
+        assert_eq!(agent, expected, "{compat}");
+    }
 }
 
 #[test]

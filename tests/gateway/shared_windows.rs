@@ -10,7 +10,7 @@ use prometheus::IntGauge;
 use tokio::runtime::Runtime;
 use weirgate::config::OnOutage;
 use weirgate::limits::counters::WindowCounters;
-use weirgate::redis::{Heartbeat, Redis as Connection};
+use weirgate::redis::{Heartbeat, Purpose, Redis as Connection};
 
 use super::shared::until;
 use crate::support::redis::Redis;
@@ -24,7 +24,7 @@ struct Process {
 
 fn process(redis: &Redis, algorithm: Algorithm, window: Duration, on_outage: OnOutage) -> Process {
     let gauge = IntGauge::new("degraded", "for a test").unwrap();
-    let (connection, heart) = Connection::start(&redis.url(), gauge).unwrap();
+    let (connection, heart) = Connection::start(&redis.url(), Purpose::Shared, gauge).unwrap();
     Process {
         counters: WindowCounters::with_redis(algorithm, window, Some(&connection), on_outage),
         redis: connection,

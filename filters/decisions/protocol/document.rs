@@ -95,9 +95,8 @@ impl Protocol for Document {
     }
 
     fn profile_key(&self, sdk_key: &str, user: &str) -> Vec<u8> {
-        let hash = Sha256::digest(sdk_key.as_bytes());
-        let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("weirgate:ups:{hex}:{user}").into_bytes()
+        let (project, user) = (hash_hex(sdk_key), hash_hex(user));
+        format!("weirgate:ups:{project}:{user}").into_bytes()
     }
 
     fn token<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
@@ -325,4 +324,9 @@ fn only_key(granted: Vec<String>, rules: &SdkRules) -> Result<Box<str>, Fault> {
 
 fn header_name(rules: &SdkRules) -> &str {
     rules.headers.first().map_or("", HeaderName::as_str)
+}
+
+fn hash_hex(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }

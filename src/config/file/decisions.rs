@@ -41,6 +41,9 @@ pub(crate) struct DecisionsConfig {
     pub overrides: bool,
     /// Where user profiles are kept.
     pub user_profiles: UserProfiles,
+    /// redis://… for the plain keys of agent mode; a database that nothing else of this server uses.
+    #[schemars(extend("format" = "redis-url-or-empty"))]
+    pub agent_redis: String,
     /// Whether notifications are streamed.
     pub notifications: bool,
     /// Seconds for which an unknown SDK key is remembered as unknown.
@@ -87,6 +90,7 @@ impl Default for DecisionsConfig {
             batch_concurrency: 10,
             overrides: true,
             user_profiles: UserProfiles::default(),
+            agent_redis: String::new(),
             notifications: false,
             unknown_key_ttl_s: 30,
             datafile_max_bytes: 33_554_432,

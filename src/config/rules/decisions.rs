@@ -15,7 +15,7 @@ use crate::config::file::decisions::{
     Client, Compat, DecisionsConfig, ProjectId, SegmentsCache, UserProfiles, Webhook,
 };
 use crate::config::file::{File, SecretRef};
-use crate::config::secret::{self, SecretBytes};
+use crate::config::secret::{self, Secret, SecretBytes};
 
 /// The default endpoint of predictions. Source: docs/facts/decision-engine.md F.
 const DEFAULT_CMAB_ENDPOINT: &str = "https://prediction.cmab.optimizely.com/predict/%s";
@@ -26,7 +26,7 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::Decis
     check_projects(rules, decisions);
     check_clients(rules, decisions);
     let token_keys = find_token_keys(rules, decisions);
-    check_shared(rules, decisions, file);
+    check_redis(rules, decisions, &file.shared.redis);
     for (index, webhook) in decisions.webhooks.iter().enumerate() {
         let key = format!("decisions.webhooks[{index}].secret");
         check_optional(
@@ -100,6 +100,9 @@ fn to_checked(
             UserProfiles::Memory => Some(ProfileStore::Memory),
             UserProfiles::Redis => Some(ProfileStore::Redis),
         },
+        agent_redis: Some(decisions.agent_redis.as_str())
+            .filter(|url| !url.is_empty() && decisions.compat == Compat::Agent)
+            .map(Secret::new),
         notifications: decisions.notifications,
         jwks_url: Some(decisions.jwks_url.clone()).filter(|url| !url.is_empty()),
         odp_host: Some(decisions.odp.host.clone()).filter(|host| !host.is_empty()),
@@ -199,24 +202,41 @@ fn find_token_keys(rules: &mut Rules<'_>, decisions: &DecisionsConfig) -> Vec<Se
     keys
 }
 
-fn check_shared(rules: &mut Rules<'_>, decisions: &DecisionsConfig, file: &File) {
-    let cure = "set shared.redis, or use \"memory\"";
-    if !file.shared.redis.is_empty() {
-        return;
+/// Checks that there is a Redis for what is kept in Redis.
+///
+/// In agent mode users name keys, as the original agent lets them. So these keys get a database of their own, where no
+/// user can name a key of ours.
+fn check_redis(rules: &mut Rules<'_>, decisions: &DecisionsConfig, shared: &str) {
+    const AGENT: &str = "decisions.agent_redis";
+    super::shared::warn_of_password(rules, AGENT, &decisions.agent_redis);
+    let (url, needed) = match decisions.compat {
+        Compat::Document => (shared, "shared.redis"),
+        Compat::Agent => (decisions.agent_redis.as_str(), AGENT),
+    };
+    if decisions.compat == Compat::Document && !decisions.agent_redis.is_empty() {
+        let message = "is used in agent mode only";
+        rules.warn(AGENT, message, "take it out, or set compat = \"agent\"");
     }
-    if decisions.user_profiles == UserProfiles::Redis {
-        rules.refuse(
+    if decisions.compat == Compat::Agent && super::shared::is_same_database(url, shared) {
+        let message = "is the database of shared.redis: user ids are keys there, and could name those of limits";
+        let cure = "give it another number, such as redis://host:6379/1, or another server";
+        rules.refuse(AGENT, message, cure);
+    }
+    let is_in_redis = [
+        (
             "decisions.user_profiles",
-            "needs shared.redis, which is empty",
-            cure,
-        );
-    }
-    if decisions.odp.segments_cache == SegmentsCache::Redis {
-        rules.refuse(
+            decisions.user_profiles == UserProfiles::Redis,
+        ),
+        (
             "decisions.odp.segments_cache",
-            "needs shared.redis, which is empty",
-            cure,
-        );
+            decisions.odp.segments_cache == SegmentsCache::Redis,
+        ),
+    ];
+    for (key, _) in is_in_redis.iter().filter(|(_, is_in_redis)| *is_in_redis) {
+        if url.is_empty() {
+            let message = format!("needs {needed}, which is empty");
+            rules.refuse(key, message, format!("set {needed}, or use \"memory\""));
+        }
     }
 }
 

@@ -225,6 +225,15 @@ fn keys_that_contradict_each_other_are_refused() {
             "decisions.odp.segments_cache",
         ),
         (
+            "[shared]\nredis = \"redis://h\"\n[decisions]\ncompat = \"agent\"\nuser_profiles = \"redis\"",
+            "decisions.user_profiles",
+        ),
+        (
+            "[shared]\nredis = \"redis://h/0\"\n\
+             [decisions]\ncompat = \"agent\"\nagent_redis = \"redis://H:6379\"",
+            "decisions.agent_redis",
+        ),
+        (
             "[[decisions.clients]]\nid = \"a\"\nsecret_hash = \"x\"\nsdk_keys = [\"k\"]",
             "decisions.token_keys",
         ),
