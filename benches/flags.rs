@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use filters::auth::claims::ClaimRules;
 use filters::decisions::borrowed_object::BorrowedObject;
 use filters::decisions::credentials::SdkRules;
 use filters::decisions::decide::decide;
@@ -93,6 +94,7 @@ fn call() -> Call {
             headers: vec![key, old],
             tokens: None,
             trusts_foreign: false,
+            claim_rules: ClaimRules::default(),
         },
         query: "keys=flag-7".to_owned(),
         body: json!({"userId": "user-1", "userAttributes": {"version": "2.1", "country": "DE", "age": 40}})

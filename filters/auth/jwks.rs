@@ -5,10 +5,13 @@
 
 use std::collections::HashMap;
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use super::jwt::InvalidToken;
 
@@ -39,7 +42,7 @@ impl KeySet {
         // Keys are parsed one by one, so that one of an unknown type does not invalidate the others.
         #[derive(Deserialize)]
         struct KeySetDocument {
-            keys: Vec<serde_json::Value>,
+            keys: Vec<Value>,
         }
         let document: KeySetDocument =
             serde_json::from_slice(text).map_err(|error| format!("no key set: {error}"))?;
@@ -77,10 +80,29 @@ impl KeySet {
     }
 }
 
+/// Checks that the header of a token demands nothing that is not understood here. The library ignores such demands, which
+/// RFC 7515 4.1.11 forbids.
+///
+/// Errors: not a token; [`InvalidToken::Extension`] for `crit`, and for `b64` other than true.
+pub(super) fn check_header(token: &str) -> Result<(), InvalidToken> {
+    let header = token.split('.').next().unwrap_or_default();
+    let header = BASE64.decode(header).map_err(|_| InvalidToken::Signature)?;
+    let header: Map<String, Value> =
+        serde_json::from_slice(&header).map_err(|_| InvalidToken::Signature)?;
+    let is_encoded = header
+        .get("b64")
+        .is_none_or(|b64| *b64 == Value::Bool(true));
+    match is_encoded && !header.contains_key("crit") {
+        true => Ok(()),
+        false => Err(InvalidToken::Extension),
+    }
+}
+
 /// Returns the id of the key that the token names.
 ///
-/// Errors: not a token, or it names no key.
+/// Errors: not a token, its header demands an extension, or it names no key.
 pub fn read_key_id(token: &str) -> Result<String, InvalidToken> {
+    check_header(token)?;
     let header = decode_header(token).map_err(|_| InvalidToken::Signature)?;
     header.kid.ok_or(InvalidToken::NoKeyId)
 }

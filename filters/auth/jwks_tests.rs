@@ -160,3 +160,26 @@ fn a_token_names_its_key() {
     assert_eq!(read_key_id(RS256).as_deref(), Ok("rsa"));
     assert_eq!(read_key_id("a.b.c"), Err(InvalidToken::Signature));
 }
+
+/// The header is judged before the key is looked for, so such a token causes no fetch of keys.
+#[test]
+fn a_header_that_demands_an_extension_is_refused_before_its_key_is_looked_for() {
+    let encode = |text: &str| base64::prelude::BASE64_URL_SAFE_NO_PAD.encode(text);
+    for header in [
+        r#"{"alg":"ES256","kid":"unknown","crit":["exp"]}"#,
+        r#"{"alg":"ES256","kid":"ec","b64":false}"#,
+    ] {
+        let claims = encode(r#"{"sdk_keys":["a"],"exp":200}"#);
+        let signed = format!("{}.{claims}", encode(header));
+        let key = EncodingKey::from_ec_der(&BASE64_STANDARD.decode(EC).unwrap());
+        let signature =
+            jsonwebtoken::crypto::sign(signed.as_bytes(), &key, Algorithm::ES256).unwrap();
+        let token = format!("{signed}.{signature}");
+        assert_eq!(
+            read_key_id(&token),
+            Err(InvalidToken::Extension),
+            "{header}"
+        );
+        assert_eq!(keys(&token), Err(InvalidToken::Extension), "{header}");
+    }
+}

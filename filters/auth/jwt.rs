@@ -6,10 +6,15 @@
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, decode, encode};
 use serde::{Deserialize, Serialize};
 
-use super::jwks::{check_times, signature_only};
+use super::claims::{ClaimRules, Texts};
+use super::jwks::{check_header, check_times, signature_only};
+
+/// The issuer of our tokens, unless another is configured.
+const ISSUER: &str = "Weirgate";
 
 /// The keys of tokens. It has no `Debug`, because the keys are secrets.
 pub struct JwtTokens {
+    claim_rules: ClaimRules,
     signing_key: EncodingKey,
     verifying_keys: Vec<DecodingKey>,
     ttl_s: u64,
@@ -22,6 +27,12 @@ pub enum InvalidToken {
     Empty,
     /// Malformed, another algorithm, or signed by another key.
     Signature,
+    /// Its header demands an extension.
+    Extension,
+    /// Another issuer than the configured one.
+    Issuer,
+    /// It is not for the configured audience.
+    Audience,
     /// It has expired.
     Expired,
     /// It has no expiry.
@@ -42,6 +53,11 @@ impl InvalidToken {
         match self {
             Self::Empty => "empty token",
             Self::Signature => "signature is invalid",
+            Self::Extension => {
+                "the token's header demands an extension: crit and b64 are not supported"
+            }
+            Self::Issuer => "the token has another issuer",
+            Self::Audience => "the token is for another audience",
             Self::Expired | Self::NoExpiry => "token expired",
             Self::NotYetValid => "token is not valid yet",
             Self::NoSdkKeys => "invalid claims: sdk_keys not found, or have the wrong type",
@@ -54,12 +70,16 @@ impl InvalidToken {
 #[derive(Serialize)]
 struct IssuedClaims<'a> {
     iss: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aud: Option<&'a str>,
     sdk_keys: &'a [String],
     exp: u64,
 }
 
 #[derive(Deserialize)]
 struct JwtClaims {
+    iss: Option<String>,
+    aud: Option<Texts>,
     exp: Option<f64>,
     nbf: Option<f64>,
     sdk_keys: Option<Vec<String>>,
@@ -67,8 +87,9 @@ struct JwtClaims {
 
 impl JwtTokens {
     /// Creates tokens from keys: the first signs, all verify. Returns `None` without keys.
-    pub fn new(keys: &[Vec<u8>], ttl_s: u64) -> Option<Self> {
+    pub fn new(keys: &[Vec<u8>], ttl_s: u64, claim_rules: ClaimRules) -> Option<Self> {
         Some(Self {
+            claim_rules,
             signing_key: EncodingKey::from_secret(keys.first()?),
             verifying_keys: keys
                 .iter()
@@ -81,7 +102,8 @@ impl JwtTokens {
     /// Issues a token for these SDK keys. Returns it with its lifetime in seconds.
     pub fn issue(&self, sdk_keys: &[String], now_s: u64) -> Option<(String, u64)> {
         let claims = IssuedClaims {
-            iss: "Weirgate",
+            iss: self.claim_rules.issuer.as_deref().unwrap_or(ISSUER),
+            aud: self.claim_rules.audience.as_deref(),
             sdk_keys,
             exp: now_s.saturating_add(self.ttl_s),
         };
@@ -96,11 +118,14 @@ impl JwtTokens {
         if token.is_empty() {
             return Err(InvalidToken::Empty);
         }
+        check_header(token)?;
         let rules = signature_only(Algorithm::HS256);
         let mut keys = self.verifying_keys.iter();
         let found = keys.find_map(|key| decode::<JwtClaims>(token, key, &rules).ok());
         let claims = found.ok_or(InvalidToken::Signature)?.claims;
         check_times(claims.exp, claims.nbf, now_s)?;
+        let audience = claims.aud.as_ref();
+        self.claim_rules.check(claims.iss.as_deref(), audience)?;
         claims.sdk_keys.ok_or(InvalidToken::NoSdkKeys)
     }
 }
@@ -108,11 +133,14 @@ impl JwtTokens {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use base64::Engine;
+    use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+
     use super::*;
 
     fn tokens(keys: &[&[u8]]) -> JwtTokens {
         let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.to_vec()).collect();
-        JwtTokens::new(&keys, 60).unwrap()
+        JwtTokens::new(&keys, 60, ClaimRules::default()).unwrap()
     }
 
     fn signed(claims: &serde_json::Value, header: &Header, key: &[u8]) -> String {
@@ -165,6 +193,78 @@ mod tests {
             ),
         ] {
             assert_eq!(ours.verify(&token, 100), Err(expected), "{token}");
+        }
+    }
+
+    /// RFC 7515 4.1.11: who does not understand a critical extension must refuse the token. RFC 7797: so is an unencoded
+    /// payload.
+    #[test]
+    fn a_header_that_demands_an_extension_is_refused() {
+        let ours = tokens(&[b"key"]);
+        let claims = serde_json::json!({"sdk_keys": ["a"], "exp": 200});
+        let signing = EncodingKey::from_secret(b"key");
+        for (header, expected) in [
+            (r#"{"alg":"HS256","b64":true}"#, None),
+            (
+                r#"{"alg":"HS256","crit":["exp"]}"#,
+                Some(InvalidToken::Extension),
+            ),
+            (
+                r#"{"alg":"HS256","crit":[]}"#,
+                Some(InvalidToken::Extension),
+            ),
+            (
+                r#"{"alg":"HS256","crit":null}"#,
+                Some(InvalidToken::Extension),
+            ),
+            (
+                r#"{"alg":"HS256","b64":false}"#,
+                Some(InvalidToken::Extension),
+            ),
+            (
+                r#"{"alg":"HS256","b64":null}"#,
+                Some(InvalidToken::Extension),
+            ),
+            (
+                r#"{"alg":"HS256","crit":["b64"],"b64":false}"#,
+                Some(InvalidToken::Extension),
+            ),
+            (r#"["HS256"]"#, Some(InvalidToken::Signature)),
+        ] {
+            let encode = |text: &str| BASE64.encode(text);
+            let signed = format!("{}.{}", encode(header), encode(&claims.to_string()));
+            let algorithm = Algorithm::HS256;
+            let mac = jsonwebtoken::crypto::sign(signed.as_bytes(), &signing, algorithm).unwrap();
+            let found = ours.verify(&format!("{signed}.{mac}"), 100).err();
+            assert_eq!(found, expected, "{header}");
+        }
+    }
+
+    #[test]
+    fn issuer_and_audience_count_where_they_are_set_and_our_tokens_carry_them() {
+        let rules = ClaimRules {
+            issuer: Some("https://id".into()),
+            audience: Some("flags".into()),
+        };
+        let ours = JwtTokens::new(&[b"key".to_vec()], 60, rules).unwrap();
+        let keys = ["a".to_owned()];
+        let (token, _) = ours.issue(&keys, 100).unwrap();
+        assert_eq!(ours.verify(&token, 100).unwrap(), keys);
+        let hs256 = Header::new(Algorithm::HS256);
+        for (issuer, audience, expected) in [
+            ("\"https://id\"", "[\"x\",\"flags\"]", None),
+            ("\"https://id\"", "\"flags\"", None),
+            ("\"https://other\"", "\"flags\"", Some(InvalidToken::Issuer)),
+            ("null", "\"flags\"", Some(InvalidToken::Issuer)),
+            ("\"https://id\"", "[\"flag\"]", Some(InvalidToken::Audience)),
+            ("\"https://id\"", "null", Some(InvalidToken::Audience)),
+            ("\"https://id\"", "7", Some(InvalidToken::Signature)),
+        ] {
+            let claims =
+                format!("{{\"sdk_keys\":[\"a\"],\"exp\":200,\"iss\":{issuer},\"aud\":{audience}}}");
+            let claims = serde_json::from_str(&claims).unwrap();
+            let found = ours.verify(&signed(&claims, &hs256, b"key"), 100).err();
+            assert_eq!(found, expected, "{claims}");
         }
     }
 }

@@ -2,5 +2,6 @@
 //!
 //! Not here: the identity behind a token (`decisions::credentials`, `graph::credentials`), API keys (`accounts`).
 
+pub mod claims;
 pub mod jwks;
 pub mod jwt;

@@ -7,6 +7,7 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName};
 use serde::Deserialize;
 
+use crate::auth::claims::{ClaimRules, Texts};
 use crate::auth::jwks::{KeySet, read_key_id};
 use crate::auth::jwt::{InvalidToken, JwtTokens};
 use crate::fault::{Fault, FaultKind};
@@ -22,6 +23,8 @@ pub struct SdkRules {
     pub tokens: Option<JwtTokens>,
     /// Tokens of another issuer count, which publishes its keys.
     pub trusts_foreign: bool,
+    /// The issuer and the audience that tokens have to name.
+    pub claim_rules: ClaimRules,
 }
 
 impl SdkRules {
@@ -41,6 +44,8 @@ impl SdkRules {
     ) -> Result<Vec<String>, InvalidToken> {
         #[derive(Deserialize)]
         struct Claims {
+            iss: Option<String>,
+            aud: Option<Texts>,
             sdk_keys: Option<Vec<String>>,
         }
         let names_key = self.trusts_foreign && read_key_id(token).is_ok();
@@ -50,6 +55,8 @@ impl SdkRules {
                 read_key_id(token)?;
                 let set = foreign.ok_or(InvalidToken::UnknownKey)?;
                 let claims: Claims = set.verify(token, now_s)?;
+                let audience = claims.aud.as_ref();
+                self.claim_rules.check(claims.iss.as_deref(), audience)?;
                 claims.sdk_keys.ok_or(InvalidToken::NoSdkKeys)
             }
         }
@@ -138,8 +145,10 @@ mod tests {
             headers: ["x-platform-sdk-key", "x-optimizely-sdk-key"]
                 .map(HeaderName::from_static)
                 .into(),
-            tokens: has_tokens.then(|| JwtTokens::new(&[b"key".to_vec()], 60).unwrap()),
+            tokens: has_tokens
+                .then(|| JwtTokens::new(&[b"key".to_vec()], 60, ClaimRules::default()).unwrap()),
             trusts_foreign: false,
+            claim_rules: ClaimRules::default(),
         }
     }
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use filters::auth::claims::ClaimRules;
 use filters::decisions::protocol::Protocol;
 use filters::graph::Operations;
 use filters::limits::Algorithm;
@@ -101,6 +102,8 @@ pub struct DecisionsConfig {
     pub cmab_endpoint: String,
     /// Lifetime of a token in seconds.
     pub token_ttl_s: u64,
+    /// The issuer and the audience that tokens have to name.
+    pub claim_rules: ClaimRules,
     /// Keys of tokens. The first signs, all verify.
     pub token_keys: Vec<SecretBytes>,
     /// Clients that may request tokens.

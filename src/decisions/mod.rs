@@ -105,6 +105,7 @@ impl DecisionService {
         let (odp_events, odp_dispatcher) = OdpEvents::new(metrics)?;
         let keys = decisions.token_keys.iter();
         let keys: Vec<Vec<u8>> = keys.map(|key| key.expose().to_vec()).collect();
+        let claim_rules = decisions.claim_rules.clone();
         let foreign = decisions.jwks_url.clone();
         let foreign = foreign.map(|url| RemoteKeySet::new(url, handle.clone()));
         let foreign = foreign.transpose()?.map(Arc::new);
@@ -112,8 +113,9 @@ impl DecisionService {
             protocol: decisions.protocol,
             credentials: SdkRules {
                 headers: decisions.sdk_key_headers.clone(),
-                tokens: JwtTokens::new(&keys, decisions.token_ttl_s),
+                tokens: JwtTokens::new(&keys, decisions.token_ttl_s, claim_rules.clone()),
                 trusts_foreign: foreign.is_some(),
+                claim_rules,
             },
             foreign_keys: foreign,
             local_datafiles: Arc::new(local),

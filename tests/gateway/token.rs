@@ -144,6 +144,37 @@ fn without_its_issuer_a_gateway_starts_and_foreign_tokens_do_not_count() {
     assert_eq!(ask(gateway.address(), &asked).status(), 401);
 }
 
+/// The header counts before the key is looked for, so the second fetch of keys never comes.
+#[test]
+fn a_token_that_demands_more_or_is_for_others_is_refused() {
+    let published = Upstream::always(Reply::json(200, issuer::key_set(issuer::KEY_ID)));
+    let foreign = format!(
+        "jwks_url = \"{}/keys\"\ntoken_issuer = \"https://id\"\ntoken_audience = \"flags\"",
+        published.url()
+    );
+    let gateway = gateway_with_env(&foreign, &[]);
+    published.wait_requests(1);
+    let status = |header: Value, issuer: &str, audience: Value| {
+        let claims =
+            json!({"sdk_keys": ["sandbox"], "exp": issuer::NEVER, "iss": issuer, "aud": audience});
+        let token = issuer::token_with(&header, &claims);
+        ask(gateway.address(), &decide(&token)).status()
+    };
+    let header = |more: Value| {
+        let mut header = json!({"alg": "ES256", "kid": issuer::KEY_ID});
+        let more = more.as_object().unwrap().clone();
+        header.as_object_mut().unwrap().extend(more);
+        header
+    };
+    let flags = json!(["flags", "other"]);
+    assert_eq!(status(header(json!({})), "https://id", flags.clone()), 200);
+    for demand in [json!({"crit": ["exp"]}), json!({"b64": false})] {
+        assert_eq!(status(header(demand), "https://id", flags.clone()), 401);
+    }
+    assert_eq!(status(header(json!({})), "https://other", flags), 401);
+    assert_eq!(status(header(json!({})), "https://id", json!("other")), 401);
+}
+
 #[test]
 fn the_original_agent_tells_why_a_token_does_not_count() {
     let published = Upstream::always(Reply::json(200, issuer::key_set(issuer::KEY_ID)));

@@ -58,7 +58,11 @@ pub(crate) struct DecisionsConfig {
     /// Seconds for which a token is good.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub token_ttl_s: u64,
-    /// Keys of our tokens, base64; the first signs, all verify.
+    /// The issuer that tokens have to name; empty: any.
+    pub token_issuer: String,
+    /// The audience that tokens have to name; empty: any.
+    pub token_audience: String,
+    /// Keys of our tokens, at least 32 bytes in base64; the first signs, all verify.
     pub token_keys: Vec<SecretRef>,
     /// Audience segments.
     pub odp: Odp,
@@ -96,6 +100,8 @@ impl Default for DecisionsConfig {
             datafile_max_bytes: 33_554_432,
             jwks_url: String::new(),
             token_ttl_s: 1800,
+            token_issuer: String::new(),
+            token_audience: String::new(),
             token_keys: Vec::new(),
             odp: Odp::default(),
             cmab: Cmab::default(),

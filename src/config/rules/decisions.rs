@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
+use filters::auth::claims::ClaimRules;
 use filters::decisions::protocol::{Agent, Document};
 use http::HeaderName;
 
@@ -19,6 +20,10 @@ use crate::config::secret::{self, Secret, SecretBytes};
 
 /// The default endpoint of predictions. Source: docs/facts/decision-engine.md F.
 const DEFAULT_CMAB_ENDPOINT: &str = "https://prediction.cmab.optimizely.com/predict/%s";
+
+/// Minimum length of a key of tokens. Source: RFC 7518 3.2, the size of the hash.
+const MIN_TOKEN_KEY_BYTES: usize = 32;
+const TOKEN_KEY_CURE: &str = "write 32 random bytes in base64";
 
 /// Checks the section, if there is one.
 pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Option<checked::DecisionsConfig> {
@@ -112,10 +117,18 @@ fn to_checked(
             endpoint => endpoint.to_owned(),
         },
         token_ttl_s: decisions.token_ttl_s,
+        claim_rules: ClaimRules {
+            issuer: set_text(&decisions.token_issuer),
+            audience: set_text(&decisions.token_audience),
+        },
         token_keys,
         clients: decisions.clients.iter().map(to_client).collect(),
         webhooks: Vec::new(),
     }
+}
+
+fn set_text(text: &str) -> Option<Box<str>> {
+    (!text.is_empty()).then(|| text.into())
 }
 
 fn to_client(raw: &Client) -> checked::Client {
@@ -175,7 +188,7 @@ fn is_hash(client: &Client) -> bool {
     hash.starts_with("$argon2id$") || (hash.len() == 80 && hash.bytes().all(is_base64))
 }
 
-/// Decodes the keys. A key that is not base64 is refused.
+/// Decodes the keys. A key that is not base64 or too short is refused.
 fn find_token_keys(rules: &mut Rules<'_>, decisions: &DecisionsConfig) -> Vec<SecretBytes> {
     let mut keys = Vec::new();
     let has_clients = !decisions.clients.is_empty();
@@ -195,8 +208,15 @@ fn find_token_keys(rules: &mut Rules<'_>, decisions: &DecisionsConfig) -> Vec<Se
             continue;
         };
         match BASE64.decode(found.expose().trim()) {
-            Ok(bytes) if !bytes.is_empty() => keys.push(SecretBytes::new(bytes)),
-            _ => rules.refuse(&key, "is no base64", "write 32 random bytes in base64"),
+            Ok(bytes) if bytes.len() >= MIN_TOKEN_KEY_BYTES => keys.push(SecretBytes::new(bytes)),
+            Ok(bytes) => {
+                let message = format!(
+                    "has only {} bytes, and whoever guesses it makes tokens",
+                    bytes.len()
+                );
+                rules.refuse(&key, message, TOKEN_KEY_CURE);
+            }
+            Err(_) => rules.refuse(&key, "is no base64", TOKEN_KEY_CURE),
         }
     }
     keys

@@ -93,7 +93,13 @@ daily_pct = 20
 
 #[test]
 fn a_file_of_all_sections_is_accepted() {
-    let loaded = good_with(WHOLE, &[("WEIRGATE_TOKEN_KEY", "a2V5")]);
+    let loaded = good_with(
+        WHOLE,
+        &[(
+            "WEIRGATE_TOKEN_KEY",
+            "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+        )],
+    );
     assert_eq!(
         loaded.config.routing.auto,
         ["claude-sonnet-4-6", "gpt-5-mini"]
@@ -103,7 +109,13 @@ fn a_file_of_all_sections_is_accepted() {
 
 #[test]
 fn sections_of_features_to_come_are_warned_of() {
-    let loaded = good_with(WHOLE, &[("WEIRGATE_TOKEN_KEY", "a2V5")]);
+    let loaded = good_with(
+        WHOLE,
+        &[(
+            "WEIRGATE_TOKEN_KEY",
+            "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+        )],
+    );
     let idle: Vec<_> = warned(&loaded)
         .into_iter()
         .filter(|(_, text)| *text == "not in force yet")

@@ -139,7 +139,7 @@ fn the_usual_variables_switch_the_shipped_providers_on() {
 #[test]
 fn every_option_of_the_shipped_file_is_accepted_when_set() {
     let pairs = ["WEIRGATE_ADMIN_TOKEN", "WEIRGATE_TOKEN_KEY"]
-        .map(|name| (name, "0123456789abcdef0123456789abcdef"));
+        .map(|name| (name, "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="));
     let text = without_catalogue(&uncommented())
         .replace(
             "secret = { file = \"weirgate-secret\" }",

@@ -98,6 +98,22 @@ fn a_pepper_below_32_bytes_is_refused() {
 }
 
 #[test]
+fn a_token_key_below_32_bytes_is_refused() {
+    let toml = "[decisions]\ntoken_keys = [{ env = \"K\" }]\n\
+                [[decisions.clients]]\nid = \"a\"\nsecret_hash = \"x\"\nsdk_keys = [\"k\"]\n";
+    let problems = bad_with(
+        toml,
+        &[("K", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZQ==")],
+    );
+    assert_eq!(problems[0].key, "decisions.token_keys[0]");
+    assert!(problems[0].message.contains("31 bytes"), "{problems:?}");
+    good_with(
+        toml,
+        &[("K", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")],
+    );
+}
+
+#[test]
 fn the_client_header_is_believed_from_the_trusted_alone() {
     let toml = "[listen]\nclient_ip_header = \"CF-Connecting-IP\"\n";
     let loaded = good(toml);

@@ -90,7 +90,12 @@ pub(super) fn bad_token(error: InvalidToken) -> Fault {
         InvalidToken::Expired => "Token is expired",
         InvalidToken::NotYetValid => "Token is not valid yet",
         InvalidToken::NoKeyId => "expecting JWT header to have string kid",
-        InvalidToken::Empty | InvalidToken::Signature | InvalidToken::UnknownKey => error.message(),
+        InvalidToken::Empty
+        | InvalidToken::Signature
+        | InvalidToken::UnknownKey
+        | InvalidToken::Extension
+        | InvalidToken::Issuer
+        | InvalidToken::Audience => error.message(),
     };
     Form::JsonTextWithReason.mark(unauthenticated("unauthorized").with_detail(reason))
 }

@@ -1,0 +1,53 @@
+//! The issuer and the audience of tokens. Source: RFC 7519 4.1.1, 4.1.3.
+
+use serde::Deserialize;
+
+use super::jwt::InvalidToken;
+
+/// Which issuer and audience tokens have to name; `None`: any.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ClaimRules {
+    /// The issuer.
+    pub issuer: Option<Box<str>>,
+    /// The audience, which has to be among those of a token.
+    pub audience: Option<Box<str>>,
+}
+
+/// A text or several, as `aud` may be written.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum Texts {
+    /// One text.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
+impl Texts {
+    fn contains(&self, text: &str) -> bool {
+        match self {
+            Self::One(one) => one == text,
+            Self::Several(several) => several.iter().any(|one| one == text),
+        }
+    }
+}
+
+impl ClaimRules {
+    /// Checks the claims `iss` and `aud` of a token.
+    ///
+    /// Errors: [`InvalidToken::Issuer`], [`InvalidToken::Audience`].
+    pub fn check(
+        &self,
+        issuer: Option<&str>,
+        audience: Option<&Texts>,
+    ) -> Result<(), InvalidToken> {
+        if self.issuer.is_some() && self.issuer.as_deref() != issuer {
+            return Err(InvalidToken::Issuer);
+        }
+        let is_for = |wanted: &str| audience.is_some_and(|named| named.contains(wanted));
+        match self.audience.as_deref().is_none_or(is_for) {
+            true => Ok(()),
+            false => Err(InvalidToken::Audience),
+        }
+    }
+}
