@@ -5,8 +5,9 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, COOKIE, ORIGIN, PRAGMA};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, COOKIE};
 use http::header::{CONTENT_ENCODING, HeaderName, HeaderValue, RANGE};
+use http::header::{ORIGIN, PRAGMA};
 use http::{HeaderMap, Method};
 use serde::Deserialize;
 
@@ -48,8 +49,8 @@ pub enum Bypass {
     Method,
     /// The client wants a fresh response: `cache=false`, `no-store` or `no-cache`.
     NoCache,
-    /// The request has a range, a condition, a cookie, an encoded body or two content types, so its response fits no
-    /// other request.
+    /// The request has a range, a condition, a cookie, an encoded body, two content types or a `Connection` that names a
+    /// header, so its response fits no other request.
     Unshareable,
     /// The document is missing, unreadable or more than a query.
     Document,
@@ -159,6 +160,10 @@ fn collect_keyed(headers: &HeaderMap) -> Result<Vec<(&HeaderName, &HeaderValue)>
         if [RANGE, COOKIE, CONTENT_ENCODING].contains(name) || name.as_str().starts_with("if-") {
             return Err(Bypass::Unshareable);
         }
+        // A header that is named here is not sent on, so the service answers another request than this head shows.
+        if *name == CONNECTION && !names_nothing(value.as_bytes()) {
+            return Err(Bypass::Unshareable);
+        }
         let wants_fresh = (*name == CACHE_CONTROL
             && has_directive(value.as_bytes(), &["no-store", "no-cache"]))
             || (*name == PRAGMA && has_directive(value.as_bytes(), &["no-cache"]));
@@ -173,6 +178,16 @@ fn collect_keyed(headers: &HeaderMap) -> Result<Vec<(&HeaderName, &HeaderValue)>
         }
     }
     Ok(keyed)
+}
+
+/// Returns whether `Connection` names no header.
+fn names_nothing(line: &[u8]) -> bool {
+    let mut options = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    options.all(|option| {
+        option.is_empty()
+            || option.eq_ignore_ascii_case(b"close")
+            || option.eq_ignore_ascii_case(b"keep-alive")
+    })
 }
 
 /// Returns whether a list of directives contains one of `words`, with or without a value.

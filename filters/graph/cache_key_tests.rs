@@ -203,6 +203,7 @@ fn requests_whose_answers_fit_nobody_else_pass_by() {
         ("if-none-match", "\"a\""),
         ("if-modified-since", "x"),
         ("cookie", "a=b"),
+        ("connection", "keep-alive, content-type"),
         ("content-encoding", "gzip"),
     ] {
         assert_eq!(
@@ -290,5 +291,15 @@ proptest! {
             let _ = (head.is_read_only(&body), head.to_cache_key(&body));
         }
         let _ = get(&query);
+    }
+}
+
+#[test]
+fn a_connection_that_names_no_header_may_be_cached() {
+    for value in ["close", "Keep-Alive", "keep-alive , close", ""] {
+        assert!(names_nothing(value.as_bytes()), "{value}");
+    }
+    for value in ["te", "close, accept", "close\tx", "\"close\""] {
+        assert!(!names_nothing(value.as_bytes()), "{value}");
     }
 }
