@@ -6,6 +6,18 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// The most characters of a caller's text that a message quotes.
+const MAX_QUOTED_CHARS: usize = 100;
+
+/// Returns a caller's text as a message may quote it: at most [`MAX_QUOTED_CHARS`] characters, then an ellipsis. A message
+/// is logged and answered, so it must not be as long as its cause.
+pub fn quoted(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(MAX_QUOTED_CHARS) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
+    }
+}
+
 /// The kind of a fault; determines the status and the words of the body.
 ///
 /// Source: docs/model-gateway.md 7; the `type` and `code` words are docs/decisions.md 5 and 6.
@@ -313,6 +325,13 @@ impl std::error::Error for Fault {}
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
     use super::*;
+
+    #[test]
+    fn a_quoted_text_is_cut_between_characters() {
+        assert_eq!(quoted("short"), "short");
+        assert_eq!(quoted(&"ä".repeat(100)), "ä".repeat(100));
+        assert_eq!(quoted(&"ä".repeat(101)), format!("{}…", "ä".repeat(100)));
+    }
 
     #[test]
     fn compatible_body_has_all_four_members() {

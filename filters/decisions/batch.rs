@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, quoted};
 use crate::json::{Object, write_number};
 
 /// One operation; it inherits nothing from the batch.
@@ -56,8 +56,10 @@ impl BatchOperation {
                         query.append_pair(name, &value.to_string())
                     }
                     _ => {
-                        let message =
-                            format!("`parameters.{name}` is neither a text nor a list of texts");
+                        let message = format!(
+                            "`parameters.{}` is neither a text nor a list of texts",
+                            quoted(name)
+                        );
                         let fault = Fault::new(FaultKind::Invalid, message);
                         return Err(fault.with_param("parameters"));
                     }
@@ -74,7 +76,7 @@ impl BatchOperation {
         let mut headers = HeaderMap::new();
         for (name, value) in self.headers.iter().flatten() {
             let bad = || {
-                let message = format!("the header {name:?} cannot be sent");
+                let message = format!("the header {:?} cannot be sent", quoted(name));
                 Fault::new(FaultKind::Invalid, message).with_param("headers")
             };
             let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;

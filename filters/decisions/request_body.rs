@@ -15,7 +15,7 @@ use super::caseless_object::CaselessObject;
 use super::inputs::{Forced, Profile};
 use super::odp::OdpEvent;
 use super::options::{Options, UnknownOption};
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, quoted};
 use crate::form;
 
 /// How a body is read where the protocols differ.
@@ -140,7 +140,7 @@ impl<'b> DecisionBody<'b> {
         let options = self.texts("decideOptions")?;
         let options = Options::parse(options.iter().map(|option| &**option)).map_err(
             |UnknownOption(option)| {
-                let message = format!("invalid option: {option}");
+                let message = format!("invalid option: {}", quoted(&option));
                 Fault::new(FaultKind::Invalid, message).with_param("decideOptions")
             },
         )?;
@@ -150,7 +150,7 @@ impl<'b> DecisionBody<'b> {
                 "IGNORE_CACHE" => segment_options.ignore_cache = true,
                 "RESET_CACHE" => segment_options.reset_cache = true,
                 _ => {
-                    let message = format!("invalid option: {option}");
+                    let message = format!("invalid option: {}", quoted(&option));
                     let fault = Fault::new(FaultKind::Invalid, message);
                     return Err(fault.with_param("fetchSegmentsOptions"));
                 }

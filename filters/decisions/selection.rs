@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::activate::Activation;
 use super::keys::Keys;
 use super::project::Project;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, quoted};
 use crate::form;
 
 /// How a selection is read where the protocols differ.
@@ -65,7 +65,7 @@ fn read_kinds(query: &str) -> Result<Vec<ItemKind>, Fault> {
             "feature" => Ok(ItemKind::Feature),
             "experiment" => Ok(ItemKind::Experiment),
             _ => {
-                let message = format!("type \"{word}\" not supported");
+                let message = format!("type \"{}\" not supported", quoted(&word));
                 Err(Fault::new(FaultKind::Invalid, message).with_param("type"))
             }
         })

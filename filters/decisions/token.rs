@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use serde_json::{Map, Value};
 
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, quoted};
 use crate::form;
 use crate::json::Object;
 
@@ -80,7 +80,7 @@ impl TokenRequest {
             }
         } else if media_type.eq_ignore_ascii_case(b"application/json") {
             let members: Map<String, Value> = serde_json::from_slice(body).map_err(|error| {
-                let message = format!("the body is no JSON object: {error}");
+                let message = format!("the body is no JSON object: {}", quoted(&error.to_string()));
                 Fault::new(FaultKind::Invalid, message)
             })?;
             for (name, value) in &members {

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use filters::auth::jwt::JwtTokens;
 use filters::decisions::credentials::{SdkRules, key_name};
 use filters::decisions::protocol::Protocol;
+use http::HeaderMap;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::runtime::Handle;
@@ -151,6 +152,19 @@ impl DecisionService {
             tasks.push(Box::new(jwks::Refresh(vec![foreign])));
         }
         tasks
+    }
+
+    /// Whether a request with these headers may have to wait for a datafile.
+    pub fn may_fetch(&self, headers: &HeaderMap) -> bool {
+        let Some(remote) = &self.remote_datafiles else {
+            return false;
+        };
+        let keys = self.credentials.headers.iter();
+        let mut keys = keys.filter_map(|name| headers.get(name)?.to_str().ok());
+        keys.any(|key| {
+            let local = self.local_datafiles.find(key_name(key));
+            matches!(local, ProjectLookup::Unknown) && !remote.is_known(key)
+        })
     }
 
     /// The project of an SDK key: one from a file first, under the key without its access token.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::ask::Ask;
 use crate::support::client::ask;
 use crate::support::flags::{agent, gateway, json_of, plain, post, refused, said};
-use crate::support::script::Reply;
+use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
 
 fn operation(id: &str, url: &str, more: Value) -> Value {
@@ -289,4 +289,49 @@ fn of_names_in_any_case_the_last_counts_in_an_operation_as_alone() {
         r#"{"userId":"a","userId":null}"#,
     );
     assert_eq!(kept["userContext"]["userId"], "a", "{kept}");
+}
+
+/// An SDK key that nobody has heard of costs a fetch, and a batch can invent hundreds.
+#[test]
+fn a_batch_of_invented_keys_fetches_few_at_once() {
+    let gate = Gate::default();
+    let source = Upstream::always(
+        Reply::empty()
+            .wait(&gate)
+            .bytes("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"),
+    );
+    let more = format!(
+        "datafile_url = \"{}/%s.json\"\nbatch_concurrency = 100",
+        source.url()
+    );
+    let gateway = gateway(&more);
+    let address = gateway.address();
+    let operations: Vec<Value> = (0..40)
+        .map(|number| {
+            let headers = json!({"X-Platform-SDK-Key": format!("invented{number}")});
+            operation("0", "/v1/decide", json!({"headers": headers}))
+        })
+        .collect();
+    let body = json!({"operations": operations}).to_string();
+    let batch = std::thread::spawn(move || {
+        let call = Ask::post("/v1/batch", body).header("X-Platform-SDK-Key", "sandbox");
+        ask(address, &call).json()
+    });
+    source.wait_requests(8);
+    // The operations were all started together: what may be fetched is asked for by now.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(source.requests().len(), 8);
+    gate.open();
+    assert_eq!(batch.join().unwrap()["errorCount"], 40);
+    assert_eq!(source.requests().len(), 40);
+}
+
+#[test]
+fn what_a_message_quotes_is_cut() {
+    let gateway = gateway("");
+    let long = "x".repeat(1000);
+    let body = json!({"userId": "u", "decideOptions": [long]});
+    let (status, error) = refused(&post(&gateway, "/v1/decide", &body));
+    let expected = format!("invalid option: {}…", "x".repeat(100));
+    assert_eq!((status, error), (400, expected));
 }

@@ -26,7 +26,7 @@ use crate::decisions::response_body::ResultShape;
 use crate::decisions::selection::SelectionRules;
 use crate::decisions::token::TokenRefusal;
 use crate::decisions::webhook;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, quoted};
 use crate::json::Object;
 
 /// See the module.
@@ -67,7 +67,7 @@ static BODY: BodyRules = BodyRules {
     unreadable: |why| {
         Fault::new(
             FaultKind::Invalid,
-            format!("error parsing request body: {why}"),
+            format!("error parsing request body: {}", quoted(why)),
         )
     },
 };
@@ -144,7 +144,10 @@ impl Protocol for Document {
         serde_json::from_slice(body)
             .map(|batch: BatchRequest| batch.operations.unwrap_or_default())
             .map_err(|error| {
-                let message = format!("cannot decode the operation body: {error}");
+                let message = format!(
+                    "cannot decode the operation body: {}",
+                    quoted(&error.to_string())
+                );
                 Fault::new(FaultKind::Invalid, message)
             })
     }
@@ -162,7 +165,8 @@ impl Protocol for Document {
     fn read_topic(&self, name: &str) -> Result<Option<Topic>, Fault> {
         let topic = Topic::parse(name).ok_or_else(|| {
             let message = format!(
-                "`filter` is {name:?}; decision, track and project_config_update are accepted"
+                "`filter` is {:?}; decision, track and project_config_update are accepted",
+                quoted(name)
             );
             Fault::new(FaultKind::Invalid, message).with_param("filter")
         });
@@ -189,7 +193,7 @@ impl Protocol for Document {
             "" | "GET" => Method::GET,
             "POST" => Method::POST,
             other => {
-                let message = format!("`method` is {other:?}; GET and POST are accepted");
+                let message = format!("`method` is {:?}; GET and POST are accepted", quoted(other));
                 return Err(Fault::new(FaultKind::Invalid, message).with_param("method"));
             }
         };

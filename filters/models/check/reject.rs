@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, quoted};
 use crate::json::{Error, Type, Walker};
 
 /// The longest value that a message quotes.
@@ -77,14 +77,15 @@ impl Reject {
     /// The fault for the caller.
     pub(crate) fn into_fault(self) -> Fault {
         match self {
+            Self::NotYet { path } => Fault::not_supported_yet(quoted(&path).into_owned()),
             Self::Syntax(error) => Fault::new(
                 FaultKind::Invalid,
                 format!("the body is not a valid JSON object: {error}"),
             )
             .with_code("invalid_json"),
-            Self::NotYet { path } => Fault::not_supported_yet(path),
             Self::Rule { path, said, code } => {
-                let fault = Fault::invalid(path.as_str(), format!("`{path}` {said}"));
+                let path = quoted(&path);
+                let fault = Fault::invalid(&*path, format!("`{path}` {said}"));
                 match code {
                     Some(code) => fault.with_code(code),
                     None => fault.with_code("invalid_parameters"),

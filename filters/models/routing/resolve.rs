@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::catalog::{Catalog, Mapping, Model};
 use super::providers::ProviderSet;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, quoted};
 use crate::models::operation::Operation;
 
 /// The model string that lets the gateway choose the model.
@@ -158,7 +158,9 @@ fn resolve_pinned(
         let candidates = serve_region(catalog, &found?, region);
         if candidates.is_empty() {
             return Err(model_not_found(format!(
-                "{provider} does not serve `{model}` in the region `{region}`"
+                "{provider} does not serve `{}` in the region `{}`",
+                quoted(model),
+                quoted(region)
             )));
         }
         return Ok(done(candidates));
@@ -168,7 +170,8 @@ fn resolve_pinned(
     }
     if catalog.find(name).is_some() {
         return Err(model_not_found(format!(
-            "{provider} does not serve `{name}`"
+            "{provider} does not serve `{}`",
+            quoted(name)
         )));
     }
     Ok(None)

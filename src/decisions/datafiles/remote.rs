@@ -100,6 +100,11 @@ impl RemoteDatafiles {
         found.await.unwrap_or(ProjectLookup::Unusable)
     }
 
+    /// Whether a key needs no fetch.
+    pub fn is_known(&self, sdk_key: &str) -> bool {
+        self.find_cached(sdk_key).is_some()
+    }
+
     /// Refreshes the datafiles of all keys that begin with one of these.
     pub async fn refresh(self: &Arc<Self>, prefixes: &[String]) {
         for (key, slot) in self.cache.all().iter() {

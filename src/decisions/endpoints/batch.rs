@@ -11,6 +11,7 @@ use filters::fault::{Fault, FaultKind};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use http::Method;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::context::{authorize, read_sdk_key};
@@ -24,6 +25,10 @@ use crate::proxy::router::PathTable;
 /// How long all operations of a batch may take. Our choice: the agent breaks off after 10 s, so its clients wait no longer,
 /// and the operations that are done by then have to reach them.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(9);
+
+/// How many operations of a batch may wait for datafiles at once. Our choice: whoever invents SDK keys gets one fetch for
+/// each of them, and a batch has hundreds.
+const MAX_FETCHES: usize = 8;
 
 /// The routes that an operation may name.
 pub struct BatchRoutes {
@@ -71,6 +76,7 @@ impl BatchRoutes {
 struct Bounds {
     deadline: Instant,
     free_bytes: AtomicUsize,
+    fetches: Semaphore,
 }
 
 impl Bounds {
@@ -101,6 +107,7 @@ pub async fn handle(
     let bounds = Bounds {
         deadline: Instant::now() + BATCH_TIMEOUT,
         free_bytes: AtomicUsize::new(MAX_BODY_BYTES),
+        fetches: Semaphore::new(MAX_FETCHES),
     };
     let protocol = service.protocol;
     if protocol.endpoint_rules().checks_batch_credentials {
@@ -143,7 +150,10 @@ async fn run_operation(
     let started_at = now();
     let protocol = service.protocol;
     let response = match protocol.check_operation(operation) {
-        Ok(()) => in_time(bounds.deadline, call(service, routes, operation, now_ms)).await,
+        Ok(()) => {
+            let call = call(service, routes, operation, now_ms, &bounds.fetches);
+            in_time(bounds.deadline, call).await
+        }
         Err(fault) => Err(fault),
     };
     let response = response.and_then(|response| bounds.take(response));
@@ -184,6 +194,7 @@ async fn call(
     routes: &BatchRoutes,
     operation: &BatchOperation,
     now_ms: u64,
+    fetches: &Semaphore,
 ) -> Result<Response, Fault> {
     let protocol = service.protocol;
     let find = |method: &Method, path: &str| routes.find(method, path);
@@ -191,6 +202,10 @@ async fn call(
     let (path, query) = protocol.split_url(operation);
     let query = operation.query(query)?;
     let headers = operation.header_map()?;
+    let _permit = match service.may_fetch(&headers) {
+        true => fetches.acquire().await.ok(),
+        false => None,
+    };
     let request = Request {
         headers: &headers,
         path,

@@ -3,7 +3,7 @@
 use filters::decisions::event;
 use filters::decisions::notice;
 use filters::decisions::notice::Topic;
-use filters::fault::{Fault, FaultKind};
+use filters::fault::{Fault, FaultKind, quoted};
 
 use super::context::DecisionContext;
 use crate::decisions::DecisionService;
@@ -32,7 +32,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
             service.events.send(context.event_head(), visitor);
             None
         }
-        None => Some(format!("event with key \"{key}\" not found")),
+        None => Some(format!("event with key \"{}\" not found", quoted(&key))),
     };
     let body = context
         .protocol()
