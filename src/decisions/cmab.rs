@@ -21,7 +21,9 @@ use crate::config::DecisionsConfig;
 use crate::telemetry::metrics::Metrics;
 
 /// The capacity of the cache.
-const MAX_PREDICTIONS: u64 = 10_000;
+const MAX_CACHE_BYTES: u64 = 32 << 20;
+/// About what a prediction takes beside its texts.
+const ENTRY_BYTES: usize = 160;
 const CACHE_TTL: Duration = Duration::from_secs(1800);
 /// How long a request may take.
 const PREDICTION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -50,6 +52,12 @@ struct CachedPrediction {
     uuid: Box<str>,
 }
 
+fn weight(((sdk_key, user), experiment): &CacheKey, cached: &CachedPrediction) -> u32 {
+    let keys = sdk_key.len() + user.len() + experiment.len();
+    let bytes = ENTRY_BYTES + keys + cached.variation.len() + cached.uuid.len();
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
 impl From<CachedPrediction> for Predicted {
     fn from(cached: CachedPrediction) -> Self {
         Self::Variation {
@@ -75,7 +83,8 @@ impl CmabClient {
                 .build()?,
             handle,
             cache: Cache::builder()
-                .max_capacity(MAX_PREDICTIONS)
+                .max_capacity(MAX_CACHE_BYTES)
+                .weigher(weight)
                 .time_to_live(CACHE_TTL)
                 .support_invalidation_closures()
                 .build(),

@@ -13,6 +13,7 @@ use filters::decisions::protocol::Protocol;
 use futures::future::BoxFuture;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver, Sender};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::mutex::lock;
@@ -20,6 +21,9 @@ use crate::proxy::response::EventSource;
 
 /// How many notices a subscriber may be behind.
 const MAX_LAG: usize = 1024;
+/// How many bytes the notices of one SDK key may have that a subscriber has not read. What comes then is lost to all of its
+/// subscribers, and the numbers show it.
+const MAX_UNREAD_BYTES: usize = 4 << 20;
 /// After how long without a notice a comment shows that the stream is alive.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -34,12 +38,36 @@ struct Subscribers {
     adding: Mutex<()>,
 }
 
-type Channels = HashMap<Box<str>, Sender<Arc<Notice>>>;
+type Channels = HashMap<Box<str>, Channel>;
+
+#[derive(Clone)]
+struct Channel {
+    sender: Sender<Arc<Notice>>,
+    /// The free bytes.
+    free: Arc<Semaphore>,
+}
+
+impl Default for Channel {
+    fn default() -> Self {
+        Self {
+            sender: broadcast::channel(MAX_LAG).0,
+            free: Arc::new(Semaphore::new(MAX_UNREAD_BYTES)),
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Notice {
     topic: Topic,
+    /// `None`: there was no room for it.
+    content: Option<Content>,
+}
+
+#[derive(Debug)]
+struct Content {
     json: Vec<u8>,
+    /// The bytes that it takes until the last subscriber has read it.
+    _permits: OwnedSemaphorePermit,
 }
 
 impl Notifications {
@@ -47,12 +75,16 @@ impl Notifications {
     pub fn publish(&self, sdk_key: &str, topic: Topic, json: impl FnOnce() -> Vec<u8>) {
         let channels = self.0.channels.load();
         let channel = channels.get(sdk_key);
-        if let Some(channel) = channel.filter(|channel| channel.receiver_count() > 0) {
+        if let Some(channel) = channel.filter(|channel| channel.sender.receiver_count() > 0) {
+            let json = json();
+            let bytes = u32::try_from(json.len()).unwrap_or(u32::MAX);
+            let permits = Arc::clone(&channel.free).try_acquire_many_owned(bytes);
+            let content = permits.ok().map(|permits| Content {
+                json,
+                _permits: permits,
+            });
             // This fails if the last subscriber has just left.
-            _ = channel.send(Arc::new(Notice {
-                topic,
-                json: json(),
-            }));
+            _ = channel.sender.send(Arc::new(Notice { topic, content }));
         }
     }
 
@@ -78,11 +110,9 @@ impl Notifications {
     fn receiver(&self, sdk_key: &str) -> Receiver<Arc<Notice>> {
         let _one_at_a_time = lock(&self.0.adding);
         let mut channels = Channels::clone(&self.0.channels.load());
-        channels.retain(|_, channel| channel.receiver_count() > 0);
+        channels.retain(|_, channel| channel.sender.receiver_count() > 0);
         let channel = channels.entry(sdk_key.into());
-        let notices = channel
-            .or_insert_with(|| broadcast::channel(MAX_LAG).0)
-            .subscribe();
+        let notices = channel.or_default().sender.subscribe();
         self.0.channels.store(Arc::new(channels));
         notices
     }
@@ -120,9 +150,10 @@ impl Subscription {
             match notice {
                 Ok(notice) => {
                     self.number += 1;
-                    if self.topics.is_empty() || self.topics.contains(&notice.topic) {
+                    let is_wanted = self.topics.is_empty() || self.topics.contains(&notice.topic);
+                    if let Some(content) = notice.content.as_ref().filter(|_| is_wanted) {
                         self.quiet_until = Instant::now() + HEARTBEAT_INTERVAL;
-                        let bytes = self.protocol.frame(&notice.json, self.number, self.is_raw);
+                        let bytes = self.protocol.frame(&content.json, self.number, self.is_raw);
                         return Some(bytes.into());
                     }
                 }
@@ -130,5 +161,29 @@ impl Subscription {
                 Err(RecvError::Closed) => return None,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use filters::decisions::protocol::Document;
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_subscriber_that_does_not_read_holds_so_many_bytes() {
+        let notifications = Notifications::default();
+        let mut slow = notifications.subscribe("k", Vec::new(), false, &Document);
+        for _ in 0..10 {
+            notifications.publish("k", Topic::Decision, || vec![b'1'; 1 << 20]);
+        }
+        let read: Vec<_> = std::iter::from_fn(|| slow.next_bytes().now_or_never()).collect();
+        assert_eq!(read.len(), MAX_UNREAD_BYTES >> 20);
+        // What was lost shows in the numbers, and there is room again.
+        notifications.publish("k", Topic::Decision, || b"{}".to_vec());
+        let next = slow.next_bytes().now_or_never().flatten().unwrap();
+        assert!(next.starts_with(b"id: 11\n"), "{next:?}");
     }
 }

@@ -11,8 +11,11 @@ use super::user_key::UserKey;
 use crate::config::{DecisionsConfig, ProfileStore};
 use crate::redis::{Redis, Script, ScriptCall, Unavailable};
 
-/// How many profiles fit in memory. The oldest is dropped first. Source: docs/interface.md.
-const MAX_PROFILES: usize = 100_000;
+/// How many bytes of profiles fit in memory. The oldest is dropped first. Source: docs/interface.md.
+const MAX_BYTES: usize = 64 << 20;
+/// About what a profile, and a decision in it, take beside their texts.
+const PROFILE_BYTES: usize = 256;
+const DECISION_BYTES: usize = 64;
 
 /// Adds to a profile atomically, so that two processes do not overwrite each other.
 const MERGE: &str = include_str!("remember.lua");
@@ -82,6 +85,8 @@ pub struct Memory(Mutex<ProfileTable>);
 struct ProfileTable {
     profiles: HashMap<UserKey, Profile>,
     order: VecDeque<UserKey>,
+    /// What all profiles take, by [`profile_bytes`].
+    bytes: usize,
 }
 
 impl Memory {
@@ -107,19 +112,43 @@ impl Memory {
     fn change(&self, sdk_key: &str, user: &str, change: impl FnOnce(&mut Profile)) {
         let key: UserKey = (sdk_key.into(), user.into());
         let mut table = lock(&self.0);
-        if let Some(profile) = table.profiles.get_mut(&key) {
-            return change(profile);
-        }
-        let mut profile = Profile::default();
-        change(&mut profile);
-        table.profiles.insert(key.clone(), profile);
-        table.order.push_back(key);
-        if table.order.len() > MAX_PROFILES
-            && let Some(oldest) = table.order.pop_front()
+        let table = &mut *table;
+        let (before, after) = if let Some(profile) = table.profiles.get_mut(&key) {
+            let before = profile_bytes(&key, profile);
+            change(profile);
+            (before, profile_bytes(&key, profile))
+        } else {
+            let mut profile = Profile::default();
+            change(&mut profile);
+            let bytes = profile_bytes(&key, &profile);
+            table.profiles.insert(key.clone(), profile);
+            table.order.push_back(key);
+            (0, bytes)
+        };
+        table.bytes = table.bytes.saturating_sub(before) + after;
+        table.evict();
+    }
+}
+
+impl ProfileTable {
+    /// Drops the oldest profiles until the others fit.
+    fn evict(&mut self) {
+        while self.bytes > MAX_BYTES
+            && let Some(oldest) = self.order.pop_front()
         {
-            table.profiles.remove(&oldest);
+            if let Some(profile) = self.profiles.remove(&oldest) {
+                self.bytes = self.bytes.saturating_sub(profile_bytes(&oldest, &profile));
+            }
         }
     }
+}
+
+/// What a profile takes, about. Its key is in the table and in the order.
+fn profile_bytes((sdk_key, user): &UserKey, profile: &Profile) -> usize {
+    let decisions = profile.iter();
+    let decisions = decisions
+        .map(|(experiment, variation)| experiment.len() + variation.len() + DECISION_BYTES);
+    PROFILE_BYTES + 2 * (sdk_key.len() + user.len()) + decisions.sum::<usize>()
 }
 
 /// Profiles in Redis. Shape: `{"EXPERIMENT ID": {"variation_id": "ID"}}`.
@@ -183,5 +212,22 @@ mod tests {
             }
         });
         assert_eq!(memory.find("k", "u").len(), 8 * EACH);
+    }
+
+    #[test]
+    fn profiles_take_so_many_bytes_and_the_oldest_goes() {
+        let memory = Memory::default();
+        let large = "v".repeat(1 << 20);
+        for user in 0..65 {
+            memory.remember("k", &user.to_string(), &[("e", &large)]);
+        }
+        assert!(lock(&memory.0).bytes <= MAX_BYTES);
+        assert_eq!(memory.find("k", "0").len(), 0);
+        assert_eq!(memory.find("k", "64").len(), 1);
+        // A profile that grows counts too, and one that shrinks makes room.
+        for user in 60..65 {
+            memory.replace("k", &user.to_string(), Profile::default());
+        }
+        assert!(lock(&memory.0).bytes <= MAX_BYTES - 5 * (1 << 20));
     }
 }

@@ -16,7 +16,10 @@ use crate::config::DecisionsConfig;
 use crate::redis::Redis;
 
 /// The capacity of the cache in memory.
-const MAX_USERS: u64 = 10_000;
+const MAX_CACHE_BYTES: u64 = 32 << 20;
+/// About what a user, and a segment, take beside their texts.
+const ENTRY_BYTES: usize = 128;
+const SEGMENT_BYTES: usize = 32;
 const CACHE_TTL: Duration = Duration::from_secs(600);
 /// How long a request may take.
 const SEGMENTS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -52,7 +55,8 @@ impl Segments {
     ) -> reqwest::Result<Self> {
         let in_memory = || {
             let cache = Cache::builder()
-                .max_capacity(MAX_USERS)
+                .max_capacity(MAX_CACHE_BYTES)
+                .weigher(weight)
                 .time_to_live(CACHE_TTL);
             SegmentCache::Memory(cache.support_invalidation_closures().build())
         };
@@ -110,6 +114,12 @@ impl Segments {
         }
         Ok(found)
     }
+}
+
+fn weight((sdk_key, user): &UserKey, segments: &Arc<[String]>) -> u32 {
+    let texts = segments.iter().map(|one| one.len() + SEGMENT_BYTES);
+    let bytes = ENTRY_BYTES + sdk_key.len() + user.len() + texts.sum::<usize>();
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 fn log_failure(why: String) -> SegmentsUnavailable {
@@ -175,4 +185,26 @@ fn redis_key((sdk_key, user): &UserKey) -> Vec<u8> {
     let hash = hash.chain_update(user.as_bytes()).finalize();
     let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("weirgate:segments:{hex}").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[tokio::test]
+    async fn caches_of_users_are_bounded_in_bytes() {
+        let key = ("k".into(), "user".into());
+        let long: Arc<[String]> = [String::from("s").repeat(1 << 20)].into();
+        assert!(weight(&key, &long) > 1 << 20);
+        assert!(weight(&key, &[].into()) < 1024);
+        let cache = Cache::builder().max_capacity(MAX_CACHE_BYTES);
+        let cache: Cache<UserKey, Arc<[String]>> = cache.weigher(weight).build();
+        for user in 0..64 {
+            let key = ("k".into(), user.to_string().into());
+            cache.insert(key, Arc::clone(&long)).await;
+        }
+        cache.run_pending_tasks().await;
+        assert!(cache.weighted_size() <= MAX_CACHE_BYTES);
+    }
 }

@@ -66,7 +66,14 @@ pub fn decode_reply(
     head: &ReplyHead,
 ) -> Result<Box<dyn Decoder>, Failure> {
     if head.status == 200 {
-        return Ok(wire.decoder(request, target, head));
+        let decoder = wire.decoder(request, target, head);
+        return Ok(match request.is_stream {
+            true => decoder,
+            false => Box::new(Folded {
+                decoder,
+                free_bytes: MAX_REPLY_BYTES,
+            }),
+        });
     }
     let failure = Failure::refused(head.status, "");
     if failure.is_retryable {
@@ -77,6 +84,28 @@ pub fn decode_reply(
         status: head.status,
         body: Vec::new(),
     }))
+}
+
+/// A reply that becomes one JSON text, so all of it is in memory, also if the provider sends a stream.
+struct Folded {
+    decoder: Box<dyn Decoder>,
+    free_bytes: usize,
+}
+
+impl Decoder for Folded {
+    fn feed(&mut self, bytes: &Bytes, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        let free = self.free_bytes.checked_sub(bytes.len());
+        self.free_bytes = free.ok_or_else(too_long)?;
+        self.decoder.feed(bytes, sink)
+    }
+
+    fn end(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        self.decoder.end(sink)
+    }
+}
+
+fn too_long() -> Failure {
+    Failure::malformed("the provider's reply is too long")
 }
 
 /// Reads the events of one stream.
@@ -229,7 +258,7 @@ where
 {
     fn feed(&mut self, bytes: &Bytes, _: &mut dyn Sink) -> Result<Progress, Failure> {
         if self.body.len() + bytes.len() > MAX_REPLY_BYTES {
-            return Err(Failure::malformed("the provider's reply is too long"));
+            return Err(too_long());
         }
         self.body.push(bytes);
         Ok(Progress::Open)
@@ -273,4 +302,44 @@ pub(super) fn not_offered() -> Fault {
 /// The failure of a stream that ended before its end.
 pub(super) fn truncated() -> Failure {
     Failure::new(FailureKind::Truncated)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::models::usage::Usage;
+
+    struct Nobody;
+
+    impl Sink for Nobody {
+        fn usage(&mut self, _: Usage) {}
+    }
+
+    /// A stream whose end never comes.
+    struct Endless;
+
+    impl Decoder for Endless {
+        fn feed(&mut self, _: &Bytes, _: &mut dyn Sink) -> Result<Progress, Failure> {
+            Ok(Progress::Open)
+        }
+
+        fn end(&mut self, _: &mut dyn Sink) -> Result<Progress, Failure> {
+            Ok(Progress::Complete)
+        }
+    }
+
+    #[test]
+    fn a_stream_that_becomes_one_text_has_a_bound() {
+        let mut folded = Folded {
+            decoder: Box::new(Endless),
+            free_bytes: 10,
+        };
+        let piece = Bytes::from_static(b"12345");
+        for _ in 0..2 {
+            assert!(folded.feed(&piece, &mut Nobody).is_ok());
+        }
+        let failure = folded.feed(&piece, &mut Nobody).unwrap_err();
+        assert!(failure.message.contains("too long"), "{failure:?}");
+    }
 }

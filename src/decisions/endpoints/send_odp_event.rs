@@ -27,7 +27,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     };
     let (host, key) = target.ok_or_else(not_integrated)?;
     let event = event.to_json(&new_uuid(), protocol.event_client().name);
-    service.odp_events.send((host.into(), key.into()), event);
+    service.odp_events.send((host.into(), key.into()), &event);
     let mut out = Vec::new();
     let mut body = Object::open(&mut out);
     body.bool("success", true);

@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use pingora::server::ShutdownWatch;
 use serde_json::Value;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::telemetry::metrics::Metrics;
 
 const MAX_QUEUED: usize = 10_000;
+/// A larger event takes a place for each of so many bytes, so that the queue bounds memory too.
+const PLACE_BYTES: usize = 4 << 10;
 const MAX_BATCH_EVENTS: usize = 10;
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 const ODP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,11 +26,17 @@ const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// Where an event goes: host and key.
 pub type OdpTarget = (Box<str>, Box<str>);
 
-type OdpItem = (OdpTarget, Value);
+/// An event as JSON, and the places that it takes until it is sent or dropped.
+struct OdpItem {
+    target: OdpTarget,
+    json: String,
+    _places: OwnedSemaphorePermit,
+}
 
 /// The queue.
 pub struct OdpEvents {
-    queue: Sender<OdpItem>,
+    queue: UnboundedSender<OdpItem>,
+    free: Arc<Semaphore>,
     metrics: Arc<Metrics>,
 }
 
@@ -36,21 +45,38 @@ impl OdpEvents {
     ///
     /// Errors: no HTTP client can be made.
     pub fn new(metrics: &Arc<Metrics>) -> reqwest::Result<(Self, OdpDispatcher)> {
-        let (queue, items) = channel(MAX_QUEUED);
+        let (queue, items) = unbounded_channel();
+        let free = Arc::new(Semaphore::new(MAX_QUEUED));
         let dispatcher = OdpDispatcher {
             items,
             client: reqwest::Client::builder().timeout(ODP_TIMEOUT).build()?,
             metrics: Arc::clone(metrics),
         };
         let metrics = Arc::clone(metrics);
-        Ok((Self { queue, metrics }, dispatcher))
+        let events = Self {
+            queue,
+            free,
+            metrics,
+        };
+        Ok((events, dispatcher))
     }
 
     /// Queues an event.
-    pub fn send(&self, target: OdpTarget, event: Value) {
-        let outcome = match self.queue.try_send((target, event)) {
-            Ok(()) => "segments_queued",
-            Err(_) => "segments_full",
+    pub fn send(&self, target: OdpTarget, event: &Value) {
+        let json = event.to_string();
+        let places = json.len().div_ceil(PLACE_BYTES).clamp(1, MAX_QUEUED);
+        let places = u32::try_from(places).unwrap_or(u32::MAX);
+        let places = Arc::clone(&self.free).try_acquire_many_owned(places).ok();
+        let item = places.map(|places| OdpItem {
+            target,
+            json,
+            _places: places,
+        });
+        let is_queued = item.is_some_and(|item| self.queue.send(item).is_ok());
+        let outcome = if is_queued {
+            "segments_queued"
+        } else {
+            "segments_full"
         };
         self.metrics.count_events(outcome, 1);
     }
@@ -58,7 +84,7 @@ impl OdpEvents {
 
 /// Sends the queued events.
 pub struct OdpDispatcher {
-    items: Receiver<OdpItem>,
+    items: UnboundedReceiver<OdpItem>,
     client: reqwest::Client,
     metrics: Arc<Metrics>,
 }
@@ -72,18 +98,20 @@ impl OdpDispatcher {
                 Some(item) => Some(item),
                 None => self.next(&mut stop).await,
             };
-            let Some((target, event)) = first else { return };
-            let mut batch = vec![event];
+            let Some(first) = first else { return };
+            let mut batch = vec![first];
             let due = Instant::now() + FLUSH_INTERVAL;
             while batch.len() < MAX_BATCH_EVENTS && next.is_none() {
                 let more = tokio::time::timeout_at(due, self.next(&mut stop)).await;
                 match more.ok().flatten() {
-                    Some((other, event)) if other == target => batch.push(event),
+                    Some(item) if batch.iter().all(|one| one.target == item.target) => {
+                        batch.push(item);
+                    }
                     Some(item) => next = Some(item),
                     None => break,
                 }
             }
-            self.deliver(&target, &batch).await;
+            self.deliver(&batch).await;
         }
     }
 
@@ -99,8 +127,13 @@ impl OdpDispatcher {
         self.items.recv().await
     }
 
-    async fn deliver(&self, (host, key): &OdpTarget, batch: &[Value]) {
-        let body = serde_json::json!(batch).to_string();
+    /// Sends events of one target.
+    async fn deliver(&self, batch: &[OdpItem]) {
+        let Some((host, key)) = batch.first().map(|item| &item.target) else {
+            return;
+        };
+        let events: Vec<&str> = batch.iter().map(|item| &*item.json).collect();
+        let body = format!("[{}]", events.join(","));
         let url = format!("{}/v3/events", host.trim_end_matches('/'));
         let mut pause = FIRST_RETRY_PAUSE;
         for _ in 0..MAX_TRIES {
@@ -143,7 +176,7 @@ mod tests {
         let (queue, dispatcher) = OdpEvents::new(&Arc::new(Metrics::new().unwrap())).unwrap();
         queue.send(
             ("http://127.0.0.1:1".into(), "key".into()),
-            Value::from("event"),
+            &Value::from("event"),
         );
         let dispatching = tokio::spawn(dispatcher.run(stop));
         tokio::task::yield_now().await;
@@ -158,5 +191,18 @@ mod tests {
         let ended = tokio::time::timeout(Duration::from_secs(3600), dispatching).await;
         assert!(matches!(ended, Ok(Ok(()))), "{ended:?}");
         drop(queue);
+    }
+
+    #[test]
+    fn the_queue_is_bounded_in_bytes() {
+        _ = rustls::crypto::ring::default_provider().install_default();
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let (queue, mut dispatcher) = OdpEvents::new(&metrics).unwrap();
+        let large = Value::from("x".repeat(MAX_QUEUED * PLACE_BYTES / 4));
+        for _ in 0..10 {
+            queue.send(("http://127.0.0.1:1".into(), "key".into()), &large);
+        }
+        let queued = std::iter::from_fn(|| dispatcher.items.try_recv().ok()).count();
+        assert_eq!(queued, 3);
     }
 }
