@@ -16,6 +16,8 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use crate::outbound::{self, Outbound};
+
 /// The time limit of one fetch.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// The minimum interval between two fetches.
@@ -28,7 +30,7 @@ const MAX_KEY_SET_BYTES: usize = 1 << 20;
 /// The keys that one issuer publishes.
 pub struct RemoteKeySet {
     url: String,
-    client: reqwest::Client,
+    client: Outbound,
     handle: Handle,
     current: ArcSwapOption<KeySet>,
     /// The time of the last fetch. Held during a fetch.
@@ -41,9 +43,10 @@ impl RemoteKeySet {
     ///
     /// Errors: the HTTP client cannot be made.
     pub fn new(url: String, handle: Handle) -> reqwest::Result<Self> {
+        let client = Outbound::new(FETCH_TIMEOUT, [url.as_str()])?;
         Ok(Self {
             url,
-            client: reqwest::Client::builder().timeout(FETCH_TIMEOUT).build()?,
+            client,
             handle,
             current: ArcSwapOption::empty(),
             last_fetch: Mutex::new(None),
@@ -81,16 +84,9 @@ impl RemoteKeySet {
     }
 
     async fn fetch(&self) -> Result<KeySet, String> {
-        let message = |error: reqwest::Error| error.without_url().to_string();
-        let response = self.client.get(&self.url).send().await.map_err(message)?;
-        let mut response = response.error_for_status().map_err(message)?;
-        let mut text = Vec::new();
-        while let Some(part) = response.chunk().await.map_err(message)? {
-            if text.len() + part.len() > MAX_KEY_SET_BYTES {
-                return Err(format!("more than {MAX_KEY_SET_BYTES} bytes"));
-            }
-            text.extend_from_slice(&part);
-        }
+        let request = self.client.get(&self.url)?;
+        let reply = request.send().await.map_err(outbound::describe)?;
+        let text = outbound::read_success(reply, MAX_KEY_SET_BYTES).await?;
         KeySet::parse(&text)
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`config`], [`thread_number`], [`priority`], [`periodic`] | the configuration; numbers of threads, their priority, intervals |
+//! | [`config`], [`thread_number`], [`priority`], [`periodic`], [`outbound`] | the configuration; numbers of threads, their priority, intervals; the client of own requests |
 //! | [`telemetry`], [`redis`], [`jwks`], [`store`] | metrics and logs, shared state, foreign keys, SQL |
 //! | [`accounts`], [`limits`], [`ledger`] | callers in memory, windows, money |
 //! | [`proxy`] | the core of every request: Pingora's hooks, connections, responses |
@@ -25,6 +25,7 @@ pub mod jwks;
 pub mod ledger;
 pub mod limits;
 pub mod models;
+pub mod outbound;
 pub mod periodic;
 pub mod priority;
 pub mod proxy;

@@ -96,10 +96,16 @@ pub struct DecisionsConfig {
     pub jwks_url: Option<String>,
     /// Host of segments, if it differs from the datafile's.
     pub odp_host: Option<String>,
+    /// URLs of the hosts of segments that a datafile may name.
+    pub odp_hosts: Vec<String>,
+    /// Those of them that the operator wrote.
+    pub own_odp_hosts: Vec<String>,
     /// Whether segments are cached in Redis.
     pub shares_segments: bool,
     /// URL of predictions, with `%s` for the experiment's id.
     pub cmab_endpoint: String,
+    /// Whether the operator wrote it.
+    pub is_cmab_written: bool,
     /// Lifetime of a token in seconds.
     pub token_ttl_s: u64,
     /// The issuer and the audience that tokens have to name.
@@ -110,6 +116,14 @@ pub struct DecisionsConfig {
     pub clients: Vec<Client>,
     /// Senders that may announce new datafiles.
     pub webhooks: Vec<Webhook>,
+}
+
+impl DecisionsConfig {
+    /// Returns the hosts of segments that the operator wrote.
+    pub fn written_odp_hosts(&self) -> impl Iterator<Item = &str> {
+        let hosts = self.odp_host.iter().chain(&self.own_odp_hosts);
+        hosts.map(String::as_str)
+    }
 }
 
 /// The store of user profiles.

@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 use super::user_key::UserKey;
 use super::uuid::new_uuid;
 use crate::config::DecisionsConfig;
+use crate::outbound::{self, Outbound};
 use crate::telemetry::metrics::Metrics;
 
 /// The capacity of the cache.
@@ -25,6 +26,8 @@ const MAX_CACHE_BYTES: u64 = 32 << 20;
 /// About what a prediction takes beside its texts.
 const ENTRY_BYTES: usize = 160;
 const CACHE_TTL: Duration = Duration::from_secs(1800);
+/// How many bytes a reply may have.
+const MAX_REPLY_BYTES: usize = 1 << 20;
 /// How long a request may take.
 const PREDICTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause between the first try and the second, which is the last.
@@ -36,7 +39,7 @@ pub struct CmabClient(Arc<CmabState>);
 
 struct CmabState {
     endpoint: String,
-    client: reqwest::Client,
+    client: Outbound,
     handle: Handle,
     cache: Cache<CacheKey, CachedPrediction>,
     metrics: Arc<Metrics>,
@@ -76,11 +79,11 @@ impl CmabClient {
         handle: Handle,
         metrics: &Arc<Metrics>,
     ) -> reqwest::Result<Self> {
+        let endpoint = decisions.cmab_endpoint.as_str();
+        let written = decisions.is_cmab_written.then_some(endpoint);
         Ok(Self(Arc::new(CmabState {
             endpoint: decisions.cmab_endpoint.clone(),
-            client: reqwest::Client::builder()
-                .timeout(PREDICTION_TIMEOUT)
-                .build()?,
+            client: Outbound::new(PREDICTION_TIMEOUT, written)?,
             handle,
             cache: Cache::builder()
                 .max_capacity(MAX_CACHE_BYTES)
@@ -185,14 +188,12 @@ impl CmabState {
     }
 
     async fn post(&self, experiment: &str, body: Vec<u8>) -> Result<Box<str>, String> {
-        let describe = |error: reqwest::Error| error.without_url().to_string();
-        let request = self.client.post(self.endpoint.replace("%s", experiment));
+        let request = self.client.post(&self.endpoint.replace("%s", experiment))?;
         let request = request
             .header("content-type", "application/json")
             .body(body);
-        let reply = request.send().await.map_err(describe)?;
-        let reply = reply.error_for_status().map_err(describe)?;
-        let body = reply.bytes().await.map_err(describe)?;
+        let reply = request.send().await.map_err(outbound::describe)?;
+        let body = outbound::read_success(reply, MAX_REPLY_BYTES).await?;
         cmab::read_prediction(&body).ok_or_else(|| "the answer holds no prediction".to_owned())
     }
 }

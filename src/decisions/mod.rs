@@ -103,7 +103,7 @@ impl DecisionService {
             notifications.clone(),
         )?;
         let (events, dispatcher) = EventQueue::new(decisions, state_dir, metrics)?;
-        let (odp_events, odp_dispatcher) = OdpEvents::new(metrics)?;
+        let (odp_events, odp_dispatcher) = OdpEvents::new(decisions.written_odp_hosts(), metrics)?;
         let keys = decisions.token_keys.iter();
         let keys: Vec<Vec<u8>> = keys.map(|key| key.expose().to_vec()).collect();
         let claim_rules = decisions.claim_rules.clone();

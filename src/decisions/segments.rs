@@ -1,18 +1,20 @@
 //! Segments of users: fetched from the customer-data platform where a caller wants it, and cached.
 //! Source: docs/facts/decision-engine.md E.
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use filters::decisions::odp;
 use filters::decisions::project::Odp;
 use filters::decisions::request_body::SegmentOptions;
 use moka::future::Cache;
+use reqwest::Url;
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 
 use super::user_key::UserKey;
 use crate::config::DecisionsConfig;
+use crate::outbound::{self, Outbound};
 use crate::redis::Redis;
 
 /// The capacity of the cache in memory.
@@ -21,6 +23,8 @@ const MAX_CACHE_BYTES: u64 = 32 << 20;
 const ENTRY_BYTES: usize = 128;
 const SEGMENT_BYTES: usize = 32;
 const CACHE_TTL: Duration = Duration::from_secs(600);
+/// How many bytes a reply may have.
+const MAX_REPLY_BYTES: usize = 1 << 20;
 /// How long a request may take.
 const SEGMENTS_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -28,7 +32,9 @@ const SEGMENTS_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Segments {
     /// The configured host, which overrides that of every datafile.
     host: Option<String>,
-    client: reqwest::Client,
+    /// The hosts that a datafile may name.
+    hosts: OdpHosts,
+    client: Outbound,
     handle: Handle,
     cache: SegmentCache,
 }
@@ -62,9 +68,8 @@ impl Segments {
         };
         Ok(Self {
             host: decisions.odp_host.clone(),
-            client: reqwest::Client::builder()
-                .timeout(SEGMENTS_TIMEOUT)
-                .build()?,
+            hosts: OdpHosts::new(&decisions.odp_hosts),
+            client: Outbound::new(SEGMENTS_TIMEOUT, decisions.written_odp_hosts())?,
             handle,
             cache: redis
                 .filter(|_| decisions.shares_segments)
@@ -72,9 +77,11 @@ impl Segments {
         })
     }
 
-    /// The host and the key of the platform; `None`: the project has none.
+    /// The host and the key of the platform; `None`: the project has none, or its datafile names a host that
+    /// `decisions.odp.hosts` does not.
     pub fn target<'p>(&'p self, odp: Option<&'p Odp>) -> Option<(&'p str, &'p str)> {
-        odp::odp_target(self.host.as_deref(), odp)
+        let target = odp::odp_target(self.host.as_deref(), odp)?;
+        (self.host.is_some() || self.hosts.contains(target.0)).then_some(target)
     }
 
     /// Returns the segments of a user among `wanted`, which are those of the project's conditions.
@@ -99,11 +106,10 @@ impl Segments {
         {
             return Ok(known);
         }
-        let request = self
-            .client
-            .post(format!("{}/v3/graphql", host.trim_end_matches('/')));
-        let request = request.header("content-type", "application/json");
+        let url = format!("{}/v3/graphql", host.trim_end_matches('/'));
+        let request = self.client.post(&url).map_err(log_failure)?;
         let request = request
+            .header("content-type", "application/json")
             .header("x-api-key", key)
             .body(odp::segments_query(&user_key.1, wanted));
         let task = self.handle.spawn(async move { fetch(request).await });
@@ -113,6 +119,36 @@ impl Segments {
             self.cache.insert(user_key, Arc::clone(&found)).await;
         }
         Ok(found)
+    }
+}
+
+/// The hosts of customer-data platforms that a datafile may name: whoever writes a datafile does not choose where this
+/// process connects to.
+struct OdpHosts {
+    urls: Vec<Url>,
+    was_told: Once,
+}
+
+impl OdpHosts {
+    fn new(urls: &[String]) -> Self {
+        let urls = urls.iter().filter_map(|url| Url::parse(url).ok());
+        Self {
+            urls: urls.collect(),
+            was_told: Once::new(),
+        }
+    }
+
+    fn contains(&self, url: &str) -> bool {
+        let is_known = Url::parse(url).is_ok_and(|url| {
+            let mut known = self.urls.iter().map(Url::origin);
+            known.any(|origin| origin == url.origin())
+        });
+        if !is_known {
+            self.was_told.call_once(|| {
+                log::warn!("segments: a datafile names a host that is not in decisions.odp.hosts");
+            });
+        }
+        is_known
     }
 }
 
@@ -128,10 +164,8 @@ fn log_failure(why: String) -> SegmentsUnavailable {
 }
 
 async fn fetch(request: reqwest::RequestBuilder) -> Result<Vec<String>, String> {
-    let describe = |error: reqwest::Error| error.without_url().to_string();
-    let reply = request.send().await.map_err(describe)?;
-    let reply = reply.error_for_status().map_err(describe)?;
-    let body = reply.bytes().await.map_err(describe)?;
+    let reply = request.send().await.map_err(outbound::describe)?;
+    let body = outbound::read_success(reply, MAX_REPLY_BYTES).await?;
     odp::read_segments(&body).ok_or_else(|| "the answer does not tell segments".to_owned())
 }
 

@@ -36,6 +36,11 @@ fn with_platform(more: &str, host: &str) -> (Gateway, tempfile::NamedTempFile) {
     (gateway(&project), file)
 }
 
+/// The datafile may name this platform.
+fn listed(platform: &Upstream) -> String {
+    format!("odp = {{ hosts = [\"{}\"] }}", platform.url())
+}
+
 fn post(gateway: &Gateway, path: &str, body: &Value) -> Answer {
     let call = Ask::post(path, body.to_string()).header("X-Platform-SDK-Key", "shop");
     ask(gateway.address(), &call)
@@ -63,7 +68,7 @@ fn is_in(gateway: &Gateway, more: Value) -> bool {
 #[test]
 fn segments_are_asked_for_once_and_again_when_the_caller_says_so() {
     let platform = Upstream::sequence([told(&["vip"]), told(&[]), told(&["vip"]), told(&[])]);
-    let (gateway, _file) = with_platform("", &platform.url());
+    let (gateway, _file) = with_platform(&listed(&platform), &platform.url());
     assert!(!is_in(&gateway, json!({"fetchSegments": false})));
     assert!(is_in(&gateway, json!({})));
     assert!(is_in(&gateway, json!({})));
@@ -88,7 +93,7 @@ fn segments_are_asked_for_once_and_again_when_the_caller_says_so() {
 #[test]
 fn a_decision_whose_segments_cannot_be_learned_is_refused() {
     let platform = Upstream::always(Reply::json(200, r#"{"errors":[{"message":"no"}]}"#));
-    let (gateway, _file) = with_platform("", &platform.url());
+    let (gateway, _file) = with_platform(&listed(&platform), &platform.url());
     let body = json!({"userId": "ada", "fetchSegments": true});
     let failed = (500, "failed to fetch qualified segments".to_owned());
     assert_eq!(
@@ -123,7 +128,10 @@ fn an_event_reaches_the_platform_at_the_configured_host() {
 
 #[test]
 fn what_is_no_event_is_refused() {
-    let (gateway, _file) = with_platform("", "http://127.0.0.1:1");
+    let (gateway, _file) = with_platform(
+        "odp = { hosts = [\"http://127.0.0.1:1\"] }",
+        "http://127.0.0.1:1",
+    );
     for (body, status, error) in [
         (
             json!({"identifiers": {"vuid": "x"}}),
@@ -148,4 +156,22 @@ fn what_is_no_event_is_refused() {
     let elsewhere = Ask::post("/v1/send-odp-event", event).header("X-Platform-SDK-Key", "sandbox");
     let refusal = refused(&ask(gateway.address(), &elsewhere));
     assert_eq!(refusal, (500, "ODP is not integrated".to_owned()));
+}
+
+/// Whoever writes a datafile does not choose where this process connects to.
+#[test]
+fn a_host_that_only_the_datafile_names_is_not_asked() {
+    let platform = Upstream::always(told(&["vip"]));
+    for more in ["", "odp = { hosts = [\"http://127.0.0.1:1\"] }"] {
+        let (gateway, _file) = with_platform(more, &platform.url());
+        let decide = json!({"userId": "ada", "fetchSegments": true});
+        assert_eq!(
+            post(&gateway, "/v1/decide?keys=lounge", &decide).status(),
+            500
+        );
+        let event = json!({"action": "seen", "identifiers": {"email": "a@b"}, "type": "shop"});
+        let answer = post(&gateway, "/v1/send-odp-event", &event);
+        assert_eq!(answer.status(), 500, "{}", answer.text());
+    }
+    assert_eq!(platform.connections(), 0);
 }

@@ -23,7 +23,13 @@ const fn level(units: &'static [&'static str]) -> Level {
 
 /// `src`, from low to high. `sandbox` stands between wiring, which starts it, and config, all that it knows.
 const SRC: &[Level] = &[
-    level(&["config", "thread_number", "priority", "periodic"]),
+    level(&[
+        "config",
+        "thread_number",
+        "priority",
+        "periodic",
+        "outbound",
+    ]),
     level(&["telemetry", "redis", "jwks", "store"]),
     level(&["accounts", "limits", "ledger"]),
     level(&["proxy", "sandbox"]),

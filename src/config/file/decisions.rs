@@ -137,12 +137,40 @@ pub(crate) enum SegmentsCache {
     Redis,
 }
 
-#[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
+/// Where the vendor's datafiles say that its platform is.
+const ODP_HOSTS: [&str; 3] = [
+    "https://api.zaius.com",
+    "https://api.eu1.odp.optimizely.com",
+    "https://api.au1.odp.optimizely.com",
+];
+
+impl Default for Odp {
+    fn default() -> Self {
+        Self {
+            host: String::new(),
+            hosts: ODP_HOSTS.map(str::to_owned).to_vec(),
+            segments_cache: SegmentsCache::default(),
+        }
+    }
+}
+
+impl Odp {
+    /// The hosts of the list that the operator wrote himself.
+    pub(crate) fn written_hosts(&self) -> impl Iterator<Item = &String> {
+        let hosts = self.hosts.iter();
+        hosts.filter(|host| !ODP_HOSTS.contains(&host.as_str()))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Odp {
     /// Where segments are asked for; empty: what the datafile says.
     #[schemars(extend("format" = "url-or-empty"))]
     pub host: String,
+    /// The hosts that a datafile may name for it.
+    #[schemars(extend("items" = {"type": "string", "format": "url"}, "uniqueItems" = true))]
+    pub hosts: Vec<String>,
     /// Where segments are kept.
     pub segments_cache: SegmentsCache,
 }

@@ -13,7 +13,7 @@ use http::HeaderName;
 use super::Rules;
 use crate::config::checked::{self, Datafile, ProfileStore};
 use crate::config::file::decisions::{
-    Client, Compat, DecisionsConfig, ProjectId, SegmentsCache, UserProfiles, Webhook,
+    Client, Compat, DecisionsConfig, ProjectConfig, ProjectId, SegmentsCache, UserProfiles, Webhook,
 };
 use crate::config::file::{File, SecretRef};
 use crate::config::secret::{self, Secret, SecretBytes};
@@ -78,17 +78,7 @@ fn to_checked(
             Compat::Document => &Document,
             Compat::Agent => &Agent,
         },
-        projects: decisions
-            .projects
-            .iter()
-            .map(|project| {
-                let datafile = match project.datafile.as_str() {
-                    "sandbox" => Datafile::Sandbox,
-                    path => Datafile::File(path.into()),
-                };
-                (project.sdk_key.as_str().into(), datafile)
-            })
-            .collect(),
+        projects: decisions.projects.iter().map(to_project).collect(),
         datafile_url: Some(decisions.datafile_url.clone()).filter(|url| !url.is_empty()),
         unknown_key_ttl: Duration::from_secs(decisions.unknown_key_ttl_s),
         poll_interval: Duration::from_secs(decisions.poll_interval_s),
@@ -111,7 +101,10 @@ fn to_checked(
         notifications: decisions.notifications,
         jwks_url: Some(decisions.jwks_url.clone()).filter(|url| !url.is_empty()),
         odp_host: Some(decisions.odp.host.clone()).filter(|host| !host.is_empty()),
+        odp_hosts: decisions.odp.hosts.clone(),
+        own_odp_hosts: decisions.odp.written_hosts().cloned().collect(),
         shares_segments: decisions.odp.segments_cache == SegmentsCache::Redis,
+        is_cmab_written: !decisions.cmab.endpoint.is_empty(),
         cmab_endpoint: match decisions.cmab.endpoint.as_str() {
             "" => DEFAULT_CMAB_ENDPOINT.to_owned(),
             endpoint => endpoint.to_owned(),
@@ -125,6 +118,14 @@ fn to_checked(
         clients: decisions.clients.iter().map(to_client).collect(),
         webhooks: Vec::new(),
     }
+}
+
+fn to_project(project: &ProjectConfig) -> (Box<str>, Datafile) {
+    let datafile = match project.datafile.as_str() {
+        "sandbox" => Datafile::Sandbox,
+        path => Datafile::File(path.into()),
+    };
+    (project.sdk_key.as_str().into(), datafile)
 }
 
 fn set_text(text: &str) -> Option<Box<str>> {

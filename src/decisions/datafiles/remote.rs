@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use filters::decisions::credentials::split_key;
 use filters::decisions::datafile_source::{SourceAnswer, datafile_url};
 use filters::decisions::{EvaluationRules, Project};
@@ -28,6 +28,7 @@ use super::negative_cache::{FetchFailure, NegativeCache};
 use crate::config::DecisionsConfig;
 use crate::decisions::mutex::lock;
 use crate::decisions::notifications::Notifications;
+use crate::outbound::{self, Outbound};
 use crate::telemetry::metrics::Metrics;
 
 /// How long a fetch may take.
@@ -36,7 +37,7 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// See the module.
 pub struct RemoteDatafiles {
     template: String,
-    client: reqwest::Client,
+    client: Outbound,
     handle: Handle,
     disk_cache: DiskCache,
     rules: EvaluationRules,
@@ -72,9 +73,10 @@ impl RemoteDatafiles {
         let Some(template) = decisions.datafile_url.clone() else {
             return Ok(None);
         };
+        let client = Outbound::new(FETCH_TIMEOUT, [template.as_str()])?;
         Ok(Some(Self {
             template,
-            client: reqwest::Client::builder().timeout(FETCH_TIMEOUT).build()?,
+            client,
             handle,
             disk_cache: DiskCache::new(state_dir),
             rules: decisions.protocol.rules(),
@@ -221,17 +223,19 @@ impl RemoteDatafiles {
 
     async fn request(&self, key: &str, modified: Option<&str>) -> SourceReply {
         let (_, token) = split_key(key);
-        let mut request = self.client.get(datafile_url(&self.template, key));
+        let mut request = match self.client.get(&datafile_url(&self.template, key)) {
+            Ok(request) => request,
+            Err(error) => return SourceReply::Failed(error),
+        };
         if let Some(modified) = modified {
             request = request.header(IF_MODIFIED_SINCE, modified);
         }
         if !token.is_empty() {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
-        let failed = |error: reqwest::Error| SourceReply::Failed(error.without_url().to_string());
-        let mut reply = match request.send().await {
+        let reply = match request.send().await {
             Ok(reply) => reply,
-            Err(error) => return failed(error),
+            Err(error) => return SourceReply::Failed(outbound::describe(error)),
         };
         let status = reply.status();
         match SourceAnswer::from_status(status) {
@@ -246,16 +250,10 @@ impl RemoteDatafiles {
         let modified = modified
             .and_then(|one| one.to_str().ok())
             .map(str::to_owned);
-        let mut text = BytesMut::new();
-        loop {
-            match reply.chunk().await {
-                Ok(Some(piece)) => text.extend_from_slice(&piece),
-                Ok(None) => return SourceReply::Datafile(text.freeze(), modified),
-                Err(error) => return failed(error),
-            }
-            if text.len() as u64 > self.max_bytes {
-                return SourceReply::Failed(format!("it has more than {} bytes", self.max_bytes));
-            }
+        let max_bytes = usize::try_from(self.max_bytes).unwrap_or(usize::MAX);
+        match outbound::read_body(reply, max_bytes).await {
+            Ok(text) => SourceReply::Datafile(text, modified),
+            Err(error) => SourceReply::Failed(error),
         }
     }
 

@@ -12,6 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use crate::outbound::{self, Outbound};
 use crate::telemetry::metrics::Metrics;
 
 const MAX_QUEUED: usize = 10_000;
@@ -41,15 +42,18 @@ pub struct OdpEvents {
 }
 
 impl OdpEvents {
-    /// A queue and its dispatcher.
+    /// A queue and its dispatcher, for the hosts that the operator wrote and public ones.
     ///
     /// Errors: no HTTP client can be made.
-    pub fn new(metrics: &Arc<Metrics>) -> reqwest::Result<(Self, OdpDispatcher)> {
+    pub fn new<'u>(
+        written: impl IntoIterator<Item = &'u str>,
+        metrics: &Arc<Metrics>,
+    ) -> reqwest::Result<(Self, OdpDispatcher)> {
         let (queue, items) = unbounded_channel();
         let free = Arc::new(Semaphore::new(MAX_QUEUED));
         let dispatcher = OdpDispatcher {
             items,
-            client: reqwest::Client::builder().timeout(ODP_TIMEOUT).build()?,
+            client: Outbound::new(ODP_TIMEOUT, written)?,
             metrics: Arc::clone(metrics),
         };
         let metrics = Arc::clone(metrics);
@@ -85,7 +89,7 @@ impl OdpEvents {
 /// Sends the queued events.
 pub struct OdpDispatcher {
     items: UnboundedReceiver<OdpItem>,
-    client: reqwest::Client,
+    client: Outbound,
     metrics: Arc<Metrics>,
 }
 
@@ -137,7 +141,13 @@ impl OdpDispatcher {
         let url = format!("{}/v3/events", host.trim_end_matches('/'));
         let mut pause = FIRST_RETRY_PAUSE;
         for _ in 0..MAX_TRIES {
-            let request = self.client.post(&url).header("x-api-key", &**key);
+            let request = match self.client.post(&url) {
+                Ok(request) => request.header("x-api-key", &**key),
+                Err(why) => {
+                    log::warn!("events for segments: {why}");
+                    break;
+                }
+            };
             let request = request
                 .header("content-type", "application/json")
                 .body(body.clone());
@@ -153,7 +163,7 @@ impl OdpDispatcher {
                     break;
                 }
                 Ok(reply) => log::warn!("events for segments: {}", reply.status()),
-                Err(error) => log::warn!("events for segments: {}", error.without_url()),
+                Err(error) => log::warn!("events for segments: {}", outbound::describe(error)),
             }
             tokio::time::sleep(pause).await;
             pause *= 2;
@@ -173,7 +183,7 @@ mod tests {
     /// A queue with one event for a platform that is not there, and its dispatcher while it collects more.
     async fn gathering(stop: ShutdownWatch) -> (OdpEvents, tokio::task::JoinHandle<()>) {
         _ = rustls::crypto::ring::default_provider().install_default();
-        let (queue, dispatcher) = OdpEvents::new(&Arc::new(Metrics::new().unwrap())).unwrap();
+        let (queue, dispatcher) = OdpEvents::new([], &Arc::new(Metrics::new().unwrap())).unwrap();
         queue.send(
             ("http://127.0.0.1:1".into(), "key".into()),
             &Value::from("event"),
@@ -197,7 +207,7 @@ mod tests {
     fn the_queue_is_bounded_in_bytes() {
         _ = rustls::crypto::ring::default_provider().install_default();
         let metrics = Arc::new(Metrics::new().unwrap());
-        let (queue, mut dispatcher) = OdpEvents::new(&metrics).unwrap();
+        let (queue, mut dispatcher) = OdpEvents::new([], &metrics).unwrap();
         let large = Value::from("x".repeat(MAX_QUEUED * PLACE_BYTES / 4));
         for _ in 0..10 {
             queue.send(("http://127.0.0.1:1".into(), "key".into()), &large);

@@ -14,12 +14,14 @@ use filters::decisions::event;
 use filters::decisions::event::Head;
 use futures::future::{BoxFuture, FutureExt, OptionFuture};
 use prometheus::IntCounter;
+use reqwest::Response;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::spool::{self, LeftFile, Spool};
 use crate::config::DecisionsConfig;
+use crate::outbound::{self, Outbound};
 use crate::telemetry::metrics::Metrics;
 
 /// How long a request may take.
@@ -84,9 +86,7 @@ impl EventQueue {
                 items,
                 backend: Backend {
                     url: url.clone(),
-                    client: reqwest::Client::builder()
-                        .timeout(DELIVERY_TIMEOUT)
-                        .build()?,
+                    client: Outbound::new(DELIVERY_TIMEOUT, [url.as_str()])?,
                     metrics: Arc::clone(metrics),
                 },
                 max_batch: decisions.event_batch,
@@ -148,7 +148,7 @@ impl EventQueue {
 #[derive(Clone)]
 struct Backend {
     url: String,
-    client: reqwest::Client,
+    client: Outbound,
     metrics: Arc<Metrics>,
 }
 
@@ -162,11 +162,17 @@ impl Backend {
         }
     }
 
+    /// Returns the reply to a body. Its own body is not read.
+    async fn send(&self, body: &[u8]) -> Result<Response, String> {
+        let request = self.client.post(&self.url)?;
+        let request = request.header("content-type", "application/json");
+        let reply = request.body(body.to_vec()).send().await;
+        reply.map_err(outbound::describe)
+    }
+
     /// Sends a body once. Returns whether it need not be sent again.
     async fn post(&self, body: &[u8], count: u64) -> bool {
-        let request = self.client.post(&self.url);
-        let request = request.header("content-type", "application/json");
-        let outcome = match request.body(body.to_vec()).send().await {
+        let outcome = match self.send(body).await {
             Ok(reply) if reply.status().is_success() => "sent",
             // The same body would be refused again, and others wait behind it.
             Ok(reply) if event::is_final(reply.status()) => {
@@ -178,7 +184,7 @@ impl Backend {
                 "repeated"
             }
             Err(error) => {
-                log::warn!("events: {}", error.without_url());
+                log::warn!("events: {error}");
                 "repeated"
             }
         };

@@ -1,0 +1,367 @@
+//! The client of everything that this process asks for by itself: datafiles, events, segments, predictions, published
+//! keys.
+//!
+//! A host that the operator wrote in the configuration is trusted: it may have a private address, and plain http where
+//! it was written so. Any other host, such as one that a datafile names, is asked over https alone, and only at public
+//! addresses: they are checked when the name is resolved, and the connection goes to the checked ones. No redirect is
+//! followed, and no reply is read beyond its bound. Source: docs/threats.md 40.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::redirect::Policy;
+use reqwest::{Client, RequestBuilder, Response, Url};
+
+/// See the module.
+#[derive(Clone)]
+pub struct Outbound {
+    client: Client,
+    trusted: Arc<TrustedHosts>,
+}
+
+/// The hosts that the operator wrote.
+#[derive(Debug, Default)]
+struct TrustedHosts {
+    /// All of them.
+    any: HashSet<String>,
+    /// Those that he wrote with plain http.
+    http: HashSet<String>,
+}
+
+impl TrustedHosts {
+    /// Reads the hosts of URLs. One that depends on a request, such as `https://%s.example.com`, was not written.
+    fn from_urls<'u>(urls: impl IntoIterator<Item = &'u str>) -> Self {
+        let mut hosts = Self::default();
+        for url in urls {
+            let authority = url.split_once("://").map_or("", |(_, rest)| rest);
+            let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+            let url = Url::parse(&url.replace("%s", "x")).ok();
+            let Some(url) = url.filter(|_| !authority.contains('%')) else {
+                continue;
+            };
+            let Some(host) = url.host_str() else { continue };
+            hosts.any.insert(host.to_owned());
+            if url.scheme() == "http" {
+                hosts.http.insert(host.to_owned());
+            }
+        }
+        hosts
+    }
+
+    /// Errors: why the URL must not be asked, in words without its path.
+    fn check(&self, url: &Url) -> Result<(), String> {
+        let host = url.host_str().unwrap_or_default();
+        let is_allowed = match url.scheme() {
+            "https" => true,
+            "http" => self.http.contains(host),
+            _ => false,
+        };
+        if !is_allowed {
+            return Err(format!("{host} is asked over https alone"));
+        }
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        match bare.parse() {
+            Ok(address) if !self.any.contains(host) => check_address(host, address),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Outbound {
+    /// The client for a timeout of whole requests, and the URLs that the operator wrote for it.
+    ///
+    /// Errors: no HTTP client can be made.
+    pub fn new<'u>(
+        timeout: Duration,
+        written: impl IntoIterator<Item = &'u str>,
+    ) -> reqwest::Result<Self> {
+        let trusted = Arc::new(TrustedHosts::from_urls(written));
+        let client = Client::builder()
+            .timeout(timeout)
+            .redirect(Policy::none())
+            .dns_resolver(Arc::new(CheckedNames(Arc::clone(&trusted))))
+            .build()?;
+        Ok(Self { client, trusted })
+    }
+
+    /// A GET request. Errors: the URL must not be asked.
+    pub fn get(&self, url: &str) -> Result<RequestBuilder, String> {
+        Ok(self.client.get(self.checked(url)?))
+    }
+
+    /// A POST request. Errors: the URL must not be asked.
+    pub fn post(&self, url: &str) -> Result<RequestBuilder, String> {
+        Ok(self.client.post(self.checked(url)?))
+    }
+
+    fn checked(&self, url: &str) -> Result<Url, String> {
+        let url = Url::parse(url).map_err(|error| error.to_string())?;
+        self.trusted.check(&url)?;
+        Ok(url)
+    }
+}
+
+/// Returns the body of a reply with a status of success.
+///
+/// Errors: another status, also a redirect; a body that breaks off, or has more bytes.
+pub async fn read_success(reply: Response, max_bytes: usize) -> Result<Bytes, String> {
+    let status = reply.status();
+    if !status.is_success() {
+        return Err(format!("it answered {status}"));
+    }
+    read_body(reply, max_bytes).await
+}
+
+/// Returns the body of a reply.
+///
+/// Errors: it breaks off, or has more bytes.
+pub async fn read_body(mut reply: Response, max_bytes: usize) -> Result<Bytes, String> {
+    let mut body = BytesMut::new();
+    while let Some(piece) = reply.chunk().await.map_err(describe)? {
+        if body.len() + piece.len() > max_bytes {
+            return Err(format!("it has more than {max_bytes} bytes"));
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body.freeze())
+}
+
+/// Describes an error without its URL, which may have a key in it.
+pub fn describe(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut last: &dyn Error = &error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    let (text, cause) = (error.to_string(), last.to_string());
+    match text == cause {
+        true => text,
+        false => format!("{text}: {cause}"),
+    }
+}
+
+/// Resolves names by the system, and refuses private addresses of hosts that nobody trusts.
+struct CheckedNames(Arc<TrustedHosts>);
+
+impl Resolve for CheckedNames {
+    fn resolve(&self, name: Name) -> Resolving {
+        let host = name.as_str().to_owned();
+        let is_trusted = self.0.any.contains(&host);
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
+            let found: Vec<_> = found.collect();
+            if !is_trusted {
+                for address in &found {
+                    check_address(&host, address.ip())?;
+                }
+            }
+            let found: Addrs = Box::new(found.into_iter());
+            Ok(found)
+        })
+    }
+}
+
+fn check_address(host: &str, address: IpAddr) -> Result<(), String> {
+    match is_public(address) {
+        true => Ok(()),
+        false => Err(format!(
+            "{host} has an address that is not public, and it is not in the configuration"
+        )),
+    }
+}
+
+/// Returns whether an address is one of the public Internet. Source: the registries of special-purpose addresses, RFC 6890.
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let is_shared = a == 100 && (64..128).contains(&b);
+    let is_protocol = a == 192 && b == 0 && c == 0;
+    let is_benchmark = a == 198 && (18..20).contains(&b);
+    !(a == 0
+        || a >= 224
+        || address.is_loopback()
+        || address.is_private()
+        || address.is_link_local()
+        || address.is_documentation()
+        || is_shared
+        || is_protocol
+        || is_benchmark)
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let [a, b, c, ..] = address.segments();
+    let embedded = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
+    let [.., high, low] = address.segments();
+    if let Some(mapped) = address.to_ipv4_mapped() {
+        return is_public_v4(mapped);
+    }
+    match (a, b) {
+        // Addresses of IPv4 behind a translator, or of 6to4.
+        (0x64, 0xff9b) => is_public_v4(embedded(high, low)),
+        (0x2002, _) => is_public_v4(embedded(b, c)),
+        // Teredo, and documentation.
+        (0x2001, 0 | 0xdb8) => false,
+        // Only 2000::/3 is given out.
+        _ => a & 0xe000 == 0x2000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_secs(5);
+
+    /// A server on loopback that answers each connection with these bytes and counts them.
+    fn serving(reply: String) -> (u16, Arc<std::sync::atomic::AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let count = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                let mut stream = stream.unwrap();
+                _ = stream.read(&mut [0; 4096]);
+                _ = stream.write_all(reply.as_bytes());
+            }
+        });
+        (port, seen)
+    }
+
+    fn client(written: &str) -> Outbound {
+        _ = rustls::crypto::ring::default_provider().install_default();
+        Outbound::new(TIMEOUT, [written]).unwrap()
+    }
+
+    fn count(seen: &std::sync::atomic::AtomicUsize) -> usize {
+        seen.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
+    #[tokio::test]
+    async fn a_redirect_is_not_followed() {
+        let (target, seen) = serving("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}".to_owned());
+        let location = format!("location: http://127.0.0.1:{target}/");
+        let reply = format!("HTTP/1.1 302 Found\r\n{location}\r\ncontent-length: 2\r\n\r\n{{}}");
+        let (port, _) = serving(reply);
+        let url = format!("http://127.0.0.1:{port}/");
+        let reply = client(&url).get(&url).unwrap().send().await.unwrap();
+        let said = read_success(reply, 100).await;
+        assert_eq!(said, Err("it answered 302 Found".to_owned()));
+        assert_eq!(count(&seen), 0);
+    }
+
+    #[tokio::test]
+    async fn a_private_address_by_dns_is_refused_unless_the_operator_wrote_the_host() {
+        let (port, seen) = serving("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}".to_owned());
+        let foreign = client("https://example.com").get(&format!("https://localhost:{port}/"));
+        let error = describe(foreign.unwrap().send().await.unwrap_err());
+        assert!(
+            error.contains("localhost has an address that is not public"),
+            "{error}"
+        );
+        assert_eq!(count(&seen), 0);
+        let url = format!("http://localhost:{port}/");
+        let reply = client(&url).get(&url).unwrap().send().await.unwrap();
+        assert_eq!(read_success(reply, 2).await.unwrap(), "{}");
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_up_to_its_bound() {
+        for framing in ["content-length: 11\r\n", "connection: close\r\n"] {
+            let (port, _) = serving(format!("HTTP/1.1 200 OK\r\n{framing}\r\n12345678901"));
+            let url = format!("http://127.0.0.1:{port}/");
+            let reply = client(&url).post(&url).unwrap().send().await.unwrap();
+            let said = read_success(reply, 10).await;
+            assert_eq!(
+                said,
+                Err("it has more than 10 bytes".to_owned()),
+                "{framing}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_host_that_nobody_wrote_is_asked_over_https_and_at_public_addresses() {
+        let hosts = [
+            "http://127.0.0.2/x",
+            "https://10.0.0.1:8443",
+            "https://%s.example.com/d",
+        ];
+        let trusted = TrustedHosts::from_urls(hosts);
+        for (url, is_allowed) in [
+            ("http://127.0.0.2/y", true),
+            ("https://10.0.0.1/", true),
+            ("http://10.0.0.1/", false),
+            ("http://a.example.com/", false),
+            ("https://a.example.com/", true),
+            ("https://127.0.0.1/", false),
+            ("https://2130706433/", false),
+            ("https://0x7f.1/", false),
+            ("https://[::1]/", false),
+            ("https://[::ffff:169.254.169.254]/", false),
+            ("https://a@10.0.0.2/", false),
+            ("ftp://example.com/", false),
+            ("file:///etc/passwd", false),
+        ] {
+            let url = Url::parse(url).unwrap();
+            assert_eq!(trusted.check(&url).is_ok(), is_allowed, "{url}");
+        }
+        let template = Url::parse("https://127.0.0.1.example.com/").unwrap();
+        assert!(trusted.check(&template).is_ok());
+    }
+
+    #[test]
+    fn special_addresses_are_not_public() {
+        for text in [
+            "0.0.0.0",
+            "10.1.1.1",
+            "100.64.0.1",
+            "127.0.0.1",
+            "169.254.169.254",
+            "172.16.0.1",
+            "192.0.0.1",
+            "192.0.2.1",
+            "192.168.0.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "2002:a00:1::",
+            "2001::1",
+            "2001:db8::1",
+            "fc00::1",
+            "fe80::1",
+            "ff02::1",
+        ] {
+            assert!(!is_public(text.parse().unwrap()), "{text}");
+        }
+        for text in [
+            "1.1.1.1",
+            "100.128.0.1",
+            "172.32.0.1",
+            "2606:4700::1",
+            "64:ff9b::1.1.1.1",
+        ] {
+            assert!(is_public(text.parse().unwrap()), "{text}");
+        }
+    }
+}
