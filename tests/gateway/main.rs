@@ -61,6 +61,7 @@ mod shared_graph;
 mod shared_profiles;
 mod shared_quotas;
 mod shared_windows;
+mod slow_clients;
 mod store;
 mod streams;
 mod support_selftest;
