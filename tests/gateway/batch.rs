@@ -8,7 +8,8 @@ use crate::support::flags::{agent, gateway, json_of, plain, post, refused, said}
 use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
 
-fn operation(id: &str, url: &str, more: Value) -> Value {
+/// An operation of a batch, with a valid SDK key.
+pub fn operation(id: &str, url: &str, more: Value) -> Value {
     let mut operation = json!({"method": "POST", "url": url, "operationID": id, "body": {"userId": "u"},
         "headers": {"X-Platform-SDK-Key": "sandbox", "Content-Type": "application/json"}});
     for (key, value) in more.as_object().unwrap() {

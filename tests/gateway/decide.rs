@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::batch::operation;
 use crate::support::WAIT_TIMEOUT;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
@@ -111,15 +112,22 @@ fn a_call_names_a_thousand_keys_at_most() {
         ("activate", "featureKey"),
         ("activate", "experimentKey"),
     ] {
+        // So many keys are no target of a request, but of an operation of a batch.
         let named = |count| {
-            let path = format!("/v1/{path}?{}&{name}=0", keys(name, count));
-            post(&gateway, &path, &ada())
+            let url = format!("/v1/{path}?{}&{name}=0", keys(name, count));
+            let batch = json!({"operations": [operation("0", &url, json!({}))]});
+            post(&gateway, "/v1/batch", &batch).json()["response"][0].clone()
         };
-        assert_eq!(named(1000).json().as_array().unwrap().len(), 1000);
+        assert_eq!(named(1000)["body"].as_array().unwrap().len(), 1000);
         let message = format!(
             "`{name}` names more than 1000 different keys; at most 1000 are accepted in one call"
         );
-        assert_eq!(refused(&named(1001)), (400, message));
+        let refused = named(1001);
+        assert_eq!(
+            (&refused["status"], &refused["body"]["error"]),
+            (&json!(400), &json!(message)),
+            "{refused}"
+        );
     }
 }
 
