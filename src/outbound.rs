@@ -4,7 +4,7 @@
 //! A host that the operator wrote in the configuration is trusted: it may have a private address, and plain http where
 //! it was written so. Any other host, such as one that a datafile names, is asked over https alone, and only at public
 //! addresses: they are checked when the name is resolved, and the connection goes to the checked ones. No redirect is
-//! followed, and no reply is read beyond its bound. Source: docs/threats.md 40.
+//! followed, and no reply is read beyond its bound. Source: docs/security.md 40.
 
 use std::collections::HashSet;
 use std::error::Error;

@@ -69,7 +69,7 @@ impl AuthError {
     }
 }
 
-/// Source: docs/decisions.md 6; docs/threats.md 33, 37.
+/// Source: docs/decisions.md 6; docs/security.md 33, 37.
 impl From<AuthError> for Fault {
     fn from(error: AuthError) -> Self {
         let message = error.message();

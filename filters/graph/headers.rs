@@ -51,7 +51,7 @@ pub fn is_limit_header(name: &HeaderName) -> bool {
 }
 
 /// Returns whether a request header makes the service use another method than the one that was counted. Such headers
-/// are removed before the request is forwarded. Source: docs/threats.md 47.
+/// are removed before the request is forwarded. Source: docs/security.md 47.
 pub fn overrides_method(name: &HeaderName) -> bool {
     const NAMES: [&str; 3] = [
         "x-http-method-override",

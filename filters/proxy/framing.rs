@@ -4,7 +4,7 @@
 //! bare line feed, the `Content-Length` beside `Transfer-Encoding`. The head of HTTP/2 has no lines, and its headers are
 //! judged by the same rules.
 //!
-//! Source: docs/threats.md 1 to 5, 11, 12, 22.
+//! Source: docs/security.md 1 to 5, 11, 12, 22.
 
 use http::request::Parts;
 

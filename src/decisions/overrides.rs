@@ -23,7 +23,7 @@ const ENTRY_BYTES: usize = 128;
 type OverrideEntry = Vec<(Box<str>, Box<str>)>;
 
 /// Overrides by SDK key and user, in memory alone: they are for debugging.
-/// Source: docs/decision-agent.md 4, rule 3; docs/threats.md 62.
+/// Source: docs/decision-agent.md 4, rule 3; docs/security.md 62.
 pub struct Overrides {
     is_used: AtomicBool,
     by_user: Cache<UserKey, Arc<OverrideEntry>>,

@@ -18,7 +18,7 @@ use super::state::{ClientIp, ProxyState};
 
 /// Refuses a head that another parser could frame in another way, or that is too large.
 ///
-/// Source: docs/threats.md 1 to 5, 11, 12. Errors: 400, 414, 431.
+/// Source: docs/security.md 1 to 5, 11, 12. Errors: 400, 414, 431.
 pub fn check_framing(session: &Session, max_bytes: usize) -> Result<(), Fault> {
     let head = session.req_header();
     let checked = if head.version == http::Version::HTTP_2 {
@@ -31,7 +31,7 @@ pub fn check_framing(session: &Session, max_bytes: usize) -> Result<(), Fault> {
 
 /// Refuses a request with an API key on a route that forwards it as it is: the key would leave with it.
 ///
-/// Source: docs/threats.md 36. Errors: 404.
+/// Source: docs/security.md 36. Errors: 404.
 pub fn check_no_api_key(head: &RequestHeader) -> Result<(), Fault> {
     if carries_api_key(head) {
         let message = "an API key of the gateway came with a path that is not the gateway's: its paths start with `/v1`";

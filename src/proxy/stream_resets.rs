@@ -3,7 +3,7 @@
 //!
 //! Streams run on tasks of their own, so a connection is known by the address and port of its client.
 //!
-//! Source: docs/threats.md 18.
+//! Source: docs/security.md 18.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -8,7 +8,7 @@ use crate::support::boot::{Gateway, create_key};
 use crate::support::client::ask;
 use crate::support::upstream::Upstream;
 
-/// Source: docs/threats.md 38.
+/// Source: docs/security.md 38.
 #[test]
 fn an_address_that_guesses_keys_is_told_to_wait_and_good_keys_pass() {
     let first = Upstream::always(reply());

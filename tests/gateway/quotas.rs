@@ -149,7 +149,7 @@ fn only_admitted_requests_count() {
     }
 }
 
-/// Source: docs/threats.md 48.
+/// Source: docs/security.md 48.
 #[test]
 fn all_keys_of_an_organization_share_its_quota() {
     let first = Upstream::always(reply());
@@ -179,7 +179,7 @@ fn endpoints_without_a_quota_say_nothing_of_one() {
     assert!(!has(&free.chat(PLAIN), &STATE));
 }
 
-/// Source: docs/threats.md 43.
+/// Source: docs/security.md 43.
 #[test]
 fn of_ten_times_the_limit_from_many_clients_exactly_the_limit_is_admitted() {
     const LIMIT: u32 = 64;

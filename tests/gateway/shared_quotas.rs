@@ -76,7 +76,7 @@ fn metrics(process: &Process) -> Answer {
     ask(process.admin, &Ask::get("/metrics"))
 }
 
-/// Source: docs/threats.md 49.
+/// Source: docs/security.md 49.
 #[test]
 fn of_ten_times_the_quota_three_processes_serve_exactly_the_quota() {
     let (fleet, served) = undisturbed(|| {

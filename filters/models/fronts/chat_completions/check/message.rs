@@ -36,7 +36,7 @@ const MESSAGE: [&str; 13] = [
     "tool_result_cache_control",
 ];
 
-/// The maximum number of messages. Source: docs/threats.md 28.
+/// The maximum number of messages. Source: docs/security.md 28.
 const MAX_MESSAGES: usize = 10_000;
 
 /// `messages`.

@@ -24,7 +24,7 @@ const TOOL: [&str; 12] = [
     "blocked_domains",
 ];
 
-/// The maximum number of tools. Source: docs/threats.md 28.
+/// The maximum number of tools. Source: docs/security.md 28.
 const MAX_TOOLS: usize = 1024;
 
 /// `tools`.
