@@ -1,13 +1,22 @@
 //! Skips strings and numbers: the inner loops of [`Walker`].
 
 use super::error::{Error, ErrorKind};
-use super::text::find_special;
+use super::text::{find_special, short_string_length};
 use super::walk::Walker;
 
 impl Walker<'_> {
     /// Skips a string. Returns whether it has escapes.
     pub(super) fn skip_string(&mut self) -> Result<bool, Error> {
         self.at += 1;
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        if let Some(length) = short_string_length(rest) {
+            self.at += length + 1;
+            return Ok(false);
+        }
+        self.skip_long_string()
+    }
+
+    fn skip_long_string(&mut self) -> Result<bool, Error> {
         let mut has_escapes = false;
         loop {
             let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();

@@ -136,6 +136,40 @@ proptest! {
 }
 
 #[test]
+fn a_string_ends_at_its_quote_wherever_that_and_the_end_of_the_text_are() {
+    for length in 0..40 {
+        for behind in 0..20 {
+            for (special, is_string) in [("", true), ("\\n", true), ("\n", false), ("é", true)] {
+                let inside = format!("{}{special}", "a".repeat(length));
+                let text = format!("\"{inside}\"{}", " ".repeat(behind));
+                let mut walker = Walker::over(&text);
+                let read = walker.string();
+                assert_eq!(read.is_ok(), is_string, "{text:?}");
+                if let Ok(read) = read {
+                    assert_eq!((read, walker.at()), (Str::Raw(&inside), inside.len() + 2));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn escapes_are_written_wherever_they_stand_in_a_text_of_any_length() {
+    for length in 1..80 {
+        for at in 0..length {
+            for special in ['"', '\\', '\n', '\u{1}', 'é'] {
+                let mut text = vec!['a'; length];
+                text[at] = special;
+                let text: String = text.into_iter().collect();
+                let mut json = Vec::new();
+                Str::Plain(&text).write(&mut json);
+                assert_eq!(serde_json::from_slice::<String>(&json).unwrap(), text);
+            }
+        }
+    }
+}
+
+#[test]
 fn the_end_of_plain_text_is_found_at_every_place() {
     for length in (0..100).chain([700, 1300]) {
         for at in 0..length {

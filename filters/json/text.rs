@@ -52,6 +52,7 @@ impl<'a> Str<'a> {
 
     /// Writes the JSON string with quotes.
     pub fn write(self, out: &mut Vec<u8>) {
+        out.reserve(self.len() + 2);
         out.push(b'"');
         self.write_contents(out);
         out.push(b'"');
@@ -61,6 +62,10 @@ impl<'a> Str<'a> {
 /// Escapes `text` and writes it as the contents of a JSON string.
 pub fn write_escaped(text: &str, out: &mut Vec<u8>) {
     let mut rest = text.as_bytes();
+    if is_short_and_plain(rest) {
+        out.extend_from_slice(rest);
+        return;
+    }
     while let Some(at) = find_special(rest) {
         let (clean, tail) = rest.split_at(at);
         out.extend_from_slice(clean);
@@ -86,6 +91,21 @@ pub fn split_plain_string(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let (text, rest) = bytes.split_at_checked(find_special(bytes)?)?;
     let text = std::str::from_utf8(text).ok()?;
     rest.starts_with(b"\"").then_some((text, rest))
+}
+
+/// Returns the length of a string of less than 16 bytes without escapes, as keys and most words are, from behind its opening
+/// quote on. `None`: the string may be another one.
+#[inline]
+pub(super) fn short_string_length(bytes: &[u8]) -> Option<usize> {
+    for start in [0, 8] {
+        let word = bytes.get(start..)?.first_chunk()?;
+        let special = mark_special(u64::from_le_bytes(*word));
+        if special != 0 {
+            let length = start + special.trailing_zeros() as usize / 8;
+            return (bytes.get(length) == Some(&b'"')).then_some(length);
+        }
+    }
+    None
 }
 
 /// Finds the first byte that ends a run of plain text in a JSON string: a quote, a backslash or a control character.
@@ -129,6 +149,22 @@ fn count_plain_windows(bytes: &[u8]) -> usize {
         least >= 0x20 && memchr::memchr2(b'"', b'\\', window).is_none()
     };
     bytes.chunks_exact(WINDOW).take_while(is_plain).count()
+}
+
+/// Returns whether a text is plain, if it is as short as most names; false does not say that it is not.
+///
+/// Cost: no branch per byte, because the last word overlaps the one before.
+fn is_short_and_plain(bytes: &[u8]) -> bool {
+    const SHORT: usize = 64;
+    if bytes.len() > SHORT {
+        return false;
+    }
+    let mark = |word: &[u8; 8]| mark_special(u64::from_le_bytes(*word));
+    let Some(last) = bytes.last_chunk::<8>() else {
+        return !bytes.iter().fold(false, |any, &b| any | is_special(b));
+    };
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().fold(mark(last), |any, word| any | mark(word)) == 0
 }
 
 fn is_special(b: u8) -> bool {

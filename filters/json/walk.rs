@@ -21,13 +21,15 @@ impl<'a> Walker<'a> {
     ///
     /// Errors: [`ErrorKind::Utf8`].
     pub fn new(bytes: &'a [u8]) -> Result<Self, Error> {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => Ok(Self::over(text)),
-            Err(error) => Err(Error {
-                at: error.valid_up_to(),
-                kind: ErrorKind::Utf8,
-            }),
+        if let Ok(text) = simdutf8::basic::from_utf8(bytes) {
+            return Ok(Self::over(text));
         }
+        // The fast check does not say where the text is wrong.
+        let place = std::str::from_utf8(bytes).map_err(|error| error.valid_up_to());
+        Err(Error {
+            at: place.err().unwrap_or_default(),
+            kind: ErrorKind::Utf8,
+        })
     }
 
     /// Creates a walker at the start of `text`.

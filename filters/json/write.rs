@@ -13,6 +13,7 @@ pub struct Object<'o> {
 
 impl<'o> Object<'o> {
     /// Begins an object at the end of `out`.
+    #[inline]
     pub fn open(out: &'o mut Vec<u8>) -> Self {
         Self {
             out,
@@ -21,6 +22,7 @@ impl<'o> Object<'o> {
     }
 
     /// Writes a string.
+    #[inline]
     pub fn text(&mut self, key: &str, value: &str) {
         self.write_key(key);
         Str::Plain(value).write(self.out);
@@ -42,17 +44,20 @@ impl<'o> Object<'o> {
     }
 
     /// Writes a whole number.
+    #[inline]
     pub fn number(&mut self, key: &str, value: u64) {
         self.write_key(key);
         write_number(value, self.out);
     }
 
     /// Writes `true` or `false`.
+    #[inline]
     pub fn bool(&mut self, key: &str, value: bool) {
         self.raw(key, if value { "true" } else { "false" });
     }
 
     /// Writes a JSON text unchanged.
+    #[inline]
     pub fn raw(&mut self, key: &str, value: &str) {
         self.write_key(key);
         self.out.extend_from_slice(value.as_bytes());
@@ -91,6 +96,7 @@ impl<'o> Object<'o> {
     }
 
     /// Ends the object.
+    #[inline]
     pub fn close(self) {
         if self.separator == b'{' {
             self.out.push(b'{');
@@ -98,6 +104,17 @@ impl<'o> Object<'o> {
         self.out.push(b'}');
     }
 
+    /// Writes several members, which `json` is: keys and values without braces, at least one.
+    #[inline]
+    pub fn members(&mut self, json: &str) {
+        self.out.reserve(json.len() + 1);
+        self.out.push(self.separator);
+        self.separator = b',';
+        self.out.extend_from_slice(json.as_bytes());
+    }
+
+    // Inlined, so that the copy of a literal key is a few stores.
+    #[inline]
     fn write_key(&mut self, key: &str) {
         self.out.reserve(key.len() + 4);
         self.out.extend_from_slice(&[self.separator, b'"']);
