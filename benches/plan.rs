@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
-use filters::models::metadata::Metadata;
+use filters::models::metadata::{Metadata, UsedNames};
 use filters::models::operation::Operation;
 use filters::models::reply::ReplyIdentity;
 use filters::models::request::ModelRequest;
@@ -142,14 +142,12 @@ fn answer(request: &ModelRequest, pieces: &[Bytes], media_type: &[u8]) -> usize 
         usage: writer.reported().to_usage(10, true),
         cost: Some(filters::money::Cost::default()),
     };
+    let used = UsedNames::new("model", "provider", None, "up");
     let metadata = Metadata {
         request_id: "0190c3a2000070008000000000000000",
         requested_model: "model",
         requested_provider: None,
-        used_model: "provider/model",
-        used_provider: "provider",
-        used_region: None,
-        underlying_used_model: "up",
+        used: &used,
         organization_id: "org_0190c3a2-0000-7000-8000-000000000000",
         project_id: "proj_0190c3a2-0000-7000-8000-000000000000",
         routing: &[],

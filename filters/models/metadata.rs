@@ -5,6 +5,64 @@ use std::sync::Arc;
 use super::usage::{Settlement, Usage};
 use crate::json::Object;
 
+/// The names of a model at one of its providers, and the JSON texts of them that no request changes.
+#[derive(Debug)]
+pub struct UsedNames {
+    /// `provider/model`, with `:region` where one is used.
+    pub used_model: Arc<str>,
+    metadata: Box<str>,
+    attempt: Box<str>,
+    log: Box<str>,
+    region: Option<Box<str>>,
+}
+
+impl UsedNames {
+    /// Writes the texts. `upstream_model` is the provider's own model id.
+    pub fn new(model: &str, provider: &str, region: Option<&str>, upstream_model: &str) -> Self {
+        let used_model = match region {
+            Some(region) => format!("{provider}/{model}:{region}"),
+            None => format!("{provider}/{model}"),
+        };
+        let metadata = members(|object| {
+            object.text("used_model", &used_model);
+            object.text("used_provider", provider);
+            object.optional_text("used_region", region);
+            object.text("underlying_used_model", upstream_model);
+        });
+        let attempt = members(|object| {
+            object.text("provider", provider);
+            object.text("model", upstream_model);
+        });
+        let log = members(|object| {
+            object.text("used_model", &used_model);
+            object.text("provider", provider);
+        });
+        let region = region.map(|region| members(|object| object.text("region", region)));
+        Self {
+            used_model: used_model.into(),
+            metadata,
+            attempt,
+            log,
+            region,
+        }
+    }
+
+    /// Writes them as members of a log line.
+    pub fn log(&self, line: &mut Object<'_>) {
+        line.members(&self.log);
+    }
+}
+
+/// Returns the members that `write` writes, without the braces around them.
+fn members(write: impl FnOnce(&mut Object<'_>)) -> Box<str> {
+    let mut out = Vec::new();
+    let mut object = Object::open(&mut out);
+    write(&mut object);
+    object.close();
+    let inside = out.get(1..out.len().saturating_sub(1));
+    String::from_utf8_lossy(inside.unwrap_or_default()).into()
+}
+
 /// `metadata` of an answer.
 #[derive(Debug)]
 pub struct Metadata<'a> {
@@ -14,14 +72,8 @@ pub struct Metadata<'a> {
     pub requested_model: &'a str,
     /// The provider named in the model string.
     pub requested_provider: Option<&'a str>,
-    /// `provider/model`, with `:region` where one was used.
-    pub used_model: &'a str,
-    /// The provider that answered.
-    pub used_provider: &'a str,
-    /// The region used.
-    pub used_region: Option<&'a str>,
-    /// The upstream's own model id.
-    pub underlying_used_model: &'a str,
+    /// The model at the provider that answered.
+    pub used: &'a UsedNames,
     /// The organization that sent the request.
     pub organization_id: &'a str,
     /// The project of its key.
@@ -33,18 +85,14 @@ pub struct Metadata<'a> {
 /// One attempt, as the client sees it. Source: docs/decisions.md 3.
 #[derive(Clone, Debug)]
 pub struct AttemptRecord {
-    /// The provider's name.
-    pub provider: Arc<str>,
-    /// The upstream's own model id.
-    pub model: Arc<str>,
+    /// The model at the provider that was asked.
+    pub used: Arc<UsedNames>,
     /// The status of the reply; 0 without one.
     pub status_code: u16,
     /// `none` on success.
     pub error_type: &'static str,
     /// Whether the provider answered.
     pub succeeded: bool,
-    /// The region used.
-    pub region: Option<Arc<str>>,
     /// 16 hex digits that stand for the credential.
     pub api_key_hash: Option<Arc<str>>,
     /// `platform` or `byok`.
@@ -54,24 +102,24 @@ pub struct AttemptRecord {
 }
 
 impl Metadata<'_> {
-    /// Returns a JSON object.
-    pub fn write(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(512 + 256 * self.routing.len());
-        let mut object = Object::open(&mut out);
+    /// Returns about as many bytes as [`Self::write`] writes.
+    pub fn capacity(&self) -> usize {
+        512 + 256 * self.routing.len()
+    }
+
+    /// Writes a JSON object.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let mut object = Object::open(out);
         object.text("request_id", self.request_id);
         object.text("requested_model", self.requested_model);
         object.text_or_null("requested_provider", self.requested_provider);
-        object.text("used_model", self.used_model);
-        object.text("used_provider", self.used_provider);
-        object.optional_text("used_region", self.used_region);
-        object.text("underlying_used_model", self.underlying_used_model);
+        object.members(&self.used.metadata);
         object.text("organization_id", self.organization_id);
         object.text("project_id", self.project_id);
         // The gateway has no discounts yet.
         object.raw("discount", "null");
         object.array("routing", self.routing, AttemptRecord::write);
         object.close();
-        out
     }
 }
 
@@ -84,12 +132,13 @@ impl AttemptRecord {
     /// Appends the attempt as a JSON object with the members that `more` writes.
     pub fn write_with(&self, out: &mut Vec<u8>, more: impl FnOnce(&mut Object<'_>)) {
         let mut object = Object::open(out);
-        object.text("provider", &self.provider);
-        object.text("model", &self.model);
+        object.members(&self.used.attempt);
         object.number("status_code", u64::from(self.status_code));
         object.text("error_type", self.error_type);
         object.bool("succeeded", self.succeeded);
-        object.optional_text("region", self.region.as_deref());
+        if let Some(region) = &self.used.region {
+            object.members(region);
+        }
         object.optional_text("apiKeyHash", self.api_key_hash.as_deref());
         object.text("credentialSource", self.credential_source);
         if let Some((id, label)) = &self.provider_key {
@@ -101,13 +150,15 @@ impl AttemptRecord {
     }
 }
 
-/// Returns `usage` as a JSON object.
+/// About as many bytes as [`write_usage`] writes.
+pub const USAGE_CAPACITY: usize = 1024;
+
+/// Writes `usage` as a JSON object.
 ///
 /// `cost` is null where the price is not known.
-pub fn write_usage(settlement: &Settlement) -> Vec<u8> {
+pub fn write_usage(settlement: &Settlement, out: &mut Vec<u8>) {
     let usage = &settlement.usage;
-    let mut out = Vec::with_capacity(1024);
-    let mut object = Object::open(&mut out);
+    let mut object = Object::open(out);
     object.number("prompt_tokens", usage.prompt);
     object.number("completion_tokens", usage.completion);
     object.number("total_tokens", usage.total());
@@ -130,10 +181,8 @@ pub fn write_usage(settlement: &Settlement) -> Vec<u8> {
     });
     match &settlement.cost {
         Some(cost) => {
-            let mut total = String::with_capacity(32);
-            cost.total.write(&mut total);
-            object.raw("cost", &total);
-            object.raw("cost_details", &cost.details.to_json());
+            object.value("cost", |out| cost.total.write(out));
+            object.value("cost_details", |out| cost.details.write(out));
         }
         None => object.raw("cost", "null"),
     }
@@ -141,7 +190,6 @@ pub fn write_usage(settlement: &Settlement) -> Vec<u8> {
         object.text("info", "estimated");
     }
     object.close();
-    out
 }
 
 fn write_cache_creation(usage: &Usage, details: &mut Object<'_>) {
@@ -152,5 +200,62 @@ fn write_cache_creation(usage: &Usage, details: &mut Object<'_>) {
             written.number("ephemeral_5m_input_tokens", five.unwrap_or(0));
             written.number("ephemeral_1h_input_tokens", hour.unwrap_or(0));
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn written(region: Option<&str>) -> Value {
+        let used = UsedNames::new("m\"1", "p\n", region, "up\\m");
+        let record = AttemptRecord {
+            used: Arc::new(UsedNames::new("m\"1", "p\n", region, "up\\m")),
+            status_code: 200,
+            error_type: "none",
+            succeeded: true,
+            api_key_hash: None,
+            credential_source: "platform",
+            provider_key: None,
+        };
+        let metadata = Metadata {
+            request_id: "1",
+            requested_model: "m",
+            requested_provider: None,
+            used: &used,
+            organization_id: "o",
+            project_id: "p",
+            routing: &[record],
+        };
+        let mut out = Vec::new();
+        metadata.write(&mut out);
+        let mut log = Object::open(&mut out);
+        used.log(&mut log);
+        log.close();
+        let mut values = serde_json::Deserializer::from_slice(&out).into_iter::<Value>();
+        json!([
+            values.next().unwrap().unwrap(),
+            values.next().unwrap().unwrap()
+        ])
+    }
+
+    #[test]
+    fn names_are_escaped_once_and_stand_where_they_belong() {
+        let attempt = json!({"provider": "p\n", "model": "up\\m", "status_code": 200, "error_type": "none",
+            "succeeded": true, "region": "eu", "credentialSource": "platform"});
+        let expected = json!([
+            {"request_id": "1", "requested_model": "m", "requested_provider": null, "used_model": "p\n/m\"1:eu",
+                "used_provider": "p\n", "used_region": "eu", "underlying_used_model": "up\\m", "organization_id": "o",
+                "project_id": "p", "discount": null, "routing": [attempt]},
+            {"used_model": "p\n/m\"1:eu", "provider": "p\n"},
+        ]);
+        assert_eq!(written(Some("eu")), expected);
+        let without = written(None);
+        assert!(without[0].get("used_region").is_none());
+        assert!(without[0]["routing"][0].get("region").is_none());
+        assert_eq!(without[1]["used_model"], "p\n/m\"1");
     }
 }

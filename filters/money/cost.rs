@@ -92,9 +92,9 @@ pub struct Details {
 }
 
 impl Details {
-    /// Returns a JSON object. Its numbers are the exact decimals.
+    /// Writes a JSON object. Its numbers are the exact decimals.
     #[rustfmt::skip]
-    pub fn to_json(&self) -> String {
+    pub fn write(&self, out: &mut Vec<u8>) {
         let parts = [
             ("{\"upstream_inference_cost\":", self.upstream_inference_cost),
             (",\"upstream_inference_prompt_cost\":", self.upstream_inference_prompt_cost),
@@ -111,13 +111,11 @@ impl Details {
             (",\"audio_input_cost\":", self.audio_input_cost),
             (",\"data_storage_cost\":", self.data_storage_cost),
         ];
-        let mut out = String::with_capacity(512);
         for (key, part) in parts {
-            out.push_str(key);
-            part.write(&mut out);
+            out.extend_from_slice(key.as_bytes());
+            part.write(out);
         }
-        out.push('}');
-        out
+        out.push(b'}');
     }
 }
 

@@ -2,10 +2,14 @@
 
 use std::fmt;
 
+use crate::json::write_number;
+
 /// Fraction digits of an amount.
 const FRACTION_DIGITS: usize = 18;
 /// One dollar in units.
 const UNITS_PER_USD: u64 = 10_u64.pow(FRACTION_DIGITS as u32);
+/// What the upper half of a fraction's digits counts.
+const HALF_FRACTION: u64 = 10_u64.pow(FRACTION_DIGITS as u32 / 2);
 /// The exclusive maximum of an amount, in dollars.
 const MAX_USD: u64 = 10_u64.pow(12);
 /// Fraction digits of a price per million tokens. With twelve, a price per token is a whole number of 1e-18 USD.
@@ -152,31 +156,37 @@ impl Usd {
     }
 
     /// Appends the shortest plain decimal, which is also a JSON number.
-    pub fn write(self, out: &mut String) {
+    pub fn write(self, out: &mut Vec<u8>) {
         let units = self.0.unsigned_abs();
         if self.0 < 0 {
-            out.push('-');
+            out.push(b'-');
         }
         // The cost of a request fits into 64 bits, where division is ten times as fast.
         let fraction = match u64::try_from(units) {
-            Ok(0) => return out.push('0'),
+            Ok(0) => return out.push(b'0'),
             Ok(units) => {
-                out.push_str(itoa::Buffer::new().format(units / UNITS_PER_USD));
+                write_number(units / UNITS_PER_USD, out);
                 units % UNITS_PER_USD
             }
             Err(_) => {
-                out.push_str(itoa::Buffer::new().format(units / u128::from(UNITS_PER_USD)));
+                let whole = units / u128::from(UNITS_PER_USD);
+                out.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
                 (units % u128::from(UNITS_PER_USD)) as u64
             }
         };
-        // The decimal digits of one dollar plus the fraction are a 1 followed by the padded fraction.
+        // Of most costs the lower half of the fraction is zero.
+        let (upper, lower) = (fraction / HALF_FRACTION, fraction % HALF_FRACTION);
         let mut buffer = itoa::Buffer::new();
-        let digits = buffer
-            .format(UNITS_PER_USD + fraction)
-            .trim_end_matches('0');
-        if let Some(digits) = digits.get(1..).filter(|digits| !digits.is_empty()) {
-            out.push('.');
-            out.push_str(digits);
+        // The decimal digits of a 1 plus the fraction are that 1 followed by the padded fraction.
+        let digits = match lower {
+            0 => buffer.format(HALF_FRACTION + upper),
+            _ => buffer.format(UNITS_PER_USD + fraction),
+        };
+        let (_, digits) = digits.as_bytes().split_at(1);
+        let end = digits.iter().rposition(|&digit| digit != b'0');
+        if let Some(digits) = end.and_then(|end| digits.get(..=end)) {
+            out.push(b'.');
+            out.extend_from_slice(digits);
         }
     }
 
@@ -189,9 +199,9 @@ impl Usd {
 impl fmt::Display for Usd {
     /// Writes the shortest plain decimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::with_capacity(32);
+        let mut text = Vec::with_capacity(32);
         self.write(&mut text);
-        f.write_str(&text)
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use filters::models::metadata::UsedNames;
 use filters::models::operation::Operation;
 use filters::models::routing::catalog::{Mapping, Model};
 use filters::models::routing::resolve::Candidate;
@@ -22,8 +23,8 @@ pub struct Deployment {
     pub region: Option<Arc<str>>,
     /// The provider.
     pub provider: Arc<Provider>,
-    /// `provider/model`, with `:region` where one is used. Source: docs/decisions.md 3.
-    pub used_model: Arc<str>,
+    /// Its names as clients see them. Source: docs/decisions.md 3.
+    pub used: Arc<UsedNames>,
     /// Whether plans count the model as premium.
     pub is_premium: bool,
     /// Its counters.
@@ -40,17 +41,15 @@ impl Deployment {
             region,
             ..
         } = candidate;
-        let used_model = match region {
-            Some(region) => format!("{}/{}:{region}", provider.name, model.id),
-            None => format!("{}/{}", provider.name, model.id),
-        };
+        let region_name = region.as_deref();
+        let used = UsedNames::new(&model.id, &provider.name, region_name, &mapping.name);
         let heads = model.operations.iter().filter_map(|operation| {
             let head =
                 |is_stream| UpstreamHead::new(provider, *operation, is_stream, &mapping.name);
             Some((*operation, [head(false)?, head(true)?]))
         });
         Self {
-            used_model: used_model.into(),
+            used: Arc::new(used),
             is_premium: mapping.prices.is_some_and(|prices| prices.is_premium()),
             metrics: DeploymentMetrics::new(metrics, provider, model, mapping),
             heads: heads.collect(),

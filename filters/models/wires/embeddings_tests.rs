@@ -11,7 +11,7 @@ use super::openai::OpenAi;
 use super::{Failure, FailureKind, Progress, Quirks, ReplyHead, Target, Wire};
 use crate::models::front::Front;
 use crate::models::fronts::embeddings::Embeddings;
-use crate::models::metadata::Metadata;
+use crate::models::metadata::{Metadata, UsedNames};
 use crate::models::operation::Operation;
 use crate::models::reply::ReplyIdentity;
 use crate::models::request::ModelRequest;
@@ -74,14 +74,12 @@ fn response<'p>(
     }
     assert_eq!(decoder.end(&mut *writer)?, Progress::Complete);
     let usage = writer.reported().to_usage(request.text_bytes, true);
+    let used = UsedNames::new("m", "here", None, "up x");
     let metadata = Metadata {
         request_id: "1",
         requested_model: "m",
         requested_provider: None,
-        used_model: "here/m",
-        used_provider: "here",
-        used_region: None,
-        underlying_used_model: "up x",
+        used: &used,
         organization_id: "",
         project_id: "",
         routing: &[],

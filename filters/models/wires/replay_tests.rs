@@ -62,10 +62,13 @@ fn answer() -> WholeWriter {
 
 /// The answer as the client would get it, without metadata.
 fn render(mut answer: WholeWriter) -> Value {
-    let usage = answer.reported().usage.map_or(b"null".to_vec(), |usage| {
-        write_usage(&Settlement { usage, cost: None })
-    });
-    serde_json::from_slice(&answer.render(&usage, b"{}")).unwrap()
+    let usage = answer.reported().usage;
+    let write_reported = |out: &mut Vec<u8>| match usage {
+        Some(usage) => write_usage(&Settlement { usage, cost: None }, out),
+        None => out.extend_from_slice(b"null"),
+    };
+    let response = answer.render(0, write_reported, |out| out.extend_from_slice(b"{}"));
+    serde_json::from_slice(&response).unwrap()
 }
 
 /// Folds a stream cut into pieces of this many bytes.

@@ -8,12 +8,11 @@ use crate::proxy::exchange::log_ms;
 
 /// Writes the model, the attempts, and what the call took.
 pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Object<'_>) {
-    let deployment = exchange.deployment();
-    let used_model = deployment.map_or("", |deployment| &deployment.used_model);
-    let provider = deployment.map_or("", |deployment| &deployment.provider.name);
     line.text("model", &exchange.request.model);
-    line.text("used_model", used_model);
-    line.text("provider", provider);
+    match exchange.deployment() {
+        Some(deployment) => deployment.used.log(line),
+        None => line.members(r#""used_model":"","provider":"""#),
+    }
     line.bool("stream", exchange.request.is_stream);
     line.value("attempts", |out| write_attempts(exchange, out));
     match exchange.timing.first_content {
@@ -27,8 +26,14 @@ pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Obj
     line.number("completion_tokens", settled.usage.completion);
     line.number("cached_tokens", settled.usage.cached);
     line.bool("estimated", settled.usage.estimated);
-    let cost = settled.cost.as_ref().map(|cost| cost.total.to_string());
-    line.text_or_null("cost", cost.as_deref());
+    match &settled.cost {
+        Some(cost) => line.value("cost", |out| {
+            out.push(b'"');
+            cost.total.write(out);
+            out.push(b'"');
+        }),
+        None => line.raw("cost", "null"),
+    }
 }
 
 /// Writes the attempts: the entries of `metadata.routing`, and the causes of the failed ones.

@@ -205,12 +205,10 @@ impl ModelExchange {
         let key = self.credential();
         let own = key.and_then(|key| key.byok.as_ref());
         Some(AttemptRecord {
-            provider: Arc::clone(&deployment.provider.name),
-            model: Arc::clone(&deployment.mapping.name),
+            used: Arc::clone(&deployment.used),
             status_code: failure.map_or(200, Failure::status),
             error_type: failure.map_or("none", Failure::error_type),
             succeeded: failure.is_none(),
-            region: deployment.region.clone(),
             api_key_hash: key.and_then(|key| key.fingerprint.clone()),
             credential_source: if own.is_some() { "byok" } else { "platform" },
             provider_key: own.map(|own| (Arc::clone(&own.id), Arc::clone(&own.label))),

@@ -50,7 +50,7 @@ fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault>
     let identity = ReplyIdentity {
         id: info.id.as_str().into(),
         created: info.unix_s(),
-        model: Arc::clone(&deployment.used_model),
+        model: Arc::clone(&deployment.used.used_model),
     };
     let request = &exchange.request;
     exchange.reader = ReplyReader::new(request.front.writer(request, identity));

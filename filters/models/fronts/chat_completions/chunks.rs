@@ -11,7 +11,7 @@ use super::tools::{Opening, Tools};
 use crate::fault::Fault;
 use crate::json::{Str, write_escaped, write_number};
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
-use crate::models::metadata::{Metadata, write_usage};
+use crate::models::metadata::{Metadata, USAGE_CAPACITY, write_usage};
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
 
@@ -67,9 +67,13 @@ impl ChunkWriter {
 
     /// Writes the end of a whole answer: missing finish reasons, the last chunk, `[DONE]`.
     ///
-    /// `usage` and `metadata` are JSON objects. `choices` of the last chunk is empty where the client asked for a
+    /// `usage` and `metadata` write JSON objects. `choices` of the last chunk is empty where the client asked for a
     /// usage chunk, else it holds one empty delta. Source: docs/decisions.md 1.
-    pub(crate) fn finish_stream(&mut self, usage: &[u8], metadata: &[u8]) {
+    pub(crate) fn finish_stream(
+        &mut self,
+        usage: impl FnOnce(&mut Vec<u8>),
+        metadata: impl FnOnce(&mut Vec<u8>),
+    ) {
         let open: Vec<u32> = self
             .choices
             .iter()
@@ -88,9 +92,9 @@ impl ChunkWriter {
             );
         }
         self.out.extend_from_slice(b",\"usage\":");
-        self.out.extend_from_slice(usage);
+        usage(&mut self.out);
         self.out.extend_from_slice(b",\"metadata\":");
-        self.out.extend_from_slice(metadata);
+        metadata(&mut self.out);
         self.out.extend_from_slice(b"}\n\ndata: [DONE]\n\n");
     }
 
@@ -339,12 +343,20 @@ impl Writer for ChunkWriter {
     }
 
     fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>) {
-        self.finish_stream(&write_usage(settlement), &metadata.write());
+        self.out.reserve(USAGE_CAPACITY + metadata.capacity());
+        self.finish_stream(
+            |out| write_usage(settlement, out),
+            |out| metadata.write(out),
+        );
     }
 
     /// An error event with the usage so far. Source: docs/decisions.md 2.
     fn fail(&mut self, fault: &Fault, settlement: Option<&Settlement>) {
-        let usage = settlement.map(write_usage);
+        let usage = settlement.map(|settlement| {
+            let mut usage = Vec::with_capacity(USAGE_CAPACITY);
+            write_usage(settlement, &mut usage);
+            usage
+        });
         self.out
             .extend_from_slice(&error_event(fault, usage.as_deref()));
     }

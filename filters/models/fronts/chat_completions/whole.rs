@@ -9,7 +9,7 @@ use super::tools::{Opening, Tools};
 use crate::fault::Fault;
 use crate::json::{Str, write_number};
 use crate::models::chat::delta::{Delta, Finish};
-use crate::models::metadata::{Metadata, write_usage};
+use crate::models::metadata::{Metadata, USAGE_CAPACITY, write_usage};
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
 
@@ -68,10 +68,15 @@ impl WholeWriter {
         !self.choices.is_empty() && self.choices.iter().all(|choice| choice.finish.is_some())
     }
 
-    /// Returns the whole response. `usage` and `metadata` are JSON objects. Source: docs/model-gateway.md 2.5.
-    pub(crate) fn render(&mut self, usage: &[u8], metadata: &[u8]) -> Vec<u8> {
-        let mut out =
-            Vec::with_capacity(self.output_bytes as usize + usage.len() + metadata.len() + 512);
+    /// Returns the whole response. `usage` and `metadata` write JSON objects of about `their_bytes`. Source:
+    /// docs/model-gateway.md 2.5.
+    pub(crate) fn render(
+        &mut self,
+        their_bytes: usize,
+        usage: impl FnOnce(&mut Vec<u8>),
+        metadata: impl FnOnce(&mut Vec<u8>),
+    ) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.output_bytes as usize + their_bytes + 512);
         write_head(&self.identity, "chat.completion", &mut out);
         out.extend_from_slice(b",\"choices\":[");
         self.choices.sort_by_key(|choice| choice.index);
@@ -81,14 +86,14 @@ impl WholeWriter {
         }
         close_list(&mut out);
         out.extend_from_slice(b",\"usage\":");
-        out.extend_from_slice(usage);
+        usage(&mut out);
         for (key, value) in &self.top_level {
             out.push(b',');
             write_key(key, &mut out);
             out.extend_from_slice(value.as_bytes());
         }
         out.extend_from_slice(b",\"metadata\":");
-        out.extend_from_slice(metadata);
+        metadata(&mut out);
         out.push(b'}');
         out
     }
@@ -300,7 +305,11 @@ impl Writer for WholeWriter {
     }
 
     fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>) {
-        self.out = self.render(&write_usage(settlement), &metadata.write());
+        self.out = self.render(
+            USAGE_CAPACITY + metadata.capacity(),
+            |out| write_usage(settlement, out),
+            |out| metadata.write(out),
+        );
     }
 
     /// Writes nothing: the head has not gone out, so the error becomes a response of its own.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Embeddings;
 use crate::fault::Fault;
 use crate::models::front::Front;
-use crate::models::metadata::Metadata;
+use crate::models::metadata::{Metadata, UsedNames};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::ModelRequest;
@@ -193,14 +193,12 @@ fn writer() -> Box<dyn Writer> {
 }
 
 fn complete(writer: &mut dyn Writer, usage: Usage) -> Value {
+    let used = UsedNames::new("m", "here", None, "up");
     let metadata = Metadata {
         request_id: "1",
         requested_model: "m",
         requested_provider: None,
-        used_model: "here/m",
-        used_provider: "here",
-        used_region: None,
-        underlying_used_model: "up",
+        used: &used,
         organization_id: "",
         project_id: "",
         routing: &[],

@@ -41,10 +41,15 @@ fn target(quirks: &Quirks) -> Target<'_> {
     }
 }
 
-fn usage_json(usage: Option<Usage>) -> Vec<u8> {
-    usage.map_or(b"null".to_vec(), |usage| {
-        write_usage(&Settlement { usage, cost: None })
-    })
+fn write_reported(usage: Option<Usage>, out: &mut Vec<u8>) {
+    match usage {
+        Some(usage) => write_usage(&Settlement { usage, cost: None }, out),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+fn no_metadata(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{}");
 }
 
 /// Reads chunks of a provider's stream; answers what the client gets, or the failure.
@@ -52,16 +57,17 @@ fn stream(quirks: &Quirks, chunks: &[&[u8]]) -> Result<String, Failure> {
     let mut sink = ChunkWriter::new(envelope(), true);
     let chunks = chunks.iter().copied();
     replay::feed(&OpenAi, &target(quirks), &replay::EVENTS, chunks, &mut sink)?;
-    let usage = usage_json(sink.reported().usage);
-    sink.finish_stream(&usage, b"{}");
+    let usage = sink.reported().usage;
+    sink.finish_stream(|out| write_reported(usage, out), no_metadata);
     Ok(String::from_utf8(sink.take()).unwrap())
 }
 
 fn whole(quirks: &Quirks, body: &[u8]) -> Result<Value, Failure> {
     let mut sink = WholeWriter::new(envelope());
     replay::feed(&OpenAi, &target(quirks), &replay::WHOLE, [body], &mut sink)?;
-    let usage = usage_json(sink.reported().usage);
-    Ok(serde_json::from_slice(&sink.render(&usage, b"{}")).unwrap())
+    let usage = sink.reported().usage;
+    let response = sink.render(0, |out| write_reported(usage, out), no_metadata);
+    Ok(serde_json::from_slice(&response).unwrap())
 }
 
 /// What a client folds out of a stream: the message and finish reason of each choice, and usage.
