@@ -11,19 +11,24 @@ const FLAT_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Splice<'a> {
     source: &'a Bytes,
+    /// The new bytes of all pieces.
+    new: Vec<u8>,
     pieces: Vec<SplicePiece>,
 }
 
 #[derive(Debug)]
 enum SplicePiece {
+    /// A range of the source.
     Slice(Range<usize>),
-    New(Vec<u8>),
+    /// A range of the new bytes.
+    New(Range<usize>),
 }
 
 impl<'a> Splice<'a> {
     pub(super) fn new(source: &'a Bytes) -> Self {
         Self {
             source,
+            new: Vec::with_capacity(128),
             pieces: Vec::with_capacity(8),
         }
     }
@@ -38,9 +43,12 @@ impl<'a> Splice<'a> {
 
     /// Adds new bytes.
     pub(super) fn new_bytes(&mut self, bytes: &[u8]) {
+        let start = self.new.len();
+        self.new.extend_from_slice(bytes);
+        let end = self.new.len();
         match self.pieces.last_mut() {
-            Some(SplicePiece::New(last)) => last.extend_from_slice(bytes),
-            _ => self.pieces.push(SplicePiece::New(bytes.to_vec())),
+            Some(SplicePiece::New(last)) => last.end = end,
+            _ => self.pieces.push(SplicePiece::New(start..end)),
         }
     }
 
@@ -51,15 +59,31 @@ impl<'a> Splice<'a> {
 
     /// The finished body.
     pub(super) fn finish(self) -> Vec<Bytes> {
-        let source = self.source;
-        let bytes = |piece: SplicePiece| match piece {
-            SplicePiece::Slice(range) => source.slice(range),
-            SplicePiece::New(bytes) => Bytes::from(bytes),
+        let Self {
+            source,
+            new,
+            pieces,
+        } = self;
+        let length = |piece: &SplicePiece| match piece {
+            SplicePiece::Slice(range) | SplicePiece::New(range) => range.len(),
         };
-        let pieces: Vec<Bytes> = self.pieces.into_iter().map(bytes).collect();
-        if pieces.iter().map(Bytes::len).sum::<usize>() <= FLAT_BYTES && pieces.len() > 1 {
-            return vec![Bytes::from(pieces.concat())];
+        let bytes = pieces.iter().map(length).sum();
+        if bytes <= FLAT_BYTES && pieces.len() > 1 {
+            let mut flat = Vec::with_capacity(bytes);
+            for piece in pieces {
+                let piece = match piece {
+                    SplicePiece::Slice(range) => source.get(range),
+                    SplicePiece::New(range) => new.get(range),
+                };
+                flat.extend_from_slice(piece.unwrap_or_default());
+            }
+            return vec![flat.into()];
         }
-        pieces
+        let new = Bytes::from(new);
+        let slice = |piece: SplicePiece| match piece {
+            SplicePiece::Slice(range) => source.slice(range),
+            SplicePiece::New(range) => new.slice(range),
+        };
+        pieces.into_iter().map(slice).collect()
     }
 }
