@@ -42,6 +42,18 @@ impl Period {
         unix_ms(self.start(civil(now_ms)))
     }
 
+    /// Returns whether the period that began at `start_ms` holds a time; false if it may not.
+    pub fn surely_holds(self, start_ms: i64, at_ms: i64) -> bool {
+        const HOUR_MS: i64 = 3_600_000;
+        let least_ms = match self {
+            Self::Hour => HOUR_MS,
+            Self::Day => 24 * HOUR_MS,
+            Self::Week => 7 * 24 * HOUR_MS,
+            Self::Month => 28 * 24 * HOUR_MS,
+        };
+        (start_ms..start_ms.saturating_add(least_ms)).contains(&at_ms)
+    }
+
     /// Returns when the period around `now_ms` ends. Units: unix milliseconds.
     pub fn end_ms(self, now_ms: i64) -> i64 {
         let length = match self {

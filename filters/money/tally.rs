@@ -63,7 +63,12 @@ impl Tally {
     pub fn charge(&mut self, usd: Usd, at_ms: i64) {
         self.total = self.total.plus(usd);
         for (period, sum) in Period::ALL.into_iter().zip(&mut self.periods) {
-            sum.charge(usd, period.start_ms(at_ms));
+            let start_ms = match sum.start_ms {
+                // Most charges are of the period that the sum is of, which needs no calendar.
+                start_ms if start_ms > 0 && period.surely_holds(start_ms, at_ms) => start_ms,
+                _ => period.start_ms(at_ms),
+            };
+            sum.charge(usd, start_ms);
         }
     }
 

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 use proptest::prelude::*;
 
+use super::tally::Tally;
 use super::*;
 
 fn vector() -> PriceSet {
@@ -133,6 +134,25 @@ proptest! {
         prop_assert_eq!(Usd::parse_signed(&amount.to_string()).unwrap(), amount);
         let more = price.times(times);
         prop_assert_eq!(amount.plus(more).minus(more), amount);
+    }
+
+    #[test]
+    fn a_tally_needs_no_calendar_while_its_periods_last(
+        start in 1..4_102_444_800_000_i64, steps in prop::collection::vec(0..40_000_000_i64, 1..200),
+    ) {
+        let mut tally = Tally::default();
+        let mut at_ms = start;
+        let mut charges = Vec::new();
+        for step in steps {
+            at_ms += step;
+            charges.push(at_ms);
+            tally.charge(Usd::from_units(1), at_ms);
+            let since = |period: Period| {
+                let start_ms = period.start_ms(at_ms);
+                Usd::from_units(charges.iter().filter(|at| **at >= start_ms).count() as i128)
+            };
+            prop_assert_eq!(tally.spent(at_ms).periods, Period::ALL.map(since));
+        }
     }
 
     #[test]
