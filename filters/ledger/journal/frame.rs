@@ -21,6 +21,8 @@ pub const FRAME_HEAD_BYTES: usize = 6 * 4;
 const MAGIC: [u8; 8] = *b"WGLEDG02";
 /// The first bytes of a frame.
 const MARKER: [u8; 4] = [0xa5, b'W', b'G', 0x02];
+/// Most records are shorter than this.
+const USUAL_RECORD_BYTES: usize = 1024;
 /// The longest valid record.
 const MAX_RECORD_BYTES: usize = 1 << 20;
 
@@ -37,11 +39,15 @@ pub struct SegmentId {
 
 impl SegmentId {
     fn bytes(&self) -> [u8; 32] {
+        // Copied as slices of known lengths: a call's record needs these bytes, and a loop over bytes takes longer.
         let mut out = [0; 32];
-        let numbers = [self.lane, self.number].map(u32::to_le_bytes);
-        let bytes = MAGIC.iter().chain(&self.owner);
-        let bytes = bytes.chain(numbers.as_flattened());
-        out.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        let (magic, rest) = out.split_at_mut(MAGIC.len());
+        let (owner, rest) = rest.split_at_mut(self.owner.len());
+        let (lane, number) = rest.split_at_mut(4);
+        magic.copy_from_slice(&MAGIC);
+        owner.copy_from_slice(&self.owner);
+        lane.copy_from_slice(&self.lane.to_le_bytes());
+        number.copy_from_slice(&self.number.to_le_bytes());
         out
     }
 
@@ -77,10 +83,15 @@ pub fn header(id: &SegmentId, before: Watermark) -> [u8; HEADER_BYTES] {
 
 /// Encodes a record behind space for its frame's head, which [`seal_frame`] fills in.
 pub fn encode_frame<'a>(record: impl Into<RecordRef<'a>>, out: &mut Vec<u8>) {
+    let record = record.into();
     out.clear();
-    out.resize(FRAME_HEAD_BYTES, 0);
-    // Encoding into memory cannot fail for these types. If it did, no partial record may remain.
-    if postcard::to_io(&record.into(), &mut *out).is_err() {
+    out.resize(FRAME_HEAD_BYTES + USUAL_RECORD_BYTES, 0);
+    // Into a slice, an encoder writes without asking for room at each number.
+    let place = out.get_mut(FRAME_HEAD_BYTES..).unwrap_or_default();
+    let encoded = postcard::to_slice(&record, place).map(|record| record.len());
+    out.truncate(FRAME_HEAD_BYTES + *encoded.as_ref().unwrap_or(&0));
+    // Encoding into a vector cannot fail for these types. If it did, no partial record may remain.
+    if encoded.is_err() && postcard::to_io(&record, &mut *out).is_err() {
         out.truncate(FRAME_HEAD_BYTES);
     }
     let record = out.get(FRAME_HEAD_BYTES..).unwrap_or_default();

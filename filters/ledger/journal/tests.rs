@@ -109,6 +109,24 @@ fn written_records_are_read_back() {
 }
 
 #[test]
+fn a_record_of_any_length_is_encoded_alike() {
+    for length in [0, 800, 1000, 1024, 1100, 5000] {
+        let mut entry = entry(1, 7, CallOutcome::Completed);
+        entry.usage.model = "m".repeat(length).into();
+        let record = Record::Ended(Box::new(entry));
+        let mut frame = vec![9; 3];
+        encode_frame(&record, &mut frame);
+        let (_, bytes) = frame.split_at(FRAME_HEAD_BYTES);
+        assert_eq!(
+            bytes,
+            postcard::to_stdvec(&RecordRef::from(&record)).unwrap()
+        );
+        assert_eq!(frame_length(&frame), Some(frame.len()));
+        assert_eq!(decode_record(bytes).unwrap(), record);
+    }
+}
+
+#[test]
 fn the_bytes_of_another_segment_hold_no_record() {
     let file = unforced(&three());
     for other in [
