@@ -11,6 +11,7 @@ use filters::money::Usd;
 use filters::money::allowance;
 use filters::money::allowance::{LimitReached, SpendingBounds, SpentSoFar};
 use filters::money::tally::{PlanTally, Tally};
+use foldhash::fast::FixedState;
 
 use super::leases::LeaseState;
 use crate::store::ledger::SpentRow;
@@ -28,8 +29,8 @@ pub struct OrganizationAccount {
 
 struct AccountState {
     balance: Balance,
-    keys: HashMap<Arc<str>, Spender>,
-    members: HashMap<Arc<str>, Spender>,
+    keys: Spenders,
+    members: Spenders,
     plan: PlanTally,
     plan_reserved: Usd,
     premium_reserved: Usd,
@@ -45,6 +46,9 @@ struct AccountState {
     last_lease: Usd,
     last_used: Instant,
 }
+
+/// Spenders by id. The store makes the ids, so nobody can choose many that share a hash.
+type Spenders = HashMap<Arc<str>, Spender, FixedState>;
 
 #[derive(Default)]
 struct Spender {
@@ -100,8 +104,8 @@ impl OrganizationAccount {
             lease_state: tokio::sync::Mutex::default(),
             state: Mutex::new(AccountState {
                 balance: Balance::default(),
-                keys: HashMap::new(),
-                members: HashMap::new(),
+                keys: Spenders::default(),
+                members: Spenders::default(),
                 plan: PlanTally::default(),
                 plan_reserved: Usd::ZERO,
                 premium_reserved: Usd::ZERO,
@@ -376,10 +380,7 @@ impl AccountState {
     }
 }
 
-fn spender_entry<'a>(
-    spenders: &'a mut HashMap<Arc<str>, Spender>,
-    id: &Arc<str>,
-) -> &'a mut Spender {
+fn spender_entry<'a>(spenders: &'a mut Spenders, id: &Arc<str>) -> &'a mut Spender {
     spenders.entry(Arc::clone(id)).or_default()
 }
 
