@@ -1,7 +1,9 @@
 //! The id of a request: it appears in the response headers, in the log line and in the ledger.
 
 use filters::accounts::holds_api_key;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// 1–128 characters of `A-Za-z0-9_.-`; empty until the head is read.
 #[derive(Clone, Debug)]
@@ -13,7 +15,7 @@ impl RequestId {
 
     /// Returns the client's `x-request-id` if it is valid, else a new id of this time. Source: docs/interface.md.
     pub fn from_headers(headers: &HeaderMap, unix_ms: u64) -> Self {
-        let client_id = headers.get("x-request-id");
+        let client_id = headers.get(X_REQUEST_ID);
         let client_id = client_id.filter(|value| is_valid(value.as_bytes()));
         client_id.map_or_else(|| Self::generate(unix_ms), |value| Self(value.clone()))
     }
@@ -54,7 +56,7 @@ mod tests {
     fn request_id(client_id: &[u8]) -> String {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_bytes(client_id);
-        headers.extend(value.map(|value| (http::HeaderName::from_static("x-request-id"), value)));
+        headers.extend(value.map(|value| (X_REQUEST_ID, value)));
         RequestId::from_headers(&headers, 1).as_str().to_owned()
     }
 

@@ -207,10 +207,10 @@ fn common_headers(quota: Option<&Quota>, is_chunked: bool) -> HeaderMap {
     headers
 }
 
-/// Replaces chunking by `Content-Length`, if `tasks` are a head and a whole body.
-pub fn set_content_length(tasks: &mut [HttpTask]) {
+/// Replaces chunking by `Content-Length`, if `tasks` are a head and a whole body; returns whether they are.
+pub fn set_content_length(tasks: &mut [HttpTask]) -> bool {
     if !tasks.last().is_some_and(HttpTask::is_end) {
-        return;
+        return false;
     }
     let length = tasks
         .iter()
@@ -219,11 +219,12 @@ pub fn set_content_length(tasks: &mut [HttpTask]) {
             _ => 0,
         })
         .sum::<usize>();
-    if let Some(HttpTask::Header(head, _)) = tasks.first_mut() {
-        head.remove_header(&header::TRANSFER_ENCODING);
-        // A number is always a valid header value.
-        _ = head.insert_header(header::CONTENT_LENGTH, length);
-    }
+    let Some(HttpTask::Header(head, _)) = tasks.first_mut() else {
+        return false;
+    };
+    head.remove_header(&header::TRANSFER_ENCODING);
+    // A number is always a valid header value.
+    head.insert_header(header::CONTENT_LENGTH, length).is_ok()
 }
 
 fn head(status: u16, request_id: &HeaderValue, headers: HeaderMap) -> ResponseHeader {

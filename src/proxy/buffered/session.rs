@@ -218,6 +218,20 @@ impl BufferedSession {
         (out, None)
     }
 
+    /// Sends tasks. `is_whole`: they are a head with its length, and the whole body.
+    ///
+    /// Such a head waits in the connection's buffer, so it can be handed over alone. Pingora copies a body that comes
+    /// together with its head, and writes one that comes alone as it is.
+    async fn send(&mut self, mut tasks: Vec<HttpTask>, is_whole: bool) -> Result<bool> {
+        let inner = self.inner_mut();
+        if is_whole && tasks.len() == 2 && matches!(inner, ServerSession::H1(_)) {
+            let body = tasks.split_off(1);
+            inner.response_duplex_vec(tasks).await?;
+            tasks = body;
+        }
+        inner.response_duplex_vec(tasks).await
+    }
+
     /// Waits until the response may be completed.
     async fn pass_gate(&self, gate: Gate) -> Result<()> {
         if !gate.await {
@@ -310,14 +324,13 @@ impl CustomSession for BufferedSession {
         let (mut out, error) = self.release_tasks(tasks, is_head_sent);
         let mut is_done = false;
         if !out.is_empty() {
-            if !is_head_sent && error.is_none() {
-                response::set_content_length(&mut out);
-            }
+            let is_whole =
+                !is_head_sent && error.is_none() && response::set_content_length(&mut out);
             if let Some(gate) = self.state.commit(Instant::now()) {
                 self.pass_gate(gate).await?;
             }
             let is_end = out.iter().any(HttpTask::is_end);
-            is_done = match self.inner_mut().response_duplex_vec(out).await {
+            is_done = match self.send(out, is_whole).await {
                 Err(_) if self.state.disconnect(Instant::now()) => is_end,
                 sent => sent?,
             };
