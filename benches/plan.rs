@@ -37,6 +37,8 @@ const ROUNDS: usize = 400;
 const EVENTS: usize = 200;
 
 fn main() {
+    // The catalogue has the names of a deployment, so no call makes them.
+    let used = UsedNames::new("model", "provider", None, "up");
     for (size, bytes) in [("1 KB", 900), ("50 KB", 50_000)] {
         let body = request_body(bytes, "");
         measure(&format!("parse {size}"), 1, || {
@@ -49,13 +51,13 @@ fn main() {
         });
         let reply = [whole_reply(bytes)];
         measure(&format!("whole reply {size}"), 1, || {
-            answer(&request, &reply, b"application/json")
+            answer(&request, &used, &reply, b"application/json")
         });
     }
     let streamed = ChatCompletions.parse(request_body(900, r#""stream":true,"#));
     let (streamed, pieces) = (streamed.unwrap(), event_pieces());
     measure("event", EVENTS, || {
-        answer(&streamed, &pieces, b"text/event-stream")
+        answer(&streamed, &used, &pieces, b"text/event-stream")
     });
     for mappings in [1, 8] {
         plans(mappings);
@@ -120,7 +122,12 @@ fn plans(mappings: usize) {
 }
 
 /// Reads a reply into the client's response; returns its bytes.
-fn answer(request: &ModelRequest, pieces: &[Bytes], media_type: &[u8]) -> usize {
+fn answer(
+    request: &ModelRequest,
+    used: &UsedNames,
+    pieces: &[Bytes],
+    media_type: &[u8],
+) -> usize {
     let quirks = Quirks::default();
     let head = ReplyHead::new(200, media_type);
     let mut decoder = decode_reply(&OpenAi, request, &target(&quirks), &head).unwrap();
@@ -142,12 +149,11 @@ fn answer(request: &ModelRequest, pieces: &[Bytes], media_type: &[u8]) -> usize 
         usage: writer.reported().to_usage(10, true),
         cost: Some(filters::money::Cost::default()),
     };
-    let used = UsedNames::new("model", "provider", None, "up");
     let metadata = Metadata {
         request_id: "0190c3a2000070008000000000000000",
         requested_model: "model",
         requested_provider: None,
-        used: &used,
+        used,
         organization_id: "org_0190c3a2-0000-7000-8000-000000000000",
         project_id: "proj_0190c3a2-0000-7000-8000-000000000000",
         routing: &[],
