@@ -122,12 +122,7 @@ fn plans(mappings: usize) {
 }
 
 /// Reads a reply into the client's response; returns its bytes.
-fn answer(
-    request: &ModelRequest,
-    used: &UsedNames,
-    pieces: &[Bytes],
-    media_type: &[u8],
-) -> usize {
+fn answer(request: &ModelRequest, used: &UsedNames, pieces: &[Bytes], media_type: &[u8]) -> usize {
     let quirks = Quirks::default();
     let head = ReplyHead::new(200, media_type);
     let mut decoder = decode_reply(&OpenAi, request, &target(&quirks), &head).unwrap();

@@ -27,15 +27,20 @@ provider = "translated"
 name = "translated-up"
 "#;
 
-/// Runs the gateway with one organization, one key and one thread.
+/// Runs the gateway of the comparison.
 pub fn run() {
     let upstream = variable("WEIRGATE_BENCH_UPSTREAM").unwrap();
     let folder = variable("WEIRGATE_BENCH_FOLDER").unwrap();
-    std::fs::create_dir(&folder).unwrap();
-    std::fs::write(format!("{folder}/models.toml"), MODELS).unwrap();
+    serve(&folder, MODELS, &configuration(&folder, &upstream));
+}
+
+/// Runs a gateway with one organization, named `bench`, and one key. It makes the folder, in which it keeps its state.
+pub fn serve(folder: &str, models: &str, configuration: &str) -> ! {
+    std::fs::create_dir(folder).unwrap();
+    std::fs::write(format!("{folder}/models.toml"), models).unwrap();
     std::fs::write(format!("{folder}/key"), "secret").unwrap();
-    let toml = configuration(&folder, &upstream);
-    let loaded = config::from_str(&toml, []).unwrap_or_else(|problems| panic!("{}", problems[0]));
+    let loaded =
+        config::from_str(configuration, []).unwrap_or_else(|problems| panic!("{}", problems[0]));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

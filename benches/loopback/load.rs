@@ -70,8 +70,8 @@ pub fn paced(part: &Part, kind: Kind, connections: usize, rate: f64, time: Durat
     let mut load = Load::open(part, kind, connections);
     let mut idle: VecDeque<usize> = (0..connections).collect();
     let pause = Duration::from_secs_f64(1.0 / rate);
-    let warm = (time.as_secs_f64() / 4.0 * rate) as u32;
-    let total = warm + (time.as_secs_f64() * rate) as u32;
+    let warm = warm_up_calls(rate, time);
+    let total = paced_calls(rate, time) as u32;
     let mut window = None;
     let started = Instant::now();
     for number in 0..total {
@@ -93,6 +93,15 @@ pub fn paced(part: &Part, kind: Kind, connections: usize, rate: f64, time: Durat
     let round = window.unwrap().close();
     load.drain();
     round
+}
+
+/// Returns how many requests [`paced`] sends, with its warm-up.
+pub fn paced_calls(rate: f64, time: Duration) -> u64 {
+    u64::from(warm_up_calls(rate, time) + (time.as_secs_f64() * rate) as u32)
+}
+
+fn warm_up_calls(rate: f64, time: Duration) -> u32 {
+    (time.as_secs_f64() / 4.0 * rate) as u32
 }
 
 /// What is measured between the warm-up and the end.
