@@ -8,7 +8,7 @@ UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,$(PREFIX)/lib/s
 APT = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check deny bench soak oracle install install-conf cmake test-tools bench-tools clients
+.PHONY: help run build test check deny bench soak fleet oracle install install-conf cmake test-tools bench-tools clients
 
 help: ## Show what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ bench: cmake test-tools bench-tools $(ORACLE)/.done ## Measure beside bare Pingo
 # Twenty minutes at 3,000 calls a second while two of three providers fail again and again.
 soak: cmake ## Run long under load and faults
 	WEIRGATE_SOAK_MINUTES=$${WEIRGATE_SOAK_MINUTES:-20} $(CARGO) bench --locked --bench soak
+
+fleet: cmake test-tools ## Run three processes on one PostgreSQL and one Redis
+	WEIRGATE_FLEET_ORGANIZATIONS=$${WEIRGATE_FLEET_ORGANIZATIONS:-10000} WEIRGATE_FLEET_RATE=$${WEIRGATE_FLEET_RATE:-600} \
+	WEIRGATE_FLEET_SECONDS=$${WEIRGATE_FLEET_SECONDS:-60} $(CARGO) bench --locked --bench fleet
 
 # They count instructions, allocations and system calls. The bench skips what it cannot count.
 bench-tools:

@@ -106,6 +106,12 @@ impl Part {
         self.child.id()
     }
 
+    /// Ends it by SIGKILL.
+    pub fn kill(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+
     /// Returns the CPU time used so far. The scheduler counts it in nanoseconds.
     pub fn cpu_us(&self) -> Cpu {
         let mut cpu = Cpu::default();
@@ -149,8 +155,7 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
+        self.kill();
     }
 }
 

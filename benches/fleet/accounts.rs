@@ -1,0 +1,141 @@
+//! The organizations and keys of the fleet: made at once by SQL, because the store makes them one by one.
+
+use std::fmt::Write as _;
+
+use filters::accounts::{KeyText, Pepper};
+use filters::money::Usd;
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
+use weirgate::config;
+use weirgate::store::{Store, StoreSettings};
+
+/// The pepper of all processes.
+pub const SECRET: [u8; 32] = [7; 32];
+/// What each organization was granted.
+const GRANT: &str = "1000";
+/// Rows of one statement.
+const ROWS: usize = 1000;
+
+pub struct Accounts {
+    organizations: usize,
+    keys_per_organization: usize,
+}
+
+impl Accounts {
+    pub fn new(organizations: usize, keys_per_organization: usize) -> Self {
+        Self {
+            organizations,
+            keys_per_organization,
+        }
+    }
+
+    /// Returns the number of keys.
+    pub fn keys(&self) -> usize {
+        self.organizations * self.keys_per_organization
+    }
+
+    /// Fills an empty store.
+    pub async fn fill(&self, store_toml: &str, url: &str) {
+        let settings = settings(store_toml);
+        let opened = Store::open(&settings).await.unwrap();
+        opened.store.close().await;
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        let organizations = self.organizations;
+        let fixed = [
+            format!(
+                "INSERT INTO organizations (id, name, plan, status, created_at) \
+                 SELECT 'org_' || n, 'o' || n, 'none', 'active', 0 FROM generate_series(0, {}) n",
+                organizations - 1
+            ),
+            "INSERT INTO projects (id, organization_id, name, mode, status, created_at) \
+             SELECT 'proj_' || substr(id, 5), id, 'default', 'platform', 'active', 0 FROM organizations"
+                .to_owned(),
+            format!(
+                "INSERT INTO credit_grants (id, organization_id, amount, created_at) \
+                 SELECT 'grant_' || substr(id, 5), id, '{GRANT}', 0 FROM organizations"
+            ),
+        ];
+        for sql in fixed {
+            execute(&mut connection, sql).await;
+        }
+        let pepper = Pepper::parse(&SECRET).ok().unwrap();
+        let numbers: Vec<usize> = (0..self.keys()).collect();
+        for numbers in numbers.chunks(ROWS) {
+            let mut sql = String::from(
+                "INSERT INTO api_keys (id, project_id, label, hash, last_four, created_at) VALUES ",
+            );
+            for number in numbers {
+                let hash = pepper.hash(text(*number).to_api_key());
+                let hash: String = hash.as_bytes().iter().fold(String::new(), |mut hex, byte| {
+                    write!(hex, "{byte:02x}").unwrap();
+                    hex
+                });
+                let organization = number / self.keys_per_organization;
+                write!(
+                    sql,
+                    "('key_{number}','proj_{organization}','k{number}','\\x{hash}','abcd',0),"
+                )
+                .unwrap();
+            }
+            sql.pop();
+            execute(&mut connection, sql).await;
+        }
+    }
+}
+
+/// Returns the text of a key.
+pub fn text(number: usize) -> KeyText {
+    let mut entropy = [3; 32];
+    entropy[..8].copy_from_slice(&(number as u64).to_be_bytes());
+    // The last bytes decide about most digits.
+    entropy[24..].copy_from_slice(&(number as u64).to_be_bytes());
+    KeyText::from_entropy(&entropy)
+}
+
+async fn execute(connection: &mut PgConnection, sql: String) {
+    sqlx::query(AssertSqlSafe(sql))
+        .execute(connection)
+        .await
+        .unwrap();
+}
+
+fn settings(store_toml: &str) -> StoreSettings {
+    let loaded = config::from_str(store_toml, []).unwrap_or_else(|bad| panic!("{}", bad[0]));
+    StoreSettings::from_config(&loaded.config.store).unwrap()
+}
+
+/// What the store has of all organizations.
+pub struct Stored {
+    pub calls: u64,
+    pub cost: Usd,
+    /// What was taken out of balances.
+    pub used: Usd,
+}
+
+/// Adds up what the store has.
+pub async fn stored(store_toml: &str) -> Stored {
+    let opened = Store::open(&settings(store_toml)).await.unwrap();
+    let store = &opened.store;
+    let mut stored = Stored {
+        calls: 0,
+        cost: Usd::ZERO,
+        used: Usd::ZERO,
+    };
+    for name in active(store_toml).await {
+        for usage in store.usage(&name, 0, None).await.unwrap() {
+            stored.calls += usage.requests as u64;
+            stored.cost = stored.cost.plus(usage.cost);
+        }
+        stored.used = stored.used.plus(store.credit(&name).await.unwrap().used);
+    }
+    stored
+}
+
+/// Returns the names of the organizations that the ledger knows.
+async fn active(store_toml: &str) -> Vec<String> {
+    let url = store_toml.split('"').nth(1).unwrap();
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    let sql = "SELECT name FROM organizations WHERE id IN \
+               (SELECT organization_id FROM usage_hours UNION SELECT organization_id FROM balances)";
+    let rows = sqlx::query(sql).fetch_all(&mut connection).await.unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
+}
