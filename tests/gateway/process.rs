@@ -14,7 +14,7 @@ use crate::support::ask::Ask;
 use crate::support::client::{Client, ask};
 use crate::support::flags::call;
 use crate::support::loopback::own_address;
-use crate::support::process::Process;
+use crate::support::process::{Process, misconfigured_start, serve_in};
 use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
 
@@ -145,9 +145,7 @@ fn the_key_is_printed_once() {
     process.terminate();
     process.wait(Duration::from_secs(2)).unwrap();
     let folder = process.folder.path().to_owned();
-    let mut again = Command::new(env!("CARGO_BIN_EXE_weirgate"))
-        .args(["serve", "-c", "weirgate.toml"])
-        .current_dir(&folder)
+    let mut again = serve_in(&folder)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -163,6 +161,27 @@ fn the_key_is_printed_once() {
     );
 }
 
+/// A process that was asked to stop after the first piece of a client's stream, and that client. The listener has closed.
+fn stopped_within_a_stream(upstream: &Upstream) -> (Process, Client) {
+    let provider = format!(
+        "[providers.own]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []",
+        upstream.url()
+    );
+    let process = Process::start(&provider);
+    let mut client = Client::connect(process.address);
+    let body = r#"{"model":"own/any","stream":true,"messages":[{"role":"user","content":"Hi"}]}"#;
+    client.send(&Ask::post("/v1/chat/completions", body).key(process.key()));
+    client.head();
+    client.chunk().unwrap();
+    process.terminate();
+    let until = Instant::now() + Duration::from_secs(5);
+    while TcpStream::connect(process.address).is_ok() {
+        assert!(Instant::now() < until, "the listener closes");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (process, client)
+}
+
 #[test]
 fn a_stream_ends_normally_after_sigterm_and_then_the_process() {
     let gate = Gate::default();
@@ -176,22 +195,7 @@ fn a_stream_ends_normally_after_sigterm_and_then_the_process() {
         .event("[DONE]")
         .end();
     let upstream = Upstream::always(reply);
-    let provider = format!(
-        "[providers.own]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []",
-        upstream.url()
-    );
-    let mut process = Process::start(&provider);
-    let mut client = Client::connect(process.address);
-    let body = r#"{"model":"own/any","stream":true,"messages":[{"role":"user","content":"Hi"}]}"#;
-    client.send(&Ask::post("/v1/chat/completions", body).key(process.key()));
-    client.head();
-    client.chunk().unwrap();
-    process.terminate();
-    let until = Instant::now() + Duration::from_secs(5);
-    while TcpStream::connect(process.address).is_ok() {
-        assert!(Instant::now() < until, "the listener closes");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let (mut process, mut client) = stopped_within_a_stream(&upstream);
     assert!(
         process.child.try_wait().unwrap().is_none(),
         "a request is still running"
@@ -210,23 +214,7 @@ fn while_the_last_request_ends_the_operators_listener_answers_and_a_second_signa
             .wait(&gate)
             .end();
         let upstream = Upstream::always(reply);
-        let provider = format!(
-            "[providers.own]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []",
-            upstream.url()
-        );
-        let mut process = Process::start(&provider);
-        let mut client = Client::connect(process.address);
-        let body =
-            r#"{"model":"own/any","stream":true,"messages":[{"role":"user","content":"Hi"}]}"#;
-        client.send(&Ask::post("/v1/chat/completions", body).key(process.key()));
-        client.head();
-        client.chunk().unwrap();
-        process.terminate();
-        let until = Instant::now() + Duration::from_secs(5);
-        while TcpStream::connect(process.address).is_ok() {
-            assert!(Instant::now() < until, "the listener closes");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let (mut process, _client) = stopped_within_a_stream(&upstream);
         for _ in 0..3 {
             assert_eq!(ask(process.admin, &Ask::get("/readyz")).status(), 503);
             assert_eq!(ask(process.admin, &Ask::get("/livez")).status(), 200);
@@ -248,9 +236,7 @@ fn a_start_prints_the_warnings_that_check_prints() {
     let toml = "[listen]\naddress = \"127.0.0.1:0\"\nclient_ip_header = \"x-real-ip\"\n\
                 [admin]\naddress = \"127.0.0.1:0\"\n[mcp]\nenabled = false\n";
     std::fs::write(folder.path().join("weirgate.toml"), toml).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_weirgate"))
-        .args(["serve", "-c", "weirgate.toml"])
-        .current_dir(folder.path())
+    let mut child = serve_in(folder.path())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -287,13 +273,7 @@ fn a_section_that_is_not_built_stops_the_start() {
     ] {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("weirgate.toml"), more).unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_weirgate"))
-            .args(["serve", "-c", "weirgate.toml"])
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(78), "{more}: {said}");
+        let said = misconfigured_start(folder.path());
         assert!(said.contains("is not built yet"), "{more}: {said}");
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::process::{Process, weirgate};
+use crate::support::process::{Process, serve_in, weirgate};
 
 /// The names of the organizations in a SQLite file that is copied to a folder of its own, with its secret.
 fn organizations(database: &Path, secret: &Path) -> Vec<String> {
@@ -35,10 +35,8 @@ fn a_second_server_on_the_same_file_is_refused_with_the_first_ones_pid() {
     let link = first.folder.path().join("link.db");
     std::os::unix::fs::symlink(&database, &link).unwrap();
     for name in [&database, &link] {
-        let mut second = Command::new(env!("CARGO_BIN_EXE_weirgate"))
-            .args(["serve", "-c", "weirgate.toml"])
+        let mut second = serve_in(first.folder.path())
             .env("WEIRGATE_STORE__URL", format!("sqlite:{}", name.display()))
-            .current_dir(first.folder.path())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

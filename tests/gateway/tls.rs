@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::chat_completions::{PLAIN, reply};
 use crate::support::WAIT_TIMEOUT;
 use crate::support::boot::{Gateway, MODELS};
+use crate::support::process::misconfigured_start;
 use crate::support::tls::Authority;
 use crate::support::upstream::Upstream;
 
@@ -160,13 +161,7 @@ fn the_start_fails_where_the_certificate_is_unusable() {
     std::fs::write(folder.path().join("models.toml"), MODELS).unwrap();
     let toml = format!("{}[models]\nfile = \"models.toml\"\n", files.listen());
     std::fs::write(folder.path().join("weirgate.toml"), toml).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_weirgate"))
-        .args(["serve", "-c", "weirgate.toml"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(78), "{said}");
+    let said = misconfigured_start(folder.path());
     assert!(said.contains("listen.tls.key: "), "{said}");
     assert!(!said.contains("PRIVATE KEY"), "{said}");
 }

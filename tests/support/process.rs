@@ -35,6 +35,23 @@ input_price = "1"
 output_price = "1"
 "#;
 
+/// The program on the configuration `weirgate.toml` of a folder, in that folder.
+pub fn serve_in(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weirgate"));
+    command
+        .args(["serve", "-c", "weirgate.toml"])
+        .current_dir(folder);
+    command
+}
+
+/// Asserts that the program refuses the configuration of a folder with code 78; returns what it said.
+pub fn misconfigured_start(folder: &Path) -> String {
+    let output = serve_in(folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(78), "{said}");
+    said
+}
+
 impl Process {
     /// The first of its folder, with more TOML in its configuration.
     pub fn start(more: &str) -> Process {
@@ -135,9 +152,7 @@ pub fn weirgate(folder: &Path, words: &[&str]) -> Output {
 }
 
 fn serve(folder: &Path, stdout: Stdio) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_weirgate"))
-        .args(["serve", "-c", "weirgate.toml"])
-        .current_dir(folder)
+    serve_in(folder)
         .stdout(stdout)
         .stderr(Stdio::piped())
         .spawn()
