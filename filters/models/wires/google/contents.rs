@@ -18,12 +18,25 @@ use crate::models::wires::history::{fault, object};
 /// Stands in for a signature that the client has lost, as the vendor documents it.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// A turn.
+/// A turn, or its part that holds results: they stand alone.
 #[derive(Debug, Serialize)]
 pub(super) struct GoogleContent<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub(super) role: &'static str,
-    pub(super) parts: Vec<GooglePart<'a>>,
+    role: &'static str,
+    parts: Vec<GooglePart<'a>>,
+    #[serde(skip)]
+    holds_results: bool,
+}
+
+impl<'a> GoogleContent<'a> {
+    /// Returns instructions, which are of no role.
+    pub(super) fn instruction(parts: Vec<GooglePart<'a>>) -> Self {
+        Self {
+            role: "",
+            parts,
+            holds_results: false,
+        }
+    }
 }
 
 /// A part; one of the members is set.
@@ -59,6 +72,23 @@ struct FunctionCall<'a> {
 struct FunctionResponse<'a> {
     name: &'a str,
     response: Value,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<GooglePart<'a>>,
+}
+
+/// A call of the last model turn.
+#[derive(Debug)]
+struct OpenCall<'a> {
+    /// The client's id.
+    id: &'a str,
+    name: &'a str,
+    result: Option<ToolResult<'a>>,
+}
+
+#[derive(Debug)]
+struct ToolResult<'a> {
+    response: Value,
+    media: Vec<GooglePart<'a>>,
 }
 
 /// The conversation in the making.
@@ -66,20 +96,16 @@ struct FunctionResponse<'a> {
 pub(super) struct ContentsConversation<'a> {
     pub(super) system: Vec<GooglePart<'a>>,
     pub(super) contents: Vec<GoogleContent<'a>>,
-    /// Calls of the last model turn: the client's id, the name, and the result once it came.
-    open: Vec<(&'a str, &'a str, Option<Value>)>,
+    open: Vec<OpenCall<'a>>,
     asked_at: usize,
-    wants_signatures: bool,
+    has_levels: bool,
 }
 
 impl<'a> ContentsConversation<'a> {
-    /// Reads all messages. `wants_signatures`: the model refuses calls without one.
-    pub(super) fn read(
-        messages: &'a [ChatMessage<'a>],
-        wants_signatures: bool,
-    ) -> Result<Self, Fault> {
+    /// Reads all messages. `has_levels`: the model refuses calls without a signature, and takes media within results.
+    pub(super) fn read(messages: &'a [ChatMessage<'a>], has_levels: bool) -> Result<Self, Fault> {
         let mut conversation = Self {
-            wants_signatures,
+            has_levels,
             ..Self::default()
         };
         for (at, message) in messages.iter().enumerate() {
@@ -134,8 +160,12 @@ impl<'a> ContentsConversation<'a> {
     }
 
     fn call(&mut self, call: &'a ToolCall<'a>, is_first: bool) -> GooglePart<'a> {
-        self.open.push((&call.id, &call.function.name, None));
-        let missing = (self.wants_signatures && is_first).then(|| NO_SIGNATURE.to_owned());
+        self.open.push(OpenCall {
+            id: &call.id,
+            name: &call.function.name,
+            result: None,
+        });
+        let missing = (self.has_levels && is_first).then(|| NO_SIGNATURE.to_owned());
         GooglePart {
             function_call: Some(FunctionCall {
                 name: &call.function.name,
@@ -147,30 +177,21 @@ impl<'a> ContentsConversation<'a> {
     }
 
     fn result(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
-        let text = match &message.content {
-            Some(Said::Text(text)) => text.to_string(),
-            Some(Said::Parts(parts)) => parts
-                .iter()
-                .filter_map(|part| part.text.as_deref())
-                .collect::<Vec<_>>()
-                .join(""),
-            None => String::new(),
-        };
-        let response = match serde_json::from_str(&text) {
-            Ok(Value::Object(object)) => Value::Object(object),
-            _ => serde_json::json!({ "result": text }),
-        };
+        let result = tool_result(at, message.content.as_ref())?;
         let wanted = message.tool_call_id.as_deref();
-        let open = self.open.iter_mut().find(|(id, name, result)| {
+        let open = self.open.iter_mut().find(|open| {
             let is_it = match wanted {
-                Some(wanted) => *id == wanted,
+                Some(wanted) => open.id == wanted,
                 // The old form names the function alone.
-                None => message.name.as_deref().is_none_or(|asked| asked == *name),
+                None => message
+                    .name
+                    .as_deref()
+                    .is_none_or(|asked| asked == open.name),
             };
-            is_it && result.is_none()
+            is_it && open.result.is_none()
         });
         match open {
-            Some((_, _, result)) => *result = Some(response),
+            Some(open) => open.result = Some(result),
             None => {
                 return Err(fault(
                     at,
@@ -182,33 +203,53 @@ impl<'a> ContentsConversation<'a> {
         Ok(())
     }
 
-    /// Ends the results of a turn: all in one user's turn, in the order of the calls.
+    /// Ends the results of a turn: all together, in the order of the calls. Models that take no media within results get
+    /// them behind, each with the name of its function.
     fn answer(&mut self) -> Result<(), Fault> {
         let open = std::mem::take(&mut self.open);
-        for (_, name, result) in open {
-            let Some(response) = result else {
+        let mut behind = Vec::new();
+        for OpenCall { name, result, .. } in open {
+            let Some(ToolResult { response, media }) = result else {
                 let said =
                     "has calls without a result; each needs a `tool` message right behind it";
                 return Err(fault(self.asked_at, "tool_calls", said));
             };
-            let part = GooglePart {
-                function_response: Some(FunctionResponse { name, response }),
-                ..GooglePart::default()
+            let (parts, media) = match self.has_levels {
+                true => (media, Vec::new()),
+                false => (Vec::new(), media),
             };
-            self.turn("user").push(part);
+            if !media.is_empty() {
+                behind.extend(plain(name));
+                behind.extend(media);
+            }
+            let function_response = Some(FunctionResponse {
+                name,
+                response,
+                parts,
+            });
+            self.content("user", true).push(GooglePart {
+                function_response,
+                ..GooglePart::default()
+            });
+        }
+        if !behind.is_empty() {
+            self.turn("user").extend(behind);
         }
         Ok(())
     }
 
     fn turn(&mut self, role: &'static str) -> &mut Vec<GooglePart<'a>> {
-        if self
-            .contents
-            .last()
-            .is_none_or(|content| content.role != role)
-        {
+        self.content(role, false)
+    }
+
+    /// Returns the parts of the last content, if it is of this kind, or of a new one.
+    fn content(&mut self, role: &'static str, holds_results: bool) -> &mut Vec<GooglePart<'a>> {
+        let last = self.contents.last();
+        if last.is_none_or(|last| (last.role, last.holds_results) != (role, holds_results)) {
             self.contents.push(GoogleContent {
                 role,
                 parts: Vec::new(),
+                holds_results,
             });
         }
         let at = self.contents.len().saturating_sub(1);
@@ -218,6 +259,23 @@ impl<'a> ContentsConversation<'a> {
             None => &mut self.system,
         }
     }
+}
+
+/// Reads the content of a tool's message. A text that is an object is the response; other texts are wrapped in one.
+fn tool_result<'a>(at: usize, content: Option<&'a Said<'a>>) -> Result<ToolResult<'a>, Fault> {
+    let mut text = String::new();
+    let mut media = Vec::new();
+    for part in parts(at, content)? {
+        match part.text {
+            Some(said) => text.push_str(said),
+            None => media.push(part),
+        }
+    }
+    let response = match serde_json::from_str(&text) {
+        Ok(Value::Object(object)) => Value::Object(object),
+        _ => serde_json::json!({ "result": text }),
+    };
+    Ok(ToolResult { response, media })
 }
 
 fn parts<'a>(at: usize, content: Option<&'a Said<'a>>) -> Result<Vec<GooglePart<'a>>, Fault> {

@@ -42,10 +42,7 @@ pub(super) fn encode(
     let system = conversation.system;
     let body = Body {
         contents: conversation.contents,
-        system_instruction: (!system.is_empty()).then_some(GoogleContent {
-            role: "",
-            parts: system,
-        }),
+        system_instruction: (!system.is_empty()).then(|| GoogleContent::instruction(system)),
         tools: tools(&call),
         tool_config: tool_config(&call, target),
         generation_config: generation(request, &call, target)?,

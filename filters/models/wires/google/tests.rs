@@ -161,6 +161,33 @@ fn call(id: &str, name: &str) -> Value {
 }
 
 #[test]
+fn pictures_of_a_result_reach_the_model_within_it_or_behind_it() {
+    let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}});
+    let request = json!({"model": "m", "messages": [
+        {"role": "user", "content": "Look"},
+        {"role": "assistant", "tool_calls": [call("x", "f"), call("y", "g")]},
+        {"role": "tool", "tool_call_id": "x", "content": [{"type": "text", "text": "seen"}, picture]},
+        {"role": "tool", "tool_call_id": "y", "content": "{\"b\":2}"}]});
+    let data = json!({"inlineData": {"mimeType": "image/png", "data": "QUJD"}});
+    let of_g = json!({"functionResponse": {"name": "g", "response": {"b": 2}}});
+    let (_, levels) = sent(request.clone(), &["low"]).unwrap();
+    assert_eq!(
+        levels["contents"][2]["parts"],
+        json!([{"functionResponse": {"name": "f", "response": {"result": "seen"}, "parts": [data]}}, of_g])
+    );
+    assert_eq!(levels["contents"].as_array().unwrap().len(), 3);
+    let (_, budgets) = sent(request, &[]).unwrap();
+    assert_eq!(
+        budgets["contents"][2]["parts"],
+        json!([{"functionResponse": {"name": "f", "response": {"result": "seen"}}}, of_g])
+    );
+    assert_eq!(
+        budgets["contents"][3],
+        json!({"role": "user", "parts": [{"text": "f"}, data]})
+    );
+}
+
+#[test]
 fn a_conversation_with_tools_is_said_as_the_wire_wants_it() {
     let (path, body) = sent(json!({"model": "m", "stream": true, "max_tokens": 9, "stop": "END", "messages": [
         {"role": "system", "content": "Be brief."},
@@ -181,8 +208,9 @@ fn a_conversation_with_tools_is_said_as_the_wire_wants_it() {
             .iter()
             .map(|c| c["role"].as_str().unwrap())
             .collect::<Vec<_>>(),
-        ["user", "model", "user"]
+        ["user", "model", "user", "user"]
     );
+    assert_eq!(contents[3]["parts"], json!([{"text": "Go on"}]));
     assert_eq!(
         contents[0]["parts"][0]["inlineData"],
         json!({"mimeType": "image/png", "data": "QUJD"})
