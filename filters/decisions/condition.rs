@@ -18,9 +18,24 @@ pub(super) enum Condition {
     Not(Option<Box<Condition>>),
     /// The audience of this index.
     Audience(usize),
+    /// An audience of this id, which is not in the datafile.
+    Missing(Box<str>),
     Leaf(Leaf),
-    /// A condition that cannot be read, or an audience that is not in the datafile.
+    /// A condition that cannot be read.
     Unknown,
+}
+
+/// Why a condition is unknown.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Doubt<'c> {
+    /// The conditions of the audience of this index are unknown.
+    Audience(usize),
+    /// The audience of this id is not in the datafile.
+    Missing(&'c str),
+    /// A condition has this type, which no SDK knows.
+    Type(&'c str),
+    /// A condition has this `match`, which no SDK knows.
+    Match(&'c str),
 }
 
 #[derive(Clone, Copy)]
@@ -109,7 +124,8 @@ pub(super) fn compile_rule(
     ids: &[String],
     audience: &impl Fn(&str) -> Option<usize>,
 ) -> Option<Condition> {
-    let refer = |id: &str| audience(id).map_or(Condition::Unknown, Condition::Audience);
+    let missing = |id: &str| Condition::Missing(id.into());
+    let refer = |id: &str| audience(id).map_or_else(|| missing(id), Condition::Audience);
     match conditions {
         Value::Null if ids.is_empty() => None,
         Value::Null => Some(Condition::Or(ids.iter().map(|id| refer(id)).collect())),
@@ -137,23 +153,32 @@ fn compile_rule_part(
 }
 
 impl Condition {
-    /// Whether `user` meets it. Cost: no allocation.
-    pub(super) fn holds(
+    /// Whether `user` meets it. `tell` gets the doubts of those that were judged, in order. Cost: no allocation.
+    pub(super) fn holds<F: FnMut(Doubt<'_>)>(
         &self,
         user: &UserAttributes<'_>,
         audiences: &[Condition],
         rules: EvaluationRules,
+        tell: &mut F,
     ) -> Option<bool> {
-        let child = |condition: &Self| condition.holds(user, audiences, rules);
-        match self {
-            Self::And(children) => all(children.iter().map(child), rules),
-            Self::Or(children) => any(children.iter().map(child)),
-            Self::Not(inner) => inner.as_deref().and_then(child).map(|holds| !holds),
+        let mut child = |condition: &Self| condition.holds(user, audiences, rules, &mut *tell);
+        let (holds, doubt) = match self {
+            Self::And(children) => return all(children.iter().map(child), rules),
+            Self::Or(children) => return any(children.iter().map(child)),
+            Self::Not(inner) => return inner.as_deref().and_then(child).map(|holds| !holds),
             // Audiences do not name audiences, so this ends.
-            Self::Audience(index) => audiences.get(*index).and_then(child),
-            Self::Leaf(leaf) => leaf.holds(user, rules),
-            Self::Unknown => None,
+            Self::Audience(index) => {
+                let holds = audiences.get(*index).and_then(&mut child);
+                (holds, Some(Doubt::Audience(*index)))
+            }
+            Self::Missing(id) => (None, Some(Doubt::Missing(id))),
+            Self::Leaf(leaf) => (leaf.holds(user, rules), leaf.doubt()),
+            Self::Unknown => (None, None),
+        };
+        if holds.is_none() {
+            doubt.into_iter().for_each(tell);
         }
+        holds
     }
 
     /// Collects the segments that the condition tests.
@@ -164,7 +189,7 @@ impl Condition {
             }
             Self::Not(Some(inner)) => inner.segments(found),
             Self::Leaf(leaf) => found.extend(leaf.segment()),
-            Self::Not(None) | Self::Audience(_) | Self::Unknown => {}
+            Self::Not(None) | Self::Audience(_) | Self::Missing(_) | Self::Unknown => {}
         }
     }
 }

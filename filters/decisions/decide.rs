@@ -133,7 +133,7 @@ impl<'p> RuleOutcome<'p> {
 pub fn decide<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Decision<'p> {
     let mut reasons = Reasons::new(inputs.options.include_reasons);
     let Some(flag) = project.flag(key) else {
-        reasons.error(reason::no_flag(key));
+        reasons.error(reason::no_flag(key, project.rules));
         return unknown(key, reasons);
     };
     let outcome = outcome(project, flag, inputs, &mut reasons);
@@ -280,7 +280,7 @@ fn rollout<'p>(
     inputs: &Inputs<'_>,
     reasons: &mut Reasons,
 ) -> RuleOutcome<'p> {
-    let user = inputs.user_id;
+    let user = reason::quote(inputs.user_id, project.rules);
     if flag.rollout.is_none() {
         reasons.info(|| {
             format!(
@@ -301,7 +301,7 @@ fn rollout<'p>(
         {
             return RuleOutcome::new(Some(holdout), variation, DecisionSource::Holdout);
         }
-        if !rule::is_met(project, rule, inputs) {
+        if !rule::is_met(project, rule, inputs, reasons) {
             reasons.info(|| {
                 format!(
                     "User \"{user}\" does not meet conditions for targeting rule {}.",
@@ -311,13 +311,14 @@ fn rollout<'p>(
             at += 1;
             continue;
         }
+        rule::repeat_doubts(project, rule, inputs, reasons);
         reasons.info(|| reason::audiences("experiment", &rule.key, true));
         if is_last {
             reasons.info(|| {
                 format!("User \"{user}\" meets conditions for targeting rule \"Everyone Else\".")
             });
         }
-        let id = rule::bucketing_id(inputs, rule, reasons);
+        let id = rule::bucketing_id(project, inputs, rule, reasons);
         if let Some(variation) = rule::bucketed(project, rule, id) {
             return RuleOutcome::new(Some(rule), variation, DecisionSource::Rollout);
         }
@@ -340,7 +341,8 @@ fn forced<'p>(
     let forced = inputs.forced(&flag.key, rule.map(|rule| &*rule.key))?;
     let mut rules = project.experiments_of(flag).chain(project.rules_of(flag));
     let variation = rules.find_map(|rule| rule.variation(&forced.variation_key));
-    reasons.info(|| reason::forced(variation.is_some(), forced, inputs.user_id));
+    let is_valid = variation.is_some();
+    reasons.info(|| reason::forced(is_valid, forced, inputs.user_id, project.rules));
     variation
 }
 

@@ -25,6 +25,10 @@ pub struct EvaluationRules {
     pub defaults_campaign_to_experiment: bool,
     /// How requests for predictions name attributes.
     pub prediction_attribute: AttributeName,
+    /// Reasons say which audience could not be judged.
+    pub tells_doubts: bool,
+    /// Reasons quote the request in full; otherwise they cut it, as messages do.
+    pub quotes_in_full: bool,
 }
 
 /// Which string in a list of conditions is its operator.

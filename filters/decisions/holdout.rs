@@ -12,8 +12,9 @@ fn in_holdout<'p>(
     inputs: &Inputs<'_>,
     reasons: &mut Reasons,
 ) -> Option<&'p Variation> {
-    let (user, key) = (inputs.user_id, &holdout.key);
-    let holds = rule::is_met(project, holdout, inputs);
+    let user = reason::quote(inputs.user_id, project.rules);
+    let key = &holdout.key;
+    let holds = rule::is_met(project, holdout, inputs, reasons);
     reasons.info(|| reason::audiences("holdout", key, holds));
     reasons.info(|| {
         let does = if holds { "meets" } else { "does not meet" };
@@ -22,7 +23,7 @@ fn in_holdout<'p>(
     if !holds {
         return None;
     }
-    let id = rule::bucketing_id(inputs, holdout, reasons);
+    let id = rule::bucketing_id(project, inputs, holdout, reasons);
     let variation = rule::bucketed(project, holdout, id);
     reasons.info(|| match variation {
         Some(variation) => format!(

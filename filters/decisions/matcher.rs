@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::borrowed_object::{BorrowedObject, BorrowedValue};
+use super::condition::Doubt;
 use super::evaluation_rules::EvaluationRules;
 use super::semver::{self, Version};
 
@@ -31,6 +32,10 @@ enum Test {
     Compare(Order, f64),
     Version(Order, Version<'static>),
     Qualified(Box<str>),
+    /// A type that no SDK knows.
+    UnknownType(Box<str>),
+    /// A `match` that no SDK knows.
+    UnknownMatch(Box<str>),
     Unknown,
 }
 
@@ -69,7 +74,7 @@ impl Leaf {
         let value = condition.get("value").unwrap_or(&Value::Null);
         let test = match is_known {
             true => Test::new(member("match").unwrap_or_default(), value, rules),
-            false => Test::Unknown,
+            false => Test::UnknownType(member("type").unwrap_or_default().into()),
         };
         Self {
             attribute: member("name").unwrap_or_default().into(),
@@ -82,7 +87,7 @@ impl Leaf {
         let found = user.attributes.get(&self.attribute);
         let found = found.unwrap_or(&BorrowedValue::Null);
         match &self.test {
-            Test::Unknown => None,
+            Test::Unknown | Test::UnknownType(_) | Test::UnknownMatch(_) => None,
             Test::Exists => Some(!found.is_null()),
             Test::Qualified(segment) => Some(user.segments.iter().any(|one| **one == **segment)),
             Test::Text(wanted) => found.as_str().map(|found| *found == **wanted),
@@ -97,6 +102,15 @@ impl Leaf {
                 let found = Version::parse(found.as_str()?)?;
                 Some(order.holds(semver::compare(&found, wanted, rules.semver_suffix)))
             }
+        }
+    }
+
+    /// Why it is unknown for every user.
+    pub(super) fn doubt(&self) -> Option<Doubt<'_>> {
+        match &self.test {
+            Test::UnknownType(kind) => Some(Doubt::Type(kind)),
+            Test::UnknownMatch(word) => Some(Doubt::Match(word)),
+            _ => None,
         }
     }
 
@@ -126,7 +140,7 @@ impl Test {
             "semver_ge" => version(Order::GreaterOrEqual, value),
             "semver_lt" => version(Order::Less, value),
             "semver_le" => version(Order::LessOrEqual, value),
-            _ => None,
+            _ => Some(Self::UnknownMatch(word.into())),
         };
         test.unwrap_or(Self::Unknown)
     }

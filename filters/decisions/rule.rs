@@ -37,23 +37,55 @@ impl<'p> Ruling<'p> {
 }
 
 /// Whether the user meets the rule's audiences. Unknown counts as false.
-pub(super) fn is_met(project: &Project, rule: &Rule, inputs: &Inputs<'_>) -> bool {
+pub(super) fn is_met(
+    project: &Project,
+    rule: &Rule,
+    inputs: &Inputs<'_>,
+    reasons: &mut Reasons,
+) -> bool {
     let Some(condition) = &rule.condition else {
         return true;
     };
-    let user = inputs.user();
-    condition
-        .holds(&user, &project.audience_conditions, project.rules)
-        .unwrap_or(false)
+    let (user, audiences, rules) = (inputs.user(), &project.audience_conditions, project.rules);
+    let holds = if tells_doubts(project, reasons) {
+        condition.holds(&user, audiences, rules, &mut |doubt| {
+            reasons.info(|| reason::doubt(doubt, &project.audiences));
+        })
+    } else {
+        condition.holds(&user, audiences, rules, &mut |_| ())
+    };
+    holds.unwrap_or(false)
+}
+
+/// Notes the doubts of a rule that is met once more: for a rule of a rollout, the agent judges the audiences first to
+/// apply the rule, then to bucket the user.
+pub(super) fn repeat_doubts(
+    project: &Project,
+    rule: &Rule,
+    inputs: &Inputs<'_>,
+    reasons: &mut Reasons,
+) {
+    if tells_doubts(project, reasons) {
+        is_met(project, rule, inputs, reasons);
+    }
+}
+
+fn tells_doubts(project: &Project, reasons: &Reasons) -> bool {
+    project.rules.tells_doubts && reasons.wants_all()
 }
 
 /// The id for bucketing.
-pub(super) fn bucketing_id<'a>(inputs: &Inputs<'a>, rule: &Rule, reasons: &mut Reasons) -> &'a str {
+pub(super) fn bucketing_id<'a>(
+    project: &Project,
+    inputs: &Inputs<'a>,
+    rule: &Rule,
+    reasons: &mut Reasons,
+) -> &'a str {
     match inputs.attributes.get(BUCKETING_ID) {
         None | Some(BorrowedValue::Null) => inputs.user_id,
         Some(BorrowedValue::Text(id)) => id,
         Some(other) => {
-            reasons.info(|| reason::bad_bucketing_id(&rule.key, other));
+            reasons.info(|| reason::bad_bucketing_id(&rule.key, other, project.rules));
             inputs.user_id
         }
     }
@@ -83,19 +115,19 @@ pub(super) fn experiment<'p>(
     inputs: &Inputs<'_>,
     reasons: &mut Reasons,
 ) -> Ruling<'p> {
-    let user = inputs.user_id;
+    let user = reason::quote(inputs.user_id, project.rules);
     if !rule.is_running {
         reasons.info(|| format!("Experiment \"{}\" is not running.", rule.key));
         return Ruling::Pass;
     }
-    if let Some(variation) = find_chosen(rule, inputs, reasons) {
+    if let Some(variation) = find_chosen(project, rule, inputs, reasons) {
         return Ruling::hit(variation);
     }
     let has_profile = rule.cmab.is_none() || project.rules.reads_bandit_profiles;
-    if has_profile && let Some(variation) = find_in_profile(rule, inputs, reasons) {
+    if has_profile && let Some(variation) = find_in_profile(project, rule, inputs, reasons) {
         return Ruling::hit(variation);
     }
-    let holds = is_met(project, rule, inputs);
+    let holds = is_met(project, rule, inputs, reasons);
     reasons.info(|| reason::audiences("experiment", &rule.key, holds));
     if !holds {
         reasons.info(|| match rule.cmab {
@@ -110,7 +142,7 @@ pub(super) fn experiment<'p>(
         });
         return Ruling::Pass;
     }
-    let id = bucketing_id(inputs, rule, reasons);
+    let id = bucketing_id(project, inputs, rule, reasons);
     if let Some(cmab) = &rule.cmab {
         let takes_part = is_in_group(project, rule, id) && bucket(id, &rule.id) < cmab.end;
         if !takes_part {
@@ -136,11 +168,12 @@ pub(super) fn experiment<'p>(
 
 /// The variation of an override or of the whitelist, which ignore audience and traffic.
 fn find_chosen<'p>(
+    project: &Project,
     rule: &'p Rule,
     inputs: &Inputs<'_>,
     reasons: &mut Reasons,
 ) -> Option<&'p Variation> {
-    let user = inputs.user_id;
+    let user = reason::quote(inputs.user_id, project.rules);
     let mut overrides = inputs.overrides.iter();
     if let Some((_, key)) = overrides.find(|(experiment, _)| **experiment == *rule.key)
         && let Some(variation) = rule.variation(key)
@@ -148,7 +181,7 @@ fn find_chosen<'p>(
         reasons.info(|| format!("Override variation {key} found for user {user}"));
         return Some(variation);
     }
-    let key = rule.whitelist.get(user)?;
+    let key = rule.whitelist.get(inputs.user_id)?;
     let variation = rule.variation(key);
     reasons.info(|| match variation {
         Some(_) => format!(
@@ -164,6 +197,7 @@ fn find_chosen<'p>(
 
 /// The variation in the user's profile.
 fn find_in_profile<'p>(
+    project: &Project,
     rule: &'p Rule,
     inputs: &Inputs<'_>,
     reasons: &mut Reasons,
@@ -172,7 +206,8 @@ fn find_in_profile<'p>(
         .profile
         .filter(|_| !inputs.options.ignore_user_profile)?;
     let id = profile.get(&rule.id)?;
-    let (user, variation) = (inputs.user_id, rule.variation_of_id(id));
+    let user = reason::quote(inputs.user_id, project.rules);
+    let variation = rule.variation_of_id(id);
     reasons.info(|| match variation {
         Some(variation) => format!(
             "User \"{user}\" was previously bucketed into variation \"{}\" of experiment \"{}\".",

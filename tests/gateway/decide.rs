@@ -85,10 +85,9 @@ fn reasons_that_would_fit_no_answer_are_not_held_either() {
         .collect();
     let datafile = json!({"version": "4", "revision": "1", "featureFlags": flags});
     std::fs::write(&path, datafile.to_string()).unwrap();
-    let gateway = gateway(&format!(
-        "[[decisions.projects]]\nsdk_key = \"many\"\ndatafile = {path:?}"
-    ));
-    let asked = |id_bytes: usize| {
+    let project = format!("[[decisions.projects]]\nsdk_key = \"many\"\ndatafile = {path:?}");
+    let (document, agent) = (gateway(&project), agent(&project));
+    let asked = |gateway: &Gateway, id_bytes: usize| {
         let forced: Vec<Value> = (0..100)
             .map(|flag| json!({"flagKey": format!("f{flag}"), "variationKey": "none"}))
             .collect();
@@ -100,8 +99,10 @@ fn reasons_that_would_fit_no_answer_are_not_held_either() {
             &call.header("X-Platform-SDK-Key", "many"),
         )
     };
-    assert_eq!(asked(100_000).json(), json!([]));
-    assert!(over_the_bound(&asked(200_000)));
+    assert_eq!(asked(&agent, 100_000).json(), json!([]));
+    assert!(over_the_bound(&asked(&agent, 200_000)));
+    // Only the agent quotes it in full.
+    assert_eq!(asked(&document, 200_000).json(), json!([]));
 }
 
 #[test]

@@ -45,6 +45,8 @@ const EVALUATION: EvaluationRules = EvaluationRules {
     opens_feature_rollouts: true,
     defaults_campaign_to_experiment: true,
     prediction_attribute: AttributeName::Id,
+    tells_doubts: false,
+    quotes_in_full: false,
 };
 
 const ENDPOINTS: EndpointRules = EndpointRules {

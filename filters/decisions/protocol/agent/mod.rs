@@ -51,6 +51,8 @@ const EVALUATION: EvaluationRules = EvaluationRules {
     opens_feature_rollouts: false,
     defaults_campaign_to_experiment: false,
     prediction_attribute: AttributeName::Key,
+    tells_doubts: true,
+    quotes_in_full: true,
 };
 
 const ENDPOINTS: EndpointRules = EndpointRules {
