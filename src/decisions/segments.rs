@@ -1,15 +1,17 @@
 //! Segments of users: fetched from the customer-data platform where a caller wants it, and cached.
-//! Source: docs/facts/decision-engine.md E.
+//!
+//! Callers who want the segments of one user at once share a fetch. In agent mode the cache in Redis is the original
+//! agent's: its keys, and a list of names as JSON. Source: docs/facts/decision-engine.md E.
 
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use filters::decisions::odp;
 use filters::decisions::project::Odp;
+use filters::decisions::protocol::Protocol;
 use filters::decisions::request_body::SegmentOptions;
 use moka::future::Cache;
 use reqwest::Url;
-use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 
 use super::user_key::UserKey;
@@ -36,19 +38,22 @@ pub struct Segments {
     hosts: OdpHosts,
     client: Outbound,
     handle: Handle,
-    cache: SegmentCache,
-}
-
-/// Where segments are cached.
-#[derive(Clone)]
-enum SegmentCache {
-    Memory(Cache<UserKey, Arc<[String]>>),
-    Redis(Redis),
+    protocol: &'static dyn Protocol,
+    /// Segments in memory, and the fetches that callers share.
+    memory: Cache<UserKey, Arc<[String]>>,
+    /// Where segments are cached instead.
+    redis: Option<Redis>,
 }
 
 /// The platform did not answer, or there is none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SegmentsUnavailable;
+
+/// The result of a shared look-up that memory does not keep.
+enum Unkept {
+    Segments(Arc<[String]>),
+    Unavailable,
+}
 
 impl Segments {
     /// The segments of a configuration, cached in `redis` if it is shared. Requests run on `handle`.
@@ -59,21 +64,14 @@ impl Segments {
         handle: Handle,
         redis: Option<Redis>,
     ) -> reqwest::Result<Self> {
-        let in_memory = || {
-            let cache = Cache::builder()
-                .max_capacity(MAX_CACHE_BYTES)
-                .weigher(weight)
-                .time_to_live(CACHE_TTL);
-            SegmentCache::Memory(cache.support_invalidation_closures().build())
-        };
         Ok(Self {
             host: decisions.odp_host.clone(),
             hosts: OdpHosts::new(&decisions.odp_hosts),
             client: Outbound::new(SEGMENTS_TIMEOUT, decisions.written_odp_hosts())?,
             handle,
-            cache: redis
-                .filter(|_| decisions.shares_segments)
-                .map_or_else(in_memory, SegmentCache::Redis),
+            protocol: decisions.protocol,
+            memory: memory(),
+            redis: redis.filter(|_| decisions.shares_segments),
         })
     }
 
@@ -94,32 +92,102 @@ impl Segments {
         wanted: &[Box<str>],
         options: SegmentOptions,
     ) -> Result<Arc<[String]>, SegmentsUnavailable> {
-        let (host, key) = self.target(odp).ok_or(SegmentsUnavailable)?;
+        let target = self.target(odp).ok_or(SegmentsUnavailable)?;
         if wanted.is_empty() {
             return Ok([].into());
         }
         if options.reset_cache {
-            self.cache.reset(&user_key).await;
+            self.reset(&user_key).await;
         }
-        if !options.ignore_cache
-            && let Some(known) = self.cache.get(&user_key).await
+        if options.ignore_cache {
+            return self.fetch(target, &user_key.1, wanted).await;
+        }
+        let found = self.find_or_fetch(target, &user_key, wanted);
+        match self.memory.try_get_with_by_ref(&user_key, found).await {
+            Ok(found) => Ok(found),
+            Err(unkept) => match &*unkept {
+                Unkept::Segments(found) => Ok(Arc::clone(found)),
+                Unkept::Unavailable => Err(SegmentsUnavailable),
+            },
+        }
+    }
+
+    /// Returns segments that memory has to keep, of a user of whom it has none. Errors: what it does not keep.
+    async fn find_or_fetch(
+        &self,
+        target: (&str, &str),
+        user_key: &UserKey,
+        wanted: &[Box<str>],
+    ) -> Result<Arc<[String]>, Unkept> {
+        let (sdk_key, user) = user_key;
+        let Some(redis) = &self.redis else {
+            let found = self.fetch(target, user, wanted).await?;
+            return match found.is_empty() {
+                true => Err(Unkept::Segments(found)),
+                false => Ok(found),
+            };
+        };
+        let key = self.protocol.segments_key(sdk_key, user);
+        if let Ok(Some(text)) = redis.get(&key).await
+            && let Ok(known) = serde_json::from_slice::<Vec<String>>(&text)
         {
-            return Ok(known);
+            return Err(Unkept::Segments(known.into()));
         }
+        let found = self.fetch(target, user, wanted).await?;
+        if !found.is_empty() {
+            let text = serde_json::json!(found).to_string();
+            // Segments that cannot be cached are fetched again.
+            _ = redis.set(&key, text.as_bytes(), Some(CACHE_TTL)).await;
+        }
+        Err(Unkept::Segments(found))
+    }
+
+    /// Asks the platform, on the runtime of background work.
+    async fn fetch(
+        &self,
+        (host, key): (&str, &str),
+        user: &str,
+        wanted: &[Box<str>],
+    ) -> Result<Arc<[String]>, SegmentsUnavailable> {
         let url = format!("{}/v3/graphql", host.trim_end_matches('/'));
         let request = self.client.post(&url).map_err(log_failure)?;
         let request = request
             .header("content-type", "application/json")
             .header("x-api-key", key)
-            .body(odp::segments_query(&user_key.1, wanted));
+            .body(odp::segments_query(user, wanted));
         let task = self.handle.spawn(async move { fetch(request).await });
         let found = task.await.map_err(|_| SegmentsUnavailable)?;
-        let found: Arc<[String]> = found.map_err(log_failure)?.into();
-        if !found.is_empty() && !options.ignore_cache {
-            self.cache.insert(user_key, Arc::clone(&found)).await;
-        }
-        Ok(found)
+        Ok(found.map_err(log_failure)?.into())
     }
+
+    /// Removes the segments of all users of an SDK key. In Redis, which others share, it removes this user's alone.
+    async fn reset(&self, (sdk_key, user): &UserKey) {
+        if let Some(redis) = &self.redis {
+            _ = redis
+                .remove(&self.protocol.segments_key(sdk_key, user))
+                .await;
+            return;
+        }
+        let key = sdk_key.clone();
+        // This fails only in a cache that was built without support for closures.
+        _ = self
+            .memory
+            .invalidate_entries_if(move |(owner, _), _| *owner == key);
+    }
+}
+
+impl From<SegmentsUnavailable> for Unkept {
+    fn from(_: SegmentsUnavailable) -> Self {
+        Self::Unavailable
+    }
+}
+
+fn memory() -> Cache<UserKey, Arc<[String]>> {
+    let cache = Cache::builder()
+        .max_capacity(MAX_CACHE_BYTES)
+        .weigher(weight)
+        .time_to_live(CACHE_TTL);
+    cache.support_invalidation_closures().build()
 }
 
 /// The hosts of customer-data platforms that a datafile may name: whoever writes a datafile does not choose where this
@@ -169,58 +237,6 @@ async fn fetch(request: reqwest::RequestBuilder) -> Result<Vec<String>, String> 
     odp::read_segments(&body).ok_or_else(|| "the answer does not tell segments".to_owned())
 }
 
-impl SegmentCache {
-    async fn get(&self, user_key: &UserKey) -> Option<Arc<[String]>> {
-        match self {
-            Self::Memory(cache) => cache.get(user_key).await,
-            Self::Redis(redis) => {
-                let text = redis.get(&redis_key(user_key)).await.ok()??;
-                let read: Vec<String> = serde_json::from_slice(&text).ok()?;
-                Some(read.into())
-            }
-        }
-    }
-
-    async fn insert(&self, user_key: UserKey, segments: Arc<[String]>) {
-        match self {
-            Self::Memory(cache) => cache.insert(user_key, segments).await,
-            Self::Redis(redis) => {
-                let text = serde_json::json!(segments).to_string();
-                // Segments that cannot be cached are fetched again.
-                _ = redis
-                    .set(&redis_key(&user_key), text.as_bytes(), Some(CACHE_TTL))
-                    .await;
-            }
-        }
-    }
-
-    /// Removes the segments of all users of an SDK key. In Redis, which others share, it removes this user's alone.
-    async fn reset(&self, user_key: &UserKey) {
-        match self {
-            Self::Memory(cache) => {
-                let key = user_key.0.clone();
-                // This fails only in a cache that was built without support for closures.
-                _ = cache.invalidate_entries_if(move |(owner, _), _| *owner == key);
-            }
-            Self::Redis(redis) => {
-                _ = redis
-                    .set(&redis_key(user_key), b"", Some(Duration::from_secs(1)))
-                    .await
-            }
-        }
-    }
-}
-
-/// The key in Redis. It reveals neither the SDK key nor the user.
-fn redis_key((sdk_key, user): &UserKey) -> Vec<u8> {
-    let hash = Sha256::new()
-        .chain_update(sdk_key.as_bytes())
-        .chain_update([0]);
-    let hash = hash.chain_update(user.as_bytes()).finalize();
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("weirgate:segments:{hex}").into_bytes()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -232,8 +248,7 @@ mod tests {
         let long: Arc<[String]> = [String::from("s").repeat(1 << 20)].into();
         assert!(weight(&key, &long) > 1 << 20);
         assert!(weight(&key, &[].into()) < 1024);
-        let cache = Cache::builder().max_capacity(MAX_CACHE_BYTES);
-        let cache: Cache<UserKey, Arc<[String]>> = cache.weigher(weight).build();
+        let cache = memory();
         for user in 0..64 {
             let key = ("k".into(), user.to_string().into());
             cache.insert(key, Arc::clone(&long)).await;

@@ -123,6 +123,13 @@ impl Redis {
         self.command(command).await
     }
 
+    /// Removes a key. Errors: [`Unavailable`].
+    pub async fn remove(&self, key: &[u8]) -> Result<(), Unavailable> {
+        let mut command = redis::cmd("DEL");
+        command.arg(key);
+        self.command(command).await
+    }
+
     /// Runs a script. Errors: [`Unavailable`]; the script may have run nevertheless.
     pub async fn eval<T: FromRedisValue + Send + 'static>(
         &self,

@@ -60,6 +60,7 @@ mod shared;
 mod shared_graph;
 mod shared_profiles;
 mod shared_quotas;
+mod shared_segments;
 mod shared_windows;
 mod slow_clients;
 mod store;

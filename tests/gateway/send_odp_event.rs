@@ -10,7 +10,7 @@ use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
 /// One flag for users in the segment `vip`.
-fn datafile(host: &str) -> Value {
+pub(super) fn datafile(host: &str) -> Value {
     json!({
         "version": "4", "accountId": "1", "projectId": "2", "revision": "3",
         "integrations": [{"key": "odp", "host": host, "publicKey": "odp-key"}],
@@ -46,7 +46,7 @@ fn post(gateway: &Gateway, path: &str, body: &Value) -> Answer {
     ask(gateway.address(), &call)
 }
 
-fn told(segments: &[&str]) -> Reply {
+pub(super) fn told(segments: &[&str]) -> Reply {
     let edges: Vec<Value> = segments
         .iter()
         .map(|name| json!({"node": {"name": name, "state": "qualified"}}))

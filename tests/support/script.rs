@@ -155,6 +155,12 @@ impl Reply {
         self
     }
 
+    /// Silence for this long before all steps so far.
+    pub fn before(mut self, pause: Duration) -> Reply {
+        self.steps.insert(0, Step::Pause(pause));
+        self
+    }
+
     /// Silence for this long.
     pub fn pause(self, pause: Duration) -> Reply {
         self.step(Step::Pause(pause))

@@ -101,6 +101,11 @@ impl Protocol for Document {
         format!("weirgate:ups:{project}:{user}").into_bytes()
     }
 
+    fn segments_key(&self, sdk_key: &str, user: &str) -> Vec<u8> {
+        let hash = hash_hex(&format!("{sdk_key}\0{user}"));
+        format!("weirgate:segments:{hash}").into_bytes()
+    }
+
     fn token<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
         bearer_token(headers)
     }

@@ -42,6 +42,9 @@ pub trait Protocol: Send + Sync {
     /// Source: docs/interface.md, `decisions.user_profiles`; docs/security.md 78.
     fn profile_key(&self, sdk_key: &str, user: &str) -> Vec<u8>;
 
+    /// The Redis key of a user's segments, as [`Self::profile_key`].
+    fn segments_key(&self, sdk_key: &str, user: &str) -> Vec<u8>;
+
     /// The token of a request.
     fn token<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str>;
 

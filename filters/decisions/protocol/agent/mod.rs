@@ -100,6 +100,10 @@ impl Protocol for Agent {
         user.as_bytes().to_vec()
     }
 
+    fn segments_key(&self, _: &str, user: &str) -> Vec<u8> {
+        format!("fs_user_id-$-{user}").into_bytes()
+    }
+
     /// The agent takes a token without a scheme from two headers of its own, too.
     fn token<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
         if headers.contains_key(AUTHORIZATION) {
