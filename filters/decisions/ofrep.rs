@@ -1,5 +1,5 @@
 //! The remote evaluation protocol of OpenFeature: requests and responses.
-//! Source: docs/decisions.md 24.
+//! Source: docs/decisions.md 24, and the protocol's own description, https://openfeature.dev/docs/reference/other-technologies/ofrep/openapi.
 
 use std::borrow::Cow;
 
@@ -7,6 +7,7 @@ use super::borrowed_object::{BorrowedObject, BorrowedValue};
 use super::decide::{Decision, DecisionSource};
 use super::encode;
 use super::request_body::{Decide, DecisionUser};
+use crate::fault::Fault;
 use crate::form;
 use crate::json::Object;
 
@@ -23,8 +24,10 @@ pub struct OfrepContext<'a> {
 pub enum OfrepError {
     /// The body is no JSON object.
     Parse,
-    /// A member of the context is of a wrong type.
-    InvalidContext,
+    /// The context is no object.
+    Context,
+    /// This member of the context is no string.
+    Member(&'static str),
     /// The context names no user.
     TargetingKeyMissing,
     /// The project has no such flag.
@@ -36,16 +39,28 @@ impl OfrepError {
     pub fn status(self) -> u16 {
         match self {
             Self::FlagNotFound => 404,
-            Self::Parse | Self::InvalidContext | Self::TargetingKeyMissing => 400,
+            Self::Parse | Self::Context | Self::Member(_) | Self::TargetingKeyMissing => 400,
         }
     }
 
-    fn as_str(self) -> &'static str {
+    fn code(self) -> &'static str {
         match self {
             Self::Parse => "PARSE_ERROR",
-            Self::InvalidContext => "INVALID_CONTEXT",
+            Self::Context | Self::Member(_) => "INVALID_CONTEXT",
             Self::TargetingKeyMissing => "TARGETING_KEY_MISSING",
             Self::FlagNotFound => "FLAG_NOT_FOUND",
+        }
+    }
+
+    fn details(self) -> Cow<'static, str> {
+        match self {
+            Self::Parse => "the body is not a JSON object".into(),
+            Self::Context => "`context` is not an object".into(),
+            Self::Member(name) => format!("`context.{name}` is not a string").into(),
+            Self::TargetingKeyMissing => {
+                "`context.targetingKey` is missing or empty: it is the user's id".into()
+            }
+            Self::FlagNotFound => "the project of this SDK key has no flag of this key".into(),
         }
     }
 
@@ -54,10 +69,22 @@ impl OfrepError {
         let mut out = Vec::new();
         let mut body = Object::open(&mut out);
         body.optional_text("key", key);
-        body.text("errorCode", self.as_str());
+        body.text("errorCode", self.code());
+        body.text("errorDetails", &self.details());
         body.close();
         out
     }
+}
+
+/// Any other fault as JSON, with the member `error` that all faults of decisions have.
+pub fn write_fault(fault: &Fault) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut body = Object::open(&mut out);
+    body.text("error", &fault.message);
+    body.text("errorCode", "GENERAL");
+    body.text("errorDetails", &fault.message);
+    body.close();
+    out
 }
 
 /// The key of the flag that a path names. A `+` in a path is itself.
@@ -73,19 +100,19 @@ pub fn read_context(body: &[u8]) -> Result<OfrepContext<'_>, OfrepError> {
     let mut attributes = match body.remove("context") {
         None | Some(BorrowedValue::Null) => BorrowedObject::default(),
         Some(BorrowedValue::Object(context)) => context,
-        Some(_) => return Err(OfrepError::InvalidContext),
+        Some(_) => return Err(OfrepError::Context),
     };
     let id = match attributes.remove("targetingKey") {
         Some(BorrowedValue::Text(id)) if !id.is_empty() => id,
         None | Some(BorrowedValue::Null | BorrowedValue::Text(_)) => {
             return Err(OfrepError::TargetingKeyMissing);
         }
-        Some(_) => return Err(OfrepError::InvalidContext),
+        Some(_) => return Err(OfrepError::Member("targetingKey")),
     };
     let variable = match attributes.remove("variableKey") {
         None | Some(BorrowedValue::Null) => None,
         Some(BorrowedValue::Text(key)) => Some(key),
-        Some(_) => return Err(OfrepError::InvalidContext),
+        Some(_) => return Err(OfrepError::Member("variableKey")),
     };
     Ok(OfrepContext {
         ask: Decide {

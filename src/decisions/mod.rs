@@ -27,6 +27,7 @@ use http::HeaderMap;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 use self::cmab::CmabClient;
 use self::datafiles::local::{DatafileWatch, LocalDatafiles, ProjectLookup};
@@ -43,6 +44,10 @@ use crate::jwks;
 use crate::jwks::RemoteKeySet;
 use crate::redis::Redis;
 use crate::telemetry::metrics::Metrics;
+
+/// How many operations of all batches may wait for datafiles at once. Our choice: more than one batch may, so that it does
+/// not keep others from their datafiles.
+const MAX_BATCH_FETCHES: usize = 32;
 
 /// See the module.
 pub struct DecisionService {
@@ -76,6 +81,8 @@ pub struct DecisionService {
     pub batch_max_operations: usize,
     /// How many of them run at once.
     pub batch_concurrency: usize,
+    /// Limits how many operations of batches wait for datafiles at once.
+    pub batch_fetches: Semaphore,
     /// `None` where overrides may not be set.
     pub overrides: Option<Overrides>,
     /// `None` where no profiles are stored.
@@ -131,6 +138,7 @@ impl DecisionService {
             webhooks: decisions.webhooks.clone(),
             batch_max_operations: decisions.batch_max_operations,
             batch_concurrency: decisions.batch_concurrency,
+            batch_fetches: Semaphore::new(MAX_BATCH_FETCHES),
             overrides: decisions.overrides.then(Overrides::default),
             profiles: Profiles::new(decisions, redis),
         };

@@ -9,8 +9,9 @@ use http::Method;
 use super::DecisionService;
 use super::endpoints::batch::{self, BatchRoute, BatchRoutes};
 use super::endpoints::{
-    Handle, activate, config, datafile, decide, error_response, event_stream, framed, lookup,
-    ofrep_flag, ofrep_flags, overrides, save, send_odp_event, token, track, webhook,
+    Handle, WriteFault, activate, config, datafile, decide, error_response, evaluation_error,
+    event_stream, framed, lookup, ofrep_flag, ofrep_flags, overrides, save, send_odp_event, token,
+    track, webhook,
 };
 use crate::config::Config;
 use crate::proxy::handler::{Endpoint, Handler, Request};
@@ -22,6 +23,8 @@ use crate::proxy::router::{Access, BodyRule, ErrorStyle, NOT_FOUND_MESSAGE, Rout
 enum Target {
     /// An endpoint that a batch may call.
     Operation(Handle),
+    /// The same, of OpenFeature's protocol.
+    Evaluation(Handle),
     /// An endpoint that stands alone.
     Single(Handle),
     /// An event stream, which reads no body.
@@ -116,13 +119,13 @@ static ROWS: [(&str, Method, &str, Target); 15] = [
         "ofrep_flags",
         Method::POST,
         "/ofrep/v1/evaluate/flags",
-        Target::Operation(boxed!(ofrep_flags::handle)),
+        Target::Evaluation(boxed!(ofrep_flags::handle)),
     ),
     (
         "ofrep_flag",
         Method::POST,
         "/ofrep/v1/evaluate/flags/*",
-        Target::Operation(boxed!(ofrep_flag::handle)),
+        Target::Evaluation(boxed!(ofrep_flag::handle)),
     ),
 ];
 
@@ -139,7 +142,10 @@ pub fn routes(
             (None, _) => Arc::new(SwitchedOff),
             (
                 Some(service),
-                Target::Operation(handle) | Target::Single(handle) | Target::Stream(handle),
+                Target::Operation(handle)
+                | Target::Evaluation(handle)
+                | Target::Single(handle)
+                | Target::Stream(handle),
             ) => Arc::new(DecisionEndpoint { service, handle }),
             (Some(service), Target::Batch) => Arc::new(BatchEndpoint {
                 service,
@@ -156,20 +162,29 @@ pub fn routes(
             body: match target {
                 Target::Stream(_) => BodyRule::None,
                 Target::Batch => BodyRule::Any(body_bytes.batch),
-                Target::Operation(_) | Target::Single(_) => BodyRule::Any(body_bytes.decisions),
+                Target::Operation(_) | Target::Evaluation(_) | Target::Single(_) => {
+                    BodyRule::Any(body_bytes.decisions)
+                }
             },
-            errors: error_style(service),
+            errors: error_style(service, *target),
             handler: Handler::Endpoint(handler),
         }
     });
     rows.collect()
 }
 
-fn error_style(service: Option<&Arc<DecisionService>>) -> ErrorStyle {
+fn write_fault(target: Target) -> WriteFault {
+    match target {
+        Target::Evaluation(_) => evaluation_error,
+        _ => error_response,
+    }
+}
+
+fn error_style(service: Option<&Arc<DecisionService>>, target: Target) -> ErrorStyle {
     match service {
         Some(service) => {
-            let protocol = service.protocol;
-            Arc::new(move |fault| error_response(protocol, fault))
+            let (protocol, write) = (service.protocol, write_fault(target));
+            Arc::new(move |fault| write(protocol, fault))
         }
         None => Arc::new(|fault| Response::from(fault)),
     }
@@ -183,15 +198,17 @@ fn batch_routes(others: &[Route]) -> BatchRoutes {
         method: method.clone(),
         path,
         handle: match target {
-            Target::Operation(handle) => Some(*handle),
+            Target::Operation(handle) | Target::Evaluation(handle) => Some(*handle),
             Target::Single(_) | Target::Stream(_) | Target::Batch => None,
         },
+        errors: write_fault(*target),
     });
     let others = others.iter().map(|route| BatchRoute {
         name: route.name,
         method: route.method.clone(),
         path: route.path,
         handle: None,
+        errors: error_response,
     });
     BatchRoutes::new(own.chain(others).collect())
 }

@@ -327,6 +327,50 @@ fn a_batch_of_invented_keys_fetches_few_at_once() {
     assert_eq!(source.requests().len(), 40);
 }
 
+/// Nor do many batches at once ask for hundreds.
+#[test]
+fn batches_of_invented_keys_fetch_few_at_once_together() {
+    let gate = Gate::default();
+    let source = Upstream::always(
+        Reply::empty()
+            .wait(&gate)
+            .bytes("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"),
+    );
+    let gateway = gateway(&format!("datafile_url = \"{}/%s.json\"", source.url()));
+    let address = gateway.address();
+    let batches: Vec<_> = (0..8)
+        .map(|batch| {
+            let operations: Vec<Value> = (0..10)
+                .map(|number| {
+                    let headers =
+                        json!({"X-Platform-SDK-Key": format!("invented{batch}-{number}")});
+                    operation("0", "/v1/decide", json!({"headers": headers}))
+                })
+                .collect();
+            let body = json!({"operations": operations}).to_string();
+            std::thread::spawn(move || {
+                let call = Ask::post("/v1/batch", body).header("X-Platform-SDK-Key", "sandbox");
+                ask(address, &call).json()
+            })
+        })
+        .collect();
+    source.wait_requests(32);
+    // What may be fetched is asked for by now.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(source.requests().len(), 32);
+    // A request of its own does not wait for batches.
+    let alone = std::thread::spawn(move || {
+        let call = Ask::get("/v1/config").header("X-Platform-SDK-Key", "invented");
+        ask(address, &call).status()
+    });
+    source.wait_requests(33);
+    gate.open();
+    assert_eq!(alone.join().unwrap(), 403);
+    for batch in batches {
+        assert_eq!(batch.join().unwrap()["errorCount"], 10);
+    }
+}
+
 #[test]
 fn what_a_message_quotes_is_cut() {
     let gateway = gateway("");

@@ -28,7 +28,10 @@ fn all_flags_come_in_order_and_are_not_sent_twice() {
     );
     assert_eq!(
         (bad.status(), bad.json()),
-        (400, json!({"errorCode": "INVALID_CONTEXT"}))
+        (
+            400,
+            json!({"errorCode": "INVALID_CONTEXT", "errorDetails": "`context` is not an object"})
+        )
     );
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::context::{authorize, read_sdk_key};
-use super::{Handle, error_response};
+use super::{Handle, WriteFault, error_response};
 use crate::decisions::DecisionService;
 use crate::decisions::uuid::new_uuid;
 use crate::proxy::handler::Request;
@@ -46,6 +46,8 @@ pub struct BatchRoute {
     pub path: &'static str,
     /// The endpoint, if a batch may call it.
     pub handle: Option<Handle>,
+    /// How its faults are written.
+    pub errors: WriteFault,
 }
 
 impl BatchRoutes {
@@ -202,8 +204,11 @@ async fn call(
     let (path, query) = protocol.split_url(operation);
     let query = operation.query(query)?;
     let headers = operation.header_map()?;
-    let _permit = match service.may_fetch(&headers) {
-        true => fetches.acquire().await.ok(),
+    let _permits = match service.may_fetch(&headers) {
+        true => Some((
+            fetches.acquire().await,
+            service.batch_fetches.acquire().await,
+        )),
         false => None,
     };
     let request = Request {
@@ -216,10 +221,15 @@ async fn call(
         now_ms,
     };
     match target {
-        BatchTarget::Endpoint(index) => match routes.routes.get(index).and_then(|one| one.handle) {
-            Some(handle) => handle(service, request).await,
-            None => Err(Fault::new(FaultKind::Internal, "the route has no endpoint")),
-        },
+        BatchTarget::Endpoint(index) => {
+            let route = routes.routes.get(index);
+            let Some((handle, errors)) = route.and_then(|one| Some((one.handle?, one.errors)))
+            else {
+                return Err(Fault::new(FaultKind::Internal, "the route has no endpoint"));
+            };
+            let response = handle(service, request).await;
+            Ok(response.unwrap_or_else(|fault| errors(protocol, &fault)))
+        }
         BatchTarget::Missing { fault, is_hidden } => {
             if is_hidden {
                 authorize(service, &request).await?;

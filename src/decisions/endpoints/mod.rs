@@ -21,6 +21,7 @@ pub mod track;
 mod user_state;
 pub mod webhook;
 
+use filters::decisions::ofrep;
 use filters::decisions::protocol::Protocol;
 use filters::fault::Fault;
 use futures::future::BoxFuture;
@@ -43,6 +44,9 @@ const TEXT_HEADERS: [(HeaderName, HeaderValue); 2] = [
 pub type Handle =
     for<'a> fn(&'a DecisionService, Request<'a>) -> BoxFuture<'a, Result<Response, Fault>>;
 
+/// Writes the fault of an endpoint.
+pub type WriteFault = fn(&dyn Protocol, &Fault) -> Response;
+
 /// A fault as `protocol` writes it.
 pub fn error_response(protocol: &dyn Protocol, fault: &Fault) -> Response {
     let body = protocol.write_error(fault);
@@ -54,6 +58,15 @@ pub fn error_response(protocol: &dyn Protocol, fault: &Fault) -> Response {
         response.headers.extend(TEXT_HEADERS);
     }
     response
+}
+
+/// A fault of an endpoint of OpenFeature's protocol, which no other protocol words.
+pub fn evaluation_error(protocol: &dyn Protocol, fault: &Fault) -> Response {
+    let response = Response {
+        body: ofrep::write_fault(fault).into(),
+        ..Response::from(fault)
+    };
+    framed(protocol, response)
 }
 
 /// The same response, with its body as `protocol` writes it.
