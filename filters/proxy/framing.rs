@@ -8,6 +8,7 @@
 
 use http::request::Parts;
 
+use super::byte_class::{ADDRESS, GRAPHIC, HOST, METHOD, TOKEN, are_of, count_of};
 use crate::fault::{Fault, FaultKind};
 
 /// The maximum length of a request target, in bytes.
@@ -124,11 +125,8 @@ pub fn check_http1(head: &[u8], max_bytes: usize) -> Result<(), HeadError> {
     let first = lines.next_line()?.ok_or(HeadError::RequestLine)?;
     let line = RequestLine::parse(first)?;
     let mut framing = Framing::default();
-    while let Some(field) = lines.next_line()? {
-        if field.is_empty() {
-            break;
-        }
-        framing.add_line(field)?;
+    while let Some((name, value)) = lines.next_field()? {
+        framing.add(name, value)?;
     }
     if framing.coding_count > 0 && line.is_http1_0 {
         return Err(HeadError::CodingVersion);
@@ -185,10 +183,42 @@ impl<'h> HeadLines<'h> {
         if self.0.is_empty() {
             return Ok(None);
         }
-        let end = memchr::memchr2(b'\r', b'\n', self.0).ok_or(HeadError::LineEnd)?;
-        let (line, rest) = self.0.split_at_checked(end).ok_or(HeadError::LineEnd)?;
-        self.0 = rest.strip_prefix(b"\r\n").ok_or(HeadError::LineEnd)?;
+        let line = self.line_from(0)?;
+        self.skip(line)?;
         Ok(Some(line))
+    }
+
+    /// Returns the next field, its value without the spaces around it, or nothing after the last.
+    fn next_field(&mut self) -> Result<Option<(&'h [u8], &'h [u8])>, HeadError> {
+        // The name is read before the end of the line is looked for, so that no byte is looked at twice.
+        let name_bytes = count_of(self.0, TOKEN);
+        if name_bytes > 0
+            && let Some((name, [b':', ..])) = self.0.split_at_checked(name_bytes)
+        {
+            let line = self.line_from(name_bytes)?;
+            self.skip(line)?;
+            let value = line.get(name_bytes + 1..).unwrap_or_default();
+            return Ok(Some((name, value.trim_ascii())));
+        }
+        match self.next_line()? {
+            None | Some([]) => Ok(None),
+            Some([b' ' | b'\t', ..]) => Err(HeadError::FoldedLine),
+            Some(_) => Err(HeadError::FieldName),
+        }
+    }
+
+    /// Returns the next line, which does not end within its first `start` bytes.
+    fn line_from(&self, start: usize) -> Result<&'h [u8], HeadError> {
+        let rest = self.0.get(start..).unwrap_or_default();
+        let end = memchr::memchr2(b'\r', b'\n', rest).ok_or(HeadError::LineEnd)?;
+        self.0.get(..start + end).ok_or(HeadError::LineEnd)
+    }
+
+    /// Skips a line and its end.
+    fn skip(&mut self, line: &[u8]) -> Result<(), HeadError> {
+        let rest = self.0.get(line.len()..).unwrap_or_default();
+        self.0 = rest.strip_prefix(b"\r\n").ok_or(HeadError::LineEnd)?;
+        Ok(())
     }
 }
 
@@ -201,12 +231,14 @@ struct RequestLine<'h> {
 
 impl<'h> RequestLine<'h> {
     fn parse(line: &'h [u8]) -> Result<Self, HeadError> {
-        check_target_length(line)?;
-        let mut parts = line.split(|byte| *byte == b' ');
-        let parts = (parts.next(), parts.next(), parts.next(), parts.next());
-        let (Some(method), Some(target), Some(version), None) = parts else {
+        let (method, rest) = split_at_space(line).ok_or(HeadError::RequestLine)?;
+        let (target, version) = split_at_space(rest).unwrap_or((rest, b""));
+        if target.len() > MAX_TARGET_BYTES {
+            return Err(HeadError::TargetTooLong);
+        }
+        if version.is_empty() || version.contains(&b' ') {
             return Err(HeadError::RequestLine);
-        };
+        }
         check_method(method)?;
         check_target_bytes(target)?;
         let is_http1_0 = match version {
@@ -223,6 +255,12 @@ impl<'h> RequestLine<'h> {
             is_http1_0,
         })
     }
+}
+
+/// Splits a text at its first space, which belongs to neither part.
+fn split_at_space(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (before, rest) = text.split_at_checked(memchr::memchr(b' ', text)?)?;
+    Some((before, rest.get(1..)?))
 }
 
 /// Returns the host and port of an absolute target.
@@ -246,18 +284,16 @@ fn check_target_length(line: &[u8]) -> Result<(), HeadError> {
 }
 
 fn check_method(method: &[u8]) -> Result<(), HeadError> {
-    let is_letter = |byte: &u8| byte.is_ascii_uppercase() || *byte == b'-';
-    if method.is_empty() || !method.iter().all(is_letter) {
-        return Err(HeadError::Method);
+    match !method.is_empty() && are_of(method, METHOD) {
+        true => Ok(()),
+        false => Err(HeadError::Method),
     }
-    Ok(())
 }
 
 fn check_target_bytes(target: &[u8]) -> Result<(), HeadError> {
-    if target.iter().all(u8::is_ascii_graphic) {
-        Ok(())
-    } else {
-        Err(HeadError::TargetBytes)
+    match are_of(target, GRAPHIC) {
+        true => Ok(()),
+        false => Err(HeadError::TargetBytes),
     }
 }
 
@@ -271,19 +307,6 @@ struct Framing<'h> {
 }
 
 impl<'h> Framing<'h> {
-    /// Adds the field of one header line.
-    fn add_line(&mut self, line: &'h [u8]) -> Result<(), HeadError> {
-        if matches!(line.first(), Some(b' ' | b'\t')) {
-            return Err(HeadError::FoldedLine);
-        }
-        let colon = memchr::memchr(b':', line).ok_or(HeadError::FieldName)?;
-        let (name, value) = line.split_at_checked(colon).ok_or(HeadError::FieldName)?;
-        if name.is_empty() || !name.iter().all(|byte| is_token(*byte)) {
-            return Err(HeadError::FieldName);
-        }
-        self.add(name, value.get(1..).unwrap_or_default().trim_ascii())
-    }
-
     fn add(&mut self, name: &[u8], value: &'h [u8]) -> Result<(), HeadError> {
         self.field_count += 1;
         if self.field_count > MAX_FIELDS {
@@ -342,11 +365,6 @@ impl<'h> Framing<'h> {
     }
 }
 
-/// Returns whether a byte may occur in the name of a header. Source: RFC 9110, 5.6.2.
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
 /// Returns whether a text is a name or an address with an optional port. Source: RFC 3986, 3.2.2.
 fn is_host(text: &[u8]) -> bool {
     let (host, port) = match text.iter().rposition(|byte| *byte == b':') {
@@ -358,15 +376,11 @@ fn is_host(text: &[u8]) -> bool {
         _ => (text, &b""[..]),
     };
     let is_port = port.len() <= 5 && port.iter().all(u8::is_ascii_digit);
-    let is_address = |inner: &[u8]| {
-        let is_part = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
-        !inner.is_empty() && inner.iter().all(is_part)
-    };
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(byte);
+    let is_address = |inner: &[u8]| !inner.is_empty() && are_of(inner, ADDRESS);
     let bracketed = host
         .strip_prefix(b"[")
         .and_then(|inner| inner.strip_suffix(b"]"));
-    is_port && !host.is_empty() && bracketed.map_or_else(|| host.iter().all(is_name), is_address)
+    is_port && !host.is_empty() && bracketed.map_or_else(|| are_of(host, HOST), is_address)
 }
 
 #[cfg(test)]

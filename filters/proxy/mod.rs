@@ -1,5 +1,6 @@
 //! Facts of every request: its framing, its path and the client's address.
 
+mod byte_class;
 mod client_ip;
 mod framing;
 mod path;

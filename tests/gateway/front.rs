@@ -132,6 +132,24 @@ fn a_request_line_that_can_be_read_in_two_ways_is_refused() {
     front.nobody_was_asked();
 }
 
+/// A tunnel would lead past every limit. What follows the head would be its bytes, so the connection ends.
+#[test]
+fn no_tunnel_is_opened() {
+    let front = Front::new("");
+    for (lines, status) in [
+        ("CONNECT a:443 HTTP/1.1\r\nHost: a:443", 405),
+        ("CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: 127.0.0.1:22", 405),
+        ("CONNECT a:443 HTTP/1.0\r\nHost: a:443", 405),
+        ("CONNECT PATH HTTP/1.1\r\nHost: a", 405),
+        ("CONNECT http://aPATH HTTP/1.1\r\nHost: a", 405),
+        ("CONNECT b:443 HTTP/1.1\r\nHost: a", 400),
+        ("connect a:443 HTTP/1.1\r\nHost: a:443", 400),
+    ] {
+        front.refuses(&format!("{lines}\r\nKEY\r\n\r\n"), status);
+    }
+    front.nobody_was_asked();
+}
+
 #[test]
 fn a_refused_head_of_the_service_keeps_the_headers_of_its_limit() {
     let front = Front::new("");
@@ -172,6 +190,11 @@ fn what_must_be_encoded_in_a_query_arrives_encoded() {
         .send("GET /content/v2?a=\u{1}b\u{7f} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert_eq!(status, 200);
     assert_eq!(front.service.request(0).path, "/content/v2?a=%01b%7F");
+    let (status, ..) =
+        front.send("GET /content/v2?a=b c\r<d HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert_eq!(status, 200);
+    let path = front.service.request(1).path;
+    assert_eq!(path, "/content/v2?a=b%20c%0D%3Cd");
 }
 
 #[test]
