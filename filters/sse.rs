@@ -12,6 +12,8 @@ use memchr::memchr2;
 /// Maximum size of one event. Source: docs/decisions.md 17.
 pub const MAX_EVENT_BYTES: usize = 16 << 20;
 
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// An event of a stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SseEvent<'a> {
@@ -66,6 +68,7 @@ impl EventReader {
                 break;
             };
             let (head, tail) = rest.split_at(at);
+            let is_first = !self.has_started;
             rest = self.skip_line_end(tail);
             if self.line.is_empty() {
                 self.take_line(head, &mut slice, &mut event)?;
@@ -74,7 +77,8 @@ impl EventReader {
                 line.extend_from_slice(head);
                 self.append_data(slice.take());
                 let mut line_slice = None;
-                self.take_line(&line, &mut line_slice, &mut event)?;
+                let whole = if is_first { strip_mark(&line) } else { &line };
+                self.take_line(whole, &mut line_slice, &mut event)?;
                 self.append_data(line_slice);
                 line.clear();
                 self.line = line;
@@ -95,7 +99,8 @@ impl EventReader {
         event: impl FnOnce(SseEvent<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let line = std::mem::take(&mut self.line);
-        if let Line::Data(data) = parse_line(&line) {
+        let whole = if self.has_started { &line } else { strip_mark(&line) };
+        if let Line::Data(data) = parse_line(whole) {
             self.append_data(Some(data));
         }
         if !self.has_data {
@@ -163,7 +168,6 @@ impl EventReader {
 
     /// Strips a byte-order mark, and the LF of a CRLF that was cut in two.
     fn strip_start<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
-        const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
         let mut rest = chunk;
         if self.after_cr && !rest.is_empty() {
             self.after_cr = false;
@@ -176,7 +180,7 @@ impl EventReader {
                 return rest;
             }
             self.has_started = true;
-            rest = rest.strip_prefix(BYTE_ORDER_MARK).unwrap_or(rest);
+            rest = strip_mark(rest);
         }
         rest
     }
@@ -219,6 +223,11 @@ fn split_plain_event(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((data, end.strip_prefix(b"\n\n")?))
 }
 
+/// Strips a byte-order mark, which counts in front of the first line alone. It is still there if it came in pieces.
+fn strip_mark(line: &[u8]) -> &[u8] {
+    line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
+}
+
 fn parse_line(line: &[u8]) -> Line<'_> {
     // Nearly every line is blank or data.
     if line.is_empty() {
@@ -227,10 +236,7 @@ fn parse_line(line: &[u8]) -> Line<'_> {
     if let Some(value) = line.strip_prefix(b"data: ") {
         return Line::Data(value);
     }
-    // If a byte-order mark came in pieces, it still stands at the start of the first line.
-    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     let (field, value) = match memchr::memchr(b':', line) {
-        None if line.is_empty() => return Line::Blank,
         None => (line, &[][..]),
         Some(at) => {
             let (field, value) = line.split_at(at);

@@ -76,3 +76,12 @@ fn a_single_data_line_inside_a_chunk_is_not_copied() {
         })
         .unwrap();
 }
+
+#[test]
+fn a_byte_order_mark_counts_in_front_of_the_first_line_alone() {
+    let stream = "\u{feff}data: a\n\u{feff}data: b\n\n".as_bytes();
+    for at in 0..stream.len() {
+        let (head, tail) = stream.split_at(at);
+        assert_eq!(read(&[head, tail]), [("".into(), "a".into())], "{at}");
+    }
+}
