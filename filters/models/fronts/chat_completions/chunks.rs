@@ -121,11 +121,24 @@ impl ChunkWriter {
         self.out.extend_from_slice(&self.head);
         if self.top_level_is_new {
             self.top_level_is_new = false;
+            let start = self.out.len();
             for (key, value) in &self.top_level {
                 self.out.extend_from_slice(b",\"");
                 write_escaped(key, &mut self.out);
                 self.out.extend_from_slice(b"\":");
                 self.out.extend_from_slice(value.as_bytes());
+            }
+            self.join_lines(start);
+        }
+    }
+
+    /// Makes one line of what was written from `start` on. Values of the provider come as it wrote them, and between the
+    /// tokens of JSON a line end is white space; but it would end the event's data.
+    fn join_lines(&mut self, start: usize) {
+        let written = self.out.get_mut(start..).unwrap_or_default();
+        for byte in written {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
             }
         }
     }
@@ -140,6 +153,7 @@ impl ChunkWriter {
     ) {
         let at = self.choice(index);
         self.open_chunk();
+        let start = self.out.len();
         self.out.extend_from_slice(b",\"choices\":[{\"index\":");
         write_number(u64::from(index), &mut self.out);
         self.out.extend_from_slice(b",\"delta\":{");
@@ -158,6 +172,7 @@ impl ChunkWriter {
             self.out.extend_from_slice(b",\"logprobs\":");
             self.out.extend_from_slice(logprobs.as_bytes());
         }
+        self.join_lines(start);
         self.out.extend_from_slice(b",\"finish_reason\":");
         match finish {
             None => self.out.extend_from_slice(b"null"),

@@ -443,3 +443,33 @@ fn choices_of_one_stream_keep_apart() {
         (&"length".into(), &"stop".into())
     );
 }
+
+#[test]
+fn values_over_several_lines_stay_in_one_event() {
+    let body = br#"{"id": "c", "system_fingerprint": ["a",
+        "b"], "choices": [{"index": 0, "finish_reason": "stop", "logprobs": {
+        "content": []}, "message": {"role": "assistant", "content": "Hi", "annotations": [{"a":
+        1}], "unknown": {
+        }}}]}"#;
+    let whole = [&body[..]];
+    let several = format!(
+        "data: {}\n\n",
+        str::from_utf8(body).unwrap().replace('\n', "\ndata: ")
+    );
+    let several = several.replace("\"message\"", "\"delta\"");
+    for (head, pieces) in [
+        (&replay::WHOLE, whole),
+        (&replay::EVENTS, [several.as_bytes()]),
+    ] {
+        let mut sink = ChunkWriter::new(envelope(), true);
+        let quirks = Quirks::default();
+        replay::feed(&OpenAi, &target(&quirks), head, pieces, &mut sink).unwrap();
+        let out = String::from_utf8(sink.take()).unwrap();
+        assert!(out.contains("system_fingerprint") && out.contains("annotations"));
+        for event in out.split_terminator("\n\n") {
+            let data = event.strip_prefix("data: ").unwrap();
+            serde_json::from_str::<Value>(data).unwrap();
+            assert!(!data.contains(['\n', '\r']), "{data}");
+        }
+    }
+}
