@@ -30,6 +30,8 @@ pub(super) fn scrub(message: &str, exact: &[impl AsRef<str>]) -> String {
         let encoded = percent_encoded(secret);
         if encoded != *secret {
             remove(&mut text, &encoded);
+            // A form writes a space in another way than a URL.
+            remove(&mut text, &encoded.replace("%20", "+"));
         }
     }
     remove_words(&text, &secrets)

@@ -39,7 +39,13 @@ fn the_credential_of_the_attempt_does_not_pass_whatever_its_form() {
             ("\"", "\","),
             ("x: ", "."),
         ] {
-            for shown in [key.to_owned(), key.to_uppercase(), percent_encoded(key)] {
+            let in_form = percent_encoded(key).replace("%20", "+");
+            for shown in [
+                key.to_owned(),
+                key.to_uppercase(),
+                percent_encoded(key),
+                in_form,
+            ] {
                 let said = format!("the credential {before}{shown}{after} is wrong");
                 let clean = scrub(&said, &[key]).to_lowercase();
                 assert!(!clean.contains(&shown.to_lowercase()), "{said} -> {clean}");
