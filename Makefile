@@ -8,7 +8,7 @@ UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,$(PREFIX)/lib/s
 APT = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check deny bench soak fleet oracle install install-conf cmake test-tools bench-tools clients
+.PHONY: help run build test check deny fuzz bench soak fleet oracle install install-conf cmake test-tools bench-tools clients
 
 help: ## Show what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,11 @@ check: cmake ## Format, lint, tidy, documentation, licences
 deny:
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --frozen check bans licenses sources; \
 	else echo "skipped: licences and sources of crates (cargo-deny is not installed: cargo install --locked cargo-deny)"; fi
+
+# The suite gives each target some hundred inputs; this is for whoever changes a parser.
+FUZZ_INPUTS ?= 1000000
+fuzz: ## Read a million hostile inputs with every parser
+	WEIRGATE_FUZZ=$(FUZZ_INPUTS) $(CARGO) test --workspace --locked --profile fuzz --test fuzz
 
 ORACLE = target/oracle
 bench: cmake test-tools bench-tools $(ORACLE)/.done ## Measure beside bare Pingora

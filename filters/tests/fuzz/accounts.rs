@@ -1,0 +1,125 @@
+//! API keys: what carries one, and who is admitted by it.
+
+use std::sync::Arc;
+
+use filters::accounts::{
+    AccountsSnapshot, ApiKey, Caller, KeyRow, KeyText, Mode, Pepper, Plan, admit, carries_api_key,
+};
+use filters::money::Usd;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
+
+use crate::choices::Choices;
+use crate::damage;
+use crate::run::run;
+
+fn key(choices: &mut Choices<'_>) -> KeyText {
+    let mut entropy = [7; 32];
+    entropy.iter_mut().for_each(|byte| *byte = choices.byte());
+    KeyText::from_entropy(&entropy)
+}
+
+fn caller() -> Arc<Caller> {
+    Arc::new(Caller {
+        organization_id: "org_1".into(),
+        organization: "acme".into(),
+        project_id: "proj_1".into(),
+        project: "default".into(),
+        key_id: "key_1".into(),
+        key_label: "".into(),
+        mode: Mode::Platform,
+        plan: Plan::None,
+        plan_since_ms: 0,
+        member: None,
+        terms: None,
+        cache_ttl_s: None,
+        expires_at_ms: None,
+    })
+}
+
+#[test]
+fn only_the_key_itself_admits() {
+    let pepper = Pepper::parse(&[5; 32]).unwrap();
+    run("accounts: admission", |choices| {
+        let key = key(choices);
+        let row = KeyRow {
+            caller: caller(),
+            is_revoked: false,
+            is_organization_disabled: false,
+            is_project_archived: false,
+        };
+        let accounts = AccountsSnapshot::new(1, [(pepper.hash(key.to_api_key()), row)]);
+        let damaged = damage::bytes(choices, key.reveal().as_bytes().to_vec());
+        let scheme = *choices.pick(&["Bearer ", "bearer  ", "Basic ", "", "Bearer"]);
+        let mut headers = HeaderMap::new();
+        let value = [scheme.as_bytes(), &damaged].concat();
+        if let Ok(value) = HeaderValue::from_bytes(&value) {
+            headers.append(AUTHORIZATION, value);
+        }
+        if choices.once_in(3)
+            && let Ok(value) = HeaderValue::from_bytes(&damaged)
+        {
+            headers.append(HeaderName::from_static("x-api-key"), value);
+        }
+        let admitted = admit(&headers, &accounts, &pepper, 0);
+        if admitted.is_ok() {
+            assert_eq!(damaged.trim_ascii(), key.reveal().as_bytes());
+            assert!(scheme.trim().eq_ignore_ascii_case("bearer"), "{headers:?}");
+        }
+        assert_eq!(
+            ApiKey::parse(&damaged).is_ok(),
+            damaged == key.reveal().as_bytes()
+        );
+    });
+}
+
+#[test]
+fn a_key_is_found_wherever_a_head_carries_it() {
+    run("accounts: keys in heads", |choices| {
+        use base64::Engine;
+        let key = key(choices);
+        let around = |choices: &mut Choices<'_>| {
+            choices
+                .text()
+                .chars()
+                .filter(char::is_ascii_graphic)
+                .collect::<String>()
+        };
+        let (before, after) = (around(choices), around(choices));
+        let text = format!("{before}{}/{after}", key.reveal());
+        let request = match choices.below(4) {
+            0 => Request::builder().uri(format!(
+                "/?k={}",
+                text.replace(['"', '<', '>', '\\', '{', '}', '#'], "")
+            )),
+            1 => Request::builder().header("x-anything", text),
+            2 => Request::builder().header("cookie", format!("a=b; {text}")),
+            _ => {
+                let basic = base64::engine::general_purpose::STANDARD.encode(text);
+                Request::builder().header(AUTHORIZATION, format!("Basic {basic}"))
+            }
+        };
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        assert!(carries_api_key(&head), "{head:?}");
+    });
+}
+
+/// Amounts are below this many units.
+const BOUND: i128 = 10_i128.pow(30);
+
+#[test]
+fn an_amount_that_is_written_is_read_back() {
+    run("accounts: amounts", |choices| {
+        let amount =
+            Usd::from_units(i128::from(choices.number()) * i128::from(choices.number()) % BOUND);
+        let written = amount.to_string();
+        assert_eq!(Usd::parse(&written), Ok(amount));
+        let damaged = damage::bytes(choices, written.into_bytes());
+        if let Ok(text) = std::str::from_utf8(&damaged)
+            && let Ok(amount) = Usd::parse(text)
+        {
+            assert_eq!(Usd::parse(&amount.to_string()), Ok(amount), "{text}");
+            assert!(amount.units() >= 0, "{text}");
+        }
+    });
+}

@@ -1,0 +1,33 @@
+//! Fuzz targets for everything that reads a stranger's bytes.
+//!
+//! A target gets a stream of random choices ([`choices`]), composes a valid document with them ([`grammar`]), damages it
+//! ([`damage`]), and checks what has to hold for any input. `cargo test` runs a bounded number of inputs of each target,
+//! `make fuzz` a million of each in an optimised build.
+//!
+//! Stable toolchain, no coverage: inputs get their depth from the grammars. proptest makes the choices and shrinks them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    unreachable_pub,
+    reason = "tests"
+)]
+
+mod accounts;
+mod choices;
+mod damage;
+mod datafiles;
+mod decisions;
+mod framing;
+mod grammar;
+mod graph;
+mod json;
+mod ledger;
+mod models;
+mod paths;
+mod run;
+mod sse;
+mod tokens;
+mod wires;

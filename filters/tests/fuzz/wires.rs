@@ -1,0 +1,400 @@
+//! Replies of providers: the same answer however they are cut, and what the client gets is always well-formed.
+
+use bytes::Bytes;
+use filters::fault::{Fault, FaultKind};
+use filters::models::front::Front;
+use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::fronts::embeddings::Embeddings;
+use filters::models::metadata::{Metadata, UsedNames};
+use filters::models::operation::Operation;
+use filters::models::reply::ReplyIdentity;
+use filters::models::request::ModelRequest;
+use filters::models::usage::Settlement;
+use filters::models::wires::{Failure, Progress, Quirks, ReplyHead, WireKind, decode_reply};
+use filters::sse::{EventReader, SseEvent, TooLong};
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+
+use crate::choices::Choices;
+use crate::models::{WIRES, target};
+use crate::run::run;
+use crate::{damage, grammar};
+
+fn openai_event() -> Value {
+    let call = json!({"index": {"$one": [0, 1, 3, "$int"]}, "id?": {"$one": ["call_1", "", null]}, "type?": "function",
+        "function": {"name?": {"$one": ["f", null, ""]}, "arguments": {"$one": ["", "{\"a\"", ":1}", "$text"]}}});
+    let delta = json!({"$one": [
+        {"content": {"$one": ["Hi", "$text"]}}, {"role": "assistant", "content": "", "refusal": null}, {"reasoning_content": "$text"},
+        {"reasoning": "hm"}, {"tool_calls": [call]}, {"content": null}, {}, {"refusal": "no"}, {"reasoning_details": [{"type": "x", "text": "$text"}]},
+    ]});
+    let choice = json!({"index": {"$one": [0, 0, 0, 1, "$int"]}, "delta": delta, "finish_reason": {"$one": [null, null, null, "stop", "tool_calls", "$text"]},
+        "logprobs?": {"content": []}});
+    let usage = json!({"$one": [null, {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8},
+        {"prompt_tokens": "$int", "completion_tokens": "$int", "prompt_tokens_details?": {"cached_tokens": "$int"}, "completion_tokens_details?": {"reasoning_tokens": "$int"}}]});
+    json!({"$one": [
+        {"id": "c1", "object": "chat.completion.chunk", "created": 5, "model": "m", "choices": [choice]},
+        {"id": "c1", "object": "chat.completion.chunk", "created": 5, "model": "m", "choices": [{"index": 0, "delta": {"content": "$text"}, "finish_reason": null}]},
+        {"id": "c1", "object": "chat.completion.chunk", "created": 5, "model": "m", "choices": [{"index": 0, "delta": {"content": " word"}, "finish_reason": null}], "obfuscation?": "x"},
+        {"id": "c1", "object": "chat.completion.chunk", "created": 5, "model": "m", "choices": [], "usage": usage},
+        {"id": "c1", "choices": [choice, choice], "usage?": usage, "system_fingerprint?": "fp"},
+        {"error": {"message": "$text", "code?": {"$one": [429, "rate_limit_exceeded"]}}},
+    ]})
+}
+
+fn openai_reply() -> Value {
+    json!({"id": "c1", "object": "chat.completion", "created": "$int", "model": "m", "choices": [{"index": 0, "finish_reason": {"$one": ["stop", "length", null]},
+        "message": {"role": "assistant", "content": {"$one": ["Hi", "$text", null]}, "reasoning_content?": "$text", "annotations?": [],
+            "tool_calls?": [{"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{\"a\":1}"}}]}}],
+        "usage?": {"prompt_tokens": "$int", "completion_tokens": "$int"}, "error?": {"$one": [null, {"message": "down"}]}, "system_fingerprint?": "$any"})
+}
+
+fn anthropic_event() -> Value {
+    let block = json!({"$one": [{"type": "text", "text": ""}, {"type": "thinking", "thinking": "", "signature": ""}, {"type": "tool_use", "id": "t1", "name": "f", "input": {}},
+        {"type": "redacted_thinking", "data": "x"}, {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}, {"type": "$text"}]});
+    let delta = json!({"$one": [{"type": "text_delta", "text": "$text"}, {"type": "thinking_delta", "thinking": "$text"}, {"type": "signature_delta", "signature": "s"},
+        {"type": "input_json_delta", "partial_json": {"$one": ["{\"a\"", ":1}", "$text"]}}, {"type": "citations_delta", "citation": {}}]});
+    let usage = json!({"input_tokens": {"$one": [10, null, "$int"]}, "output_tokens": "$int", "cache_read_input_tokens?": "$int", "cache_creation_input_tokens?": "$int",
+        "server_tool_use?": {"web_search_requests": 1}});
+    let index = json!({"$one": [0, 0, 1, 2, "$int"]});
+    json!({"$one": [
+        {"type": "content_block_delta", "index": index, "delta": delta},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "word"}},
+        {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": [], "usage": usage}},
+        {"type": "content_block_start", "index": index, "content_block": block},
+        {"type": "content_block_stop", "index": index}, {"type": "ping"},
+        {"type": "message_delta", "delta": {"stop_reason": {"$one": ["end_turn", "tool_use", "max_tokens", null, "$text"]}}, "usage": usage},
+        {"type": "message_stop"}, {"type": "error", "error": {"type": "overloaded_error", "message": "$text"}}, {"type": "$text"},
+    ]})
+}
+
+fn anthropic_reply() -> Value {
+    json!({"id": "msg_1", "type": "message", "role": "assistant", "stop_reason": {"$one": ["end_turn", "tool_use", "refusal", null]}, "content": {"$many": {"$one": [
+        {"type": "text", "text": "$text", "citations?": "$any"}, {"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "tool_use", "id": "t", "name": "f", "input": "$any"}, "$any"]}},
+        "usage?": {"input_tokens": "$int", "output_tokens": "$int"}})
+}
+
+fn google_reply() -> Value {
+    let part = json!({"$one": [{"text": "$text"}, {"text": "word"}, {"text": "hm", "thought": true, "thoughtSignature?": "s"},
+        {"functionCall": {"name": "f", "args": "$any", "id?": "$text"}, "thoughtSignature?": "s"}, {"inlineData": {"mimeType": "image/png", "data": "aGk="}}, "$any"]});
+    json!({"$one": [
+        {"candidates": [{"index?": {"$one": [0, 1, "$int"]}, "content?": {"role": "model", "parts": {"$many": part}},
+            "finishReason?": {"$one": ["STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL", "$text"]}, "groundingMetadata?": "$any"}],
+         "responseId?": "r", "usageMetadata?": {"promptTokenCount": "$int", "candidatesTokenCount?": "$int", "thoughtsTokenCount?": "$int", "cachedContentTokenCount?": "$int"}},
+        {"candidates": [{"content": {"role": "model", "parts": [{"text": "$text"}]}}]},
+        {"promptFeedback": {"blockReason": "SAFETY"}}, {"error": {"code": 503, "message": "$text", "status": "UNAVAILABLE"}},
+        {"embeddings": {"$many": {"values": {"$many": "$number"}}}}, {"embedding": {"values": [0.5, 1]}},
+    ]})
+}
+
+fn embeddings_reply() -> Value {
+    json!({"object": "list", "data": {"$many": {"object": "embedding", "index": {"$one": [0, 1, "$int"]}, "embedding": {"$one": [[0.5, 1, -2e-3], "AAAAPw==", {"$many": "$number"}, "$text"]}}},
+        "usage?": {"prompt_tokens": "$int", "total_tokens": "$int"}})
+}
+
+fn grammars(wire: WireKind) -> (Value, Value) {
+    match wire {
+        WireKind::Compatible => (openai_event(), openai_reply()),
+        WireKind::Messages => (anthropic_event(), anthropic_reply()),
+        WireKind::Contents => (google_reply(), google_reply()),
+    }
+}
+
+/// The requests that a reply may answer.
+struct Requests([ModelRequest; 3]);
+
+impl Requests {
+    fn new() -> Self {
+        let chat = |stream: bool| {
+            let body = json!({"model": "m", "stream": stream, "messages": [{"role": "user", "content": "Hi"}]});
+            ChatCompletions.parse(body.to_string().into()).unwrap()
+        };
+        let embeddings = json!({"model": "m", "input": ["a", "b"]}).to_string();
+        Self([
+            chat(true),
+            chat(false),
+            Embeddings.parse(embeddings.into()).unwrap(),
+        ])
+    }
+}
+
+/// Feeds a reply in pieces; answers what the client gets, and how it ended.
+fn answer(
+    wire: WireKind,
+    request: &ModelRequest,
+    quirks: &Quirks,
+    head: &ReplyHead,
+    pieces: &[&[u8]],
+) -> (Vec<u8>, Result<(), String>) {
+    let identity = ReplyIdentity {
+        id: "made".into(),
+        created: 7,
+        model: "here/m".into(),
+    };
+    let mut writer = request.front.writer(request, identity);
+    let mut read = || -> Result<(), Failure> {
+        let mut decoder = decode_reply(wire.wire(), request, &target(quirks), head)?;
+        for piece in pieces {
+            if decoder.feed(&Bytes::copy_from_slice(piece), &mut *writer)? == Progress::Complete {
+                return Ok(());
+            }
+        }
+        match decoder.end(&mut *writer)? {
+            Progress::Complete => Ok(()),
+            Progress::Open => panic!("an end that leaves the reply open"),
+        }
+    };
+    let ended = read();
+    let usage = writer.reported().to_usage(2, ended.is_ok());
+    let settlement = Settlement { usage, cost: None };
+    match &ended {
+        Ok(()) => {
+            let metadata = Metadata {
+                request_id: "r",
+                requested_model: "m",
+                requested_provider: None,
+                used: &UsedNames::new("m", "here", None, "upstream-model"),
+                organization_id: "o",
+                project_id: "p",
+                routing: &[],
+            };
+            writer.complete(&settlement, &metadata);
+        }
+        Err(_) => writer.fail(
+            &Fault::new(FaultKind::UpstreamFailed, "broken"),
+            Some(&settlement),
+        ),
+    }
+    (
+        writer.take(),
+        ended.map_err(|failure| format!("{failure:?}")),
+    )
+}
+
+/// Every event is JSON or the last mark; a whole reply is JSON.
+fn is_well_formed(out: &[u8], request: &ModelRequest, is_complete: bool) {
+    let shown = String::from_utf8_lossy(out);
+    let is_json = |json: &[u8]| {
+        serde_json::from_slice::<IgnoredAny>(json).is_ok() && std::str::from_utf8(json).is_ok()
+    };
+    if !request.is_stream {
+        assert!(!is_complete || is_json(out), "{shown}");
+        return;
+    }
+    let mut reader = EventReader::default();
+    let mut ends = 0;
+    let mut check = |event: SseEvent<'_>| {
+        assert_eq!(ends, 0, "behind the end: {shown}");
+        if event.data == b"[DONE]" {
+            ends += 1;
+        } else {
+            assert!(is_json(event.data), "{shown}");
+        }
+        Ok::<(), TooLong>(())
+    };
+    reader.feed(out, &mut check).unwrap();
+    reader.finish(&mut check).unwrap();
+    assert_eq!(ends == 1, is_complete, "{shown}");
+}
+
+/// A stream of events that a provider sends, or nearly so.
+fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec<u8> {
+    let end = *choices.pick(&["\n", "\n", "\r\n", "\r"]);
+    let mut stream = Vec::new();
+    for _ in 0..choices.below(10) {
+        let event = grammar::compose(choices, grammar);
+        let event = if choices.once_in(8) {
+            damage::tree(choices, event)
+        } else {
+            event
+        };
+        if wire == WireKind::Messages && !choices.once_in(8) {
+            stream.extend_from_slice(
+                format!(
+                    "event: {}{end}",
+                    event["type"]
+                        .as_str()
+                        .unwrap_or("x")
+                        .replace(['\r', '\n'], "")
+                )
+                .as_bytes(),
+            );
+        }
+        stream.extend_from_slice(b"data: ");
+        stream.extend_from_slice(event.to_string().as_bytes());
+        stream.extend_from_slice(end.repeat(2).as_bytes());
+    }
+    let last: &[u8] = match wire {
+        WireKind::Compatible => b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+        WireKind::Messages => b"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":1}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+        WireKind::Contents => b"data: {\"candidates\":[{\"content\":{\"parts\":[]},\"finishReason\":\"STOP\"}]}\n\n",
+    };
+    if !choices.once_in(4) {
+        stream.extend_from_slice(last);
+    }
+    stream
+}
+
+const EVENTS: ReplyHead = ReplyHead {
+    status: 200,
+    is_event_stream: true,
+};
+const WHOLE: ReplyHead = ReplyHead {
+    status: 200,
+    is_event_stream: false,
+};
+
+fn events(name: &str, wire: WireKind) {
+    let (grammar, _) = grammars(wire);
+    let (requests, quirks) = (Requests::new(), Quirks::default());
+    let done = std::cell::Cell::new((0, 0));
+    run(name, |choices| {
+        let stream = stream(choices, wire, &grammar);
+        let stream = if choices.once_in(2) {
+            damage::bytes(choices, stream)
+        } else {
+            stream
+        };
+        let request = &requests.0[choices.below(2)];
+        let (out, ended) = answer(wire, request, &quirks, &EVENTS, &[&stream]);
+        is_well_formed(&out, request, ended.is_ok());
+        let pieces = choices.cut(&stream);
+        let (again, ended_again) = answer(wire, request, &quirks, &EVENTS, &pieces);
+        let shown = String::from_utf8_lossy(&stream);
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            String::from_utf8_lossy(&again),
+            "{shown}"
+        );
+        assert_eq!(ended, ended_again, "{shown}");
+        let (all, good) = done.get();
+        done.set((all + 1, good + u32::from(ended.is_ok())));
+    });
+    let (all, good) = done.get();
+    assert!(
+        good * 20 > all,
+        "the grammar makes what is refused: {good} of {all}"
+    );
+}
+
+fn whole(name: &str, wire: WireKind) {
+    let (_, grammar) = grammars(wire);
+    let others = embeddings_reply();
+    let (requests, quirks) = (
+        Requests::new(),
+        Quirks {
+            error_in_200: true,
+            ..Quirks::default()
+        },
+    );
+    run(name, |choices| {
+        let request = &requests.0[choices.below(3)];
+        let is_chat = request.payload.operation() == Operation::Chat;
+        let grammar = if is_chat || wire != WireKind::Compatible {
+            &grammar
+        } else {
+            &others
+        };
+        let body = grammar::compose(choices, grammar);
+        let body = damage::tree(choices, body);
+        let body = grammar::write(choices, &body);
+        let body = if choices.once_in(2) {
+            damage::bytes(choices, body)
+        } else {
+            body
+        };
+        let (out, ended) = answer(wire, request, &quirks, &WHOLE, &[&body]);
+        is_well_formed(&out, request, ended.is_ok());
+        let pieces = choices.cut(&body);
+        let (again, ended_again) = answer(wire, request, &quirks, &WHOLE, &pieces);
+        assert_eq!(
+            (out, ended),
+            (again, ended_again),
+            "{}",
+            String::from_utf8_lossy(&body)
+        );
+    });
+}
+
+#[test]
+fn events_of_the_openai_wire_are_the_same_however_they_are_cut() {
+    events("wires: openai, events", WireKind::Compatible);
+}
+
+#[test]
+fn events_of_the_anthropic_wire_are_the_same_however_they_are_cut() {
+    events("wires: anthropic, events", WireKind::Messages);
+}
+
+#[test]
+fn events_of_the_google_wire_are_the_same_however_they_are_cut() {
+    events("wires: google, events", WireKind::Contents);
+}
+
+#[test]
+fn replies_of_the_openai_wire_are_the_same_however_they_are_cut() {
+    whole("wires: openai, whole replies", WireKind::Compatible);
+}
+
+#[test]
+fn replies_of_the_anthropic_wire_are_the_same_however_they_are_cut() {
+    whole("wires: anthropic, whole replies", WireKind::Messages);
+}
+
+#[test]
+fn replies_of_the_google_wire_are_the_same_however_they_are_cut() {
+    whole("wires: google, whole replies", WireKind::Contents);
+}
+
+/// A chunk like the one before is read by comparison; a space behind the first brace keeps the reader from that.
+#[test]
+fn an_event_read_by_comparison_is_the_event_read_as_json() {
+    let grammar = openai_event();
+    let (requests, quirks) = (Requests::new(), Quirks::default());
+    run("wires: openai, compared events", |choices| {
+        let stream = stream(choices, WireKind::Compatible, &grammar);
+        let spaced = String::from_utf8(stream.clone())
+            .unwrap()
+            .replace("data: {", "data: { ");
+        let request = &requests.0[choices.below(2)];
+        let compared = answer(WireKind::Compatible, request, &quirks, &EVENTS, &[&stream]);
+        let read = answer(
+            WireKind::Compatible,
+            request,
+            &quirks,
+            &EVENTS,
+            &[spaced.as_bytes()],
+        );
+        let shown = String::from_utf8_lossy(&stream);
+        assert_eq!(
+            String::from_utf8_lossy(&compared.0),
+            String::from_utf8_lossy(&read.0),
+            "{shown}"
+        );
+        // The message of a failure names a place, which the space has moved.
+        assert_eq!(compared.1.is_ok(), read.1.is_ok(), "{shown}");
+    });
+}
+
+#[test]
+fn any_refusal_is_classified() {
+    let grammar = json!({"$one": [
+        {"error": {"message": "$text", "type?": "$text", "code?": {"$one": ["invalid_api_key", "insufficient_quota", 401, "$any"]}, "param?": "$any"}},
+        {"error": "$any"}, {"type": "error", "error": {"type": "authentication_error", "message": "$text"}},
+        [{"error": {"code": 400, "message": "API key not valid", "status": "INVALID_ARGUMENT", "details?": "$any"}}], "$any",
+    ]});
+    run("wires: refusals", |choices| {
+        let body = grammar::compose(choices, &grammar);
+        let body = grammar::write(choices, &body);
+        let body = damage::bytes(choices, body);
+        let status = 100 + u16::try_from(choices.below(500)).unwrap();
+        for wire in WIRES {
+            let failure = wire.wire().classify(status, &body);
+            assert!(!failure.blames_key || failure.is_retryable, "{failure:?}");
+            let mut cause = Vec::new();
+            failure
+                .scrubbed(&["secret-of-mine"])
+                .write_cause(&mut cause);
+            assert!(serde_json::from_slice::<String>(&cause).is_ok());
+        }
+    });
+}
