@@ -7,6 +7,7 @@
 //! Source: docs/security.md 1 to 5, 11, 12, 22.
 
 use http::request::Parts;
+use http::uri::Authority;
 
 use super::byte_class::{ADDRESS, GRAPHIC, HOST, METHOD, TOKEN, are_of, count_of};
 use crate::fault::{Fault, FaultKind};
@@ -168,10 +169,17 @@ pub fn check_http2(head: &Parts, max_bytes: usize) -> Result<(), HeadError> {
     }
     match head.uri.authority() {
         Some(authority) if !is_host(authority.as_str().as_bytes()) => return Err(HeadError::Host),
+        Some(authority) if framing.host.is_some_and(|host| !authority_is(authority, host)) => {
+            return Err(HeadError::OtherHost);
+        }
         None if framing.host.is_none() => return Err(HeadError::HostMissing),
         _ => {}
     }
     framing.check()
+}
+
+fn authority_is(authority: &Authority, host: &[u8]) -> bool {
+    host.eq_ignore_ascii_case(authority.as_str().as_bytes())
 }
 
 /// The lines of a head that are left.

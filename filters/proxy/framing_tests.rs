@@ -204,6 +204,9 @@ fn http2_has_the_same_rules() {
     assert_eq!(http2("http://a/x?y", &[("content-length", "5")]), Ok(()));
     assert_eq!(http2("/x", &[("host", "a")]), Ok(()));
     assert_eq!(http2("/x", &[]), Err(HeadError::HostMissing));
+    assert_eq!(http2("http://a/x", &[("host", "A")]), Ok(()));
+    let other = http2("http://a/x", &[("host", "b")]);
+    assert_eq!(other, Err(HeadError::OtherHost));
     let coding = [("host", "a"), ("transfer-encoding", "chunked")];
     assert_eq!(http2("/x", &coding), Err(HeadError::CodingVersion));
     let lengths = [("content-length", "5"), ("content-length", "6")];
