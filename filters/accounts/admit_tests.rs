@@ -348,3 +348,21 @@ fn a_key_is_found_wherever_a_head_carries_it() {
         assert!(!carries("/wg_/x", "authorization", other), "{other}");
     }
 }
+
+#[test]
+fn each_refusal_says_what_is_wrong() {
+    for (error, words) in [
+        (AuthError::Missing, "is required"),
+        (AuthError::OtherScheme, "another scheme"),
+        (AuthError::Malformed, "mistyped"),
+        (AuthError::Unknown, "not known"),
+        (AuthError::Revoked, "revoked"),
+        (AuthError::Expired, "expired"),
+        (AuthError::Repeated, "more than once"),
+        (AuthError::Conflicting, "different keys"),
+        (AuthError::OrganizationDisabled, "disabled"),
+        (AuthError::ProjectArchived, "archived"),
+    ] {
+        assert!(error.message().contains(words), "{error:?}");
+    }
+}

@@ -146,3 +146,44 @@ proptest! {
         let _ = is_key(&text);
     }
 }
+
+#[test]
+fn the_last_four_characters_name_a_key() {
+    let key = made(1);
+    assert!(key.reveal().ends_with(&key.to_api_key().last_four()));
+    assert_eq!(key.to_api_key().last_four().len(), 4);
+}
+
+#[test]
+fn each_purpose_has_a_key_of_its_own() {
+    let derived = |fill: u8, purpose: &str| pepper(fill).derive(purpose);
+    assert_eq!(derived(1, "tokens"), derived(1, "tokens"));
+    assert_ne!(derived(1, "tokens"), derived(1, "cookies"));
+    assert_ne!(derived(1, "tokens"), derived(2, "tokens"));
+}
+
+#[test]
+fn hashes_of_different_keys_spread_in_a_map() {
+    use std::hash::BuildHasher;
+    let state = std::hash::RandomState::new();
+    let hashes = (0..100).map(|seed| state.hash_one(pepper(1).hash(made(seed).to_api_key())));
+    assert_eq!(hashes.collect::<HashSet<u64>>().len(), 100);
+}
+
+/// The look-up compares hashes, so how long it takes tells nothing about how much of a guessed key is right.
+#[test]
+fn a_key_that_is_nearly_right_has_another_hash_altogether() {
+    let (pepper, key) = (pepper(1), made(1));
+    let right = pepper.hash(key.to_api_key());
+    for nearly in 0..60_u8 {
+        let mut entropy = [1; 32];
+        entropy[31] = nearly;
+        let other = KeyText::from_entropy(&entropy);
+        if other.reveal() == key.reveal() {
+            continue;
+        }
+        let other = pepper.hash(other.to_api_key());
+        let pairs = right.as_bytes().iter().zip(other.as_bytes());
+        assert!(pairs.take_while(|(a, b)| a == b).count() <= 2, "{nearly}");
+    }
+}

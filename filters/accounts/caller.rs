@@ -187,3 +187,52 @@ impl AccountsSnapshot {
         self.rows.get(hash)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_and_plans_are_read_by_their_names() {
+        for mode in [Mode::Platform, Mode::Byok, Mode::Hybrid] {
+            assert_eq!(mode.as_str().parse(), Ok(mode));
+        }
+        for plan in [Plan::None, Plan::Lite, Plan::Pro, Plan::Max] {
+            assert_eq!(plan.as_str().parse(), Ok(plan));
+        }
+        assert_eq!(Mode::Byok.as_str(), "byok");
+        let unknown = "other".parse::<Plan>();
+        let told = unknown.map_err(|error| error.to_string());
+        assert!(told.is_err_and(|told| told.contains("none, lite, pro, max")));
+        assert!("other".parse::<Mode>().is_err());
+    }
+
+    #[test]
+    fn a_snapshot_knows_its_revision_and_its_size() {
+        let row = |id: &str| KeyRow {
+            caller: Arc::new(Caller {
+                organization_id: "org_1".into(),
+                organization: "acme".into(),
+                project_id: "proj_1".into(),
+                project: "default".into(),
+                key_id: id.into(),
+                key_label: "".into(),
+                mode: Mode::Platform,
+                plan: Plan::None,
+                plan_since_ms: 0,
+                member: None,
+                terms: None,
+                cache_ttl_s: None,
+                expires_at_ms: None,
+            }),
+            is_revoked: false,
+            is_organization_disabled: false,
+            is_project_archived: false,
+        };
+        let keys = [1, 2, 3].map(|number| KeyHash::from_bytes([number; 32]));
+        let snapshot = AccountsSnapshot::new(7, keys.map(|hash| (hash, row("key"))));
+        assert_eq!((snapshot.revision(), snapshot.len()), (7, 3));
+        assert!(!snapshot.is_empty());
+        assert!(AccountsSnapshot::default().is_empty());
+    }
+}

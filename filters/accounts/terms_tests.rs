@@ -183,3 +183,38 @@ proptest! {
         prop_assert!(before.is_ok() || after.is_err());
     }
 }
+
+#[test]
+fn a_term_or_a_rule_is_not_empty() {
+    assert!(TermsFile::default().is_empty());
+    assert!(KeyRules::default().is_empty());
+    for json in [
+        r#"{"allow_models":["m"]}"#,
+        r#"{"deny_models":["m"]}"#,
+        r#"{"allow_providers":["a"]}"#,
+        r#"{"deny_providers":["a"]}"#,
+        r#"{"max_input_price":"1"}"#,
+        r#"{"max_output_price":"1"}"#,
+        r#"{"allow_ips":["10.0.0.0/8"]}"#,
+        r#"{"deny_ips":["10.0.0.0/8"]}"#,
+    ] {
+        assert!(!terms(json).rules.is_empty(), "{json}");
+        let file: TermsFile = serde_json::from_str(json).unwrap();
+        assert!(!file.is_empty(), "{json}");
+    }
+}
+
+#[test]
+fn a_refusal_names_its_rule_and_a_problem_its_field() {
+    for (forbidden, words) in [
+        (Forbidden::Model, "forbid the model"),
+        (Forbidden::Provider, "forbid the provider"),
+        (Forbidden::Price, "forbid the price"),
+        (Forbidden::Address, "forbid the address"),
+    ] {
+        let fault = crate::fault::Fault::from(forbidden);
+        assert!(fault.message.contains(words), "{fault}");
+    }
+    let file: TermsFile = serde_json::from_str(r#"{"limit":"-1"}"#).unwrap();
+    assert!(file.check().unwrap_err().to_string().starts_with("limit: "));
+}

@@ -183,3 +183,41 @@ fn a_header_that_demands_an_extension_is_refused_before_its_key_is_looked_for() 
         assert_eq!(keys(&token), Err(InvalidToken::Extension), "{header}");
     }
 }
+
+#[test]
+fn a_set_contains_the_keys_that_can_verify() {
+    let mut keys = published();
+    let odd = json!({"kty": "OKP", "crv": "P-256", "kid": "odd", "x": "-y5ebrqFiygkDYUjQ6G_atjgZ8E6IZyhypOB1_AuLbA"});
+    keys["keys"].as_array_mut().unwrap().push(odd);
+    let set = KeySet::parse(keys.to_string().as_bytes()).unwrap();
+    let contained = ["ec", "ed", "rsa", "shared", "new", "odd"].map(|id| set.contains(id));
+    assert_eq!(contained, [true, true, true, false, false, false]);
+}
+
+#[test]
+fn a_token_is_valid_from_its_second_on_and_until_its_last() {
+    assert_eq!(check_times(Some(101.0), Some(100.0), 100), Ok(()));
+    let expired = check_times(Some(100.0), None, 100);
+    assert_eq!(expired, Err(InvalidToken::Expired));
+    let early = check_times(Some(200.0), Some(101.0), 100);
+    assert_eq!(early, Err(InvalidToken::NotYetValid));
+}
+
+#[test]
+fn each_refusal_of_a_token_says_why() {
+    for (error, words) in [
+        (InvalidToken::Empty, "empty"),
+        (InvalidToken::Signature, "signature"),
+        (InvalidToken::Extension, "extension"),
+        (InvalidToken::Issuer, "issuer"),
+        (InvalidToken::Audience, "audience"),
+        (InvalidToken::Expired, "expired"),
+        (InvalidToken::NoExpiry, "expired"),
+        (InvalidToken::NotYetValid, "not valid yet"),
+        (InvalidToken::NoSdkKeys, "sdk_keys"),
+        (InvalidToken::NoKeyId, "kid"),
+        (InvalidToken::UnknownKey, "not known"),
+    ] {
+        assert!(error.message().contains(words), "{error:?}");
+    }
+}

@@ -125,3 +125,96 @@ impl TokenRequest {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+    use http::HeaderValue;
+    use http::header::CONTENT_TYPE;
+
+    use super::*;
+
+    const FORM: &str = "application/x-www-form-urlencoded";
+
+    fn read(media_type: &'static str, body: &str) -> Result<Option<TokenRequest>, Fault> {
+        let value = HeaderValue::from_static(media_type);
+        TokenRequest::read(
+            &HeaderMap::from_iter([(CONTENT_TYPE, value)]),
+            body.as_bytes(),
+        )
+    }
+
+    /// Status, error and description of a refusal.
+    fn refusal(body: &str) -> (u16, Value, Value) {
+        let Err(refusal) = read(FORM, body).unwrap().unwrap().check() else {
+            panic!("accepted: {body}")
+        };
+        let json: Value = serde_json::from_slice(&refusal.to_json()).unwrap();
+        let member = |name: &str| json.get(name).cloned().unwrap_or_default();
+        (refusal.status, member("error"), member("error_description"))
+    }
+
+    #[test]
+    fn a_request_is_a_form_or_json() {
+        let form = "grant_type=client_credentials&client_id=a%20b&client_secret=s%2B1&scope=x";
+        let json = r#"{"grant_type":"client_credentials","client_id":"a b","client_secret":"s+1","scope":1}"#;
+        for (media_type, body) in [(FORM, form), ("application/json", json)] {
+            let request = read(media_type, body).unwrap().unwrap();
+            assert_eq!(
+                (&*request.client_id, &*request.client_secret),
+                ("a b", "s+1")
+            );
+            assert!(request.check().is_ok());
+        }
+        assert!(read("text/plain", form).unwrap().is_none());
+        assert_eq!(read("application/json", "[]").err().unwrap().status(), 400);
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        for (body, status, error, description) in [
+            (
+                "",
+                400,
+                "invalid_request",
+                "grant_type missing from request body".into(),
+            ),
+            (
+                "grant_type=password",
+                400,
+                "unsupported_grant_type",
+                Value::Null,
+            ),
+            (
+                "grant_type=client_credentials",
+                401,
+                "invalid_client",
+                "client_id missing from request body".into(),
+            ),
+            (
+                "grant_type=client_credentials&client_id=a",
+                401,
+                "invalid_client",
+                "client_secret missing from request body".into(),
+            ),
+        ] {
+            assert_eq!(refusal(body), (status, error.into(), description), "{body}");
+        }
+        let unknown = TokenRefusal::unknown_client();
+        assert_eq!(unknown.status, 401);
+        assert!(
+            String::from_utf8(unknown.to_json())
+                .unwrap()
+                .contains("invalid_client")
+        );
+    }
+
+    #[test]
+    fn a_token_is_answered_with_its_lifetime() {
+        let json: Value = serde_json::from_slice(&token_json("t", 60)).unwrap();
+        let expected =
+            serde_json::json!({"access_token": "t", "token_type": "bearer", "expires_in": 60});
+        assert_eq!(json, expected);
+    }
+}

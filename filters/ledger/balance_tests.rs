@@ -52,3 +52,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_last_unit_can_be_reserved_and_what_is_free_can_be_taken() {
+    let mut balance = Balance::default();
+    balance.add(Usd::from_units(100));
+    assert!(!balance.reserve(Usd::from_units(101)));
+    assert!(balance.reserve(Usd::from_units(100)));
+    assert!(balance.reserve(Usd::ZERO));
+    balance.release(Usd::from_units(30));
+    assert_eq!(balance.take_free(), Usd::from_units(30));
+    assert_eq!(balance.free(), Usd::ZERO);
+    assert_eq!(balance.reserved(), Usd::from_units(70));
+}

@@ -212,3 +212,72 @@ pub(super) mod units {
         i128::deserialize(from).map(Usd::from_units)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::money::Details;
+
+    #[test]
+    fn an_id_says_when_it_was_made() {
+        let mut id = EntryId::default();
+        id.0.iter_mut().zip(1..).for_each(|(to, byte)| *to = byte);
+        assert_eq!(id.made_ms(), 0x0102_0304_0506);
+        assert_eq!(id.to_string(), "0102030405060708090a0b0c0d0e0f10");
+    }
+
+    #[test]
+    fn what_the_store_keeps_has_names() {
+        let fundings = [
+            Funding::Credit,
+            Funding::Plan,
+            Funding::Byok,
+            Funding::Unbilled,
+        ];
+        let names = ["credit", "plan", "own_key", "nobody"];
+        assert_eq!(fundings.map(Funding::as_str), names);
+        let outcomes = [
+            CallOutcome::Completed,
+            CallOutcome::Broken,
+            CallOutcome::ClientDisconnected,
+            CallOutcome::Killed,
+        ];
+        let names = ["answered", "broken", "client_gone", "killed"];
+        assert_eq!(outcomes.map(CallOutcome::as_str), names);
+    }
+
+    #[test]
+    fn the_parts_of_a_cost_are_kept() {
+        let usd = Usd::from_units;
+        let details = Details {
+            input_cost: usd(1),
+            cached_input_cost: usd(2),
+            cache_write_input_cost: usd(3),
+            output_cost: usd(4),
+            request_cost: usd(5),
+            web_search_cost: usd(6),
+            ..Details::default()
+        };
+        let cost = Cost {
+            total: usd(21),
+            details,
+        };
+        let parts = CostParts::from(&cost);
+        let kept = [
+            parts.input,
+            parts.cached_input,
+            parts.cache_write,
+            parts.output,
+            parts.request,
+            parts.web_search,
+            parts.total,
+        ];
+        assert_eq!(kept, [1, 2, 3, 4, 5, 6, 21].map(usd));
+        let usage = UsageRecord {
+            cost: Some(parts),
+            ..UsageRecord::default()
+        };
+        assert_eq!(usage.total(), usd(21));
+        assert_eq!(UsageRecord::default().total(), Usd::ZERO);
+    }
+}

@@ -23,9 +23,8 @@ impl Occupancy {
 
     /// Returns whether the organization has less than its equal share of the permits.
     pub fn is_below_share(&self) -> bool {
-        // The one that asks counts, and while others wait at least one of them, which may have no permit yet.
-        let newcomers = usize::from(self.own == 0) + usize::from(self.others_wait && self.own > 0);
-        let organizations = self.active + newcomers;
+        // While others wait, at least one of them counts, which may have no permit yet. Who has none is below any share.
+        let organizations = self.active + usize::from(self.others_wait);
         self.own < self.total.div_ceil(organizations.max(1))
     }
 }
@@ -63,5 +62,15 @@ mod tests {
             occupancy(2, 0, 9, true).admits(),
             "a share is never nothing"
         );
+    }
+
+    #[test]
+    fn a_share_is_that_of_the_organizations_there_are() {
+        assert!(occupancy(4, 1, 3, false).is_below_share());
+        assert!(!occupancy(4, 1, 3, true).is_below_share());
+        assert!(!occupancy(4, 2, 3, false).is_below_share());
+        for others_wait in [false, true] {
+            assert!(occupancy(4, 0, 9, others_wait).is_below_share());
+        }
     }
 }

@@ -232,12 +232,14 @@ fn refused_verdict(limit: u64, window_ms: u64) -> Verdict {
 /// Drops ended windows before a full map would double. Each pass over a full map pays for as many insertions as it
 /// freed entries. A map that stays more than half full doubles, so the cost per insertion stays constant.
 fn ensure_capacity<C: Counter>(map: &mut Map<C>, now_ms: u64, window_ms: u64) {
-    if map.len() < map.capacity() || map.is_empty() {
+    // Afterwards the map does not count the places of what was dropped as free.
+    let capacity = map.capacity();
+    if map.len() < capacity || map.is_empty() {
         return;
     }
     map.retain(|_, counter| !counter.has_ended(now_ms, window_ms));
-    if map.len() > map.capacity() / 2 {
-        map.reserve(map.capacity());
+    if map.len() > capacity / 2 {
+        map.reserve(capacity);
     }
 }
 

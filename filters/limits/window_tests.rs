@@ -179,3 +179,96 @@ fn ended_windows_are_dropped_without_a_sweep_too() {
     }
     assert!(windows.len() < 60_000, "{}", windows.len());
 }
+
+#[test]
+fn a_token_knows_whether_redis_counted_its_unit() {
+    assert_eq!(RefundToken::from_shared_ms(77).shared_ms(), Some(77));
+    let verdict = fixed().admit(&key("t"), 1, 77);
+    assert_eq!(verdict.refund_token.shared_ms(), None);
+}
+
+#[test]
+fn a_table_knows_its_length_and_whether_it_is_empty() {
+    let windows = fixed();
+    assert_eq!(windows.window_ms(), WINDOW_MS);
+    assert!(windows.is_empty());
+    windows.admit(&key("t"), 1, 0);
+    assert!(!windows.is_empty());
+}
+
+#[test]
+fn after_a_refund_of_all_units_a_sliding_window_has_no_age() {
+    let windows = sliding();
+    windows.admit(&key("t"), 0, 0);
+    assert_eq!(windows.admit(&key("t"), 0, 4_000).reset_ms, WINDOW_MS);
+}
+
+#[test]
+fn keys_spread_over_all_shards() {
+    let mut counts = vec![0_usize; SHARD_COUNT];
+    (0..100 * SHARD_COUNT).for_each(|number| {
+        let shard = shard_index(&key(&number.to_string()));
+        counts
+            .iter_mut()
+            .skip(shard)
+            .take(1)
+            .for_each(|count| *count += 1);
+    });
+    let is_fair = |count: &usize| (40..=200).contains(count);
+    assert!(counts.iter().all(is_fair), "{counts:?}");
+}
+
+/// A map with room for some hundred windows, of which the first ones have ended at [`WINDOW_MS`].
+fn map(ended: usize, running: usize) -> Map<Fixed> {
+    let mut map = Map::default();
+    map.reserve(448);
+    for number in 0..ended + running {
+        let began_ms = if number < ended { 0 } else { WINDOW_MS };
+        let mut counter = Fixed::new(began_ms);
+        counter.admit(1, began_ms, WINDOW_MS);
+        map.insert(key(&number.to_string()), counter);
+    }
+    map
+}
+
+/// The capacity of such a map.
+fn room() -> usize {
+    map(0, 0).capacity()
+}
+
+#[test]
+fn a_sweep_releases_memory_once_less_than_a_quarter_is_used() {
+    let swept = |ended: usize, running: usize| {
+        let shards = Shards::<Fixed>::new();
+        *shards.lock(0).unwrap() = map(ended, running);
+        shards.sweep(0, WINDOW_MS, WINDOW_MS);
+        let map = shards.lock(0).unwrap();
+        (map.len(), map.capacity())
+    };
+    let quarter = room() / 4;
+    assert_eq!(swept(0, quarter), (quarter, room()));
+    let (windows, capacity) = swept(9, quarter - 1);
+    assert_eq!(windows, quarter - 1);
+    assert!(capacity < room() && capacity >= 2 * windows, "{capacity}");
+}
+
+#[test]
+fn a_full_map_drops_ended_windows_before_it_grows() {
+    let grown = |ended: usize, running: usize| {
+        let mut map = map(ended, running);
+        ensure_capacity(&mut map, WINDOW_MS, WINDOW_MS);
+        (map.len(), map.capacity())
+    };
+    let (room, half) = (room(), room() / 2);
+    assert_eq!(
+        grown(9, room - 10),
+        (room - 1, room),
+        "a map with room is left alone"
+    );
+    let (windows, capacity) = grown(half, room - half);
+    assert_eq!(windows, room - half);
+    assert!(capacity <= room, "half of it is free again: {capacity}");
+    let (windows, capacity) = grown(half - 1, room - half + 1);
+    assert_eq!(windows, room - half + 1);
+    assert!(capacity >= 2 * room - half, "{capacity}");
+}

@@ -39,7 +39,7 @@ pub trait Protocol: Send + Sync {
     fn event_client(&self) -> EventClient;
 
     /// The Redis key of a user's profile: a prefix and hashes, or the agent's, which is used in a Redis of its own alone.
-    /// Source: docs/interface.md, `decisions.user_profiles`; docs/security.md 78.
+    /// Source: docs/interface.md, `decisions.user_profiles`; docs/security.md 62a.
     fn profile_key(&self, sdk_key: &str, user: &str) -> Vec<u8>;
 
     /// The Redis key of a user's segments, as [`Self::profile_key`].
