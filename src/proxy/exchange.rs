@@ -23,6 +23,11 @@ use super::response::Response;
 /// [`connect_failed`]: Exchange::connect_failed
 /// [`broke`]: Exchange::broke
 pub trait Exchange: Send + Sync {
+    /// Returns whether the upstream bills what it is sent. Then nothing is sent for a client that has left.
+    fn is_billed(&self) -> bool {
+        false
+    }
+
     /// Starts the next attempt and returns its origin.
     fn begin_attempt(&mut self, info: &RequestInfo) -> Result<Arc<Origin>>;
 

@@ -14,11 +14,15 @@ use pingora::{Error, Result};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use tokio::time::Instant;
 
-use super::buffered::session::ATTEMPT_ABORTED;
+use super::buffered::session::{ATTEMPT_ABORTED, BufferedSession};
 use super::context::Context;
 use super::exchange::Broken;
 use super::state::ProxyState;
 use super::{connections, failure, finish, request};
+
+/// How long a request may take before it is sent without a look at its client. Nothing watches the client until then:
+/// not while credit is reserved, and not while a connection is made.
+const MAX_UNWATCHED: Duration = Duration::from_millis(5);
 
 /// Implements Pingora's hooks.
 pub struct Proxy {
@@ -71,14 +75,18 @@ impl ProxyHttp for Proxy {
 
     async fn upstream_request_filter(
         &self,
-        _: &mut Session,
+        session: &mut Session,
         head: &mut RequestHeader,
         ctx: &mut Context,
     ) -> Result<()> {
-        match ctx.exchange.as_deref_mut() {
-            Some(exchange) => exchange.upstream_head(&ctx.info, head),
-            None => Ok(()),
+        ctx.info.now = Instant::now();
+        let Some(exchange) = ctx.exchange.as_deref_mut() else {
+            return Ok(());
+        };
+        if exchange.is_billed() && ctx.info.elapsed() > MAX_UNWATCHED {
+            BufferedSession::check_client(session)?;
         }
+        exchange.upstream_head(&ctx.info, head)
     }
 
     async fn request_body_filter(

@@ -26,7 +26,7 @@ capabilities = ["streaming", "reasoning", "cancellation"]
 "#;
 
 /// A gateway in front of one provider, with this catalogue and credit.
-fn gateway(upstream: &Upstream, models: &str, credit: &str) -> Gateway {
+pub(super) fn gateway(upstream: &Upstream, models: &str, credit: &str) -> Gateway {
     let toml = format!(
         "[providers.first]\nkind = \"openai-compatible\"\nbase_url = \"{0}/v1\"\nkeys = []\n\
          [providers.second]\nkind = \"openai-compatible\"\nbase_url = \"{0}/v1\"\nkeys = []\n",
@@ -53,7 +53,7 @@ fn message() -> Reply {
 }
 
 /// Waits until this much of the organization's credit is used, and returns the credit.
-fn used(gateway: &Gateway, amount: &str) -> Credit {
+pub(super) fn used(gateway: &Gateway, amount: &str) -> Credit {
     let until = Instant::now() + Duration::from_secs(3);
     loop {
         let credit = gateway.beside(async |store| store.credit("acme").await.unwrap());
@@ -153,7 +153,7 @@ fn a_request_that_the_provider_refuses_costs_nothing() {
     used(&gateway, "0");
 }
 
-fn begun() -> Reply {
+pub(super) fn begun() -> Reply {
     Reply::stream()
         .event(&chunk(json!({"role": "assistant", "content": ""}), None))
         .event(&chunk(json!({"content": "hello wo"}), None))

@@ -56,6 +56,7 @@ mod sandbox;
 mod save;
 mod secrets;
 mod send_odp_event;
+mod settlement;
 mod shared;
 mod shared_graph;
 mod shared_profiles;

@@ -176,6 +176,12 @@ impl Reply {
         self.step(Step::Hang)
     }
 
+    /// All steps of another script.
+    pub fn then(mut self, other: Reply) -> Reply {
+        self.steps.extend(other.steps);
+        self
+    }
+
     /// An orderly close.
     pub fn and_close(self) -> Reply {
         self.step(Step::Close)

@@ -107,6 +107,10 @@ fn next(exchange: &mut ModelExchange, info: &RequestInfo, failure: Failure) -> b
     let state = &exchange.state;
     let is_over =
         state.stage() != Stage::Pending || state.is_expired(info.now) || state.is_disconnected();
+    // A failed attempt costs nothing. If its client has left and the time for its reply is over, it has not failed.
+    if !(state.is_disconnected() && failure.kind == FailureKind::Timeout) {
+        state.record_failure();
+    }
     let goes_on = failure.is_retryable && !is_over && advance(exchange, &failure);
     exchange.log.failures.push(failure);
     goes_on

@@ -82,7 +82,9 @@ fn settle(exchange: &mut ModelExchange, info: &RequestInfo, end: &End<'_>) -> &'
         return if is_gone { "client_gone" } else { "ok" };
     }
     let has_content = exchange.timing.first_content.is_some();
-    if has_content && exchange.billing.settlement().is_none() {
+    // The provider works for a client that has left, too, and bills its prompt at least.
+    let is_owed = has_content || (is_gone && exchange.state.is_sent());
+    if is_owed && exchange.billing.settlement().is_none() {
         let outcome = if is_gone {
             CallOutcome::ClientDisconnected
         } else {

@@ -217,12 +217,21 @@ impl ModelExchange {
 }
 
 impl Exchange for ModelExchange {
+    fn is_billed(&self) -> bool {
+        true
+    }
+
     fn begin_attempt(&mut self, info: &RequestInfo) -> Result<Arc<Origin>> {
         upstream_request::begin(self, info)
     }
 
     fn upstream_head(&mut self, info: &RequestInfo, head: &mut RequestHeader) -> Result<()> {
         upstream_request::write_head(self, info, head)
+    }
+
+    fn upstream_body(&mut self, _: &RequestInfo, _: Option<&Bytes>) -> Result<()> {
+        self.state.record_sent();
+        Ok(())
     }
 
     fn response_status<'a>(

@@ -46,7 +46,8 @@ fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault>
         .provider
         .wire
         .encode(&exchange.request, &target)?;
-    let is_cancelled = deployment.mapping.can(Capability::Cancellation);
+    let bills_after_disconnect = deployment.provider.quirks.bills_after_disconnect
+        || !deployment.mapping.can(Capability::Cancellation);
     let identity = ReplyIdentity {
         id: info.id.as_str().into(),
         created: info.unix_s(),
@@ -57,7 +58,7 @@ fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault>
     exchange.timing.attempt_started = info.now;
     let state = &exchange.state;
     state.begin_attempt(body, info.now);
-    state.set_bills_after_disconnect(!is_cancelled);
+    state.set_bills_after_disconnect(bills_after_disconnect);
     Ok(())
 }
 

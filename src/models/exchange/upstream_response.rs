@@ -77,6 +77,7 @@ pub(super) fn judge_status(
     head: &ResponseHeader,
 ) -> Result<()> {
     if head.status.is_informational() {
+        exchange.state.record_reply();
         return Ok(());
     }
     exchange.state.record_event(info.now);

@@ -13,6 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use filters::limits::headers::Quota;
+use futures::FutureExt;
 use http::{HeaderMap, HeaderValue};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::Digest;
@@ -84,6 +85,21 @@ impl BufferedSession {
         };
         *session.downstream_session = ServerSession::new_custom(Box::new(buffered));
         slot
+    }
+
+    /// Looks whether the client is still there, without waiting.
+    ///
+    /// Errors: it has disconnected, or the time of the attempt is over.
+    pub fn check_client(session: &mut pingora_proxy::Session) -> Result<()> {
+        let waiting = session.downstream_session.read_body_or_idle(true);
+        match waiting.now_or_never() {
+            None => Ok(()),
+            Some(Err(error)) => Err(error.into_down()),
+            Some(Ok(_)) => {
+                let gone = Error::explain(ErrorType::ConnectionClosed, "before the request");
+                Err(gone.into_down())
+            }
+        }
     }
 
     /// Restores the real session, if that has not happened yet.
@@ -288,7 +304,14 @@ impl CustomSession for BufferedSession {
                 Waited::Client(end) => return end,
                 Waited::Again => {}
                 // A comment is rare, and its large futures would make every wait large.
-                Waited::Due(Wake::Keepalive) => Box::pin(self.send_keepalive()).await?,
+                Waited::Due(Wake::Keepalive) => {
+                    let sent = Box::pin(self.send_keepalive()).await;
+                    if let Err(error) = sent
+                        && !self.state.disconnect(Instant::now())
+                    {
+                        return Err(error);
+                    }
+                }
                 Waited::Due(Wake::Finish) => {
                     return Error::e_explain(ATTEMPT_ABORTED, "the reply is complete");
                 }
@@ -319,7 +342,15 @@ impl CustomSession for BufferedSession {
             return discard(tasks);
         }
         if self.inner().has_pending_downstream_proxy_tasks() {
-            Box::pin(self.flush_keepalive()).await?;
+            let flushed = Box::pin(self.flush_keepalive()).await;
+            if let Err(error) = flushed {
+                let is_drained = self.state.disconnect(Instant::now());
+                return if is_drained {
+                    discard(tasks)
+                } else {
+                    Err(error)
+                };
+            }
         }
         let (mut out, error) = self.release_tasks(tasks, is_head_sent);
         let mut is_done = false;

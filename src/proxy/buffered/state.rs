@@ -83,6 +83,10 @@ struct State {
     last_write: Instant,
     pieces: Vec<Bytes>,
     next_piece: usize,
+    /// The whole request of the running attempt was sent, and the attempt has not failed.
+    is_sent: bool,
+    /// The provider has replied to it with a head at least.
+    has_reply: bool,
     has_timed_out: bool,
     /// The provider bills the whole reply even if the client disconnects.
     bills_after_disconnect: bool,
@@ -101,6 +105,8 @@ impl AttemptState {
             last_write: now,
             pieces: Vec::new(),
             next_piece: 0,
+            is_sent: false,
+            has_reply: false,
             has_timed_out: false,
             bills_after_disconnect: false,
             disconnected_at: None,
@@ -149,7 +155,35 @@ impl AttemptState {
         state.last_event = None;
         state.pieces = pieces;
         state.next_piece = 0;
+        state.is_sent = false;
+        state.has_reply = false;
         state.has_timed_out = false;
+    }
+
+    /// Records that the pieces that were read so far are sent.
+    pub fn record_sent(&self) {
+        let mut state = self.lock();
+        state.is_sent = state.next_piece + 1 >= state.pieces.len();
+    }
+
+    /// Returns whether the whole request of the running attempt was sent, and the attempt has not failed.
+    pub fn is_sent(&self) -> bool {
+        self.lock().is_sent
+    }
+
+    /// Records that the running attempt has failed.
+    pub fn record_failure(&self) {
+        self.lock().is_sent = false;
+    }
+
+    /// Records that the provider has replied to the running attempt.
+    pub fn record_reply(&self) {
+        self.lock().has_reply = true;
+    }
+
+    /// Returns whether the provider has replied to the running attempt with a head at least.
+    pub fn has_reply(&self) -> bool {
+        self.lock().has_reply
     }
 
     /// Returns the first piece of the body.
@@ -181,10 +215,11 @@ impl AttemptState {
         self.lock().bills_after_disconnect = bills_after_disconnect;
     }
 
-    /// Records that the client disconnected; returns whether the reply is drained.
+    /// Records that the client disconnected; returns whether the reply is drained. A request that was not sent has none.
     pub fn disconnect(&self, now: Instant) -> bool {
         let mut state = self.lock();
-        let is_drained = state.bills_after_disconnect && state.stage != Stage::Complete;
+        let is_billed = state.bills_after_disconnect && state.is_sent;
+        let is_drained = is_billed && state.stage != Stage::Complete;
         if is_drained {
             state.disconnected_at.get_or_insert(now);
         }
@@ -223,7 +258,9 @@ impl AttemptState {
 
     /// Records that the provider sent an event.
     pub fn record_event(&self, now: Instant) {
-        self.lock().last_event = Some(now);
+        let mut state = self.lock();
+        state.last_event = Some(now);
+        state.has_reply = true;
     }
 
     /// Records that bytes were sent to the client.
@@ -297,5 +334,53 @@ impl AttemptState {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn sent(now: Instant) -> AttemptState {
+        let timeouts = Timeouts {
+            first_event: HOUR,
+            idle: HOUR,
+            attempt: HOUR,
+            request: HOUR,
+            keepalive: HOUR,
+        };
+        let state = AttemptState::new(true, timeouts, now);
+        let pieces = vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")];
+        state.begin_attempt(pieces, now);
+        state.set_bills_after_disconnect(true);
+        state
+    }
+
+    #[test]
+    fn a_reply_is_drained_for_thirty_seconds_at_most() {
+        let now = Instant::now();
+        let state = sent(now);
+        state.next_piece();
+        state.record_sent();
+        assert!(state.disconnect(now + Duration::from_secs(7)));
+        // An event does not postpone the end.
+        state.record_event(now + Duration::from_secs(20));
+        let end = now + Duration::from_secs(37);
+        assert_eq!(state.next_wake(), (end, Wake::Abort));
+    }
+
+    #[test]
+    fn a_request_is_sent_with_its_last_piece_and_not_drained_before() {
+        let now = Instant::now();
+        let state = sent(now);
+        state.record_sent();
+        assert!(!state.is_sent() && !state.disconnect(now));
+        state.next_piece();
+        state.record_sent();
+        assert!(state.is_sent());
+        state.begin_attempt(Vec::new(), now);
+        assert!(!state.is_sent());
     }
 }
