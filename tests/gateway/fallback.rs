@@ -1,5 +1,7 @@
 //! The client's view when providers break before content was sent: the first rows of docs/promises.md.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::json;
 
 use super::chat_completions::{PLAIN, STREAM, chunk, reply, stream};
@@ -305,5 +307,40 @@ fn a_reused_connection_that_has_died_is_not_the_providers_fault() {
         if turn % 2 == 0 {
             first.wait_closed(first.requests().last().unwrap().connection);
         }
+    }
+}
+
+/// A reply to a first call that keeps its connection, and then `broken` on the same connection.
+fn broken_on_a_reused_connection(broken: Reply) -> Upstream {
+    let is_first = AtomicBool::new(true);
+    Upstream::answering(move |_| {
+        if is_first.swap(false, Ordering::Relaxed) {
+            reply()
+        } else {
+            broken.clone()
+        }
+    })
+}
+
+#[test]
+fn a_call_of_which_response_bytes_were_seen_is_not_repeated() {
+    let json = [("content-type", "application/json")];
+    let role = chunk(json!({"role": "assistant", "content": ""}), None);
+    let cases = [
+        (STREAM, Reply::stream().event(&role)),
+        (STREAM, Reply::stream()),
+        (PLAIN, Reply::claiming(200, &json, 5000, "{\"id\":")),
+        (PLAIN, Reply::claiming(200, &json, 5000, "")),
+        (PLAIN, Reply::raw("HTTP/1.1 200 OK\r\ncontent-le")),
+        (PLAIN, Reply::raw("HTTP/1.1 103 Early Hints\r\n\r\n")),
+    ];
+    for (body, seen) in cases {
+        let first = broken_on_a_reused_connection(seen.clone().and_close());
+        let second = both();
+        let gateway = Gateway::between(&first.url(), &second.url());
+        assert_eq!(gateway.chat(PLAIN).status(), 200);
+        assert_second(&gateway.chat(body), 0, "network_error");
+        let connections: Vec<usize> = first.requests().iter().map(|it| it.connection).collect();
+        assert_eq!(connections, [0, 0], "reused, and not repeated: {seen:?}");
     }
 }

@@ -67,8 +67,10 @@ pub(super) fn broke(
     }
     let is_pending = exchange.state.stage() == Stage::Pending;
     let cursor = &mut exchange.cursor;
-    // A reused connection that the provider closed is not a failure.
-    if found.is_none() && !is_ours && broken.was_reused && is_pending && !cursor.was_repeated {
+    // A reused connection that the provider had closed is not a failure. If it closes in the middle of a reply, it has
+    // worked on the call, and would bill a repeated one as well.
+    let is_unanswered = is_pending && !exchange.state.has_reply() && !has_read_bytes(&error);
+    if found.is_none() && !is_ours && broken.was_reused && is_unanswered && !cursor.was_repeated {
         cursor.was_repeated = true;
         cursor.used_keys &= !(1 << (cursor.key % MAX_KEYS));
         error.set_retry(true);
@@ -78,6 +80,16 @@ pub(super) fn broke(
     let goes_on = next(exchange, info, failure);
     error.set_retry(goes_on);
     error
+}
+
+/// Returns whether the connection broke inside the head of a reply. Pingora says so in words alone.
+fn has_read_bytes(error: &Error) -> bool {
+    let context = error
+        .context
+        .as_ref()
+        .map_or("", |context| context.as_str());
+    let read = context.rsplit_once("bytes already read: ");
+    read.is_some_and(|(_, count)| count != "0")
 }
 
 /// Returns the failure behind an error of Pingora's.
