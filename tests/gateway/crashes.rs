@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use filters::ledger::journal::{HEADER_BYTES, SegmentId, Watermark, read_segment};
@@ -15,6 +15,7 @@ use super::money::{Place, TOKENS, rows};
 use super::shared::until;
 use crate::support::ask::Ask;
 use crate::support::client;
+use crate::support::own_postgres::Postgres;
 use crate::support::script::Reply;
 use crate::support::server::Server;
 use crate::support::upstream::Upstream;
@@ -57,8 +58,19 @@ fn ask_until_gone(
     name: &str,
     complete: &AtomicUsize,
 ) -> (Vec<String>, usize) {
+    ask_some(address, key, name, usize::MAX, complete)
+}
+
+/// The same with so many calls at most.
+fn ask_some(
+    address: SocketAddr,
+    key: &str,
+    name: &str,
+    count: usize,
+    complete: &AtomicUsize,
+) -> (Vec<String>, usize) {
     let mut answered = Vec::new();
-    for n in 0.. {
+    for n in 0..count {
         let id = format!("{name}-{n}");
         let body = if n % 2 == 0 { STREAM } else { PLAIN };
         let ask = Ask::post("/v1/chat/completions", body)
@@ -134,23 +146,90 @@ fn paths(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_process_killed_at_any_moment_loses_nothing_and_charges_nothing_twice() {
-    kill_at_random_moments("process", |_| {});
+    kill_at_random_moments("process", "", |_| {});
+}
+
+#[test]
+fn a_process_killed_at_any_moment_loses_nothing_with_postgresql_either() {
+    let postgres = Postgres::start();
+    kill_at_random_moments("process", &postgres.url(), |_| {});
+}
+
+#[test]
+fn postgresql_killed_at_any_moment_loses_nothing_and_nothing_is_charged_twice() {
+    const CLIENTS: usize = 40;
+    let mut postgres = Postgres::start();
+    let upstream = Upstream::answering(|request| {
+        let is_stream = request.json()["stream"] == true;
+        if is_stream { slow() } else { whole() }
+    });
+    let place = Place::new(&postgres.url(), &upstream, TOKENS);
+    let key = place.fund("100000");
+    let server = Server::start(place.path());
+    let (is_over, whole) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let answered: Vec<String> = std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..CLIENTS)
+            .map(|n| {
+                let (key, is_over, whole, address) = (&key, &is_over, &whole, server.address);
+                let small = std::thread::Builder::new().stack_size(256 << 10);
+                let ask = move || {
+                    let mut answered = Vec::new();
+                    for round in 0.. {
+                        if is_over.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let name = format!("{n}-{round}");
+                        answered.extend(ask_some(address, key, &name, 2, whole).0);
+                    }
+                    answered
+                };
+                small.spawn_scoped(scope, ask).unwrap()
+            })
+            .collect();
+        for _ in 0..moments() {
+            let before = whole.load(Ordering::Relaxed);
+            until("calls are served", || {
+                whole.load(Ordering::Relaxed) > before
+            });
+            std::thread::sleep(Duration::from_millis(fastrand::u64(50..1000)));
+            postgres.kill();
+            std::thread::sleep(Duration::from_millis(fastrand::u64(0..1000)));
+            postgres.start_again();
+        }
+        is_over.store(true, Ordering::Relaxed);
+        let answered = asking.into_iter().map(|thread| thread.join().unwrap());
+        answered.flatten().collect()
+    });
+    server.stop();
+    Server::start(place.path()).stop();
+    let rows = rows(&place);
+    let ids: std::collections::HashSet<&str> = rows.iter().map(|(id, _)| &**id).collect();
+    assert_eq!(ids.len(), rows.len(), "nothing twice");
+    let missing = answered.iter().find(|id| !ids.contains(&***id));
+    assert_eq!(missing, None, "answered, but not in the ledger");
+    assert_eq!(rows.len(), answered.len(), "no call was cut off");
+    let ledger: i64 = rows.iter().map(|(_, cost)| cost).sum();
+    assert_eq!(ledger, answered.len() as i64 * 3_500_000);
+    let credit = place.credit();
+    let spent = credit.granted.minus(credit.balance());
+    assert_eq!(spent.units(), i128::from(ledger) * 1_000_000_000);
+    assert!(!place.path().join("refused_calls.jsonl").exists());
 }
 
 #[test]
 fn a_power_cut_at_any_moment_loses_nothing_if_charges_wait_for_the_disk() {
-    kill_at_random_moments("power", cut_power);
+    kill_at_random_moments("power", "", cut_power);
 }
 
 /// Kills one process after another while clients ask for streams and whole replies. `lose` is what else happens to the
 /// files.
-fn kill_at_random_moments(durability: &str, lose: impl Fn(&Place)) {
+fn kill_at_random_moments(durability: &str, store_url: &str, lose: impl Fn(&Place)) {
     const CALLS: usize = 200;
     let upstream = Upstream::answering(|request| {
         let is_stream = request.json()["stream"] == true;
         if is_stream { slow() } else { whole() }
     });
-    let mut place = Place::new("", &upstream, TOKENS);
+    let mut place = Place::new(store_url, &upstream, TOKENS);
     place.set(
         "[store]",
         &format!("[store]\ndurability = \"{durability}\""),

@@ -65,6 +65,7 @@ mod shared_segments;
 mod shared_windows;
 mod slow_clients;
 mod store;
+mod store_outage;
 mod streams;
 mod support_selftest;
 mod tls;

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread::JoinHandle;
 
 use super::loopback::own_address;
 
@@ -25,11 +26,18 @@ wait "$server" || true
 /// The port of every server: their addresses differ.
 const PORT: u16 = 15_432;
 
+struct Running {
+    shell: Child,
+    leash: ChildStdin,
+    /// Reads on what the server says, until its last process has ended.
+    reader: JoinHandle<()>,
+}
+
 /// A server. Killed when dropped.
 pub struct Postgres {
     address: Ipv4Addr,
     folder: String,
-    running: Option<(Child, ChildStdin)>,
+    running: Option<Running>,
 }
 
 impl Postgres {
@@ -49,11 +57,15 @@ impl Postgres {
         format!("postgres://weirgate@{}:{PORT}/postgres", self.address)
     }
 
-    /// Kills it at once, in the middle of its work.
+    /// Kills it at once, in the middle of its work (SIGKILL).
     pub fn kill(&mut self) {
-        let (mut shell, leash) = self.running.take().expect("a running server");
-        drop(leash);
-        shell.wait().unwrap();
+        let running = self.running.take().expect("a running server");
+        let file = format!("{}/data/postmaster.pid", self.folder);
+        let text = std::fs::read_to_string(file).unwrap();
+        let id = text.lines().next().unwrap();
+        let killed = Command::new("kill").args(["-KILL", id]).status().unwrap();
+        assert!(killed.success());
+        running.end();
     }
 
     /// Restarts it on the same address, with the same data.
@@ -77,8 +89,12 @@ impl Postgres {
             }
             if line.contains("ready to accept connections") {
                 // A thread reads on, because a full pipe would stop the server.
-                std::thread::spawn(move || lines.for_each(drop));
-                self.running = Some((shell, leash));
+                let reader = std::thread::spawn(move || lines.for_each(drop));
+                self.running = Some(Running {
+                    shell,
+                    leash,
+                    reader,
+                });
                 return;
             }
             said.push(line);
@@ -87,11 +103,19 @@ impl Postgres {
     }
 }
 
+impl Running {
+    /// Waits until all of its processes have ended.
+    fn end(mut self) {
+        drop(self.leash);
+        _ = self.shell.wait();
+        _ = self.reader.join();
+    }
+}
+
 impl Drop for Postgres {
     fn drop(&mut self) {
-        if let Some((mut shell, leash)) = self.running.take() {
-            drop(leash);
-            _ = shell.wait();
+        if let Some(running) = self.running.take() {
+            running.end();
         }
         _ = std::fs::remove_dir_all(&self.folder);
     }
