@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use filters::ledger::LedgerEntry;
 use filters::money::Usd;
 use tokio::sync::watch;
 
 use super::Ledger;
 use super::heartbeat::StoreWork;
 use super::journal::JournalBatch;
+use super::refused_calls::post;
 use crate::periodic::Ticks;
+use crate::store::StoreError;
 
 /// The interval between two flushes.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
@@ -35,8 +38,16 @@ const RETENTION_MARGIN_MS: i64 = 24 * 3_600_000;
 /// The flusher's state between ticks.
 #[derive(Default)]
 struct FlushState {
-    /// A batch failed, so the store may or may not have its calls.
-    may_be_stored: bool,
+    /// So many of the next calls may be stored already: a batch with them failed.
+    doubtful: usize,
+    /// The size of the next batch, while the store is too slow for large ones.
+    max_entries: Option<usize>,
+}
+
+impl FlushState {
+    fn max_entries(&self) -> usize {
+        self.max_entries.unwrap_or(MAX_BATCH_ENTRIES)
+    }
 }
 
 impl Ledger {
@@ -68,35 +79,68 @@ impl Ledger {
     /// Stores the ended calls.
     async fn flush_entries(&self, state: &mut FlushState) {
         let _flush_guard = self.flush_lock.lock().await;
-        while let Some(batch) = self.journal.next_batch(MAX_BATCH_ENTRIES) {
+        loop {
+            let max_entries = state.max_entries();
+            let Some(batch) = self.journal.next_batch(max_entries) else {
+                break;
+            };
             let count = batch.entries.len();
-            if !self.post_batch(batch, state).await || count < MAX_BATCH_ENTRIES {
+            if !self.post_batch(batch, state).await || count < max_entries {
                 break;
             }
         }
     }
 
-    /// Stores a batch. Returns whether the store accepted it.
+    /// Stores a batch. Returns whether none of its calls has to be tried again.
     async fn post_batch(&self, batch: JournalBatch, state: &mut FlushState) -> bool {
-        let may_be_stored = state.may_be_stored;
-        let posted = self.store.post(&self.owner, &batch.entries, may_be_stored);
-        match posted.await {
-            Ok(was_registered) => {
-                self.journal.mark_stored(&batch);
-                state.may_be_stored = false;
-                if !was_registered {
+        let count = batch.entries.len();
+        let posted = post(
+            &self.store,
+            &self.owner,
+            &batch.entries,
+            state.doubtful > 0,
+        )
+        .await;
+        let done = match posted {
+            Ok(posted) => {
+                if !posted.was_registered {
                     // The next heartbeat registers this process again.
                     self.is_unregistered.store(true, Ordering::Relaxed);
                 }
+                self.set_aside(&posted.refused)
+            }
+            Err(error) => {
+                if matches!(error, StoreError::TimedOut) {
+                    state.max_entries = Some((count / 2).max(1));
+                }
+                Err(error.to_string())
+            }
+        };
+        match done {
+            Ok(()) => {
+                self.journal.mark_stored(&batch);
+                state.doubtful = state.doubtful.saturating_sub(count);
+                let doubled = state.max_entries.map(|max_entries| max_entries * 2);
+                state.max_entries = doubled.filter(|max_entries| *max_entries < MAX_BATCH_ENTRIES);
                 self.mark_written(StoreWork::Post);
                 true
             }
-            Err(error) => {
-                state.may_be_stored = true;
-                self.mark_failed(StoreWork::Post, &error.to_string());
+            Err(reason) => {
+                state.doubtful = state.doubtful.max(count);
+                self.mark_failed(StoreWork::Post, &reason);
                 false
             }
         }
+    }
+
+    /// Sets calls aside that the store refuses. Errors: the file system failed, in its words.
+    fn set_aside(&self, refused: &[(&LedgerEntry, StoreError)]) -> Result<(), String> {
+        if !refused.is_empty() {
+            let appended = self.refused_calls.append(refused);
+            let count = appended.map_err(|error| error.to_string())?;
+            self.metrics.ledger_refused.inc_by(count);
+        }
+        Ok(())
     }
 
     /// Reads the spending of keys with limits again, which other processes may have raised.
@@ -145,7 +189,7 @@ impl Ledger {
     /// Stores the remaining calls and returns the leases. The next start recovers calls that could not be stored.
     async fn drain(&self, mut state: FlushState) {
         let _flush_guard = self.flush_lock.lock().await;
-        while let Some(batch) = self.journal.next_batch(MAX_BATCH_ENTRIES) {
+        while let Some(batch) = self.journal.next_batch(state.max_entries()) {
             if !self.post_batch(batch, &mut state).await {
                 return;
             }

@@ -15,6 +15,7 @@ pub mod journal;
 mod leases;
 mod receipt;
 pub mod recovery;
+mod refused_calls;
 pub mod reservation;
 
 #[cfg(test)]
@@ -42,9 +43,10 @@ use self::flusher::MAX_BATCH_ENTRIES;
 use self::journal::{Journal, MAX_SEGMENT_AGE};
 use self::leases::{LEASE_TASKS, LeaseQueue};
 use self::recovery::RecoveredJournal;
+use self::refused_calls::{RefusedCalls, post};
 use self::reservation::is_funded;
 use crate::config;
-use crate::store::{Store, StoreError, StoreUrl, in_background};
+use crate::store::{Store, StoreUrl, in_background};
 use crate::telemetry::metrics::Metrics;
 
 /// After this time without a successful write the process spends no more credit. Source: docs/promises.md.
@@ -61,6 +63,7 @@ pub struct Ledger {
     accounts: RwLock<HashMap<Arc<str>, Arc<OrganizationAccount>>>,
     journal: Arc<Journal>,
     store: Store,
+    refused_calls: RefusedCalls,
     metrics: Arc<Metrics>,
     /// The runtime on which the store is used.
     runtime: Handle,
@@ -99,7 +102,13 @@ impl Ledger {
         metrics: Arc<Metrics>,
     ) -> Result<Arc<Self>, LedgerError> {
         let recovering = store.clone();
-        in_background(async move { store_recovered(recovered, &recovering).await }).await?;
+        let refused_calls = RefusedCalls::new(&configured.state_dir);
+        let refused = in_background(async move {
+            let count = store_recovered(recovered, &recovering, &refused_calls).await;
+            Ok(count.map(|count| (count, refused_calls)))
+        });
+        let (refused, refused_calls) = refused.await??;
+        metrics.ledger_refused.inc_by(refused);
         let owner = *uuid::Uuid::now_v7().as_bytes();
         let journal = Journal::start(
             &configured.state_dir,
@@ -117,6 +126,7 @@ impl Ledger {
             accounts: RwLock::default(),
             journal: Arc::new(journal),
             store,
+            refused_calls,
             metrics,
             runtime: Handle::current(),
             owner,
@@ -359,15 +369,20 @@ impl Ledger {
     }
 }
 
-/// Stores what dead processes left in their journals.
+/// Stores what dead processes left in their journals. Returns the number of calls that were set aside.
 async fn store_recovered(
     recovered: Vec<RecoveredJournal>,
     store: &Store,
-) -> Result<(), StoreError> {
+    refused_calls: &RefusedCalls,
+) -> Result<u64, LedgerError> {
+    let mut refused = 0;
     for left in recovered {
         let count = left.entries.len();
         for batch in left.entries.chunks(MAX_BATCH_ENTRIES) {
-            store.post(&left.owner, batch, true).await?;
+            let posted = post(store, &left.owner, batch, true).await?;
+            if !posted.refused.is_empty() {
+                refused += refused_calls.append(&posted.refused)?;
+            }
         }
         store.unregister_process(&left.owner).await?;
         if count > 0 {
@@ -377,5 +392,5 @@ async fn store_recovered(
         left.delete();
         store.forget_journal(&owner).await?;
     }
-    Ok(())
+    Ok(refused)
 }

@@ -75,6 +75,17 @@ impl StoreError {
         matches!(self, Self::Configuration(_) | Self::WrongPepper)
     }
 
+    /// Returns whether the database refused what it was given, rather than being unable to write: it may take other rows.
+    pub fn is_about_rows(&self) -> bool {
+        match self {
+            Self::Damaged(_) => true,
+            Self::Database(sqlx::Error::Database(error)) => {
+                error.code().is_some_and(|code| is_code_of_rows(&code))
+            }
+            _ => false,
+        }
+    }
+
     /// Maps the error of an insert: a broken unique constraint means that the name exists.
     pub(super) fn from_insert(error: sqlx::Error, kind: &'static str, name: &str) -> Self {
         let is_taken = error
@@ -92,6 +103,20 @@ impl StoreError {
     pub(super) fn not_found(kind: &'static str, name: &str) -> Self {
         let name = name.to_owned();
         Self::NotFound { kind, name }
+    }
+}
+
+/// Returns whether an error code says that values are refused: by a type, a constraint or a trigger.
+///
+/// PostgreSQL's codes have five characters, of which two are the class. Those of SQLite are numbers with the kind in the
+/// lowest byte.
+fn is_code_of_rows(code: &str) -> bool {
+    match code.split_at_checked(2) {
+        Some((class, rest)) if rest.len() == 3 => matches!(class, "21" | "22" | "23" | "P0"),
+        // Too large, constraint, mismatch, range.
+        _ => code
+            .parse::<u32>()
+            .is_ok_and(|code| matches!(code & 0xff, 18 | 19 | 20 | 25)),
     }
 }
 
@@ -136,5 +161,27 @@ impl std::error::Error for StoreError {}
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         Self::Database(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_cannot_write_refuses_no_rows() {
+        // PostgreSQL: lost, deadlock, disk full, shut down, cancelled, no table, read only. SQLite: busy, full, no table.
+        for code in [
+            "08006", "40P01", "53100", "57P01", "57014", "42P01", "25006", "5", "517", "13", "1",
+        ] {
+            assert!(!is_code_of_rows(code), "{code}");
+        }
+        for error in [StoreError::TimedOut, sqlx::Error::PoolTimedOut.into()] {
+            assert!(!error.is_about_rows(), "{error}");
+        }
+        // PostgreSQL: out of range, a constraint, a trigger. SQLite: a constraint, a trigger, too large.
+        for code in ["22003", "23514", "P0001", "19", "1811", "2067", "18"] {
+            assert!(is_code_of_rows(code), "{code}");
+        }
     }
 }

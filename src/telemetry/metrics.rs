@@ -61,6 +61,8 @@ pub struct Metrics {
     pub ledger_shortfall: Counter,
     /// Failed tries to store calls.
     pub ledger_failures: IntCounter,
+    /// Calls that the store refused.
+    pub ledger_refused: IntCounter,
     /// Calls on BYOK keys, or free ones, that were not recorded.
     pub ledger_dropped: IntCounter,
     /// How long the oldest ended call has waited for the store.
@@ -118,6 +120,7 @@ impl Metrics {
             ledger_settled: register(&r, Counter::new("weirgate_ledger_settled_usd_total", "What calls have taken from balances, in US dollars.")?)?,
             ledger_shortfall: register(&r, Counter::new("weirgate_ledger_shortfall_usd_total", "What calls cost beyond what there was, in US dollars.")?)?,
             ledger_failures: register(&r, IntCounter::new("weirgate_ledger_store_failures_total", "Tries of bringing calls to the store that failed.")?)?,
+            ledger_refused: register(&r, IntCounter::new("weirgate_ledger_calls_refused_total", "Calls that the store refused, set aside in refused_calls.jsonl.")?)?,
             ledger_dropped: register(&r, IntCounter::new("weirgate_ledger_calls_dropped_total", "Calls on own provider keys that were not recorded, because the journal was over store.journal_bytes.")?)?,
             journal_lag: register(&r, Gauge::new("weirgate_ledger_journal_lag_seconds", "How long the oldest ended call has waited for the store.")?)?,
             journal_bytes: register(&r, IntGauge::new("weirgate_ledger_journal_bytes", "Bytes of the journal on disk.")?)?,

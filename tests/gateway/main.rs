@@ -50,6 +50,7 @@ mod overload;
 mod overrides;
 mod process;
 mod quotas;
+mod refused_calls;
 mod routing;
 mod rules;
 mod sandbox;

@@ -300,6 +300,8 @@ fn a_store_that_goes_and_returns_loses_nothing() {
     let served = upstream.requests().iter().filter(is_ours).count();
     let used = format!("0.{served:02}");
     place.used(used.trim_end_matches('0'));
+    // A store that is away has refused no call.
+    assert!(!place.path().join("refused_calls.jsonl").exists());
 }
 
 /// Times of calls one after the other, for so long; the slowest in a hundred, in milliseconds.
