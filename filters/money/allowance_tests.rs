@@ -101,6 +101,44 @@ fn a_late_charge_of_a_past_period_counts_in_the_total_alone() {
     );
 }
 
+#[test]
+fn a_clock_that_is_set_opens_no_limit_twice() {
+    let (day, next) = (ms("2026-04-02T12:00:00Z"), ms("2026-04-03T12:00:00Z"));
+    let mut tally = Tally::default();
+    tally.charge(usd("10"), day);
+    // A clock that was ahead dated this one.
+    tally.charge(usd("1"), next);
+    assert_eq!(tally.spent(day).periods[1], usd("11"));
+    // The day before has nothing to give that was spent since.
+    let back = ms("2026-04-01T12:00:00Z");
+    assert_eq!(tally.spent(back).periods[1], usd("11"));
+    tally.charge(usd("2"), back);
+    assert_eq!(tally.spent(back).periods[1], usd("13"));
+    assert_eq!(tally.spent(day).periods[1], usd("11"));
+    // The day that comes has the rest of its limit.
+    assert_eq!(tally.spent(next).periods[1], usd("1"));
+}
+
+#[test]
+fn a_plans_windows_open_for_no_clock_that_is_set() {
+    let since = ms("2026-01-10T00:00:00Z");
+    let first = ms("2026-01-11T12:00:00Z");
+    let mut tally = PlanTally::default();
+    tally.charge(usd("10"), true, at(first), since);
+    // A clock that was ahead by ten days opened the next windows.
+    let ahead = first + 10 * DAILY_WINDOW_MS;
+    tally.charge(usd("1"), true, at(ahead), since);
+    let spent = tally.spent(first + 1000, since);
+    assert_eq!((spent.daily, spent.premium), (usd("11"), usd("11")));
+    let between = tally.spent(ahead - 1000, since);
+    assert_eq!((between.daily, between.premium), (usd("1"), usd("1")));
+    let before = tally.spent(since, since);
+    assert_eq!((before.daily, before.premium), (usd("11"), usd("11")));
+    // The cycle of a month that a clock behind names has what was spent since.
+    let cycle = tally.spent(ms("2025-06-01T00:00:00Z"), since).cycle;
+    assert_eq!(cycle, usd("11"));
+}
+
 /// Returns the times of one call.
 fn at(ms: i64) -> (i64, i64) {
     (ms, ms)
@@ -348,5 +386,32 @@ proptest! {
             let sum = inside.map(|(_, units)| cent.times(*units)).fold(Usd::ZERO, Usd::plus);
             prop_assert_eq!(found, sum);
         }
+    }
+
+    #[test]
+    fn no_order_of_charges_and_no_time_hides_what_was_spent_since(
+        charges in proptest::collection::vec((0..90 * 86_400_000_i64, 1..1_000_000_u64), 1..40),
+        now in 0..90 * 86_400_000_i64,
+    ) {
+        let start = ms("2026-01-01T00:00:00Z");
+        let now = start + now;
+        let cent = Price::per_call("0.000001").unwrap();
+        let (mut tally, mut plan) = (Tally::default(), PlanTally::default());
+        for (at, units) in &charges {
+            let ended = start + at;
+            tally.charge(cent.times(*units), ended);
+            plan.charge(cent.times(*units), true, (ended, ended), start);
+        }
+        let since = |from: i64| {
+            let inside = charges.iter().filter(|(at, _)| start + at >= from);
+            inside.map(|(_, units)| cent.times(*units)).fold(Usd::ZERO, Usd::plus)
+        };
+        for (period, found) in Period::ALL.into_iter().zip(tally.spent(now).periods) {
+            prop_assert!(found >= since(period.start_ms(now)));
+        }
+        let spent = plan.spent(now, start);
+        prop_assert!(spent.cycle >= since(cycle(start, now).0));
+        // Windows begin with a call, so that the last ones count as long as they can be open.
+        prop_assert!(spent.daily >= since(now.max(start + charges.iter().map(|it| it.0).max().unwrap() + 1)));
     }
 }

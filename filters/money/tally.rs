@@ -3,6 +3,9 @@
 //! A tally drops a period when the next one begins, so its size is constant. Charges may arrive slightly out of order,
 //! because a journal is replayed or several processes write. A late charge counts in its period if that is still the
 //! current one, and always in the total.
+//!
+//! A clock may also jump back, or be behind the one that dated a charge. So what is spent in a period is all that is
+//! spent from its start on: no time that is asked for has a limit to give that was spent under a later time.
 
 use super::period::{Period, cycle};
 use super::usd::Usd;
@@ -16,7 +19,7 @@ pub const DAILY_WINDOW_MS: i64 = 24 * 3_600_000;
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Tally {
     total: Usd,
-    periods: [PeriodSum; 4],
+    periods: [PeriodSums; 4],
 }
 
 /// The sums of a [`Tally`] at one time.
@@ -31,9 +34,10 @@ pub struct Spent {
 /// The spending of an organization from its plan.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PlanTally {
-    cycle: PeriodSum,
-    premium: PeriodSum,
-    daily: PeriodSum,
+    total: Usd,
+    cycle: PeriodSums,
+    premium: PeriodSums,
+    daily: PeriodSums,
 }
 
 /// The sums of a [`PlanTally`] at one time.
@@ -58,12 +62,19 @@ struct PeriodSum {
     spent: Usd,
 }
 
+/// The sums of the two latest periods with spending. Of spending before them only the total is known.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct PeriodSums {
+    latest: PeriodSum,
+    before: PeriodSum,
+}
+
 impl Tally {
     /// Adds spending at `at_ms`.
     pub fn charge(&mut self, usd: Usd, at_ms: i64) {
         self.total = self.total.plus(usd);
         for (period, sum) in Period::ALL.into_iter().zip(&mut self.periods) {
-            let start_ms = match sum.start_ms {
+            let start_ms = match sum.latest.start_ms {
                 // Most charges are of the period that the sum is of, which needs no calendar.
                 start_ms if start_ms > 0 && period.surely_holds(start_ms, at_ms) => start_ms,
                 _ => period.start_ms(at_ms),
@@ -77,7 +88,7 @@ impl Tally {
         let mut periods = [Usd::ZERO; 4];
         let pairs = Period::ALL.into_iter().zip(&self.periods);
         for (spent, (period, sum)) in periods.iter_mut().zip(pairs) {
-            *spent = sum.since(period.start_ms(now_ms));
+            *spent = sum.since(period.start_ms(now_ms), self.total);
         }
         Spent {
             total: self.total,
@@ -93,6 +104,7 @@ impl PlanTally {
     /// window begins between the two times, the whole cost counts in the later one, so no spending is lost.
     pub fn charge(&mut self, usd: Usd, is_premium: bool, ended: (i64, i64), since_ms: i64) {
         let (_, last_ms) = ended;
+        self.total = self.total.plus(usd);
         if last_ms >= since_ms {
             self.cycle.charge(usd, cycle(since_ms, last_ms).0);
         }
@@ -104,10 +116,12 @@ impl PlanTally {
 
     /// Returns the sums at `now_ms` for a plan that began at `since_ms`. An ended window counts as zero.
     pub fn spent(&self, now_ms: i64, since_ms: i64) -> PlanSpent {
-        let (premium, premium_resets_ms) = self.premium.read_window(now_ms, PREMIUM_WINDOW_MS);
-        let (daily, daily_resets_ms) = self.daily.read_window(now_ms, DAILY_WINDOW_MS);
+        let (premium, premium_resets_ms) =
+            self.premium
+                .read_window(now_ms, PREMIUM_WINDOW_MS, self.total);
+        let (daily, daily_resets_ms) = self.daily.read_window(now_ms, DAILY_WINDOW_MS, self.total);
         PlanSpent {
-            cycle: self.cycle.since(cycle(since_ms, now_ms).0),
+            cycle: self.cycle.since(cycle(since_ms, now_ms).0, self.total),
             premium,
             premium_resets_ms,
             daily,
@@ -116,50 +130,69 @@ impl PlanTally {
     }
 }
 
-impl PeriodSum {
-    /// Adds to the period that began at `start_ms`. A later period replaces the sum, and an earlier one is ignored.
+impl PeriodSums {
+    /// Adds to the period that began at `start_ms`, if it is one of the two latest.
     fn charge(&mut self, usd: Usd, start_ms: i64) {
-        if start_ms > self.start_ms {
-            *self = Self {
-                start_ms,
-                spent: usd,
-            };
-        } else if start_ms == self.start_ms {
-            self.spent = self.spent.plus(usd);
+        let first = PeriodSum {
+            start_ms,
+            spent: usd,
+        };
+        if start_ms > self.latest.start_ms {
+            self.before = std::mem::replace(&mut self.latest, first);
+        } else if start_ms == self.latest.start_ms {
+            self.latest.spent = self.latest.spent.plus(usd);
+        } else if start_ms > self.before.start_ms {
+            self.before = first;
+        } else if start_ms == self.before.start_ms {
+            self.before.spent = self.before.spent.plus(usd);
         }
     }
 
-    fn since(&self, start_ms: i64) -> Usd {
-        if self.start_ms == start_ms {
-            self.spent
-        } else {
+    /// Returns what was spent from `start_ms` on, or `total` if that is not known.
+    fn since(&self, start_ms: i64, total: Usd) -> Usd {
+        let Self { latest, before } = self;
+        if start_ms > latest.start_ms {
             Usd::ZERO
+        } else if start_ms > before.start_ms {
+            latest.spent
+        } else if start_ms == before.start_ms {
+            latest.spent.plus(before.spent)
+        } else {
+            total
         }
     }
 
     /// Adds to a window that begins with its first charge.
     fn charge_window(&mut self, usd: Usd, (first_ms, last_ms): (i64, i64), length_ms: i64) {
-        let end_ms = match self.start_ms {
+        let end_ms = match self.latest.start_ms {
             0 => first_ms,
             start_ms => start_ms.saturating_add(length_ms),
         };
         if last_ms >= end_ms {
-            *self = Self {
+            let next = PeriodSum {
                 start_ms: first_ms.max(end_ms),
                 spent: usd,
             };
+            self.before = std::mem::replace(&mut self.latest, next);
         } else {
-            self.spent = self.spent.plus(usd);
+            self.latest.spent = self.latest.spent.plus(usd);
         }
     }
 
-    /// Returns the sum of the window and its end, or zero if it has ended.
-    fn read_window(&self, now_ms: i64, length_ms: i64) -> (Usd, Option<i64>) {
-        let end_ms = self.start_ms.saturating_add(length_ms);
-        if self.start_ms == 0 || now_ms >= end_ms {
-            (Usd::ZERO, None)
-        } else {
-            (self.spent, Some(end_ms))
+    /// Returns the sum of the window around `now_ms` with all later ones, and their end; zero if the last has ended.
+    fn read_window(&self, now_ms: i64, length_ms: i64, total: Usd) -> (Usd, Option<i64>) {
+        let Self { latest, before } = self;
+        let end_ms = latest.start_ms.saturating_add(length_ms);
+        if latest.start_ms == 0 || now_ms >= end_ms {
+            return (Usd::ZERO, None);
         }
+        let spent = if now_ms >= before.start_ms.saturating_add(length_ms) {
+            latest.spent
+        } else if now_ms >= before.start_ms {
+            latest.spent.plus(before.spent)
+        } else {
+            total
+        };
+        (spent, Some(end_ms))
     }
 }

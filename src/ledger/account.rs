@@ -197,16 +197,25 @@ impl OrganizationAccount {
     /// Loads the spending from the store's rows and from the calls that `pending` shows: those submitted but not
     /// stored. The lock keeps new calls out meanwhile, so that each call counts exactly once.
     ///
-    /// Calls of other organizations are skipped.
-    pub fn load(&self, rows: &[SpentRow], pending: impl FnOnce(&mut dyn FnMut(&LedgerEntry))) {
+    /// Calls of other organizations are skipped. What is dated after `now_ms`, by a clock that was ahead, counts as
+    /// spent now.
+    pub fn load(
+        &self,
+        rows: &[SpentRow],
+        now_ms: i64,
+        pending: impl FnOnce(&mut dyn FnMut(&LedgerEntry)),
+    ) {
         let mut state = self.lock();
+        // The plan may have begun by a clock that is ahead.
+        let now_ms = now_ms.max(state.plan_since_ms);
         let spenders = state.keys.values_mut();
         spenders.for_each(|spender| spender.tally = Tally::default());
         let spenders = state.members.values_mut();
         spenders.for_each(|spender| spender.tally = Tally::default());
         state.plan = PlanTally::default();
         for row in rows {
-            let (plan, ended) = (row.is_plan, row.ended_ms);
+            let (first_ms, last_ms) = row.ended_ms;
+            let (plan, ended) = (row.is_plan, (first_ms.min(now_ms), last_ms.min(now_ms)));
             let (key, member) = (row.key_id.as_str().into(), to_arc(row.member_id.as_deref()));
             state.charge(&key, member.as_ref(), plan, row.is_premium, row.cost, ended);
         }
@@ -217,10 +226,16 @@ impl OrganizationAccount {
             }
             let (key, member) = (Arc::clone(&owner.key_id), owner.member_id.clone());
             let (plan, premium) = (entry.funding == Funding::Plan, usage.is_premium);
-            let (cost, ended) = (usage.total(), (entry.at_ms, entry.at_ms));
+            let at_ms = entry.at_ms.min(now_ms);
+            let (cost, ended) = (usage.total(), (at_ms, at_ms));
             state.charge(&key, member.as_ref(), plan, premium, cost, ended);
         });
         state.loaded_at = Some(Instant::now());
+    }
+
+    /// Forgets what was loaded, so that it is loaded again before it is used.
+    pub fn forget_spent(&self) {
+        self.lock().loaded_at = None;
     }
 
     /// Returns whether the spending by other processes must be read again regularly.

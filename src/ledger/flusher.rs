@@ -9,11 +9,13 @@ use filters::money::Usd;
 use tokio::sync::watch;
 
 use super::Ledger;
+use super::clock::{Difference, MAX_DRIFT_MS, follow_system};
 use super::heartbeat::StoreWork;
 use super::journal::JournalBatch;
 use super::refused_calls::post;
 use crate::periodic::Ticks;
 use crate::store::StoreError;
+use crate::store::ledger::OldCalls;
 
 /// The interval between two flushes.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
@@ -56,6 +58,7 @@ impl Ledger {
         let mut state = FlushState::default();
         let mut ticks = Ticks::new(FLUSH_INTERVAL, stop);
         while ticks.next().await {
+            self.follow_clock();
             self.flush_entries(&mut state).await;
             self.record_metrics();
         }
@@ -143,6 +146,27 @@ impl Ledger {
         Ok(())
     }
 
+    /// Follows the system's clock, or says that it has jumped.
+    fn follow_clock(&self) {
+        match follow_system() {
+            Difference::Known => {}
+            Difference::Jumped(by_ms) => log::warn!(
+                "the system's clock has jumped by {} s; calls and limits follow it if it stays so for an hour",
+                by_ms / 1000
+            ),
+            Difference::Followed(by_ms) if by_ms.abs() > MAX_DRIFT_MS => {
+                log::warn!(
+                    "calls and limits follow the system's clock by {} s",
+                    by_ms / 1000
+                );
+                // What was spent under a later time is read again as spent until now.
+                let accounts = self.accounts();
+                accounts.iter().for_each(|account| account.forget_spent());
+            }
+            Difference::Followed(_) => {}
+        }
+    }
+
     /// Reads the spending of keys with limits again, which other processes may have raised.
     async fn refresh_spent(&self) {
         for account in self.accounts() {
@@ -156,10 +180,14 @@ impl Ledger {
     /// Deletes single calls older than `retention` at intervals. Runs until it is dropped.
     pub(super) async fn delete_old_calls(self: Arc<Self>, retention: Duration) {
         loop {
-            let before_ms =
-                retention_cutoff_ms(self.now_ms(), retention, self.journal.started_ms());
+            let (now_ms, started_ms) = (self.now_ms(), self.journal.started_ms());
+            let old = OldCalls {
+                before_ms: retention_cutoff_ms(now_ms, retention, i64::MAX),
+                owner: &self.owner,
+                own_before_ms: retention_cutoff_ms(now_ms, retention, started_ms),
+            };
             loop {
-                match self.store.delete_old_calls(before_ms).await {
+                match self.store.delete_old_calls(&old).await {
                     Ok(false) => break,
                     Ok(true) => tokio::time::sleep(CLEAN_PAUSE).await,
                     Err(error) => {

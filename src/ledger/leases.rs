@@ -150,13 +150,14 @@ impl Ledger {
     /// Reads the spending that all processes have stored, and adds the calls that this process has not stored yet.
     pub(super) async fn read_spent(&self, account: &OrganizationAccount) -> Result<(), StoreError> {
         let organization = &*account.organization_id;
-        let since_ms = self.now_ms() - LOOKBACK_MS;
+        let now_ms = self.now_ms();
+        let since_ms = now_ms - LOOKBACK_MS;
         // Calls on their way to the store would be in neither source and not count.
         let _flush_guard = self.flush_lock.lock().await;
         let rows = self.store.spent(organization, since_ms).await?;
         // This decodes the waiting records, so that the account is not locked for that long.
         self.journal.visit_waiting(|_| {});
-        account.load(&rows, |visit| self.journal.visit_waiting(visit));
+        account.load(&rows, now_ms, |visit| self.journal.visit_waiting(visit));
         Ok(())
     }
 

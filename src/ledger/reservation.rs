@@ -89,6 +89,8 @@ pub struct Reservation {
     key_id: Arc<str>,
     member_id: Option<Arc<str>>,
     is_premium: bool,
+    /// When the plan that pays began; 0 if none does. A clock that is behind dates no call before it.
+    plan_since_ms: i64,
     /// The call's entry if it ended now.
     entry: LedgerEntry,
     /// The lane of the journal that has the call's records, from the first one on.
@@ -129,6 +131,10 @@ impl Reservation {
             key_id: Arc::clone(&caller.key_id),
             member_id: member.map(Arc::clone),
             is_premium: call.is_premium,
+            plan_since_ms: match call.funding {
+                Funding::Plan => caller.plan_since_ms,
+                _ => 0,
+            },
             entry,
             lane: None,
             delivered_at: None,
@@ -174,7 +180,7 @@ impl Reservation {
         let journal = Arc::clone(&self.ledger.journal);
         let owner = std::mem::take(&mut self.entry.owner);
         let hold = self.hold();
-        let at_ms = self.ledger.now_ms();
+        let at_ms = self.ledger.now_ms().max(self.plan_since_ms);
         let cost = ended.usage.total();
         let spent = account::Spent {
             cost,

@@ -19,6 +19,7 @@ use super::journal::{Journal, MAX_SEGMENT_AGE, SEGMENT_BYTES};
 use super::{CallEnd, Ledger, NewReservation, ReservationError};
 use crate::config::Durability;
 use crate::store::Store;
+use crate::store::ledger::SpentRow;
 use crate::telemetry::metrics::Metrics;
 use crate::{config, store};
 
@@ -75,13 +76,13 @@ fn spending_is_exact_while_loads_race_with_ends_of_calls() {
         is_premium: false,
         at_ms: 0,
     };
-    account.load(&[], |_| {});
+    account.load(&[], i64::MAX, |_| {});
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let loader = scope.spawn(|| {
             let mut loads = 0_u32;
             while !is_done.load(Ordering::Relaxed) || loads == 0 {
-                account.load(&[], |visit| journal.visit_waiting(visit));
+                account.load(&[], i64::MAX, |visit| journal.visit_waiting(visit));
                 loads += 1;
             }
             loads
@@ -99,6 +100,51 @@ fn spending_is_exact_while_loads_race_with_ends_of_calls() {
         let exact: Vec<Usd> = (1..=2_000).map(|n| Usd::from_units(5 * n)).collect();
         assert_eq!(settled, exact);
     });
+}
+
+#[test]
+fn what_a_clock_that_is_ahead_has_dated_counts_as_spent_now() {
+    const DAY_MS: i64 = 24 * 3_600_000;
+    let now_ms = 1_800_000_000_000;
+    let account = OrganizationAccount::new("org_1");
+    let row = |units, at_ms| SpentRow {
+        key_id: "key".to_owned(),
+        member_id: None,
+        is_plan: true,
+        is_premium: true,
+        ended_ms: (at_ms, at_ms),
+        cost: Usd::from_units(units),
+    };
+    let rows = [row(10, now_ms), row(1, now_ms + 40 * DAY_MS)];
+    account.load(&rows, now_ms, |_| {});
+    let spent = account.spent("key", None, 0, now_ms).unwrap();
+    let all = Usd::from_units(11);
+    assert_eq!((spent.key.total, spent.key.periods), (all, [all; 4]));
+    assert_eq!(
+        (spent.plan.cycle, spent.plan.daily, spent.plan.premium),
+        (all, all, all)
+    );
+    // The days that come are not closed by it.
+    let tomorrow = account.spent("key", None, 0, now_ms + DAY_MS).unwrap();
+    assert_eq!(tomorrow.key.periods[1], Usd::ZERO);
+}
+
+#[test]
+fn a_clock_that_is_behind_the_plan_hides_nothing_of_what_it_pays() {
+    let (since_ms, now_ms) = (1_800_000_000_000, 1_799_000_000_000);
+    let account = OrganizationAccount::new("org_1");
+    _ = account.spent("key", None, since_ms, now_ms);
+    let row = SpentRow {
+        key_id: "key".to_owned(),
+        member_id: None,
+        is_plan: true,
+        is_premium: false,
+        ended_ms: (since_ms, since_ms),
+        cost: Usd::from_units(5),
+    };
+    account.load(&[row], now_ms, |_| {});
+    let spent = account.spent("key", None, since_ms, now_ms).unwrap();
+    assert_eq!(spent.plan.cycle, Usd::from_units(5));
 }
 
 #[tokio::test]

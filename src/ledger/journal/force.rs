@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use filters::ledger::journal::SegmentId;
 
-use super::super::clock::to_unix_ms;
 use super::super::error::{LedgerError, file_error};
 use super::lane::SpareState;
 use super::segment::{Folder, Spare, delete_folder};
@@ -117,7 +116,7 @@ impl Forcer {
         for lane in &shared.lanes {
             let mut state = lane.lock();
             bytes += state.clean(shared.max_segment_age);
-            started_ms = started_ms.min(to_unix_ms(state.started_at()));
+            started_ms = started_ms.min(state.started_ms());
         }
         shared.bytes.store(bytes, Ordering::Relaxed);
         shared.started_ms.store(started_ms, Ordering::Relaxed);

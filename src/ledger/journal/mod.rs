@@ -29,7 +29,6 @@ pub use self::segment::{
 };
 pub use self::unstored::JournalBatch;
 use self::unstored::Unstored;
-use super::clock::to_unix_ms;
 use super::error::{LedgerError, file_error};
 use super::receipt::Receipt;
 use crate::config::Durability;
@@ -122,11 +121,11 @@ impl Journal {
         let count =
             std::thread::available_parallelism().map_or(1, |count| count.get().min(MAX_LANES));
         let (folder, segments) = Folder::create(state_dir, owner, count)?;
-        let started_at = segments.iter().map(|segment| segment.started_at).min();
+        let started_ms = segments.iter().map(|segment| segment.started_ms).min();
         let shared = Arc::new(Shared {
             bytes: AtomicU64::new(segments.len() as u64 * SEGMENT_BYTES),
             unstored_bytes: AtomicU64::new(0),
-            started_ms: AtomicI64::new(started_at.map_or(0, to_unix_ms)),
+            started_ms: AtomicI64::new(started_ms.unwrap_or_default()),
             lanes: segments.into_iter().map(Lane::new).collect(),
             unstored: Mutex::default(),
             durability,

@@ -8,10 +8,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::Instant;
 
 use filters::ledger::journal::{HEADER_BYTES, SegmentId, Watermark, header};
 
+use super::super::clock::unix_ms;
 use super::super::error::{LedgerError, file_error};
 
 /// The folder under `store.state_dir`.
@@ -79,7 +80,9 @@ pub(super) struct Segment {
     pub(super) running: usize,
     /// Whether the disk has to confirm a part of it.
     pub(super) needs_force: bool,
-    pub(super) started_at: SystemTime,
+    pub(super) started_at: Instant,
+    /// The same by the ledger's clock, in unix milliseconds.
+    pub(super) started_ms: i64,
 }
 
 impl Segment {
@@ -153,7 +156,8 @@ impl Spare {
             last_sequence: 0,
             running: 0,
             needs_force: true,
-            started_at: SystemTime::now(),
+            started_at: Instant::now(),
+            started_ms: unix_ms(),
         })
     }
 }

@@ -14,8 +14,17 @@ use super::rows::Rows;
 pub(super) const MAX_DELETED_BATCHES: i64 = 64;
 /// The maximum number of rows of earlier versions in one deletion.
 const MAX_DELETED_ROWS: i64 = 2000;
-/// How long before the last call of a journal's process its other calls may have ended.
-const JOURNAL_SPAN_MS: i64 = 24 * 3_600_000;
+
+/// Which single calls are too old to be kept. Units: unix milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct OldCalls<'a> {
+    /// Calls that ended before this time, of processes whose journal is gone.
+    pub before_ms: i64,
+    /// The process that deletes them.
+    pub owner: &'a str,
+    /// Its own calls that ended before this time: its journal does not have them any more.
+    pub own_before_ms: i64,
+}
 
 impl Store {
     /// Visits the single calls that ended from `from_ms` on and before `until_ms`, of the callers that `is_wanted`
@@ -42,21 +51,24 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes some single calls that ended before `before_ms`. Returns whether there may be more. Balances, the sums
-    /// of hours and the spending of keys still include them.
+    /// Deletes some old single calls. Returns whether there may be more. Balances, the sums of hours and the spending of
+    /// keys still include them.
     ///
-    /// A process that ended without [`Store::forget_journal`] may bring its last calls again at any time. They stay,
-    /// because only they prevent a second charge.
-    pub async fn delete_old_calls(&self, before_ms: i64) -> Result<bool, StoreError> {
+    /// A process that ended without [`Store::forget_journal`] may bring the calls of its journal again at any time, and
+    /// nobody else knows how far they go back. All of its calls stay, because only they prevent a second charge.
+    pub async fn delete_old_calls(&self, old: &OldCalls<'_>) -> Result<bool, StoreError> {
         let _turn = self.write_turn().await;
         let sql = "DELETE FROM call_batches WHERE id IN (SELECT id FROM call_batches b \
                    LEFT JOIN journal_owners j ON j.owner = b.owner WHERE b.ended_last < $1 \
-                   AND (j.owner IS NULL OR b.ended_last < j.ended_last - $2) LIMIT $3)";
-        let query = sqlx::query(sql).bind(before_ms).bind(JOURNAL_SPAN_MS);
-        let batches = query.bind(MAX_DELETED_BATCHES).execute(&self.pool).await?;
+                   AND (j.owner IS NULL OR (b.owner = $2 AND b.ended_last < $3)) LIMIT $4)";
+        let query = sqlx::query(sql).bind(old.before_ms).bind(old.owner);
+        let query = query.bind(old.own_before_ms).bind(MAX_DELETED_BATCHES);
+        let batches = query.execute(&self.pool).await?;
         let sql = "DELETE FROM ledger WHERE id IN \
                    (SELECT id FROM ledger WHERE at < $1 ORDER BY at LIMIT $2)";
-        let query = sqlx::query(sql).bind(before_ms).bind(MAX_DELETED_ROWS);
+        let query = sqlx::query(sql)
+            .bind(old.own_before_ms)
+            .bind(MAX_DELETED_ROWS);
         let rows = query.execute(&self.pool).await?;
         Ok(
             batches.rows_affected() == MAX_DELETED_BATCHES.unsigned_abs()

@@ -21,6 +21,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, Row};
 use tokio::time::error::Elapsed;
 
+pub use calls::OldCalls;
 pub use leases::{CHANNEL, LeaseChange, LeaseGrant, LeaseRequest};
 pub use spent::SpentRow;
 pub use usage::{By, Usage};

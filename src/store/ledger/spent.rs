@@ -17,7 +17,7 @@ SELECT value ->> 0, value ->> 1, CAST(value ->> 2 AS BIGINT), value ->> 3, \
     CAST(value ->> 4 AS BIGINT), value ->> 5, CAST(value ->> 6 AS BIGINT), \
     CAST(value ->> 7 AS BIGINT), CAST(value ->> 8 AS BIGINT), CAST(value ->> 9 AS BIGINT) \
 FROM {rows} WHERE 1 = 1 \
-ON CONFLICT (organization_id, key_id, hour, funding, is_premium) DO UPDATE SET \
+ON CONFLICT (organization_id, key_id, hour, funding, is_premium, member_id) DO UPDATE SET \
     last_at = CASE WHEN excluded.last_at > spent.last_at THEN excluded.last_at \
     ELSE spent.last_at END, \
     cost_nano = spent.cost_nano + excluded.cost_nano, \
@@ -65,7 +65,7 @@ impl Store {
         let read = |row: &sqlx::any::AnyRow| {
             Ok(SpentRow {
                 key_id: row.try_get("key_id")?,
-                member_id: row.try_get("member_id")?,
+                member_id: Some(row.try_get("member_id")?).filter(|id: &String| !id.is_empty()),
                 is_plan: row.try_get::<String, _>("funding")? == "plan",
                 is_premium: row.try_get::<i64, _>("is_premium")? != 0,
                 ended_ms: (row.try_get("first_at")?, row.try_get("last_at")?),
@@ -81,7 +81,7 @@ pub(super) async fn add(
     change: &mut AnyConnection,
     entries: &[&LedgerEntry],
 ) -> Result<(), StoreError> {
-    let mut hours: BTreeMap<_, (Option<&str>, (i64, i64), Usd)> = BTreeMap::new();
+    let mut hours: BTreeMap<_, ((i64, i64), Usd)> = BTreeMap::new();
     for entry in entries {
         let cost = entry.usage.total();
         if cost == Usd::ZERO {
@@ -90,20 +90,17 @@ pub(super) async fn add(
         let hour = entry.at_ms.div_euclid(HOUR_MS);
         let (owner, funding) = (&entry.owner, entry.funding.as_str());
         let key = (&*owner.organization_id, &*owner.key_id, hour, funding);
-        let key = (key, entry.usage.is_premium);
-        let first = (
-            owner.member_id.as_deref(),
-            (entry.at_ms, entry.at_ms),
-            Usd::ZERO,
-        );
-        let (_, ended, sum) = hours.entry(key).or_insert(first);
+        let member = owner.member_id.as_deref().unwrap_or_default();
+        let key = (key, entry.usage.is_premium, member);
+        let first = ((entry.at_ms, entry.at_ms), Usd::ZERO);
+        let (ended, sum) = hours.entry(key).or_insert(first);
         *ended = (ended.0.min(entry.at_ms), ended.1.max(entry.at_ms));
         *sum = sum.plus(cost);
     }
     let rows: Vec<_> = hours
         .into_iter()
         .map(
-            |(((organization, key, hour, funding), is_premium), (member, ended, cost))| {
+            |(((organization, key, hour, funding), is_premium, member), (ended, cost))| {
                 let (nano, rest) = split_cost(cost);
                 let premium = i64::from(is_premium);
                 (

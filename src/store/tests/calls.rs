@@ -3,7 +3,7 @@
 use filters::ledger::{CallOutcome, EntryId, LedgerEntry};
 use filters::money::Usd;
 
-use super::super::ledger::By;
+use super::super::ledger::{By, OldCalls};
 use super::ledger::{ORG, entry, usd};
 use super::*;
 
@@ -14,11 +14,22 @@ on_both!(
     deleted_calls_leave_balance_spending_and_the_sums_of_hours,
     an_hour_that_is_cut_counts_its_later_calls_or_as_a_whole,
     many_calls_are_forgotten_in_pieces,
-    the_last_calls_of_a_journal_stay_until_it_is_brought,
+    the_calls_of_a_journal_stay_until_it_is_brought,
     a_false_count_stops_no_posting,
+    a_row_that_is_refused_is_told_from_a_store_that_fails,
+    what_a_key_spent_stays_with_the_member_it_had,
 );
 
 const HOUR_MS: i64 = 3_600_000;
+
+/// Calls of processes without a journal.
+fn of_ended(before_ms: i64) -> OldCalls<'static> {
+    OldCalls {
+        before_ms,
+        owner: "other",
+        own_before_ms: before_ms,
+    }
+}
 
 impl Fixture {
     pub(super) async fn calls(&self) -> Vec<LedgerEntry> {
@@ -113,7 +124,13 @@ async fn calls_of_earlier_versions_are_carried_over_and_not_charged_again(fixtur
     // The hour is cut: its single calls are in both tables.
     assert_eq!(fixture.requests_since(NOW_MS - 1).await, 2);
     assert_eq!(fixture.requests_since(NOW_MS + 1).await, 0);
-    assert!(!fixture.store.delete_old_calls(NOW_MS + 1).await.unwrap());
+    assert!(
+        !fixture
+            .store
+            .delete_old_calls(&of_ended(NOW_MS + 1))
+            .await
+            .unwrap()
+    );
     let of_hour = fixture.store.usage("acme", 0, None).await.unwrap();
     assert_eq!(of_hour[0].cost, usd("0.300000000000000007"));
 }
@@ -122,7 +139,13 @@ async fn deleted_calls_leave_balance_spending_and_the_sums_of_hours(fixture: Fix
     fixture.grant("1").await;
     fixture.post("a", vec![entry(1, "0.1")]).await;
     fixture.store.forget_journal("a").await.unwrap();
-    assert!(!fixture.store.delete_old_calls(NOW_MS + 1).await.unwrap());
+    assert!(
+        !fixture
+            .store
+            .delete_old_calls(&of_ended(NOW_MS + 1))
+            .await
+            .unwrap()
+    );
     assert!(fixture.calls().await.is_empty());
     assert_eq!(fixture.requests_since(0).await, 1);
     assert_eq!(fixture.account().await.settled, usd("0.1"));
@@ -163,7 +186,7 @@ async fn an_hour_that_is_cut_counts_its_later_calls_or_as_a_whole(fixture: Fixtu
     fixture.store.forget_journal("a").await.unwrap();
     fixture
         .store
-        .delete_old_calls(NOW_MS + HOUR_MS + 1)
+        .delete_old_calls(&of_ended(NOW_MS + HOUR_MS + 1))
         .await
         .unwrap();
     assert_eq!(
@@ -179,35 +202,104 @@ async fn many_calls_are_forgotten_in_pieces(fixture: Fixture) {
         fixture.post("a", vec![entry(n, "0")]).await;
     }
     fixture.store.forget_journal("a").await.unwrap();
-    assert!(fixture.store.delete_old_calls(NOW_MS + 1).await.unwrap());
-    assert!(!fixture.store.delete_old_calls(NOW_MS + 1).await.unwrap());
+    assert!(
+        fixture
+            .store
+            .delete_old_calls(&of_ended(NOW_MS + 1))
+            .await
+            .unwrap()
+    );
+    assert!(
+        !fixture
+            .store
+            .delete_old_calls(&of_ended(NOW_MS + 1))
+            .await
+            .unwrap()
+    );
     assert!(fixture.calls().await.is_empty());
 }
 
-async fn the_last_calls_of_a_journal_stay_until_it_is_brought(fixture: Fixture) {
+async fn the_calls_of_a_journal_stay_until_it_is_brought(fixture: Fixture) {
     const DAY_MS: i64 = 24 * HOUR_MS;
     fixture.grant("1").await;
+    // The store was away for two days, so the journal goes back as far.
     let old = LedgerEntry {
         at_ms: NOW_MS - 2 * DAY_MS,
         ..entry(1, "0.1")
     };
-    fixture.post("a", vec![old]).await;
+    fixture.post("a", vec![old.clone()]).await;
     fixture.post("a", vec![entry(2, "0.1")]).await;
-    let delete = async || {
-        fixture
-            .store
-            .delete_old_calls(NOW_MS + 30 * DAY_MS)
-            .await
-            .unwrap()
+    let delete = async |owner: &str| {
+        let old = OldCalls {
+            before_ms: NOW_MS + 30 * DAY_MS,
+            owner,
+            own_before_ms: NOW_MS - DAY_MS,
+        };
+        fixture.store.delete_old_calls(&old).await.unwrap()
     };
-    assert!(!delete().await);
-    assert_eq!(fixture.calls().await.len(), 1);
+    assert!(!delete("b").await);
+    assert_eq!(fixture.calls().await.len(), 2);
     // The node comes back after a month.
+    fixture.post("a", vec![old, entry(2, "0.1")]).await;
+    assert_eq!(fixture.account().await.settled, usd("0.2"));
+    // It alone knows how far its journal goes back.
+    assert!(!delete("a").await);
+    assert_eq!(fixture.calls().await.len(), 1);
     fixture.post("a", vec![entry(2, "0.1")]).await;
     assert_eq!(fixture.account().await.settled, usd("0.2"));
     fixture.store.forget_journal("a").await.unwrap();
-    assert!(!delete().await);
+    assert!(!delete("b").await);
     assert!(fixture.calls().await.is_empty());
+}
+
+async fn a_row_that_is_refused_is_told_from_a_store_that_fails(fixture: Fixture) {
+    fixture.grant("1").await;
+    match fixture.settings.url {
+        StoreUrl::Sqlite(_) => {
+            let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON spent \
+                           WHEN NEW.key_id = 'bad' BEGIN SELECT RAISE(ABORT, 'no'); END";
+            fixture.execute(trigger).await;
+        }
+        StoreUrl::Postgres(_) => {
+            let trigger = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+                           IF NEW.key_id = 'bad' THEN RAISE EXCEPTION 'no'; END IF; RETURN NEW; \
+                           END $$; CREATE TRIGGER refuse BEFORE INSERT ON spent \
+                           FOR EACH ROW EXECUTE FUNCTION refuse()";
+            fixture.execute(trigger).await;
+        }
+    }
+    let mut bad = entry(1, "0.1");
+    bad.owner.key_id = "bad".into();
+    let refused = fixture.store.post("a", &[bad, entry(2, "0.1")], true).await;
+    assert!(refused.unwrap_err().is_about_rows());
+    assert_eq!(fixture.account().await.settled, Usd::ZERO);
+    fixture.store.close().await;
+    let failed = fixture.store.post("a", &[entry(2, "0.1")], true).await;
+    assert!(!failed.unwrap_err().is_about_rows());
+}
+
+async fn what_a_key_spent_stays_with_the_member_it_had(fixture: Fixture) {
+    fixture.grant("1").await;
+    let by = |n, cost, member: Option<&str>| {
+        let mut call = entry(n, cost);
+        call.owner.member_id = member.map(Into::into);
+        call
+    };
+    // All within an hour, and stored at once and one after the other.
+    let moved = vec![by(1, "0.1", Some("m1")), by(2, "0.02", Some("m2"))];
+    fixture.post("a", moved).await;
+    fixture.post("a", vec![by(3, "0.003", Some("m2"))]).await;
+    fixture.post("a", vec![by(4, "0.0004", None)]).await;
+    for since_ms in [NOW_MS, NOW_MS + HOUR_MS] {
+        let mut spent: Vec<_> = fixture.store.spent(ORG, since_ms).await.unwrap();
+        spent.sort_by(|a, b| a.member_id.cmp(&b.member_id));
+        let spent: Vec<_> = spent
+            .iter()
+            .map(|row| (row.member_id.as_deref(), row.cost))
+            .collect();
+        let (first, second) = ((Some("m1"), usd("0.1")), (Some("m2"), usd("0.023")));
+        assert_eq!(spent, [(None, usd("0.0004")), first, second]);
+    }
 }
 
 async fn a_false_count_stops_no_posting(fixture: Fixture) {

@@ -69,13 +69,12 @@ impl LaneState {
         Some(self.current.id.number + 1)
     }
 
-    /// Returns when the oldest segment was started.
-    pub(in super::super) fn started_at(&self) -> std::time::SystemTime {
-        self.full.front().unwrap_or(&self.current).started_at
+    /// Returns when the oldest segment was started, in unix milliseconds.
+    pub(in super::super) fn started_ms(&self) -> i64 {
+        self.full.front().unwrap_or(&self.current).started_ms
     }
 }
 
 fn is_older(segment: &Segment, age: Duration) -> bool {
-    let elapsed = segment.started_at.elapsed();
-    elapsed.is_ok_and(|elapsed| elapsed >= age)
+    segment.started_at.elapsed() >= age
 }
