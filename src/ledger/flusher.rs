@@ -97,13 +97,7 @@ impl Ledger {
     /// Stores a batch. Returns whether none of its calls has to be tried again.
     async fn post_batch(&self, batch: JournalBatch, state: &mut FlushState) -> bool {
         let count = batch.entries.len();
-        let posted = post(
-            &self.store,
-            &self.owner,
-            &batch.entries,
-            state.doubtful > 0,
-        )
-        .await;
+        let posted = post(&self.store, &self.owner, &batch.entries, state.doubtful > 0).await;
         let done = match posted {
             Ok(posted) => {
                 if !posted.was_registered {

@@ -181,23 +181,21 @@ fn a_provider_that_fails_after_the_client_has_left_is_not_paid() {
 #[test]
 fn a_stream_that_stalls_or_breaks_in_the_middle_costs_prompt_and_delivered_output() {
     let error = json!({"error": {"message": "boom"}}).to_string();
-    let middles: [(&str, fn(Reply, &str) -> Reply); 3] = [
-        ("a stall", |begun, _| begun.and_hang()),
-        ("half an event", |begun, _| {
-            begun.event("{\"choices\":[").event("[DONE]").end()
-        }),
-        ("an error", |begun, error| begun.event(error).end()),
-    ];
-    for (what, go_on) in middles {
+    for what in ["a stall", "half an event", "an error"] {
         let gate = Gate::default();
-        let upstream = Upstream::always(go_on(begun().wait(&gate), &error));
+        let begun = begun().wait(&gate);
+        let upstream = Upstream::always(match what {
+            "a stall" => begun.and_hang(),
+            "half an event" => begun.event("{\"choices\":[").event("[DONE]").end(),
+            _ => begun.event(&error).end(),
+        });
         let gateway = configured(&upstream, "", MODELS, "[routing]\nidle_timeout_s = 1");
         let mut client = Client::connect(gateway.address());
         client.send(&gateway.chat_ask(STREAM));
         client.head();
         client.chunk().unwrap();
         gate.open();
-        let events = sse::parse(&drain(&mut client)).json();
+        let events = sse::parse(drain(&mut client)).json();
         let usage = &events.last().unwrap()["error"]["usage"];
         assert_eq!(usage["info"], "estimated", "{what}");
         assert_eq!(usage["cost"].to_string(), DELIVERED, "{what}");
