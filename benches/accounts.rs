@@ -1,6 +1,7 @@
-//! Measures loading the snapshot of 100,000 keys from SQLite, and its memory. A tenth of the keys have limits.
+//! Measures loading the snapshot of a million keys from SQLite, its memory, and what one change costs that the snapshot
+//! follows. A tenth of the keys have limits. Then the memory of accounts of the ledger, which idle ones leave.
 //!
-//! `cargo bench --bench accounts` fails above 1 s or 100 MB.
+//! `cargo bench --bench accounts` fails above 15 s, 500 bytes a key, 10 ms a change, or 2,000 bytes an account.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -9,20 +10,27 @@
 
 use std::time::{Duration, Instant};
 
-use filters::accounts::{AccountsSnapshot, Plan};
+use filters::accounts::Plan;
+use filters::ledger::Funding;
+use filters::money::Usd;
 use sqlx::AnyPool;
+use weirgate::accounts::AccountsHandle;
+use weirgate::ledger::account::{Hold, OrganizationAccount, Spent};
 use weirgate::store::{Store, StoreSettings, StoreUrl};
 
-const KEYS: usize = 100_000;
-/// Machines are noisy, so the best round counts.
-const ROUNDS: usize = 5;
-const MAX_DURATION: Duration = Duration::from_secs(1);
-const MAX_BYTES: u64 = 100_000_000;
+const KEYS: usize = 1_000_000;
+/// Machines are noisy, so the best change counts.
+const CHANGES: usize = 20;
+const MAX_DURATION: Duration = Duration::from_secs(15);
+const MAX_KEY_BYTES: u64 = 500;
+const MAX_CHANGE: Duration = Duration::from_millis(10);
+const ACCOUNTS: u64 = 100_000;
+const MAX_ACCOUNT_BYTES: u64 = 2_000;
 
 /// One key per number, each with its own label. Every tenth has terms, and every hundredth has terms that no other key
 /// has.
 const FILL_SQL: &str = "WITH RECURSIVE numbers(n) AS \
-    (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100000) \
+    (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000000) \
     INSERT INTO api_keys (id, project_id, label, hash, last_four, created_at, terms) \
     SELECT printf('key_%032d', n), (SELECT id FROM projects), 'label ' || n, randomblob(32), \
     'abcd', n, CASE WHEN n % 100 = 0 THEN '{\"limit\":\"' || n || '\"}' \
@@ -46,24 +54,64 @@ async fn main() {
     sqlx::query(FILL_SQL).execute(&pool).await.unwrap();
     pool.close().await;
     let before = resident_bytes();
-    let (mut best, accounts) = load(&store).await;
-    let added_bytes = resident_bytes().saturating_sub(before);
-    assert_eq!(accounts.len(), KEYS);
-    for _ in 1..ROUNDS {
-        best = best.min(load(&store).await.0);
-    }
+    let started = Instant::now();
+    let accounts = AccountsHandle::load(&store, |_| {}).await.unwrap();
+    let loaded = started.elapsed();
+    let key_bytes = resident_bytes().saturating_sub(before) / KEYS as u64;
+    assert_eq!(accounts.current().len(), KEYS);
+    let change = change(&store, &accounts).await;
+    let account_bytes = account_bytes();
     println!(
-        "{KEYS} keys: loaded in {best:?}, {:.1} MB more",
-        added_bytes as f64 / 1e6
+        "{KEYS} keys: loaded in {loaded:?}, {key_bytes} bytes each; a change: {change:?}; \
+         an account: {account_bytes} bytes"
     );
-    assert!(best < MAX_DURATION, "more than {MAX_DURATION:?}");
-    assert!(added_bytes < MAX_BYTES, "more than {MAX_BYTES} bytes");
+    assert!(loaded < MAX_DURATION, "more than {MAX_DURATION:?}");
+    assert!(key_bytes < MAX_KEY_BYTES, "more than {MAX_KEY_BYTES} bytes");
+    assert!(change < MAX_CHANGE, "more than {MAX_CHANGE:?}");
+    assert!(
+        account_bytes < MAX_ACCOUNT_BYTES,
+        "more than {MAX_ACCOUNT_BYTES} bytes"
+    );
 }
 
-async fn load(store: &Store) -> (Duration, AccountsSnapshot) {
-    let started = Instant::now();
-    let accounts = store.accounts().await.unwrap();
-    (started.elapsed(), accounts)
+/// Revokes keys one by one. Returns the shortest time until the snapshot has a revocation.
+async fn change(store: &Store, accounts: &AccountsHandle) -> Duration {
+    let mut best = Duration::MAX;
+    for n in 1..=CHANGES {
+        let key = format!("key_{:032}", n * 1000);
+        store.revoke_key(&key, 1).await.unwrap();
+        let started = Instant::now();
+        assert!(accounts.refresh(store).await.unwrap());
+        best = best.min(started.elapsed());
+    }
+    best
+}
+
+/// Returns the memory of an account with one key that has spent, each of another organization.
+fn account_bytes() -> u64 {
+    let before = resident_bytes();
+    let accounts: Vec<OrganizationAccount> = (0..ACCOUNTS)
+        .map(|n| {
+            let account = OrganizationAccount::new(&format!("org_{n:032}"));
+            let hold = Hold {
+                key_id: &format!("key_{n:032}").into(),
+                member_id: None,
+                funding: Funding::Byok,
+                amount: Usd::ZERO,
+                is_premium: false,
+            };
+            let spent = Spent {
+                cost: Usd::from_units(1),
+                is_byok: true,
+                is_premium: false,
+                at_ms: 1_800_000_000_000,
+            };
+            account.settle(&hold, &spent, |_| ());
+            account
+        })
+        .collect();
+    let added = resident_bytes().saturating_sub(before);
+    added / accounts.len() as u64
 }
 
 /// Returns the resident memory of this process.

@@ -149,22 +149,40 @@ pub struct KeyRow {
     pub is_project_archived: bool,
 }
 
+/// The number of parts of a snapshot. A change copies the parts that it touches: of a million keys a thousand each.
+const SHARDS: usize = 1024;
+
 /// Every key that was ever issued, by its hash, as of one revision of the store.
 ///
-/// Revoked and expired keys stay in the snapshot, so that their errors differ from those of unknown keys.
-#[derive(Default)]
+/// Revoked and expired keys stay in the snapshot, so that their errors differ from those of unknown keys. Cost of a copy:
+/// copies share their parts until one of them changes.
+#[derive(Clone)]
 pub struct AccountsSnapshot {
     revision: i64,
-    rows: HashMap<KeyHash, KeyRow>,
+    shards: Box<[Arc<Shard>]>,
+}
+
+type Shard = HashMap<KeyHash, KeyRow>;
+
+impl Default for AccountsSnapshot {
+    /// A snapshot without keys, before the first change.
+    fn default() -> Self {
+        Self::new(0, [])
+    }
 }
 
 impl AccountsSnapshot {
     /// Creates the snapshot of one revision.
     pub fn new(revision: i64, rows: impl IntoIterator<Item = (KeyHash, KeyRow)>) -> Self {
-        Self {
+        let empty = Arc::new(Shard::new());
+        let mut snapshot = Self {
             revision,
-            rows: rows.into_iter().collect(),
+            shards: vec![empty; SHARDS].into(),
+        };
+        for (hash, row) in rows {
+            snapshot.insert(hash, row);
         }
+        snapshot
     }
 
     /// Returns the revision of the store that the snapshot was read at.
@@ -172,25 +190,92 @@ impl AccountsSnapshot {
         self.revision
     }
 
+    /// Sets the revision that the rows have reached.
+    pub fn set_revision(&mut self, revision: i64) {
+        self.revision = revision;
+    }
+
+    /// Adds a key, or replaces its row. Cost: the first change of a part copies it, if another snapshot has it too.
+    pub fn insert(&mut self, hash: KeyHash, row: KeyRow) {
+        if let Some(shard) = self.shards.get_mut(shard_of(&hash)) {
+            Arc::make_mut(shard).insert(hash, row);
+        }
+    }
+
     /// Returns the number of keys.
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.shards.iter().map(|shard| shard.len()).sum()
     }
 
     /// Returns whether there is no key.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.shards.iter().all(|shard| shard.is_empty())
     }
 
     /// Returns the row of a key. Cost: one map look-up, compared in constant time.
     pub fn find(&self, hash: &KeyHash) -> Option<&KeyRow> {
-        self.rows.get(hash)
+        self.shards.get(shard_of(hash))?.get(hash)
     }
+}
+
+/// Returns the part of a key. The bytes are uniform; the map of the part uses others.
+fn shard_of(hash: &KeyHash) -> usize {
+    let tail = hash.as_bytes().last_chunk::<2>().copied();
+    usize::from(u16::from_le_bytes(tail.unwrap_or_default())) % SHARDS
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn row(id: u32) -> (KeyHash, KeyRow) {
+        let mut hash = [0; 32];
+        hash[..4].copy_from_slice(&id.to_le_bytes());
+        hash[28..].copy_from_slice(&id.to_le_bytes());
+        let text = || Arc::<str>::from("a");
+        let caller = Caller {
+            organization_id: text(),
+            organization: text(),
+            project_id: text(),
+            project: text(),
+            key_id: id.to_string().into(),
+            key_label: text(),
+            mode: Mode::default(),
+            plan: Plan::default(),
+            plan_since_ms: 0,
+            member: None,
+            terms: None,
+            cache_ttl_s: None,
+            expires_at_ms: None,
+        };
+        let row = KeyRow {
+            caller: Arc::new(caller),
+            is_revoked: false,
+            is_organization_disabled: false,
+            is_project_archived: false,
+        };
+        (KeyHash::from_bytes(hash), row)
+    }
+
+    #[test]
+    fn a_change_copies_one_part_and_leaves_the_snapshot_before_it() {
+        let before = AccountsSnapshot::new(1, (0..10_000).map(row));
+        assert_eq!(before.len(), 10_000);
+        let mut after = before.clone();
+        let (hash, mut revoked) = row(77);
+        revoked.is_revoked = true;
+        after.insert(KeyHash::from_bytes(*hash.as_bytes()), revoked);
+        after.set_revision(2);
+        let shared = before.shards.iter().zip(&after.shards);
+        let copied = shared.filter(|(before, after)| !Arc::ptr_eq(before, after));
+        assert_eq!(copied.count(), 1);
+        let is_revoked = |of: &AccountsSnapshot| of.find(&hash).map(|row| row.is_revoked);
+        assert_eq!(
+            (is_revoked(&before), is_revoked(&after)),
+            (Some(false), Some(true))
+        );
+        assert_eq!((after.len(), after.revision()), (10_000, 2));
+    }
 
     #[test]
     fn modes_and_plans_are_read_by_their_names() {

@@ -1,23 +1,30 @@
 //! The snapshot of accounts, swapped while requests are served, and the rows of BYOK keys, published beside it.
 //!
 //! A request loads the current snapshot without a lock and never waits for the store. While the store does not respond,
-//! the last snapshot stays in force.
+//! the last snapshot stays in force. It follows the store's feed of changes: only what has changed is read. Everything
+//! is read at the start, and again if the feed lacks a revision; meanwhile the snapshot in force follows on.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use filters::accounts::AccountsSnapshot;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::periodic::Ticks;
-use crate::store::{ByokKeyRow, Store, StoreError};
+use crate::store::{ByokKeyRow, LoadedAccounts, SharedRows, Store, StoreError};
 
 /// The interval between two checks of the store's revision. With the reads and the swap, a change is in force well
 /// within a second.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
-/// The time limit of one check.
+/// The time limit of one check, with the changes that it reads.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
+/// The time limit for reading everything.
+const READ_TIMEOUT: Duration = Duration::from_secs(600);
+/// The pause after everything could not be read.
+const READ_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The accounts in force. Clones share the snapshot.
 #[derive(Clone)]
@@ -25,12 +32,24 @@ pub struct AccountsHandle {
     shared: Arc<SharedSnapshot>,
 }
 
-type BoxedSubscriber = Box<dyn Fn(Vec<ByokKeyRow>) + Send + Sync>;
+/// BYOK keys that come into force.
+pub enum ByokRows {
+    /// All there are.
+    All(Vec<ByokKeyRow>),
+    /// Those of some organizations: their ids, and all their keys.
+    Of(Vec<String>, Vec<ByokKeyRow>),
+}
+
+type BoxedSubscriber = Box<dyn Fn(ByokRows) + Send + Sync>;
 
 struct SharedSnapshot {
-    current: ArcSwap<filters::accounts::AccountsSnapshot>,
-    /// Gets the BYOK rows of each revision before its accounts come into force.
+    current: ArcSwap<AccountsSnapshot>,
+    /// What the keys of the snapshot share. Held while the snapshot follows the store.
+    rows: tokio::sync::Mutex<SharedRows>,
+    /// Gets BYOK rows before the accounts of their revision come into force.
     publish_byok: BoxedSubscriber,
+    /// Whether the feed lacked a change, so that everything must be read again.
+    is_incomplete: AtomicBool,
     failures: AtomicU64,
     started: Instant,
     confirmed_ms: AtomicU64,
@@ -39,26 +58,30 @@ struct SharedSnapshot {
 impl AccountsHandle {
     /// Reads the first snapshot.
     ///
-    /// `publish_byok` gets all BYOK rows of a revision, here and at each later one, before the accounts of that
-    /// revision come into force: a request never sees a caller without the caller's keys. Errors: the store failed.
+    /// `publish_byok` gets all BYOK rows, and at a later revision those of the organizations whose keys have changed,
+    /// before the accounts of that revision come into force: a request never sees a caller without the caller's keys.
+    /// Errors: the store failed.
     pub async fn load(
         store: &Store,
-        publish_byok: impl Fn(Vec<ByokKeyRow>) + Send + Sync + 'static,
+        publish_byok: impl Fn(ByokRows) + Send + Sync + 'static,
     ) -> Result<Self, StoreError> {
-        let accounts = store.accounts().await?;
-        publish_byok(store.byok_keys().await?);
-        Ok(Self::new(accounts, Box::new(publish_byok)))
+        let loaded = store.load_accounts().await?;
+        publish_byok(ByokRows::All(store.byok_keys().await?));
+        Ok(Self::new(loaded, Box::new(publish_byok)))
     }
 
     /// Makes a handle that nothing refreshes, for tests and benches.
-    pub fn fixed(accounts: filters::accounts::AccountsSnapshot) -> Self {
-        Self::new(accounts, Box::new(|_| {}))
+    pub fn fixed(snapshot: AccountsSnapshot) -> Self {
+        let shared = SharedRows::default();
+        Self::new(LoadedAccounts { snapshot, shared }, Box::new(|_| {}))
     }
 
-    fn new(accounts: filters::accounts::AccountsSnapshot, publish_byok: BoxedSubscriber) -> Self {
+    fn new(loaded: LoadedAccounts, publish_byok: BoxedSubscriber) -> Self {
         let shared = SharedSnapshot {
-            current: ArcSwap::from_pointee(accounts),
+            current: ArcSwap::from_pointee(loaded.snapshot),
+            rows: tokio::sync::Mutex::new(loaded.shared),
             publish_byok,
+            is_incomplete: AtomicBool::new(false),
             failures: AtomicU64::new(0),
             started: Instant::now(),
             confirmed_ms: AtomicU64::new(0),
@@ -69,7 +92,7 @@ impl AccountsHandle {
     }
 
     /// Returns the snapshot in force. Cost: no lock, no allocation.
-    pub fn current(&self) -> arc_swap::Guard<Arc<filters::accounts::AccountsSnapshot>> {
+    pub fn current(&self) -> arc_swap::Guard<Arc<AccountsSnapshot>> {
         self.shared.current.load()
     }
 
@@ -85,26 +108,60 @@ impl AccountsHandle {
         self.shared.started.elapsed().saturating_sub(confirmed)
     }
 
-    /// Checks the store's revision and swaps in a new snapshot if it has changed. Returns whether it has.
+    /// Checks the store's revision and swaps in the next snapshot if it has changed. Returns whether it has.
     ///
-    /// Errors: the store failed; the snapshot stays.
+    /// Errors: the store failed; the snapshot stays. Cost: what has changed.
     pub async fn refresh(&self, store: &Store) -> Result<bool, StoreError> {
-        let revision = store.revision().await?;
-        let has_changed = revision != self.current().revision();
-        if has_changed {
-            let accounts = store.accounts().await?;
-            // Before the swap: a caller's keys are there once the caller is, and `accounts` carries the revision, so
-            // a failure here repeats both.
-            (self.shared.publish_byok)(store.byok_keys().await?);
-            self.shared.current.store(Arc::new(accounts));
+        let shared = &self.shared;
+        let mut rows = shared.rows.lock().await;
+        let before = shared.current.load_full();
+        let followed = store.follow_accounts(&before, &mut rows).await?;
+        let has_changed = followed.is_some();
+        if let Some(followed) = followed {
+            if !followed.is_complete {
+                shared.is_incomplete.store(true, Ordering::Relaxed);
+            }
+            let organizations = followed.byok_organizations;
+            if !organizations.is_empty() {
+                // Before the swap: a caller's keys are there once the caller is, and the snapshot carries the revision,
+                // so a failure here repeats both.
+                let keys = store.byok_keys_of(&organizations).await?;
+                (shared.publish_byok)(ByokRows::Of(organizations, keys));
+            }
+            shared.current.store(Arc::new(followed.snapshot));
         }
         self.mark_confirmed();
         Ok(has_changed)
     }
 
+    /// Reads everything again. Until that is done, the snapshot in force follows the feed.
+    ///
+    /// Errors: the store failed; the snapshot stays.
+    async fn read_again(&self, store: &Store) -> Result<(), StoreError> {
+        let shared = &self.shared;
+        shared.is_incomplete.store(false, Ordering::Relaxed);
+        let mut loaded = store.load_accounts().await?;
+        let mut rows = shared.rows.lock().await;
+        // What came into force meanwhile stays so.
+        while let Some(followed) = store
+            .follow_accounts(&loaded.snapshot, &mut loaded.shared)
+            .await?
+        {
+            if !followed.is_complete {
+                shared.is_incomplete.store(true, Ordering::Relaxed);
+            }
+            loaded.snapshot = followed.snapshot;
+        }
+        (shared.publish_byok)(ByokRows::All(store.byok_keys().await?));
+        *rows = loaded.shared;
+        shared.current.store(Arc::new(loaded.snapshot));
+        Ok(())
+    }
+
     /// Refreshes at intervals until `stop` becomes true or its sender is dropped.
     pub async fn run_refresh(self, store: Store, stop: watch::Receiver<bool>) {
         let mut is_failing = false;
+        let mut reading: Option<JoinHandle<()>> = None;
         let mut ticks = Ticks::new(REFRESH_INTERVAL, stop);
         while ticks.next().await {
             let outcome = tokio::time::timeout(QUERY_TIMEOUT, self.refresh(&store)).await;
@@ -114,7 +171,29 @@ impl AccountsHandle {
                 Err(_) => Some("the store does not answer".to_owned()),
             };
             is_failing = self.record_outcome(failure, is_failing);
+            let is_reading = reading.as_ref().is_some_and(|task| !task.is_finished());
+            if !is_reading && self.shared.is_incomplete.load(Ordering::Relaxed) {
+                let (accounts, store) = (self.clone(), store.clone());
+                reading = Some(tokio::spawn(async move {
+                    accounts.read_everything(&store).await;
+                }));
+            }
         }
+        if let Some(reading) = reading {
+            reading.abort();
+        }
+    }
+
+    async fn read_everything(&self, store: &Store) {
+        let read = tokio::time::timeout(READ_TIMEOUT, self.read_again(store)).await;
+        let failure = match read {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the store does not answer".to_owned(),
+        };
+        self.shared.is_incomplete.store(true, Ordering::Relaxed);
+        log::warn!("the accounts could not be read anew: {failure}");
+        tokio::time::sleep(READ_RETRY_INTERVAL).await;
     }
 
     fn mark_confirmed(&self) {
@@ -148,7 +227,7 @@ mod tests {
 
     #[test]
     fn every_failure_is_counted_and_an_answer_ends_the_outage() {
-        let accounts = AccountsHandle::fixed(filters::accounts::AccountsSnapshot::default());
+        let accounts = AccountsHandle::fixed(AccountsSnapshot::default());
         let mut is_failing = false;
         for _ in 0..3 {
             is_failing = accounts.record_outcome(Some("down".to_owned()), is_failing);
@@ -160,9 +239,9 @@ mod tests {
 
     #[test]
     fn clones_share_the_snapshot_in_force() {
-        let accounts = AccountsHandle::fixed(filters::accounts::AccountsSnapshot::default());
+        let accounts = AccountsHandle::fixed(AccountsSnapshot::default());
         let clone = accounts.clone();
-        let next = filters::accounts::AccountsSnapshot::new(7, []);
+        let next = AccountsSnapshot::new(7, []);
         accounts.shared.current.store(Arc::new(next));
         assert_eq!(clone.current().revision(), 7);
     }

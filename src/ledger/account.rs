@@ -255,6 +255,16 @@ impl OrganizationAccount {
         self.lock().last_used.elapsed() < within
     }
 
+    /// Returns whether there is no lease and no open reservation.
+    pub fn holds_nothing(&self) -> bool {
+        let state = self.lock();
+        let is_reserved = |spender: &Spender| spender.reserved != Usd::ZERO;
+        state.balance.free() == Usd::ZERO
+            && state.balance.reserved() == Usd::ZERO
+            && state.plan_reserved == Usd::ZERO
+            && !state.keys.values().any(is_reserved)
+    }
+
     /// Returns the lease.
     pub fn balance(&self) -> Balance {
         self.lock().balance

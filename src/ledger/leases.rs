@@ -61,9 +61,14 @@ pub struct LeaseState {
 }
 
 impl LeaseState {
-    fn begin_change(&mut self, change: LeaseChange) {
-        self.number += 1;
+    fn begin_change(&mut self, number: i64, change: LeaseChange) {
+        self.number = number;
         self.pending = Some(change);
+    }
+
+    /// Returns whether the store has not confirmed the last change.
+    pub(super) fn is_pending(&self) -> bool {
+        self.pending.is_some()
     }
 }
 
@@ -194,7 +199,7 @@ impl Ledger {
             if amount == Usd::ZERO {
                 return;
             }
-            state.begin_change(LeaseChange::Return(amount));
+            state.begin_change(self.next_lease_number(), LeaseChange::Return(amount));
         }
         if let Err(error) = self.apply_pending(account, &mut state).await {
             log::warn!("a lease could not be given back: {error}");
@@ -211,8 +216,12 @@ impl Ledger {
         if state.pending.is_some() {
             self.apply_pending(account, &mut state).await?;
         }
-        state.begin_change(change);
+        state.begin_change(self.next_lease_number(), change);
         self.apply_pending(account, &mut state).await
+    }
+
+    fn next_lease_number(&self) -> i64 {
+        self.last_lease_number.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Applies the pending change. A change without a confirmation stays pending, and is repeated before any other.

@@ -11,6 +11,7 @@ mod clock;
 mod error;
 mod flusher;
 mod heartbeat;
+mod idle;
 pub mod journal;
 mod leases;
 mod receipt;
@@ -22,7 +23,7 @@ pub mod reservation;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
@@ -83,6 +84,8 @@ pub struct Ledger {
     failing: AtomicU8,
     /// Changes of leases that wait for the store.
     lease_changes: LeaseQueue,
+    /// The number of the last change of a lease. An account that is dropped and made anew never repeats a number.
+    last_lease_number: AtomicI64,
     /// Whether entries of unfunded calls are being dropped.
     is_dropping: AtomicBool,
     stop: watch::Sender<bool>,
@@ -138,28 +141,38 @@ impl Ledger {
             is_unregistered: AtomicBool::new(false),
             failing: AtomicU8::new(0),
             lease_changes: LeaseQueue::default(),
+            last_lease_number: AtomicI64::new(0),
             is_dropping: AtomicBool::new(false),
             stop,
             ended: Mutex::new(Some(ended)),
         });
-        if is_shared {
-            let url = configured.url.clone();
-            tokio::spawn(Arc::clone(&ledger).listen(url));
-            tokio::spawn(Arc::clone(&ledger).share());
-        }
-        for _ in 0..LEASE_TASKS {
-            tokio::spawn(Arc::clone(&ledger).change_queued_leases());
-        }
-        tokio::spawn(Arc::clone(&ledger).run_heartbeat(stopped.clone()));
-        if let Some(retention) = configured.usage_retention {
-            tokio::spawn(Arc::clone(&ledger).delete_old_calls(retention));
-        }
+        ledger.spawn_tasks(configured, &stopped);
         let flusher = Arc::clone(&ledger);
         tokio::spawn(async move {
             flusher.run_flusher(stopped).await;
             _ = end.send(());
         });
         Ok(ledger)
+    }
+
+    /// Starts the background tasks beside the flusher.
+    fn spawn_tasks(
+        self: &Arc<Self>,
+        configured: &config::StoreConfig,
+        stopped: &watch::Receiver<bool>,
+    ) {
+        if self.is_shared {
+            tokio::spawn(Arc::clone(self).listen(configured.url.clone()));
+            tokio::spawn(Arc::clone(self).share());
+        }
+        for _ in 0..LEASE_TASKS {
+            tokio::spawn(Arc::clone(self).change_queued_leases());
+        }
+        tokio::spawn(Arc::clone(self).run_heartbeat(stopped.clone()));
+        tokio::spawn(Arc::clone(self).run_idle_accounts());
+        if let Some(retention) = configured.usage_retention {
+            tokio::spawn(Arc::clone(self).delete_old_calls(retention));
+        }
     }
 
     /// Stores the remaining calls and returns the leases. The next start recovers calls that could not be stored.

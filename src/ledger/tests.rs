@@ -150,19 +150,8 @@ fn a_clock_that_is_behind_the_plan_hides_nothing_of_what_it_pays() {
 #[tokio::test]
 async fn calls_on_byok_keys_do_not_fill_a_full_journal() {
     let folder = tempfile::tempdir().unwrap();
-    let configured = config::StoreConfig {
-        url: format!("sqlite:{}", folder.path().join("store.db").display()),
-        state_dir: folder.path().to_owned(),
-        secret: None,
-        durability: Durability::Process,
-        journal_bytes: SEGMENT_BYTES - 1,
-        usage_retention: None,
-    };
-    let settings = store::StoreSettings::from_config(&configured).unwrap();
-    let store = Store::open(&settings).await.unwrap().store;
     let metrics = Arc::new(Metrics::new().unwrap());
-    let ledger = Ledger::start(&configured, Vec::new(), store, Arc::clone(&metrics));
-    let ledger = ledger.await.unwrap();
+    let (ledger, _) = start(folder.path(), SEGMENT_BYTES - 1, &metrics).await;
     let caller = caller();
     let call = |funding| NewReservation {
         caller: &caller,
@@ -186,6 +175,77 @@ async fn calls_on_byok_keys_do_not_fill_a_full_journal() {
     assert_eq!(metrics.ledger_dropped.get(), 1);
     let refused = ledger.reserve(&call(Funding::Credit)).await.err();
     assert_eq!(refused, Some(ReservationError::Unavailable));
+}
+
+/// Starts a ledger on a SQLite file in the folder.
+async fn start(
+    folder: &std::path::Path,
+    journal_bytes: u64,
+    metrics: &Arc<Metrics>,
+) -> (Arc<Ledger>, Store) {
+    let configured = config::StoreConfig {
+        url: format!("sqlite:{}", folder.join("store.db").display()),
+        state_dir: folder.to_owned(),
+        secret: None,
+        durability: Durability::Process,
+        journal_bytes,
+        usage_retention: None,
+    };
+    let settings = store::StoreSettings::from_config(&configured).unwrap();
+    let store = Store::open(&settings).await.unwrap().store;
+    let ledger = Ledger::start(&configured, Vec::new(), store.clone(), Arc::clone(metrics));
+    (ledger.await.unwrap(), store)
+}
+
+#[tokio::test]
+async fn an_idle_account_gives_its_lease_back_and_leaves_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let (ledger, store) = start(folder.path(), 64 * SEGMENT_BYTES, &metrics).await;
+    let organization = store.create_organization("acme", Plan::None, 0);
+    let id = organization.await.unwrap().id;
+    let granted = Usd::from_units(1_000);
+    store.add_credit("acme", granted, 0).await.unwrap();
+    let mut caller = caller();
+    caller.organization_id = id.as_str().into();
+    let bounds = SpendingBounds {
+        member: Some(Usd::from_units(21)),
+        ..SpendingBounds::default()
+    };
+    let call = NewReservation {
+        caller: &caller,
+        request_id: "",
+        is_stream: false,
+        funding: Funding::Credit,
+        max_cost: Usd::from_units(100),
+        is_premium: false,
+        bounds,
+    };
+    for n in 1..=3_i128 {
+        let mut running = ledger.reserve(&call).await.unwrap();
+        ledger.drop_idle_accounts(Duration::ZERO).await;
+        assert_eq!(ledger.accounts().len(), 1, "a call is running");
+        let ended = CallEnd {
+            usage: usage(7),
+            outcome: CallOutcome::Completed,
+            is_byok: false,
+            duration: Duration::ZERO,
+            first_event: None,
+        };
+        assert!(running.settle(ended).is_durable().await);
+        drop(running);
+        ledger.drop_idle_accounts(Duration::ZERO).await;
+        assert!(ledger.accounts().is_empty());
+        let settled = Usd::from_units(7 * n);
+        loop {
+            let account = store.account(&id).await.unwrap();
+            if account.settled == settled {
+                assert_eq!(account.free(), granted.minus(settled));
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
 }
 
 fn caller() -> Caller {

@@ -2,7 +2,7 @@
 
 use filters::money::Usd;
 
-use super::{Store, StoreError, new_id, organizations};
+use super::{Changed, Store, StoreError, new_id, organizations};
 
 /// The credit of an organization.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -39,12 +39,12 @@ impl Store {
                    VALUES ($1, $2, $3, $4)";
         sqlx::query(sql)
             .bind(&id)
-            .bind(organization.id)
+            .bind(&organization.id)
             .bind(amount.to_string())
             .bind(now_ms)
             .execute(&mut *change)
             .await?;
-        change.commit().await?;
+        change.commit(&[Changed::Credit(&organization.id)]).await?;
         Ok(id)
     }
 

@@ -8,7 +8,9 @@ use sqlx::any::AnyRow;
 
 use super::members::member_id;
 use super::projects::active_project;
-use super::{AccountChange, DEFAULT_PROJECT, Store, StoreError, check_name, new_id, organizations};
+use super::{
+    AccountChange, Changed, DEFAULT_PROJECT, Store, StoreError, check_name, new_id, organizations,
+};
 
 /// A stored key. Its text is not stored.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -124,7 +126,7 @@ impl Store {
             .bind(member_id)
             .execute(&mut *change)
             .await?;
-        change.commit().await?;
+        change.commit(&[Changed::Key(&issued.id)]).await?;
         Ok((text, issued))
     }
 
@@ -188,7 +190,7 @@ impl Store {
             let sql = "UPDATE api_keys SET terms = $2 WHERE id = $1";
             set_text(&mut change, id, sql, terms.as_deref()).await?;
         }
-        Ok(change.commit().await?)
+        change.commit(&[Changed::Key(id)]).await
     }
 
     /// Revokes a key. Revoking it again keeps the first time.
@@ -205,7 +207,7 @@ impl Store {
         if done.rows_affected() == 0 {
             return Err(StoreError::not_found("key", id));
         }
-        Ok(change.commit().await?)
+        change.commit(&[Changed::Key(id)]).await
     }
 }
 

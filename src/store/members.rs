@@ -4,7 +4,7 @@ use filters::money::Usd;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::{AccountChange, Store, StoreError, check_name, new_id, organizations};
+use super::{AccountChange, Changed, Store, StoreError, check_name, new_id, organizations};
 
 /// A member of an organization: a person or a service.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -49,7 +49,7 @@ impl Store {
             .execute(&mut *change)
             .await
             .map_err(|error| StoreError::from_insert(error, "member", name))?;
-        change.commit().await?;
+        change.commit(&[Changed::Member(&member.id)]).await?;
         Ok(member)
     }
 
@@ -78,9 +78,9 @@ impl Store {
         let id = member_id(&mut change, &organization.id, name).await?;
         let sql = "UPDATE members SET budget = $2 WHERE id = $1";
         let budget = budget.map(|usd| usd.to_string());
-        let query = sqlx::query(sql).bind(id).bind(budget);
+        let query = sqlx::query(sql).bind(&id).bind(budget);
         query.execute(&mut *change).await?;
-        Ok(change.commit().await?)
+        change.commit(&[Changed::Member(&id)]).await
     }
 }
 

@@ -1,15 +1,16 @@
 //! The store of accounts: organizations, their projects and members, API keys, credit and BYOK keys.
 //!
 //! It is SQLite by default and PostgreSQL by URL. The statements are the same for both; only the migrations differ.
-//! Each change first raises `revision` in its own transaction. A running server thereby notices changes by the command
-//! line ([`crate::accounts`]), and the row's lock serializes changes. The text of a key is never stored. Requests read
-//! the snapshot of [`Store::accounts`]; only a request that its lease does not cover waits for [`crate::ledger`] to
+//! Each change first raises `revision` in its own transaction and writes to the feed what it has changed. A running server
+//! thereby follows changes by the command line ([`crate::accounts`]), and the row's lock serializes changes. The text of a
+//! key is never stored. Requests read the snapshot of [`Store::load_accounts`]; only a request that its lease does not cover waits for [`crate::ledger`] to
 //! query the store.
 
 mod backup;
 mod cipher;
 mod credit;
 mod error;
+mod feed;
 mod first_run;
 mod keys;
 pub mod ledger;
@@ -19,6 +20,7 @@ mod open;
 mod organizations;
 mod projects;
 mod provider_keys;
+mod rows;
 mod secret;
 mod snapshot;
 mod url;
@@ -29,6 +31,7 @@ use filters::accounts::Pepper;
 use sqlx::AnyPool;
 use sqlx::any::AnyRow;
 
+use self::feed::{AccountChange, Changed};
 pub use backup::back_up;
 pub use credit::Credit;
 pub use error::StoreError;
@@ -40,6 +43,7 @@ pub use open::{OpenedStore, StoreSettings, in_background};
 pub use organizations::Organization;
 pub use projects::{NewProject, Project, ProjectChange};
 pub use provider_keys::{ByokKeyRow, ProviderKey};
+pub use snapshot::{Followed, LoadedAccounts, SharedRows};
 pub use url::StoreUrl;
 
 /// The name of the first project of each organization.
@@ -57,9 +61,6 @@ pub struct Store {
     write_turn: Option<Arc<tokio::sync::Mutex<()>>>,
     pepper: Pepper,
 }
-
-/// A transaction that changes accounts.
-type AccountChange = sqlx::Transaction<'static, sqlx::Any>;
 
 impl Store {
     /// Returns the pepper that hashes the keys.
@@ -95,15 +96,6 @@ impl Store {
             Some(turn) => Some(turn.lock().await),
             None => None,
         }
-    }
-
-    /// Begins a change. Its first statement raises the revision. So two changes wait for each other here and not
-    /// halfway, and SQLite takes its write lock at once.
-    async fn change(&self) -> Result<AccountChange, StoreError> {
-        let mut change = self.pool.begin().await?;
-        let sql = "UPDATE store_state SET revision = revision + 1 WHERE one = 1";
-        sqlx::query(sql).execute(&mut *change).await?;
-        Ok(change)
     }
 }
 

@@ -5,7 +5,8 @@ use sqlx::Row;
 
 use super::projects::insert_project;
 use super::{
-    AccountChange, DEFAULT_PROJECT, NewProject, Store, StoreError, check_name, new_id, parse_column,
+    AccountChange, Changed, DEFAULT_PROJECT, NewProject, Store, StoreError, check_name, new_id,
+    parse_column,
 };
 
 /// An organization, which pays for its calls.
@@ -57,8 +58,12 @@ impl Store {
             mode: Mode::default(),
             cache_ttl_s: None,
         };
-        insert_project(&mut change, &organization.id, &project, now_ms).await?;
-        change.commit().await?;
+        let project = insert_project(&mut change, &organization.id, &project, now_ms).await?;
+        let changed = [
+            Changed::Organization(&organization.id),
+            Changed::Project(&project.id),
+        ];
+        change.commit(&changed).await?;
         Ok(organization)
     }
 
@@ -74,12 +79,11 @@ impl Store {
     /// Errors: [`StoreError::NotFound`].
     pub async fn disable_organization(&self, name: &str) -> Result<(), StoreError> {
         let mut change = self.change().await?;
-        let sql = "UPDATE organizations SET status = 'disabled' WHERE name = $1";
-        let done = sqlx::query(sql).bind(name).execute(&mut *change).await?;
-        if done.rows_affected() == 0 {
-            return Err(StoreError::not_found("organization", name));
-        }
-        Ok(change.commit().await?)
+        let sql = "UPDATE organizations SET status = 'disabled' WHERE name = $1 RETURNING id";
+        let disabled = sqlx::query_scalar(sql).bind(name);
+        let id: Option<String> = disabled.fetch_optional(&mut *change).await?;
+        let id = id.ok_or_else(|| StoreError::not_found("organization", name))?;
+        change.commit(&[Changed::Organization(&id)]).await
     }
 
     /// Puts an organization on a plan, with a first cycle that starts now. If it has the plan already, nothing changes.
@@ -93,12 +97,14 @@ impl Store {
         }
         let sql = "UPDATE organizations SET plan = $2, plan_since = $3 WHERE id = $1";
         sqlx::query(sql)
-            .bind(organization.id)
+            .bind(&organization.id)
             .bind(plan.as_str())
             .bind(now_ms)
             .execute(&mut *change)
             .await?;
-        Ok(change.commit().await?)
+        change
+            .commit(&[Changed::Organization(&organization.id)])
+            .await
     }
 
     /// Returns one organization. Errors: [`StoreError::NotFound`].

@@ -4,7 +4,9 @@ use filters::accounts::Mode;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::{AccountChange, Store, StoreError, check_name, new_id, organizations, parse_column};
+use super::{
+    AccountChange, Changed, Store, StoreError, check_name, new_id, organizations, parse_column,
+};
 
 /// A project: a part of an organization with its own settings.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -58,7 +60,7 @@ impl Store {
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, organization).await?;
         let created = insert_project(&mut change, &organization.id, project, now_ms).await?;
-        change.commit().await?;
+        change.commit(&[Changed::Project(&created.id)]).await?;
         Ok(created)
     }
 
@@ -95,7 +97,7 @@ impl Store {
             let query = sqlx::query(sql).bind(&id).bind(cache_ttl_s.map(i64::from));
             query.execute(&mut *change).await?;
         }
-        Ok(change.commit().await?)
+        change.commit(&[Changed::Project(&id)]).await
     }
 
     /// Archives a project, which makes its keys invalid. Archiving it again changes nothing.
@@ -104,17 +106,12 @@ impl Store {
     pub async fn archive_project(&self, organization: &str, name: &str) -> Result<(), StoreError> {
         let id = self.organization(organization).await?.id;
         let mut change = self.change().await?;
-        let sql =
-            "UPDATE projects SET status = 'archived' WHERE organization_id = $1 AND name = $2";
-        let done = sqlx::query(sql)
-            .bind(id)
-            .bind(name)
-            .execute(&mut *change)
-            .await?;
-        if done.rows_affected() == 0 {
-            return Err(StoreError::not_found("project", name));
-        }
-        Ok(change.commit().await?)
+        let sql = "UPDATE projects SET status = 'archived' \
+                   WHERE organization_id = $1 AND name = $2 RETURNING id";
+        let archived = sqlx::query_scalar(sql).bind(id).bind(name);
+        let id: Option<String> = archived.fetch_optional(&mut *change).await?;
+        let id = id.ok_or_else(|| StoreError::not_found("project", name))?;
+        change.commit(&[Changed::Project(&id)]).await
     }
 }
 

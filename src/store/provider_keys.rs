@@ -4,7 +4,8 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::cipher::Cipher;
-use super::{Store, StoreError, check_name, new_id, organizations};
+use super::rows::Rows;
+use super::{Changed, Store, StoreError, check_name, new_id, organizations};
 use crate::config::Secret;
 
 /// A stored BYOK key without its text.
@@ -74,7 +75,7 @@ impl Store {
                    VALUES ($1, $2, $3, $4, $5, $6, $7)";
         sqlx::query(sql)
             .bind(&key.id)
-            .bind(organization.id)
+            .bind(&organization.id)
             .bind(provider)
             .bind(label)
             .bind(sealed)
@@ -83,7 +84,8 @@ impl Store {
             .execute(&mut *change)
             .await
             .map_err(|error| StoreError::from_insert(error, "provider key", label))?;
-        change.commit().await?;
+        let changed = [Changed::ProviderKeys(&organization.id)];
+        change.commit(&changed).await?;
         Ok(key)
     }
 
@@ -101,12 +103,13 @@ impl Store {
     /// Deletes a BYOK key. Errors: [`StoreError::NotFound`].
     pub async fn remove_provider_key(&self, id: &str) -> Result<(), StoreError> {
         let mut change = self.change().await?;
-        let sql = "DELETE FROM provider_keys WHERE id = $1";
-        let done = sqlx::query(sql).bind(id).execute(&mut *change).await?;
-        if done.rows_affected() == 0 {
-            return Err(StoreError::not_found("provider key", id));
-        }
-        Ok(change.commit().await?)
+        let sql = "DELETE FROM provider_keys WHERE id = $1 RETURNING organization_id";
+        let removed = sqlx::query_scalar(sql).bind(id);
+        let organization_id: Option<String> = removed.fetch_optional(&mut *change).await?;
+        let organization_id =
+            organization_id.ok_or_else(|| StoreError::not_found("provider key", id))?;
+        let changed = [Changed::ProviderKeys(&organization_id)];
+        change.commit(&changed).await
     }
 
     /// Returns every BYOK key, decrypted, oldest first.
@@ -114,6 +117,22 @@ impl Store {
         let sql = "SELECT id, organization_id, provider, label, sealed FROM provider_keys \
                    ORDER BY created_at, id";
         let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
+        let cipher = Cipher::new(&self.pepper)?;
+        rows.iter().map(|row| decrypt_row(row, &cipher)).collect()
+    }
+
+    /// Returns the BYOK keys of some organizations, decrypted, oldest first.
+    pub async fn byok_keys_of(
+        &self,
+        organization_ids: &[String],
+    ) -> Result<Vec<ByokKeyRow>, StoreError> {
+        let mut connection = self.pool.acquire().await?;
+        let ids = Rows::from_texts(&connection, organization_ids.iter().map(String::as_str))?;
+        let sql = "SELECT k.id, k.organization_id, k.provider, k.label, k.sealed \
+                   FROM (SELECT value ->> 0 AS wanted FROM {rows}) AS r \
+                   CROSS JOIN provider_keys k WHERE k.organization_id = wanted \
+                   ORDER BY k.created_at, k.id";
+        let rows = ids.query(sql).fetch_all(&mut *connection).await?;
         let cipher = Cipher::new(&self.pepper)?;
         rows.iter().map(|row| decrypt_row(row, &cipher)).collect()
     }

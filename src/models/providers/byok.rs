@@ -1,11 +1,12 @@
 //! The BYOK keys of the callers, as the request path finds them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
 
 use super::credentials::{ByokKey, Credential, KeyPool};
+use crate::accounts::ByokRows;
 use crate::store::ByokKeyRow;
 
 /// The BYOK keys in force. [`Self::update`] follows the rows that [`crate::accounts`] publishes.
@@ -28,16 +29,26 @@ impl ByokSnapshot {
         self.current.load()
     }
 
-    /// Replaces the keys by those of the rows. One caller at a time.
-    pub fn update(&self, rows: Vec<ByokKeyRow>) {
-        let keys = ByokKeys::new(rows, &self.current(), &self.fingerprint_key);
+    /// Replaces the keys by those of the rows: all, or those of some organizations. One caller at a time.
+    pub fn update(&self, rows: ByokRows) {
+        let before = self.current();
+        let keys = match rows {
+            ByokRows::All(rows) => ByokKeys::new(rows, &before, &self.fingerprint_key),
+            ByokRows::Of(organizations, rows) => {
+                let changed = ByokKeys::new(rows, &before, &self.fingerprint_key);
+                before.with(&organizations, changed)
+            }
+        };
         self.current.store(Arc::new(keys));
     }
 }
 
 /// All BYOK keys, by organization and provider. The number of rows in the store limits the memory.
 #[derive(Default)]
-pub struct ByokKeys(HashMap<Box<str>, HashMap<Box<str>, Arc<KeyPool>>>);
+pub struct ByokKeys(HashMap<Arc<str>, Arc<ProviderPools>>);
+
+/// The keys of an organization, by provider.
+type ProviderPools = HashMap<Box<str>, Arc<KeyPool>>;
 
 impl ByokKeys {
     /// Creates the keys of these rows. A key that was in `before` keeps its health, because a key's secret never changes.
@@ -63,19 +74,33 @@ impl ByokKeys {
             let pool = pools.entry((row.organization_id, row.provider));
             pool.or_default().push(key);
         }
-        let mut all = Self::default();
+        let mut organizations: HashMap<Arc<str>, ProviderPools> = HashMap::new();
         for ((organization, provider), credentials) in pools {
             let pool = Arc::new(KeyPool::new(credentials));
-            let by_provider = all.0.entry(organization.into()).or_default();
+            let by_provider = organizations.entry(organization.into()).or_default();
             by_provider.insert(provider.into(), pool);
         }
-        all
+        let organizations = organizations.into_iter();
+        Self(
+            organizations
+                .map(|(id, pools)| (id, Arc::new(pools)))
+                .collect(),
+        )
+    }
+
+    /// Returns these keys, but those of some organizations replaced by `changed`.
+    fn with(&self, organizations: &[String], changed: Self) -> Self {
+        let replaced: HashSet<&str> = organizations.iter().map(String::as_str).collect();
+        let kept = self.0.iter().filter(|(id, _)| !replaced.contains(&***id));
+        let kept = kept.map(|(id, pools)| (Arc::clone(id), Arc::clone(pools)));
+        Self(kept.chain(changed.0).collect())
     }
 
     /// Returns the providers that an organization has keys for.
     pub fn providers(&self, organization_id: &str) -> Vec<&str> {
-        let by_provider = self.0.get(organization_id).into_iter().flatten();
-        by_provider.map(|(provider, _)| &**provider).collect()
+        let pools = self.0.get(organization_id);
+        let providers = pools.into_iter().flat_map(|pools| pools.keys());
+        providers.map(|provider| &**provider).collect()
     }
 
     /// Returns the keys of an organization for a provider. The pool is never empty.

@@ -8,7 +8,6 @@ mod calls;
 mod hours;
 mod leases;
 mod post;
-mod rows;
 mod spent;
 mod usage;
 
@@ -26,7 +25,7 @@ pub use leases::{CHANNEL, LeaseChange, LeaseGrant, LeaseRequest};
 pub use spent::SpentRow;
 pub use usage::{By, Usage};
 
-use self::rows::Rows;
+use super::rows::{self, Rows};
 use super::{Store, StoreError};
 
 /// The time limit of one change.

@@ -1,5 +1,9 @@
 //! Snapshots that the request path reads.
 
+use std::time::Duration;
+
+use filters::money::Usd;
+
 use super::*;
 
 on_both![
@@ -9,6 +13,9 @@ on_both![
     an_expiry_reaches_the_caller,
     the_snapshot_follows_another_process,
     byok_rows_are_published_before_their_accounts_come_into_force,
+    a_change_of_what_keys_share_reaches_their_callers,
+    a_gap_in_the_feed_is_noticed_and_everything_read_again,
+    many_changes_are_followed_in_parts,
     a_store_that_fails_leaves_the_last_snapshot,
 ];
 
@@ -117,7 +124,11 @@ async fn byok_rows_are_published_before_their_accounts_come_into_force(fixture: 
     let (seen, in_force) = (Arc::clone(&published), Arc::clone(&handle));
     let accounts = accounts::AccountsHandle::load(&fixture.store, move |rows| {
         let revision = in_force.get().map(|accounts| accounts.current().revision());
-        seen.lock().unwrap().push((rows.len(), revision));
+        let count = match rows {
+            accounts::ByokRows::All(rows) => rows.len(),
+            accounts::ByokRows::Of(organizations, rows) => organizations.len() * rows.len(),
+        };
+        seen.lock().unwrap().push((count, revision));
     });
     let accounts = accounts.await.unwrap();
     let before = accounts.current().revision();
@@ -144,4 +155,160 @@ async fn a_store_that_fails_leaves_the_last_snapshot(fixture: Fixture) {
     fixture.store.close().await;
     assert!(accounts.refresh(&fixture.store).await.is_err());
     assert_eq!(accounts.current().len(), 1);
+}
+
+/// Returns what a handle makes of a key.
+fn admitted(
+    accounts: &accounts::AccountsHandle,
+    store: &Store,
+    key: &KeyText,
+) -> Result<Arc<filters::accounts::Caller>, AuthError> {
+    let mut headers = HeaderMap::new();
+    headers.insert("x-api-key", HeaderValue::from_str(key.reveal()).unwrap());
+    admit(&headers, &accounts.current(), store.pepper(), NOW_MS)
+}
+
+async fn a_change_of_what_keys_share_reaches_their_callers(fixture: Fixture) {
+    let store = &fixture.store;
+    fixture.organization("acme").await;
+    fixture.organization("other").await;
+    let (key, issued) = fixture.key("acme").await;
+    let (other, _) = fixture.key("other").await;
+    let load = accounts::AccountsHandle::load(store, |_| {});
+    let accounts = load.await.unwrap();
+    let caller = || admitted(&accounts, store, &key);
+    store.set_plan("acme", Plan::Max, NOW_MS).await.unwrap();
+    assert!(accounts.refresh(store).await.unwrap());
+    assert_eq!(caller().unwrap().plan, Plan::Max);
+    store.add_member("acme", "ada", NOW_MS).await.unwrap();
+    let change = KeyChange {
+        member: Some(Some("ada".to_owned())),
+        label: Some("renamed".to_owned()),
+        ..KeyChange::default()
+    };
+    store.update_key(&issued.id, &change).await.unwrap();
+    accounts.refresh(store).await.unwrap();
+    assert_eq!(&*caller().unwrap().key_label, "renamed");
+    assert_eq!(caller().unwrap().member.as_deref().unwrap().budget, None);
+    let budget = Some(Usd::parse("3").unwrap());
+    store.set_budget("acme", "ada", budget).await.unwrap();
+    accounts.refresh(store).await.unwrap();
+    assert_eq!(caller().unwrap().member.as_deref().unwrap().budget, budget);
+    let change = ProjectChange {
+        mode: Some(Mode::Byok),
+        cache_ttl_s: Some(Some(9)),
+    };
+    let changed = store.update_project("acme", "default", &change);
+    changed.await.unwrap();
+    accounts.refresh(store).await.unwrap();
+    let now = caller().unwrap();
+    assert_eq!((now.mode, now.cache_ttl_s), (Mode::Byok, Some(9)));
+    store.archive_project("acme", "default").await.unwrap();
+    accounts.refresh(store).await.unwrap();
+    assert_eq!(caller().err(), Some(AuthError::ProjectArchived));
+    store.disable_organization("acme").await.unwrap();
+    accounts.refresh(store).await.unwrap();
+    assert_eq!(caller().err(), Some(AuthError::OrganizationDisabled));
+    assert!(admitted(&accounts, store, &other).is_ok());
+}
+
+async fn a_gap_in_the_feed_is_noticed_and_everything_read_again(fixture: Fixture) {
+    let store = &fixture.store;
+    fixture.organization("acme").await;
+    let (first, issued) = fixture.key("acme").await;
+    let load = accounts::AccountsHandle::load(store, |_| {});
+    let accounts = load.await.unwrap();
+    let (second, _) = fixture.key("acme").await;
+    // As an earlier version would have made it: a revision without its changes.
+    let sql = "DELETE FROM account_changes WHERE id <> $1";
+    sqlx::query(sql)
+        .bind(&issued.id)
+        .execute(&store.pool)
+        .await
+        .unwrap();
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let follower = tokio::spawn(accounts.clone().run_refresh(store.clone(), stopped));
+    let until = std::time::Instant::now() + Duration::from_secs(10);
+    while admitted(&accounts, store, &second).is_err() {
+        assert!(std::time::Instant::now() < until, "nothing was read again");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    store.revoke_key(&issued.id, NOW_MS).await.unwrap();
+    while admitted(&accounts, store, &first).is_ok() {
+        assert!(std::time::Instant::now() < until, "it does not follow");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    stop.send_replace(true);
+    follower.await.unwrap();
+}
+
+async fn many_changes_are_followed_in_parts(fixture: Fixture) {
+    let store = &fixture.store;
+    fixture.organization("acme").await;
+    let (key, issued) = fixture.key("acme").await;
+    let load = accounts::AccountsHandle::load(store, |_| {});
+    let accounts = load.await.unwrap();
+    let from = store.revision().await.unwrap();
+    // Two changes in each of twelve thousand revisions.
+    let rows: Vec<(i64, &str)> = (from + 1..=from + 12_000)
+        .flat_map(|revision| [(revision, "a"), (revision, "b")])
+        .collect();
+    let mut connection = store.pool.acquire().await.unwrap();
+    let sql = "INSERT INTO account_changes SELECT CAST(value ->> 0 AS BIGINT), 'credit', \
+               value ->> 1 FROM {rows}";
+    let rows = rows::Rows::new(&connection, &rows).unwrap();
+    rows.query(sql).execute(&mut *connection).await.unwrap();
+    let sql = "UPDATE store_state SET revision = revision + 12000";
+    sqlx::query(sql).execute(&mut *connection).await.unwrap();
+    drop(connection);
+    store.revoke_key(&issued.id, NOW_MS).await.unwrap();
+    let mut rounds = 0;
+    while accounts.refresh(store).await.unwrap() {
+        rounds += 1;
+    }
+    assert_eq!(rounds, 3);
+    assert_eq!(
+        admitted(&accounts, store, &key).err(),
+        Some(AuthError::Revoked)
+    );
+}
+
+/// Everything is read for as long as a lock is held on a table; a revocation needs other tables.
+#[tokio::test]
+async fn a_revocation_counts_within_a_second_while_everything_is_read() {
+    let fixture = on_postgres().await;
+    let store = &fixture.store;
+    fixture.organization("acme").await;
+    let (key, issued) = fixture.key("acme").await;
+    let load = accounts::AccountsHandle::load(store, |_| {});
+    let accounts = load.await.unwrap();
+    fixture.key("acme").await;
+    let sql = "DELETE FROM account_changes";
+    sqlx::query(sql).execute(&store.pool).await.unwrap();
+    let mut lock = store.pool.begin().await.unwrap();
+    let sql = "LOCK TABLE members IN ACCESS EXCLUSIVE MODE";
+    sqlx::query(sql).execute(&mut *lock).await.unwrap();
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let follower = tokio::spawn(accounts.clone().run_refresh(store.clone(), stopped));
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let other = Store::open(&fixture.settings).await.unwrap().store;
+    other.revoke_key(&issued.id, NOW_MS).await.unwrap();
+    let revoked = std::time::Instant::now();
+    while admitted(&accounts, store, &key).is_ok() {
+        let waited = revoked.elapsed();
+        assert!(waited < Duration::from_secs(1), "it still counts");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(accounts.current().len(), 1, "everything was read already");
+    lock.rollback().await.unwrap();
+    while accounts.current().len() < 2 {
+        assert!(revoked.elapsed() < Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(
+        admitted(&accounts, store, &key).err(),
+        Some(AuthError::Revoked)
+    );
+    stop.send_replace(true);
+    follower.await.unwrap();
 }

@@ -8,7 +8,7 @@ use sqlx::any::AnyArguments;
 use sqlx::query::Query;
 use sqlx::{Any, AnyConnection, AssertSqlSafe};
 
-use super::super::StoreError;
+use super::StoreError;
 
 /// Rows to bind.
 pub(super) struct Rows {

@@ -1,0 +1,169 @@
+//! The feed of account changes: what each revision has changed.
+//!
+//! A change writes its rows of the feed in its own transaction, so a server that knows the rows up to a revision knows
+//! every change up to it. Only the last [`KEPT_REVISIONS`] are kept.
+
+use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
+
+use sqlx::{Any, AnyConnection, Row, Transaction};
+
+use super::rows::Rows;
+use super::{Store, StoreError};
+
+/// A server that misses more revisions reads everything again.
+const KEPT_REVISIONS: i64 = 100_000;
+/// The maximum number of changes that are read at once, so that each reading is short.
+const MAX_CHANGES: i64 = 10_000;
+
+/// What a change has changed, by id.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Changed<'a> {
+    /// The organization.
+    Organization(&'a str),
+    /// The project.
+    Project(&'a str),
+    /// The member.
+    Member(&'a str),
+    /// The API key.
+    Key(&'a str),
+    /// The BYOK keys of this organization.
+    ProviderKeys(&'a str),
+    /// The credit of this organization, which is no part of a snapshot.
+    Credit(&'a str),
+}
+
+impl<'a> Changed<'a> {
+    /// Returns the kind in the store, and the id.
+    fn columns(self) -> (&'static str, &'a str) {
+        match self {
+            Self::Organization(id) => ("organization", id),
+            Self::Project(id) => ("project", id),
+            Self::Member(id) => ("member", id),
+            Self::Key(id) => ("key", id),
+            Self::ProviderKeys(id) => ("provider_keys", id),
+            Self::Credit(id) => ("credit", id),
+        }
+    }
+}
+
+/// A transaction that changes accounts. If it is dropped, nothing has changed.
+pub(super) struct AccountChange {
+    transaction: Transaction<'static, Any>,
+    revision: i64,
+}
+
+impl Deref for AccountChange {
+    type Target = AnyConnection;
+    fn deref(&self) -> &AnyConnection {
+        &self.transaction
+    }
+}
+
+impl DerefMut for AccountChange {
+    fn deref_mut(&mut self) -> &mut AnyConnection {
+        &mut self.transaction
+    }
+}
+
+impl AccountChange {
+    /// Writes to the feed what has changed, and commits.
+    pub(super) async fn commit(mut self, changed: &[Changed<'_>]) -> Result<(), StoreError> {
+        let rows: Vec<(i64, &str, &str)> = changed
+            .iter()
+            .map(|changed| {
+                let (kind, id) = changed.columns();
+                (self.revision, kind, id)
+            })
+            .collect();
+        let sql = "INSERT INTO account_changes (revision, kind, id) \
+                   SELECT CAST(value ->> 0 AS BIGINT), value ->> 1, value ->> 2 FROM {rows}";
+        let rows = Rows::new(&self.transaction, &rows)?;
+        rows.query(sql).execute(&mut *self.transaction).await?;
+        let sql = "DELETE FROM account_changes WHERE revision <= $1";
+        let oldest = sqlx::query(sql).bind(self.revision - KEPT_REVISIONS);
+        oldest.execute(&mut *self.transaction).await?;
+        Ok(self.transaction.commit().await?)
+    }
+}
+
+/// The changes behind a revision, each id once.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// The revision up to which they are listed.
+    pub revision: i64,
+    /// Whether the feed had every revision up to there.
+    pub is_complete: bool,
+    /// Ids of organizations.
+    pub organizations: BTreeSet<String>,
+    /// Ids of projects.
+    pub projects: BTreeSet<String>,
+    /// Ids of members.
+    pub members: BTreeSet<String>,
+    /// Ids of API keys.
+    pub keys: BTreeSet<String>,
+    /// Ids of organizations whose BYOK keys have changed.
+    pub byok_organizations: BTreeSet<String>,
+}
+
+impl Store {
+    /// Begins a change. Its first statement raises the revision. So two changes wait for each other here and not
+    /// halfway, and SQLite takes its write lock at once.
+    pub(super) async fn change(&self) -> Result<AccountChange, StoreError> {
+        let mut transaction = self.pool.begin().await?;
+        let sql = "UPDATE store_state SET revision = revision + 1 WHERE one = 1 RETURNING revision";
+        let revision = sqlx::query_scalar(sql).fetch_one(&mut *transaction).await?;
+        Ok(AccountChange {
+            transaction,
+            revision,
+        })
+    }
+
+    /// Returns what has changed since a revision, or `None` if nothing has. After very many changes these are the first
+    /// ones, and their own revision says so.
+    pub(super) async fn changes_since(&self, known: i64) -> Result<Option<Changes>, StoreError> {
+        let current = self.revision().await?;
+        if current == known {
+            return Ok(None);
+        }
+        let sql = "SELECT revision, kind, id FROM account_changes \
+                   WHERE revision > $1 AND revision <= $2 ORDER BY revision LIMIT $3";
+        let query = sqlx::query(sql).bind(known).bind(current).bind(MAX_CHANGES);
+        let rows = query.fetch_all(&self.pool).await?;
+        let is_cut = rows.len() as i64 == MAX_CHANGES;
+        let last = match rows.last() {
+            Some(last) if is_cut => Some(last.try_get::<i64, _>("revision")?),
+            _ => None,
+        };
+        // The last one may have more rows than were read.
+        let revision = last.map_or(current, |last| last - 1);
+        let mut changes = Changes {
+            revision,
+            ..Changes::default()
+        };
+        let mut revisions = BTreeSet::new();
+        for row in &rows {
+            let of_row: i64 = row.try_get("revision")?;
+            if of_row <= revision {
+                revisions.insert(of_row);
+                changes.add(row.try_get("kind")?, row.try_get("id")?);
+            }
+        }
+        // A store that was replaced by its backup has an earlier revision.
+        changes.is_complete = i64::try_from(revisions.len()) == Ok(revision - known);
+        Ok(Some(changes))
+    }
+}
+
+impl Changes {
+    fn add(&mut self, kind: &str, id: String) {
+        match kind {
+            "organization" => self.organizations.insert(id),
+            "project" => self.projects.insert(id),
+            "member" => self.members.insert(id),
+            "key" => self.keys.insert(id),
+            "provider_keys" => self.byok_organizations.insert(id),
+            _ => false,
+        };
+    }
+}
