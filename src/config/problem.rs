@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use serde::Serialize;
+use unicode_width::UnicodeWidthChar;
 
 /// An error in the configuration, or a warning.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -111,12 +112,10 @@ impl Spot {
             .skip(skipped)
             .take(MAX_SHOWN_CHARS)
             .collect();
-        // Tabs stay tabs, so that the caret is in the right column.
+        // Tabs stay tabs, and wide characters take two columns, so that the caret is in the right one.
         let lead: String = shown.chars().take(before - skipped).map(to_lead).collect();
-        let carets = self
-            .width
-            .min(shown.chars().count().saturating_sub(before - skipped))
-            .max(1);
+        let marked = shown.chars().skip(before - skipped).take(self.width);
+        let carets = marked.map(columns).sum::<usize>().max(1);
         writeln!(f, "{blank}--> {}:{}:{}", self.file, self.line, self.column)?;
         writeln!(f, "{gutter} | {shown}")?;
         writeln!(f, "{blank} | {lead}{}", "^".repeat(carets))
@@ -148,8 +147,18 @@ impl fmt::Display for Problem {
     }
 }
 
-fn to_lead(shown: char) -> char {
-    if shown == '\t' { '\t' } else { ' ' }
+fn to_lead(shown: char) -> &'static str {
+    match (shown, columns(shown)) {
+        ('\t', _) => "\t",
+        (_, 0) => "",
+        (_, 1) => " ",
+        _ => "  ",
+    }
+}
+
+/// Returns how many columns of a terminal a character takes; a control character takes one.
+fn columns(shown: char) -> usize {
+    shown.width().unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -202,5 +211,25 @@ mod tests {
             "{shown}"
         );
         assert!(shown.ends_with("= cure: right\n"), "{shown}");
+    }
+
+    #[test]
+    fn under_wide_characters_the_caret_stands_in_their_columns() {
+        // Two wide characters, then a letter with a combining accent.
+        for (text, start, end, lead, carets) in [
+            ("名前 = \"x\"", 9, 12, "       ", "^^^"),
+            ("a = \"名前\"", 4, 12, "    ", "^^^^^^"),
+            ("e\u{301} = 1", 6, 7, "    ", "^"),
+        ] {
+            let problem = Problem {
+                key: String::new(),
+                place: Location::File(Spot::from_bytes("f", text, start, end)),
+                message: String::new(),
+                cure: String::new(),
+            };
+            let shown = problem.to_string();
+            let expected = format!("1 | {text}\n  | {lead}{carets}\n");
+            assert!(shown.contains(&expected), "{shown}");
+        }
     }
 }
