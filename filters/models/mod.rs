@@ -13,6 +13,7 @@ mod check;
 pub mod embeddings;
 pub mod front;
 pub mod fronts;
+mod key_shape;
 pub mod metadata;
 pub mod operation;
 pub mod reply;

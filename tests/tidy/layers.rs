@@ -55,7 +55,7 @@ const FILTERS: &[Level] = &[
 /// `filters/models`, from low to high. A unit that no level names holds the facts of one operation.
 const MODELS: &[Level] = &[
     Level {
-        units: &["operation", "usage", "metadata", "errors"],
+        units: &["operation", "usage", "metadata", "errors", "key_shape"],
         know_each_other: true,
     },
     level(&["chat", FACTS]),

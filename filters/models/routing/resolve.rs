@@ -1,10 +1,12 @@
 //! From a model string to candidates. Source: docs/facts/model-gateway.md 3.1, docs/decisions.md 6, 11.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::catalog::{Catalog, Mapping, Model};
 use super::providers::ProviderSet;
 use crate::fault::{Fault, FaultKind, quoted};
+use crate::models::key_shape::holds_key;
 use crate::models::operation::Operation;
 
 /// The model string that lets the gateway choose the model.
@@ -160,7 +162,7 @@ fn resolve_pinned(
             return Err(model_not_found(format!(
                 "{provider} does not serve `{}` in the region `{}`",
                 quoted(model),
-                quoted(region)
+                shown(region)
             )));
         }
         return Ok(done(candidates));
@@ -256,11 +258,24 @@ fn list_candidates(
     Ok(candidates)
 }
 
+/// Quotes a name, unless it is a key.
+fn shown(name: &str) -> Cow<'_, str> {
+    match holds_key(name) {
+        true => Cow::Borrowed("[removed]"),
+        false => quoted(name),
+    }
+}
+
 fn unknown_model(string: &str, catalog: &Catalog, is_on: impl Fn(&Mapping) -> bool) -> Fault {
     if let Some(provider) = catalog.provider_of_upstream_id(string, is_on) {
         return Fault::invalid(
             "model",
             format!("`{string}` is a provider's own id; `{provider}/{string}` is accepted"),
+        );
+    }
+    if holds_key(string) {
+        return model_not_found(
+            "`model` holds an API key: send keys in `Authorization`; `GET /v1/models` lists the models",
         );
     }
     let shown: String = string
@@ -282,6 +297,6 @@ fn unserved_model(model: &str) -> Fault {
     ))
 }
 
-fn model_not_found(message: impl Into<std::borrow::Cow<'static, str>>) -> Fault {
+fn model_not_found(message: impl Into<Cow<'static, str>>) -> Fault {
     Fault::new(FaultKind::ModelNotFound, message).with_param("model")
 }

@@ -405,6 +405,27 @@ fn a_provider_that_is_off_for_whoever_asks_is_as_good_as_absent() {
     }
 }
 
+#[test]
+fn a_key_that_is_sent_as_a_model_is_not_echoed() {
+    let catalog = usual();
+    let providers = catalog.providers().set(["a"]);
+    for key in [
+        "sk-proj-0123456789abcdef",
+        "a/sk-ant-0123456789abcdef",
+        "a/m:gsk_0123456789abcdef",
+        "wg_0000000000000000000000000000000000000000000",
+        "Bearer sk-0123456789abcdef",
+        "AIzaSyA0123456789abcdef",
+    ] {
+        let fault = resolve(key, Operation::Chat, &catalog, &providers, &[], 0).unwrap_err();
+        assert_eq!(fault.status(), 404, "{key}");
+        assert!(!fault.message.contains("0123456789"), "{}", fault.message);
+        assert!(!fault.message.contains("00000000"), "{}", fault.message);
+    }
+    let fault = resolve("key-lime", Operation::Chat, &catalog, &providers, &[], 0).unwrap_err();
+    assert!(fault.message.contains("`key-lime`"), "{}", fault.message);
+}
+
 /// The providers of the catalogues made at random.
 const NAMES: [&str; 8] = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"];
 

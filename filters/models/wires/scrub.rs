@@ -3,6 +3,8 @@
 
 use core::net::{IpAddr, SocketAddr};
 
+use crate::models::key_shape::has_key_prefix;
+
 /// How many bytes of an upstream's message reach a caller.
 const MAX_MESSAGE_BYTES: usize = 500;
 /// How many bytes of it are read. A secret shrinks to [`REMOVED`], so more are read than reach a caller.
@@ -134,10 +136,6 @@ fn shows(word: &str, core: &str, secret: &str) -> bool {
 }
 
 fn looks_secret(word: &str) -> bool {
-    const PREFIXES: [&str; 14] = [
-        "sk-", "sk_", "AIza", "gsk_", "xai-", "pplx-", "key-", "key=", "Bearer", "wg_", "r8_",
-        "hf_", "fw_", "csk-",
-    ];
     let word = word.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
     let is_account = ["org-", "proj_", "acct_"]
         .iter()
@@ -150,11 +148,7 @@ fn looks_secret(word: &str) -> bool {
         && word.bytes().any(|b| b.is_ascii_alphabetic());
     // Masked keys, as providers like to quote them: `sk-…abcd`, `****abcd`.
     let masked = word.contains("***");
-    is_address(word)
-        || is_account
-        || opaque
-        || masked
-        || PREFIXES.iter().any(|prefix| word.starts_with(prefix))
+    is_address(word) || is_account || opaque || masked || has_key_prefix(word)
 }
 
 fn is_address(word: &str) -> bool {
