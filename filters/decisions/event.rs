@@ -82,13 +82,14 @@ pub struct Moment<'a> {
     pub uuid: &'a str,
 }
 
-/// Whether the backend would refuse the same batch again.
+/// Whether the backend would refuse the same batch again. One that names another place would do so too, and no redirect is
+/// followed.
 pub fn is_final(status: StatusCode) -> bool {
     let is_temporary = matches!(
         status,
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
     );
-    status.is_client_error() && !is_temporary
+    status.is_redirection() || status.is_client_error() && !is_temporary
 }
 
 /// The visitor of an impression.

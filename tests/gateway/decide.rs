@@ -5,6 +5,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::batch::operation;
+use super::shared::until;
 use crate::support::WAIT_TIMEOUT;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
@@ -328,6 +329,25 @@ fn what_the_backend_refuses_is_dropped_and_counted_and_what_comes_after_it_is_se
         metrics.contains("weirgate_decision_events_total{outcome=\"refused\"} 1"),
         "{metrics}"
     );
+}
+
+/// A redirect is not followed, so the same batch would be redirected for ever.
+#[test]
+fn an_event_backend_that_redirects_gets_each_event_once() {
+    let elsewhere = Upstream::always(Reply::whole(204, &[], ""));
+    let location = format!("{}/e", elsewhere.url());
+    let redirect = |status| Reply::whole(status, &[("location", &location)], "");
+    let backend = Upstream::sequence([redirect(302), redirect(308), redirect(302)]);
+    let events = format!("event_url = \"{}/e\"\nevent_batch = 1", backend.url());
+    let gateway = gateway(&events);
+    for _ in 0..3 {
+        post(&gateway, "/v1/decide?keys=dark_mode", &ada());
+    }
+    backend.wait_requests(3);
+    let refused = "weirgate_decision_events_total{outcome=\"refused\"} 3";
+    until("refused", || gateway.metrics().contains(refused));
+    assert!(elsewhere.requests().is_empty());
+    assert_eq!(backend.requests().len(), 3);
 }
 
 #[test]

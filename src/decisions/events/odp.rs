@@ -157,8 +157,10 @@ impl OdpDispatcher {
                         .metrics
                         .count_events("segments_sent", batch.len() as u64);
                 }
-                // The same body would be refused again.
-                Ok(reply) if reply.status().is_client_error() => {
+                // The same body would be refused again, and no redirect is followed.
+                Ok(reply)
+                    if reply.status().is_client_error() || reply.status().is_redirection() =>
+                {
                     log::warn!("events for segments: {}", reply.status());
                     break;
                 }

@@ -7,14 +7,14 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
 use filters::decisions::event;
 use filters::decisions::event::Head;
 use futures::future::{BoxFuture, FutureExt, OptionFuture};
 use prometheus::IntCounter;
-use reqwest::Response;
+use reqwest::{Response, StatusCode};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -88,6 +88,7 @@ impl EventQueue {
                     url: url.clone(),
                     client: Outbound::new(DELIVERY_TIMEOUT, [url.as_str()])?,
                     metrics: Arc::clone(metrics),
+                    redirect_told: Arc::new(Once::new()),
                 },
                 max_batch: decisions.event_batch,
                 flush_interval: decisions.event_flush,
@@ -150,6 +151,7 @@ struct Backend {
     url: String,
     client: Outbound,
     metrics: Arc<Metrics>,
+    redirect_told: Arc<Once>,
 }
 
 impl Backend {
@@ -176,7 +178,7 @@ impl Backend {
             Ok(reply) if reply.status().is_success() => "sent",
             // The same body would be refused again, and others wait behind it.
             Ok(reply) if event::is_final(reply.status()) => {
-                log::error!("events: the backend refuses a batch: {}", reply.status());
+                self.tell_refusal(reply.status());
                 "refused"
             }
             Ok(reply) => {
@@ -190,6 +192,19 @@ impl Backend {
         };
         self.metrics.count_events(outcome, count);
         outcome != "repeated"
+    }
+
+    /// Logs a refusal. A redirect is a mistake in the configuration that every batch meets, so it is told once.
+    fn tell_refusal(&self, status: StatusCode) {
+        if !status.is_redirection() {
+            return log::error!("events: the backend refuses a batch: {status}");
+        }
+        self.redirect_told.call_once(|| {
+            log::error!(
+                "events: the backend answers {status}, and no redirect is followed: events are dropped until \
+                 decisions.event_url is its final address"
+            );
+        });
     }
 }
 
