@@ -1,4 +1,4 @@
-//! The client of everything that this process asks for by itself: datafiles, events, segments, predictions, published
+//! The client of everything that this process asks for by itself, but for model calls and graph requests, which Pingora sends: datafiles, events, segments, predictions, published
 //! keys.
 //!
 //! A host that the operator wrote in the configuration is trusted: it may have a private address, and plain http where
@@ -176,7 +176,7 @@ fn check_address(host: &str, address: IpAddr) -> Result<(), String> {
 }
 
 /// Returns whether an address is one of the public Internet. Source: the registries of special-purpose addresses, RFC 6890.
-fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),

@@ -395,6 +395,8 @@ pub struct ProviderConfig {
     pub kind: ProviderKind,
     /// `http` or `https`, without a slash at the end.
     pub base_url: String,
+    /// Whether the base URL is the kind's own, which the operator did not write.
+    pub is_base_url_built_in: bool,
     /// Its keys in the order in which they are tried; empty if it needs none, or only serves BYOK keys.
     pub keys: Vec<Secret>,
     /// Whether it only serves callers with a BYOK key.

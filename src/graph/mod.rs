@@ -24,7 +24,7 @@ use self::metrics::GraphMetrics;
 use crate::config;
 use crate::jwks::{Refresh, RemoteKeySet};
 use crate::limits::counters::{Sweeper, WindowCounters};
-use crate::proxy::origin::{ConnectTimeouts, Origin};
+use crate::proxy::origin::{ConnectTimeouts, Origin, Reach};
 use crate::redis::Redis;
 use crate::telemetry::metrics::Metrics;
 
@@ -87,7 +87,12 @@ impl Graph {
             key_sets,
             nonces: Nonces::default(),
             counters: Arc::new(counters),
-            origin: Arc::new(Origin::new("the graph service", url, timeouts)?),
+            origin: Arc::new(Origin::new(
+                "the graph service",
+                url,
+                timeouts,
+                Reach::Anywhere,
+            )?),
             cache: cache.map(Arc::new),
             rejects_unknown: graph.rejects_unknown,
             window_s: graph.window_s,

@@ -19,6 +19,8 @@ use pingora::{Error, ErrorType, OrErr, Result};
 use pingora_load_balancing::discovery::ServiceDiscovery;
 use pingora_load_balancing::{Backend, Backends};
 
+use crate::outbound::is_public;
+
 /// The time between two resolutions of a name.
 const DNS_INTERVAL: Duration = Duration::from_secs(30);
 /// How long an unused connection stays open.
@@ -33,6 +35,15 @@ pub struct ConnectTimeouts {
     pub connect: Duration,
     /// The time of one read or write.
     pub read_write: Duration,
+}
+
+/// Which addresses a name may have. Source: docs/security.md 41.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reach {
+    /// Any: the operator wrote the name himself.
+    Anywhere,
+    /// Public ones: the name is built in.
+    Public,
 }
 
 /// Scheme, host and port, and the addresses behind them.
@@ -53,7 +64,12 @@ impl Origin {
     /// Returns the origin of a URL, whose path does not matter here.
     ///
     /// Errors: the authority is not a valid header value; the checks of the configuration should have found that.
-    pub fn new(name: &str, url: &Uri, timeouts: ConnectTimeouts) -> Result<Self, String> {
+    pub fn new(
+        name: &str,
+        url: &Uri,
+        timeouts: ConnectTimeouts,
+        reach: Reach,
+    ) -> Result<Self, String> {
         let is_tls = url.scheme_str() == Some("https");
         let host = url.host().unwrap_or_default();
         let host = host.trim_matches(['[', ']']).to_owned();
@@ -62,6 +78,7 @@ impl Origin {
         let resolver = Resolver {
             host: host.clone(),
             port,
+            reach,
         };
         Ok(Self {
             name: name.into(),
@@ -144,6 +161,7 @@ impl Origin {
 struct Resolver {
     host: String,
     port: u16,
+    reach: Reach,
 }
 
 #[async_trait]
@@ -153,6 +171,12 @@ impl ServiceDiscovery for Resolver {
             .await
             .or_err(ErrorType::ConnectError, "looking a name up")?;
         let addresses: Vec<SocketAddr> = addresses.collect();
+        let mut public = addresses.iter().map(|address| is_public(address.ip()));
+        if self.reach == Reach::Public && !public.all(|is_public| is_public) {
+            let message =
+                "the name has an address that is not public, and it is not in the configuration";
+            return Error::e_explain(ErrorType::ConnectError, message);
+        }
         // If a name has addresses of both families, IPv4 is reachable from more networks.
         let has_v4 = addresses.iter().any(SocketAddr::is_ipv4);
         let backends = addresses
@@ -187,5 +211,29 @@ impl BackgroundService for DnsRefresh {
                 _ = shutdown.changed() => return,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    fn origin(reach: Reach) -> Origin {
+        let timeouts = ConnectTimeouts {
+            connect: Duration::from_secs(1),
+            read_write: Duration::from_secs(1),
+        };
+        let url = Uri::from_static("https://localhost:8443/v1");
+        Origin::new("provider openai", &url, timeouts, reach).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_private_address_by_dns_is_refused_unless_the_operator_wrote_the_host() {
+        let Err(error) = origin(Reach::Public).peer().await else {
+            panic!("it was taken");
+        };
+        assert!(error.to_string().contains("not public"), "{error}");
+        assert!(origin(Reach::Anywhere).peer().await.is_ok());
     }
 }

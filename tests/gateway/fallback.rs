@@ -97,6 +97,35 @@ fn a_broken_provider() {
     each_size(&first.url(), 500, "upstream_error");
 }
 
+/// The key and the prompt go where the operator said, and nowhere else.
+#[test]
+fn a_provider_that_redirects_has_failed_and_is_not_followed() {
+    let elsewhere = both();
+    let location = format!("{}/v1/chat/completions", elsewhere.url());
+    for status in [300, 301, 302, 303, 304, 307, 308] {
+        let first = Upstream::always(Reply::whole(status, &[("location", &location)], ""));
+        let second = both();
+        for body in [PLAIN, STREAM] {
+            let gateway = Gateway::with(
+                &first.url(),
+                &second.url(),
+                &format!("{FAST}\nattempts = 2"),
+            );
+            assert_second(&gateway.chat(body), status.into(), "upstream_error");
+        }
+        let gateway = Gateway::with(&first.url(), &first.url(), FAST);
+        let answer = gateway.chat(PLAIN);
+        assert_eq!(answer.status(), 502, "{}", answer.text());
+        assert_eq!(answer.header("location"), None);
+        assert!(
+            !answer.text().contains(&elsewhere.url()),
+            "{}",
+            answer.text()
+        );
+    }
+    assert!(elsewhere.requests().is_empty());
+}
+
 #[test]
 fn a_provider_that_answers_before_it_has_read_the_body() {
     let first = Upstream::early(Reply::json(503, "{}"));

@@ -137,9 +137,11 @@ pub(crate) enum SegmentsCache {
     Redis,
 }
 
-/// Where the vendor's datafiles say that its platform is.
-const ODP_HOSTS: [&str; 3] = [
+/// Where the vendor's datafiles say that its platform is: two names of the region US, then EU and Australia. Source: the
+/// vendor's Node SDK for the platform, `configOrDefault`, and the servers in the OpenAPI documents of its API.
+const ODP_HOSTS: [&str; 4] = [
     "https://api.zaius.com",
+    "https://api.us1.odp.optimizely.com",
     "https://api.eu1.odp.optimizely.com",
     "https://api.au1.odp.optimizely.com",
 ];

@@ -95,6 +95,7 @@ fn check_provider(
     let provider = ProviderConfig {
         name: name.to_owned(),
         kind,
+        is_base_url_built_in: provider.base_url.is_none() && !base_url.is_empty(),
         base_url,
         keys,
         is_byok_only: missing_key.is_some(),

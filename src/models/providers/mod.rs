@@ -14,7 +14,7 @@ use http::{HeaderName, HeaderValue};
 pub use self::byok::{ByokKeys, ByokSnapshot};
 pub use self::credentials::{ByokKey, Credential, KeyPool};
 use crate::config::{self, Secret};
-use crate::proxy::origin::{ConnectTimeouts, Origin};
+use crate::proxy::origin::{ConnectTimeouts, Origin, Reach};
 
 /// A shorter header value or path behind the host, such as `/v1`, says nothing about an account.
 const MIN_REVEALING_BYTES: usize = 8;
@@ -78,6 +78,10 @@ impl Provider {
                 &format!("provider {}", provider.name),
                 &url,
                 timeouts,
+                match provider.is_base_url_built_in {
+                    true => Reach::Public,
+                    false => Reach::Anywhere,
+                },
             )?),
             base_path: url.path().trim_end_matches('/').to_owned(),
         })
