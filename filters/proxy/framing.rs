@@ -169,7 +169,11 @@ pub fn check_http2(head: &Parts, max_bytes: usize) -> Result<(), HeadError> {
     }
     match head.uri.authority() {
         Some(authority) if !is_host(authority.as_str().as_bytes()) => return Err(HeadError::Host),
-        Some(authority) if framing.host.is_some_and(|host| !authority_is(authority, host)) => {
+        Some(authority)
+            if framing
+                .host
+                .is_some_and(|host| !authority_is(authority, host)) =>
+        {
             return Err(HeadError::OtherHost);
         }
         None if framing.host.is_none() => return Err(HeadError::HostMissing),
@@ -181,6 +185,9 @@ pub fn check_http2(head: &Parts, max_bytes: usize) -> Result<(), HeadError> {
 fn authority_is(authority: &Authority, host: &[u8]) -> bool {
     host.eq_ignore_ascii_case(authority.as_str().as_bytes())
 }
+
+/// The name and the value of a header.
+type Field<'h> = (&'h [u8], &'h [u8]);
 
 /// The lines of a head that are left.
 struct HeadLines<'h>(&'h [u8]);
@@ -197,7 +204,7 @@ impl<'h> HeadLines<'h> {
     }
 
     /// Returns the next field, its value without the spaces around it, or nothing after the last.
-    fn next_field(&mut self) -> Result<Option<(&'h [u8], &'h [u8])>, HeadError> {
+    fn next_field(&mut self) -> Result<Option<Field<'h>>, HeadError> {
         // The name is read before the end of the line is looked for, so that no byte is looked at twice.
         let name_bytes = count_of(self.0, TOKEN);
         if name_bytes > 0
