@@ -110,8 +110,9 @@ const BOUND: i128 = 10_i128.pow(30);
 #[test]
 fn an_amount_that_is_written_is_read_back() {
     run("accounts: amounts", |choices| {
-        let amount =
-            Usd::from_units(i128::from(choices.number()) * i128::from(choices.number()) % BOUND);
+        let amount = Usd::from_units(
+            i128::from(choices.number()) * i128::from(choices.number() >> 2) % BOUND,
+        );
         let written = amount.to_string();
         assert_eq!(Usd::parse(&written), Ok(amount));
         let damaged = damage::bytes(choices, written.into_bytes());

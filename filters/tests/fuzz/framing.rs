@@ -196,7 +196,8 @@ fn an_accepted_head_of_http2_has_one_meaning() {
             _ => request.uri(format!("https://{authority}{target}")),
         };
         for _ in 0..choices.below(8) {
-            let value = HeaderValue::from_static(*choices.pick(&VALUES));
+            let value = *choices.pick(&VALUES);
+            let value = HeaderValue::from_static(value);
             request = request.header(*choices.pick(&NAMES), value);
         }
         let Ok(request) = request.body(()) else {

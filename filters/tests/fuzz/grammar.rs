@@ -109,7 +109,8 @@ pub fn write(choices: &mut Choices<'_>, value: &Value) -> Vec<u8> {
 
 fn space(choices: &mut Choices<'_>, out: &mut Vec<u8>) {
     const SPACES: [&[u8]; 8] = [b"", b"", b"", b"", b" ", b"\n", b"\t", b"\r\n  "];
-    out.extend_from_slice(*choices.pick(&SPACES));
+    let space = *choices.pick(&SPACES);
+    out.extend_from_slice(space);
 }
 
 fn write_value(choices: &mut Choices<'_>, value: &Value, out: &mut Vec<u8>) {

@@ -79,12 +79,15 @@ fn document(choices: &mut Choices<'_>) -> (String, bool) {
     let mut reads = true;
     for _ in 0..choices.below(6) {
         if choices.once_in(4) {
-            text.push_str(*choices.pick(&WRITES));
+            let writes = *choices.pick(&WRITES);
+            text.push_str(writes);
             reads = false;
         } else {
-            text.push_str(*choices.pick(&READS));
+            let reads = *choices.pick(&READS);
+            text.push_str(reads);
         }
-        text.push_str(*choices.pick(&[" ", "\n", "\r\n", "\t,"]));
+        let between = *choices.pick(&[" ", "\n", "\r\n", "\t,"]);
+        text.push_str(between);
     }
     (text, reads)
 }
@@ -145,10 +148,10 @@ fn differ<'r>(
             path: "/content/v3",
             ..base
         },
-        4 => CacheRequest {
-            query: *choices.pick(&["stored=true", "b=1", "a=2", "a=1&a=1"]),
-            ..base
-        },
+        4 => {
+            let query = *choices.pick(&["stored=true", "b=1", "a=2", "a=1&a=1"]);
+            CacheRequest { query, ..base }
+        }
         _ => CacheRequest {
             headers: choices.pick(others),
             ..base

@@ -35,10 +35,7 @@ pub fn run(name: &str, target: impl Fn(&mut Choices<'_>)) {
     }
     if asked.is_some() {
         let seconds = started.elapsed().as_secs_f64();
-        writeln!(
-            std::io::stderr(),
-            "{name}: {inputs} inputs, {seconds:.1} s, no failure"
-        )
-        .unwrap();
+        let line = format!("{name}: {inputs} inputs, {seconds:.1} s, no failure\n");
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
     }
 }

@@ -36,7 +36,8 @@ pub fn stream(choices: &mut Choices<'_>) -> Vec<u8> {
         } else {
             end
         };
-        stream.push_str(*choices.pick(&LINES));
+        let line = *choices.pick(&LINES);
+        stream.push_str(line);
         stream.push_str(end);
         if choices.once_in(2) {
             stream.push_str(end);

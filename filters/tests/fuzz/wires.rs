@@ -352,9 +352,11 @@ fn an_event_read_by_comparison_is_the_event_read_as_json() {
     let (requests, quirks) = (Requests::new(), Quirks::default());
     run("wires: openai, compared events", |choices| {
         let stream = stream(choices, WireKind::Compatible, &grammar);
-        let spaced = String::from_utf8(stream.clone())
-            .unwrap()
-            .replace("data: {", "data: { ");
+        let mut spaced = format!("\n{}", String::from_utf8(stream.clone()).unwrap());
+        // A text in an event has no raw line end.
+        for end in ["\n", "\r"] {
+            spaced = spaced.replace(&format!("{end}data: {{"), &format!("{end}data: {{ "));
+        }
         let request = &requests.0[choices.below(2)];
         let compared = answer(WireKind::Compatible, request, &quirks, &EVENTS, &[&stream]);
         let read = answer(
