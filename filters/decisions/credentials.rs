@@ -84,17 +84,21 @@ impl SdkRules {
         let Some(key) = found.filter(|key| !key.is_empty()) else {
             return Ok(None);
         };
-        let colon = key.bytes().position(|b| b == b':');
-        let (name, token) = match colon.and_then(|at| key.split_at_checked(at)) {
-            Some((name, token)) => (name, token.strip_prefix(':')),
-            None => (key, None),
-        };
-        if is_key_part(name) && token.is_none_or(is_key_part) {
-            Ok(Some(key))
-        } else {
-            Err(malformed())
+        match is_sdk_key(key) {
+            true => Ok(Some(key)),
+            false => Err(malformed()),
         }
     }
+}
+
+/// Returns whether a text has the form of an SDK key, with or without a token behind a colon.
+pub(super) fn is_sdk_key(key: &str) -> bool {
+    let colon = key.bytes().position(|b| b == b':');
+    let (name, token) = match colon.and_then(|at| key.split_at_checked(at)) {
+        Some((name, token)) => (name, token.strip_prefix(':')),
+        None => (key, None),
+    };
+    is_key_part(name) && token.is_none_or(is_key_part)
 }
 
 /// Whether a part of an SDK key has only bytes that may stand in one.
@@ -126,7 +130,7 @@ pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
         .map(str::trim)
 }
 
-fn malformed() -> Fault {
+pub(super) fn malformed() -> Fault {
     Fault::new(FaultKind::Invalid, "sdkKey failed validation")
 }
 
@@ -171,6 +175,20 @@ mod tests {
         let keys: Vec<String> = keys.iter().map(|&key| key.to_owned()).collect();
         let token = rules.tokens.as_ref().unwrap().issue(&keys, 0).unwrap();
         format!("Bearer {}", token.0)
+    }
+
+    #[test]
+    fn the_only_key_of_a_token_has_the_form_of_a_key() {
+        let rules = rules(true);
+        for (key, expected) in [
+            ("k1:t", Ok("k1:t".to_owned())),
+            ("", Err(400)),
+            ("../x", Err(400)),
+        ] {
+            let token = issued(&rules, &[key]);
+            let given = [("authorization", &*token)];
+            assert_eq!(asked(&Document, &rules, &given), expected, "{key}");
+        }
     }
 
     #[test]

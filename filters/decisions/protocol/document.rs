@@ -13,7 +13,9 @@ use crate::decisions::batch::{
     AnsweredBatch, AnsweredOperation, BatchOperation, BatchTarget, FindRoute, Item,
     no_decision_endpoint,
 };
-use crate::decisions::credentials::{SdkRules, bearer_token, unauthenticated};
+use crate::decisions::credentials::{
+    SdkRules, bearer_token, is_sdk_key, malformed, unauthenticated,
+};
 use crate::decisions::errors::{self, DATAFILE_RETRY_AFTER_S, ErrorBody};
 use crate::decisions::evaluation_rules::{
     AttributeName, EvaluationRules, HoldoutScope, OperatorString, SemverSuffix,
@@ -321,7 +323,8 @@ fn key_not_granted() -> Fault {
 fn only_key(granted: Vec<String>, rules: &SdkRules) -> Result<Box<str>, Fault> {
     let mut granted = granted.into_iter();
     match (granted.next(), granted.next()) {
-        (Some(key), None) => Ok(key.into()),
+        (Some(key), None) if is_sdk_key(&key) => Ok(key.into()),
+        (Some(_), None) => Err(malformed()),
         (None, _) => Err(key_not_granted()),
         (Some(_), Some(_)) => {
             let message = format!(
