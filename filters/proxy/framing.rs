@@ -34,7 +34,7 @@ pub enum HeadError {
     LineEnd,
     /// Its first line is not method, target and version.
     RequestLine,
-    /// Its method is not upper-case letters.
+    /// Its method is not upper-case letters, or is one that asks for a tunnel or for the head that arrived.
     Method,
     /// Its target has a byte that must be encoded.
     TargetBytes,
@@ -76,7 +76,9 @@ impl HeadError {
             Self::RequestLine => {
                 "the first line is not method, target and version with one space between them"
             }
-            Self::Method => "the method is not accepted: send upper-case letters, such as `POST`",
+            Self::Method => {
+                "the method is not accepted: send upper-case letters, such as `POST`, but not `CONNECT` or `TRACE`"
+            }
             Self::TargetBytes => {
                 "the target has a space, a control byte or a byte beyond ASCII: percent-encode it"
             }
@@ -299,7 +301,8 @@ fn check_target_length(line: &[u8]) -> Result<(), HeadError> {
 }
 
 fn check_method(method: &[u8]) -> Result<(), HeadError> {
-    match !method.is_empty() && are_of(method, METHOD) {
+    let is_refused = method.is_empty() || matches!(method, b"CONNECT" | b"TRACE");
+    match !is_refused && are_of(method, METHOD) {
         true => Ok(()),
         false => Err(HeadError::Method),
     }

@@ -162,7 +162,7 @@ fn a_target_is_a_path_of_this_host() {
 
 #[test]
 fn a_method_is_upper_case_letters() {
-    for method in ["get", "Post", "G3T", "GET;", ""] {
+    for method in ["TRACE", "CONNECT", "get", "Post", "G3T", "GET;", ""] {
         let head = format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!(judge(&head), Err(HeadError::Method), "{method}");
     }
