@@ -199,3 +199,9 @@ fn the_worst_case_counts_bytes_media_and_all_answers() {
     // (1000 + 2 × 100) × 2e-6 + 3 × 200 × 1e-5 + 0.5
     assert_eq!(max_cost(&prices, &bounds, &inputs).to_string(), "0.5084");
 }
+
+#[test]
+fn the_windows_of_a_plan_are_a_week_and_a_day() {
+    assert_eq!(tally::PREMIUM_WINDOW_MS, 604_800_000);
+    assert_eq!(tally::DAILY_WINDOW_MS, 86_400_000);
+}
