@@ -131,3 +131,17 @@ fn expect_is_answered_before_the_body_is_sent() {
     );
     assert_eq!((answer.status(), answer.informational.len()), (200, 1));
 }
+
+#[test]
+fn a_refusal_asks_for_no_body() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    let mut client = Client::connect(gateway.address());
+    client.send_bytes(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer wg_none\r\n\
+         Content-Type: application/json\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n",
+    );
+    let answer = client.answer();
+    assert_eq!((answer.status(), answer.informational.len()), (401, 0));
+    assert!(first.requests().is_empty());
+}

@@ -154,6 +154,25 @@ fn an_error_as_the_first_event_or_inside_a_200() {
 }
 
 #[test]
+fn a_redirect_is_never_followed() {
+    let elsewhere = Upstream::always(reply());
+    let location = format!("{}/v1/chat/completions", elsewhere.url());
+    for status in [301, 302, 303, 307, 308] {
+        let moved = Reply::whole(status, &[("location", &location)], "");
+        let first = Upstream::always(moved);
+        let gateway = Gateway::between(&first.url(), &first.url());
+        let answer = gateway.chat(PLAIN);
+        assert!(
+            answer.status() >= 400,
+            "{status} became {}",
+            answer.status()
+        );
+        assert_eq!(answer.header("location"), None);
+    }
+    assert!(elsewhere.requests().is_empty());
+}
+
+#[test]
 fn every_retryable_status_falls_back() {
     for status in [
         401, 402, 403, 404, 405, 408, 425, 429, 500, 502, 503, 504, 529,
@@ -371,5 +390,39 @@ fn a_call_of_which_response_bytes_were_seen_is_not_repeated() {
         assert_second(&gateway.chat(body), 0, "network_error");
         let connections: Vec<usize> = first.requests().iter().map(|it| it.connection).collect();
         assert_eq!(connections, [0, 0], "reused, and not repeated: {seen:?}");
+    }
+}
+
+#[test]
+fn a_name_without_an_address_is_no_connection() {
+    let second = both();
+    let gateway = Gateway::between("http://nowhere.invalid:1", &second.url());
+    assert_second(&gateway.chat(PLAIN), 0, "network_error");
+}
+
+#[test]
+fn what_is_no_response_of_http_falls_back() {
+    let field = format!("x: {}\r\n", "y".repeat(2 << 20));
+    for bytes in [
+        "\u{1}\u{2}\u{3}garbage\r\n\r\n".to_owned(),
+        "<html>from HTTP/0.9</html>".to_owned(),
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} ".to_owned(),
+        "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\n{}".to_owned(),
+        format!(
+            "HTTP/1.1 200 OK\r\n{}Content-Length: 2\r\n\r\n{{}}",
+            "x: y\r\n".repeat(300)
+        ),
+        format!("HTTP/1.1 200 OK\r\n{field}Content-Length: 2\r\n\r\n{{}}"),
+    ] {
+        let first = Upstream::always(Reply::raw(&bytes).and_close());
+        let second = both();
+        let gateway = Gateway::between(&first.url(), &second.url());
+        let answer = gateway.chat(PLAIN);
+        assert_eq!(answer.status(), 200, "{bytes:.60}: {}", answer.text());
+        assert_eq!(
+            answer.json()["metadata"]["routing"][1]["succeeded"],
+            true,
+            "{bytes:.60}"
+        );
     }
 }

@@ -3,7 +3,7 @@
 
 use super::chat_completions::{PLAIN, reply};
 use crate::support::ask::Ask;
-use crate::support::boot::Gateway;
+use crate::support::boot::{Gateway, MODELS};
 use crate::support::client::{Client, ask};
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
@@ -268,4 +268,59 @@ fn a_base_url_without_its_version_is_told_and_no_key_leaves() {
         &Ask::post("/content/v2?auth=k1", QUERY),
     );
     assert_eq!(answer.status(), 200);
+}
+
+#[test]
+fn tunnels_and_traces_are_refused() {
+    let front = Front::new("");
+    for line in [
+        "CONNECT a:80 HTTP/1.1\r\nHost: a:80",
+        "CONNECT PATH HTTP/1.1\r\nHost: a",
+        "TRACE PATH HTTP/1.1\r\nHost: a",
+    ] {
+        for path in ["/v1/chat/completions", "/content/v2"] {
+            let head = line.replace("PATH", path);
+            let (status, _, _) = front.send(format!("{head}\r\n\r\n"));
+            assert!((400..500).contains(&status), "{status}: {head}");
+        }
+    }
+    front.nobody_was_asked();
+}
+
+#[test]
+fn no_text_of_a_body_becomes_a_header_and_no_header_takes_ours_away() {
+    let provider = Upstream::always(reply());
+    let toml = format!(
+        "[providers.first]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n",
+        provider.url()
+    );
+    let env = [("FIRST_KEY", "the-providers-key")];
+    let gateway = Gateway::start_with_env(&toml, MODELS, &env);
+    let evil = "a\r\nX-Evil: 1";
+    let message = serde_json::json!({"role": "user", "content": evil});
+    let body = serde_json::json!({"model": "chat", "user": evil, "messages": [message]});
+    let named = "authorization, content-length, x-api-key, cookie";
+    let request = gateway
+        .chat_ask(body.to_string())
+        .header("Connection", named);
+    let answer = ask(gateway.address(), &request);
+    assert_eq!(answer.status(), 200, "{}", answer.text());
+    let seen = provider.request(0);
+    assert_eq!(seen.header("x-evil"), None);
+    let credential = seen.header("authorization");
+    assert_eq!(credential, Some("Bearer the-providers-key"));
+    assert_eq!(seen.json()["user"], evil);
+    for value in [
+        "a/b/c",
+        "@prompt/../x",
+        "%00",
+        "a\r\nX-Evil: 1",
+        &"m".repeat(10_000),
+    ] {
+        let body =
+            serde_json::json!({"model": value, "messages": [{"role": "user", "content": "Hi"}]});
+        let answer = gateway.chat(body.to_string());
+        assert!(matches!(answer.status(), 400 | 404), "{value:.20}");
+        assert!(answer.header("x-evil").is_none());
+    }
 }

@@ -12,16 +12,19 @@ use crate::support::boot::Gateway;
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+pub(super) const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub(super) const END_STREAM: u8 = 1;
+pub(super) const END_HEADERS: u8 = 4;
 /// `:method: GET` and `:method: POST` in the static table of header names.
 const GET: u8 = 0x82;
-const POST: u8 = 0x83;
+pub(super) const POST: u8 = 0x83;
 
 /// A connection by frames.
 struct Http2 {
@@ -36,7 +39,7 @@ struct Frame {
     payload: Vec<u8>,
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let mut frame = length[1..].to_vec();
     frame.extend([kind, flags]);
@@ -46,7 +49,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A header block: `:scheme` by its index, the rest as literals.
-fn head(method: u8, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn head(method: u8, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = vec![method, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
     block.extend(path.bytes());
     block.extend([0x01, 1, b'a']);
@@ -184,4 +187,150 @@ fn a_stop_says_goodbye_to_open_connections() {
     gateway.running.stop(StopMode::Gracefully);
     let mut frames = std::iter::from_fn(|| connection.next());
     assert!(frames.any(|frame| frame.kind == GOAWAY));
+}
+
+/// Sends frames until the server ends the connection or reads no more, and checks that a new client is served.
+fn is_survived(gateway: &Gateway, what: &str, frames: impl IntoIterator<Item = Vec<u8>>) -> bool {
+    let mut connection = Http2::connect(gateway);
+    let patience = Some(Duration::from_secs(2));
+    connection.stream.set_write_timeout(patience).unwrap();
+    let mut frames = frames.into_iter();
+    let has_ended = frames.any(|frame| connection.stream.write_all(&frame).is_err());
+    let mut other = Http2::connect(gateway);
+    other.get(1, "/");
+    while other.next().expect(what).stream != 1 {}
+    has_ended
+}
+
+#[test]
+fn streams_that_the_client_makes_the_server_reset_end_the_connection() {
+    let service = Upstream::always(Reply::hang());
+    let gateway = gateway(&service);
+    let block = head(GET, "/content/v2", &[]);
+    let stream = |id: u32| {
+        let mut frames = frame(HEADERS, END_HEADERS | END_STREAM, id, &block);
+        // Data behind the end of the stream.
+        frames.extend(frame(DATA, 0, id, b"x"));
+        frames
+    };
+    let mut connection = Http2::connect(&gateway);
+    let mut ids = (0..20_000).map(|number| number * 2 + 1);
+    let is_closed = ids.any(|id| connection.stream.write_all(&stream(id)).is_err());
+    while connection.next().is_some() {}
+    assert!(is_closed, "20,000 resets on one connection");
+    let reached = service.requests().len();
+    assert!(reached <= 1_100, "{reached} reached the service");
+    // A window that grows by nothing is an error of the connection.
+    let no_growth = frame(WINDOW_UPDATE, 0, 1, &[0; 4]);
+    let frames = std::iter::repeat_n([stream(1), no_growth].concat(), 1_000);
+    assert!(is_survived(
+        &gateway,
+        "windows that grow by nothing",
+        frames
+    ));
+}
+
+#[test]
+fn heads_without_an_end_and_heads_that_unpack_to_megabytes_are_refused() {
+    let service = Upstream::always(Reply::hang());
+    let gateway = gateway(&service);
+    let begun = frame(HEADERS, 0, 1, &head(GET, "/content/v2", &[]));
+    let more = frame(CONTINUATION, 0, 1, &[0; 1]);
+    let endless = std::iter::once(begun).chain(std::iter::repeat_n(more, 100_000));
+    assert!(is_survived(&gateway, "a head without an end", endless));
+    // A field that the table of the connection keeps, then 4,000 times by its number: 16 MB in a frame of 8 KB.
+    let mut bomb = head(GET, "/content/v2", &[]);
+    bomb.extend([0x40, 1, b'x', 0x7f, 0xa1, 0x1e]);
+    bomb.extend([b'a'; 4000]);
+    bomb.extend([0xbe; 4000]);
+    let mut connection = Http2::connect(&gateway);
+    let bomb = frame(HEADERS, END_HEADERS | END_STREAM, 1, &bomb);
+    connection.stream.write_all(&bomb).unwrap();
+    while let Some(frame) = connection.next() {
+        if frame.stream == 1 || frame.kind == GOAWAY {
+            break;
+        }
+    }
+    assert!(service.requests().is_empty());
+}
+
+#[test]
+fn floods_of_frames_that_say_nothing_starve_nobody() {
+    let service = Upstream::always(Reply::hang());
+    let gateway = gateway(&service);
+    let many = |frame: Vec<u8>| std::iter::repeat_n(frame.repeat(1_000), 100);
+    is_survived(&gateway, "settings", many(frame(SETTINGS, 0, 0, &[])));
+    is_survived(&gateway, "pings", many(frame(PING, 0, 0, &[7; 8])));
+    let begun = frame(HEADERS, END_HEADERS, 1, &head(POST, "/content/v2", &[]));
+    let empty = many(frame(DATA, 0, 1, &[]));
+    is_survived(&gateway, "empty data", std::iter::once(begun).chain(empty));
+}
+
+#[test]
+fn a_head_that_http2_forbids_reaches_nobody() {
+    let service = Upstream::always(reply());
+    let gateway = gateway(&service);
+    let get = |path: &str, fields: &[(&str, &str)]| (head(GET, path, fields), Vec::new());
+    let post = |length: &str, body: &[u8]| {
+        let fields = [("content-length", length)];
+        (head(POST, "/content/v2", &fields), body.to_vec())
+    };
+    for (what, (block, body)) in [
+        ("a line end in the path", get("/content/v2\r\nx: 1", &[])),
+        ("a space in the path", get("/content /v2", &[])),
+        ("no path", get("", &[])),
+        ("a path without a slash", get("content/v2", &[])),
+        ("capitals", get("/content/v2", &[("X-A", "1")])),
+        (
+            "a line end in a value",
+            get("/content/v2", &[("x-a", "1\r\ny: 2")]),
+        ),
+        ("connection", get("/content/v2", &[("connection", "close")])),
+        (
+            "transfer-encoding",
+            get("/content/v2", &[("transfer-encoding", "chunked")]),
+        ),
+        ("te", get("/content/v2", &[("te", "chunked")])),
+        ("another host", get("/content/v2", &[("host", "b")])),
+        (
+            "two hosts",
+            get("/content/v2", &[("host", "a"), ("host", "b")]),
+        ),
+        (
+            "two lengths",
+            get(
+                "/content/v2",
+                &[("content-length", "0"), ("content-length", "1")],
+            ),
+        ),
+        ("a length that is none", post("+1", b"x")),
+        ("more than the length", post("1", b"xyz")),
+        ("less than the length", post("5", b"x")),
+    ] {
+        let flags = if body.is_empty() {
+            END_HEADERS | END_STREAM
+        } else {
+            END_HEADERS
+        };
+        let mut connection = Http2::connect(&gateway);
+        let mut request = frame(HEADERS, flags, 1, &block);
+        if !body.is_empty() {
+            request.extend(frame(DATA, END_STREAM, 1, &body));
+        }
+        connection.stream.write_all(&request).unwrap();
+        connection.get(3, "/");
+        let mut frames = std::iter::from_fn(|| connection.next());
+        // What the library cannot unpack is an error of the whole connection.
+        let is_over = |frame: &Frame| frame.kind == GOAWAY;
+        let is_other = |frame: &Frame| frame.stream == 3 && frame.kind == HEADERS;
+        assert!(
+            frames.any(|frame| is_over(&frame) || is_other(&frame)),
+            "{what}"
+        );
+    }
+    let whole = service
+        .requests()
+        .into_iter()
+        .filter(|seen| seen.is_complete);
+    assert_eq!(whole.count(), 0, "{:?}", service.requests());
 }
