@@ -104,14 +104,10 @@ impl Ledger {
         store: Store,
         metrics: Arc<Metrics>,
     ) -> Result<Arc<Self>, LedgerError> {
-        let recovering = store.clone();
         let refused_calls = RefusedCalls::new(&configured.state_dir);
-        let refused = in_background(async move {
-            let count = store_recovered(recovered, &recovering, &refused_calls).await;
-            Ok(count.map(|count| (count, refused_calls)))
-        });
-        let (refused, refused_calls) = refused.await??;
-        metrics.ledger_refused.inc_by(refused);
+        let recovering = (store.clone(), Arc::clone(&metrics));
+        let storing = store_recovered(recovered, recovering, refused_calls);
+        let refused_calls = in_background(async move { Ok(storing.await) }).await??;
         let owner = *uuid::Uuid::now_v7().as_bytes();
         let journal = Journal::start(
             &configured.state_dir,
@@ -382,19 +378,19 @@ impl Ledger {
     }
 }
 
-/// Stores what dead processes left in their journals. Returns the number of calls that were set aside.
+/// Stores what dead processes left in their journals. Returns the file of the calls that are refused.
 async fn store_recovered(
     recovered: Vec<RecoveredJournal>,
-    store: &Store,
-    refused_calls: &RefusedCalls,
-) -> Result<u64, LedgerError> {
-    let mut refused = 0;
+    (store, metrics): (Store, Arc<Metrics>),
+    refused_calls: RefusedCalls,
+) -> Result<RefusedCalls, LedgerError> {
     for left in recovered {
         let count = left.entries.len();
         for batch in left.entries.chunks(MAX_BATCH_ENTRIES) {
-            let posted = post(store, &left.owner, batch, true).await?;
+            let posted = post(&store, &left.owner, batch, true).await?;
             if !posted.refused.is_empty() {
-                refused += refused_calls.append(&posted.refused)?;
+                let count = refused_calls.append(&posted.refused)?;
+                metrics.ledger_refused.inc_by(count);
             }
         }
         store.unregister_process(&left.owner).await?;
@@ -405,5 +401,5 @@ async fn store_recovered(
         left.delete();
         store.forget_journal(&owner).await?;
     }
-    Ok(refused)
+    Ok(refused_calls)
 }

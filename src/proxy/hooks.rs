@@ -20,10 +20,6 @@ use super::exchange::Broken;
 use super::state::ProxyState;
 use super::{connections, failure, finish, request};
 
-/// How long a request may take before it is sent without a look at its client. Nothing watches the client until then:
-/// not while credit is reserved, and not while a connection is made.
-const MAX_UNWATCHED: Duration = Duration::from_millis(5);
-
 /// Implements Pingora's hooks.
 pub struct Proxy {
     /// The state that all requests share.
@@ -79,11 +75,11 @@ impl ProxyHttp for Proxy {
         head: &mut RequestHeader,
         ctx: &mut Context,
     ) -> Result<()> {
-        ctx.info.now = Instant::now();
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Ok(());
         };
-        if exchange.is_billed() && ctx.info.elapsed() > MAX_UNWATCHED {
+        // Nothing has watched the client until now: not while credit was reserved, and not while a connection was made.
+        if exchange.is_billed() {
             BufferedSession::check_client(session)?;
         }
         exchange.upstream_head(&ctx.info, head)

@@ -60,6 +60,7 @@ mod send_odp_event;
 mod settlement;
 mod shared;
 mod shared_graph;
+mod shared_limits;
 mod shared_profiles;
 mod shared_quotas;
 mod shared_segments;
