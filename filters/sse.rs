@@ -99,7 +99,11 @@ impl EventReader {
         event: impl FnOnce(SseEvent<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let line = std::mem::take(&mut self.line);
-        let whole = if self.has_started { &line } else { strip_mark(&line) };
+        let whole = if self.has_started {
+            &line
+        } else {
+            strip_mark(&line)
+        };
         if let Line::Data(data) = parse_line(whole) {
             self.append_data(Some(data));
         }
