@@ -42,6 +42,8 @@ struct AccountState {
     requests: u64,
     /// The number and the amount of the last refused lease request.
     refused: (u64, Usd),
+    /// The amount that the store last did not have, and when.
+    lack: Option<(Usd, Instant)>,
     /// The amount of the last lease; zero if the store had no more.
     last_lease: Usd,
     last_used: Instant,
@@ -114,6 +116,7 @@ impl OrganizationAccount {
                 has_bounds: false,
                 requests: 0,
                 refused: (0, Usd::ZERO),
+                lack: None,
                 last_lease: Usd::ZERO,
                 last_used: Instant::now(),
             }),
@@ -281,6 +284,9 @@ impl OrganizationAccount {
         let mut state = self.lock();
         state.balance.add(amount);
         state.last_lease = amount;
+        if amount > Usd::ZERO {
+            state.lack = None;
+        }
     }
 
     /// Takes out and returns the free amount, so that the process can return it to the store.
@@ -316,6 +322,17 @@ impl OrganizationAccount {
         state.last_lease = Usd::ZERO;
     }
 
+    /// Records that the store does not have this amount.
+    pub fn record_lack(&self, missing: Usd) {
+        self.lock().lack = Some((missing, Instant::now()));
+    }
+
+    /// Returns whether the store did not have this amount a moment ago, so that it need not be asked again.
+    pub fn lacks_credit(&self, missing: Usd) -> bool {
+        let lack = self.lock().lack;
+        lack.is_some_and(|(amount, at)| missing >= amount && at.elapsed() < LACK_TTL)
+    }
+
     /// Returns whether a request after the first `seen_requests` was refused for this amount or less.
     pub fn was_refused(&self, seen_requests: u64, need: Usd) -> bool {
         let (request, refused) = self.lock().refused;
@@ -326,6 +343,9 @@ impl OrganizationAccount {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// How long a call is refused from memory after the store did not have its amount. New credit counts within a second.
+const LACK_TTL: Duration = Duration::from_millis(500);
 
 /// The longest time that a plan or a calendar month looks back.
 pub const LOOKBACK_MS: i64 = 32 * 24 * 3_600_000;

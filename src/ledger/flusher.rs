@@ -9,6 +9,7 @@ use filters::money::Usd;
 use tokio::sync::watch;
 
 use super::Ledger;
+use super::account::LOOKBACK_MS;
 use super::clock::{Difference, MAX_DRIFT_MS, follow_system};
 use super::heartbeat::StoreWork;
 use super::journal::JournalBatch;
@@ -34,6 +35,8 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 const CLEAN_INTERVAL: Duration = Duration::from_secs(600);
 /// The pause between two deletions, in which other writes proceed.
 const CLEAN_PAUSE: Duration = Duration::from_millis(50);
+/// Spending is joined this much later than limits look back, because the clocks of processes may differ.
+const PAST_MARGIN_MS: i64 = 48 * 3_600_000;
 /// How much later than its stored call a journal, also that of another process, may date a call.
 const RETENTION_MARGIN_MS: i64 = 24 * 3_600_000;
 
@@ -87,8 +90,8 @@ impl Ledger {
             let Some(batch) = self.journal.next_batch(max_entries) else {
                 break;
             };
-            let count = batch.entries.len();
-            if !self.post_batch(batch, state).await || count < max_entries {
+            let has_more = batch.has_more;
+            if !self.post_batch(batch, state).await || !has_more {
                 break;
             }
         }
@@ -115,7 +118,9 @@ impl Ledger {
         };
         match done {
             Ok(()) => {
-                self.journal.mark_stored(&batch);
+                // Unknown, spending is read while nothing is posted.
+                let posts = self.store.posts(&self.owner).await.ok();
+                self.journal.mark_stored(&batch, posts);
                 state.doubtful = state.doubtful.saturating_sub(count);
                 let doubled = state.max_entries.map(|max_entries| max_entries * 2);
                 state.max_entries = doubled.filter(|max_entries| *max_entries < MAX_BATCH_ENTRIES);
@@ -168,6 +173,24 @@ impl Ledger {
                 // Failures are reported by other operations of the store, and the next refresh follows soon.
                 _ = tokio::time::timeout(STORE_TIMEOUT, self.read_spent(&account)).await;
             }
+        }
+    }
+
+    /// Joins the spending of hours that no limit looks back at, at intervals. Runs until it is dropped.
+    pub(super) async fn join_past_spent(self: Arc<Self>) {
+        loop {
+            let before_ms = self.now_ms() - LOOKBACK_MS - PAST_MARGIN_MS;
+            loop {
+                match self.store.join_past_spent(before_ms).await {
+                    Ok(false) => break,
+                    Ok(true) => tokio::time::sleep(CLEAN_PAUSE).await,
+                    Err(error) => {
+                        log::warn!("old spending stays by the hour: {error}");
+                        break;
+                    }
+                }
+            }
+            tokio::time::sleep(CLEAN_INTERVAL).await;
         }
     }
 

@@ -21,6 +21,8 @@ const RETURN_TIMEOUT: Duration = Duration::from_millis(100);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The time limit of one operation of the store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(4);
+/// How often spending is read while calls are being posted.
+const SPENT_TRIES: u32 = 5;
 /// The interval between two tries to listen.
 const LISTEN_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -126,6 +128,7 @@ impl Ledger {
             }
             let may_be_returned = self.is_shared && grant.others > Usd::ZERO;
             if !may_be_returned || started.elapsed() >= RETURN_TIMEOUT {
+                account.record_lack(missing);
                 return Ok(false);
             }
             if !has_notified {
@@ -153,17 +156,40 @@ impl Ledger {
     }
 
     /// Reads the spending that all processes have stored, and adds the calls that this process has not stored yet.
+    ///
+    /// Calls on their way to the store would be in both sources or in neither. So the two are joined only if the store
+    /// had as many posts of this process as the calls that wait are without. Else it tries again, and at last it keeps
+    /// posts off.
     pub(super) async fn read_spent(&self, account: &OrganizationAccount) -> Result<(), StoreError> {
+        for _ in 0..SPENT_TRIES {
+            if self.try_read_spent(account, false).await? {
+                return Ok(());
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+        let _flush_guard = self.flush_lock.lock().await;
+        self.try_read_spent(account, true).await?;
+        Ok(())
+    }
+
+    /// Returns whether the spending was read. `is_alone`: nothing is being posted.
+    async fn try_read_spent(
+        &self,
+        account: &OrganizationAccount,
+        is_alone: bool,
+    ) -> Result<bool, StoreError> {
         let organization = &*account.organization_id;
         let now_ms = self.now_ms();
         let since_ms = now_ms - LOOKBACK_MS;
-        // Calls on their way to the store would be in neither source and not count.
-        let _flush_guard = self.flush_lock.lock().await;
-        let rows = self.store.spent(organization, since_ms).await?;
+        let stored = self.store.spent(&self.owner, organization, since_ms);
+        let stored = stored.await?;
         // This decodes the waiting records, so that the account is not locked for that long.
-        self.journal.visit_waiting(|_| {});
-        account.load(&rows, now_ms, |visit| self.journal.visit_waiting(visit));
-        Ok(())
+        let mut waiting = self.journal.waiting();
+        let is_exact = is_alone || waiting.posts() == Some(stored.posts);
+        if is_exact {
+            account.load(&stored.rows, now_ms, |visit| waiting.visit(visit));
+        }
+        Ok(is_exact)
     }
 
     /// Requests the next lease while some of this one is left.

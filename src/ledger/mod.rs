@@ -166,6 +166,7 @@ impl Ledger {
         }
         tokio::spawn(Arc::clone(self).run_heartbeat(stopped.clone()));
         tokio::spawn(Arc::clone(self).run_idle_accounts());
+        tokio::spawn(Arc::clone(self).join_past_spent());
         if let Some(retention) = configured.usage_retention {
             tokio::spawn(Arc::clone(self).delete_old_calls(retention));
         }
@@ -213,6 +214,7 @@ impl Ledger {
                     // The provider bills the caller, so limits that cannot be read do not stop the call.
                     Err(()) => call.bounds = SpendingBounds::default(),
                 },
+                Err(HoldError::Lease(missing)) if account.lacks_credit(missing) => break,
                 Err(HoldError::Lease(_)) => {
                     if let Some(reservation) =
                         self.wait_for_lease(&account, &call, seen_requests).await?

@@ -82,7 +82,7 @@ fn spending_is_exact_while_loads_race_with_ends_of_calls() {
         let loader = scope.spawn(|| {
             let mut loads = 0_u32;
             while !is_done.load(Ordering::Relaxed) || loads == 0 {
-                account.load(&[], i64::MAX, |visit| journal.visit_waiting(visit));
+                account.load(&[], i64::MAX, |visit| journal.waiting().visit(visit));
                 loads += 1;
             }
             loads
@@ -202,10 +202,8 @@ async fn an_idle_account_gives_its_lease_back_and_leaves_memory() {
     let folder = tempfile::tempdir().unwrap();
     let metrics = Arc::new(Metrics::new().unwrap());
     let (ledger, store) = start(folder.path(), 64 * SEGMENT_BYTES, &metrics).await;
-    let organization = store.create_organization("acme", Plan::None, 0);
-    let id = organization.await.unwrap().id;
     let granted = Usd::from_units(1_000);
-    store.add_credit("acme", granted, 0).await.unwrap();
+    let id = organization(&store, granted).await;
     let mut caller = caller();
     caller.organization_id = id.as_str().into();
     let bounds = SpendingBounds {
@@ -246,6 +244,91 @@ async fn an_idle_account_gives_its_lease_back_and_leaves_memory() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
+}
+
+/// Creates an organization with this credit. Returns its id.
+async fn organization(store: &Store, granted: Usd) -> String {
+    let organization = store.create_organization("acme", Plan::None, 0);
+    let id = organization.await.unwrap().id;
+    store.add_credit("acme", granted, 0).await.unwrap();
+    id
+}
+
+#[tokio::test]
+async fn a_call_without_credit_is_refused_from_memory_until_there_is_new_credit() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let (ledger, store) = start(folder.path(), 64 * SEGMENT_BYTES, &metrics).await;
+    let id = organization(&store, Usd::from_units(50)).await;
+    let mut caller = caller();
+    caller.organization_id = id.as_str().into();
+    let reserve = async |units| {
+        let call = NewReservation {
+            caller: &caller,
+            request_id: "",
+            is_stream: false,
+            funding: Funding::Credit,
+            max_cost: Usd::from_units(units),
+            is_premium: false,
+            bounds: SpendingBounds::default(),
+        };
+        ledger.reserve(&call).await.err()
+    };
+    let asked = || ledger.account(&caller.organization_id).request_count();
+    assert_eq!(reserve(60).await, Some(ReservationError::NoCredit));
+    for _ in 0..100 {
+        assert_eq!(reserve(60).await, Some(ReservationError::NoCredit));
+    }
+    assert_eq!(asked(), 1);
+    // What the store has was not refused.
+    assert_eq!(reserve(50).await, None);
+    let credit = store.add_credit("acme", Usd::from_units(100), 0);
+    credit.await.unwrap();
+    let added = std::time::Instant::now();
+    while reserve(60).await.is_some() {
+        assert!(added.elapsed() < Duration::from_secs(1));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn spending_is_read_while_calls_are_being_posted() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let (ledger, _) = start(folder.path(), 64 * SEGMENT_BYTES, &metrics).await;
+    let caller = caller();
+    let call = NewReservation {
+        caller: &caller,
+        request_id: "",
+        is_stream: false,
+        funding: Funding::Byok,
+        max_cost: Usd::ZERO,
+        is_premium: false,
+        bounds: SpendingBounds::default(),
+    };
+    let account = ledger.account(&caller.organization_id);
+    let started = std::time::Instant::now();
+    let mut ended = 0;
+    // The flusher posts several times meanwhile.
+    while started.elapsed() < Duration::from_secs(2) {
+        let mut running = ledger.reserve(&call).await.unwrap();
+        _ = running.settle(CallEnd {
+            usage: usage(5),
+            outcome: CallOutcome::Completed,
+            is_byok: true,
+            duration: Duration::ZERO,
+            first_event: None,
+        });
+        ended += 1;
+        ledger.read_spent(&account).await.unwrap();
+        let spent = ledger.spent(&caller).await.unwrap().key.total;
+        assert_eq!(spent, Usd::from_units(5 * ended));
+    }
+    assert!(ledger.store.posts(&ledger.owner).await.unwrap() > 2);
+    // A post that takes long.
+    let _flush_guard = ledger.flush_lock.lock().await;
+    let read = tokio::time::timeout(Duration::from_secs(1), ledger.read_spent(&account));
+    assert!(read.await.is_ok_and(|read| read.is_ok()));
 }
 
 fn caller() -> Caller {

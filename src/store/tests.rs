@@ -95,6 +95,7 @@ mod files;
 mod ledger;
 mod money;
 mod snapshots;
+mod spent;
 
 impl Fixture {
     async fn organization(&self, name: &str) {

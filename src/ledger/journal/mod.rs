@@ -14,7 +14,7 @@ mod tests;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
@@ -127,7 +127,7 @@ impl Journal {
             unstored_bytes: AtomicU64::new(0),
             started_ms: AtomicI64::new(started_ms.unwrap_or_default()),
             lanes: segments.into_iter().map(Lane::new).collect(),
-            unstored: Mutex::default(),
+            unstored: Mutex::new(Unstored::new()),
             durability,
             max_segment_age,
             is_stuck: AtomicBool::new(false),
@@ -164,7 +164,7 @@ impl Journal {
     }
 
     /// Gives the end of a call to the store. [`EndRecord::write`] is a step of its own, because an account stays locked
-    /// until [`Self::visit_waiting`] can see the call, but not while the record is written.
+    /// until [`Self::waiting`] can see the call, but not while the record is written.
     pub fn end(&self, lane: usize, entry: &LedgerEntry) -> EndRecord<'_> {
         let mut frame = Vec::with_capacity(512);
         encode_frame(RecordRef::Ended(entry), &mut frame);
@@ -192,16 +192,19 @@ impl Journal {
         unstored.next_batch(max_entries)
     }
 
-    /// Visits the ended calls that wait for the store. The caller holds the ledger's `flush_lock`, so none is being stored.
-    pub fn visit_waiting(&self, mut visit: impl FnMut(&LedgerEntry)) {
+    /// Returns the ended calls that wait for the store, and keeps them so. It decodes new ones already here.
+    pub fn waiting(&self) -> WaitingCalls<'_> {
+        let lanes = &self.shared.lanes;
         let mut unstored = self.unstored();
-        unstored.collect(&self.shared.lanes);
-        unstored.entries().for_each(&mut visit);
+        unstored.collect(lanes);
+        WaitingCalls { unstored, lanes }
     }
 
-    /// Records that the calls of this batch are stored.
-    pub fn mark_stored(&self, batch: &JournalBatch) {
-        let bytes = self.unstored().mark_stored(batch, &self.shared.lanes);
+    /// Records that the calls of this batch are stored. `posts`: how many times this process has stored calls, if that
+    /// is known.
+    pub fn mark_stored(&self, batch: &JournalBatch, posts: Option<i64>) {
+        let lanes = &self.shared.lanes;
+        let bytes = self.unstored().mark_stored(batch, posts, lanes);
         self.shared
             .unstored_bytes
             .fetch_sub(bytes, Ordering::Relaxed);
@@ -249,9 +252,28 @@ impl Journal {
         }
     }
 
-    fn unstored(&self) -> std::sync::MutexGuard<'_, Unstored> {
+    fn unstored(&self) -> MutexGuard<'_, Unstored> {
         let unstored = self.shared.unstored.lock();
         unstored.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The ended calls that wait for the store. While it exists, none of them is marked as stored.
+pub struct WaitingCalls<'a> {
+    unstored: MutexGuard<'a, Unstored>,
+    lanes: &'a [Lane],
+}
+
+impl WaitingCalls<'_> {
+    /// Returns how many times this process had stored calls when these were not stored; `None`: unknown.
+    pub fn posts(&self) -> Option<i64> {
+        self.unstored.posts
+    }
+
+    /// Visits the calls, including those that have ended meanwhile.
+    pub fn visit(&mut self, visit: impl FnMut(&LedgerEntry)) {
+        self.unstored.collect(self.lanes);
+        self.unstored.entries().for_each(visit);
     }
 }
 

@@ -60,7 +60,7 @@ fn store_all(journal: &Journal) -> Vec<LedgerEntry> {
     let Some(batch) = journal.next_batch(usize::MAX) else {
         return Vec::new();
     };
-    journal.mark_stored(&batch);
+    journal.mark_stored(&batch, None);
     batch.entries
 }
 

@@ -1,11 +1,12 @@
 //! The ended calls that the store does not have yet.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use filters::ledger::LedgerEntry;
 use filters::ledger::journal::{FRAME_HEAD_BYTES, Record, decode_record};
 
 use super::lane::Lane;
+use crate::store::ledger::MAX_ORGANIZATIONS;
 
 /// The ended calls of one lane that the background work has not collected: encoded records, each behind its length. A
 /// worker that handed over its own allocations would always get cold memory.
@@ -43,18 +44,29 @@ struct WaitingCall {
 }
 
 /// The collected ended calls, in the order in which each lane has them.
-#[derive(Default)]
 pub(super) struct Unstored {
     calls: VecDeque<WaitingCall>,
+    /// How many posts of this process are in the store when the calls here are not; `None`: unknown.
+    pub(super) posts: Option<i64>,
 }
 
 /// Ended calls to store.
 pub struct JournalBatch {
     /// The calls.
     pub entries: Vec<LedgerEntry>,
+    /// Whether more calls wait than are in the batch.
+    pub has_more: bool,
 }
 
 impl Unstored {
+    /// Nothing waits, and nothing was ever stored.
+    pub(super) fn new() -> Self {
+        Self {
+            calls: VecDeque::new(),
+            posts: Some(0),
+        }
+    }
+
     /// Collects the ended calls of all lanes.
     pub(super) fn collect(&mut self, lanes: &[Lane]) {
         for (number, lane) in lanes.iter().enumerate() {
@@ -92,14 +104,26 @@ impl Unstored {
         self.calls.iter().map(|call| &call.entry)
     }
 
-    /// Returns the first calls.
+    /// Returns the first calls, of no more organizations than the store takes in one transaction.
     pub(super) fn next_batch(&self, max_entries: usize) -> Option<JournalBatch> {
-        let entries: Vec<LedgerEntry> = self.entries().take(max_entries).cloned().collect();
-        (!entries.is_empty()).then_some(JournalBatch { entries })
+        let mut organizations: HashSet<&str> = HashSet::new();
+        let first = self.entries().take(max_entries).take_while(|entry| {
+            organizations.insert(&entry.owner.organization_id);
+            organizations.len() <= MAX_ORGANIZATIONS
+        });
+        let entries: Vec<LedgerEntry> = first.cloned().collect();
+        let has_more = entries.len() < self.calls.len();
+        (!entries.is_empty()).then_some(JournalBatch { entries, has_more })
     }
 
     /// Removes the calls of a batch, which are stored. Returns the bytes of their frames.
-    pub(super) fn mark_stored(&mut self, batch: &JournalBatch, lanes: &[Lane]) -> u64 {
+    pub(super) fn mark_stored(
+        &mut self,
+        batch: &JournalBatch,
+        posts: Option<i64>,
+        lanes: &[Lane],
+    ) -> u64 {
+        self.posts = posts;
         let mut counts = vec![0; lanes.len()];
         let mut bytes = 0;
         for call in self

@@ -92,8 +92,8 @@ pub(super) async fn lock_journal(
     owner: &str,
     entries: &[&LedgerEntry],
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO journal_owners (owner, ended_last) VALUES ($1, $2) \
-               ON CONFLICT (owner) DO UPDATE SET ended_last = \
+    let sql = "INSERT INTO journal_owners (owner, ended_last, posts) VALUES ($1, $2, 1) \
+               ON CONFLICT (owner) DO UPDATE SET posts = journal_owners.posts + 1, ended_last = \
                CASE WHEN excluded.ended_last > journal_owners.ended_last \
                THEN excluded.ended_last ELSE journal_owners.ended_last END";
     let ended_last = entries.iter().map(|entry| entry.at_ms).max();

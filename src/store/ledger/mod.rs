@@ -9,6 +9,7 @@ mod hours;
 mod leases;
 mod post;
 mod spent;
+mod spent_past;
 mod usage;
 
 use std::collections::HashMap;
@@ -22,7 +23,8 @@ use tokio::time::error::Elapsed;
 
 pub use calls::OldCalls;
 pub use leases::{CHANNEL, LeaseChange, LeaseGrant, LeaseRequest};
-pub use spent::SpentRow;
+pub use post::MAX_ORGANIZATIONS;
+pub use spent::{Spending, SpentRow};
 pub use usage::{By, Usage};
 
 use super::rows::{self, Rows};

@@ -17,7 +17,7 @@ use super::{
 
 /// The maximum number of organizations in one transaction. It locks their balances to its end, and other processes that
 /// need credit of one of them wait for that.
-const MAX_ORGANIZATIONS: usize = 512;
+pub const MAX_ORGANIZATIONS: usize = 512;
 
 impl Store {
     /// Stores ended calls of a process. `may_be_stored`: some may be stored already, and are skipped then. Returns

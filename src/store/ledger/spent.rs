@@ -10,7 +10,7 @@ use super::super::{Store, StoreError};
 use super::rows::Rows;
 use super::{HOUR_MS, join_cost, split_cost};
 
-const ADD: &str = "\
+pub(super) const ADD: &str = "\
 INSERT INTO spent (organization_id, key_id, hour, funding, is_premium, member_id, \
     first_at, last_at, cost_nano, cost_rest) \
 SELECT value ->> 0, value ->> 1, CAST(value ->> 2 AS BIGINT), value ->> 3, \
@@ -40,13 +40,33 @@ pub struct SpentRow {
     pub cost: Usd,
 }
 
+/// What an organization has spent, as of one moment.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Spending {
+    /// The spending of its keys, oldest first.
+    pub rows: Vec<SpentRow>,
+    /// How many times the process had stored calls, all of which are included.
+    pub posts: i64,
+}
+
+/// The key of the row that has the number of posts.
+const POSTS: &str = "";
+
 impl Store {
-    /// Returns the spending of an organization's keys, oldest first. Hours before `since_ms` are one row per key.
+    /// Returns how many times a process has stored calls.
+    pub async fn posts(&self, owner: &str) -> Result<i64, StoreError> {
+        let sql = "SELECT posts FROM journal_owners WHERE owner = $1";
+        let query = sqlx::query_scalar(sql).bind(owner);
+        Ok(query.fetch_optional(&self.pool).await?.unwrap_or_default())
+    }
+
+    /// Returns the spending of an organization's keys. Hours before `since_ms` are one row per key.
     pub async fn spent(
         &self,
+        owner: &str,
         organization_id: &str,
         since_ms: i64,
-    ) -> Result<Vec<SpentRow>, StoreError> {
+    ) -> Result<Spending, StoreError> {
         let sql = "SELECT key_id, member_id, funding, is_premium, first_at, last_at, \
                    cost_nano, cost_rest FROM spent WHERE organization_id = $1 AND hour >= $2 \
                    UNION ALL \
@@ -56,13 +76,18 @@ impl Store {
                    CAST(SUM(cost_rest) AS BIGINT) AS cost_rest \
                    FROM spent WHERE organization_id = $1 AND hour < $2 \
                    GROUP BY key_id, member_id, funding, is_premium \
+                   UNION ALL \
+                   SELECT '' AS key_id, NULL AS member_id, '' AS funding, 0 AS is_premium, \
+                   0 AS first_at, 0 AS last_at, posts AS cost_nano, 0 AS cost_rest \
+                   FROM journal_owners WHERE owner = $3 \
                    ORDER BY first_at";
         let rows = sqlx::query(sql)
             .bind(organization_id)
             .bind(since_ms.div_euclid(HOUR_MS))
+            .bind(owner)
             .fetch_all(&self.pool)
             .await?;
-        let read = |row: &sqlx::any::AnyRow| {
+        let read = |row: &sqlx::any::AnyRow| -> Result<SpentRow, StoreError> {
             Ok(SpentRow {
                 key_id: row.try_get("key_id")?,
                 member_id: Some(row.try_get("member_id")?).filter(|id: &String| !id.is_empty()),
@@ -72,7 +97,15 @@ impl Store {
                 cost: join_cost(row.try_get("cost_nano")?, row.try_get("cost_rest")?),
             })
         };
-        rows.iter().map(read).collect()
+        let mut spending = Spending::default();
+        for row in &rows {
+            if row.try_get::<&str, _>("key_id")? == POSTS {
+                spending.posts = row.try_get("cost_nano")?;
+            } else {
+                spending.rows.push(read(row)?);
+            }
+        }
+        Ok(spending)
     }
 }
 

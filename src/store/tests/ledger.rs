@@ -209,7 +209,7 @@ async fn a_call_that_is_posted_again_is_charged_once(fixture: Fixture) {
         .await;
     let settled = fixture.account().await.settled;
     assert_eq!(settled, usd("0.3"));
-    let spent = fixture.store.spent(ORG, 0).await.unwrap();
+    let spent = fixture.store.spent("", ORG, 0).await.unwrap().rows;
     assert_eq!(spent.len(), 1);
     assert_eq!(spent[0].cost, usd("0.3"));
 }
@@ -224,7 +224,7 @@ async fn an_hour_knows_its_first_and_its_last_call(fixture: Fixture) {
         fixture.post("a", vec![call]).await;
     }
     for since_ms in [NOW_MS, NOW_MS + 3_600_000] {
-        let spent = fixture.store.spent(ORG, since_ms).await.unwrap();
+        let spent = fixture.store.spent("", ORG, since_ms).await.unwrap().rows;
         assert_eq!(spent[0].ended_ms, (NOW_MS + 5, NOW_MS + 9));
     }
 }
@@ -252,7 +252,7 @@ async fn what_the_balance_does_not_pay_leaves_it_alone(fixture: Fixture) {
     };
     fixture.post("a", vec![of_plan]).await;
     assert_eq!(fixture.account().await.settled, Usd::ZERO);
-    let spent = fixture.store.spent(ORG, NOW_MS).await.unwrap();
+    let spent = fixture.store.spent("", ORG, NOW_MS).await.unwrap().rows;
     assert!(spent[0].is_plan);
 }
 
