@@ -125,7 +125,7 @@ fn plans(mappings: usize) {
 fn answer(request: &ModelRequest, used: &UsedNames, pieces: &[Bytes], media_type: &[u8]) -> usize {
     let quirks = Quirks::default();
     let head = ReplyHead::new(200, media_type);
-    let mut decoder = decode_reply(&OpenAi, request, &target(&quirks), &head).unwrap();
+    let mut decoder = decode_reply(&OpenAi, request, &target(&quirks), &head);
     let identity = ReplyIdentity {
         id: "0190c3a2000070008000000000000000".into(),
         created: 1,

@@ -1,6 +1,6 @@
 //! Secrets: what providers quote, what may not pass to them, and what the log says of a failed call.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::chat_completions::{PLAIN, STREAM, reply};
 use crate::support::ask::Ask;
 use crate::support::boot::{Gateway, MODELS};
 use crate::support::client::ask;
-use crate::support::script::Reply;
+use crate::support::script::{Gate, Reply};
 use crate::support::upstream::{ClosedPort, Received, Upstream};
 
 /// A gateway with these keys of the provider `first`, which alone serves `only-first`.
@@ -239,6 +239,45 @@ fn a_refusal_of_the_only_provider_says_why() {
     let line = gateway.log_line("refused");
     assert_eq!(line["attempts"][0]["cause"], "status 400: too \"long\"");
     assert_eq!(line["outcome"], "refused");
+}
+
+#[test]
+fn the_reason_of_a_refusal_that_the_next_provider_mends_is_in_the_log_line() {
+    for (reason, cause) in [
+        (
+            Reply::json(401, r#"{"error":{"message":"no such account"}}"#),
+            "status 401: no such account",
+        ),
+        (
+            Reply::json(429, r#"{"error":{"message":"slower, please"}}"#),
+            "status 429: slower, please",
+        ),
+        (Reply::json(503, ""), "status 503"),
+    ] {
+        let first = Upstream::always(reason);
+        let second = Upstream::always(reply());
+        let gateway = Gateway::between(&first.url(), &second.url());
+        let request = gateway.chat_ask(PLAIN).header("x-request-id", "mended");
+        assert_eq!(ask(gateway.address(), &request).status(), 200, "{cause}");
+        let line = gateway.log_line("mended");
+        assert_eq!(line["attempts"][0]["cause"], cause, "{line}");
+    }
+}
+
+#[test]
+fn a_refusal_whose_reason_does_not_come_is_mended_all_the_same() {
+    let gate = Gate::default();
+    let late = Reply::chunked(500, &[("content-type", "application/json")]).wait(&gate);
+    let first = Upstream::always(late.chunk(r#"{"error":{"message":"later"}}"#).end());
+    let second = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &second.url());
+    let started = Instant::now();
+    let request = gateway.chat_ask(PLAIN).header("x-request-id", "silent");
+    assert_eq!(ask(gateway.address(), &request).status(), 200);
+    assert!(started.elapsed() < Duration::from_secs(5));
+    let line = gateway.log_line("silent");
+    assert_eq!(line["attempts"][0]["cause"], "status 500", "{line}");
+    gate.open();
 }
 
 #[test]

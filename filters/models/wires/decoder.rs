@@ -55,35 +55,28 @@ impl ReplyHead {
     }
 }
 
-/// Returns the decoder of a reply.
-///
-/// Errors: a status that the next provider may mend, whatever the body says. For other statuses, only the body says
-/// whether the request or our account is at fault, so the decoder reads it first.
+/// Returns the decoder of a reply. That of another status than 200 reads why, and always fails.
 pub fn decode_reply(
     wire: &'static dyn Wire,
     request: &ModelRequest,
     target: &Target<'_>,
     head: &ReplyHead,
-) -> Result<Box<dyn Decoder>, Failure> {
-    if head.status == 200 {
-        let decoder = wire.decoder(request, target, head);
-        return Ok(match request.is_stream {
-            true => decoder,
-            false => Box::new(Folded {
-                decoder,
-                free_bytes: MAX_REPLY_BYTES,
-            }),
+) -> Box<dyn Decoder> {
+    if head.status != 200 {
+        return Box::new(Refusal {
+            wire,
+            status: head.status,
+            body: Vec::new(),
         });
     }
-    let failure = Failure::refused(head.status, "");
-    if failure.is_retryable {
-        return Err(failure);
+    let decoder = wire.decoder(request, target, head);
+    match request.is_stream {
+        true => decoder,
+        false => Box::new(Folded {
+            decoder,
+            free_bytes: MAX_REPLY_BYTES,
+        }),
     }
-    Ok(Box::new(Refusal {
-        wire,
-        status: head.status,
-        body: Vec::new(),
-    }))
 }
 
 /// A reply that becomes one JSON text, so all of it is in memory, also if the provider sends a stream.
@@ -277,17 +270,33 @@ struct Refusal {
     body: Vec<u8>,
 }
 
+impl Refusal {
+    /// Returns what the body says. A status that the next provider may mend counts, whatever the body says.
+    fn failure(&self) -> Failure {
+        let by_body = self.wire.classify(self.status, &self.body);
+        let by_status = Failure::refused(self.status, "");
+        match by_status.is_retryable {
+            true => Failure {
+                kind: by_status.kind,
+                is_retryable: true,
+                ..by_body
+            },
+            false => by_body,
+        }
+    }
+}
+
 impl Decoder for Refusal {
     fn feed(&mut self, bytes: &Bytes, _: &mut dyn Sink) -> Result<Progress, Failure> {
         if self.body.len() + bytes.len() > MAX_REFUSAL_BYTES {
-            return Err(self.wire.classify(self.status, &self.body));
+            return Err(self.failure());
         }
         self.body.extend_from_slice(bytes);
         Ok(Progress::Open)
     }
 
     fn end(&mut self, _: &mut dyn Sink) -> Result<Progress, Failure> {
-        Err(self.wire.classify(self.status, &self.body))
+        Err(self.failure())
     }
 }
 

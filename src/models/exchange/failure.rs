@@ -57,9 +57,12 @@ pub(super) fn broke(
     error.set_retry(false);
     let timeout = exchange.state.take_timeout();
     let timeout = timeout.then(|| Failure::new(FailureKind::Timeout));
-    let found = exchange.log.aborted.take().or(timeout);
     let is_ours = *error.etype() == ATTEMPT_ABORTED;
-    if found.is_none() && !is_ours && *error.esource() == ErrorSource::Downstream {
+    let is_clients = !is_ours && *error.esource() == ErrorSource::Downstream;
+    // A refusal whose reason did not come is still one.
+    let refusal = exchange.reader.take_refusal().filter(|_| !is_clients);
+    let found = exchange.log.aborted.take().or(refusal).or(timeout);
+    if found.is_none() && is_clients {
         return error;
     }
     if exchange.reader.is_complete() {

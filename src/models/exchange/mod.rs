@@ -239,7 +239,8 @@ impl Exchange for ModelExchange {
         info: &'a RequestInfo,
         head: &'a ResponseHeader,
     ) -> Result<Option<BoxFuture<'a, ()>>> {
-        upstream_response::judge_status(self, info, head).map(|()| None)
+        upstream_response::judge_status(self, info, head);
+        Ok(None)
     }
 
     fn response_head(&mut self, info: &RequestInfo, head: &mut ResponseHeader) -> Result<()> {

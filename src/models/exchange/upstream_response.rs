@@ -23,6 +23,8 @@ pub(super) struct ReplyReader {
     writer: Option<Box<dyn Writer>>,
     /// From the head of the reply on.
     decoder: Option<Box<dyn Decoder>>,
+    /// The failure of a status that the next provider may mend, if the body does not tell more.
+    refusal: Option<Failure>,
     is_complete: bool,
 }
 
@@ -32,6 +34,7 @@ impl ReplyReader {
         Self {
             writer: Some(writer),
             decoder: None,
+            refusal: None,
             is_complete: false,
         }
     }
@@ -39,6 +42,11 @@ impl ReplyReader {
     /// Returns whether the whole response has been made.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
+    }
+
+    /// Returns the failure of a status that the next provider may mend, once.
+    pub(super) fn take_refusal(&mut self) -> Option<Failure> {
+        self.refusal.take()
     }
 
     /// The response being made.
@@ -69,16 +77,14 @@ impl ReplyReader {
 }
 
 /// Judges the provider's status, and chooses how its body is read.
-///
-/// Errors: a status that means failure without a look at the body.
 pub(super) fn judge_status(
     exchange: &mut ModelExchange,
     info: &RequestInfo,
     head: &ResponseHeader,
-) -> Result<()> {
+) {
     if head.status.is_informational() {
         exchange.state.record_reply();
-        return Ok(());
+        return;
     }
     exchange.state.record_event(info.now);
     let media_type = head
@@ -87,15 +93,14 @@ pub(super) fn judge_status(
         .map_or(&b""[..], |value| value.as_bytes());
     let head = ReplyHead::new(head.status.as_u16(), media_type);
     let Some((deployment, target)) = exchange.deployment().zip(exchange.target()) else {
-        return Ok(());
+        return;
     };
     let wire = deployment.provider.wire;
-    match decode_reply(wire, &exchange.request, &target, &head) {
-        Ok(decoder) => {
-            exchange.reader.decoder = Some(decoder);
-            Ok(())
-        }
-        Err(failure) => Err(abort_attempt(exchange, failure)),
+    exchange.reader.decoder = Some(decode_reply(wire, &exchange.request, &target, &head));
+    let refusal = Failure::refused(head.status, "");
+    if head.status != 200 && refusal.is_retryable {
+        exchange.reader.refusal = Some(refusal);
+        exchange.state.record_refusal(info.now);
     }
 }
 

@@ -28,6 +28,9 @@ pub struct Timeouts {
 /// How long a reply is drained after the client disconnects, to learn its cost. Source: docs/promises.md.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long the reason of a refusal may take, after its head. Another provider could answer meanwhile.
+const REFUSAL_TIMEOUT: Duration = Duration::from_millis(250);
+
 /// How long a provider may keep its stream open after the terminal event.
 const TERMINAL_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -87,6 +90,8 @@ struct State {
     is_sent: bool,
     /// The provider has replied to it with a head at least.
     has_reply: bool,
+    /// When the provider refused the running attempt.
+    refused_at: Option<Instant>,
     has_timed_out: bool,
     /// The provider bills the whole reply even if the client disconnects.
     bills_after_disconnect: bool,
@@ -107,6 +112,7 @@ impl AttemptState {
             next_piece: 0,
             is_sent: false,
             has_reply: false,
+            refused_at: None,
             has_timed_out: false,
             bills_after_disconnect: false,
             disconnected_at: None,
@@ -157,6 +163,7 @@ impl AttemptState {
         state.next_piece = 0;
         state.is_sent = false;
         state.has_reply = false;
+        state.refused_at = None;
         state.has_timed_out = false;
     }
 
@@ -169,6 +176,13 @@ impl AttemptState {
     /// Returns whether the whole request of the running attempt was sent, and the attempt has not failed.
     pub fn is_sent(&self) -> bool {
         self.lock().is_sent
+    }
+
+    /// Records that the running attempt has failed by the provider's status, and that only its reason is still read.
+    pub fn record_refusal(&self, now: Instant) {
+        let mut state = self.lock();
+        state.is_sent = false;
+        state.refused_at = Some(now);
     }
 
     /// Records that the running attempt has failed.
@@ -316,6 +330,9 @@ impl AttemptState {
         }
         let attempt_deadline = state.attempt_started + self.timeouts.attempt;
         let mut deadline = attempt_deadline.min(self.request_deadline);
+        if let Some(at) = state.refused_at {
+            return (deadline.min(at + REFUSAL_TIMEOUT), Wake::Abort);
+        }
         if let Some(at) = state.disconnected_at {
             return (deadline.min(at + DRAIN_TIMEOUT), Wake::Abort);
         }
