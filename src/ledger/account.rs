@@ -42,8 +42,8 @@ struct AccountState {
     requests: u64,
     /// The number and the amount of the last refused lease request.
     refused: (u64, Usd),
-    /// The amount that the store last did not have, and when.
-    lack: Option<(Usd, Instant)>,
+    /// What the store lately did not have.
+    lack: Option<Lack>,
     /// The amount of the last lease; zero if the store had no more.
     last_lease: Usd,
     last_used: Instant,
@@ -324,13 +324,23 @@ impl OrganizationAccount {
 
     /// Records that the store does not have this amount.
     pub fn record_lack(&self, missing: Usd) {
-        self.lock().lack = Some((missing, Instant::now()));
+        let mut state = self.lock();
+        let known = state.lack.filter(|lack| lack.since.elapsed() < LACK_TTL);
+        state.lack = Some(Lack {
+            amount: known.map_or(missing, |lack| lack.amount.min(missing)),
+            since: known.map_or_else(Instant::now, |lack| lack.since),
+            answers: known.map_or(1, |lack| lack.answers + 1),
+        });
     }
 
-    /// Returns whether the store did not have this amount a moment ago, so that it need not be asked again.
+    /// Returns whether the store has said often enough that it does not have this amount, so that it is not asked again.
     pub fn lacks_credit(&self, missing: Usd) -> bool {
         let lack = self.lock().lack;
-        lack.is_some_and(|(amount, at)| missing >= amount && at.elapsed() < LACK_TTL)
+        lack.is_some_and(|lack| {
+            missing >= lack.amount
+                && lack.answers >= MAX_LACK_ANSWERS
+                && lack.since.elapsed() < LACK_TTL
+        })
     }
 
     /// Returns whether a request after the first `seen_requests` was refused for this amount or less.
@@ -344,8 +354,21 @@ impl OrganizationAccount {
     }
 }
 
-/// How long a call is refused from memory after the store did not have its amount. New credit counts within a second.
+/// What the store did not have within [`LACK_TTL`].
+#[derive(Clone, Copy, Debug)]
+struct Lack {
+    /// The least amount.
+    amount: Usd,
+    since: Instant,
+    /// How often the store said so.
+    answers: u32,
+}
+
+/// How long calls are refused from memory after the store did not have their amount.
 const LACK_TTL: Duration = Duration::from_millis(500);
+/// The store is asked this often within [`LACK_TTL`]. The second time finds credit that was added after the first refusal,
+/// so new credit counts at once but for callers that keep trying.
+const MAX_LACK_ANSWERS: u32 = 2;
 
 /// The longest time that a plan or a calendar month looks back.
 pub const LOOKBACK_MS: i64 = 32 * 24 * 3_600_000;

@@ -246,7 +246,15 @@ impl Ledger {
         account.begin_request();
         match self.request_lease(account, call.max_cost).await {
             Ok(true) => {}
-            Ok(false) => account.mark_refused(call.max_cost),
+            Ok(false) => {
+                account.mark_refused(call.max_cost);
+                // Calls that ended meanwhile may have left enough.
+                return match self.try_reserve(account, call) {
+                    Ok(reservation) => Ok(Some(reservation)),
+                    Err(HoldError::Lease(_)) => Err(ReservationError::NoCredit),
+                    Err(_) => Ok(None),
+                };
+            }
             Err(()) => return Err(ReservationError::Unavailable),
         }
         Ok(None)

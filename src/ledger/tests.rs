@@ -279,7 +279,7 @@ async fn a_call_without_credit_is_refused_from_memory_until_there_is_new_credit(
     for _ in 0..100 {
         assert_eq!(reserve(60).await, Some(ReservationError::NoCredit));
     }
-    assert_eq!(asked(), 1);
+    assert_eq!(asked(), 2);
     // What the store has was not refused.
     assert_eq!(reserve(50).await, None);
     let credit = store.add_credit("acme", Usd::from_units(100), 0);

@@ -1,5 +1,6 @@
 //! HTTP/2 connections that cost more than they bring, by raw frames.
 
+use std::io::ErrorKind::{TimedOut, WouldBlock};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -82,6 +83,17 @@ impl Http2 {
         let flags = END_HEADERS | END_STREAM;
         let head = frame(HEADERS, flags, stream, &head(GET, path, &[]));
         self.stream.write_all(&head).unwrap();
+    }
+
+    /// Returns whether the server ends the connection within the time of a read.
+    fn has_ended(&mut self) -> bool {
+        loop {
+            match self.stream.read(&mut [0; 4096]) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return !matches!(error.kind(), WouldBlock | TimedOut),
+            }
+        }
     }
 
     /// Returns the next frame; nothing once the connection has ended.
@@ -222,12 +234,11 @@ fn streams_that_the_client_makes_the_server_reset_end_the_connection() {
     assert!(reached <= 1_100, "{reached} reached the service");
     // A window that grows by nothing is an error of the connection.
     let no_growth = frame(WINDOW_UPDATE, 0, 1, &[0; 4]);
-    let frames = std::iter::repeat_n([stream(1), no_growth].concat(), 1_000);
-    assert!(is_survived(
-        &gateway,
-        "windows that grow by nothing",
-        frames
-    ));
+    let frames = [stream(1), no_growth].concat();
+    let mut connection = Http2::connect(&gateway);
+    while connection.stream.write_all(&frames).is_ok() && connection.next().is_some() {}
+    assert!(connection.has_ended(), "windows that grow by nothing");
+    is_survived(&gateway, "windows that grew by nothing", []);
 }
 
 #[test]
