@@ -123,6 +123,24 @@ fn credit_that_is_added_counts_at_once() {
 }
 
 #[test]
+fn a_reported_zero_is_a_zero() {
+    let said = json!({
+        "id": "x", "object": "chat.completion", "created": 5, "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 1000, "completion_tokens": 0, "total_tokens": 1000},
+    });
+    let upstream = Upstream::always(Reply::json(200, said.to_string()));
+    let gateway = gateway(&upstream, MODELS, "1");
+    let usage = &gateway.chat(PLAIN).json()["usage"];
+    assert_eq!(usage["completion_tokens"], 0, "{usage}");
+    assert!(usage.get("info").is_none(), "not estimated: {usage}");
+    let details = &usage["cost_details"];
+    assert_eq!(details["output_cost"], 0, "{usage}");
+    assert_eq!(usage["cost"], details["input_cost"], "{usage}");
+    used(&gateway, &usage["cost"].to_string());
+}
+
+#[test]
 fn a_response_costs_what_it_says() {
     let upstream = Upstream::always(reply());
     let gateway = gateway(&upstream, MODELS, "1");
