@@ -294,28 +294,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_knows_its_revision_and_its_size() {
-        let row = |id: &str| KeyRow {
-            caller: Arc::new(Caller {
-                organization_id: "org_1".into(),
-                organization: "acme".into(),
-                project_id: "proj_1".into(),
-                project: "default".into(),
-                key_id: id.into(),
-                key_label: "".into(),
-                mode: Mode::Platform,
-                plan: Plan::None,
-                plan_since_ms: 0,
-                member: None,
-                terms: None,
-                cache_ttl_s: None,
-                expires_at_ms: None,
-            }),
-            is_revoked: false,
-            is_organization_disabled: false,
-            is_project_archived: false,
-        };
-        let keys = [1, 2, 3].map(|number| KeyHash::from_bytes([number; 32]));
-        let snapshot = AccountsSnapshot::new(7, keys.map(|hash| (hash, row("key"))));
+        let snapshot = AccountsSnapshot::new(7, (1..=3).map(row));
         assert_eq!((snapshot.revision(), snapshot.len()), (7, 3));
         assert!(!snapshot.is_empty());
         assert!(AccountsSnapshot::default().is_empty());
