@@ -200,3 +200,32 @@ fn a_datafile_that_is_malformed_leaves_the_one_before_in_force() {
         );
     }
 }
+
+#[test]
+fn datafiles_are_polled_side_by_side_and_at_most_sixteen_at_once() {
+    const KEYS: usize = 20;
+    let gate = Gate::default();
+    let held = gate.clone();
+    let text = json!({"version": "4", "revision": "1"}).to_string();
+    let first = std::sync::atomic::AtomicUsize::new(0);
+    let source = Upstream::answering(move |_| {
+        let asked = first.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let reply = Reply::json(200, &text);
+        if asked < KEYS {
+            reply
+        } else {
+            Reply::empty().wait(&held).then(reply)
+        }
+    });
+    let url = source.url();
+    let toml = format!("[decisions]\ndatafile_url = \"{url}/%s.json\"\npoll_interval_s = 1\n");
+    let gateway = Gateway::start(&toml, "");
+    for n in 0..KEYS {
+        assert_eq!(get(&gateway, &format!("key{n}")).status(), 200);
+    }
+    source.wait_requests(KEYS + 16);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(source.requests().len(), KEYS + 16);
+    gate.open();
+    source.wait_requests(2 * KEYS);
+}

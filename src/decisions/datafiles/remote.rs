@@ -13,6 +13,7 @@ use bytes::Bytes;
 use filters::decisions::credentials::split_key;
 use filters::decisions::datafile_source::{SourceAnswer, datafile_url};
 use filters::decisions::{EvaluationRules, Project};
+use futures::StreamExt;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use reqwest::StatusCode;
@@ -33,6 +34,8 @@ use crate::telemetry::metrics::Metrics;
 
 /// How long a fetch may take.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many datafiles are refreshed at once. One whose source does not answer does not keep the others waiting.
+const MAX_POLLS: usize = 16;
 
 /// See the module.
 pub struct RemoteDatafiles {
@@ -281,9 +284,20 @@ impl BackgroundService for Poll {
                 () = tokio::time::sleep(self.0.poll_interval) => {}
                 _ = shutdown.changed() => return,
             }
-            for (key, slot) in self.0.cache.all().iter() {
-                self.0.refresh_slot(key, slot).await;
-            }
+            let all: Vec<_> = {
+                let all = self.0.cache.all();
+                let all = all
+                    .iter()
+                    .map(|(key, slot)| (key.clone(), Arc::clone(slot)));
+                all.collect()
+            };
+            let refresh = |(key, slot): (Box<str>, Arc<Slot>)| {
+                let datafiles = Arc::clone(&self.0);
+                async move { datafiles.refresh_slot(&key, &slot).await }
+            };
+            futures::stream::iter(all)
+                .for_each_concurrent(MAX_POLLS, refresh)
+                .await;
         }
     }
 }
