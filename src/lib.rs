@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`config`], [`thread_number`], [`priority`], [`periodic`], [`outbound`] | the configuration; numbers of threads, their priority, intervals; the client of own requests |
+//! | [`config`], [`thread_number`], [`priority`], [`periodic`], [`tasks`], [`outbound`] | the configuration; numbers of threads, their priority, intervals, tasks that must run; the client of own requests |
 //! | [`telemetry`], [`redis`], [`jwks`], [`store`] | metrics and logs, shared state, foreign keys, SQL |
 //! | [`accounts`], [`limits`], [`ledger`] | callers in memory, windows, money |
 //! | [`proxy`] | the core of every request: Pingora's hooks, connections, responses |
@@ -32,5 +32,6 @@ pub mod proxy;
 pub mod redis;
 pub mod sandbox;
 pub mod store;
+pub mod tasks;
 pub mod telemetry;
 pub mod thread_number;

@@ -2,10 +2,13 @@
 //!
 //! A request loads the current snapshot without a lock and never waits for the store. While the store does not respond,
 //! the last snapshot stays in force. It follows the store's feed of changes: only what has changed is read. Everything
-//! is read at the start, and again if the feed lacks a revision; meanwhile the snapshot in force follows on.
+//! is read at the start, and again if the feed lacks a revision; meanwhile the snapshot in force follows on. A store on
+//! another machine has a [`copy`] here, from which a process starts while that store does not answer.
 
-use std::sync::Arc;
+pub mod copy;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -13,8 +16,9 @@ use filters::accounts::AccountsSnapshot;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use self::copy::AccountsCopy;
 use crate::periodic::Ticks;
-use crate::store::{ByokKeyRow, LoadedAccounts, SharedRows, Store, StoreError};
+use crate::store::{AccountRecord, ByokKeyRow, LoadedAccounts, SharedRows, Store, StoreError};
 
 /// The interval between two checks of the store's revision. With the reads and the swap, a change is in force well
 /// within a second.
@@ -48,6 +52,10 @@ struct SharedSnapshot {
     rows: tokio::sync::Mutex<SharedRows>,
     /// Gets BYOK rows before the accounts of their revision come into force.
     publish_byok: BoxedSubscriber,
+    /// The copy on disk; `None`: the store is on this machine.
+    copy: Option<Mutex<AccountsCopy>>,
+    /// Whether there are accounts: from the store, or from the copy.
+    is_loaded: AtomicBool,
     /// Whether the feed lacked a change, so that everything must be read again.
     is_incomplete: AtomicBool,
     failures: AtomicU64,
@@ -65,22 +73,60 @@ impl AccountsHandle {
         store: &Store,
         publish_byok: impl Fn(ByokRows) + Send + Sync + 'static,
     ) -> Result<Self, StoreError> {
-        let loaded = store.load_accounts().await?;
-        publish_byok(ByokRows::All(store.byok_keys().await?));
-        Ok(Self::new(loaded, Box::new(publish_byok)))
+        let accounts = Self::empty(None, publish_byok);
+        accounts.read_again(store).await?;
+        Ok(accounts)
+    }
+
+    /// Makes a handle without accounts, until [`Self::read_again`] or [`Self::read_copy`].
+    pub fn empty(
+        copy: Option<AccountsCopy>,
+        publish_byok: impl Fn(ByokRows) + Send + Sync + 'static,
+    ) -> Self {
+        let accounts = Self::new(LoadedAccounts::default(), copy, Box::new(publish_byok));
+        accounts.shared.is_loaded.store(false, Ordering::Relaxed);
+        accounts
+    }
+
+    /// Takes the accounts of the copy, if there is a whole one, until [`Self::read_again`] reads those of the store.
+    pub fn read_copy(&self, store: &Store) {
+        let Some(read) = self.copy().and_then(|copy| copy.read()) else {
+            return;
+        };
+        let opened = read.and_then(|mut loaded| {
+            let keys = store.open_keys(std::mem::take(&mut loaded.byok))?;
+            Ok((loaded.snapshot, keys))
+        });
+        match opened {
+            Ok((snapshot, keys)) => {
+                (self.shared.publish_byok)(ByokRows::All(keys));
+                self.shared.current.store(Arc::new(snapshot));
+                self.shared.is_loaded.store(true, Ordering::Relaxed);
+            }
+            Err(error) => log::warn!("the copy of the accounts is not used: {error}"),
+        }
     }
 
     /// Makes a handle that nothing refreshes, for tests and benches.
     pub fn fixed(snapshot: AccountsSnapshot) -> Self {
-        let shared = SharedRows::default();
-        Self::new(LoadedAccounts { snapshot, shared }, Box::new(|_| {}))
+        let loaded = LoadedAccounts {
+            snapshot,
+            ..LoadedAccounts::default()
+        };
+        Self::new(loaded, None, Box::new(|_| {}))
     }
 
-    fn new(loaded: LoadedAccounts, publish_byok: BoxedSubscriber) -> Self {
+    fn new(
+        loaded: LoadedAccounts,
+        copy: Option<AccountsCopy>,
+        publish_byok: BoxedSubscriber,
+    ) -> Self {
         let shared = SharedSnapshot {
             current: ArcSwap::from_pointee(loaded.snapshot),
             rows: tokio::sync::Mutex::new(loaded.shared),
             publish_byok,
+            copy: copy.map(Mutex::new),
+            is_loaded: AtomicBool::new(true),
             is_incomplete: AtomicBool::new(false),
             failures: AtomicU64::new(0),
             started: Instant::now(),
@@ -89,6 +135,11 @@ impl AccountsHandle {
         Self {
             shared: Arc::new(shared),
         }
+    }
+
+    /// Returns whether there are accounts. If not, no key can be told from an unknown one.
+    pub fn is_loaded(&self) -> bool {
+        self.shared.is_loaded.load(Ordering::Relaxed)
     }
 
     /// Returns the snapshot in force. Cost: no lock, no allocation.
@@ -121,13 +172,14 @@ impl AccountsHandle {
             if !followed.is_complete {
                 shared.is_incomplete.store(true, Ordering::Relaxed);
             }
-            let organizations = followed.byok_organizations;
-            if !organizations.is_empty() {
+            if !followed.byok.is_empty() {
                 // Before the swap: a caller's keys are there once the caller is, and the snapshot carries the revision,
                 // so a failure here repeats both.
-                let keys = store.byok_keys_of(&organizations).await?;
+                let (organizations, keys): (Vec<_>, Vec<_>) = followed.byok.into_iter().unzip();
+                let keys = store.open_keys(keys.into_iter().flatten().collect())?;
                 (shared.publish_byok)(ByokRows::Of(organizations, keys));
             }
+            self.append_to_copy(&followed.records);
             shared.current.store(Arc::new(followed.snapshot));
         }
         self.mark_confirmed();
@@ -137,10 +189,19 @@ impl AccountsHandle {
     /// Reads everything again. Until that is done, the snapshot in force follows the feed.
     ///
     /// Errors: the store failed; the snapshot stays.
-    async fn read_again(&self, store: &Store) -> Result<(), StoreError> {
+    pub async fn read_again(&self, store: &Store) -> Result<(), StoreError> {
         let shared = &self.shared;
         shared.is_incomplete.store(false, Ordering::Relaxed);
-        let mut loaded = store.load_accounts().await?;
+        let mut draft = self.copy().map(|copy| copy.begin());
+        let mut keep = |record: &AccountRecord| {
+            if let Some(draft) = &mut draft {
+                draft.write(record);
+            }
+        };
+        let mut loaded = store.load_accounts(&mut keep).await?;
+        if let Some(draft) = &mut draft {
+            draft.sync().await;
+        }
         let mut rows = shared.rows.lock().await;
         // What came into force meanwhile stays so.
         while let Some(followed) = store
@@ -150,12 +211,39 @@ impl AccountsHandle {
             if !followed.is_complete {
                 shared.is_incomplete.store(true, Ordering::Relaxed);
             }
+            if let Some(draft) = &mut draft {
+                followed.records.iter().for_each(|it| draft.write(it));
+            }
             loaded.snapshot = followed.snapshot;
         }
         (shared.publish_byok)(ByokRows::All(store.byok_keys().await?));
         *rows = loaded.shared;
         shared.current.store(Arc::new(loaded.snapshot));
+        shared.is_loaded.store(true, Ordering::Relaxed);
+        if let (Some(mut copy), Some(draft)) = (self.copy(), draft)
+            && let Err(error) = copy.replace(draft)
+        {
+            log::warn!("a start without the store will know no accounts: {error}");
+        }
+        self.mark_confirmed();
         Ok(())
+    }
+
+    fn copy(&self) -> Option<std::sync::MutexGuard<'_, AccountsCopy>> {
+        let copy = self.shared.copy.as_ref()?;
+        Some(copy.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn append_to_copy(&self, records: &[AccountRecord]) {
+        let Some(mut copy) = self.copy() else { return };
+        let appended = copy.append(records);
+        if appended.is_err() || copy.is_long() {
+            // A copy is written with everything that is read.
+            self.shared.is_incomplete.store(true, Ordering::Relaxed);
+        }
+        if let Err(error) = appended {
+            log::warn!("the copy of the accounts is written anew: {error}");
+        }
     }
 
     /// Refreshes at intervals until `stop` becomes true or its sender is dropped.

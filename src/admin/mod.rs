@@ -34,12 +34,10 @@ impl Admin {
     fn answer(&self, path: &str, headers: &HeaderMap) -> (u16, &'static str, Vec<u8>) {
         match path {
             "/livez" => (200, PLAIN_TEXT, b"ok\n".to_vec()),
-            "/readyz" if self.state.is_ready() => (200, PLAIN_TEXT, b"ok\n".to_vec()),
-            "/readyz" => (
-                503,
-                PLAIN_TEXT,
-                b"not ready: starting or stopping\n".to_vec(),
-            ),
+            "/readyz" => match self.state.check_ready() {
+                Ok(()) => (200, PLAIN_TEXT, b"ok\n".to_vec()),
+                Err(why) => (503, PLAIN_TEXT, format!("not ready: {why}\n").into_bytes()),
+            },
             _ if !self.is_authorized(headers) => (
                 401,
                 PLAIN_TEXT,

@@ -11,11 +11,13 @@ use tokio::sync::watch;
 
 use super::background;
 use super::health::Health;
+use super::late_store::LateStore;
 use super::listeners::Listeners;
 use super::routes;
 use super::running::{BackgroundRuntime, Running, StopMode};
 use super::state::AppState;
 use crate::accounts::AccountsHandle;
+use crate::accounts::copy::AccountsCopy;
 use crate::config::{Config, GraphUpstream, ProviderKind, Secret};
 use crate::decisions::{DecisionService, Dispatchers};
 use crate::graph::Graph;
@@ -33,7 +35,7 @@ use crate::proxy::state::{ProxySettings, ProxyState};
 use crate::proxy::tls::{CertificateRefresh, Tls};
 use crate::redis::{Heartbeat, Purpose, Redis};
 use crate::sandbox;
-use crate::store::{self, FirstRun, Store, StoreLock};
+use crate::store::{self, FirstRun, Store, StoreLock, StoreSettings, StoreUrl};
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
@@ -85,18 +87,12 @@ pub fn boot(
     let access_log = access_log(&metrics).map_err(|error| failed("starting the log", error))?;
     let sandboxes = Sandboxes::bind(&mut config)?;
     let opened = runtime.block_on(open(&config, sandboxes.model.is_some(), &metrics));
-    let Opened {
-        lock,
-        store,
-        first_run,
-        accounts,
-        byok_keys,
-        ledger,
-    } = opened.map_err(|error| store_failed(&error))?;
+    let opened = opened.map_err(|error| store_failed(&error))?;
+    let (late, store) = (opened.late, opened.store);
     let shared = Shared {
-        accounts: accounts.clone(),
-        byok_keys,
-        ledger,
+        accounts: late.accounts.clone(),
+        byok_keys: opened.byok_keys,
+        ledger: Arc::clone(&late.ledger),
         metrics,
         access_log: Arc::new(access_log),
         clock: Clock::start(),
@@ -105,12 +101,15 @@ pub fn boot(
     let planner = Planner::new(&config, &providers, catalog, &shared.metrics);
     let built = build(&config, &runtime, &store, planner, shared)?;
     let (stop_runtime, stopped) = watch::channel(false);
-    runtime.spawn(accounts.run_refresh(store.clone(), stopped.clone()));
+    let tasks = &built.app.proxy.tasks;
+    tasks.watch_task("accounts", &runtime.spawn(late.follow(stopped.clone())));
     background::refresh(&runtime, &providers, &built.app, &stopped);
     background::spawn(&runtime, sandboxes.model, &stopped);
     background::spawn(&runtime, sandboxes.graph, &stopped);
     background::spawn(&runtime, tls.1, &stopped);
     let dispatching = built.dispatchers.map(|it| runtime.spawn(it.run(stopped)));
+    let of_events = dispatching.iter();
+    of_events.for_each(|task| tasks.watch_task("events", task));
     let (stop, stop_mode) = watch::channel(StopMode::No);
     let server = listeners.serve(&config, &built.app.proxy, tls.0, stop_mode)?;
     built.app.proxy.is_serving.store(true, Ordering::Relaxed);
@@ -118,7 +117,7 @@ pub fn boot(
         app: built.app,
         public,
         admin,
-        first_run,
+        first_run: opened.first_run,
         stop,
         server: Some(server),
         runtime: Some(BackgroundRuntime {
@@ -127,7 +126,7 @@ pub fn boot(
             dispatching,
             heartbeats: built.heartbeats,
             store,
-            store_lock: lock,
+            store_lock: opened.lock,
         }),
     })
 }
@@ -169,10 +168,9 @@ fn build(
     let (agent_redis, agent_heartbeat) = agent_redis(config)?.unzip();
     let decisions_redis = agent_redis.as_ref().or(redis.as_ref());
     let (decisions, dispatchers) = decisions(config, runtime, &metrics, decisions_redis)?.unzip();
-    let decisions = decisions.map(Arc::new);
     let graph = graph(config, runtime, redis.as_ref(), &metrics)?.map(Arc::new);
-    let shared_ledger = Arc::clone(&ledger);
-    let models = Models::new(config, planner, shared_ledger, byok_keys, (&metrics, clock));
+    let clocked = (&metrics, clock);
+    let models = Models::new(config, planner, Arc::clone(&ledger), byok_keys, clocked);
     let models = Arc::new(models);
     let quotas = quotas(config, redis.as_ref(), &metrics)?;
     let health = Health {
@@ -195,6 +193,7 @@ fn build(
         address_limits: Arc::new(AddressLimits::new(config.listen.max_connections_per_ip)),
         router,
         clock,
+        tasks: ledger.tasks.clone(),
         is_serving: AtomicBool::new(false),
     };
     let app = AppState {
@@ -216,9 +215,8 @@ struct Opened {
     lock: Option<StoreLock>,
     store: Store,
     first_run: Option<FirstRun>,
-    accounts: AccountsHandle,
     byok_keys: Arc<ByokSnapshot>,
-    ledger: Arc<Ledger>,
+    late: LateStore,
 }
 
 async fn open(
@@ -226,30 +224,88 @@ async fn open(
     has_sandbox: bool,
     metrics: &Arc<Metrics>,
 ) -> Result<Opened, ledger::LedgerError> {
-    let settings = store::StoreSettings::from_config(&config.store)?;
+    let settings = StoreSettings::from_config(&config.store)?;
     let lock = StoreLock::acquire(&settings.url)?;
     // A journal that cannot be read stops the start before the store is migrated. So the version that wrote it can still
     // start, and bring its calls to the store.
     let recovered = recover_journals(&config.store.state_dir)?;
-    let opened = store::in_background(async move {
-        let opened = Store::open(&settings).await?;
-        let now_ms = jiff::Timestamp::now().as_millisecond();
-        let first_run = store::first_run(&opened, has_sandbox, now_ms).await?;
-        let byok_keys = Arc::new(ByokSnapshot::new(opened.store.pepper().fingerprint()));
-        let subscriber = Arc::clone(&byok_keys);
-        let accounts = AccountsHandle::load(&opened.store, move |rows| subscriber.update(rows));
-        Ok((accounts.await?, byok_keys, first_run, opened.store))
-    });
-    let (accounts, byok_keys, first_run, store) = opened.await?;
-    let ledger =
-        Ledger::start(&config.store, recovered, store.clone(), Arc::clone(metrics)).await?;
-    Ok(Opened {
-        lock,
+    // SQLite is a file, whose copy would be no safer than the file.
+    let copy = match &settings.url {
+        StoreUrl::Sqlite(_) => None,
+        url => Some(AccountsCopy::new(&config.store.state_dir, &url.redacted())),
+    };
+    let preparing = prepare(settings.clone(), copy, has_sandbox);
+    let Prepared {
         store,
         first_run,
         accounts,
         byok_keys,
+        is_ready,
+    } = store::in_background(preparing).await?;
+    let ledger = Ledger::detached(&config.store, store.clone(), Arc::clone(metrics))?;
+    if is_ready {
+        ledger.attach(&config.store, recovered).await?;
+    }
+    let late = LateStore {
+        settings,
+        config: config.store.clone(),
+        store: store.clone(),
+        accounts,
         ledger,
+        is_ready,
+    };
+    Ok(Opened {
+        lock,
+        store,
+        first_run,
+        byok_keys,
+        late,
+    })
+}
+
+/// A store, and its accounts.
+struct Prepared {
+    store: Store,
+    first_run: Option<FirstRun>,
+    accounts: AccountsHandle,
+    byok_keys: Arc<ByokSnapshot>,
+    /// Whether the store has answered.
+    is_ready: bool,
+}
+
+/// Opens the store and reads its accounts, or those of the copy if the store does not answer and there may be a copy.
+async fn prepare(
+    settings: StoreSettings,
+    copy: Option<AccountsCopy>,
+    has_sandbox: bool,
+) -> Result<Prepared, store::StoreError> {
+    let may_be_away = copy.is_some();
+    let opened = Store::prepare(&settings).await?;
+    let is_ready = match opened.store.make_ready(&settings).await {
+        Ok(()) => true,
+        Err(error) if may_be_away && error.is_unavailable() => {
+            log::warn!("{error}: credit cannot be spent until the store answers");
+            false
+        }
+        Err(error) => return Err(error),
+    };
+    let byok_keys = Arc::new(ByokSnapshot::new(opened.store.pepper().fingerprint()));
+    let subscriber = Arc::clone(&byok_keys);
+    let accounts = AccountsHandle::empty(copy, move |rows| subscriber.update(rows));
+    let mut first_run = None;
+    if is_ready {
+        let now_ms = jiff::Timestamp::now().as_millisecond();
+        first_run = store::first_run(&opened, has_sandbox, now_ms).await?;
+        accounts.read_again(&opened.store).await?;
+    } else {
+        accounts.read_copy(&opened.store);
+    }
+    Ok(Prepared {
+        store: opened.store,
+        first_run,
+        accounts,
+        byok_keys,
+        is_ready,
     })
 }
 
@@ -285,12 +341,13 @@ fn decisions(
     runtime: &Runtime,
     metrics: &Arc<Metrics>,
     redis: Option<&Redis>,
-) -> Result<Option<(DecisionService, Dispatchers)>, BootError> {
+) -> Result<Option<(Arc<DecisionService>, Dispatchers)>, BootError> {
     let state_dir = &config.store.state_dir;
     let build =
         |decisions| DecisionService::build(decisions, state_dir, runtime.handle(), metrics, redis);
     let built = config.decisions.as_ref().map(build).transpose();
-    built.map_err(|error| failed("decisions", error))
+    let built = built.map_err(|error| failed("decisions", error))?;
+    Ok(built.map(|(service, dispatchers)| (Arc::new(service), dispatchers)))
 }
 
 /// Returns the quotas of organizations.

@@ -4,11 +4,13 @@ mod background;
 pub mod boot;
 pub mod bound;
 pub mod health;
+mod late_store;
 mod listeners;
 pub mod routes;
 mod running;
 pub mod serve;
 pub mod state;
+mod watchdog;
 
 pub use boot::boot;
 pub use bound::BoundService;

@@ -10,6 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::app::boot::BootError;
+use crate::app::watchdog;
 use crate::app::{Running, StopMode, boot};
 use crate::config::{Config, GraphUpstream, LoadedConfig, LogFormat};
 use crate::telemetry::logging;
@@ -77,6 +78,7 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
     );
     _ = err.write_all(banner.as_bytes());
     notify_service_manager(&[sd_notify::NotifyState::Ready]);
+    watchdog::start(running.app.proxy.clone());
     wait_for_signal(running, signals, grace)
 }
 
@@ -96,7 +98,7 @@ fn print_error(err: &mut impl Write, message: &str) -> ExitCode {
 }
 
 /// Notifies the service manager, if there is one.
-fn notify_service_manager(states: &[sd_notify::NotifyState<'_>]) {
+pub(super) fn notify_service_manager(states: &[sd_notify::NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         ::log::warn!("the service manager was not told: {error}");
     }

@@ -259,6 +259,7 @@ pub struct Server {
 }
 
 /// The store of accounts.
+#[derive(Clone)]
 pub struct StoreConfig {
     /// `sqlite:PATH` or `postgres://…`. It has no password unless the file has one.
     pub url: String,

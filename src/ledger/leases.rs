@@ -144,6 +144,9 @@ impl Ledger {
         self: &Arc<Self>,
         account: &Arc<OrganizationAccount>,
     ) -> Result<(), ()> {
+        if !self.is_attached() {
+            return Err(());
+        }
         let (ledger, account) = (Arc::clone(self), Arc::clone(account));
         let load = self.runtime.spawn(async move {
             let read = ledger.read_spent(&account);

@@ -18,6 +18,7 @@ mod receipt;
 pub mod recovery;
 mod refused_calls;
 pub mod reservation;
+mod start;
 
 #[cfg(test)]
 mod tests;
@@ -40,22 +41,18 @@ pub use reservation::{CallEnd, NewReservation, Reservation, ReservationError};
 
 use self::account::{Hold, HoldError, OrganizationAccount};
 use self::clock::unix_ms;
-use self::flusher::MAX_BATCH_ENTRIES;
-use self::journal::{Journal, MAX_SEGMENT_AGE};
-use self::leases::{LEASE_TASKS, LeaseQueue};
-use self::recovery::RecoveredJournal;
-use self::refused_calls::{RefusedCalls, post};
+use self::journal::Journal;
+use self::leases::LeaseQueue;
+use self::refused_calls::RefusedCalls;
 use self::reservation::is_funded;
-use crate::config;
-use crate::store::{Store, StoreUrl, in_background};
+use crate::store::Store;
+use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
 /// After this time without a successful write the process spends no more credit. Source: docs/promises.md.
 const STORE_OUTAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum age of other processes' spending in answers about it.
 const MAX_SPENT_AGE: Duration = Duration::from_secs(1);
-/// The time limit of the last batch at shutdown.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The maximum number of tries of one reservation. Each try but the last follows a granted lease.
 const MAX_TRIES: usize = 100;
 
@@ -78,6 +75,8 @@ pub struct Ledger {
     flush_lock: tokio::sync::Mutex<()>,
     /// The time of the store's last successful write, in milliseconds since the start.
     last_write_ms: AtomicU64,
+    /// Whether the store has answered since the start.
+    is_attached: AtomicBool,
     /// Whether the store no longer knows this process, which then holds no lease.
     is_unregistered: AtomicBool,
     /// The work that the store refused last, as bits of [`heartbeat::StoreWork`].
@@ -88,106 +87,14 @@ pub struct Ledger {
     last_lease_number: AtomicI64,
     /// Whether entries of unfunded calls are being dropped.
     is_dropping: AtomicBool,
+    /// What must run until the process stops.
+    pub tasks: Tasks,
     stop: watch::Sender<bool>,
     /// Receives a message when the flusher has ended.
     ended: Mutex<Option<mpsc::Receiver<()>>>,
 }
 
 impl Ledger {
-    /// Stores what dead processes left in their journals, then starts the background tasks. Runs on the store's
-    /// runtime.
-    ///
-    /// Errors: files, the store.
-    pub async fn start(
-        configured: &config::StoreConfig,
-        recovered: Vec<RecoveredJournal>,
-        store: Store,
-        metrics: Arc<Metrics>,
-    ) -> Result<Arc<Self>, LedgerError> {
-        let refused_calls = RefusedCalls::new(&configured.state_dir);
-        let recovering = (store.clone(), Arc::clone(&metrics));
-        let storing = store_recovered(recovered, recovering, refused_calls);
-        let refused_calls = in_background(async move { Ok(storing.await) }).await??;
-        let owner = *uuid::Uuid::now_v7().as_bytes();
-        let journal = Journal::start(
-            &configured.state_dir,
-            owner,
-            configured.durability,
-            MAX_SEGMENT_AGE,
-        )?;
-        let owner: String = owner.iter().map(|byte| format!("{byte:02x}")).collect();
-        let registering = (store.clone(), owner.clone());
-        in_background(async move { registering.0.register_process(&registering.1).await }).await?;
-        let is_shared = matches!(StoreUrl::parse(&configured.url), Ok(StoreUrl::Postgres(_)));
-        let (stop, stopped) = watch::channel(false);
-        let (end, ended) = mpsc::channel();
-        let ledger = Arc::new(Self {
-            accounts: RwLock::default(),
-            journal: Arc::new(journal),
-            store,
-            refused_calls,
-            metrics,
-            runtime: Handle::current(),
-            owner,
-            is_shared,
-            journal_bytes: configured.journal_bytes,
-            started: Instant::now(),
-            flush_lock: tokio::sync::Mutex::default(),
-            last_write_ms: AtomicU64::new(0),
-            is_unregistered: AtomicBool::new(false),
-            failing: AtomicU8::new(0),
-            lease_changes: LeaseQueue::default(),
-            last_lease_number: AtomicI64::new(0),
-            is_dropping: AtomicBool::new(false),
-            stop,
-            ended: Mutex::new(Some(ended)),
-        });
-        ledger.spawn_tasks(configured, &stopped);
-        let flusher = Arc::clone(&ledger);
-        tokio::spawn(async move {
-            flusher.run_flusher(stopped).await;
-            _ = end.send(());
-        });
-        Ok(ledger)
-    }
-
-    /// Starts the background tasks beside the flusher.
-    fn spawn_tasks(
-        self: &Arc<Self>,
-        configured: &config::StoreConfig,
-        stopped: &watch::Receiver<bool>,
-    ) {
-        if self.is_shared {
-            tokio::spawn(Arc::clone(self).listen(configured.url.clone()));
-            tokio::spawn(Arc::clone(self).share());
-        }
-        for _ in 0..LEASE_TASKS {
-            tokio::spawn(Arc::clone(self).change_queued_leases());
-        }
-        tokio::spawn(Arc::clone(self).run_heartbeat(stopped.clone()));
-        tokio::spawn(Arc::clone(self).run_idle_accounts());
-        tokio::spawn(Arc::clone(self).join_past_spent());
-        if let Some(retention) = configured.usage_retention {
-            tokio::spawn(Arc::clone(self).delete_old_calls(retention));
-        }
-    }
-
-    /// Stores the remaining calls and returns the leases. The next start recovers calls that could not be stored.
-    ///
-    /// Blocks: call it from a separate thread, after the last request.
-    pub fn close(&self) {
-        self.stop.send_replace(true);
-        let ended = self
-            .ended
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(ended) = ended {
-            _ = ended.recv_timeout(CLOSE_TIMEOUT);
-        }
-        self.journal.close();
-    }
-
     /// Reserves the maximum cost of a call.
     ///
     /// If the lease does not cover it, the ledger requests more from the store before it refuses the call. Errors: see
@@ -330,8 +237,16 @@ impl Ledger {
         drops
     }
 
+    /// Returns whether the store has answered since the start.
+    pub(crate) fn is_attached(&self) -> bool {
+        self.is_attached.load(Ordering::Relaxed)
+    }
+
     /// Returns whether the store has accepted no write for [`STORE_OUTAGE_TIMEOUT`].
     pub fn is_store_down(&self) -> bool {
+        if !self.is_attached() {
+            return true;
+        }
         let last_write = Duration::from_millis(self.last_write_ms.load(Ordering::Relaxed));
         self.started.elapsed().saturating_sub(last_write) >= STORE_OUTAGE_TIMEOUT
     }
@@ -386,30 +301,4 @@ impl Ledger {
         let id = uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid();
         EntryId(*id.as_bytes())
     }
-}
-
-/// Stores what dead processes left in their journals. Returns the file of the calls that are refused.
-async fn store_recovered(
-    recovered: Vec<RecoveredJournal>,
-    (store, metrics): (Store, Arc<Metrics>),
-    refused_calls: RefusedCalls,
-) -> Result<RefusedCalls, LedgerError> {
-    for left in recovered {
-        let count = left.entries.len();
-        for batch in left.entries.chunks(MAX_BATCH_ENTRIES) {
-            let posted = post(&store, &left.owner, batch, true).await?;
-            if !posted.refused.is_empty() {
-                let count = refused_calls.append(&posted.refused)?;
-                metrics.ledger_refused.inc_by(count);
-            }
-        }
-        store.unregister_process(&left.owner).await?;
-        if count > 0 {
-            log::info!("brought {count} calls of a process that is gone to the store");
-        }
-        let owner = left.owner.clone();
-        left.delete();
-        store.forget_journal(&owner).await?;
-    }
-    Ok(refused_calls)
 }

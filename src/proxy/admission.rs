@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use filters::accounts::{Caller, admit, carries_api_key};
+use filters::accounts::{AuthError, Caller, admit, carries_api_key};
 use filters::fault::{Fault, FaultKind};
 use filters::limits::headers::Quota;
 use filters::proxy::{check_http1, check_http2, client_address};
@@ -57,6 +57,11 @@ pub fn authenticate(
     let headers = &session.req_header().headers;
     match admit(headers, &accounts, &state.pepper, now_ms) {
         Ok(caller) => Ok(Some(caller)),
+        Err(AuthError::Unknown) if !state.accounts.is_loaded() => {
+            let message = "API keys cannot be checked at the moment";
+            let fault = Fault::new(FaultKind::Unavailable, message).with_retry_after_s(2);
+            Err(fault.with_detail("the store has not answered since the start"))
+        }
         Err(error) => {
             let fault = Fault::from(error);
             if fault.kind == FaultKind::Unauthenticated

@@ -201,7 +201,7 @@ async fn send(
         Reply::Bytes(_) => response::send(session, response, id).await,
         Reply::Stream(events) => {
             ctx.in_flight.mark_stream();
-            response::send_stream(session, id, events, || state.is_ready()).await
+            response::send_stream(session, id, events, || state.accepts_requests()).await
         }
     }
 }

@@ -12,6 +12,7 @@ use super::stream_resets::StreamResets;
 use crate::accounts::AccountsHandle;
 use crate::config::{Cidr, Config};
 use crate::limits::Quotas;
+use crate::tasks::Tasks;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 use filters::accounts::Pepper;
@@ -43,14 +44,30 @@ pub struct ProxyState {
     pub router: Router,
     /// The process's clocks.
     pub clock: Clock,
+    /// What must run until the process stops.
+    pub tasks: Tasks,
     /// Whether the process accepts requests: set once everything is loaded, cleared when the process stops.
     pub is_serving: AtomicBool,
 }
 
 impl ProxyState {
-    /// Returns whether the process accepts requests. The health of upstreams does not count.
-    pub fn is_ready(&self) -> bool {
+    /// Returns whether the process accepts requests: it has started, and does not stop.
+    pub fn accepts_requests(&self) -> bool {
         self.is_serving.load(Ordering::Relaxed)
+    }
+
+    /// Checks that the process accepts requests and its tasks run. The health of upstreams and of the store does not
+    /// count.
+    ///
+    /// Errors: why not.
+    pub fn check_ready(&self) -> Result<(), String> {
+        if !self.accepts_requests() {
+            return Err("starting or stopping".to_owned());
+        }
+        match self.tasks.find_ended() {
+            Some(name) => Err(format!("the task `{name}` has ended")),
+            None => Ok(()),
+        }
     }
 }
 

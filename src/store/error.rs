@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use filters::accounts::InvalidTerm;
+use sqlx::migrate::MigrateError;
 
 /// Why an operation of the store failed. No variant holds a key, the pepper or a password.
 #[derive(Debug)]
@@ -64,7 +65,7 @@ pub enum StoreError {
     /// The database did not respond in time.
     TimedOut,
     /// The migration of the tables failed.
-    Migration(sqlx::migrate::MigrateError),
+    Migration(MigrateError),
     /// The database failed.
     Database(sqlx::Error),
 }
@@ -82,6 +83,16 @@ impl StoreError {
             Self::Database(sqlx::Error::Database(error)) => {
                 error.code().is_some_and(|code| is_code_of_rows(&code))
             }
+            _ => false,
+        }
+    }
+
+    /// Returns whether the database cannot be reached now, and perhaps can later.
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::TimedOut => true,
+            Self::Database(error) => is_unavailable(error),
+            Self::Migration(MigrateError::Execute(error)) => is_unavailable(error),
             _ => false,
         }
     }
@@ -157,6 +168,20 @@ impl std::fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
+
+fn is_unavailable(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::PoolTimedOut => true,
+        // PostgreSQL starts, stops, or has no connection left.
+        sqlx::Error::Database(error) => error
+            .code()
+            .is_some_and(|code| code.starts_with("57P") || code == "53300"),
+        _ => false,
+    }
+}
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {

@@ -96,10 +96,9 @@ pub(super) async fn member_id(
     id.ok_or_else(|| StoreError::not_found("member", name))
 }
 
-/// Reads a budget from its column.
-pub(super) fn budget(row: &AnyRow) -> Result<Option<Usd>, StoreError> {
-    let text: Option<String> = row.try_get("budget")?;
-    let budget = text.as_deref().map(Usd::parse).transpose();
+/// Parses a budget of its column.
+pub(super) fn budget(text: Option<&str>) -> Result<Option<Usd>, StoreError> {
+    let budget = text.map(Usd::parse).transpose();
     budget.map_err(|_| StoreError::Damaged("budget"))
 }
 
@@ -107,7 +106,7 @@ fn read(row: &AnyRow) -> Result<Member, StoreError> {
     Ok(Member {
         id: row.try_get("id")?,
         name: row.try_get("name")?,
-        budget: budget(row)?,
+        budget: budget(row.try_get::<Option<String>, _>("budget")?.as_deref())?,
         created_at_ms: row.try_get("created_at")?,
     })
 }

@@ -20,6 +20,7 @@ mod open;
 mod organizations;
 mod projects;
 mod provider_keys;
+mod records;
 mod rows;
 mod secret;
 mod snapshot;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 
 use filters::accounts::Pepper;
 use sqlx::AnyPool;
-use sqlx::any::AnyRow;
+use sqlx::any::{AnyConnectOptions, AnyRow};
 
 use self::feed::{AccountChange, Changed};
 pub use backup::back_up;
@@ -42,7 +43,8 @@ pub use members::Member;
 pub use open::{OpenedStore, StoreSettings, in_background};
 pub use organizations::Organization;
 pub use projects::{NewProject, Project, ProjectChange};
-pub use provider_keys::{ByokKeyRow, ProviderKey};
+pub use provider_keys::{ByokKeyRow, ProviderKey, SealedKey};
+pub use records::{AccountRecord, RecordedAccounts};
 pub use snapshot::{Followed, LoadedAccounts, SharedRows};
 pub use url::StoreUrl;
 
@@ -54,6 +56,8 @@ pub const DEFAULT_PROJECT: &str = "default";
 /// The connections belong to the tokio runtime that opened the store, so it must be used on that one.
 #[derive(Clone)]
 pub struct Store {
+    /// How to connect.
+    options: AnyConnectOptions,
     pool: AnyPool,
     /// The connection of heartbeats, which must not wait for other work of this process.
     heartbeat_pool: AnyPool,

@@ -68,9 +68,17 @@ pub async fn in_background<T: Send + 'static>(
 impl Store {
     /// Opens the store, creates the folders and files it needs, and migrates its tables.
     ///
-    /// Errors: [`StoreError::Configuration`] for a missing or short secret, [`StoreError::WrongPepper`] if the keys
-    /// were hashed under another one, and errors of the file system or the database.
+    /// Errors: those of [`Self::prepare`] and [`Self::make_ready`].
     pub async fn open(settings: &StoreSettings) -> Result<OpenedStore, StoreError> {
+        let prepared = Self::prepare(settings).await?;
+        prepared.store.make_ready(settings).await?;
+        Ok(prepared)
+    }
+
+    /// Creates the folders and files that the store needs, and connects to nothing.
+    ///
+    /// Errors: [`StoreError::Configuration`] for a missing or short secret, and errors of the file system.
+    pub async fn prepare(settings: &StoreSettings) -> Result<OpenedStore, StoreError> {
         let (url, is_new_file) = match &settings.url {
             StoreUrl::Sqlite(path) => {
                 let (path, is_new_file) = create_file(path)?;
@@ -83,17 +91,26 @@ impl Store {
             &settings.state_dir,
             settings.secret.as_deref(),
         )?;
-        let (pool, heartbeat_pool) = connect(&url).await?;
-        migrate_locked(&pool, &settings.url).await?;
+        let options = options(&url)?;
+        let (pool, heartbeat_pool) = pools(&options);
         let has_one_writer = matches!(settings.url, StoreUrl::Sqlite(_));
         let store = Self {
+            options,
             pool,
             heartbeat_pool,
             write_turn: has_one_writer.then(Arc::default),
             pepper,
         };
-        store.check_pepper().await?;
         Ok(OpenedStore { store, is_new_file })
+    }
+
+    /// Migrates the tables of a store that was prepared.
+    ///
+    /// Errors: [`StoreError::WrongPepper`] if the keys were hashed under another one, and errors of the database.
+    pub async fn make_ready(&self, settings: &StoreSettings) -> Result<(), StoreError> {
+        reach(&self.options).await?;
+        migrate_locked(&self.pool, &settings.url).await?;
+        self.check_pepper().await
     }
 
     /// Compares the pepper's mark with the mark under which the keys were made.
@@ -123,25 +140,39 @@ impl Store {
 
 /// Returns the connections for all work, and those of heartbeats.
 pub(super) async fn connect(url: &str) -> Result<(AnyPool, AnyPool), StoreError> {
+    let options = options(url)?;
+    reach(&options).await?;
+    Ok(pools(&options))
+}
+
+fn options(url: &str) -> Result<AnyConnectOptions, StoreError> {
     sqlx::any::install_default_drivers();
     // The driver's message may repeat the URL with its password.
     let options = AnyConnectOptions::from_str(url)
-        .map_err(|_| StoreError::Configuration("store.url is not a URL".to_owned()))?
-        .disable_statement_logging();
-    // A pool retries until its time is over and then reports only a timeout. A single connection reports the cause.
+        .map_err(|_| StoreError::Configuration("store.url is not a URL".to_owned()))?;
+    Ok(options.disable_statement_logging())
+}
+
+/// Makes a connection and closes it. A pool retries until its time is over and then reports only a timeout; a single
+/// connection reports the cause.
+async fn reach(options: &AnyConnectOptions) -> Result<(), StoreError> {
     let first = tokio::time::timeout(ACQUIRE_TIMEOUT, options.connect());
     first
         .await
         .map_err(|_| StoreError::TimedOut)??
         .close()
         .await?;
+    Ok(())
+}
+
+fn pools(options: &AnyConnectOptions) -> (AnyPool, AnyPool) {
     let pool = |connections| {
         AnyPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .connect_lazy_with(options.clone())
     };
-    Ok((pool(MAX_CONNECTIONS), pool(1)))
+    (pool(MAX_CONNECTIONS), pool(1))
 }
 
 /// Migrates the tables.

@@ -168,9 +168,8 @@ pub(super) async fn active_project(
     Ok(row.try_get("id")?)
 }
 
-/// Reads a time to live from its column.
-pub(super) fn cache_ttl_s(row: &AnyRow) -> Result<Option<u32>, StoreError> {
-    let stored: Option<i64> = row.try_get("cache_ttl_s")?;
+/// Parses a time to live of its column.
+pub(super) fn cache_ttl_s(stored: Option<i64>) -> Result<Option<u32>, StoreError> {
     let read = stored.map(u32::try_from).transpose();
     read.map_err(|_| StoreError::Damaged("cache_ttl_s"))
 }
@@ -180,7 +179,7 @@ fn read(row: &AnyRow) -> Result<Project, StoreError> {
         id: row.try_get("id")?,
         name: row.try_get("name")?,
         mode: parse_column(row, "mode")?,
-        cache_ttl_s: cache_ttl_s(row)?,
+        cache_ttl_s: cache_ttl_s(row.try_get("cache_ttl_s")?)?,
         is_archived: row.try_get::<String, _>("status")? == "archived",
         created_at_ms: row.try_get("created_at")?,
     })

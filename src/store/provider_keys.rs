@@ -1,7 +1,10 @@
 //! BYOK keys: the callers' own keys of providers.
 
-use sqlx::Row;
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Row};
 
 use super::cipher::Cipher;
 use super::rows::Rows;
@@ -21,6 +24,16 @@ pub struct ProviderKey {
     pub last_four: String,
     /// Unix milliseconds.
     pub created_at_ms: i64,
+}
+
+/// An encrypted BYOK key.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct SealedKey {
+    id: String,
+    pub(super) organization_id: String,
+    provider: String,
+    label: String,
+    sealed: Vec<u8>,
 }
 
 /// A decrypted BYOK key. It has no `Debug`, because it holds a secret.
@@ -114,27 +127,46 @@ impl Store {
 
     /// Returns every BYOK key, decrypted, oldest first.
     pub async fn byok_keys(&self) -> Result<Vec<ByokKeyRow>, StoreError> {
-        let sql = "SELECT id, organization_id, provider, label, sealed FROM provider_keys \
-                   ORDER BY created_at, id";
-        let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
-        let cipher = Cipher::new(&self.pepper)?;
-        rows.iter().map(|row| decrypt_row(row, &cipher)).collect()
+        self.open_keys(self.sealed_keys(None).await?)
     }
 
-    /// Returns the BYOK keys of some organizations, decrypted, oldest first.
-    pub async fn byok_keys_of(
+    /// Returns every BYOK key, or those of some organizations, as they are stored, oldest first.
+    pub(super) async fn sealed_keys(
         &self,
-        organization_ids: &[String],
-    ) -> Result<Vec<ByokKeyRow>, StoreError> {
+        organization_ids: Option<&BTreeSet<String>>,
+    ) -> Result<Vec<SealedKey>, StoreError> {
+        const COLUMNS: &str = "k.id, k.organization_id, k.provider, k.label, k.sealed";
         let mut connection = self.pool.acquire().await?;
-        let ids = Rows::from_texts(&connection, organization_ids.iter().map(String::as_str))?;
-        let sql = "SELECT k.id, k.organization_id, k.provider, k.label, k.sealed \
-                   FROM (SELECT value ->> 0 AS wanted FROM {rows}) AS r \
-                   CROSS JOIN provider_keys k WHERE k.organization_id = wanted \
-                   ORDER BY k.created_at, k.id";
-        let rows = ids.query(sql).fetch_all(&mut *connection).await?;
+        let rows = match organization_ids {
+            None => {
+                let sql = format!("SELECT {COLUMNS} FROM provider_keys k ORDER BY created_at, id");
+                let query = sqlx::query(AssertSqlSafe(sql));
+                query.fetch_all(&mut *connection).await?
+            }
+            Some(ids) => {
+                let ids = Rows::from_texts(&connection, ids.iter().map(String::as_str))?;
+                let sql = format!(
+                    "SELECT {COLUMNS} FROM (SELECT value ->> 0 AS wanted FROM {{rows}}) AS r \
+                     CROSS JOIN provider_keys k WHERE k.organization_id = wanted \
+                     ORDER BY k.created_at, k.id"
+                );
+                ids.query(&sql).fetch_all(&mut *connection).await?
+            }
+        };
+        rows.iter().map(SealedKey::read).collect()
+    }
+
+    /// Decrypts BYOK keys.
+    pub fn open_keys(&self, keys: Vec<SealedKey>) -> Result<Vec<ByokKeyRow>, StoreError> {
         let cipher = Cipher::new(&self.pepper)?;
-        rows.iter().map(|row| decrypt_row(row, &cipher)).collect()
+        let open = |key: SealedKey| ByokKeyRow {
+            secret: cipher.decrypt(&key.id, &key.sealed).ok().map(Secret::new),
+            id: key.id,
+            organization_id: key.organization_id,
+            provider: key.provider,
+            label: key.label,
+        };
+        Ok(keys.into_iter().map(open).collect())
     }
 }
 
@@ -163,17 +195,16 @@ fn last_four(text: &str) -> String {
         .to_owned()
 }
 
-fn decrypt_row(row: &AnyRow, cipher: &Cipher) -> Result<ByokKeyRow, StoreError> {
-    let id: String = row.try_get("id")?;
-    let sealed: Vec<u8> = row.try_get("sealed")?;
-    let secret = cipher.decrypt(&id, &sealed).ok().map(Secret::new);
-    Ok(ByokKeyRow {
-        organization_id: row.try_get("organization_id")?,
-        provider: row.try_get("provider")?,
-        label: row.try_get("label")?,
-        id,
-        secret,
-    })
+impl SealedKey {
+    fn read(row: &AnyRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: row.try_get("id")?,
+            organization_id: row.try_get("organization_id")?,
+            provider: row.try_get("provider")?,
+            label: row.try_get("label")?,
+            sealed: row.try_get("sealed")?,
+        })
+    }
 }
 
 fn read(row: &AnyRow) -> Result<ProviderKey, StoreError> {

@@ -1,6 +1,6 @@
 //! The snapshot of accounts, which requests read instead of the store.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use filters::accounts::{
@@ -8,32 +8,38 @@ use filters::accounts::{
 };
 use futures::TryStreamExt;
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AssertSqlSafe, Row};
+use sqlx::{AnyConnection, AssertSqlSafe};
 
 use super::feed::Changes;
 use super::members::budget;
 use super::projects::cache_ttl_s;
+use super::records::{AccountRecord, KeyRecord, MemberRecord, OrganizationRecord, ProjectRecord};
 use super::rows::Rows;
-use super::{Store, StoreError, parse_column};
+use super::{SealedKey, Store, StoreError};
 
 /// The columns of a key in a snapshot.
 const KEY_COLUMNS: &str =
     "k.id, k.project_id, k.label, k.hash, k.expires_at, k.revoked_at, k.terms, k.member_id";
 
 /// All accounts as of one revision, with what it takes to follow their changes.
+#[derive(Default)]
 pub struct LoadedAccounts {
     /// The snapshot for requests.
     pub snapshot: AccountsSnapshot,
     /// What its keys share.
     pub shared: SharedRows,
+    /// All BYOK keys, oldest first.
+    pub byok: Vec<SealedKey>,
 }
 
 /// A snapshot that follows another one.
 pub struct Followed {
     /// The next snapshot.
     pub snapshot: AccountsSnapshot,
-    /// Ids of the organizations whose BYOK keys have changed.
-    pub byok_organizations: Vec<String>,
+    /// The organizations whose BYOK keys have changed, with all their keys.
+    pub byok: Vec<(String, Vec<SealedKey>)>,
+    /// The rows that were read, with the revision that they make.
+    pub records: Vec<AccountRecord>,
     /// Whether the feed had all changes. If not, the snapshot has those that it had, and everything must be read again.
     pub is_complete: bool,
 }
@@ -41,29 +47,48 @@ pub struct Followed {
 impl Store {
     /// Returns every key with its project and organization, and their revision.
     pub async fn accounts(&self) -> Result<AccountsSnapshot, StoreError> {
-        Ok(self.load_accounts().await?.snapshot)
+        Ok(self.load_accounts(|_| ()).await?.snapshot)
     }
 
-    /// Reads all accounts.
+    /// Reads all accounts. `keep` sees each row, and the revision at last.
     ///
     /// The revision is read first. A change between the statements is either in the rows already, or is missing and
     /// will be read again with its own revision. Cost: one row per key ever issued, read as a stream; values that keys
     /// share are read once.
-    pub async fn load_accounts(&self) -> Result<LoadedAccounts, StoreError> {
+    pub async fn load_accounts(
+        &self,
+        mut keep: impl FnMut(&AccountRecord) + Send,
+    ) -> Result<LoadedAccounts, StoreError> {
         let revision = self.revision().await?;
-        let mut shared = self.shared_rows().await?;
+        let mut shared = SharedRows::default();
+        for record in self.shared_records().await? {
+            keep(&record);
+            shared.add(&record)?;
+        }
         let mut interned = Interned::default();
         let sql = format!("SELECT {KEY_COLUMNS} FROM api_keys k");
         let mut rows = sqlx::query(AssertSqlSafe(sql)).fetch(&self.pool);
         let mut snapshot = AccountsSnapshot::new(revision, []);
         while let Some(row) = rows.try_next().await? {
-            if let Some((hash, row)) = shared.key_row(&row, &mut interned)? {
+            let record = AccountRecord::Key(KeyRecord::read(&row)?);
+            keep(&record);
+            if let AccountRecord::Key(key) = record
+                && let Some((hash, row)) = shared.key_row(key, &mut interned)?
+            {
                 snapshot.insert(hash, row);
             }
         }
         drop(rows);
-        shared.shrink();
-        Ok(LoadedAccounts { snapshot, shared })
+        let byok = self.sealed_keys(None).await?;
+        for (organization, keys) in by_organization(&byok) {
+            keep(&AccountRecord::ByokKeys(organization, keys));
+        }
+        keep(&AccountRecord::Revision(revision));
+        Ok(LoadedAccounts {
+            snapshot,
+            shared,
+            byok,
+        })
     }
 
     /// Returns the snapshot after the next changes, or `None` if there are none. Cost: one row if nothing has changed,
@@ -79,7 +104,10 @@ impl Store {
             return Ok(None);
         };
         let mut connection = self.pool.acquire().await?;
-        shared.update(&mut connection, &changes).await?;
+        let mut records = changed_records(&mut connection, &changes).await?;
+        for record in &records {
+            shared.add(record)?;
+        }
         let projects = shared.projects_of(&changes);
         let mut snapshot = before.clone();
         snapshot.set_revision(changes.revision);
@@ -94,36 +122,106 @@ impl Store {
                  CROSS JOIN api_keys k WHERE k.{column} = wanted"
             );
             for row in select(&mut connection, &sql, ids).await? {
-                if let Some((hash, row)) = shared.key_row(&row, &mut interned)? {
+                let key = KeyRecord::read(&row)?;
+                records.push(AccountRecord::Key(key.clone()));
+                if let Some((hash, row)) = shared.key_row(key, &mut interned)? {
                     snapshot.insert(hash, row);
                 }
             }
         }
+        drop(connection);
+        let byok = self.changed_byok(&changes).await?;
+        let of_byok = byok.iter().cloned();
+        records.extend(
+            of_byok.map(|(organization, keys)| AccountRecord::ByokKeys(organization, keys)),
+        );
+        records.push(AccountRecord::Revision(changes.revision));
         Ok(Some(Followed {
             snapshot,
-            byok_organizations: changes.byok_organizations.into_iter().collect(),
+            byok,
+            records,
             is_complete: changes.is_complete,
         }))
     }
 
+    /// Reads the BYOK keys of the organizations that have changed theirs.
+    async fn changed_byok(
+        &self,
+        changes: &Changes,
+    ) -> Result<Vec<(String, Vec<SealedKey>)>, StoreError> {
+        if changes.byok_organizations.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys = self.sealed_keys(Some(&changes.byok_organizations)).await?;
+        let mut keys = by_organization(&keys);
+        let changed = changes.byok_organizations.iter();
+        // Perhaps the last key was removed.
+        let of_changed = changed.map(|id| (id.clone(), keys.remove(id).unwrap_or_default()));
+        Ok(of_changed.collect())
+    }
+
     /// Reads the rows that keys share.
-    async fn shared_rows(&self) -> Result<SharedRows, StoreError> {
-        let rows = sqlx::query(ORGANIZATIONS).fetch_all(&self.pool).await?;
-        let organizations = by_id(&rows, organization)?;
-        let rows = sqlx::query(MEMBERS).fetch_all(&self.pool).await?;
-        let members = by_id(&rows, member)?;
-        let rows = sqlx::query(PROJECTS).fetch_all(&self.pool).await?;
-        Ok(SharedRows {
-            organizations,
-            projects: by_id(&rows, project)?,
-            members,
-        })
+    async fn shared_records(&self) -> Result<Vec<AccountRecord>, StoreError> {
+        let mut records = Vec::new();
+        for table in SHARED_TABLES {
+            let rows = sqlx::query(table.all).fetch_all(&self.pool).await?;
+            for row in &rows {
+                records.push((table.read)(row)?);
+            }
+        }
+        Ok(records)
     }
 }
 
-const ORGANIZATIONS: &str = "SELECT id, name, plan, plan_since, status FROM organizations";
-const MEMBERS: &str = "SELECT id, budget FROM members";
-const PROJECTS: &str = "SELECT id, organization_id, name, mode, cache_ttl_s, status FROM projects";
+fn by_organization(keys: &[SealedKey]) -> BTreeMap<String, Vec<SealedKey>> {
+    let mut organizations: BTreeMap<String, Vec<SealedKey>> = BTreeMap::new();
+    for key in keys {
+        let keys = organizations.entry(key.organization_id.clone());
+        keys.or_default().push(key.clone());
+    }
+    organizations
+}
+
+/// A table whose rows keys share.
+struct SharedTable {
+    all: &'static str,
+    read: fn(&AnyRow) -> Result<AccountRecord, StoreError>,
+    changed: fn(&Changes) -> &BTreeSet<String>,
+}
+
+const SHARED_TABLES: [SharedTable; 3] = [
+    SharedTable {
+        all: "SELECT id, name, plan, plan_since, status FROM organizations",
+        read: |row| OrganizationRecord::read(row).map(AccountRecord::Organization),
+        changed: |changes| &changes.organizations,
+    },
+    SharedTable {
+        all: "SELECT id, organization_id, name, mode, cache_ttl_s, status FROM projects",
+        read: |row| ProjectRecord::read(row).map(AccountRecord::Project),
+        changed: |changes| &changes.projects,
+    },
+    SharedTable {
+        all: "SELECT id, budget FROM members",
+        read: |row| MemberRecord::read(row).map(AccountRecord::Member),
+        changed: |changes| &changes.members,
+    },
+];
+
+/// Reads the rows that keys share and that have changed.
+async fn changed_records(
+    connection: &mut AnyConnection,
+    changes: &Changes,
+) -> Result<Vec<AccountRecord>, StoreError> {
+    let mut records = Vec::new();
+    for table in SHARED_TABLES {
+        let all = table.all;
+        let sql = format!("{all} WHERE id IN (SELECT value ->> 0 FROM {{rows}})");
+        for row in select(connection, &sql, (table.changed)(changes)).await? {
+            records.push((table.read)(&row)?);
+        }
+    }
+    Ok(records)
+}
 
 /// Reads the rows of these ids. `sql` reads them from the table `{rows}`. Cost: nothing without ids.
 async fn select(
@@ -136,16 +234,6 @@ async fn select(
     }
     let ids = Rows::from_texts(connection, ids.iter().map(String::as_str))?;
     Ok(ids.query(sql).fetch_all(connection).await?)
-}
-
-/// Reads the rows of these ids with a statement that reads all.
-async fn select_by_id(
-    connection: &mut AnyConnection,
-    all: &str,
-    ids: &BTreeSet<String>,
-) -> Result<Vec<AnyRow>, StoreError> {
-    let sql = format!("{all} WHERE id IN (SELECT value ->> 0 FROM {{rows}})");
-    select(connection, &sql, ids).await
 }
 
 struct OrganizationRow {
@@ -175,24 +263,45 @@ pub struct SharedRows {
 
 /// Equal values of the keys that are read together, stored once.
 #[derive(Default)]
-struct Interned {
+pub(super) struct Interned {
     terms: HashMap<String, Arc<KeyTerms>>,
     labels: HashMap<String, Arc<str>>,
 }
 
 impl SharedRows {
-    /// Reads the rows that have changed.
-    async fn update(
-        &mut self,
-        connection: &mut AnyConnection,
-        changes: &Changes,
-    ) -> Result<(), StoreError> {
-        let rows = select_by_id(connection, ORGANIZATIONS, &changes.organizations).await?;
-        self.organizations.extend(by_id(&rows, organization)?);
-        let rows = select_by_id(connection, PROJECTS, &changes.projects).await?;
-        self.projects.extend(by_id(&rows, project)?);
-        let rows = select_by_id(connection, MEMBERS, &changes.members).await?;
-        self.members.extend(by_id(&rows, member)?);
+    /// Adds a row, or replaces the one of its id. Rows of other kinds are left out.
+    pub(super) fn add(&mut self, record: &AccountRecord) -> Result<(), StoreError> {
+        match record {
+            AccountRecord::Organization(record) => {
+                let row = OrganizationRow {
+                    id: record.id.as_str().into(),
+                    name: record.name.as_str().into(),
+                    plan: parse("plan", &record.plan)?,
+                    plan_since_ms: record.plan_since,
+                    is_disabled: record.status == "disabled",
+                };
+                self.organizations.insert(record.id.clone(), row);
+            }
+            AccountRecord::Project(record) => {
+                let row = ProjectRow {
+                    id: record.id.as_str().into(),
+                    organization_id: record.organization_id.clone(),
+                    name: record.name.as_str().into(),
+                    mode: parse("mode", &record.mode)?,
+                    cache_ttl_s: cache_ttl_s(record.cache_ttl_s)?,
+                    is_archived: record.status == "archived",
+                };
+                self.projects.insert(record.id.clone(), row);
+            }
+            AccountRecord::Member(record) => {
+                let member = Member {
+                    id: record.id.as_str().into(),
+                    budget: budget(record.budget.as_deref())?,
+                };
+                self.members.insert(record.id.clone(), Arc::new(member));
+            }
+            AccountRecord::Key(_) | AccountRecord::ByokKeys(..) | AccountRecord::Revision(_) => {}
+        }
         Ok(())
     }
 
@@ -210,47 +319,38 @@ impl SharedRows {
         projects
     }
 
-    fn shrink(&mut self) {
-        self.organizations.shrink_to_fit();
-        self.projects.shrink_to_fit();
-        self.members.shrink_to_fit();
-    }
-
     /// Returns the row of a key, or `None` if the key is newer than the shared rows.
-    fn key_row(
+    pub(super) fn key_row(
         &self,
-        row: &AnyRow,
+        key: KeyRecord,
         interned: &mut Interned,
     ) -> Result<Option<(KeyHash, KeyRow)>, StoreError> {
-        let terms = interned.terms(row.try_get("terms")?)?;
-        let key_label = interned.label(row.try_get("label")?);
-        let project = self.projects.get(row.try_get::<&str, _>("project_id")?);
+        let project = self.projects.get(&key.project_id);
         let organization =
             project.and_then(|project| self.organizations.get(&project.organization_id));
         let (Some(project), Some(organization)) = (project, organization) else {
             return Ok(None);
         };
-        let member: Option<String> = row.try_get("member_id")?;
-        let hash: Vec<u8> = row.try_get("hash")?;
-        let hash = hash.try_into().map_err(|_| StoreError::Damaged("hash"))?;
+        let hash = key.hash.try_into();
+        let hash = hash.map_err(|_| StoreError::Damaged("hash"))?;
         let caller = Caller {
             organization_id: Arc::clone(&organization.id),
             organization: Arc::clone(&organization.name),
             project_id: Arc::clone(&project.id),
             project: Arc::clone(&project.name),
-            key_id: row.try_get::<&str, _>("id")?.into(),
-            key_label,
+            key_id: key.id.into(),
+            key_label: interned.label(key.label),
             mode: project.mode,
             plan: organization.plan,
             plan_since_ms: organization.plan_since_ms,
-            member: member.and_then(|id| self.members.get(&id).cloned()),
-            terms,
+            member: key.member_id.and_then(|id| self.members.get(&id).cloned()),
+            terms: interned.terms(key.terms)?,
             cache_ttl_s: project.cache_ttl_s,
-            expires_at_ms: row.try_get("expires_at")?,
+            expires_at_ms: key.expires_at,
         };
         let row = KeyRow {
             caller: Arc::new(caller),
-            is_revoked: row.try_get::<Option<i64>, _>("revoked_at")?.is_some(),
+            is_revoked: key.revoked_at.is_some(),
             is_organization_disabled: organization.is_disabled,
             is_project_archived: project.is_archived,
         };
@@ -277,43 +377,6 @@ impl Interned {
     }
 }
 
-fn by_id<T>(
-    rows: &[AnyRow],
-    read: fn(&AnyRow) -> Result<T, StoreError>,
-) -> Result<HashMap<String, T>, StoreError> {
-    let pairs = rows.iter().map(|row| Ok((row.try_get("id")?, read(row)?)));
-    pairs.collect()
-}
-
-fn text(row: &AnyRow, column: &str) -> Result<Arc<str>, StoreError> {
-    Ok(row.try_get::<&str, _>(column)?.into())
-}
-
-fn organization(row: &AnyRow) -> Result<OrganizationRow, StoreError> {
-    Ok(OrganizationRow {
-        id: text(row, "id")?,
-        name: text(row, "name")?,
-        plan: parse_column(row, "plan")?,
-        plan_since_ms: row.try_get("plan_since")?,
-        is_disabled: row.try_get::<&str, _>("status")? == "disabled",
-    })
-}
-
-fn project(row: &AnyRow) -> Result<ProjectRow, StoreError> {
-    Ok(ProjectRow {
-        id: text(row, "id")?,
-        organization_id: row.try_get("organization_id")?,
-        name: text(row, "name")?,
-        mode: parse_column(row, "mode")?,
-        cache_ttl_s: cache_ttl_s(row)?,
-        is_archived: row.try_get::<&str, _>("status")? == "archived",
-    })
-}
-
-fn member(row: &AnyRow) -> Result<Arc<Member>, StoreError> {
-    let member = Member {
-        id: row.try_get::<&str, _>("id")?.into(),
-        budget: budget(row)?,
-    };
-    Ok(Arc::new(member))
+fn parse<T: std::str::FromStr>(column: &'static str, text: &str) -> Result<T, StoreError> {
+    text.parse().map_err(|_| StoreError::Damaged(column))
 }

@@ -137,3 +137,23 @@ fn promtool_accepts_the_metrics() {
         String::from_utf8_lossy(&checked.stderr)
     );
 }
+
+#[test]
+fn a_task_that_has_ended_makes_the_process_unready() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    let ready = || ask(gateway.running.admin, &Ask::get("/readyz"));
+    assert_eq!(ready().status(), 200);
+    let tasks = &gateway.running.app.proxy.tasks;
+    for name in ["accounts", "heartbeat", "journal", "leases", "ledger"] {
+        assert!(tasks.names().contains(&name), "{name}: {:?}", tasks.names());
+    }
+    tasks.watch("gone", || false);
+    let answer = ready();
+    assert_eq!(answer.status(), 503);
+    assert!(
+        answer.text().contains("the task `gone` has ended"),
+        "{}",
+        answer.text()
+    );
+}

@@ -1,6 +1,7 @@
 //! Money with several processes that are killed or lose their store or their disk: real processes, real signals.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -415,4 +416,78 @@ fn a_full_disk_refuses_calls_on_credit_and_loses_nothing() {
     assert!(rows.len() <= served.len() + 1);
     let spent = place.credit().used.units();
     assert_eq!(spent, rows.len() as i128 * 10_i128.pow(16));
+}
+
+#[test]
+fn a_start_without_its_store_serves_own_keys_and_then_credit() {
+    let mut postgres = Postgres::start();
+    let upstream = Upstream::always(reply());
+    let place = Place::new(&postgres.url(), &upstream, CENT);
+    let key = place.fund("1");
+    let chat = |key: &str| Ask::post("/v1/chat/completions", PLAIN).key(key);
+    let own_key = place.own_key();
+    let (credit, own) = (chat(&key), chat(&own_key));
+    let revoked = place.store(async |store| {
+        let new = NewKey {
+            organization: "acme",
+            project: "own",
+            ..NewKey::default()
+        };
+        store.create_key(&new, 0).await.unwrap()
+    });
+    let server = Server::start(place.path());
+    assert_eq!(client::ask(server.address, &credit).status(), 200);
+    let late = chat(revoked.0.reveal());
+    assert_eq!(client::ask(server.address, &late).status(), 200);
+    let id = &revoked.1.id;
+    place.store(async |store| store.revoke_key(id, 0).await.unwrap());
+    let until = Instant::now() + Duration::from_secs(5);
+    while client::ask(server.address, &late).status() != 401 {
+        assert!(Instant::now() < until);
+    }
+    let copy = place.path().join("accounts.jsonl");
+    let mode = std::fs::metadata(&copy).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let text = std::fs::read_to_string(&copy).unwrap();
+    for secret in [&key, &own_key, revoked.0.reveal(), "sk-own"] {
+        assert!(!text.contains(secret), "{secret}");
+    }
+    // The last calls are in the journal alone.
+    postgres.kill();
+    assert_eq!(client::ask(server.address, &credit).status(), 200);
+    server.kill();
+    let started = Instant::now();
+    let server = Server::start(place.path());
+    assert!(started.elapsed() < Duration::from_secs(10));
+    assert_eq!(client::ask(server.address, &own).status(), 200);
+    assert_eq!(client::ask(server.address, &late).status(), 401);
+    let refused = client::ask(server.address, &credit);
+    assert_eq!(refused.status(), 503);
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(
+        client::ask(server.admin, &Ask::get("/readyz")).status(),
+        200
+    );
+    assert_eq!(client::ask(server.address, &Ask::get("/")).status(), 503);
+    // Without a copy no key can be checked.
+    let elsewhere = Place::new(&postgres.url(), &upstream, CENT);
+    let empty = Server::start(elsewhere.path());
+    assert_eq!(client::ask(empty.address, &own).status(), 503);
+    assert_eq!(client::ask(empty.admin, &Ask::get("/readyz")).status(), 200);
+    postgres.start_again();
+    for server in [&server, &empty] {
+        let back = Instant::now();
+        while client::ask(server.address, &credit).status() != 200 {
+            assert!(
+                back.elapsed() < Duration::from_secs(20),
+                "no credit is spent"
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(client::ask(server.address, &late).status(), 401);
+    }
+    server.stop();
+    empty.stop();
+    // Two calls before the start, the second of them from the journal, and one of each server.
+    assert_eq!(place.used("0.04").reserved.to_string(), "0");
 }

@@ -30,14 +30,14 @@ fn decisions_and_graph_go_on_while_the_store_is_away() {
     let decide = Ask::post("/v1/decide?keys=dark_mode", r#"{"userId":"ada"}"#)
         .header("X-Platform-SDK-Key", "sandbox");
     let query = Ask::post("/content/v2?auth=k1", r#"{"query":"{ a }"}"#);
-    let others_answer = || {
+    let others_answer = |server: &Server| {
         for ask in [&decide, &query] {
             let answer = client::ask(server.address, ask);
             assert_eq!(answer.status(), 200, "{}", answer.text());
         }
     };
     assert_eq!(client::ask(server.address, &chat).status(), 200);
-    others_answer();
+    others_answer(&server);
     postgres.kill();
     let gone = Instant::now();
     while client::ask(server.address, &chat).status() != 503 {
@@ -45,12 +45,17 @@ fn decisions_and_graph_go_on_while_the_store_is_away() {
             gone.elapsed() < Duration::from_secs(20),
             "credit is spent on"
         );
-        others_answer();
+        others_answer(&server);
         std::thread::sleep(Duration::from_millis(250));
     }
     for _ in 0..10 {
-        others_answer();
+        others_answer(&server);
         std::thread::sleep(Duration::from_millis(100));
     }
+    assert_eq!(client::ask(server.address, &chat).status(), 503);
+    // A start needs no store either.
+    server.kill();
+    let server = Server::start(place.path());
+    others_answer(&server);
     assert_eq!(client::ask(server.address, &chat).status(), 503);
 }

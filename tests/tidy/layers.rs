@@ -28,6 +28,7 @@ const SRC: &[Level] = &[
         "thread_number",
         "priority",
         "periodic",
+        "tasks",
         "outbound",
     ]),
     level(&["telemetry", "redis", "jwks", "store"]),

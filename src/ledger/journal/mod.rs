@@ -241,6 +241,13 @@ impl Journal {
         self.shared.is_done()
     }
 
+    /// Returns whether the background thread runs, or was ended by [`Self::close`].
+    pub fn is_running(&self) -> bool {
+        let forcer = self.forcer.lock();
+        let forcer = forcer.unwrap_or_else(PoisonError::into_inner);
+        forcer.as_ref().is_none_or(|forcer| !forcer.is_finished())
+    }
+
     /// Forces all records to the disk and ends the background thread. Calls that are not stored stay on disk.
     pub fn close(&self) {
         self.shared.is_stopping.store(true, Ordering::Relaxed);

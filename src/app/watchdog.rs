@@ -1,0 +1,40 @@
+//! Tells the service manager whether the tasks run that the process needs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sd_notify::NotifyState;
+
+use super::serve::notify_service_manager;
+use crate::proxy::state::ProxyState;
+
+/// How often the tasks are looked at.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Starts the thread that watches. It sends the signs of life that systemd asks for (`WatchdogSec`), until a task has
+/// ended; then it says so once, and the service manager does what its unit says.
+pub(super) fn start(state: Arc<ProxyState>) {
+    let watch = move || {
+        let due = sd_notify::watchdog_enabled().map(|limit| limit / 2);
+        let mut told: Option<Instant> = None;
+        loop {
+            // Tasks end when the process stops, but only after it has ceased to accept requests.
+            let ended = state.tasks.find_ended();
+            if let Some(name) = ended.filter(|_| state.accepts_requests()) {
+                log::error!("the task `{name}` has ended: this process has to be restarted");
+                let status = format!("the task {name} has ended");
+                let states = [NotifyState::Status(&status), NotifyState::WatchdogTrigger];
+                return notify_service_manager(&states);
+            }
+            if due.is_some_and(|due| told.is_none_or(|told| told.elapsed() >= due)) {
+                notify_service_manager(&[NotifyState::Watchdog]);
+                told = Some(Instant::now());
+            }
+            std::thread::sleep(due.map_or(INTERVAL, |due| due.min(INTERVAL)));
+        }
+    };
+    // Without the thread systemd restarts the process.
+    _ = std::thread::Builder::new()
+        .name("watchdog".to_owned())
+        .spawn(watch);
+}

@@ -1,0 +1,166 @@
+//! Rows of accounts as the store has them, which can also stand in a file.
+
+use std::collections::BTreeMap;
+
+use filters::accounts::AccountsSnapshot;
+use serde::{Deserialize, Serialize};
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+use super::snapshot::{Interned, LoadedAccounts, SharedRows};
+use super::{SealedKey, StoreError};
+
+/// A row, or what makes the rows before it count.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccountRecord {
+    /// An organization.
+    Organization(OrganizationRecord),
+    /// A project.
+    Project(ProjectRecord),
+    /// A member.
+    Member(MemberRecord),
+    /// An API key.
+    Key(KeyRecord),
+    /// All BYOK keys of an organization.
+    ByokKeys(String, Vec<SealedKey>),
+    /// The revision that the rows before it make.
+    Revision(i64),
+}
+
+/// A row of the table `organizations`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct OrganizationRecord {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) plan: String,
+    pub(super) plan_since: i64,
+    pub(super) status: String,
+}
+
+/// A row of the table `projects`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ProjectRecord {
+    pub(super) id: String,
+    pub(super) organization_id: String,
+    pub(super) name: String,
+    pub(super) mode: String,
+    pub(super) cache_ttl_s: Option<i64>,
+    pub(super) status: String,
+}
+
+/// A row of the table `members`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct MemberRecord {
+    pub(super) id: String,
+    pub(super) budget: Option<String>,
+}
+
+/// A row of the table `api_keys`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct KeyRecord {
+    pub(super) id: String,
+    pub(super) project_id: String,
+    pub(super) label: String,
+    pub(super) hash: Vec<u8>,
+    pub(super) expires_at: Option<i64>,
+    pub(super) revoked_at: Option<i64>,
+    pub(super) terms: Option<String>,
+    pub(super) member_id: Option<String>,
+}
+
+impl OrganizationRecord {
+    pub(super) fn read(row: &AnyRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: row.try_get("id")?,
+            name: row.try_get("name")?,
+            plan: row.try_get("plan")?,
+            plan_since: row.try_get("plan_since")?,
+            status: row.try_get("status")?,
+        })
+    }
+}
+
+impl ProjectRecord {
+    pub(super) fn read(row: &AnyRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: row.try_get("id")?,
+            organization_id: row.try_get("organization_id")?,
+            name: row.try_get("name")?,
+            mode: row.try_get("mode")?,
+            cache_ttl_s: row.try_get("cache_ttl_s")?,
+            status: row.try_get("status")?,
+        })
+    }
+}
+
+impl MemberRecord {
+    pub(super) fn read(row: &AnyRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: row.try_get("id")?,
+            budget: row.try_get("budget")?,
+        })
+    }
+}
+
+impl KeyRecord {
+    pub(super) fn read(row: &AnyRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: row.try_get("id")?,
+            project_id: row.try_get("project_id")?,
+            label: row.try_get("label")?,
+            hash: row.try_get("hash")?,
+            expires_at: row.try_get("expires_at")?,
+            revoked_at: row.try_get("revoked_at")?,
+            terms: row.try_get("terms")?,
+            member_id: row.try_get("member_id")?,
+        })
+    }
+}
+
+/// The rows of a file. The last one of an id counts.
+#[derive(Default)]
+pub struct RecordedAccounts {
+    revision: i64,
+    shared: Vec<AccountRecord>,
+    keys: BTreeMap<String, KeyRecord>,
+    byok: BTreeMap<String, Vec<SealedKey>>,
+}
+
+impl RecordedAccounts {
+    /// Adds a row.
+    pub fn add(&mut self, record: AccountRecord) {
+        match record {
+            AccountRecord::Key(key) => {
+                self.keys.insert(key.id.clone(), key);
+            }
+            AccountRecord::ByokKeys(organization, keys) => {
+                self.byok.insert(organization, keys);
+            }
+            AccountRecord::Revision(revision) => self.revision = revision,
+            shared => self.shared.push(shared),
+        }
+    }
+
+    /// Returns the accounts of the rows.
+    ///
+    /// Errors: a value that is none.
+    pub fn load(self) -> Result<LoadedAccounts, StoreError> {
+        let mut shared = SharedRows::default();
+        for record in &self.shared {
+            shared.add(record)?;
+        }
+        let mut snapshot = AccountsSnapshot::new(self.revision, []);
+        let mut interned = Interned::default();
+        for key in self.keys.into_values() {
+            if let Some((hash, row)) = shared.key_row(key, &mut interned)? {
+                snapshot.insert(hash, row);
+            }
+        }
+        Ok(LoadedAccounts {
+            snapshot,
+            shared,
+            byok: self.byok.into_values().flatten().collect(),
+        })
+    }
+}
