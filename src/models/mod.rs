@@ -11,6 +11,7 @@ pub mod handler;
 pub mod metrics;
 pub mod planner;
 pub mod providers;
+pub mod retry_budget;
 pub mod routes;
 mod upstream_head;
 
@@ -24,6 +25,7 @@ use crate::telemetry::metrics::Metrics;
 
 use self::planner::Planner;
 use self::providers::ByokSnapshot;
+use self::retry_budget::RetryBudget;
 
 /// The state that all model calls share.
 pub struct Models {
@@ -39,6 +41,8 @@ pub struct Models {
     pub metrics: Arc<Metrics>,
     /// The process's clocks.
     pub clock: Clock,
+    /// Bounds second and later fallbacks.
+    pub retry_budget: Arc<RetryBudget>,
     stream_timeouts: Timeouts,
     whole_timeouts: Timeouts,
 }
@@ -67,6 +71,7 @@ impl Models {
             plans: config.plans,
             metrics: Arc::clone(metrics),
             clock,
+            retry_budget: Arc::default(),
             stream_timeouts,
             whole_timeouts: Timeouts {
                 attempt: routing.total_timeout,

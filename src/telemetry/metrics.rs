@@ -65,6 +65,8 @@ pub struct Metrics {
     pub ledger_refused: IntCounter,
     /// Calls on BYOK keys, or free ones, that were not recorded.
     pub ledger_dropped: IntCounter,
+    /// Second and later fallbacks that the retry budget refused.
+    pub fallbacks_refused: IntCounter,
     /// How long the oldest ended call has waited for the store.
     pub journal_lag: Gauge,
     /// Bytes of the journal.
@@ -122,6 +124,7 @@ impl Metrics {
             ledger_failures: register(&r, IntCounter::new("weirgate_ledger_store_failures_total", "Tries of bringing calls to the store that failed.")?)?,
             ledger_refused: register(&r, IntCounter::new("weirgate_ledger_calls_refused_total", "Calls that the store refused, set aside in refused_calls.jsonl.")?)?,
             ledger_dropped: register(&r, IntCounter::new("weirgate_ledger_calls_dropped_total", "Calls on own provider keys that were not recorded, because the journal was over store.journal_bytes.")?)?,
+            fallbacks_refused: register(&r, IntCounter::new("weirgate_fallbacks_refused_total", "Second and later fallbacks that the retry budget refused.")?)?,
             journal_lag: register(&r, Gauge::new("weirgate_ledger_journal_lag_seconds", "How long the oldest ended call has waited for the store.")?)?,
             journal_bytes: register(&r, IntGauge::new("weirgate_ledger_journal_bytes", "Bytes of the journal on disk.")?)?,
             log_dropped: register(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,

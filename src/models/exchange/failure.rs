@@ -1,5 +1,7 @@
 //! When an attempt fails: whether the next one starts, and what the client gets if none does.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
 use filters::json::Object;
@@ -9,7 +11,7 @@ use filters::models::wires::{Failure, FailureKind};
 use futures::FutureExt;
 use pingora::{Error, ErrorSource, ErrorType};
 
-use super::{MAX_KEY_RETRIES, MAX_KEYS, ModelExchange, billing, feedback};
+use super::{MAX_KEY_RETRIES, MAX_KEYS, ModelExchange, PlannedAttempt, billing, feedback};
 use crate::proxy::buffered::session::{ATTEMPT_ABORTED, COST_NOT_RECORDED};
 use crate::proxy::buffered::state::{Gate, Stage};
 use crate::proxy::context::RequestInfo;
@@ -140,7 +142,13 @@ fn advance(exchange: &mut ModelExchange, failure: &Failure) -> bool {
         cursor.key_retries += 1;
         return true;
     }
-    if cursor.attempt + 1 >= exchange.attempts.len() {
+    let Some(next) = exchange.attempts.get(cursor.attempt + 1) else {
+        return false;
+    };
+    // The first fallback needs no budget.
+    if cursor.attempt > 0 && !exchange.running.try_later_fallback() {
+        exchange.models.metrics.fallbacks_refused.inc();
+        exchange.log.records.push(not_attempted(next));
         return false;
     }
     *cursor = super::Cursor {
@@ -149,6 +157,23 @@ fn advance(exchange: &mut ModelExchange, failure: &Failure) -> bool {
         ..super::Cursor::default()
     };
     true
+}
+
+/// Returns the entry of `metadata.routing` for an attempt that the retry budget refused.
+fn not_attempted(attempt: &PlannedAttempt) -> AttemptRecord {
+    AttemptRecord {
+        used: Arc::clone(&attempt.deployment.used),
+        status_code: 0,
+        error_type: "retry_budget_exceeded",
+        succeeded: false,
+        api_key_hash: None,
+        credential_source: if attempt.is_byok() {
+            "byok"
+        } else {
+            "platform"
+        },
+        provider_key: None,
+    }
 }
 
 /// Returns what the client gets when no attempt is left, or when the response broke off.

@@ -38,7 +38,7 @@ pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Obj
 
 /// Writes the attempts: the entries of `metadata.routing`, and the causes of the failed ones.
 fn write_attempts(exchange: &ModelExchange, out: &mut Vec<u8>) {
-    // Only the last attempt may have succeeded, so a record without a failure at its place did.
+    // Only the last record may have no failure: it succeeded, or the retry budget refused it.
     let failures = exchange.log.failures.iter().map(Some);
     let failures = failures.chain(std::iter::repeat(None));
     let attempts = exchange.log.records.iter().zip(failures);

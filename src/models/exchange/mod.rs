@@ -32,6 +32,7 @@ use super::Models;
 use super::deployment::Deployment;
 use super::planner::Selection;
 use super::providers::{Credential, KeyPool};
+use super::retry_budget::RunningCall;
 use crate::proxy::buffered::state::AttemptState;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report};
@@ -118,6 +119,7 @@ pub struct ModelExchange {
     log: AttemptLog,
     billing: Billing,
     timing: Timing,
+    running: RunningCall,
 }
 
 impl ModelExchange {
@@ -132,6 +134,7 @@ impl ModelExchange {
         let timeouts = models.timeouts(request.is_stream);
         Self {
             state: Arc::new(AttemptState::new(request.is_stream, timeouts, info.now)),
+            running: models.retry_budget.begin(),
             models,
             request,
             requested_provider: selection.provider.clone(),
