@@ -1,5 +1,5 @@
 //! The remote evaluation protocol of OpenFeature: requests and responses.
-//! Source: docs/decisions.md 24, and the protocol's own description, https://openfeature.dev/docs/reference/other-technologies/ofrep/openapi.
+//! Source: docs/decisions.md 24, and the protocol's own description, <https://openfeature.dev/docs/reference/other-technologies/ofrep/openapi>.
 
 use std::borrow::Cow;
 
