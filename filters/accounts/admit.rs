@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 
 use super::api_key::{ApiKey, Pepper, holds_api_key};
-use super::caller::{AccountsSnapshot, Caller, KeyRow};
+use super::caller::{AccountsSnapshot, Caller, KeyRow, OrganizationStatus};
 use crate::fault::{Fault, FaultKind};
 
 /// The scheme of Basic credentials, with the space behind it.
@@ -35,6 +35,8 @@ pub enum AuthError {
     Repeated,
     /// `Authorization` and `x-api-key` name different keys.
     Conflicting,
+    /// The key is valid, but its organization is held for review.
+    OrganizationHeld,
     /// The key is valid, but its organization is disabled.
     OrganizationDisabled,
     /// The key is valid, but its project is archived.
@@ -63,6 +65,9 @@ impl AuthError {
             Self::Conflicting => {
                 "`Authorization` and `x-api-key` name different keys: send one, or the same in both"
             }
+            Self::OrganizationHeld => {
+                "the organization of this API key is held for review: ask its operator"
+            }
             Self::OrganizationDisabled => "the organization of this API key is disabled",
             Self::ProjectArchived => "the project of this API key is archived",
         }
@@ -77,6 +82,9 @@ impl From<AuthError> for Fault {
             AuthError::Repeated => Self::new(FaultKind::Invalid, message),
             AuthError::Conflicting => {
                 Self::new(FaultKind::Invalid, message).with_param("x-api-key")
+            }
+            AuthError::OrganizationHeld => {
+                Self::new(FaultKind::Forbidden, message).with_code("organization_held")
             }
             AuthError::OrganizationDisabled => {
                 Self::new(FaultKind::Gone, message).with_code("organization_disabled")
@@ -135,15 +143,16 @@ fn decode_basic(value: &[u8]) -> Option<Vec<u8>> {
 /// about its organization.
 fn check_row(row: &KeyRow, now_ms: i64) -> Result<(), AuthError> {
     if row.is_revoked {
-        Err(AuthError::Revoked)
-    } else if row.caller.expires_at_ms.is_some_and(|end| now_ms >= end) {
-        Err(AuthError::Expired)
-    } else if row.is_organization_disabled {
-        Err(AuthError::OrganizationDisabled)
-    } else if row.is_project_archived {
-        Err(AuthError::ProjectArchived)
-    } else {
-        Ok(())
+        return Err(AuthError::Revoked);
+    }
+    if row.caller.expires_at_ms.is_some_and(|end| now_ms >= end) {
+        return Err(AuthError::Expired);
+    }
+    match row.organization_status {
+        OrganizationStatus::Disabled => Err(AuthError::OrganizationDisabled),
+        OrganizationStatus::Held => Err(AuthError::OrganizationHeld),
+        OrganizationStatus::Active if row.is_project_archived => Err(AuthError::ProjectArchived),
+        OrganizationStatus::Active => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@
 )]
 
 use super::super::api_key::KeyText;
-use super::super::{Mode, Plan};
+use super::super::{Mode, OrganizationStatus, Plan};
 use super::*;
 
 const NOW_MS: i64 = 1_800_000_000_000;
@@ -42,7 +42,7 @@ fn row(id: &str) -> KeyRow {
     KeyRow {
         caller: Arc::new(caller(id)),
         is_revoked: false,
-        is_organization_disabled: false,
+        organization_status: OrganizationStatus::Active,
         is_project_archived: false,
     }
 }
@@ -269,13 +269,20 @@ fn a_key_counts_until_the_millisecond_it_expires() {
 }
 
 #[test]
-fn a_disabled_organization_and_an_archived_project_are_gone() {
+fn an_organization_that_is_disabled_or_held_and_an_archived_project_are_refused() {
     let disabled = house(KeyRow {
-        is_organization_disabled: true,
+        organization_status: OrganizationStatus::Disabled,
         ..row("key_1")
     });
     let answer = disabled.bearer(&format!("Bearer {}", text(1)));
     assert_eq!(id(answer), Err(AuthError::OrganizationDisabled));
+    let held = house(KeyRow {
+        organization_status: OrganizationStatus::Held,
+        is_project_archived: true,
+        ..row("key_1")
+    });
+    let answer = held.bearer(&format!("Bearer {}", text(1)));
+    assert_eq!(id(answer), Err(AuthError::OrganizationHeld));
     let archived = house(KeyRow {
         is_project_archived: true,
         ..row("key_1")
@@ -288,7 +295,7 @@ fn a_disabled_organization_and_an_archived_project_are_gone() {
 fn a_dead_key_tells_nothing_of_its_organization() {
     let house = house(KeyRow {
         is_revoked: true,
-        is_organization_disabled: true,
+        organization_status: OrganizationStatus::Disabled,
         is_project_archived: true,
         ..row("key_1")
     });
@@ -309,6 +316,7 @@ fn each_refusal_has_its_status() {
         (AuthError::Expired, 401),
         (AuthError::Repeated, 400),
         (AuthError::Conflicting, 400),
+        (AuthError::OrganizationHeld, 403),
         (AuthError::OrganizationDisabled, 410),
         (AuthError::ProjectArchived, 410),
     ];
@@ -360,6 +368,7 @@ fn each_refusal_says_what_is_wrong() {
         (AuthError::Expired, "expired"),
         (AuthError::Repeated, "more than once"),
         (AuthError::Conflicting, "different keys"),
+        (AuthError::OrganizationHeld, "held for review"),
         (AuthError::OrganizationDisabled, "disabled"),
         (AuthError::ProjectArchived, "archived"),
     ] {

@@ -136,6 +136,29 @@ pub struct Caller {
     pub expires_at_ms: Option<i64>,
 }
 
+/// The state of an organization.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum OrganizationStatus {
+    /// Its keys count.
+    #[default]
+    Active,
+    /// An operator reviews it; until that has ended its keys are refused.
+    Held,
+    /// Its keys do not count any more.
+    Disabled,
+}
+
+impl OrganizationStatus {
+    /// Returns the word for people and programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Held => "held",
+            Self::Disabled => "disabled",
+        }
+    }
+}
+
 /// A key of the snapshot: its caller, and whether it is still valid.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KeyRow {
@@ -143,8 +166,8 @@ pub struct KeyRow {
     pub caller: Arc<Caller>,
     /// Whether the key was revoked.
     pub is_revoked: bool,
-    /// Whether its organization is disabled.
-    pub is_organization_disabled: bool,
+    /// The state of its organization.
+    pub organization_status: OrganizationStatus,
     /// Whether its project is archived.
     pub is_project_archived: bool,
 }
@@ -251,7 +274,7 @@ mod tests {
         let row = KeyRow {
             caller: Arc::new(caller),
             is_revoked: false,
-            is_organization_disabled: false,
+            organization_status: OrganizationStatus::Active,
             is_project_archived: false,
         };
         (KeyHash::from_bytes(hash), row)

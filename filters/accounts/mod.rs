@@ -13,5 +13,7 @@ mod terms;
 
 pub use admit::{AuthError, admit, carries_api_key};
 pub use api_key::{ApiKey, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper, holds_api_key};
-pub use caller::{AccountsSnapshot, Caller, KeyRow, Member, Mode, Plan, UnknownValue};
+pub use caller::{
+    AccountsSnapshot, Caller, KeyRow, Member, Mode, OrganizationStatus, Plan, UnknownValue,
+};
 pub use terms::{InvalidTerm, KeyTerms, TermsFile};

@@ -13,6 +13,7 @@ Examples:
   weirgate org create acme --plan pro
   weirgate org update acme --plan max
   weirgate org list --format json
+  weirgate org hold acme                 its keys answer 403 until `weirgate org release acme`
   weirgate org disable acme              its keys answer 410 from then on";
 
 /// The columns of `org list`, which are also the fields of its JSON.
@@ -43,6 +44,16 @@ pub(super) enum OrgCommand {
         #[arg(long)]
         plan: Plan,
     },
+    /// Hold an organization for review: its keys are refused until it is released
+    Hold {
+        /// Its name
+        name: String,
+    },
+    /// Release an organization that is held
+    Release {
+        /// Its name
+        name: String,
+    },
     /// Disable an organization: its keys stop to count
     Disable {
         /// Its name
@@ -55,6 +66,8 @@ pub(super) fn run(command: &OrgCommand, source: &Source, out: &mut Output) -> Ex
         OrgCommand::Create { name, plan } => create(name, *plan, source, out),
         OrgCommand::List { format } => list(*format, source, out),
         OrgCommand::Update { name, plan } => update(name, *plan, source, out),
+        OrgCommand::Hold { name } => hold(name, Some(now_ms()), source, out),
+        OrgCommand::Release { name } => hold(name, None, source, out),
         OrgCommand::Disable { name } => disable(name, source, out),
     };
     done.map_or_else(|exit| exit, |()| Exit::Done)
@@ -89,6 +102,19 @@ fn update(name: &str, plan: Plan, source: &Source, out: &mut Output) -> Result<(
     Ok(())
 }
 
+fn hold(name: &str, since_ms: Option<i64>, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    on_store(source, out, async |store| {
+        store.hold_organization(name, since_ms).await
+    })?;
+    let done = if since_ms.is_some() {
+        "held"
+    } else {
+        "released"
+    };
+    out.note(&format!("{done} the organization `{name}`"));
+    Ok(())
+}
+
 fn disable(name: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
     on_store(source, out, async |store| {
         store.disable_organization(name).await
@@ -98,16 +124,11 @@ fn disable(name: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
 }
 
 fn to_record(organization: &Organization) -> Record {
-    let status = if organization.is_disabled {
-        "disabled"
-    } else {
-        "active"
-    };
     let values = [
         json!(organization.id),
         json!(organization.name),
         json!(organization.plan.as_str()),
-        json!(status),
+        json!(organization.status.as_str()),
         format_time(Some(organization.created_at_ms)),
     ];
     COLUMNS.map(str::to_owned).into_iter().zip(values).collect()

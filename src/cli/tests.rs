@@ -87,7 +87,7 @@ fn the_arguments_are_consistent() {
 }
 
 #[test]
-fn an_organization_is_made_listed_and_disabled() {
+fn an_organization_is_made_listed_held_released_and_disabled() {
     let desk = Desk::with_acme();
     let list = desk.json(&["org", "list"]);
     assert_eq!(
@@ -95,8 +95,14 @@ fn an_organization_is_made_listed_and_disabled() {
         (&"acme".into(), &"lite".into())
     );
     assert_eq!(list[0]["status"], "active");
-    desk.done(&["org", "disable", "acme"]);
-    assert_eq!(desk.json(&["org", "list"])[0]["status"], "disabled");
+    for (command, status) in [
+        ("hold", "held"),
+        ("release", "active"),
+        ("disable", "disabled"),
+    ] {
+        desk.done(&["org", command, "acme"]);
+        assert_eq!(desk.json(&["org", "list"])[0]["status"], status);
+    }
 }
 
 #[test]

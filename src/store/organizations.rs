@@ -1,6 +1,6 @@
 //! Organizations.
 
-use filters::accounts::{Mode, Plan};
+use filters::accounts::{Mode, OrganizationStatus, Plan};
 use sqlx::Row;
 
 use super::projects::insert_project;
@@ -18,8 +18,8 @@ pub struct Organization {
     pub name: String,
     /// Its plan.
     pub plan: Plan,
-    /// Whether it was disabled.
-    pub is_disabled: bool,
+    /// Whether its keys count.
+    pub status: OrganizationStatus,
     /// Unix milliseconds.
     pub created_at_ms: i64,
 }
@@ -40,7 +40,7 @@ impl Store {
             id: new_id("org"),
             name: name.to_owned(),
             plan,
-            is_disabled: false,
+            status: OrganizationStatus::Active,
             created_at_ms: now_ms,
         };
         let sql = "INSERT INTO organizations (id, name, plan, plan_since, status, created_at) \
@@ -69,7 +69,8 @@ impl Store {
 
     /// Returns all organizations, by name.
     pub async fn organizations(&self) -> Result<Vec<Organization>, StoreError> {
-        let sql = "SELECT id, name, plan, status, created_at FROM organizations ORDER BY name";
+        let sql =
+            "SELECT id, name, plan, status, held_at, created_at FROM organizations ORDER BY name";
         let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
         rows.iter().map(read).collect()
     }
@@ -84,6 +85,26 @@ impl Store {
         let id: Option<String> = disabled.fetch_optional(&mut *change).await?;
         let id = id.ok_or_else(|| StoreError::not_found("organization", name))?;
         change.commit(&[Changed::Organization(&id)]).await
+    }
+
+    /// Holds an organization for review, which refuses its keys, or releases it. `now_ms` is when it began to be held.
+    ///
+    /// Errors: [`StoreError::NotFound`], [`StoreError::Inactive`].
+    pub async fn hold_organization(
+        &self,
+        name: &str,
+        now_ms: Option<i64>,
+    ) -> Result<(), StoreError> {
+        let mut change = self.change().await?;
+        let organization = active(&mut change, name).await?;
+        sqlx::query("UPDATE organizations SET held_at = $2 WHERE id = $1")
+            .bind(&organization.id)
+            .bind(now_ms)
+            .execute(&mut *change)
+            .await?;
+        change
+            .commit(&[Changed::Organization(&organization.id)])
+            .await
     }
 
     /// Puts an organization on a plan, with a first cycle that starts now. If it has the plan already, nothing changes.
@@ -122,7 +143,7 @@ pub(super) async fn active(
     name: &str,
 ) -> Result<Organization, StoreError> {
     let organization = find(change, name).await?;
-    if organization.is_disabled {
+    if organization.status == OrganizationStatus::Disabled {
         let (kind, name) = ("organization", name.to_owned());
         return Err(StoreError::Inactive { kind, name });
     }
@@ -133,7 +154,8 @@ async fn find(
     connection: &mut sqlx::AnyConnection,
     name: &str,
 ) -> Result<Organization, StoreError> {
-    let sql = "SELECT id, name, plan, status, created_at FROM organizations WHERE name = $1";
+    let sql =
+        "SELECT id, name, plan, status, held_at, created_at FROM organizations WHERE name = $1";
     let row = sqlx::query(sql)
         .bind(name)
         .fetch_optional(connection)
@@ -141,12 +163,21 @@ async fn find(
     read(&row.ok_or_else(|| StoreError::not_found("organization", name))?)
 }
 
+/// Returns the state that the columns `status` and `held_at` make.
+pub(super) fn organization_status(status: &str, held_at: Option<i64>) -> OrganizationStatus {
+    match held_at {
+        _ if status == "disabled" => OrganizationStatus::Disabled,
+        Some(_) => OrganizationStatus::Held,
+        None => OrganizationStatus::Active,
+    }
+}
+
 fn read(row: &sqlx::any::AnyRow) -> Result<Organization, StoreError> {
     Ok(Organization {
         id: row.try_get("id")?,
         name: row.try_get("name")?,
         plan: parse_column(row, "plan")?,
-        is_disabled: row.try_get::<String, _>("status")? == "disabled",
+        status: organization_status(row.try_get("status")?, row.try_get("held_at")?),
         created_at_ms: row.try_get("created_at")?,
     })
 }

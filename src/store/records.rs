@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use filters::accounts::AccountsSnapshot;
+use filters::accounts::{AccountsSnapshot, OrganizationStatus};
 use serde::{Deserialize, Serialize};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::organizations::organization_status;
 use super::snapshot::{Interned, LoadedAccounts, SharedRows};
 use super::{SealedKey, StoreError};
 
@@ -36,6 +37,8 @@ pub struct OrganizationRecord {
     pub(super) plan: String,
     pub(super) plan_since: i64,
     pub(super) status: String,
+    #[serde(default)]
+    pub(super) held_at: Option<i64>,
 }
 
 /// A row of the table `projects`.
@@ -77,7 +80,12 @@ impl OrganizationRecord {
             plan: row.try_get("plan")?,
             plan_since: row.try_get("plan_since")?,
             status: row.try_get("status")?,
+            held_at: row.try_get("held_at")?,
         })
+    }
+
+    pub(super) fn status(&self) -> OrganizationStatus {
+        organization_status(&self.status, self.held_at)
     }
 }
 

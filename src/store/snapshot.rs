@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use filters::accounts::{
-    AccountsSnapshot, Caller, KeyHash, KeyRow, KeyTerms, Member, Mode, Plan, TermsFile,
+    AccountsSnapshot, Caller, KeyHash, KeyRow, KeyTerms, Member, Mode, OrganizationStatus, Plan,
+    TermsFile,
 };
 use futures::TryStreamExt;
 use sqlx::any::AnyRow;
@@ -191,7 +192,7 @@ struct SharedTable {
 
 const SHARED_TABLES: [SharedTable; 3] = [
     SharedTable {
-        all: "SELECT id, name, plan, plan_since, status FROM organizations",
+        all: "SELECT id, name, plan, plan_since, status, held_at FROM organizations",
         read: |row| OrganizationRecord::read(row).map(AccountRecord::Organization),
         changed: |changes| &changes.organizations,
     },
@@ -241,7 +242,7 @@ struct OrganizationRow {
     name: Arc<str>,
     plan: Plan,
     plan_since_ms: i64,
-    is_disabled: bool,
+    status: OrganizationStatus,
 }
 
 struct ProjectRow {
@@ -278,7 +279,7 @@ impl SharedRows {
                     name: record.name.as_str().into(),
                     plan: parse("plan", &record.plan)?,
                     plan_since_ms: record.plan_since,
-                    is_disabled: record.status == "disabled",
+                    status: record.status(),
                 };
                 self.organizations.insert(record.id.clone(), row);
             }
@@ -351,7 +352,7 @@ impl SharedRows {
         let row = KeyRow {
             caller: Arc::new(caller),
             is_revoked: key.revoked_at.is_some(),
-            is_organization_disabled: organization.is_disabled,
+            organization_status: organization.status,
             is_project_archived: project.is_archived,
         };
         Ok(Some((KeyHash::from_bytes(hash), row)))

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use filters::accounts::{
-    AccountsSnapshot, ApiKey, Caller, KeyRow, KeyText, Mode, Pepper, Plan, admit, carries_api_key,
+    AccountsSnapshot, ApiKey, Caller, KeyRow, KeyText, Mode, OrganizationStatus, Pepper, Plan,
+    admit, carries_api_key,
 };
 use filters::money::Usd;
 use http::header::AUTHORIZATION;
@@ -45,7 +46,7 @@ fn only_the_key_itself_admits() {
         let row = KeyRow {
             caller: caller(),
             is_revoked: false,
-            is_organization_disabled: false,
+            organization_status: OrganizationStatus::Active,
             is_project_archived: false,
         };
         let accounts = AccountsSnapshot::new(1, [(pepper.hash(key.to_api_key()), row)]);

@@ -1,5 +1,7 @@
 //! Changes of accounts, and changes that are refused.
 
+use filters::accounts::OrganizationStatus;
+
 use super::*;
 
 on_both![
@@ -39,18 +41,11 @@ async fn organizations_are_listed_by_name_with_their_plan(fixture: Fixture) {
     let list = store.organizations().await.unwrap();
     let seen: Vec<_> = list
         .iter()
-        .map(|one| {
-            (
-                one.name.as_str(),
-                one.plan,
-                one.is_disabled,
-                one.created_at_ms,
-            )
-        })
+        .map(|one| (one.name.as_str(), one.plan, one.status, one.created_at_ms))
         .collect();
     let expected = [
-        ("alpha", Plan::None, false, NOW_MS + 1),
-        ("zeta", Plan::Max, true, NOW_MS),
+        ("alpha", Plan::None, OrganizationStatus::Active, NOW_MS + 1),
+        ("zeta", Plan::Max, OrganizationStatus::Disabled, NOW_MS),
     ];
     assert_eq!(seen, expected);
     assert!(list.iter().all(|one| one.id.starts_with("org_")));

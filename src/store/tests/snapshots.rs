@@ -71,11 +71,20 @@ async fn a_disabled_organization_and_an_archived_project_are_seen_by_the_snapsho
         fixture.admit(&key).await.err(),
         Some(AuthError::ProjectArchived)
     );
+    let hold = async |since| fixture.store.hold_organization("acme", since).await;
+    hold(Some(NOW_MS)).await.unwrap();
+    let held = Some(AuthError::OrganizationHeld);
+    assert_eq!(fixture.admit(&key).await.err(), held);
+    hold(None).await.unwrap();
+    let archived = Some(AuthError::ProjectArchived);
+    assert_eq!(fixture.admit(&key).await.err(), archived);
+    hold(Some(NOW_MS)).await.unwrap();
     fixture.store.disable_organization("acme").await.unwrap();
     assert_eq!(
         fixture.admit(&key).await.err(),
         Some(AuthError::OrganizationDisabled)
     );
+    assert!(hold(None).await.is_err());
     assert!(fixture.admit(&other).await.is_ok());
 }
 
