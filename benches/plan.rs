@@ -151,6 +151,7 @@ fn answer(request: &ModelRequest, used: &UsedNames, pieces: &[Bytes], media_type
         used,
         organization_id: "org_0190c3a2-0000-7000-8000-000000000000",
         project_id: "proj_0190c3a2-0000-7000-8000-000000000000",
+        log_id: None,
         routing: &[],
     };
     writer.complete(&settlement, &metadata);

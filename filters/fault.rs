@@ -281,6 +281,32 @@ impl Fault {
         body
     }
 
+    /// Returns the body in the alternative style.
+    ///
+    /// Shape: `{"type":"error","error":{"type","message"}}`. Source: docs/model-gateway.md 7.
+    pub fn alternative_body(&self) -> Vec<u8> {
+        let error = serde_json::json!({ "type": self.alternative_type(), "message": self.message });
+        serde_json::json!({ "type": "error", "error": error })
+            .to_string()
+            .into_bytes()
+    }
+
+    /// Returns the `type` of the alternative style, which follows the status.
+    fn alternative_type(&self) -> &'static str {
+        match self.status() {
+            401 => "authentication_error",
+            402 => "billing_error",
+            403 => "permission_error",
+            404 | 410 => "not_found_error",
+            408 | 504 => "timeout_error",
+            413 => "request_too_large",
+            429 => "rate_limit_error",
+            400..=499 => INVALID,
+            529 => "overloaded_error",
+            _ => "api_error",
+        }
+    }
+
     /// Returns the inner object of the compatible style, which error events extend.
     pub fn compatible_error(&self) -> serde_json::Value {
         serde_json::json!({

@@ -78,6 +78,8 @@ pub struct Metadata<'a> {
     pub organization_id: &'a str,
     /// The project of its key.
     pub project_id: &'a str,
+    /// The call's id in the ledger and in the log.
+    pub log_id: Option<&'a str>,
     /// One entry per attempt.
     pub routing: &'a [AttemptRecord],
 }
@@ -114,6 +116,7 @@ impl Metadata<'_> {
         object.text("requested_model", self.requested_model);
         object.text_or_null("requested_provider", self.requested_provider);
         object.members(&self.used.metadata);
+        object.optional_text("log_id", self.log_id);
         object.text("organization_id", self.organization_id);
         object.text("project_id", self.project_id);
         // The gateway has no discounts yet.
@@ -228,6 +231,7 @@ mod tests {
             used: &used,
             organization_id: "o",
             project_id: "p",
+            log_id: Some("l"),
             routing: &[record],
         };
         let mut out = Vec::new();
@@ -248,7 +252,7 @@ mod tests {
             "succeeded": true, "region": "eu", "credentialSource": "platform"});
         let expected = json!([
             {"request_id": "1", "requested_model": "m", "requested_provider": null, "used_model": "p\n/m\"1:eu",
-                "used_provider": "p\n", "used_region": "eu", "underlying_used_model": "up\\m", "organization_id": "o",
+                "used_provider": "p\n", "used_region": "eu", "underlying_used_model": "up\\m", "log_id": "l", "organization_id": "o",
                 "project_id": "p", "discount": null, "routing": [attempt]},
             {"used_model": "p\n/m\"1:eu", "provider": "p\n"},
         ]);

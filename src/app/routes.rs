@@ -27,9 +27,10 @@ pub fn router(
         path: "/",
         access: Access::Open,
         quota: None,
+        deprecation: None,
         takes_permit: false,
         body: BodyRule::None,
-        errors: Arc::new(|fault| Response::from(fault)),
+        errors: Arc::new(|fault, _| Response::from(fault)),
         handler: Handler::Endpoint(Arc::new(health)),
     }];
     rows.extend(models::routes::routes(models, config));

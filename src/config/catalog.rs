@@ -44,6 +44,7 @@ pub(super) fn check(name: &str, text: &str, providers: &[&str]) -> CheckedCatalo
     let valid = walk.check_document(&root, &schema_of::<CatalogFile>());
     let models = items(member(&root, "models"));
     let names = check_names(&mut walk, models);
+    check_successors(&mut walk, models, &names);
     let mut warnings = find_unknown_providers(models, providers);
     warnings.extend(find_implausible_prices(models));
     let findings = document::without_echoes(text, syntax, walk.findings);
@@ -93,6 +94,34 @@ fn check_names(walk: &mut Walk, models: &[Node]) -> BTreeSet<String> {
         }
     }
     names
+}
+
+/// Refuses successors that are no other model of the catalogue.
+fn check_successors(walk: &mut Walk, models: &[Node], names: &BTreeSet<String>) {
+    for (index, model) in models.iter().enumerate() {
+        let Some(node) = member(model, "successor") else {
+            continue;
+        };
+        let Some(successor) = text_of(node) else {
+            continue;
+        };
+        let is_itself = member(model, "id").and_then(text_of) == Some(successor);
+        if names.contains(successor) && !is_itself {
+            continue;
+        }
+        let known: Vec<&str> = names.iter().map(String::as_str).collect();
+        let cure = match suggest::slip_of(successor, &known) {
+            Some(meant) if !is_itself => format!("did you mean {meant:?}?"),
+            _ => "name the model that callers should use in its place".to_owned(),
+        };
+        let message = format!("{successor:?} is no other model of this catalogue");
+        walk.refuse(
+            &format!("models[{index}].successor"),
+            &node.at,
+            message,
+            cure,
+        );
+    }
 }
 
 /// A value of a mapping, with its key.

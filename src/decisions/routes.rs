@@ -158,6 +158,7 @@ pub fn routes(
             path,
             access: Access::Open,
             quota: None,
+            deprecation: None,
             takes_permit: false,
             body: match target {
                 Target::Stream(_) => BodyRule::None,
@@ -184,9 +185,9 @@ fn error_style(service: Option<&Arc<DecisionService>>, target: Target) -> ErrorS
     match service {
         Some(service) => {
             let (protocol, write) = (service.protocol, write_fault(target));
-            Arc::new(move |fault| write(protocol, fault))
+            Arc::new(move |fault, _| write(protocol, fault))
         }
-        None => Arc::new(|fault| Response::from(fault)),
+        None => Arc::new(|fault, _| Response::from(fault)),
     }
 }
 

@@ -20,9 +20,10 @@ pub fn fallback(graph: &Arc<Graph>) -> Route {
         path: "",
         access: Access::Open,
         quota: None,
+        deprecation: None,
         takes_permit: false,
         body: BodyRule::Unread,
-        errors: Arc::new(error_response),
+        errors: Arc::new(|fault, _| error_response(fault)),
         handler: Handler::Forward(Arc::new(GraphHandler { graph })),
     }
 }

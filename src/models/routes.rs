@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use filters::fault::Fault;
 use filters::limits::QuotaGroup;
 use filters::models::front::Front;
+use filters::models::fronts::ALTERNATIVE_STYLE;
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::embeddings::Embeddings;
-use http::Method;
+use http::{HeaderMap, Method};
 
 use super::Models;
 use super::endpoints::key::KeyStatus;
@@ -25,9 +27,10 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         path,
         access: Access::Key,
         quota: None,
+        deprecation: None,
         takes_permit: true,
         body: BodyRule::None,
-        errors: Arc::new(|fault| Response::from(fault)),
+        errors: Arc::new(error_response),
         handler,
     };
     let forward = |name, path, group, front| Route {
@@ -75,6 +78,15 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
             &Embeddings,
         ),
     ]
+}
+
+/// Returns a fault in the style that the client reads.
+fn error_response(fault: &Fault, headers: &HeaderMap) -> Response {
+    let mut response = Response::from(fault);
+    if headers.contains_key(ALTERNATIVE_STYLE) {
+        response.body = fault.alternative_body().into();
+    }
+    response
 }
 
 fn handler(models: &Arc<Models>, front: &'static dyn Front) -> Handler {

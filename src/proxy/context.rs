@@ -10,9 +10,11 @@ use tokio::time::Instant;
 
 use super::body_budget::BodyReservation;
 use super::buffered::session::SessionSlot;
+use super::deprecation::Deprecation;
 use super::exchange::Exchange;
 use super::permits::Permit;
 use super::request_id::RequestId;
+use super::response::HeadFields;
 use super::state::ProxyState;
 use crate::telemetry::metrics::InFlight;
 
@@ -38,11 +40,23 @@ pub struct RequestInfo {
     pub body_reservation: BodyReservation,
     /// The quota that the request counted against.
     pub quota: Option<Quota>,
+    /// The announcement that its route will end.
+    pub deprecation: Option<Deprecation>,
     /// The size of the request body.
     pub body_bytes: usize,
 }
 
 impl RequestInfo {
+    /// Returns what each head of ours tells of the request.
+    pub fn head_fields(&self) -> HeadFields {
+        HeadFields {
+            request_id: self.id.as_header().clone(),
+            quota: self.quota,
+            deprecation: self.deprecation,
+            is_chunked: self.is_http1_1,
+        }
+    }
+
     /// Returns the time from the head of the request to `now`.
     pub fn elapsed(&self) -> Duration {
         self.now.duration_since(self.started)
@@ -97,6 +111,7 @@ impl Context {
                 permit: None,
                 body_reservation: state.body_budget.reservation(),
                 quota: None,
+                deprecation: None,
                 body_bytes: 0,
             },
             exchange: None,

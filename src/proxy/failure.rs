@@ -1,7 +1,6 @@
 //! Reports a failed exchange to the client.
 
 use filters::fault::{Fault, FaultKind};
-use filters::limits::headers::Quota;
 use pingora::{Error, ErrorSource, Result};
 use pingora_proxy::{FailToProxy, Session};
 
@@ -86,9 +85,8 @@ async fn write(
         (Write::Error, Some(fault)) => {
             ctx.status = fault.status();
             session.set_keepalive(None);
-            let mut response = error_response(state, ctx, fault);
-            let quota = ctx.info.quota.iter().flat_map(Quota::headers);
-            response.headers.extend(quota);
+            let mut response = error_response(state, session, ctx, fault);
+            response.headers.extend(ctx.info.head_fields().headers());
             response::send(session, response, ctx.info.id.as_header()).await
         }
     };

@@ -13,6 +13,7 @@ pub mod buffered;
 pub mod clock;
 pub mod connections;
 pub mod context;
+pub mod deprecation;
 pub mod exchange;
 pub mod failure;
 pub mod finish;

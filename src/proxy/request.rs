@@ -42,7 +42,7 @@ pub async fn handle(state: &ProxyState, session: &mut Session, ctx: &mut Context
                 // Reading the rest of the body is not worth its cost.
                 session.set_keepalive(None);
             }
-            let response = error_response(state, ctx, &fault);
+            let response = error_response(state, session, ctx, &fault);
             ctx.fault = Some(fault);
             response
         }
@@ -119,7 +119,9 @@ fn find_route<'s>(
             ctx.exchange = forward.refused(head);
         }
     })?;
-    state.router.get(index).ok_or_else(missing_route)
+    let route = state.router.get(index).ok_or_else(missing_route)?;
+    ctx.info.deprecation = route.deprecation;
+    Ok(route)
 }
 
 fn missing_route() -> Fault {
@@ -145,9 +147,14 @@ fn endpoint_request<'a>(
 }
 
 /// Returns the error response to a fault, in the route's style and stamped by the exchange.
-pub(super) fn error_response(state: &ProxyState, ctx: &Context, fault: &Fault) -> Response {
+pub(super) fn error_response(
+    state: &ProxyState,
+    session: &Session,
+    ctx: &Context,
+    fault: &Fault,
+) -> Response {
     let mut response = match error_style(state, ctx) {
-        Some(style) => style(fault),
+        Some(style) => style(fault, &session.req_header().headers),
         None => Response::from(fault),
     };
     if let Some(exchange) = &ctx.exchange {
@@ -165,22 +172,16 @@ fn error_style<'s>(state: &'s ProxyState, ctx: &Context) -> Option<&'s ErrorStyl
 
 /// Replaces the client's session by a buffered one, if the exchange needs it.
 fn buffer_session(session: &mut Session, ctx: &mut Context, buffering: Buffering) {
-    let (state, quota) = match buffering {
+    let state = match buffering {
         Buffering::None => return,
-        Buffering::Replay(body) => (AttemptState::replay(body).into(), None),
-        Buffering::UntilContent(state) => (state, ctx.info.quota),
+        Buffering::Replay(body) => AttemptState::replay(body).into(),
+        Buffering::UntilContent(state) => state,
     };
     if state.is_stream() {
         ctx.in_flight.mark_stream();
     }
-    let id = ctx.info.id.as_header().clone();
-    let is_chunked = ctx.info.is_http1_1;
-    ctx.slot = Some(BufferedSession::wrap(
-        session,
-        state,
-        (id, quota),
-        is_chunked,
-    ));
+    let fields = ctx.info.head_fields();
+    ctx.slot = Some(BufferedSession::wrap(session, state, fields));
 }
 
 async fn send(
@@ -189,19 +190,20 @@ async fn send(
     ctx: &mut Context,
     mut response: Response,
 ) -> Result<()> {
-    if let Some(quota) = &ctx.info.quota {
-        response.headers.extend(quota.headers());
-        if !quota.verdict.is_allowed {
-            response.headers.extend(quota.refusal(ctx.info.unix_s()));
-        }
+    let fields = ctx.info.head_fields();
+    let refused = fields.quota.filter(|quota| !quota.verdict.is_allowed);
+    if let Some(quota) = refused {
+        response.headers.extend(quota.refusal(ctx.info.unix_s()));
     }
     ctx.status = response.status;
-    let id = ctx.info.id.as_header();
     match response.body {
-        Reply::Bytes(_) => response::send(session, response, id).await,
+        Reply::Bytes(_) => {
+            response.headers.extend(fields.headers());
+            response::send(session, response, &fields.request_id).await
+        }
         Reply::Stream(events) => {
             ctx.in_flight.mark_stream();
-            response::send_stream(session, id, events, || state.accepts_requests()).await
+            response::send_stream(session, &fields, events, || state.accepts_requests()).await
         }
     }
 }

@@ -15,6 +15,8 @@ use pingora::http::ResponseHeader;
 use pingora::protocols::http::HttpTask;
 use pingora_proxy::Session;
 
+use super::deprecation::Deprecation;
+
 /// A response of our own.
 pub struct Response {
     /// The status.
@@ -23,6 +25,27 @@ pub struct Response {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body.
     pub body: Reply,
+}
+
+/// What each head of ours tells of its request.
+#[derive(Clone)]
+pub struct HeadFields {
+    /// The request's id.
+    pub request_id: HeaderValue,
+    /// The quota that the request counted against.
+    pub quota: Option<Quota>,
+    /// The announcement that its route will end.
+    pub deprecation: Option<Deprecation>,
+    /// Whether a body without a length is chunked.
+    pub is_chunked: bool,
+}
+
+impl HeadFields {
+    /// Returns the headers of quota and deprecation.
+    pub fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let quota = self.quota.iter().flat_map(Quota::headers);
+        quota.chain(self.deprecation.iter().flat_map(Deprecation::headers))
+    }
 }
 
 /// The body of a response of our own.
@@ -136,12 +159,11 @@ pub async fn send(
 /// Writes an event stream until the client disconnects, `is_open` returns false, or the source ends.
 pub async fn send_stream(
     session: &mut Session,
-    request_id: &HeaderValue,
+    fields: &HeadFields,
     mut events: Box<dyn EventSource>,
     is_open: impl Fn() -> bool,
 ) -> Result<()> {
-    let is_chunked = session.req_header().version == http::Version::HTTP_11;
-    let head = stream_head(request_id, None, is_chunked);
+    let head = stream_head(fields);
     let is_head = session.req_header().method == http::Method::HEAD;
     session
         .write_response_header(Box::new(head), is_head)
@@ -163,12 +185,8 @@ pub async fn send_stream(
 }
 
 /// Returns the head of an event stream.
-pub fn stream_head(
-    request_id: &HeaderValue,
-    quota: Option<&Quota>,
-    is_chunked: bool,
-) -> ResponseHeader {
-    let mut headers = common_headers(quota, is_chunked);
+pub fn stream_head(fields: &HeadFields) -> ResponseHeader {
+    let mut headers = common_headers(fields);
     headers.extend([
         (
             header::CONTENT_TYPE,
@@ -177,28 +195,25 @@ pub fn stream_head(
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (ACCEL_BUFFERING, HeaderValue::from_static("no")),
     ]);
-    head(200, request_id, headers)
+    head(200, &fields.request_id, headers)
 }
 
 /// Returns the head of a whole response that has no length yet; see [`set_content_length`].
-pub fn whole_head(
-    request_id: &HeaderValue,
-    quota: Option<&Quota>,
-    is_chunked: bool,
-) -> ResponseHeader {
-    let mut headers = common_headers(quota, is_chunked);
+pub fn whole_head(fields: &HeadFields) -> ResponseHeader {
+    let mut headers = common_headers(fields);
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),
     );
-    head(200, request_id, headers)
+    head(200, &fields.request_id, headers)
 }
 
 /// Returns the headers of a response that is written in pieces.
-fn common_headers(quota: Option<&Quota>, is_chunked: bool) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(if quota.is_some() { 16 } else { 8 });
-    headers.extend(quota.iter().flat_map(|quota| quota.headers()));
-    if is_chunked {
+fn common_headers(fields: &HeadFields) -> HeaderMap {
+    let has_quota = fields.quota.is_some();
+    let mut headers = HeaderMap::with_capacity(if has_quota { 16 } else { 8 });
+    headers.extend(fields.headers());
+    if fields.is_chunked {
         headers.insert(
             header::TRANSFER_ENCODING,
             HeaderValue::from_static("chunked"),

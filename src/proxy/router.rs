@@ -7,8 +7,9 @@ use std::sync::Arc;
 use filters::fault::{Fault, FaultKind};
 use filters::limits::QuotaGroup;
 use filters::proxy::normalise;
-use http::Method;
+use http::{HeaderMap, Method};
 
+use super::deprecation::Deprecation;
 use super::handler::Handler;
 use super::response::Response;
 
@@ -25,6 +26,8 @@ pub struct Route {
     pub access: Access,
     /// The quota that requests count against.
     pub quota: Option<QuotaGroup>,
+    /// The announcement that the route will end, which each of its responses carries.
+    pub deprecation: Option<Deprecation>,
     /// Whether requests count against `limits.in_flight`.
     pub takes_permit: bool,
     /// The rule for reading the body before the handler sees the request.
@@ -35,8 +38,8 @@ pub struct Route {
     pub handler: Handler,
 }
 
-/// Writes a fault as a response.
-pub type ErrorStyle = Arc<dyn Fn(&Fault) -> Response + Send + Sync>;
+/// Writes a fault as a response to a request with these headers.
+pub type ErrorStyle = Arc<dyn Fn(&Fault, &HeaderMap) -> Response + Send + Sync>;
 
 /// The access rule of a route.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -235,9 +238,10 @@ mod tests {
             path,
             access: if is_keyed { Access::Key } else { Access::Open },
             quota: None,
+            deprecation: None,
             takes_permit: false,
             body: BodyRule::None,
-            errors: Arc::new(|fault| Response::from(fault)),
+            errors: Arc::new(|fault, _| Response::from(fault)),
             handler: Handler::Endpoint(Arc::new(EmptyEndpoint)),
         }
     }

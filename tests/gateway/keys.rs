@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use weirgate::store::Store;
+
 use super::chat_completions::{PLAIN, reply};
 use crate::support::ask::Ask;
 use crate::support::boot::{Gateway, create_key};
 use crate::support::client::ask;
+use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
 /// Source: docs/security.md 38.
@@ -97,4 +100,47 @@ fn a_key_made_or_revoked_beside_the_server_counts_within_a_second() {
         store.revoke_key(&keys.last().unwrap().id, 1).await.unwrap();
     });
     assert_eq!(status_within_a_second(401), 401);
+}
+
+#[test]
+fn an_organization_that_is_held_for_review_is_refused_until_it_is_released() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    assert_eq!(gateway.chat(PLAIN).status(), 200);
+    let hold = async |store: &Store, since_ms| store.hold_organization("acme", since_ms).await;
+    gateway.change(async |store| hold(store, Some(1)).await.unwrap());
+    let refused = gateway.chat(PLAIN);
+    assert_eq!(refused.status(), 403, "{}", refused.text());
+    assert_eq!(refused.json()["error"]["code"], "organization_held");
+    assert_eq!(first.requests().len(), 1);
+    gateway.change(async |store| hold(store, None).await.unwrap());
+    assert_eq!(gateway.chat(PLAIN).status(), 200);
+}
+
+/// Source: docs/model-gateway.md 7.
+#[test]
+fn a_client_of_the_messages_api_reads_errors_in_its_own_style() {
+    let broken = Upstream::always(Reply::json(500, "{}"));
+    let gateway = Gateway::between(&broken.url(), &broken.url());
+    let styled = |request: Ask| request.header("anthropic-version", "2023-06-01");
+    let key = gateway.key.as_str();
+    let unknown = r#"{"model": "nothing", "messages": [{"role": "user", "content": "Hi"}]}"#;
+    let post = |body: &str| Ask::post("/v1/chat/completions", body);
+    for (request, status, error_type) in [
+        (post(PLAIN), 401, "authentication_error"),
+        (post("{").key(key), 400, "invalid_request_error"),
+        (post(unknown).key(key), 404, "not_found_error"),
+        (Ask::get("/v1/key").key("x"), 401, "authentication_error"),
+        (post(PLAIN).key(key), 502, "api_error"),
+    ] {
+        let answer = ask(gateway.address(), &styled(request.clone()));
+        assert_eq!(answer.status(), status, "{}", answer.text());
+        let body = answer.json();
+        assert_eq!(body["type"], "error");
+        assert_eq!(body["error"]["type"], error_type);
+        let message = body["error"]["message"].clone();
+        let compatible = ask(gateway.address(), &request).json();
+        assert_eq!(compatible["error"]["message"], message);
+        assert!(compatible.get("type").is_none(), "{compatible}");
+    }
 }

@@ -76,8 +76,9 @@ const FAMILIES: &[(&str, &str)] = &[
     ("openai", "openai"),
     ("vertex", "vertex"),
 ];
-/// Files that may name every family: the list of wires, the settings, and the help text with an example.
+/// Files that may name every family: the lists of fronts and wires, the settings, and the help text with an example.
 const LISTS: &[&str] = &[
+    "filters/models/fronts/mod.rs",
     "filters/models/wires/mod.rs",
     "src/config/",
     "src/cli/provider_key.rs",

@@ -2,3 +2,10 @@
 
 pub mod chat_completions;
 pub mod embeddings;
+
+use http::HeaderName;
+
+/// The header by which a client names the version of an API whose errors have the alternative style.
+///
+/// Source: docs/model-gateway.md 7.
+pub const ALTERNATIVE_STYLE: HeaderName = HeaderName::from_static("anthropic-version");

@@ -31,6 +31,8 @@ pub struct Model {
     pub aliases: Vec<Box<str>>,
     /// A description.
     pub description: Option<Box<str>>,
+    /// The model to use in its place, once it is deprecated.
+    pub successor: Option<Box<str>>,
     /// Unix seconds of its release.
     pub created: Option<u64>,
     /// Its mappings, of the providers that are on for any caller.
@@ -297,6 +299,7 @@ impl Catalog {
             model_type: model_type.into(),
             aliases: model.aliases.into_iter().map(Into::into).collect(),
             description: model.description.map(Into::into),
+            successor: model.successor.map(Into::into),
             created: model.created.and_then(|date| date.unix_s()),
             mappings,
         });

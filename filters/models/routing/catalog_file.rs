@@ -48,6 +48,10 @@ pub struct WrittenModel {
     /// A description.
     #[serde(default)]
     pub description: Option<String>,
+    /// The model to use in its place, once it is deprecated.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    pub successor: Option<String>,
     /// The day of its release.
     #[serde(default)]
     #[schemars(with = "Option<String>", extend("format" = "date"))]

@@ -213,6 +213,7 @@ fn uncatalogued(
         operations: vec![operation],
         aliases: Vec::new(),
         description: None,
+        successor: None,
         created: None,
         mappings: Vec::new(),
     };
@@ -251,11 +252,17 @@ fn list_candidates(
         .filter_map(|mapping| catalog.candidate(mapping).cloned())
         .collect();
     if candidates.is_empty() {
-        return Err(
-            Fault::new(FaultKind::Gone, format!("`{}` is retired", model.id)).with_param("model"),
-        );
+        return Err(retired(model));
     }
     Ok(candidates)
+}
+
+fn retired(model: &Model) -> Fault {
+    let message = match &model.successor {
+        Some(successor) => format!("`{}` is retired: use `{successor}`", model.id),
+        None => format!("`{}` is retired", model.id),
+    };
+    Fault::new(FaultKind::Gone, message).with_param("model")
 }
 
 /// Quotes a name, unless it is a key.

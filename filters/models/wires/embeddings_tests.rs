@@ -82,6 +82,7 @@ fn response<'p>(
         used: &used,
         organization_id: "",
         project_id: "",
+        log_id: None,
         routing: &[],
     };
     writer.complete(&Settlement { usage, cost: None }, &metadata);

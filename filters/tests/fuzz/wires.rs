@@ -155,6 +155,7 @@ fn answer(
                 used: &UsedNames::new("m", "here", None, "upstream-model"),
                 organization_id: "o",
                 project_id: "p",
+                log_id: None,
                 routing: &[],
             };
             writer.complete(&settlement, &metadata);

@@ -128,6 +128,9 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
         if let Some(description) = &model.description {
             entry.insert("description".into(), json!(description));
         }
+        if let Some(successor) = &model.successor {
+            entry.insert("successor".into(), json!(successor));
+        }
         add_dates(entry, mappings);
     }
     entry

@@ -9,6 +9,7 @@ use filters::models::request::ModelRequest;
 use filters::models::usage::Settlement;
 use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds};
+use uuid::Uuid;
 
 use super::{ModelExchange, PlannedAttempt};
 use crate::ledger::{CallEnd, NewReservation, Receipt, Reservation, ReservationError};
@@ -21,9 +22,20 @@ pub(super) struct Billing {
     settlement: Option<Settlement>,
     /// Stands for the call until it has ended, whatever its end is.
     reservation: Option<Reservation>,
+    /// The call's id in the ledger, in the answer and in the log line.
+    log_id: Option<Uuid>,
 }
 
 impl Billing {
+    /// Calls `write` with the text of the call's id.
+    pub(super) fn with_log_id<T>(&self, write: impl FnOnce(Option<&str>) -> T) -> T {
+        let mut buffer = Uuid::encode_buffer();
+        let text = self
+            .log_id
+            .map(|id| &*id.hyphenated().encode_lower(&mut buffer));
+        write(text)
+    }
+
     /// What the call took, once it has ended.
     pub(super) fn settlement(&self) -> Option<&Settlement> {
         self.settlement.as_ref()
@@ -51,6 +63,7 @@ pub async fn reserve(exchange: &mut ModelExchange, info: &RequestInfo) -> Result
         price(&exchange.attempts, &exchange.request, &mut wanted);
         match models.ledger.reserve(&wanted).await {
             Ok(reservation) => {
+                exchange.billing.log_id = Some(Uuid::from_bytes(reservation.id().0));
                 exchange.billing.reservation = Some(reservation);
                 return Ok(());
             }

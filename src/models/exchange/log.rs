@@ -9,8 +9,15 @@ use crate::proxy::exchange::log_ms;
 /// Writes the model, the attempts, and what the call took.
 pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Object<'_>) {
     line.text("model", &exchange.request.model);
+    exchange
+        .billing
+        .with_log_id(|id| line.optional_text("log_id", id));
     match exchange.deployment() {
-        Some(deployment) => deployment.used.log(line),
+        Some(deployment) => {
+            deployment.used.log(line);
+            let deprecated_at = deployment.mapping.deprecated_at.as_ref();
+            line.optional_text("deprecated_at", deprecated_at.map(|date| &*date.0));
+        }
         None => line.members(r#""used_model":"","provider":"""#),
     }
     line.bool("stream", exchange.request.is_stream);

@@ -113,11 +113,11 @@ pub(super) fn replace_head(
     if head.status.is_informational() {
         return;
     }
-    let (id, quota) = (info.id.as_header(), info.quota.as_ref());
+    let fields = info.head_fields();
     *head = if exchange.request.is_stream {
-        response::stream_head(id, quota, info.is_http1_1)
+        response::stream_head(&fields)
     } else {
-        response::whole_head(id, quota, info.is_http1_1)
+        response::whole_head(&fields)
     };
 }
 
@@ -190,16 +190,19 @@ fn write_end(exchange: &ModelExchange, info: &RequestInfo, writer: &mut dyn Writ
         return;
     };
     let caller = info.caller.as_deref();
-    let metadata = Metadata {
-        request_id: info.id.as_str(),
-        requested_model: &exchange.request.model,
-        requested_provider: exchange.requested_provider.as_deref(),
-        used: &deployment.used,
-        organization_id: caller.map_or("", |caller| &caller.organization_id),
-        project_id: caller.map_or("", |caller| &caller.project_id),
-        routing: &exchange.log.records,
-    };
-    writer.complete(settlement, &metadata);
+    exchange.billing.with_log_id(|log_id| {
+        let metadata = Metadata {
+            request_id: info.id.as_str(),
+            requested_model: &exchange.request.model,
+            requested_provider: exchange.requested_provider.as_deref(),
+            used: &deployment.used,
+            organization_id: caller.map_or("", |caller| &caller.organization_id),
+            project_id: caller.map_or("", |caller| &caller.project_id),
+            log_id,
+            routing: &exchange.log.records,
+        };
+        writer.complete(settlement, &metadata);
+    });
 }
 
 /// Ends the attempt; the exchange keeps the reason for [`super::failure`].

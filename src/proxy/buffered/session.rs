@@ -12,9 +12,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use filters::limits::headers::Quota;
 use futures::FutureExt;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::Digest;
 use pingora::protocols::http::custom::CustomMessageWrite;
@@ -26,7 +25,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::discard::{discard, empty_reply};
 use super::state::{AttemptState, Gate, Progress, Wake};
-use crate::proxy::response;
+use crate::proxy::response::{self, HeadFields};
 
 /// The type of our own errors inside the session; the [`AttemptState`] has the reason.
 pub const ATTEMPT_ABORTED: ErrorType = ErrorType::Custom("attempt aborted");
@@ -54,22 +53,19 @@ pub struct BufferedSession {
     slot: SessionSlot,
     state: Arc<AttemptState>,
     head: Option<Box<ResponseHeader>>,
-    /// The id, the quota and `is_chunked` are for the head of a first keepalive comment.
-    request_id: HeaderValue,
-    quota: Option<Quota>,
-    is_chunked: bool,
+    /// For the head of a first keepalive comment.
+    head_fields: HeadFields,
     /// The timer of [`AttemptState::next_wake`]; it starts when the provider is first silent.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl BufferedSession {
-    /// Replaces `session` by a buffered one. Id, quota and `is_chunked` are for the head of a keepalive comment that is
-    /// sent before the provider's first event.
+    /// Replaces `session` by a buffered one. The fields are for the head of a keepalive comment that is sent before the
+    /// provider's first event.
     pub fn wrap(
         session: &mut pingora_proxy::Session,
         state: Arc<AttemptState>,
-        (request_id, quota): (HeaderValue, Option<Quota>),
-        is_chunked: bool,
+        head_fields: HeadFields,
     ) -> SessionSlot {
         let slot = SessionSlot::default();
         let inner = std::mem::replace(&mut session.downstream_session, Box::new(placeholder()));
@@ -78,9 +74,7 @@ impl BufferedSession {
             slot: Arc::clone(&slot),
             state,
             head: None,
-            request_id,
-            quota,
-            is_chunked,
+            head_fields,
             sleep: None,
         };
         *session.downstream_session = ServerSession::new_custom(Box::new(buffered));
@@ -177,14 +171,8 @@ impl BufferedSession {
     async fn send_keepalive(&mut self) -> Result<()> {
         let comment = Bytes::from_static(b": keepalive\n\n");
         self.state.record_write(Instant::now());
-        let head = (!self.state.is_head_sent()).then(|| {
-            let quota = self.quota.as_ref();
-            Box::new(response::stream_head(
-                &self.request_id,
-                quota,
-                self.is_chunked,
-            ))
-        });
+        let head = (!self.state.is_head_sent())
+            .then(|| Box::new(response::stream_head(&self.head_fields)));
         self.state.mark_head_sent();
         if matches!(self.inner(), ServerSession::H1(_)) {
             let inner = self.inner_mut();

@@ -201,6 +201,7 @@ fn complete(writer: &mut dyn Writer, usage: Usage) -> Value {
         used: &used,
         organization_id: "",
         project_id: "",
+        log_id: None,
         routing: &[],
     };
     writer.complete(&Settlement { usage, cost: None }, &metadata);
