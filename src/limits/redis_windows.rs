@@ -6,11 +6,11 @@ use filters::fault::{Fault, FaultKind};
 use filters::limits::{Algorithm, RefundToken, Verdict, WindowKey, outage_share};
 
 use crate::config::OnOutage;
-use crate::redis::{PROCESSES, Redis, Script, ScriptCall, Unavailable};
+use crate::redis::{Redis, Script, ScriptCall, Unavailable};
 
 /// The reply of a script: whether the request was counted, how many are counted, the milliseconds until more is
-/// available, the time for a token, and the number of processes.
-type ScriptReply = (u64, u64, u64, u64, u64);
+/// available, and the time for a token.
+type ScriptReply = (u64, u64, u64, u64);
 
 /// The windows of one length.
 pub(super) struct RedisWindows {
@@ -58,17 +58,16 @@ impl RedisWindows {
         let name = self.window_name(key);
         let call = ScriptCall {
             script: self.admit.clone(),
-            keys: vec![name.clone(), PROCESSES.to_vec()],
+            keys: vec![name.clone()],
             args: vec![limit.to_string(), self.length_ms.to_string()],
         };
         // A caller that stops waiting counts elsewhere, so a late count here must be undone.
         let (refund, length_ms) = (self.refund.clone(), self.length_ms);
-        let undo = move |(is_admitted, _, _, at_ms, _): ScriptReply| {
+        let undo = move |(is_admitted, _, _, at_ms): ScriptReply| {
             (is_admitted == 1).then(|| refund_call(&refund, name, at_ms, length_ms))
         };
         let reply: ScriptReply = self.redis.eval_or_undo(call, undo).await?;
-        let (is_admitted, count, reset_ms, at_ms, processes) = reply;
-        self.redis.record_processes(processes);
+        let (is_admitted, count, reset_ms, at_ms) = reply;
         Ok(Verdict {
             is_allowed: is_admitted == 1,
             limit,
@@ -100,10 +99,14 @@ impl RedisWindows {
         }
     }
 
+    /// Returns the name of a window in Redis. Its hash tag is the whole key, so that a Redis Cluster spreads windows, and
+    /// holds what belongs to one window together.
     fn window_name(&self, key: &WindowKey) -> Vec<u8> {
         let mut name = Vec::with_capacity(self.prefix.len() + 64);
         name.extend_from_slice(self.prefix.as_bytes());
+        name.push(b'{');
         key.write_name(&mut name);
+        name.push(b'}');
         name
     }
 }

@@ -25,7 +25,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The key of the processes: a sorted set by the time of their last heartbeat.
-pub const PROCESSES: &[u8] = b"weirgate:processes";
+const PROCESSES: &[u8] = b"weirgate:processes";
 
 /// Registers this process as alive and returns the number of live processes, by the clock of Redis.
 const HEARTBEAT_SCRIPT: &str = "

@@ -20,7 +20,7 @@ use redis::{ErrorKind, FromRedisValue, RedisResult};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-pub use self::heartbeat::{Heartbeat, PROCESSES, Purpose};
+pub use self::heartbeat::{Heartbeat, Purpose};
 
 /// How long one request waits. Source: docs/interface.md, `shared.redis`.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_millis(50);
@@ -94,11 +94,6 @@ impl Redis {
     /// Returns the last known number of processes that share this Redis; at least 1.
     pub fn processes(&self) -> u64 {
         self.0.processes.load(Ordering::Relaxed).max(1)
-    }
-
-    /// Records the number of processes that a script counted, so that a new process counts before the next heartbeat.
-    pub fn record_processes(&self, processes: u64) {
-        self.0.processes.fetch_max(processes, Ordering::Relaxed);
     }
 
     /// Returns the value of a key. Errors: [`Unavailable`].

@@ -12,12 +12,12 @@ use serde_json::json;
 
 use super::chat_completions::{PLAIN, STREAM, chunk};
 use super::money::{Place, TOKENS, rows};
-use super::shared::until;
 use crate::support::ask::Ask;
 use crate::support::client;
 use crate::support::own_postgres::Postgres;
 use crate::support::script::Reply;
 use crate::support::server::Server;
+use crate::support::until;
 use crate::support::upstream::Upstream;
 
 /// A stream of a fifth of a second that costs 0.0035.

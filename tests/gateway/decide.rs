@@ -5,13 +5,13 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::batch::operation;
-use super::shared::until;
 use crate::support::WAIT_TIMEOUT;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
 use crate::support::flags::{agent, call, gateway, gateway_with_env, post, refused};
 use crate::support::script::Reply;
+use crate::support::until;
 use crate::support::upstream::Upstream;
 
 fn ada() -> Value {

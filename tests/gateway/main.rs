@@ -60,6 +60,7 @@ mod secrets;
 mod send_odp_event;
 mod settlement;
 mod shared;
+mod shared_cluster;
 mod shared_graph;
 mod shared_limits;
 mod shared_profiles;

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::chat_completions::{PLAIN, STREAM, chunk, reply};
-use super::shared::until;
 use super::streams::drain;
 use crate::support::ask::Ask;
 use crate::support::boot::{Gateway, create_organization};
 use crate::support::client::{Client, ask};
 use crate::support::script::{Gate, Reply};
+use crate::support::until;
 use crate::support::upstream::Upstream;
 
 fn begun() -> Reply {

@@ -158,7 +158,7 @@ fn all_keys_of_an_organization_share_its_quota() {
     assert_eq!(gateway.chat(PLAIN).status(), 200);
     let with_other = Ask::post("/v1/chat/completions", PLAIN).key(&other);
     let status = || ask(gateway.address(), &with_other).status();
-    super::shared::until("the new key counts", || {
+    crate::support::until("the new key counts", || {
         // More than 60 refused keys a minute would be 429 of another kind.
         std::thread::sleep(Duration::from_millis(25));
         status() == 200

@@ -8,11 +8,11 @@ use weirgate::store::NewKey;
 
 use super::chat_completions::{PLAIN, reply};
 use super::money::{Place, rows};
-use super::shared::until;
 use crate::support::ask::Ask;
 use crate::support::boot::CENT;
 use crate::support::client;
 use crate::support::server::Server;
+use crate::support::until;
 use crate::support::upstream::Upstream;
 
 /// Another key of the organization, and its id.

@@ -1,24 +1,14 @@
 //! Shared state: Redis is available, unavailable, and available again.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::chat_completions::{PLAIN, reply};
-use crate::support::WAIT_TIMEOUT;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::ask;
 use crate::support::redis::Redis;
+use crate::support::until;
 use crate::support::upstream::Upstream;
-
-/// Waits until `holds`, and returns how long it took.
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
-    let started = Instant::now();
-    while !holds() {
-        assert!(started.elapsed() < WAIT_TIMEOUT, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    started.elapsed()
-}
 
 pub fn is_degraded(gateway: &Gateway) -> bool {
     let metrics = gateway.metrics();

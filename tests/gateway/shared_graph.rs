@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::shared_windows::undisturbed;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, Client, ask};
 use crate::support::redis::Redis;
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
+use crate::support::windows::undisturbed;
 
 const LIMIT: usize = 30;
 

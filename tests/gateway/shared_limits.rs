@@ -7,12 +7,12 @@ use weirgate::store::KeyChange;
 
 use super::chat_completions::{PLAIN, reply};
 use super::money::Place;
-use super::shared::until;
 use crate::support::ask::Ask;
 use crate::support::boot::CENT;
 use crate::support::client::{self, ask_at_once};
 use crate::support::own_postgres::Postgres;
 use crate::support::server::Server;
+use crate::support::until;
 use crate::support::upstream::Upstream;
 
 /// What a key may spend, in calls.

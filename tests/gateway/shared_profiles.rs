@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::shared::{is_degraded, until};
+use super::shared::is_degraded;
 use crate::support::boot::Gateway;
 use crate::support::flags::{gateway_with_env, post, refused};
 use crate::support::redis::Redis;
+use crate::support::until;
 
 fn gateway(redis: &Redis, compat: &str) -> Gateway {
     let more = format!("user_profiles = \"redis\"\ncompat = \"{compat}\"");

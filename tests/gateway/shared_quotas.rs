@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::shared::until;
-use super::shared_windows::undisturbed;
 use crate::support::ask::Ask;
 use crate::support::client::{Answer, Client, ask};
 use crate::support::process::Process;
 use crate::support::redis::Redis;
+use crate::support::until;
+use crate::support::windows::undisturbed;
 
 const LIMIT: usize = 90;
 

@@ -5,93 +5,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use filters::limits::{Algorithm, RowId, Subject, WindowKey};
-use prometheus::IntGauge;
+use filters::limits::Algorithm;
 use tokio::runtime::Runtime;
 use weirgate::config::OnOutage;
-use weirgate::limits::counters::WindowCounters;
-use weirgate::redis::{Heartbeat, Purpose, Redis as Connection};
 
-use super::shared::until;
 use crate::support::redis::Redis;
-
-/// The part of one process: a connection and windows.
-struct Process {
-    redis: Connection,
-    counters: WindowCounters,
-    _heart: Heartbeat,
-}
-
-fn process(redis: &Redis, algorithm: Algorithm, window: Duration, on_outage: OnOutage) -> Process {
-    let gauge = IntGauge::new("degraded", "for a test").unwrap();
-    let (connection, heart) = Connection::start(&redis.url(), Purpose::Shared, gauge).unwrap();
-    Process {
-        counters: WindowCounters::with_redis(algorithm, window, Some(&connection), on_outage),
-        redis: connection,
-        _heart: heart,
-    }
-}
-
-/// Three of them that know of each other.
-fn three(
-    redis: &Redis,
-    algorithm: Algorithm,
-    window: Duration,
-    on_outage: OnOutage,
-) -> [Process; 3] {
-    let three = [(); 3].map(|()| process(redis, algorithm, window, on_outage));
-    let know = || three.iter().all(|it| it.redis.processes() == 3);
-    until("all processes are known", know);
-    three
-}
-
-fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap()
-}
-
-fn key(subject: &str) -> WindowKey {
-    WindowKey {
-        subject: Subject::Named(subject.into()),
-        row: RowId::from_name("GET /a"),
-    }
-}
-
-/// How many of `asked` requests each process admits, put to all of them at once by 16 tasks each, and how many
-/// questions Redis did not answer.
-fn ask(runtime: &Runtime, processes: &[Process], limit: u64, asked: u64) -> (Vec<u64>, u64) {
-    const TASKS: u64 = 16;
-    let (key, unanswered) = (key("tenant"), AtomicU64::new(0));
-    let share = asked / TASKS / processes.len() as u64;
-    let work = processes.iter().map(async |process| {
-        let tasks = (0..TASKS).map(async |_| {
-            let mut count = 0;
-            for _ in 0..share {
-                let verdict = process.counters.admit(&key, limit).await.ok();
-                let shared = verdict.and_then(|verdict| verdict.refund_token.shared_ms());
-                unanswered.fetch_add(u64::from(shared.is_none()), Ordering::Relaxed);
-                count += u64::from(verdict.is_some_and(|verdict| verdict.is_allowed));
-            }
-            count
-        });
-        futures::future::join_all(tasks).await.into_iter().sum()
-    });
-    let admitted = runtime.block_on(futures::future::join_all(work));
-    (admitted, unanswered.into_inner())
-}
-
-/// The result of a run in which Redis answered every question in time. On a busy machine it may take longer than its
-/// 50 ms: such runs are repeated for up to two minutes.
-pub fn undisturbed<T>(run: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(120);
-    let runs = std::iter::repeat_with(run).take_while(|it| it.is_some() || Instant::now() < until);
-    runs.flatten()
-        .next()
-        .expect("a run in which Redis answers in time")
-}
+use crate::support::until;
+use crate::support::windows::{Process, ask, key, process, runtime, three, undisturbed};
 
 #[test]
 fn of_ten_times_the_limit_three_processes_admit_exactly_the_limit() {

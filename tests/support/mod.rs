@@ -10,6 +10,7 @@
 //! | [`process`] | the program itself, one or several on one store |
 //! | [`loopback`] | addresses that no other test uses |
 //! | [`redis`] | a Redis server that can be killed |
+//! | [`windows`] | windows of several processes with one Redis |
 //! | [`own_postgres`] | a PostgreSQL server that can be killed |
 //! | [`server`] | the gateway as a process that can be killed |
 //! | [`tls`] | TLS in front of a scripted server, and its certificate authority |
@@ -36,8 +37,19 @@ pub mod server;
 pub mod sse;
 pub mod tls;
 pub mod upstream;
+pub mod windows;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a test waits for something that must happen before it fails.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Waits until `holds`, and returns how long it took.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < WAIT_TIMEOUT, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    started.elapsed()
+}

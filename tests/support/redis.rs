@@ -9,12 +9,17 @@ use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use super::loopback::own_address;
+use tempfile::TempDir;
 
-/// `$1`: address, `$2`: port. The server's output goes to stdout, after a line with its process id.
+use super::loopback::own_address;
+use super::until;
+
+/// `$1`: address, `$2`: port, then more options. The server's output goes to stdout, after a line with its process id.
 const SCRIPT: &str = r#"
 cd /
-redis-server --bind "$1" --port "$2" --save '' --appendonly no 2>&1 &
+address=$1 port=$2
+shift 2
+redis-server --bind "$address" --port "$port" --save '' --appendonly no "$@" 2>&1 &
 server=$!
 echo "process $server"
 read -r _ || true
@@ -29,7 +34,10 @@ const PORT: u16 = 16_379;
 /// A server. Killed when dropped.
 pub struct Redis {
     address: Ipv4Addr,
+    options: Vec<String>,
     running: Option<Running>,
+    /// Where a node of a cluster notes what it knows of the others.
+    _folder: Option<TempDir>,
 }
 
 struct Running {
@@ -42,13 +50,38 @@ struct Running {
 impl Redis {
     /// An empty server.
     pub fn start() -> Redis {
+        Self::with_options(Vec::new(), None)
+    }
+
+    /// An empty cluster of one node, which holds all slots. It refuses commands and scripts whose keys are in two.
+    pub fn start_cluster() -> Redis {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        let options = ["--cluster-enabled", "yes", "--dir", path].map(str::to_owned);
+        let redis = Self::with_options(options.into(), Some(folder));
+        let mut connection = redis.connect();
+        let mut slots = redis::cmd("CLUSTER");
+        slots.arg("ADDSLOTSRANGE").arg(0).arg(16_383);
+        slots.exec(&mut connection).unwrap();
+        let mut info = redis::cmd("CLUSTER");
+        info.arg("INFO");
+        let mut told = || info.query::<String>(&mut connection).unwrap();
+        until("the cluster is ready", || {
+            told().contains("cluster_state:ok")
+        });
+        redis
+    }
+
+    fn with_options(options: Vec<String>, folder: Option<TempDir>) -> Redis {
         let address = own_address();
-        let running = Running::start(address).unwrap_or_else(|said| {
+        let running = Running::start(address, &options).unwrap_or_else(|said| {
             panic!("Redis did not start; is Debian's package `redis-server` installed?\n{said}")
         });
         Redis {
             address,
+            options,
             running: Some(running),
+            _folder: folder,
         }
     }
 
@@ -65,7 +98,8 @@ impl Redis {
     /// Restarts it on the same address, empty.
     pub fn start_again(&mut self) {
         assert!(self.running.is_none());
-        self.running = Some(Running::start(self.address).expect("Redis starts again"));
+        self.running =
+            Some(Running::start(self.address, &self.options).expect("Redis starts again"));
     }
 
     /// Pauses it: it keeps its connections open and sends nothing.
@@ -86,10 +120,11 @@ impl Redis {
 }
 
 impl Running {
-    fn start(address: Ipv4Addr) -> Result<Running, String> {
+    fn start(address: Ipv4Addr, options: &[String]) -> Result<Running, String> {
         let mut shell = Command::new("sh")
             .args(["-c", SCRIPT, "sh"])
             .args([address.to_string(), PORT.to_string()])
+            .args(options)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -1,5 +1,5 @@
--- KEYS: the window, the set of processes. ARGV: limit, length in ms.
--- Returns whether the request was counted, how many are counted, the ms until the window ends, its start, the processes.
+-- KEYS: the window. ARGV: limit, length in ms.
+-- Returns whether the request was counted, how many are counted, the ms until the window ends, its start.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local limit, length = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -21,4 +21,4 @@ if count < limit then
   redis.call('HSET', KEYS[1], 'start', start, 'count', count)
   redis.call('PEXPIRE', KEYS[1], length + 1000)
 end
-return {admitted, count, start + length - now, start, redis.call('ZCARD', KEYS[2])}
+return {admitted, count, start + length - now, start}

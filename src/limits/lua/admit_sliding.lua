@@ -1,5 +1,5 @@
--- KEYS: the times of all admissions in the last window length, ascending; the set of processes. ARGV: limit, length in ms.
--- Returns whether the request was counted, how many are counted, the ms until one more fits, now, the processes.
+-- KEYS: the times of all admissions in the last window length, ascending. ARGV: limit, length in ms.
+-- Returns whether the request was counted, how many are counted, the ms until one more fits, now.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local limit, length = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -22,4 +22,4 @@ if count < limit then
   redis.call('PEXPIRE', KEYS[1], length + 1000)
 end
 local first = tonumber(redis.call('LINDEX', KEYS[1], 0)) or now
-return {admitted, count, first + length - now, now, redis.call('ZCARD', KEYS[2])}
+return {admitted, count, first + length - now, now}
