@@ -12,6 +12,7 @@ mod key;
 mod occupancy;
 mod outage;
 pub mod quota;
+mod shards;
 mod window;
 
 pub use key::{Address, RowId, Subject, WindowKey};

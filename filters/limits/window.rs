@@ -1,27 +1,11 @@
 //! Windows count the requests of each key exactly, for any number of threads.
 //!
-//! A table is split into shards, each with a lock that is held for one lookup. A lock-free counter would save nothing:
-//! an admission must read the window's start and its count together, and the lookup costs more than the uncontended
-//! lock. Ended windows are dropped when a shard would grow, and by [`Windows::sweep`].
-
-use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
-use std::sync::PoisonError;
-#[cfg(not(all(test, model)))]
-use std::sync::{Mutex, MutexGuard};
-
-#[cfg(all(test, model))]
-use loom::sync::{Mutex, MutexGuard};
+//! A window changes under the lock of its shard. A lock-free counter would save nothing: an admission must read the
+//! window's start and its count together, and the lookup costs more than the uncontended lock.
 
 use super::counter::{Counter, Fixed, Sliding};
 use super::key::WindowKey;
-
-/// So many that two threads rarely meet, so few that empty shards take little memory.
-#[cfg(not(all(test, model)))]
-const SHARD_COUNT: usize = 256;
-/// The model checker explores every lock.
-#[cfg(all(test, model))]
-const SHARD_COUNT: usize = 1;
+use super::shards::{SHARD_COUNT, Shards};
 
 /// How a window counts. Source: docs/decisions.md 26.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -104,8 +88,8 @@ impl Windows {
     /// lock of one shard, one lookup; a new key is cloned.
     pub fn admit(&self, key: &WindowKey, limit: u64, now_ms: u64) -> Verdict {
         match &self.table {
-            Table::Fixed(shards) => shards.admit(key, limit, now_ms, self.window_ms),
-            Table::Sliding(shards) => shards.admit(key, limit, now_ms, self.window_ms),
+            Table::Fixed(shards) => admit(shards, key, limit, (now_ms, self.window_ms)),
+            Table::Sliding(shards) => admit(shards, key, limit, (now_ms, self.window_ms)),
         }
     }
 
@@ -113,8 +97,8 @@ impl Windows {
     /// most once.
     pub fn refund(&self, key: &WindowKey, refund_token: RefundToken, now_ms: u64) -> bool {
         match &self.table {
-            Table::Fixed(shards) => shards.refund(key, refund_token, now_ms, self.window_ms),
-            Table::Sliding(shards) => shards.refund(key, refund_token, now_ms, self.window_ms),
+            Table::Fixed(shards) => refund(shards, key, refund_token, (now_ms, self.window_ms)),
+            Table::Sliding(shards) => refund(shards, key, refund_token, (now_ms, self.window_ms)),
         }
     }
 
@@ -126,8 +110,12 @@ impl Windows {
     /// Drops the ended windows of one shard and releases their memory. Other shards stay available meanwhile.
     pub fn sweep(&self, shard: usize, now_ms: u64) {
         match &self.table {
-            Table::Fixed(shards) => shards.sweep(shard, now_ms, self.window_ms),
-            Table::Sliding(shards) => shards.sweep(shard, now_ms, self.window_ms),
+            Table::Fixed(shards) => {
+                shards.sweep(shard, |counter| counter.has_ended(now_ms, self.window_ms));
+            }
+            Table::Sliding(shards) => {
+                shards.sweep(shard, |counter| counter.has_ended(now_ms, self.window_ms));
+            }
         }
     }
 
@@ -146,79 +134,34 @@ impl Windows {
     }
 }
 
-type Map<C> = HashMap<WindowKey, C>;
-
-/// Aligned so that threads on adjacent shards do not write to one cache line.
-#[derive(Debug)]
-#[repr(align(128))]
-struct Shard<C>(Mutex<Map<C>>);
-
-#[derive(Debug)]
-struct Shards<C>(Box<[Shard<C>]>);
-
-impl<C: Counter> Shards<C> {
-    fn new() -> Self {
-        Self(
-            (0..SHARD_COUNT)
-                .map(|_| Shard(Mutex::new(Map::new())))
-                .collect(),
-        )
-    }
-
-    fn admit(&self, key: &WindowKey, limit: u64, now_ms: u64, window_ms: u64) -> Verdict {
-        let Some(mut map) = self.lock(shard_index(key)) else {
-            return refused_verdict(limit, window_ms);
-        };
-        if let Some(counter) = map.get_mut(key) {
-            return counter.admit(limit, now_ms, window_ms);
-        }
-        ensure_capacity(&mut map, now_ms, window_ms);
-        let mut counter = C::new(now_ms);
-        let verdict = counter.admit(limit, now_ms, window_ms);
-        map.insert(key.clone(), counter);
-        verdict
-    }
-
-    fn refund(
-        &self,
-        key: &WindowKey,
-        refund_token: RefundToken,
-        now_ms: u64,
-        window_ms: u64,
-    ) -> bool {
-        let Some(mut map) = self.lock(shard_index(key)) else {
-            return false;
-        };
-        map.get_mut(key)
-            .is_some_and(|counter| counter.refund(refund_token, now_ms, window_ms))
-    }
-
-    fn sweep(&self, shard: usize, now_ms: u64, window_ms: u64) {
-        let Some(mut map) = self.lock(shard) else {
-            return;
-        };
-        map.retain(|_, counter| !counter.has_ended(now_ms, window_ms));
-        if map.len() < map.capacity() / 4 {
-            let capacity = map.len() * 2;
-            map.shrink_to(capacity);
-        }
-    }
-
-    fn len(&self) -> usize {
-        let shards = 0..self.0.len();
-        shards
-            .filter_map(|shard| Some(self.lock(shard)?.len()))
-            .sum()
-    }
-
-    /// Locks a shard. A poisoned shard stays in use, because a counter is consistent wherever a thread can panic.
-    fn lock(&self, shard: usize) -> Option<MutexGuard<'_, Map<C>>> {
-        let shard = self.0.get(shard)?;
-        Some(shard.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
+fn admit<C: Counter>(
+    shards: &Shards<C>,
+    key: &WindowKey,
+    limit: u64,
+    (now_ms, window_ms): (u64, u64),
+) -> Verdict {
+    let verdict = shards.with(
+        key,
+        || C::new(now_ms),
+        |counter| counter.has_ended(now_ms, window_ms),
+        |counter| counter.admit(limit, now_ms, window_ms),
+    );
+    verdict.unwrap_or_else(|| refused_verdict(limit, window_ms))
 }
 
-/// Refuses a request if [`shard_index`] is out of range, which cannot happen: refusing is the safe verdict.
+fn refund<C: Counter>(
+    shards: &Shards<C>,
+    key: &WindowKey,
+    refund_token: RefundToken,
+    (now_ms, window_ms): (u64, u64),
+) -> bool {
+    let refunded = shards.with_existing(key, |counter| {
+        counter.refund(refund_token, now_ms, window_ms)
+    });
+    refunded.unwrap_or(false)
+}
+
+/// Refuses a request whose key has no shard, which cannot happen: refusing is the safe verdict.
 fn refused_verdict(limit: u64, window_ms: u64) -> Verdict {
     Verdict {
         is_allowed: false,
@@ -226,47 +169,6 @@ fn refused_verdict(limit: u64, window_ms: u64) -> Verdict {
         remaining: 0,
         reset_ms: window_ms,
         refund_token: RefundToken(0),
-    }
-}
-
-/// Drops ended windows before a full map would double. Each pass over a full map pays for as many insertions as it
-/// freed entries. A map that stays more than half full doubles, so the cost per insertion stays constant.
-fn ensure_capacity<C: Counter>(map: &mut Map<C>, now_ms: u64, window_ms: u64) {
-    // Afterwards the map does not count the places of what was dropped as free.
-    let capacity = map.capacity();
-    if map.len() < capacity || map.is_empty() {
-        return;
-    }
-    map.retain(|_, counter| !counter.has_ended(now_ms, window_ms));
-    if map.len() > capacity / 2 {
-        map.reserve(capacity);
-    }
-}
-
-/// Returns the shard of a key. FNV-1a spreads keys well. It need not resist attacks, because the maps hash with their
-/// own keys.
-fn shard_index(key: &WindowKey) -> usize {
-    let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
-    key.hash(&mut hasher);
-    let mixed = hasher.finish();
-    ((mixed ^ (mixed >> 32)) as usize) % SHARD_COUNT
-}
-
-struct Fnv(u64);
-
-impl Hasher for Fnv {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
 

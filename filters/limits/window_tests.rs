@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::super::key::{RowId, Subject};
+use super::super::shards::{Map, ensure_capacity, shard_index};
 use super::*;
 
 const WINDOW_MS: u64 = 10_000;
@@ -231,6 +232,10 @@ fn map(ended: usize, running: usize) -> Map<Fixed> {
     map
 }
 
+fn has_ended(counter: &Fixed) -> bool {
+    counter.has_ended(WINDOW_MS, WINDOW_MS)
+}
+
 /// The capacity of such a map.
 fn room() -> usize {
     map(0, 0).capacity()
@@ -241,7 +246,7 @@ fn a_sweep_releases_memory_once_less_than_a_quarter_is_used() {
     let swept = |ended: usize, running: usize| {
         let shards = Shards::<Fixed>::new();
         *shards.lock(0).unwrap() = map(ended, running);
-        shards.sweep(0, WINDOW_MS, WINDOW_MS);
+        shards.sweep(0, has_ended);
         let map = shards.lock(0).unwrap();
         (map.len(), map.capacity())
     };
@@ -256,7 +261,7 @@ fn a_sweep_releases_memory_once_less_than_a_quarter_is_used() {
 fn a_full_map_drops_ended_windows_before_it_grows() {
     let grown = |ended: usize, running: usize| {
         let mut map = map(ended, running);
-        ensure_capacity(&mut map, WINDOW_MS, WINDOW_MS);
+        ensure_capacity(&mut map, has_ended);
         (map.len(), map.capacity())
     };
     let (room, half) = (room(), room() / 2);
