@@ -19,7 +19,7 @@ use filters::models::metadata::{Metadata, UsedNames};
 use filters::models::operation::Operation;
 use filters::models::reply::ReplyIdentity;
 use filters::models::request::ModelRequest;
-use filters::models::routing::catalog::Catalog;
+use filters::models::routing::catalog::{Catalog, Mapping};
 use filters::models::routing::health::{AttemptOutcome, Health};
 use filters::models::routing::plan::{PlanInputs, plan};
 use filters::models::routing::providers::{ProviderNames, ProviderSet};
@@ -116,7 +116,7 @@ fn plans(mappings: usize) {
             &[],
             1_800_000_000,
         );
-        let limits = |_| OpenAi.limits(Operation::Chat);
+        let limits = |_: &Mapping| OpenAi.limits(Operation::Chat);
         plan(&request, resolved.unwrap(), &inputs, limits, |_| 1.0).unwrap()
     });
 }

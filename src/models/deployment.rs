@@ -6,7 +6,7 @@ use filters::models::metadata::UsedNames;
 use filters::models::operation::Operation;
 use filters::models::routing::catalog::{Mapping, Model};
 use filters::models::routing::resolve::Candidate;
-use filters::models::wires::Target;
+use filters::models::wires::{Target, Wire};
 
 use super::metrics::DeploymentMetrics;
 use super::providers::Provider;
@@ -23,6 +23,8 @@ pub struct Deployment {
     pub region: Option<Arc<str>>,
     /// The provider.
     pub provider: Arc<Provider>,
+    /// The wire in which the provider serves the mapping.
+    pub wire: &'static dyn Wire,
     /// Its names as clients see them. Source: docs/decisions.md 3.
     pub used: Arc<UsedNames>,
     /// Whether plans count the model as premium.
@@ -42,10 +44,14 @@ impl Deployment {
             ..
         } = candidate;
         let region_name = region.as_deref();
+        let wire = provider.wire;
         let used = UsedNames::new(&model.id, &provider.name, region_name, &mapping.name);
         let heads = model.operations.iter().filter_map(|operation| {
-            let head =
-                |is_stream| UpstreamHead::new(provider, *operation, is_stream, &mapping.name);
+            let quirks = &provider.quirks;
+            let head = |is_stream| {
+                let own = wire.head(*operation, is_stream, &mapping.name, quirks)?;
+                Some(UpstreamHead::new(provider, &own, is_stream))
+            };
             Some((*operation, [head(false)?, head(true)?]))
         });
         Self {
@@ -57,6 +63,7 @@ impl Deployment {
             mapping: Arc::clone(mapping),
             region: region.clone(),
             provider: Arc::clone(provider),
+            wire,
         }
     }
 

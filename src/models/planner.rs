@@ -9,7 +9,7 @@ use filters::fault::Fault;
 use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionAffinity;
 use filters::models::routing::allowed;
-use filters::models::routing::catalog::Catalog;
+use filters::models::routing::catalog::{Catalog, Mapping};
 use filters::models::routing::health::{AttemptOutcome, Health};
 use filters::models::routing::plan::{PlanInputs, RoutePlan, plan};
 use filters::models::routing::providers::{ProviderNames, ProviderSet};
@@ -175,7 +175,10 @@ impl Planner {
             no_fallback: context.no_fallback,
             keyed,
         };
-        let limits = |number| self.provider(number)?.limits(operation);
+        let limits = |mapping: &Mapping| {
+            let provider = self.provider(mapping.provider_number)?;
+            provider.limits(operation)
+        };
         let priority = |number| {
             self.provider(number)
                 .map_or(1.0, |provider| provider.priority)

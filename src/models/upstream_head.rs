@@ -1,6 +1,6 @@
 //! Heads of upstream requests: what no request changes is written once.
 
-use filters::models::operation::Operation;
+use filters::models::wires::WireHead;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 
 use super::providers::Provider;
@@ -30,17 +30,8 @@ pub(super) struct OwnHeaders<'a> {
 }
 
 impl UpstreamHead {
-    /// Creates the head for a provider; `None`: its wire does not offer the operation.
-    pub(super) fn new(
-        provider: &Provider,
-        operation: Operation,
-        is_stream: bool,
-        upstream_model: &str,
-    ) -> Option<Self> {
-        let quirks = &provider.quirks;
-        let wire = provider
-            .wire
-            .head(operation, is_stream, upstream_model, quirks)?;
+    /// Creates the head for a provider from that of the wire.
+    pub(super) fn new(provider: &Provider, wire: &WireHead, is_stream: bool) -> Self {
         let accept = if is_stream {
             "text/event-stream"
         } else {
@@ -65,17 +56,17 @@ impl UpstreamHead {
             headers.insert(name, value.clone());
         }
         // A request replaces the value, for which its copy of the map has a place then.
-        let placeholder = provider.wire.credential("", quirks).ok();
+        let placeholder = provider.wire.credential("", &provider.quirks).ok();
         if let Some((name, value)) = placeholder.filter(|_| provider.needs_key()) {
             headers.insert(name, value);
         }
         let has = |wanted: HeaderName| theirs.clone().any(|(name, _)| *name == wanted);
-        Some(Self {
+        Self {
             uri: provider.upstream_path(&wire.path).parse().ok(),
             has_length: has(header::CONTENT_LENGTH),
             has_request_id: has(REQUEST_ID),
             headers,
-        })
+        }
     }
 
     /// Returns the head of a request in place of the client's: of the client's headers only `traceparent` passes. `None`: the

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::capable::{self, WireLimits};
+use super::catalog::Mapping;
 use super::health::Health;
 use super::providers::ProviderSet;
 use super::resolve::{Candidate, Resolved};
@@ -46,13 +47,13 @@ pub struct RoutePlan {
 
 /// Plans the attempts.
 ///
-/// `wire` returns the limits of a provider's wire for the operation, and `priority` the provider's preference, both by the
-/// provider's number. Errors: 400 for `routing` beside a pinned provider; 400 with the reasons per provider where none can serve the request.
+/// `wire` returns the limits of a mapping's wire for the operation, and `priority` the preference of a provider, by its
+/// number. Errors: 400 for `routing` beside a pinned provider; 400 with the reasons per provider where none can serve the request.
 pub fn plan(
     request: &ModelRequest,
     resolved: Resolved,
     inputs: &PlanInputs<'_>,
-    wire: impl Fn(usize) -> Option<WireLimits>,
+    wire: impl Fn(&Mapping) -> Option<WireLimits>,
     priority: impl Fn(usize) -> f64,
 ) -> Result<RoutePlan, Fault> {
     if request.strategy.is_some() && resolved.provider.is_some() {
@@ -84,7 +85,7 @@ pub fn plan(
 fn keep_capable(
     request: &ModelRequest,
     resolved: Resolved,
-    wire: &impl Fn(usize) -> Option<WireLimits>,
+    wire: &impl Fn(&Mapping) -> Option<WireLimits>,
 ) -> Result<Vec<Arc<Candidate>>, Fault> {
     let mut reasons = Vec::new();
     let mut last = None;
@@ -97,7 +98,7 @@ fn keep_capable(
             .flatten();
         let lack = match auto_lack {
             Some(reason) => Some(("model", reason.to_owned(), None)),
-            None => capable::check(request, mapping, wire(mapping.provider_number).as_ref())
+            None => capable::check(request, mapping, wire(mapping).as_ref())
                 .err()
                 .map(|lack| (lack.param, lack.reason.clone(), Some(lack))),
         };
@@ -137,14 +138,13 @@ fn require_forced_tools(
     request: &ModelRequest,
     candidates: &mut Vec<Arc<Candidate>>,
     is_auto: bool,
-    wire: &impl Fn(usize) -> Option<WireLimits>,
+    wire: &impl Fn(&Mapping) -> Option<WireLimits>,
 ) -> bool {
     if !request.needs.forced_tools {
         return false;
     }
     let honours = |c: &Arc<Candidate>| {
-        wire(c.mapping.provider_number)
-            .is_some_and(|wire| capable::honours_forced_tools(&c.mapping, &wire))
+        wire(&c.mapping).is_some_and(|wire| capable::honours_forced_tools(&c.mapping, &wire))
     };
     if candidates.iter().any(honours) {
         candidates.retain(honours);

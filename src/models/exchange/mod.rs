@@ -61,7 +61,7 @@ impl PlannedAttempt {
     pub fn max_cost(&self, request: &ModelRequest) -> Option<Usd> {
         let deployment = &self.deployment;
         let target = deployment.target(false, None);
-        let bound = deployment.provider.wire.max_output(request, &target);
+        let bound = deployment.wire.max_output(request, &target);
         deployment.mapping.max_cost(&request.cost_inputs, bound)
     }
 }

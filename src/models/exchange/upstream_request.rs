@@ -42,10 +42,7 @@ fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault>
         .deployment()
         .zip(exchange.target())
         .ok_or_else(none)?;
-    let body = deployment
-        .provider
-        .wire
-        .encode(&exchange.request, &target)?;
+    let body = deployment.wire.encode(&exchange.request, &target)?;
     let bills_after_disconnect = deployment.provider.quirks.bills_after_disconnect
         || !deployment.mapping.can(Capability::Cancellation);
     let identity = ReplyIdentity {

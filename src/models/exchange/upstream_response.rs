@@ -95,8 +95,8 @@ pub(super) fn judge_status(
     let Some((deployment, target)) = exchange.deployment().zip(exchange.target()) else {
         return;
     };
-    let wire = deployment.provider.wire;
-    exchange.reader.decoder = Some(decode_reply(wire, &exchange.request, &target, &head));
+    let decoder = decode_reply(deployment.wire, &exchange.request, &target, &head);
+    exchange.reader.decoder = Some(decoder);
     let refusal = Failure::refused(head.status, "");
     if head.status != 200 && refusal.is_retryable {
         exchange.reader.refusal = Some(refusal);
