@@ -21,6 +21,18 @@ pub(super) fn object(arguments: &str) -> Box<RawValue> {
     })
 }
 
+/// The fault of a result that answers no call.
+pub(super) fn answers_no_call(at: usize) -> Fault {
+    let said = "answers no call of the assistant's message before it";
+    fault(at, "tool_call_id", said)
+}
+
+/// The fault of calls that have no result.
+pub(super) fn has_open_calls(at: usize) -> Fault {
+    let said = "has calls without a result; each needs a `tool` message right behind it";
+    fault(at, "tool_calls", said)
+}
+
 /// A fault of a member of a message.
 pub(super) fn fault(at: usize, member: &str, said: &str) -> Fault {
     let path = format!("messages[{at}].{member}");

@@ -10,6 +10,7 @@ pub mod data_url;
 pub mod decoder;
 #[cfg(test)]
 mod embeddings_tests;
+mod error_body;
 pub mod failure;
 pub mod google;
 mod history;

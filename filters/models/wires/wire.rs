@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
+use serde::Serialize;
 
 use super::decoder::{Decoder, ReplyHead};
 use super::failure::Failure;
@@ -99,4 +100,31 @@ pub fn credential(name: HeaderName, value: &str) -> Result<(HeaderName, HeaderVa
     })?;
     value.set_sensitive(true);
     Ok((name, value))
+}
+
+/// Returns the header of a credential as providers of OpenAI's conventions want it. Errors: as [`credential`].
+pub(super) fn convention_credential(
+    secret: &str,
+    quirks: &Quirks,
+) -> Result<(HeaderName, HeaderValue), Fault> {
+    let name = quirks.auth_header.clone();
+    let value = if name == http::header::AUTHORIZATION {
+        format!("Bearer {secret}")
+    } else {
+        secret.to_owned()
+    };
+    credential(name, &value)
+}
+
+/// Writes the body of an upstream request.
+///
+/// `source_bytes` is the length of the client's body: what a request says in the words of a wire is about as long as it
+/// was. Errors: an internal fault.
+pub(super) fn write_body(body: &impl Serialize, source_bytes: usize) -> Result<Vec<Bytes>, Fault> {
+    let mut bytes = Vec::with_capacity(source_bytes + 4096);
+    serde_json::to_writer(&mut bytes, body).map_err(|error| {
+        Fault::new(FaultKind::Internal, "the request could not be translated")
+            .with_detail(error.to_string())
+    })?;
+    Ok(vec![bytes.into()])
 }

@@ -14,7 +14,7 @@ use crate::models::chat::tree::{
     ChatMessage, ContentPart, File, ImageUrl, MessageContent, PartType, Role, ToolCall,
 };
 use crate::models::wires::data_url;
-use crate::models::wires::history::{fault, object};
+use crate::models::wires::history::{answers_no_call, fault, has_open_calls, object};
 
 /// Cache markers of one request. Source: docs/facts/wire-formats.md 3.3.
 const MARKERS: u32 = 4;
@@ -168,11 +168,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
             None => (!self.open.is_empty()).then_some(0),
         };
         let Some(position) = position else {
-            return Err(fault(
-                at,
-                "tool_call_id",
-                "answers no call of the assistant's message before it",
-            ));
+            return Err(answers_no_call(at));
         };
         let (_, tool_use_id) = self.open.remove(position);
         let content = self.content(at, message.content.as_ref())?;
@@ -188,11 +184,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
     fn all_answered(&self, _at: usize) -> Result<(), Fault> {
         match self.open.first() {
             None => Ok(()),
-            Some(_) => Err(fault(
-                self.asked_at,
-                "tool_calls",
-                "has calls without a result; each needs a `tool` message right behind it",
-            )),
+            Some(_) => Err(has_open_calls(self.asked_at)),
         }
     }
 

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::blocks::{ContentBlock, Turn};
 use super::messages::MessagesConversation;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::{ChatRequest, FormatType, Tool, ToolChoice};
 use crate::models::request::{Effort, ModelRequest};
-use crate::models::wires::wire::{Target, WireHead};
+use crate::models::wires::wire::{Target, WireHead, write_body};
 
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 pub(super) const KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -106,8 +106,7 @@ pub(super) fn encode(
             .map(|user| json!({ "user_id": user })),
         stream: request.is_stream,
     };
-    let body = written(&body, request.source.body.len())?;
-    Ok(vec![body.into()])
+    write_body(&body, request.source.body.len())
 }
 
 /// Returns the head of all requests.
@@ -116,16 +115,6 @@ pub(super) fn head() -> WireHead {
         path: "/v1/messages".to_owned(),
         headers: vec![(VERSION, HeaderValue::from_static("2023-06-01"))],
     }
-}
-
-/// The body's text; what a request says in this wire's words is about as long as it was.
-fn written(body: &Body<'_>, about: usize) -> Result<Vec<u8>, Fault> {
-    let mut bytes = Vec::with_capacity(about + 4096);
-    serde_json::to_writer(&mut bytes, body).map_err(|error| {
-        Fault::new(FaultKind::Internal, "the request could not be translated")
-            .with_detail(error.to_string())
-    })?;
-    Ok(bytes)
 }
 
 fn tool<'a>(tool: &'a Tool<'a>) -> WireTool<'a> {

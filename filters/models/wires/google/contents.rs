@@ -13,7 +13,7 @@ use crate::models::chat::tree::{
     ChatMessage, ContentPart as SaidPart, MessageContent as Said, PartType, Role, ToolCall,
 };
 use crate::models::wires::data_url;
-use crate::models::wires::history::{fault, object};
+use crate::models::wires::history::{answers_no_call, has_open_calls, object};
 
 /// Stands in for a signature that the client has lost, as the vendor documents it.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -192,13 +192,7 @@ impl<'a> ContentsConversation<'a> {
         });
         match open {
             Some(open) => open.result = Some(result),
-            None => {
-                return Err(fault(
-                    at,
-                    "tool_call_id",
-                    "answers no call of the assistant's message before it",
-                ));
-            }
+            None => return Err(answers_no_call(at)),
         }
         Ok(())
     }
@@ -210,9 +204,7 @@ impl<'a> ContentsConversation<'a> {
         let mut behind = Vec::new();
         for OpenCall { name, result, .. } in open {
             let Some(ToolResult { response, media }) = result else {
-                let said =
-                    "has calls without a result; each needs a `tool` message right behind it";
-                return Err(fault(self.asked_at, "tool_calls", said));
+                return Err(has_open_calls(self.asked_at));
             };
             let (parts, media) = match self.has_levels {
                 true => (media, Vec::new()),

@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::contents::{ContentsConversation, GoogleContent};
 use super::schema;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::{ChatRequest, FormatType, ToolChoice};
 use crate::models::request::{Effort, ModelRequest};
-use crate::models::wires::wire::Target;
+use crate::models::wires::wire::{Target, write_body};
 
 pub(super) const KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 /// Stop sequences of one request.
@@ -48,12 +48,7 @@ pub(super) fn encode(
         generation_config: generation(request, &call, target)?,
         safety_settings: safety(),
     };
-    let mut bytes = Vec::with_capacity(request.source.body.len() + 4096);
-    serde_json::to_writer(&mut bytes, &body).map_err(|error| {
-        Fault::new(FaultKind::Internal, "the request could not be translated")
-            .with_detail(error.to_string())
-    })?;
-    Ok(vec![bytes.into()])
+    write_body(&body, request.source.body.len())
 }
 
 /// A model id as a path segment.

@@ -5,7 +5,6 @@
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::failure::classify_error;
 use super::request::{new_member, quoted};
 use super::splice::Splice;
 use super::usage;
@@ -17,6 +16,7 @@ use crate::models::request::ModelRequest;
 use crate::models::usage::Usage;
 use crate::models::wires::decoder::Decoder;
 use crate::models::wires::decoder::WholeReply;
+use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::wire::Target;
 

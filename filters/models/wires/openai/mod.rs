@@ -6,7 +6,6 @@
 
 mod calls;
 mod embeddings;
-mod failure;
 mod messages;
 mod parts;
 mod reply;
@@ -27,9 +26,10 @@ use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::WireLimits;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
+use crate::models::wires::error_body;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
-use crate::models::wires::wire::{Target, Wire, WireHead};
+use crate::models::wires::wire::{Target, Wire, WireHead, convention_credential};
 
 /// The wire.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Wire for OpenAi {
         secret: &str,
         quirks: &Quirks,
     ) -> Result<(HeaderName, HeaderValue), Fault> {
-        request::credential_header(secret, quirks)
+        convention_credential(secret, quirks)
     }
 
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
@@ -94,6 +94,6 @@ impl Wire for OpenAi {
     }
 
     fn classify(&self, status: u16, body: &[u8]) -> Failure {
-        failure::classify(status, body)
+        error_body::classify(status, body)
     }
 }

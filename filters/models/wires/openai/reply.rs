@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use super::calls::Calls;
-use super::failure::classify_error;
 use super::parts::content_parts;
 use super::stream::ChunkEvents;
 use super::template::{Plain, TemplateMember};
@@ -16,6 +15,7 @@ use crate::models::reply::Sink;
 use crate::models::usage::Usage;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::decoder::{EventStream, WholeReply};
+use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::wire::Target;
 

@@ -1,7 +1,6 @@
 //! From a checked request to the body for a provider: most members stay slices, few are replaced.
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
 
 use super::messages;
 use super::splice::Splice;
@@ -10,7 +9,7 @@ use crate::json::{Str, Walker};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::request::{Effort, ModelRequest, RequestMember};
 use crate::models::wires::quirks::{Quirks, StreamUsage};
-use crate::models::wires::wire::{Target, credential};
+use crate::models::wires::wire::Target;
 
 /// Members that speak to the gateway and never reach a provider. Source: docs/model-gateway.md 2.1.
 const OURS: [&str; 12] = [
@@ -210,20 +209,6 @@ fn additions(request: &ModelRequest, quirks: &Quirks) -> Vec<(&'static str, Vec<
     asks.then(|| ("stream_options", br#"{"include_usage":true}"#.to_vec()))
         .into_iter()
         .collect()
-}
-
-/// Returns the header of a credential. Errors: as [`credential`].
-pub(super) fn credential_header(
-    secret: &str,
-    quirks: &Quirks,
-) -> Result<(HeaderName, HeaderValue), Fault> {
-    let name = quirks.auth_header.clone();
-    let value = if name == http::header::AUTHORIZATION {
-        format!("Bearer {secret}")
-    } else {
-        secret.to_owned()
-    };
-    credential(name, &value)
 }
 
 pub(super) fn quoted(text: &str) -> Vec<u8> {

@@ -1,12 +1,12 @@
 //! The events of a stream of this convention.
 
 use super::calls::Calls;
-use super::failure::classify_error;
 use super::reply::Reading;
 use super::template::EventTemplate;
 use crate::models::reply::Sink;
 use crate::models::wires::decoder::Progress;
 use crate::models::wires::decoder::{EventDecoder, truncated};
+use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::sse::SseEvent;
 

@@ -1,4 +1,4 @@
-//! Errors as providers of this convention say them, in refusals and inside a 200.
+//! Errors as providers of OpenAI's conventions say them, in refusals and inside a 200.
 
 use serde::Deserialize;
 use serde_json::Value;
