@@ -8,11 +8,11 @@
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::loopback::own_address;
-use super::until;
 
 /// `$1`: address, `$2`: port, then more options. The server's output goes to stdout, after a line with its process id.
 const SCRIPT: &str = r#"
@@ -30,6 +30,8 @@ wait "$server"
 
 /// The port of every server: their addresses differ.
 const PORT: u16 = 16_379;
+/// How often a cluster is asked whether it is ready, 5 ms apart.
+const READY_CHECKS: usize = 4_000;
 
 /// A server. Killed when dropped.
 pub struct Redis {
@@ -66,9 +68,11 @@ impl Redis {
         let mut info = redis::cmd("CLUSTER");
         info.arg("INFO");
         let mut told = || info.query::<String>(&mut connection).unwrap();
-        until("the cluster is ready", || {
+        let is_ready = (0..READY_CHECKS).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
             told().contains("cluster_state:ok")
         });
+        assert!(is_ready, "the cluster is not ready");
         redis
     }
 
@@ -110,6 +114,17 @@ impl Redis {
     /// Resumes it.
     pub fn resume(&self) {
         self.running.as_ref().unwrap().signal("CONT");
+    }
+
+    /// Returns how many scripts it has run for its clients.
+    pub fn script_calls(&self) -> u64 {
+        let mut info = redis::cmd("INFO");
+        let text: String = info.arg("commandstats").query(&mut self.connect()).unwrap();
+        let said = text
+            .lines()
+            .find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+        let count = said.and_then(|said| said.split(',').next());
+        count.map_or(0, |count| count.parse().unwrap())
     }
 
     /// A connection to it.
