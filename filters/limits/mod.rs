@@ -9,6 +9,7 @@
 mod counter;
 pub mod headers;
 mod key;
+mod lease;
 mod occupancy;
 mod outage;
 pub mod quota;
@@ -16,6 +17,7 @@ mod shards;
 mod window;
 
 pub use key::{Address, RowId, Subject, WindowKey};
+pub use lease::{Leases, Leftover, SharedCount, Step, lease_ms, lease_parts};
 pub use occupancy::Occupancy;
 pub use outage::outage_share;
 pub use quota::{QuotaGroup, Quotas};

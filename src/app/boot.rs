@@ -23,7 +23,7 @@ use crate::decisions::{DecisionService, Dispatchers};
 use crate::graph::Graph;
 use crate::ledger::recovery::recover_journals;
 use crate::ledger::{self, Ledger};
-use crate::limits::Quotas;
+use crate::limits::{Quotas, Sharing};
 use crate::models::Models;
 use crate::models::planner::{self, Planner};
 use crate::models::providers::{ByokSnapshot, Provider};
@@ -168,11 +168,10 @@ fn build(
     let (agent_redis, agent_heartbeat) = agent_redis(config)?.unzip();
     let decisions_redis = agent_redis.as_ref().or(redis.as_ref());
     let (decisions, dispatchers) = decisions(config, runtime, &metrics, decisions_redis)?.unzip();
-    let graph = graph(config, runtime, redis.as_ref(), &metrics)?.map(Arc::new);
+    let (graph, quotas) = limited(config, runtime, redis.as_ref(), &metrics)?;
     let clocked = (&metrics, clock);
     let models = Models::new(config, planner, Arc::clone(&ledger), byok_keys, clocked);
     let models = Arc::new(models);
-    let quotas = quotas(config, redis.as_ref(), &metrics)?;
     let health = Health {
         accounts: accounts.clone(),
         ledger: Arc::clone(&ledger),
@@ -321,7 +320,7 @@ fn tls(config: &Config) -> Result<Option<(Tls, CertificateRefresh)>, BootError> 
 fn graph(
     config: &Config,
     runtime: &Runtime,
-    redis: Option<&Redis>,
+    sharing: Option<&Sharing>,
     metrics: &Arc<Metrics>,
 ) -> Result<Option<Graph>, BootError> {
     let Some(graph) = &config.graph else {
@@ -330,7 +329,7 @@ fn graph(
     let GraphUpstream::At(url) = &graph.upstream else {
         return Err(failed("graph", "the sandbox has no port"));
     };
-    Graph::new(graph, url, config, (runtime.handle(), redis), metrics)
+    Graph::new(graph, url, config, (runtime.handle(), sharing), metrics)
         .map(Some)
         .map_err(|error| failed("graph", error))
 }
@@ -351,9 +350,31 @@ fn decisions(
 }
 
 /// Returns the quotas of organizations.
-fn quotas(config: &Config, redis: Option<&Redis>, metrics: &Metrics) -> Result<Quotas, BootError> {
-    Quotas::new(config, redis, &metrics.limiter_decisions)
+fn quotas(
+    config: &Config,
+    sharing: Option<&Sharing>,
+    metrics: &Metrics,
+) -> Result<Quotas, BootError> {
+    Quotas::new(config, sharing, &metrics.limiter_decisions)
         .map_err(|group| misconfigured(format!("limits.requests_per_minute: {group:?}")))
+}
+
+/// Returns what counts requests in windows: the graph service, if one is configured, and the quotas of organizations.
+fn limited(
+    config: &Config,
+    runtime: &Runtime,
+    redis: Option<&Redis>,
+    metrics: &Arc<Metrics>,
+) -> Result<(Option<Arc<Graph>>, Quotas), BootError> {
+    let sharing = redis.map(|redis| Sharing {
+        redis: redis.clone(),
+        on_outage: config.shared.on_outage,
+        is_exact: config.limits.shared_exact,
+        leased_units: metrics.limiter_leased_units.clone(),
+    });
+    let graph = graph(config, runtime, sharing.as_ref(), metrics)?.map(Arc::new);
+    let quotas = quotas(config, sharing.as_ref(), metrics)?;
+    Ok((graph, quotas))
 }
 
 /// Returns the connection to Redis and its heartbeat, if limits are shared.

@@ -315,6 +315,8 @@ pub struct Limits {
     pub body_bytes: BodyBytes,
     /// Requests per minute and organization, by endpoint group; an absent group is unlimited.
     pub requests_per_minute: BTreeMap<String, u64>,
+    /// Whether a shared window counts each request in Redis on its own.
+    pub shared_exact: bool,
 }
 
 /// The maximum size of a body, by endpoint.

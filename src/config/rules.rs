@@ -43,6 +43,7 @@ impl Rules<'_> {
         let decisions = decisions::check(self, file);
         let graph = graph::check(self, file);
         let found = providers::check(self, file);
+        shared::warn_of_leases(self, file);
         Config {
             listen: listen::check(self, &file.listen),
             admin: listen::check_admin(self, file),
@@ -313,6 +314,7 @@ fn to_limits(limits: &file::Limits) -> Limits {
             graph_data: bytes.graph_data,
         },
         requests_per_minute: limits.requests_per_minute.by_group(),
+        shared_exact: limits.shared_exact,
     }
 }
 

@@ -23,9 +23,9 @@ pub use self::cache::{CacheWriter, CachedResponse, Lookup, ResponseCache};
 use self::metrics::GraphMetrics;
 use crate::config;
 use crate::jwks::{Refresh, RemoteKeySet};
+use crate::limits::Sharing;
 use crate::limits::counters::{Sweeper, WindowCounters};
 use crate::proxy::origin::{ConnectTimeouts, Origin, Reach};
-use crate::redis::Redis;
 use crate::telemetry::metrics::Metrics;
 
 /// The state that all requests to the graph service share.
@@ -66,7 +66,7 @@ impl Graph {
         graph: &config::GraphConfig,
         url: &Uri,
         config: &config::Config,
-        (handle, redis): (&Handle, Option<&Redis>),
+        (handle, sharing): (&Handle, Option<&Sharing>),
         metrics: &Arc<Metrics>,
     ) -> Result<Self, String> {
         let timeouts = ConnectTimeouts {
@@ -75,8 +75,8 @@ impl Graph {
         };
         let (tenants, key_sets) = tenants(&graph.tenants, handle)?;
         let body_bytes = &config.limits.body_bytes;
-        let (window, on_outage) = (Duration::from_secs(graph.window_s), config.shared.on_outage);
-        let counters = WindowCounters::with_redis(graph.algorithm, window, redis, on_outage);
+        let window = Duration::from_secs(graph.window_s);
+        let counters = WindowCounters::with_sharing(graph.algorithm, window, sharing);
         let cache = graph
             .cache
             .map(|(ttl, bytes)| ResponseCache::new(ttl, bytes));

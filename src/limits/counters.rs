@@ -16,9 +16,7 @@ use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::time::Instant;
 
-use crate::config::OnOutage;
-use crate::limits::redis_windows::RedisWindows;
-use crate::redis::Redis;
+use super::shared_windows::{SharedWindows, Sharing};
 
 /// The interval between two sweeps.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -26,7 +24,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// The windows of one length.
 pub struct WindowCounters {
     windows: Windows,
-    shared: Option<RedisWindows>,
+    shared: Option<SharedWindows>,
     started: Instant,
 }
 
@@ -40,15 +38,9 @@ impl WindowCounters {
         }
     }
 
-    /// Makes windows in Redis, or in this process if there is no Redis.
-    pub fn with_redis(
-        algorithm: Algorithm,
-        window: Duration,
-        redis: Option<&Redis>,
-        on_outage: OnOutage,
-    ) -> Self {
-        let shared =
-            redis.map(|redis| RedisWindows::new(redis.clone(), on_outage, algorithm, window));
+    /// Makes windows that processes share, or windows in this process if nothing is shared.
+    pub fn with_sharing(algorithm: Algorithm, window: Duration, sharing: Option<&Sharing>) -> Self {
+        let shared = sharing.map(|sharing| SharedWindows::new(sharing, algorithm, window));
         Self {
             shared,
             ..Self::new(algorithm, window)
@@ -57,8 +49,8 @@ impl WindowCounters {
 
     /// Counts one request if its limit allows it.
     ///
-    /// Errors: 503 if Redis is unavailable and `shared.on_outage` is `closed`. Cost: one lock of one shard, or one call
-    /// to Redis.
+    /// Errors: 503 if Redis is unavailable and `shared.on_outage` is `closed`. Cost: one lock of one shard; for a shared
+    /// window one call to Redis, unless `limits.shared_exact` is off and the window is hot.
     pub async fn admit(&self, key: &WindowKey, limit: u64) -> Result<Verdict, Fault> {
         let Some(shared) = &self.shared else {
             return Ok(self.windows.admit(key, limit, self.now_ms()));
@@ -99,6 +91,7 @@ impl WindowCounters {
         let share = shards.div_ceil(usize::try_from(ticks).unwrap_or(usize::MAX));
         for shard in (first..shards).take(share) {
             self.windows.sweep(shard, self.now_ms());
+            self.shared.iter().for_each(|shared| shared.sweep(shard));
         }
         if first + share < shards {
             first + share

@@ -1,7 +1,9 @@
-//! Request limits: windows in this process, or exact windows in Redis for several processes.
+//! Request limits: windows in this process, or in Redis for several processes.
 
 pub mod counters;
 mod quotas;
-pub mod redis_windows;
+mod redis_windows;
+mod shared_windows;
 
 pub use quotas::Quotas;
+pub use shared_windows::Sharing;

@@ -10,8 +10,8 @@ use filters::limits::{Algorithm, QuotaGroup, Quotas as Limits};
 use prometheus::IntCounterVec;
 
 use super::counters::{Sweeper, WindowCounters};
+use super::shared_windows::Sharing;
 use crate::config::Config;
-use crate::redis::Redis;
 
 /// The limits and their windows.
 pub struct Quotas {
@@ -24,19 +24,17 @@ impl Quotas {
     /// Builds the quotas of a configuration. Errors: a group that does not exist.
     pub fn new(
         config: &Config,
-        redis: Option<&Redis>,
+        sharing: Option<&Sharing>,
         decisions: &IntCounterVec,
     ) -> Result<Self, UnknownGroup> {
         let groups = config.limits.requests_per_minute.iter();
-        let on_outage = config.shared.on_outage;
         let window = Duration::from_millis(MINUTE_MS);
         Ok(Self {
             limits: Limits::parse(groups.map(|(group, limit)| (group.as_str(), *limit)))?,
-            counters: Arc::new(WindowCounters::with_redis(
+            counters: Arc::new(WindowCounters::with_sharing(
                 Algorithm::Fixed,
                 window,
-                redis,
-                on_outage,
+                sharing,
             )),
             decisions: decisions.clone(),
         })

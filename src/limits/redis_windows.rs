@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
-use filters::limits::{Algorithm, RefundToken, Verdict, WindowKey, outage_share};
+use filters::limits::{
+    Algorithm, Leftover, SharedCount, WindowKey, lease_ms, lease_parts, outage_share,
+};
 
 use crate::config::OnOutage;
 use crate::redis::{Redis, Script, ScriptCall, Unavailable};
 
-/// The reply of a script: whether the request was counted, how many are counted, the milliseconds until more is
+/// The reply of a script: how many units were counted, how many are counted in all, the milliseconds until more is
 /// available, and the time for a token.
 type ScriptReply = (u64, u64, u64, u64);
 
@@ -19,7 +21,7 @@ pub(super) struct RedisWindows {
     /// The prefix of all keys. Windows of another length or algorithm have another prefix.
     prefix: String,
     length_ms: u64,
-    admit: Script,
+    take: Script,
     refund: Script,
 }
 
@@ -31,15 +33,15 @@ impl RedisWindows {
         window: Duration,
     ) -> Self {
         let length_ms = super::counters::to_ms(window).max(1);
-        let (algorithm_name, admit, refund) = match algorithm {
+        let (algorithm_name, take, refund) = match algorithm {
             Algorithm::Fixed => (
                 "fixed",
-                include_str!("lua/admit_fixed.lua"),
+                include_str!("lua/take_fixed.lua"),
                 include_str!("lua/refund_fixed.lua"),
             ),
             Algorithm::Sliding => (
                 "sliding",
-                include_str!("lua/admit_sliding.lua"),
+                include_str!("lua/take_sliding.lua"),
                 include_str!("lua/refund_sliding.lua"),
             ),
         };
@@ -48,39 +50,53 @@ impl RedisWindows {
             on_outage,
             prefix: format!("weirgate:{algorithm_name}:{length_ms}:"),
             length_ms,
-            admit: Script::new(admit),
+            take: Script::new(take),
             refund: Script::new(refund),
         }
     }
 
-    /// Counts one request if its limit allows it, over all processes.
-    pub(super) async fn admit(&self, key: &WindowKey, limit: u64) -> Result<Verdict, Unavailable> {
+    /// Counts up to `wanted` units if the limit allows it, over all processes: at least one if there is one, and several
+    /// only within this process's part of the rest.
+    pub(super) async fn take(
+        &self,
+        key: &WindowKey,
+        limit: u64,
+        wanted: u64,
+    ) -> Result<SharedCount, Unavailable> {
         let name = self.window_name(key);
+        let parts = lease_parts(self.redis.processes());
+        let args = [
+            limit,
+            self.length_ms,
+            wanted,
+            parts,
+            lease_ms(self.length_ms),
+        ];
         let call = ScriptCall {
-            script: self.admit.clone(),
+            script: self.take.clone(),
             keys: vec![name.clone()],
-            args: vec![limit.to_string(), self.length_ms.to_string()],
+            args: args.map(|number| number.to_string()).into(),
         };
         // A caller that stops waiting counts elsewhere, so a late count here must be undone.
         let (refund, length_ms) = (self.refund.clone(), self.length_ms);
-        let undo = move |(is_admitted, _, _, at_ms): ScriptReply| {
-            (is_admitted == 1).then(|| refund_call(&refund, name, at_ms, length_ms))
+        let undo = move |(units, _, _, at_ms): ScriptReply| {
+            (units > 0).then(|| refund_call(&refund, name, Leftover { units, at_ms }, length_ms))
         };
-        let reply: ScriptReply = self.redis.eval_or_undo(call, undo).await?;
-        let (is_admitted, count, reset_ms, at_ms) = reply;
-        Ok(Verdict {
-            is_allowed: is_admitted == 1,
-            limit,
-            remaining: limit.saturating_sub(count),
+        let (units, count, reset_ms, at_ms) = self.redis.eval_or_undo(call, undo).await?;
+        Ok(SharedCount {
+            units,
+            count,
             reset_ms,
-            refund_token: RefundToken::from_shared_ms(at_ms),
+            at_ms,
         })
     }
 
-    /// Returns a unit that was counted at this time. Returns whether it did, which fails while Redis is unavailable.
-    pub(super) async fn refund(&self, key: &WindowKey, at_ms: u64) -> bool {
-        let call = refund_call(&self.refund, self.window_name(key), at_ms, self.length_ms);
-        self.redis.eval::<u64>(call).await == Ok(1)
+    /// Returns units to the window that counted them. Returns how many it took, which are none while Redis is
+    /// unavailable.
+    pub(super) async fn refund(&self, key: &WindowKey, leftover: Leftover) -> u64 {
+        let name = self.window_name(key);
+        let call = refund_call(&self.refund, name, leftover, self.length_ms);
+        self.redis.eval(call).await.unwrap_or(0)
     }
 
     /// Returns the limit of this process while Redis is unavailable.
@@ -99,6 +115,11 @@ impl RedisWindows {
         }
     }
 
+    /// Runs a task that goes on when its request ends.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.redis.spawn(task);
+    }
+
     /// Returns the name of a window in Redis. Its hash tag is the whole key, so that a Redis Cluster spreads windows, and
     /// holds what belongs to one window together.
     fn window_name(&self, key: &WindowKey) -> Vec<u8> {
@@ -111,10 +132,11 @@ impl RedisWindows {
     }
 }
 
-fn refund_call(script: &Script, name: Vec<u8>, at_ms: u64, length_ms: u64) -> ScriptCall {
+fn refund_call(script: &Script, name: Vec<u8>, leftover: Leftover, length_ms: u64) -> ScriptCall {
+    let args = [leftover.at_ms, length_ms, leftover.units];
     ScriptCall {
         script: script.clone(),
         keys: vec![name],
-        args: vec![at_ms.to_string(), length_ms.to_string()],
+        args: args.map(|number| number.to_string()).into(),
     }
 }

@@ -159,6 +159,11 @@ impl Redis {
         Err(Unavailable)
     }
 
+    /// Runs a task beside the connection. It ends with the process at the latest.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.handle.spawn(task);
+    }
+
     async fn command<T: FromRedisValue + Send + 'static>(
         &self,
         command: redis::Cmd,

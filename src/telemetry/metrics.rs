@@ -53,6 +53,8 @@ pub struct Metrics {
     pub limiter_decisions: IntCounterVec,
     /// 1 while Redis is configured and unavailable.
     pub limiter_degraded: IntGauge,
+    /// Units of shared windows that this process held, by state.
+    pub limiter_leased_units: IntCounterVec,
     /// The maximum cost of running calls, in USD.
     pub ledger_reserved: Gauge,
     /// The sum charged to balances, in USD.
@@ -118,6 +120,7 @@ impl Metrics {
             events: counters(&r, "weirgate_decision_events_total", "Events of decisions: queued, full, off (dropped), sent, refused (by the backend: dropped), repeated (tries that failed), spooled (batches).", &["outcome"])?,
             limiter_decisions: counters(&r, "weirgate_limiter_decisions_total", "Requests that met a limit, by operation or group of model endpoints: admitted, refused, unavailable (nobody could say); of the graph service also hit (answered from the cache, not counted), refunded (a hit in its own cache), uncounted.", &["operation", "decision"])?,
             limiter_degraded: register(&r, IntGauge::new("weirgate_limiter_degraded", "1 while shared.redis is set and does not answer, so that limits follow shared.on_outage.")?)?,
+            limiter_leased_units: counters(&r, "weirgate_limiter_leased_units_total", "Units of hot windows that were taken from Redis several at once (limits.shared_exact = false): taken, returned (not needed within 100 ms).", &["state"])?,
             ledger_reserved: register(&r, Gauge::new("weirgate_ledger_reserved_usd", "What running calls may cost at most, in US dollars.")?)?,
             ledger_settled: register(&r, Counter::new("weirgate_ledger_settled_usd_total", "What calls have taken from balances, in US dollars.")?)?,
             ledger_shortfall: register(&r, Counter::new("weirgate_ledger_shortfall_usd_total", "What calls cost beyond what there was, in US dollars.")?)?,

@@ -62,6 +62,7 @@ mod settlement;
 mod shared;
 mod shared_cluster;
 mod shared_graph;
+mod shared_leases;
 mod shared_limits;
 mod shared_profiles;
 mod shared_quotas;

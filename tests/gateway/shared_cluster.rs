@@ -6,7 +6,7 @@ use filters::limits::Algorithm;
 use weirgate::config::OnOutage;
 
 use crate::support::redis::Redis;
-use crate::support::windows::{Process, ask, key, runtime, three, undisturbed};
+use crate::support::windows::{Mode, Process, ask, key, runtime, three, undisturbed};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -19,9 +19,9 @@ fn slot(connection: &mut redis::Connection, key: &str) -> u64 {
 
 /// Returns how many of ten times the limit are admitted, and whether a refund makes room for exactly one more. Nothing if
 /// Redis was too slow.
-fn admitted_and_refunded(algorithm: Algorithm) -> Option<(u64, [bool; 4])> {
+fn admitted_and_refunded(algorithm: Algorithm, mode: Mode) -> Option<(u64, [bool; 4])> {
     let (runtime, redis) = (runtime(), Redis::start_cluster());
-    let processes = three(&redis, algorithm, MINUTE, OnOutage::Closed);
+    let processes = three(&redis, algorithm, MINUTE, (OnOutage::Closed, mode));
     let (admitted, unanswered) = ask(&runtime, &processes, 500, 4_800);
     let refunded = runtime.block_on(one_refund(&processes))?;
     (unanswered == 0).then(|| (admitted.iter().sum(), refunded))
@@ -41,8 +41,12 @@ async fn one_refund([one, other, third]: &[Process; 3]) -> Option<[bool; 4]> {
 #[test]
 fn every_script_runs_in_a_cluster() {
     for algorithm in [Algorithm::Fixed, Algorithm::Sliding] {
-        let (admitted, refunded) = undisturbed(|| admitted_and_refunded(algorithm));
+        let run = |mode| undisturbed(|| admitted_and_refunded(algorithm, mode));
+        let (admitted, refunded) = run(Mode::Exact);
         assert_eq!(admitted, 500, "{algorithm:?}");
+        assert_eq!(refunded, [true, true, true, false], "{algorithm:?}");
+        let (admitted, refunded) = run(Mode::Leasing);
+        assert!((400..=500).contains(&admitted), "{algorithm:?} {admitted}");
         assert_eq!(refunded, [true, true, true, false], "{algorithm:?}");
     }
 }
@@ -51,7 +55,12 @@ fn every_script_runs_in_a_cluster() {
 fn what_belongs_to_one_window_has_one_slot_and_windows_are_spread() {
     let slots = undisturbed(|| {
         let (runtime, redis) = (runtime(), Redis::start_cluster());
-        let [one, ..] = three(&redis, Algorithm::Fixed, MINUTE, OnOutage::Closed);
+        let [one, ..] = three(
+            &redis,
+            Algorithm::Fixed,
+            MINUTE,
+            (OnOutage::Closed, Mode::Exact),
+        );
         let tenants = ["a", "b", "{c}", "d}e"].map(key);
         let asked = tenants.each_ref().map(|key| one.counters.admit(key, 1));
         let answers = runtime.block_on(futures::future::join_all(asked));

@@ -11,7 +11,7 @@ use weirgate::config::OnOutage;
 
 use crate::support::redis::Redis;
 use crate::support::until;
-use crate::support::windows::{Process, ask, key, process, runtime, three, undisturbed};
+use crate::support::windows::{Mode, Process, ask, key, process, runtime, three, undisturbed};
 
 #[test]
 fn of_ten_times_the_limit_three_processes_admit_exactly_the_limit() {
@@ -19,7 +19,7 @@ fn of_ten_times_the_limit_three_processes_admit_exactly_the_limit() {
     for algorithm in [Algorithm::Fixed, Algorithm::Sliding] {
         let admitted = undisturbed(|| {
             let (redis, minute) = (Redis::start(), Duration::from_secs(60));
-            let processes = three(&redis, algorithm, minute, OnOutage::Closed);
+            let processes = three(&redis, algorithm, minute, (OnOutage::Closed, Mode::Exact));
             let (admitted, unanswered) = ask(&runtime, &processes, 500, 4_800);
             (unanswered == 0).then_some(admitted)
         });
@@ -34,7 +34,12 @@ fn a_full_window_does_not_last_until_a_clock_that_was_set_back_has_caught_up() {
     const AHEAD_MS: i64 = 3_600_000;
     let (runtime, redis) = (runtime(), Redis::start());
     let (minute, key) = (Duration::from_secs(60), key("tenant"));
-    let process = process(&redis, Algorithm::Fixed, minute, OnOutage::Closed);
+    let process = process(
+        &redis,
+        Algorithm::Fixed,
+        minute,
+        (OnOutage::Closed, Mode::Exact),
+    );
     let admit = || {
         let mut verdict = None;
         until("an answer", || {
@@ -80,7 +85,7 @@ fn a_full_window_does_not_last_until_a_clock_that_was_set_back_has_caught_up() {
 /// request was admitted.
 fn tickets(algorithm: Algorithm, window: Duration, limit: u64) -> Option<Vec<(u64, bool)>> {
     let (redis, runtime) = (Redis::start(), runtime());
-    let processes = three(&redis, algorithm, window, OnOutage::Closed);
+    let processes = three(&redis, algorithm, window, (OnOutage::Closed, Mode::Exact));
     let (tickets, key) = (Mutex::new(Vec::new()), key("tenant"));
     let until = Instant::now() + window * 100;
     let work = processes.iter().flat_map(|process| [process; 8]);
@@ -159,7 +164,8 @@ fn a_window_begins_with_its_first_request_and_refunds_stay_in_it() {
     for algorithm in [Algorithm::Fixed, Algorithm::Sliding] {
         undisturbed(|| {
             let redis = Redis::start();
-            let two = [(); 2].map(|()| process(&redis, algorithm, window, OnOutage::Closed));
+            let two = [(); 2]
+                .map(|()| process(&redis, algorithm, window, (OnOutage::Closed, Mode::Exact)));
             runtime.block_on(one_window(&two, window))
         });
     }
@@ -171,10 +177,10 @@ fn are_gone(processes: &[Process]) -> [bool; 2] {
 }
 
 /// The numbers that three processes admit alone, and together after the return.
-fn outage(runtime: &Runtime, on_outage: OnOutage, limit: u64) -> Option<(Vec<u64>, u64)> {
+fn outage(runtime: &Runtime, sharing: (OnOutage, Mode), limit: u64) -> Option<(Vec<u64>, u64)> {
     let mut redis = Redis::start();
     let minute = Duration::from_secs(60);
-    let processes = three(&redis, Algorithm::Fixed, minute, on_outage);
+    let processes = three(&redis, Algorithm::Fixed, minute, sharing);
     redis.kill();
     until("all miss Redis", || are_gone(&processes)[0]);
     let (alone, _) = ask(runtime, &processes, limit, 4_800);
@@ -187,14 +193,15 @@ fn outage(runtime: &Runtime, on_outage: OnOutage, limit: u64) -> Option<(Vec<u64
 #[test]
 fn while_redis_is_unavailable_each_process_follows_its_setting() {
     let runtime = runtime();
-    for (on_outage, expected) in [
-        (OnOutage::Local, [34, 34, 34]),
-        (OnOutage::Open, [100, 100, 100]),
-        (OnOutage::Closed, [0, 0, 0]),
+    for (sharing, expected) in [
+        ((OnOutage::Local, Mode::Exact), [34, 34, 34]),
+        ((OnOutage::Local, Mode::Leasing), [34, 34, 34]),
+        ((OnOutage::Open, Mode::Exact), [100, 100, 100]),
+        ((OnOutage::Closed, Mode::Exact), [0, 0, 0]),
     ] {
-        let (alone, together) = undisturbed(|| outage(&runtime, on_outage, 100));
-        assert_eq!(alone, expected, "{on_outage:?}");
-        assert_eq!(together, 100, "{on_outage:?}: nothing counts twice");
+        let (alone, together) = undisturbed(|| outage(&runtime, sharing, 100));
+        assert_eq!(alone, expected, "{sharing:?}");
+        assert_eq!(together, 100, "{sharing:?}: nothing counts twice");
     }
 }
 
@@ -202,7 +209,12 @@ fn while_redis_is_unavailable_each_process_follows_its_setting() {
 /// the next request.
 fn waits(runtime: &Runtime) -> [Duration; 2] {
     let (redis, minute) = (Redis::start(), Duration::from_secs(60));
-    let [one, ..] = three(&redis, Algorithm::Fixed, minute, OnOutage::Local);
+    let [one, ..] = three(
+        &redis,
+        Algorithm::Fixed,
+        minute,
+        (OnOutage::Local, Mode::Exact),
+    );
     redis.pause();
     let key = key("tenant");
     let waited = runtime.block_on(async {
@@ -237,7 +249,12 @@ fn no_request_waits_longer_than_its_patience() {
 fn silence(runtime: &Runtime, limit: u64) -> Option<[u64; 4]> {
     let redis = Redis::start();
     let minute = Duration::from_secs(60);
-    let processes = three(&redis, Algorithm::Fixed, minute, OnOutage::Local);
+    let processes = three(
+        &redis,
+        Algorithm::Fixed,
+        minute,
+        (OnOutage::Local, Mode::Exact),
+    );
     let (before, unanswered) = ask(runtime, &processes, limit, 48);
     redis.pause();
     let (alone, _) = ask(runtime, &processes, limit, 480);
@@ -266,9 +283,9 @@ fn what_redis_counted_too_late_is_taken_back() {
 
 /// The numbers that were admitted in each window of Redis and alone in all, and the duration in windows: Redis is killed
 /// and restarted three times, in the middle of windows, under load from three processes.
-fn under_load(runtime: &Runtime, window: Duration, limit: u64) -> (Vec<u64>, u64, u64) {
+fn under_load(runtime: &Runtime, window: Duration, limit: u64, mode: Mode) -> (Vec<u64>, u64, u64) {
     let mut redis = Redis::start();
-    let processes = three(&redis, Algorithm::Fixed, window, OnOutage::Local);
+    let processes = three(&redis, Algorithm::Fixed, window, (OnOutage::Local, mode));
     let (key, is_over, alone) = (key("tenant"), AtomicBool::new(false), AtomicU64::new(0));
     let windows = Mutex::new(BTreeMap::new());
     let begun = Instant::now();
@@ -314,14 +331,19 @@ fn under_load(runtime: &Runtime, window: Duration, limit: u64) -> (Vec<u64>, u64
 fn under_load_an_outage_is_bounded_and_the_return_exact() {
     const LIMIT: u64 = 50;
     let (runtime, window) = (runtime(), Duration::from_millis(200));
-    let (windows, alone, room) = undisturbed(|| {
-        let seen = under_load(&runtime, window, LIMIT);
-        // A window that a kill cut short, and the last one, may have admitted less.
-        let short = seen.0.iter().filter(|count| **count < LIMIT).count();
-        (short <= 4).then_some(seen)
-    });
-    assert!(windows.len() >= 12, "{windows:?}");
-    assert!(windows.iter().all(|count| *count <= LIMIT), "{windows:?}");
-    // Alone a process admits 17 in a window.
-    assert!(alone <= room * 3 * 17, "{alone} in {room}");
+    for mode in Mode::ALL {
+        let (windows, alone, room) = undisturbed(|| {
+            let seen = under_load(&runtime, window, LIMIT, mode);
+            assert!(
+                seen.0.iter().all(|count| *count <= LIMIT),
+                "{mode:?} {seen:?}"
+            );
+            // A window that a kill cut short, and the last one, may have admitted less.
+            let short = seen.0.iter().filter(|count| **count < LIMIT).count();
+            (short <= 4).then_some(seen)
+        });
+        assert!(windows.len() >= 12, "{mode:?} {windows:?}");
+        // Alone a process admits 17 in a window.
+        assert!(alone <= room * 3 * 17, "{mode:?} {alone} in {room}");
+    }
 }

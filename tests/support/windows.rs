@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use filters::limits::{Algorithm, RowId, Subject, WindowKey};
-use prometheus::IntGauge;
+use prometheus::{IntCounterVec, IntGauge, Opts};
 use tokio::runtime::Runtime;
 use weirgate::config::OnOutage;
+use weirgate::limits::Sharing;
 use weirgate::limits::counters::WindowCounters;
 use weirgate::redis::{Heartbeat, Purpose, Redis as Connection};
 
@@ -19,7 +20,23 @@ pub struct Process {
     pub redis: Connection,
     /// The windows.
     pub counters: WindowCounters,
+    /// The metric of leases.
+    pub leased_units: IntCounterVec,
     _heart: Heartbeat,
+}
+
+/// Whether each request is counted in Redis on its own, or units of hot windows are leased.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Mode {
+    /// `limits.shared_exact = true`.
+    Exact,
+    /// `limits.shared_exact = false`.
+    Leasing,
+}
+
+impl Mode {
+    /// Both.
+    pub const ALL: [Mode; 2] = [Mode::Exact, Mode::Leasing];
 }
 
 /// One of them, which may not know the others yet.
@@ -27,13 +44,21 @@ pub fn process(
     redis: &Redis,
     algorithm: Algorithm,
     window: Duration,
-    on_outage: OnOutage,
+    (on_outage, mode): (OnOutage, Mode),
 ) -> Process {
     let gauge = IntGauge::new("degraded", "for a test").unwrap();
+    let options = Opts::new("leased", "for a test");
     let (connection, heart) = Connection::start(&redis.url(), Purpose::Shared, gauge).unwrap();
+    let sharing = Sharing {
+        redis: connection.clone(),
+        on_outage,
+        is_exact: mode == Mode::Exact,
+        leased_units: IntCounterVec::new(options, &["state"]).unwrap(),
+    };
     Process {
-        counters: WindowCounters::with_redis(algorithm, window, Some(&connection), on_outage),
+        counters: WindowCounters::with_sharing(algorithm, window, Some(&sharing)),
         redis: connection,
+        leased_units: sharing.leased_units,
         _heart: heart,
     }
 }
@@ -43,9 +68,9 @@ pub fn three(
     redis: &Redis,
     algorithm: Algorithm,
     window: Duration,
-    on_outage: OnOutage,
+    sharing: (OnOutage, Mode),
 ) -> [Process; 3] {
-    let three = [(); 3].map(|()| process(redis, algorithm, window, on_outage));
+    let three = [(); 3].map(|()| process(redis, algorithm, window, sharing));
     let know = || three.iter().all(|it| it.redis.processes() == 3);
     until("all processes are known", know);
     three

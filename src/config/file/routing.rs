@@ -18,6 +18,8 @@ pub(crate) struct Limits {
     pub body_bytes: BodyBytes,
     /// Requests per minute and organization, by endpoint group; absent or 0: unlimited.
     pub requests_per_minute: RequestsPerMinute,
+    /// Whether a shared window counts each request in Redis on its own; if false, a process may hold units of a hot window for 100 ms.
+    pub shared_exact: bool,
 }
 
 impl Default for Limits {
@@ -27,6 +29,7 @@ impl Default for Limits {
             buffered_bytes: 1_073_741_824,
             body_bytes: BodyBytes::default(),
             requests_per_minute: RequestsPerMinute::default(),
+            shared_exact: true,
         }
     }
 }

@@ -23,6 +23,15 @@ pub(super) fn check(rules: &mut Rules<'_>, shared: &file::SharedConfig) -> Share
     }
 }
 
+/// Warns if leases of windows are wanted where no window is shared.
+pub(super) fn warn_of_leases(rules: &mut Rules<'_>, file: &file::File) {
+    if !file.limits.shared_exact && file.shared.redis.is_empty() {
+        let cure = "set shared.redis, or take it out";
+        let message = "has no effect without shared.redis";
+        rules.warn("limits.shared_exact", message, cure);
+    }
+}
+
 /// Warns if the password of a Redis stands in the file.
 pub(super) fn warn_of_password(rules: &mut Rules<'_>, key: &str, url: &str) {
     let in_file = matches!(rules.span_of(key), SourceSpan::Bytes(_));

@@ -1,5 +1,5 @@
--- KEYS: the window. ARGV: limit, length in ms.
--- Returns whether the request was counted, how many are counted, the ms until the window ends, its start.
+-- KEYS: the window. ARGV: limit, length in ms, units wanted, the parts of the rest of which a call for several gets one.
+-- Returns how many units were counted, how many are counted in all, the ms until the window ends, its start.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local limit, length = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -15,10 +15,11 @@ elseif now < start then
   redis.call('HSET', KEYS[1], 'start', start)
   redis.call('PEXPIRE', KEYS[1], length + 1000)
 end
-local admitted = 0
+local units = 0
 if count < limit then
-  admitted, count = 1, count + 1
+  units = math.max(1, math.min(tonumber(ARGV[3]), math.floor((limit - count) / ARGV[4])))
+  count = count + units
   redis.call('HSET', KEYS[1], 'start', start, 'count', count)
   redis.call('PEXPIRE', KEYS[1], length + 1000)
 end
-return {admitted, count, start + length - now, start}
+return {units, count, start + length - now, start}
