@@ -33,6 +33,8 @@ pub struct Usage {
     pub cache_write_1h: Option<u64>,
     /// Prompt tokens of audio.
     pub audio_prompt: u64,
+    /// Prompt tokens of images.
+    pub image_prompt: u64,
     /// Prompt tokens of video.
     pub video_prompt: u64,
     /// Completion tokens of audio.

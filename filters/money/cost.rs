@@ -2,16 +2,24 @@
 
 use super::usd::{Price, Usd};
 
-/// The prices of one mapping.
+/// The prices of one mapping. A price that is `None` is that of other tokens of the prompt or of the completion.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PriceSet {
     /// Per prompt token.
     pub input: Price,
     /// Per completion token.
     pub output: Price,
-    /// Per prompt token read from the provider's cache; `None`: as `input`.
+    /// Per prompt token of audio.
+    pub input_audio: Option<Price>,
+    /// Per prompt token of images.
+    pub input_image: Option<Price>,
+    /// Per completion token of audio.
+    pub output_audio: Option<Price>,
+    /// Per completion token of images.
+    pub output_image: Option<Price>,
+    /// Per prompt token read from the provider's cache.
     pub cached_input: Option<Price>,
-    /// Per prompt token written to the cache for five minutes; `None`: as `input`.
+    /// Per prompt token written to the cache for five minutes.
     pub cache_write: Option<Price>,
     /// Per prompt token written to the cache for an hour; `None`: as `cache_write`.
     pub cache_write_1h: Option<Price>,
@@ -19,9 +27,45 @@ pub struct PriceSet {
     pub request: Price,
     /// Per search.
     pub web_search: Price,
+    /// What a call with a long prompt costs in their place.
+    pub long_context: Option<LongContext>,
+}
+
+/// The prices of all tokens of a call whose prompt is long.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct LongContext {
+    /// The prompt tokens beyond which these prices hold.
+    pub above_tokens: u64,
+    /// Per prompt token.
+    pub input: Option<Price>,
+    /// Per completion token.
+    pub output: Option<Price>,
+    /// Per prompt token read from the provider's cache.
+    pub cached_input: Option<Price>,
+    /// Per prompt token written to the cache for five minutes.
+    pub cache_write: Option<Price>,
+    /// Per prompt token written to the cache for an hour.
+    pub cache_write_1h: Option<Price>,
 }
 
 impl PriceSet {
+    /// Returns the prices of a call with this many prompt tokens.
+    #[must_use]
+    pub fn for_prompt(&self, tokens: u64) -> Self {
+        let long = self.long_context;
+        let Some(long) = long.filter(|long| tokens > long.above_tokens) else {
+            return *self;
+        };
+        Self {
+            input: long.input.unwrap_or(self.input),
+            output: long.output.unwrap_or(self.output),
+            cached_input: long.cached_input.or(self.cached_input),
+            cache_write: long.cache_write.or(self.cache_write),
+            cache_write_1h: long.cache_write_1h.or(self.cache_write_1h),
+            ..*self
+        }
+    }
+
     /// Returns whether plans count the model as premium: output from 15 USD or input from 5 USD per million tokens.
     ///
     /// Source: docs/interface.md, `plans`, docs/facts/model-gateway.md 5.3.
@@ -32,7 +76,8 @@ impl PriceSet {
     }
 }
 
-/// The billed usage. `prompt` includes `cached` and both kinds of writes.
+/// The billed usage. `prompt` includes `cached` and both kinds of writes; media tokens are part of what is neither, and of
+/// `completion`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct BilledTokens {
     /// All prompt tokens.
@@ -43,8 +88,16 @@ pub struct BilledTokens {
     pub written_5m: u64,
     /// Prompt tokens written to the cache for an hour.
     pub written_1h: u64,
+    /// Prompt tokens of audio.
+    pub audio_prompt: u64,
+    /// Prompt tokens of images.
+    pub image_prompt: u64,
     /// Completion tokens, including reasoning.
     pub completion: u64,
+    /// Completion tokens of audio.
+    pub audio_completion: u64,
+    /// Completion tokens of images.
+    pub image_completion: u64,
     /// Searches.
     pub web_searches: u64,
 }
@@ -69,9 +122,9 @@ pub struct Details {
     pub upstream_inference_completions_cost: Usd,
     /// The total.
     pub total_cost: Usd,
-    /// Uncached prompt.
+    /// Uncached prompt without images and audio.
     pub input_cost: Usd,
-    /// Completion.
+    /// Completion without images.
     pub output_cost: Usd,
     /// Cached prompt.
     pub cached_input_cost: Usd,
@@ -121,30 +174,43 @@ impl Details {
 
 /// Returns the cost of `tokens` at `prices`, without rounding.
 pub fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
+    let prices = prices.for_prompt(tokens.prompt);
     let special = tokens
         .cached
         .saturating_add(tokens.written_5m)
         .saturating_add(tokens.written_1h);
     let uncached = tokens.prompt.saturating_sub(special);
+    let (text, image_in, audio_in) = split(uncached, tokens.image_prompt, tokens.audio_prompt);
+    let (words, image_out, audio_out) = split(
+        tokens.completion,
+        tokens.image_completion,
+        tokens.audio_completion,
+    );
     let write_5m = prices.cache_write.unwrap_or(prices.input);
     let write_1h = prices.cache_write_1h.unwrap_or(write_5m);
-    let input = prices.input.times(uncached);
-    let cached = prices
-        .cached_input
-        .unwrap_or(prices.input)
-        .times(tokens.cached);
+    let cached = prices.cached_input.unwrap_or(prices.input);
+    let input = prices.input.times(text);
+    let images = prices.input_image.unwrap_or(prices.input).times(image_in);
+    let audio = prices.input_audio.unwrap_or(prices.input).times(audio_in);
+    let cached = cached.times(tokens.cached);
     let written = write_5m
         .times(tokens.written_5m)
         .plus(write_1h.times(tokens.written_1h));
-    let output = prices.output.times(tokens.completion);
+    let spoken = prices.output_audio.unwrap_or(prices.output);
+    let output = prices.output.times(words).plus(spoken.times(audio_out));
+    let drawn = prices
+        .output_image
+        .unwrap_or(prices.output)
+        .times(image_out);
     let request = prices.request.times(1);
     let search = prices.web_search.times(tokens.web_searches);
-    let prompt = input.plus(cached).plus(written);
-    let total = prompt.plus(output).plus(request).plus(search);
+    let prompt = input.plus(images).plus(audio).plus(cached).plus(written);
+    let completion = output.plus(drawn);
+    let total = prompt.plus(completion).plus(request).plus(search);
     let details = Details {
-        upstream_inference_cost: prompt.plus(output),
+        upstream_inference_cost: prompt.plus(completion),
         upstream_inference_prompt_cost: prompt,
-        upstream_inference_completions_cost: output,
+        upstream_inference_completions_cost: completion,
         total_cost: total,
         input_cost: input,
         output_cost: output,
@@ -152,7 +218,17 @@ pub fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
         cache_write_input_cost: written,
         request_cost: request,
         web_search_cost: search,
-        ..Details::default()
+        image_input_cost: images,
+        image_output_cost: drawn,
+        audio_input_cost: audio,
+        data_storage_cost: Usd::ZERO,
     };
     Cost { total, details }
+}
+
+/// Splits tokens into those that are neither, those of images and those of audio; no token counts twice.
+fn split(tokens: u64, images: u64, audio: u64) -> (u64, u64, u64) {
+    let images = images.min(tokens);
+    let audio = audio.min(tokens - images);
+    (tokens - images - audio, images, audio)
 }

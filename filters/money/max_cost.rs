@@ -47,37 +47,48 @@ pub struct TokenBounds {
 
 /// Returns the maximum cost of a call at these prices.
 pub fn max_cost(prices: &PriceSet, bounds: &TokenBounds, inputs: &CostInputs) -> Usd {
-    let media = [
-        (inputs.images, bounds.image_tokens, MAX_IMAGE_TOKENS),
-        (inputs.audio, bounds.audio_tokens, MAX_AUDIO_TOKENS),
-        (inputs.files, bounds.file_tokens, MAX_FILE_TOKENS),
-    ];
-    let prompt = media
-        .into_iter()
-        .map(|(parts, bound, default)| parts.saturating_mul(bound.unwrap_or(default)))
-        .fold(inputs.bytes, u64::saturating_add);
+    let images = media_tokens(inputs.images, bounds.image_tokens, MAX_IMAGE_TOKENS);
+    let audio = media_tokens(inputs.audio, bounds.audio_tokens, MAX_AUDIO_TOKENS);
+    let files = media_tokens(inputs.files, bounds.file_tokens, MAX_FILE_TOKENS);
+    let text = inputs.bytes.saturating_add(files);
     let output_tokens = match (inputs.max_tokens, bounds.max_output) {
         (Some(requested), Some(maximum)) => requested.min(maximum),
         (Some(bound), None) | (None, Some(bound)) => bound,
         (None, None) => MAX_OUTPUT_TOKENS,
     };
-    let output = prices
-        .output
-        .times(output_tokens.saturating_mul(inputs.choices.max(1)));
-    max_prompt_price(prices)
-        .times(prompt)
-        .plus(output)
-        .plus(prices.request.times(1))
+    let output_tokens = output_tokens.saturating_mul(inputs.choices.max(1));
+    let at = |prices: &PriceSet| {
+        let plain = max_prompt_price(prices);
+        plain
+            .times(text)
+            .plus(highest(plain, [prices.input_image]).times(images))
+            .plus(highest(plain, [prices.input_audio]).times(audio))
+            .plus(max_output_price(prices).times(output_tokens))
+            .plus(prices.request.times(1))
+    };
+    let prompt = text.saturating_add(images).saturating_add(audio);
+    at(prices).max(at(&prices.for_prompt(prompt)))
+}
+
+fn media_tokens(parts: u64, bound: Option<u64>, default: u64) -> u64 {
+    parts.saturating_mul(bound.unwrap_or(default))
 }
 
 /// Returns the highest price of a prompt token: a cache write may cost more than plain input.
 fn max_prompt_price(prices: &PriceSet) -> Price {
-    [
+    let others = [
         prices.cached_input,
         prices.cache_write,
         prices.cache_write_1h,
-    ]
-    .into_iter()
-    .flatten()
-    .fold(prices.input, Price::max)
+    ];
+    highest(prices.input, others)
+}
+
+/// Returns the highest price of a completion token: any of them may be drawn or spoken.
+fn max_output_price(prices: &PriceSet) -> Price {
+    highest(prices.output, [prices.output_image, prices.output_audio])
+}
+
+fn highest<const N: usize>(price: Price, others: [Option<Price>; N]) -> Price {
+    others.into_iter().flatten().fold(price, Price::max)
 }

@@ -15,7 +15,7 @@ mod allowance_tests;
 #[cfg(test)]
 mod tests;
 
-pub use cost::{BilledTokens, Cost, Details, PriceSet, cost};
+pub use cost::{BilledTokens, Cost, Details, LongContext, PriceSet, cost};
 pub use max_cost::{CostInputs, TokenBounds, max_cost};
 pub use period::Period;
 pub use usd::{InvalidAmount, Price, Usd};

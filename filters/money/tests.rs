@@ -158,21 +158,145 @@ proptest! {
     #[test]
     fn the_parts_sum_to_the_total(
         prompt in 0..1u64 << 53, cached in 0..1u64 << 53, written in 0..1u64 << 53, completion in 0..1u64 << 53,
+        media in proptest::array::uniform4(0..1u64 << 53), media_prices in proptest::array::uniform4(proptest::option::of(0..1000u64)),
+        above in proptest::option::of(0..1u64 << 53),
         input in 0..1000u64, output in 0..1000u64, read in proptest::option::of(0..1000u64), fee in 0..1000u64,
     ) {
         let per_million = |price: u64| Price::per_million(&format!("{price}.000000000001")).unwrap();
         let prices = PriceSet {
             input: per_million(input), output: per_million(output), cached_input: read.map(per_million),
-            request: per_million(fee), ..PriceSet::default()
+            request: per_million(fee), input_image: media_prices[0].map(per_million),
+            input_audio: media_prices[1].map(per_million), output_image: media_prices[2].map(per_million),
+            output_audio: media_prices[3].map(per_million),
+            long_context: above.map(|above_tokens| LongContext {
+                above_tokens, input: Some(per_million(output)), ..LongContext::default()
+            }),
+            ..PriceSet::default()
         };
-        let cost = cost(&prices, &BilledTokens { prompt, cached, written_5m: written, completion, ..BilledTokens::default() });
+        let tokens = BilledTokens {
+            prompt, cached, written_5m: written, completion, image_prompt: media[0], audio_prompt: media[1],
+            image_completion: media[2], audio_completion: media[3], ..BilledTokens::default()
+        };
+        let cost = cost(&prices, &tokens);
         let d = cost.details;
-        let sum = [d.input_cost, d.cached_input_cost, d.cache_write_input_cost, d.output_cost, d.request_cost, d.web_search_cost]
+        let sum = [d.input_cost, d.cached_input_cost, d.cache_write_input_cost, d.output_cost, d.request_cost, d.web_search_cost,
+            d.image_input_cost, d.image_output_cost, d.audio_input_cost]
             .into_iter().fold(Usd::ZERO, Usd::plus);
         prop_assert_eq!(sum, cost.total);
         prop_assert_eq!(d.total_cost, cost.total);
         prop_assert_eq!(d.upstream_inference_prompt_cost.plus(d.upstream_inference_completions_cost), d.upstream_inference_cost);
     }
+}
+
+#[test]
+fn tokens_of_pictures_and_sound_have_their_own_prices_and_count_once() {
+    let price = |text| Some(Price::per_million(text).unwrap());
+    let prices = PriceSet {
+        input_audio: price("100"),
+        input_image: price("1000"),
+        output_audio: price("20"),
+        output_image: price("30"),
+        ..vector()
+    };
+    let tokens = BilledTokens {
+        prompt: 1000,
+        cached: 400,
+        audio_prompt: 100,
+        image_prompt: 200,
+        completion: 100,
+        audio_completion: 10,
+        image_completion: 50,
+        ..BilledTokens::default()
+    };
+    let parts = |cost: Cost| {
+        let d = cost.details;
+        let parts = [
+            d.input_cost,
+            d.cached_input_cost,
+            d.audio_input_cost,
+            d.image_input_cost,
+            d.output_cost,
+            d.image_output_cost,
+            d.total_cost,
+        ];
+        parts.map(|part| part.to_string())
+    };
+    let expected = [
+        "0.00075", "0.0005", "0.01", "0.2", "0.0006", "0.0015", "0.21335",
+    ];
+    assert_eq!(parts(cost(&prices, &tokens)), expected);
+    // Without prices of their own they cost as the others.
+    let plain = cost(&vector(), &tokens).total;
+    assert_eq!(plain.to_string(), "0.003");
+    // A report of more of them than there are tokens is no charge for more.
+    let most = BilledTokens {
+        audio_prompt: u64::MAX,
+        image_prompt: u64::MAX,
+        audio_completion: u64::MAX,
+        image_completion: u64::MAX,
+        ..tokens
+    };
+    let expected = ["0", "0.0005", "0", "0.6", "0", "0.003", "0.6035"];
+    assert_eq!(parts(cost(&prices, &most)), expected);
+}
+
+#[test]
+fn a_long_prompt_changes_the_price_of_every_token() {
+    let prices = PriceSet {
+        long_context: Some(LongContext {
+            above_tokens: 1000,
+            input: Some(Price::per_million("5").unwrap()),
+            output: Some(Price::per_million("15").unwrap()),
+            ..LongContext::default()
+        }),
+        ..vector()
+    };
+    let at = |prompt| {
+        let tokens = BilledTokens {
+            prompt,
+            cached: 400,
+            completion: 100,
+            ..BilledTokens::default()
+        };
+        cost(&prices, &tokens).total.to_string()
+    };
+    assert_eq!(at(1000), "0.003");
+    // 601 × 5e-6 + 400 × 1.25e-6 + 100 × 15e-6
+    assert_eq!(at(1001), "0.005005");
+    let reserved = |bytes| {
+        let inputs = CostInputs {
+            bytes,
+            max_tokens: Some(100),
+            ..CostInputs::default()
+        };
+        max_cost(&prices, &TokenBounds::default(), &inputs).to_string()
+    };
+    assert_eq!(
+        (reserved(1000), reserved(1001)),
+        ("0.0035".to_owned(), "0.006505".to_owned())
+    );
+}
+
+#[test]
+fn the_worst_case_draws_and_speaks_where_that_costs_more() {
+    let price = |text| Some(Price::per_million(text).unwrap());
+    let prices = PriceSet {
+        input_audio: price("100"),
+        output_image: price("30"),
+        ..vector()
+    };
+    let inputs = CostInputs {
+        bytes: 1000,
+        audio: 1,
+        max_tokens: Some(100),
+        ..CostInputs::default()
+    };
+    let bounds = TokenBounds {
+        audio_tokens: Some(10),
+        ..TokenBounds::default()
+    };
+    // 1000 × 2.5e-6 + 10 × 100e-6 + 100 × 30e-6
+    assert_eq!(max_cost(&prices, &bounds, &inputs).to_string(), "0.0065");
 }
 
 #[test]

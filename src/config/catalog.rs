@@ -16,9 +16,13 @@ use super::walk::{Finding, Walk};
 /// hundreds; a price per billion tokens, or in cents, is above it.
 const MAX_PLAUSIBLE_PRICE: f64 = 10_000.0;
 
-const PRICES_PER_MILLION: [&str; 5] = [
+const PRICES_PER_MILLION: [&str; 9] = [
     "input_price",
     "output_price",
+    "input_audio_price",
+    "input_image_price",
+    "output_audio_price",
+    "output_image_price",
     "cached_input_price",
     "cache_write_price",
     "cache_write_1h_price",

@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 pub use super::capability::{Capabilities, Capability};
 use super::catalog_file::{CatalogFile, Date, WrittenMapping, WrittenModel};
+use super::prices::read_prices;
 use super::providers::ProviderNames;
 use super::resolve::Candidate;
 use crate::models::operation::Operation;
 use crate::models::usage::Usage;
-use crate::money::{
-    BilledTokens, Cost, CostInputs, InvalidAmount, Price, PriceSet, TokenBounds, Usd, cost,
-    max_cost,
-};
+use crate::money::{BilledTokens, Cost, CostInputs, PriceSet, TokenBounds, Usd, cost, max_cost};
 
 /// One model.
 #[derive(Clone, Debug)]
@@ -95,7 +93,11 @@ impl Mapping {
             cached: usage.cached,
             written_5m: usage.cache_write - written_1h,
             written_1h,
+            audio_prompt: usage.audio_prompt,
+            image_prompt: usage.image_prompt,
             completion: usage.completion,
+            audio_completion: usage.audio_completion,
+            image_completion: usage.image_completion,
             web_searches: usage.web_searches,
         };
         self.prices.as_ref().map(|prices| cost(prices, &tokens))
@@ -331,8 +333,8 @@ fn mapping(
     if written.provider.is_empty() || written.name.is_empty() {
         return Err("a provider needs `provider` and `name`".to_owned());
     }
-    let prices =
-        prices(&written).map_err(|(key, bad)| format!("{}: `{key}`: {bad}", written.provider))?;
+    let prices = read_prices(&written)
+        .map_err(|(key, bad)| format!("{}: `{key}`: {bad}", written.provider))?;
     let boxed = |texts: Vec<String>| texts.into_iter().map(Into::into).collect();
     Ok(Mapping {
         index,
@@ -356,45 +358,4 @@ fn mapping(
         deprecated_at: written.deprecated_at,
         deactivated_at: written.deactivated_at,
     })
-}
-
-/// Reads the prices of a mapping; `None` where neither input nor output has one.
-fn prices(written: &WrittenMapping) -> Result<Option<PriceSet>, (&'static str, InvalidAmount)> {
-    type Parse = fn(&str) -> Result<Price, InvalidAmount>;
-    let read = |key: &'static str, text: &Option<String>, parse: Parse| {
-        text.as_deref()
-            .map(parse)
-            .transpose()
-            .map_err(|bad| (key, bad))
-    };
-    let input = read("input_price", &written.input_price, Price::per_million)?;
-    let output = read("output_price", &written.output_price, Price::per_million)?;
-    let set = PriceSet {
-        input: input.unwrap_or_default(),
-        output: output.unwrap_or_default(),
-        cached_input: read(
-            "cached_input_price",
-            &written.cached_input_price,
-            Price::per_million,
-        )?,
-        cache_write: read(
-            "cache_write_price",
-            &written.cache_write_price,
-            Price::per_million,
-        )?,
-        cache_write_1h: read(
-            "cache_write_1h_price",
-            &written.cache_write_1h_price,
-            Price::per_million,
-        )?,
-        request: read("request_price", &written.request_price, Price::per_call)?
-            .unwrap_or_default(),
-        web_search: read(
-            "web_search_price",
-            &written.web_search_price,
-            Price::per_call,
-        )?
-        .unwrap_or_default(),
-    };
-    Ok((input.is_some() || output.is_some()).then_some(set))
 }

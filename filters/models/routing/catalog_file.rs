@@ -80,6 +80,18 @@ pub struct WrittenMapping {
     /// Per completion token.
     #[schemars(extend("format" = "price-per-million"))]
     pub output_price: Option<String>,
+    /// Per prompt token of audio; absent: as `input_price`.
+    #[schemars(extend("format" = "price-per-million"))]
+    pub input_audio_price: Option<String>,
+    /// Per prompt token of images; absent: as `input_price`.
+    #[schemars(extend("format" = "price-per-million"))]
+    pub input_image_price: Option<String>,
+    /// Per completion token of audio; absent: as `output_price`.
+    #[schemars(extend("format" = "price-per-million"))]
+    pub output_audio_price: Option<String>,
+    /// Per completion token of images; absent: as `output_price`.
+    #[schemars(extend("format" = "price-per-million"))]
+    pub output_image_price: Option<String>,
     /// Per cached prompt token.
     #[schemars(extend("format" = "price-per-million"))]
     pub cached_input_price: Option<String>,
@@ -95,6 +107,8 @@ pub struct WrittenMapping {
     /// USD per search.
     #[schemars(extend("format" = "price-per-call"))]
     pub web_search_price: Option<String>,
+    /// The prices of a call with a long prompt.
+    pub long_context: Option<WrittenLongContext>,
     /// Tokens of prompt and answer together.
     pub context_size: Option<u64>,
     /// Tokens of the answer.
@@ -124,6 +138,30 @@ pub struct WrittenMapping {
     pub priced_at: Option<Date>,
     /// The page they were read from.
     pub source: Option<String>,
+}
+
+/// The prices of all tokens of a call whose prompt is long; a price that is absent stays that of short prompts.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("required" = ["above_tokens"]))]
+pub struct WrittenLongContext {
+    /// The prompt tokens beyond which they hold.
+    pub above_tokens: u64,
+    /// Per prompt token.
+    #[schemars(extend("format" = "price-per-million"))]
+    pub input_price: Option<String>,
+    /// Per completion token.
+    #[schemars(extend("format" = "price-per-million"))]
+    pub output_price: Option<String>,
+    /// Per cached prompt token.
+    #[schemars(extend("format" = "price-per-million"))]
+    pub cached_input_price: Option<String>,
+    /// Per prompt token written for five minutes.
+    #[schemars(extend("format" = "price-per-million"))]
+    pub cache_write_price: Option<String>,
+    /// Per prompt token written for an hour.
+    #[schemars(extend("format" = "price-per-million"))]
+    pub cache_write_1h_price: Option<String>,
 }
 
 /// A day, as `2026-11-01`.

@@ -13,6 +13,7 @@ pub mod catalog;
 mod catalog_file;
 pub mod health;
 pub mod plan;
+mod prices;
 pub mod providers;
 pub mod resolve;
 pub mod score;
@@ -22,4 +23,4 @@ mod allowed_tests;
 #[cfg(test)]
 mod tests;
 
-pub use catalog_file::{CatalogFile, Date, WrittenMapping, WrittenModel};
+pub use catalog_file::{CatalogFile, Date, WrittenLongContext, WrittenMapping, WrittenModel};

@@ -1,9 +1,13 @@
 //! Converts foreign price tables to a catalogue. Prices are read as decimal text and never become a float.
 
+mod decimal;
+mod litellm;
+mod models_dev;
+
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
+pub(super) use litellm::from_litellm;
+pub(super) use models_dev::from_models_dev;
 
 /// The result of an import.
 #[derive(Debug)]
@@ -14,180 +18,34 @@ pub(super) struct Imported {
     pub(super) skipped: BTreeMap<&'static str, usize>,
 }
 
-/// An entry of LiteLLM's table: prices in USD per token, as numbers.
-#[derive(Deserialize)]
-struct Litellm<'a> {
-    #[serde(default)]
-    litellm_provider: Option<String>,
-    #[serde(default)]
-    mode: Option<String>,
-    #[serde(borrow, default)]
-    input_cost_per_token: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    output_cost_per_token: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    cache_read_input_token_cost: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    cache_creation_input_token_cost: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    max_input_tokens: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    max_output_tokens: Option<&'a RawValue>,
-}
-
-/// A provider of models.dev: prices in USD per million tokens.
-#[derive(Deserialize)]
-struct ImportProvider<'a> {
-    #[serde(borrow, default)]
-    models: BTreeMap<String, ImportModel<'a>>,
-}
-
-#[derive(Deserialize)]
-struct ImportModel<'a> {
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(borrow, default)]
-    cost: Option<Cost<'a>>,
-    #[serde(borrow, default)]
-    limit: Option<Limit<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Cost<'a> {
-    #[serde(borrow, default)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    output: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    cache_read: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    cache_write: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Limit<'a> {
-    #[serde(borrow, default)]
-    context: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    output: Option<&'a RawValue>,
-}
-
-/// A row of the new catalogue; prices per million tokens.
+/// A mapping of the new catalogue.
 #[derive(Default)]
 struct ImportRow {
     id: String,
     title: Option<String>,
     provider: String,
     name: String,
-    prices: [Option<String>; 4],
-    sizes: [Option<u64>; 2],
+    /// Decimal texts, each with its key.
+    prices: Vec<(&'static str, String)>,
+    /// The prices of long prompts, and the tokens beyond which they hold.
+    long_context: Option<(u64, Vec<(&'static str, String)>)>,
+    /// Members that need no quotes, each with its key.
+    members: Vec<(&'static str, String)>,
 }
 
-const PRICE_KEYS: [&str; 4] = [
-    "input_price",
-    "output_price",
-    "cached_input_price",
-    "cache_write_price",
-];
-const SIZE_KEYS: [&str; 2] = ["context_size", "max_output"];
-
-/// Imports LiteLLM's table. Errors: not JSON.
-pub(super) fn from_litellm(text: &str) -> Result<Imported, String> {
-    let table: BTreeMap<String, &RawValue> =
-        serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let mut rows = Vec::new();
-    let mut skipped = BTreeMap::new();
-    for (key, raw) in table.iter().filter(|(key, _)| *key != "sample_spec") {
-        let Ok(entry) = serde_json::from_str::<Litellm<'_>>(raw.get()) else {
-            *skipped.entry("not of the table's shape").or_default() += 1;
-            continue;
-        };
-        let Some(provider) = entry
-            .litellm_provider
-            .filter(|_| entry.mode.as_deref() == Some("chat"))
-        else {
-            *skipped.entry("not for chat").or_default() += 1;
-            continue;
-        };
-        let name = key
-            .strip_prefix(&format!("{provider}/"))
-            .unwrap_or(key)
-            .to_owned();
-        let id = name.rsplit('/').next().unwrap_or(&name).to_owned();
-        let per_million = |raw: Option<&RawValue>| raw.and_then(|raw| shift_point(raw.get(), 6));
-        let prices = [
-            per_million(entry.input_cost_per_token),
-            per_million(entry.output_cost_per_token),
-            per_million(entry.cache_read_input_token_cost),
-            per_million(entry.cache_creation_input_token_cost),
-        ];
-        let sizes = [
-            parse_count(entry.max_input_tokens),
-            parse_count(entry.max_output_tokens),
-        ];
-        rows.push(ImportRow {
-            id,
-            title: None,
-            provider,
-            name,
-            prices,
-            sizes,
-        });
+impl ImportRow {
+    fn has_bad_price(&self) -> bool {
+        let long = self.long_context.iter().flat_map(|(_, prices)| prices);
+        let mut prices = self.prices.iter().chain(long);
+        prices.any(|(_, price)| filters::money::Price::per_million(price).is_err())
     }
-    Ok(Imported {
-        toml: to_toml(rows, &mut skipped),
-        skipped,
-    })
-}
-
-/// Imports the `api.json` of models.dev. Errors: not JSON in that format.
-pub(super) fn from_models_dev(text: &str) -> Result<Imported, String> {
-    let table: BTreeMap<String, ImportProvider<'_>> =
-        serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let mut rows = Vec::new();
-    for (provider, served) in table {
-        for (name, model) in served.models {
-            let cost = model.cost.as_ref();
-            let price = |raw: Option<&RawValue>| raw.and_then(|raw| shift_point(raw.get(), 0));
-            let prices = [
-                price(cost.and_then(|cost| cost.input)),
-                price(cost.and_then(|cost| cost.output)),
-                price(cost.and_then(|cost| cost.cache_read)),
-                price(cost.and_then(|cost| cost.cache_write)),
-            ];
-            let limit = model.limit.as_ref();
-            let sizes = [
-                parse_count(limit.and_then(|limit| limit.context)),
-                parse_count(limit.and_then(|limit| limit.output)),
-            ];
-            let id = name.rsplit('/').next().unwrap_or(&name).to_owned();
-            rows.push(ImportRow {
-                id,
-                title: model.name,
-                provider: provider.clone(),
-                name,
-                prices,
-                sizes,
-            });
-        }
-    }
-    let mut skipped = BTreeMap::new();
-    Ok(Imported {
-        toml: to_toml(rows, &mut skipped),
-        skipped,
-    })
 }
 
 /// Formats rows as TOML, one model per id with all its providers.
-fn to_toml(rows: Vec<ImportRow>, skipped: &mut BTreeMap<&'static str, usize>) -> String {
+fn to_toml(rows: Vec<ImportRow>, mut skipped: BTreeMap<&'static str, usize>) -> Imported {
     let mut models: BTreeMap<String, Vec<ImportRow>> = BTreeMap::new();
     for row in rows {
-        if row
-            .prices
-            .iter()
-            .flatten()
-            .any(|price| filters::money::Price::per_million(price).is_err())
-        {
+        if row.has_bad_price() {
             *skipped
                 .entry("a price with more digits than can be billed")
                 .or_default() += 1;
@@ -202,18 +60,18 @@ fn to_toml(rows: Vec<ImportRow>, skipped: &mut BTreeMap<&'static str, usize>) ->
             served.push(row);
         }
     }
-    let mut out = String::new();
+    let mut toml = String::new();
     for (id, served) in models {
-        out.push_str(&format!("[[models]]\nid = {}\n", quote(&id)));
+        toml.push_str(&format!("[[models]]\nid = {}\n", quote(&id)));
         if let Some(title) = served.first().and_then(|row| row.title.as_deref()) {
-            out.push_str(&format!("name = {}\n", quote(title)));
+            toml.push_str(&format!("name = {}\n", quote(title)));
         }
         for row in served {
-            out.push_str(&mapping_toml(&row));
+            toml.push_str(&mapping_toml(&row));
         }
-        out.push('\n');
+        toml.push('\n');
     }
-    out
+    Imported { toml, skipped }
 }
 
 fn mapping_toml(row: &ImportRow) -> String {
@@ -222,15 +80,20 @@ fn mapping_toml(row: &ImportRow) -> String {
         quote(&row.provider),
         quote(&row.name),
     );
-    for (key, price) in PRICE_KEYS.iter().zip(&row.prices) {
-        if let Some(price) = price {
-            out.push_str(&format!("{key} = \"{price}\"\n"));
-        }
+    for (key, price) in &row.prices {
+        out.push_str(&format!("{key} = \"{price}\"\n"));
     }
-    for (key, size) in SIZE_KEYS.iter().zip(&row.sizes) {
-        if let Some(size) = size {
-            out.push_str(&format!("{key} = {size}\n"));
-        }
+    if let Some((above, prices)) = &row.long_context {
+        let prices = prices.iter();
+        let prices: String = prices
+            .map(|(key, price)| format!(", {key} = \"{price}\""))
+            .collect();
+        out.push_str(&format!(
+            "long_context = {{ above_tokens = {above}{prices} }}\n"
+        ));
+    }
+    for (key, value) in &row.members {
+        out.push_str(&format!("{key} = {value}\n"));
     }
     out
 }
@@ -241,80 +104,22 @@ fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Formats a JSON number as a plain decimal with its point moved `places` to the right. Returns `None` for anything
-/// else.
-fn shift_point(number: &str, places: i64) -> Option<String> {
-    let (mantissa, exponent) = match number.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
-        None => (number, 0),
-    };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{whole}{fraction}");
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let point = i64::try_from(whole.len()).ok()? + exponent + places;
-    if !(-64..=64).contains(&point) {
-        return None;
-    }
-    let zeros = |count: i64| "0".repeat(usize::try_from(count).unwrap_or(0));
-    let padded = format!("{}{digits}", zeros(-point));
-    let point = usize::try_from(point.max(0)).ok()?;
-    let padded = format!("{padded}{}", zeros(point as i64 - padded.len() as i64));
-    let (whole, fraction) = padded.split_at(point);
-    let (whole, fraction) = (
-        whole.trim_start_matches('0'),
-        fraction.trim_end_matches('0'),
-    );
-    let whole = if whole.is_empty() { "0" } else { whole };
-    Some(if fraction.is_empty() {
-        whole.to_owned()
-    } else {
-        format!("{whole}.{fraction}")
-    })
-}
-
-/// Parses a count, also if the table has it as a string or with a fraction.
-fn parse_count(raw: Option<&RawValue>) -> Option<u64> {
-    let text = raw?.get().trim_matches('"');
-    text.split_once('.')
-        .map_or(text, |(whole, _)| whole)
-        .parse()
-        .ok()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use filters::models::routing::{CatalogFile, WrittenMapping};
+
     use super::*;
 
-    #[test]
-    fn the_point_moves_without_a_float() {
-        for (number, places, expected) in [
-            ("2.5e-06", 6, "2.5"),
-            ("5.46875e-07", 6, "0.546875"),
-            ("0.000003", 6, "3"),
-            ("1e-5", 6, "10"),
-            ("0", 6, "0"),
-            ("0.0", 6, "0"),
-            ("15", 0, "15"),
-            ("0.25", 0, "0.25"),
-            ("1.0E+1", 0, "10"),
-        ] {
-            assert_eq!(
-                shift_point(number, places).as_deref(),
-                Some(expected),
-                "{number}"
-            );
-        }
-        assert_eq!(
-            (
-                shift_point("-1", 0),
-                shift_point("\"1\"", 0),
-                shift_point("1e999", 0)
-            ),
-            (None, None, None)
-        );
+    fn mappings(imported: &Imported) -> Vec<WrittenMapping> {
+        let written: CatalogFile = toml::from_str(&imported.toml).unwrap();
+        let models = written.models.into_iter();
+        models.flat_map(|model| model.providers).collect()
+    }
+
+    fn only(imported: &Imported) -> WrittenMapping {
+        let [mapping] = mappings(imported).try_into().unwrap();
+        mapping
     }
 
     #[test]
@@ -322,8 +127,7 @@ mod tests {
         let table = r#"{"sample_spec": {"mode": "chat"}, "gpt-x": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 2.5e-06, "output_cost_per_token": 1e-05, "max_input_tokens": 1000},
             "groq/a/gpt-x": {"litellm_provider": "groq", "mode": "chat", "input_cost_per_token": 1e-07}, "img": {"litellm_provider": "openai", "mode": "image_generation"}}"#;
         let imported = from_litellm(table).unwrap();
-        let written: filters::models::routing::CatalogFile =
-            toml::from_str(&imported.toml).unwrap();
+        let written: CatalogFile = toml::from_str(&imported.toml).unwrap();
         let providers: Vec<&str> = written
             .models
             .iter()
@@ -349,8 +153,7 @@ mod tests {
     #[test]
     fn models_devs_table_becomes_a_catalogue_too() {
         let table = r#"{"openai": {"id": "openai", "models": {"gpt-x": {"id": "gpt-x", "name": "GPT X", "cost": {"input": 2.5, "output": 10, "cache_read": 0.25}, "limit": {"context": 400000, "output": 128000}}}}}"#;
-        let written: filters::models::routing::CatalogFile =
-            toml::from_str(&from_models_dev(table).unwrap().toml).unwrap();
+        let written: CatalogFile = toml::from_str(&from_models_dev(table).unwrap().toml).unwrap();
         let model = written.models.first().unwrap();
         let mapping = model.providers.first().unwrap();
         assert_eq!(
@@ -361,5 +164,64 @@ mod tests {
             ),
             (Some("GPT X"), Some("0.25"), Some(128_000))
         );
+    }
+
+    #[test]
+    fn prices_of_audio_images_searches_and_long_prompts_are_imported() {
+        let table = r#"{"m": {"litellm_provider": "google", "mode": "chat", "input_cost_per_token": 1.25e-06,
+            "output_cost_per_token": 1e-05, "input_cost_per_audio_token": 1e-06, "output_cost_per_audio_token": 2e-05,
+            "input_cost_per_image_token": 3e-06, "output_cost_per_image_token": 3e-05,
+            "cache_creation_input_token_cost_above_1hr": 6e-06,
+            "search_context_cost_per_query": {"search_context_size_low": 0.01, "search_context_size_high": 0.035},
+            "input_cost_per_token_above_200k_tokens": 2.5e-06, "output_cost_per_token_above_200k_tokens": 1.5e-05,
+            "cache_read_input_token_cost_above_200k_tokens": 2.5e-07, "input_cost_per_token_above_200k_tokens_priority": 1,
+            "input_cost_per_token_above_400k_tokens": 9e-06, "deprecation_date": "2027-03-15"}}"#;
+        let mapping = only(&from_litellm(table).unwrap());
+        let prices = [
+            &mapping.input_audio_price,
+            &mapping.output_audio_price,
+            &mapping.input_image_price,
+            &mapping.output_image_price,
+            &mapping.cache_write_1h_price,
+            &mapping.web_search_price,
+        ];
+        let prices = prices.map(|price| price.as_deref().unwrap());
+        assert_eq!(prices, ["1", "20", "3", "30", "6", "0.035"]);
+        let long = mapping.long_context.unwrap();
+        assert_eq!(long.above_tokens, 200_000);
+        let prices = [
+            long.input_price,
+            long.output_price,
+            long.cached_input_price,
+            long.cache_write_price,
+        ];
+        let expected = [Some("2.5"), Some("15"), Some("0.25"), None];
+        assert_eq!(prices, expected.map(|price| price.map(str::to_owned)));
+        assert_eq!(mapping.deactivated_at.unwrap().0, "2027-03-15");
+    }
+
+    #[test]
+    fn a_date_that_is_none_is_left_out() {
+        for date in ["soon", "2027-13-01", "2027-03-15\\n", ""] {
+            let table = format!(
+                r#"{{"m": {{"litellm_provider": "google", "mode": "chat", "deprecation_date": "{date}"}}}}"#
+            );
+            let mapping = only(&from_litellm(&table).unwrap());
+            assert_eq!(mapping.deactivated_at, None, "{date}");
+        }
+    }
+
+    #[test]
+    fn the_tiers_of_models_dev_are_imported_too() {
+        let table = r#"{"openai": {"models": {"m": {"cost": {"input": 30.0, "output": 180, "input_audio": 0.3,
+            "output_audio": 12, "tiers": [{"tier": {"size": 272000}, "input": 60.0, "output": 270.0, "cache_read": 0.5}]}}}}}"#;
+        let mapping = only(&from_models_dev(table).unwrap());
+        assert_eq!(mapping.input_audio_price.as_deref(), Some("0.3"));
+        assert_eq!(mapping.output_audio_price.as_deref(), Some("12"));
+        let long = mapping.long_context.unwrap();
+        assert_eq!(long.above_tokens, 272_000);
+        let prices = [long.input_price, long.output_price, long.cached_input_price];
+        let expected = ["60", "270", "0.5"];
+        assert_eq!(prices, expected.map(|price| Some(price.to_owned())));
     }
 }

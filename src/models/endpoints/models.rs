@@ -214,28 +214,51 @@ fn provider(mapping: &Mapping) -> Value {
     entry
 }
 
-/// Returns the prices per token as decimal strings; a missing price is "0".
+/// Returns the prices per token as decimal strings; a missing price is "0". Those of other tokens than text, and of long
+/// prompts, are there where they differ.
 fn pricing(prices: &PriceSet) -> Value {
-    let cached = prices
-        .cached_input
-        .map_or_else(|| "0".to_owned(), Price::to_decimal);
-    let written = prices
-        .cache_write
-        .map_or_else(|| "0".to_owned(), Price::to_decimal);
-    let written_1h = prices
-        .cache_write_1h
-        .map_or_else(|| "0".to_owned(), Price::to_decimal);
-    json!({
+    let optional = |price: Option<Price>| price.unwrap_or_default().to_decimal();
+    let mut pricing = json!({
         "prompt": prices.input.to_decimal(),
         "completion": prices.output.to_decimal(),
         "image": "0",
         "request": prices.request.to_decimal(),
-        "input_cache_read": cached,
-        "input_cache_write": written,
-        "input_cache_write_1h": written_1h,
+        "input_cache_read": optional(prices.cached_input),
+        "input_cache_write": optional(prices.cache_write),
+        "input_cache_write_1h": optional(prices.cache_write_1h),
         "web_search": prices.web_search.to_decimal(),
         "internal_reasoning": "0",
-    })
+    });
+    let Some(members) = pricing.as_object_mut() else {
+        return pricing;
+    };
+    let media = [
+        ("input_audio", prices.input_audio),
+        ("input_image", prices.input_image),
+        ("output_audio", prices.output_audio),
+        ("output_image", prices.output_image),
+    ];
+    members.extend(differing(media));
+    if let Some(long) = &prices.long_context {
+        let changed = [
+            ("prompt", long.input),
+            ("completion", long.output),
+            ("input_cache_read", long.cached_input),
+            ("input_cache_write", long.cache_write),
+            ("input_cache_write_1h", long.cache_write_1h),
+        ];
+        let mut step = Map::from_iter(differing(changed));
+        step.insert("above_tokens".into(), json!(long.above_tokens));
+        members.insert("long_context".into(), Value::Object(step));
+    }
+    pricing
+}
+
+fn differing<const N: usize>(
+    prices: [(&str, Option<Price>); N],
+) -> impl Iterator<Item = (String, Value)> {
+    let prices = prices.into_iter();
+    prices.filter_map(|(key, price)| Some((key.to_owned(), json!(price?.to_decimal()))))
 }
 
 fn serves(model: &Model, operation: Operation) -> bool {

@@ -11,6 +11,7 @@ mod failure;
 mod reply;
 mod request;
 mod schema;
+mod usage;
 
 #[cfg(test)]
 mod tests;

@@ -5,11 +5,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::failure::{classify_error, find_error};
+use super::usage::UsageReport;
 use crate::json::Str;
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
 use crate::models::chat::tree::Text;
 use crate::models::reply::Sink;
-use crate::models::usage::Usage;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
 use crate::models::wires::failure::{Failure, FailureKind};
@@ -83,57 +83,6 @@ struct InlineData<'a> {
     mime_type: Text<'a>,
     #[serde(borrow)]
     data: Text<'a>,
-}
-
-/// Absent counts leave what was known: some chunks carry nothing but a traffic type.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct UsageReport {
-    prompt_token_count: Option<u64>,
-    candidates_token_count: Option<u64>,
-    thoughts_token_count: Option<u64>,
-    cached_content_token_count: Option<u64>,
-    tool_use_prompt_token_count: Option<u64>,
-    total_token_count: Option<u64>,
-}
-
-impl UsageReport {
-    fn update(&mut self, later: Self) {
-        self.prompt_token_count = later.prompt_token_count.or(self.prompt_token_count);
-        self.candidates_token_count = later.candidates_token_count.or(self.candidates_token_count);
-        self.thoughts_token_count = later.thoughts_token_count.or(self.thoughts_token_count);
-        self.cached_content_token_count = later
-            .cached_content_token_count
-            .or(self.cached_content_token_count);
-        self.tool_use_prompt_token_count = later
-            .tool_use_prompt_token_count
-            .or(self.tool_use_prompt_token_count);
-        self.total_token_count = later.total_token_count.or(self.total_token_count);
-    }
-
-    fn usage(&self) -> Option<Usage> {
-        let prompt = self
-            .prompt_token_count?
-            .saturating_add(self.tool_use_prompt_token_count.unwrap_or(0));
-        let candidates = self.candidates_token_count.unwrap_or(0);
-        let thoughts = self.thoughts_token_count.unwrap_or(0);
-        // Where prompt and candidates already make the total, the candidates hold the thoughts.
-        let holds_thoughts = self.total_token_count == Some(prompt.saturating_add(candidates));
-        let completion = if holds_thoughts {
-            candidates
-        } else {
-            candidates.saturating_add(thoughts)
-        };
-        Some(Usage {
-            prompt,
-            completion,
-            reasoning: self
-                .thoughts_token_count
-                .map(|thoughts| thoughts.min(completion)),
-            cached: self.cached_content_token_count.unwrap_or(0).min(prompt),
-            ..Usage::default()
-        })
-    }
 }
 
 /// Returns the decoder of a chat's reply.

@@ -53,6 +53,7 @@ fn prompt_details(walk: &mut Walker<'_>, usage: &mut Usage) -> Result<(), Error>
             usage.cache_write = value;
         }
         "audio_tokens" => usage.audio_prompt = value,
+        "image_tokens" => usage.image_prompt = value,
         "video_tokens" => usage.video_prompt = value,
         _ => {}
     })
