@@ -97,6 +97,16 @@ pub enum ServiceTier {
     Priority,
 }
 
+impl ServiceTier {
+    /// Returns the convention's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Flex => "flex",
+            Self::Priority => "priority",
+        }
+    }
+}
+
 /// What a request needs of a model and its provider.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Needs {
@@ -138,6 +148,8 @@ pub struct Needs {
     pub reasoning_tokens: Option<u64>,
     /// `reasoning.mode`, where given.
     pub reasoning_mode: Option<Box<str>>,
+    /// `reasoning.context`, where given and not `auto`.
+    pub reasoning_context: Option<Box<str>>,
     /// `verbosity` is given.
     pub verbosity: bool,
     /// The request marks parts for a provider's cache.

@@ -1,11 +1,12 @@
 //! Checks the catalogue's file like the configuration: every problem at once, each with its place and its cure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use filters::models::routing::CatalogFile;
 use serde_json::Value as Json;
 
 use super::document::{self, Node, SourceSpan, Value};
+use super::file::ProviderConfig;
 use super::problem::{Location, Problem};
 use super::reporter::Reporter;
 use super::schema::schema_of;
@@ -42,14 +43,20 @@ pub(super) struct CheckedCatalog {
 }
 
 /// Checks the catalogue `text` of the file `name`; `providers` are all that the configuration has.
-pub(super) fn check(name: &str, text: &str, providers: &[&str]) -> CheckedCatalog {
+pub(super) fn check(
+    name: &str,
+    text: &str,
+    providers: &BTreeMap<String, ProviderConfig>,
+) -> CheckedCatalog {
     let (root, syntax) = document::parse(text);
     let mut walk = Walk::default();
     let valid = walk.check_document(&root, &schema_of::<CatalogFile>());
     let models = items(member(&root, "models"));
     let names = check_names(&mut walk, models);
     check_successors(&mut walk, models, &names);
-    let mut warnings = find_unknown_providers(models, providers);
+    check_wires(&mut walk, models, providers);
+    let known: Vec<&str> = providers.keys().map(String::as_str).collect();
+    let mut warnings = find_unknown_providers(models, &known);
     warnings.extend(find_implausible_prices(models));
     let findings = document::without_echoes(text, syntax, walk.findings);
     let reporter = Reporter {
@@ -125,6 +132,28 @@ fn check_successors(walk: &mut Walk, models: &[Node], names: &BTreeSet<String>) 
             message,
             cure,
         );
+    }
+}
+
+/// Refuses a choice of wire where the provider has none.
+fn check_wires(walk: &mut Walk, models: &[Node], providers: &BTreeMap<String, ProviderConfig>) {
+    for (index, model) in models.iter().enumerate() {
+        for (number, mapping) in items(member(model, "providers")).iter().enumerate() {
+            let provider = member(mapping, "provider").and_then(text_of);
+            let Some((wire, provider)) = member(mapping, "wire").zip(provider) else {
+                continue;
+            };
+            if providers
+                .get(provider)
+                .is_none_or(|known| known.kind.has_two_wires())
+            {
+                continue;
+            }
+            let key = format!("models[{index}].providers[{number}].wire");
+            let message = format!("provider {provider:?} has one API and no choice");
+            let cure = "take it out: it is for providers of the kinds openai and openai-compatible";
+            walk.refuse(&key, &wire.at, message, cure.to_owned());
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use filters::models::metadata::UsedNames;
 use filters::models::operation::Operation;
-use filters::models::routing::catalog::{Mapping, Model};
+use filters::models::routing::catalog::{Capability, Mapping, Model};
 use filters::models::routing::resolve::Candidate;
 use filters::models::wires::{Target, Wire};
 
@@ -44,7 +44,7 @@ impl Deployment {
             ..
         } = candidate;
         let region_name = region.as_deref();
-        let wire = provider.wire;
+        let wire = provider.wire_of(mapping);
         let used = UsedNames::new(&model.id, &provider.name, region_name, &mapping.name);
         let heads = model.operations.iter().filter_map(|operation| {
             let quirks = &provider.quirks;
@@ -82,7 +82,7 @@ impl Deployment {
             region: self.region.as_deref(),
             max_output: self.mapping.max_output,
             reasoning_efforts: &self.mapping.reasoning_efforts,
-            reasons: self.mapping.reasons(),
+            reasons: self.mapping.can(Capability::Reasoning),
             lower_tool_choice,
             key_id,
             quirks: &self.provider.quirks,

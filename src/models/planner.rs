@@ -177,7 +177,7 @@ impl Planner {
         };
         let limits = |mapping: &Mapping| {
             let provider = self.provider(mapping.provider_number)?;
-            provider.limits(operation)
+            provider.limits(mapping, operation)
         };
         let priority = |number| {
             self.provider(number)

@@ -56,7 +56,7 @@ impl UpstreamHead {
             headers.insert(name, value.clone());
         }
         // A request replaces the value, for which its copy of the map has a place then.
-        let placeholder = provider.wire.credential("", &provider.quirks).ok();
+        let placeholder = provider.credential_place();
         if let Some((name, value)) = placeholder.filter(|_| provider.needs_key()) {
             headers.insert(name, value);
         }

@@ -51,6 +51,7 @@ mod overrides;
 mod process;
 mod quotas;
 mod refused_calls;
+mod responses_wire;
 mod retry_budget;
 mod routing;
 mod rules;

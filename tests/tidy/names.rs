@@ -65,16 +65,16 @@ pub fn retired_names(file: &Source) -> Vec<Finding> {
     found
 }
 
-/// Names of provider families, each with the folder under `filters/models/wires` that may say it.
-const FAMILIES: &[(&str, &str)] = &[
-    ("anthropic", "anthropic"),
-    ("azure", "azure"),
-    ("bedrock", "bedrock"),
-    ("claude", "anthropic"),
-    ("gemini", "google"),
-    ("google", "google"),
-    ("openai", "openai"),
-    ("vertex", "vertex"),
+/// Names of provider families, each with the folders under `filters/models/wires` that may say it.
+const FAMILIES: &[(&str, &[&str])] = &[
+    ("anthropic", &["anthropic"]),
+    ("azure", &["azure"]),
+    ("bedrock", &["bedrock"]),
+    ("claude", &["anthropic"]),
+    ("gemini", &["google"]),
+    ("google", &["google"]),
+    ("openai", &["openai", "responses"]),
+    ("vertex", &["vertex"]),
 ];
 /// Files that may name every family: the lists of fronts and wires, the settings, and the help text with an example.
 const LISTS: &[&str] = &[
@@ -91,12 +91,17 @@ pub fn provider_names(file: &Source) -> Vec<String> {
     }
     let code = file.shipped_strings.to_ascii_lowercase();
     let mut found = Vec::new();
-    for (name, folder) in FAMILIES {
-        let home = format!("filters/models/wires/{folder}");
-        if file.is_under(&format!("{home}/")) || file.path == format!("{home}.rs") {
+    for (name, folders) in FAMILIES {
+        let home = |folder: &&str| format!("filters/models/wires/{folder}");
+        let is_home = |folder: &&str| {
+            let home = home(folder);
+            file.is_under(&format!("{home}/")) || file.path == format!("{home}.rs")
+        };
+        if folders.iter().any(is_home) {
             continue;
         }
-        let message = format!("`{name}` belongs to {home} alone");
+        let homes: Vec<String> = folders.iter().map(home).collect();
+        let message = format!("`{name}` belongs to {} alone", homes.join(" and "));
         let places = code.match_indices(name);
         found.extend(places.map(|(at, _)| file.finding(at, &message)));
     }

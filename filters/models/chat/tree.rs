@@ -116,12 +116,37 @@ pub struct ChatMessage<'a> {
     /// Opaque provider state and reasoning text, in the form we hand out.
     #[serde(borrow, default)]
     pub reasoning_details: Option<Vec<&'a RawValue>>,
+    /// What the model said in place of an answer; a field of the convention beyond docs/model-gateway.md.
+    #[serde(borrow, default)]
+    pub refusal: Option<Text<'a>>,
+    /// `commentary` or `final_answer`.
+    #[serde(borrow, default)]
+    pub phase: Option<Text<'a>>,
+    /// Whether the content came before the calls; absent: not known.
+    #[serde(default)]
+    pub content_before_tool_calls: Option<bool>,
+    /// Several messages of one turn, in place of `content`.
+    #[serde(borrow, default)]
+    pub message_items: Option<Vec<MessageItem<'a>>>,
     /// Provider-specific blocks, in the form we hand out.
     #[serde(borrow, default)]
     pub vendor_native_blocks: Option<Vec<&'a RawValue>>,
     /// A cache breakpoint for a tool result, as a JSON object.
     #[serde(borrow, default)]
     pub tool_result_cache_control: Option<&'a RawValue>,
+}
+
+/// One of several messages of a turn.
+#[derive(Debug, Deserialize)]
+pub struct MessageItem<'a> {
+    /// What is said.
+    #[serde(borrow)]
+    pub text: Text<'a>,
+    /// `commentary` or `final_answer`.
+    #[serde(borrow)]
+    pub phase: Text<'a>,
+    /// The number of calls of the turn before it: a whole number, which some clients write as `1.0`.
+    pub preceding_tool_calls: f64,
 }
 
 /// `content`.

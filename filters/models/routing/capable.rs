@@ -17,6 +17,10 @@ pub struct WireLimits {
     pub forced_tools: bool,
     /// Whether an exact budget of reasoning can be said.
     pub reasoning_budget: bool,
+    /// Whether it can be said which turns' reasoning the model sees.
+    pub reasoning_context: bool,
+    /// Members of a request that change the answer and cannot be said.
+    pub unsayable: &'static [&'static str],
     /// The most inputs of one request.
     pub inputs: u64,
     /// Whether inputs may be tokens.
@@ -31,6 +35,8 @@ impl WireLimits {
         json_schema: true,
         forced_tools: true,
         reasoning_budget: true,
+        reasoning_context: true,
+        unsayable: &[],
         inputs: u64::MAX,
         token_inputs: true,
     };
@@ -79,6 +85,7 @@ pub fn check(
         return Err(Lack::new("model", format!("does not offer {operation}")));
     };
     check_capabilities(request, mapping)?;
+    check_members(request, wire)?;
     if request.needs.json_schema && !wire.json_schema {
         return Err(Lack::new("response_format", "takes no `json_schema`"));
     }
@@ -142,6 +149,23 @@ fn check_capabilities(request: &ModelRequest, mapping: &Mapping) -> Result<(), L
     Ok(())
 }
 
+/// Checks the members that the wire has no word for. Values that ask for nothing pass.
+fn check_members(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
+    let asks = |key: &&&str| {
+        let member = request.source.member(key);
+        member.is_some_and(|member| !is_neutral(request.source.value(member)))
+    };
+    match wire.unsayable.iter().find(asks) {
+        Some(key) => Err(Lack::new(key, format!("takes no `{key}`"))),
+        None => Ok(()),
+    }
+}
+
+fn is_neutral(value: &[u8]) -> bool {
+    let text = std::str::from_utf8(value).unwrap_or_default();
+    matches!(text, "null" | "false" | "[]" | "{}" | "\"\"") || text.parse() == Ok(0.0)
+}
+
 fn check_inputs(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
     if request.needs.token_inputs && !wire.token_inputs {
         return Err(Lack::new("input", "takes texts, not tokens"));
@@ -189,6 +213,12 @@ fn check_reasoning(
             format!("takes no mode `{mode}`"),
         ));
     }
+    if let Some(context) = &needs.reasoning_context
+        && !wire.reasoning_context
+    {
+        let reason = format!("takes no context `{context}`");
+        return Err(Lack::new("reasoning.context", reason));
+    }
     if needs.reasoning_tokens.is_some() {
         if !mapping.can(Capability::Reasoning) {
             return Err(Lack::new("reasoning.max_tokens", "does not reason"));
@@ -219,10 +249,8 @@ fn check_reasoning(
 }
 
 fn check_service_tier(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
-    let word = match request.needs.service_tier {
-        None => return Ok(()),
-        Some(ServiceTier::Flex) => "flex",
-        Some(ServiceTier::Priority) => "priority",
+    let Some(word) = request.needs.service_tier.map(ServiceTier::as_str) else {
+        return Ok(());
     };
     if mapping.service_tiers.iter().any(|known| &**known == word) {
         return Ok(());

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 pub use super::capability::{Capabilities, Capability};
-use super::catalog_file::{CatalogFile, Date, WrittenMapping, WrittenModel};
+use super::catalog_file::{CatalogFile, Date, MappingWire, WrittenMapping, WrittenModel};
 use super::prices::read_prices;
 use super::providers::ProviderNames;
 use super::resolve::Candidate;
@@ -48,6 +48,8 @@ pub struct Mapping {
     pub provider_number: usize,
     /// The upstream's own id.
     pub name: Arc<str>,
+    /// The API that serves it; `None`: the usual one of the provider's kind.
+    pub wire: Option<MappingWire>,
     /// Regions that a model string may name.
     pub regions: Vec<Arc<str>>,
     /// Prices; `None`: unknown, so every cost is unknown.
@@ -341,6 +343,7 @@ fn mapping(
         provider: written.provider.into(),
         provider_number,
         name: written.name.into(),
+        wire: written.wire,
         regions: written.regions.into_iter().map(Into::into).collect(),
         prices,
         context_size: written.context_size,

@@ -72,6 +72,9 @@ pub struct WrittenMapping {
     /// The upstream's own id.
     #[schemars(length(min = 1))]
     pub name: String,
+    /// The API that serves it, at a provider of the OpenAI convention; absent: chat.
+    #[schemars(with = "Option<String>", extend("enum" = ["chat", "responses"]))]
+    pub wire: Option<MappingWire>,
     /// Regions that a model string may name.
     pub regions: Vec<String>,
     /// Per prompt token.
@@ -162,6 +165,15 @@ pub struct WrittenLongContext {
     /// Per prompt token written for an hour.
     #[schemars(extend("format" = "price-per-million"))]
     pub cache_write_1h_price: Option<String>,
+}
+
+/// The APIs of providers of the OpenAI convention. A provider of another kind has one API, which is none of these.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the words say it")]
+pub enum MappingWire {
+    Chat,
+    Responses,
 }
 
 /// A day, as `2026-11-01`.

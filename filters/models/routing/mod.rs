@@ -23,4 +23,6 @@ mod allowed_tests;
 #[cfg(test)]
 mod tests;
 
-pub use catalog_file::{CatalogFile, Date, WrittenLongContext, WrittenMapping, WrittenModel};
+pub use catalog_file::{
+    CatalogFile, Date, MappingWire, WrittenLongContext, WrittenMapping, WrittenModel,
+};

@@ -308,6 +308,13 @@ pub(super) fn not_offered() -> Fault {
     )
 }
 
+/// The decoder of an operation that planning keeps from this wire.
+pub(super) fn no_decoder() -> Box<dyn Decoder> {
+    Box::new(WholeReply::new(|_, _| {
+        Err(Failure::malformed(not_offered().message))
+    }))
+}
+
 /// The failure of a stream that ended before its end.
 pub(super) fn truncated() -> Failure {
     Failure::new(FailureKind::Truncated)

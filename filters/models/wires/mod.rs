@@ -19,6 +19,8 @@ pub mod quirks;
 #[cfg(test)]
 #[path = "replay_tests.rs"]
 mod replay;
+pub mod responses;
+mod scan;
 mod scrub;
 pub mod wire;
 
@@ -32,6 +34,8 @@ pub use wire::{Target, Wire, WireHead};
 pub enum WireKind {
     /// OpenAI's convention: ours.
     Compatible,
+    /// OpenAI's Responses.
+    Responses,
     /// Anthropic's Messages.
     Messages,
     /// Google's contents.
@@ -43,6 +47,7 @@ impl WireKind {
     pub fn wire(self) -> &'static dyn Wire {
         match self {
             Self::Compatible => &openai::OpenAi,
+            Self::Responses => &responses::Responses,
             Self::Messages => &anthropic::Anthropic,
             Self::Contents => &google::Google,
         }

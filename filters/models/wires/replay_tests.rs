@@ -78,21 +78,32 @@ pub(super) fn fold(
     text: &str,
     piece: usize,
 ) -> Result<Value, Failure> {
+    fold_pieces(wire, target, text.as_bytes().chunks(piece))
+}
+
+/// Folds a stream that comes in these pieces.
+pub(super) fn fold_pieces<'p>(
+    wire: &dyn Wire,
+    target: &Target<'_>,
+    pieces: impl IntoIterator<Item = &'p [u8]>,
+) -> Result<Value, Failure> {
     let mut sink = answer();
-    feed(
-        wire,
-        target,
-        &EVENTS,
-        text.as_bytes().chunks(piece),
-        &mut sink,
-    )?;
+    feed(wire, target, &EVENTS, pieces, &mut sink)?;
     Ok(render(sink))
 }
 
 /// A whole reply.
 pub(super) fn whole(wire: &dyn Wire, target: &Target<'_>, body: &Value) -> Result<Value, Failure> {
+    whole_bytes(wire, target, body.to_string().as_bytes())
+}
+
+/// A whole reply of these bytes.
+pub(super) fn whole_bytes(
+    wire: &dyn Wire,
+    target: &Target<'_>,
+    body: &[u8],
+) -> Result<Value, Failure> {
     let mut sink = answer();
-    let body = body.to_string();
-    feed(wire, target, &WHOLE, [body.as_bytes()], &mut sink)?;
+    feed(wire, target, &WHOLE, [body], &mut sink)?;
     Ok(render(sink))
 }

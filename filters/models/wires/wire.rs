@@ -68,7 +68,7 @@ pub struct Target<'a> {
     pub max_output: Option<u64>,
     /// Reasoning efforts that the mapping accepts; empty: unknown.
     pub reasoning_efforts: &'a [Box<str>],
-    /// Whether the mapping reasons.
+    /// Whether the mapping may reason.
     pub reasons: bool,
     /// Whether a forced call has to become `auto`, because no mapping of the model honours it.
     pub lower_tool_choice: bool,

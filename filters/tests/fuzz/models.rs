@@ -17,7 +17,12 @@ use crate::choices::Choices;
 use crate::run::run;
 use crate::{damage, grammar};
 
-pub const WIRES: [WireKind; 3] = [WireKind::Compatible, WireKind::Messages, WireKind::Contents];
+pub const WIRES: [WireKind; 4] = [
+    WireKind::Compatible,
+    WireKind::Responses,
+    WireKind::Messages,
+    WireKind::Contents,
+];
 
 pub fn target(quirks: &Quirks) -> Target<'_> {
     Target {

@@ -48,6 +48,39 @@ fn openai_reply() -> Value {
         "usage?": {"prompt_tokens": "$int", "completion_tokens": "$int"}, "error?": {"$one": [null, {"message": "down"}]}, "system_fingerprint?": "$any"})
 }
 
+fn responses_item() -> Value {
+    let part = json!({"$one": [{"type": "output_text", "text": "$text", "annotations?": {"$one": [[], "$any", [{"type": "url_citation", "url": "$text", "title": "t", "start_index": "$int", "end_index": 2}]]}},
+        {"type": "refusal", "refusal": "$text"}, "$any"]});
+    json!({"$one": [
+        {"type": "message", "id": "m", "phase?": {"$one": ["commentary", "final_answer", "$text"]}, "content": {"$many": part}},
+        {"type": "reasoning", "id?": "rs_1", "summary": {"$many": {"type": "summary_text", "text": "$text"}}, "encrypted_content?": {"$one": ["gAAA", null, "$text"]}, "content?": "$any"},
+        {"type": "function_call", "id": "fc", "call_id?": {"$one": ["call_1", "call_2", ""]}, "name?": {"$one": ["f", "", "$text"]}, "arguments?": {"$one": ["", "{\"a\":1}", {"a": 1}, "$text"]}},
+        {"type": "web_search_call", "id": "ws", "status": "completed"}, "$any",
+    ]})
+}
+
+fn responses_reply() -> Value {
+    let usage = json!({"$one": [null, {"input_tokens": "$int", "output_tokens": "$int", "input_tokens_details?": {"cached_tokens": "$int"}, "output_tokens_details?": {"reasoning_tokens": "$int"}}]});
+    json!({"id": "resp_1", "object": "response", "created_at": {"$one": [5, 5.5, "$int"]}, "status": {"$one": ["completed", "incomplete", "failed", "in_progress", "$text"]},
+        "error?": {"$one": [null, null, {"code": "server_error", "message": "$text"}]}, "incomplete_details?": {"reason": {"$one": ["max_output_tokens", "content_filter", "$text"]}},
+        "output?": {"$many": responses_item()}, "usage?": usage, "service_tier?": {"$one": ["default", "$any"]}})
+}
+
+fn responses_event() -> Value {
+    let kind = json!({"$one": ["response.output_text.delta", "response.refusal.delta", "response.reasoning_summary_text.delta", "response.reasoning_text.delta",
+        "response.function_call_arguments.delta", "response.function_call_arguments.done", "$text"]});
+    let number = json!({"$one": [0, 0, 1, 2, "$int"]});
+    json!({"$one": [
+        {"type": kind, "output_index": number, "content_index?": number, "summary_index?": number, "delta": {"$one": ["$text", "word"]}, "arguments?": "{}", "obfuscation?": "x"},
+        {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "word"},
+        {"type": "response.output_item.added", "output_index": number, "item": responses_item()},
+        {"type": "response.output_item.done", "output_index": number, "item": responses_item()},
+        {"type": "response.created", "response": responses_reply()}, {"type": "keepalive"},
+        {"type": "response.completed", "response": responses_reply()},
+        {"type": "error", "code?": "rate_limit_exceeded", "message": "$text"},
+    ]})
+}
+
 fn anthropic_event() -> Value {
     let block = json!({"$one": [{"type": "text", "text": ""}, {"type": "thinking", "thinking": "", "signature": ""}, {"type": "tool_use", "id": "t1", "name": "f", "input": {}},
         {"type": "redacted_thinking", "data": "x"}, {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}, {"type": "$text"}]});
@@ -94,6 +127,7 @@ fn embeddings_reply() -> Value {
 fn grammars(wire: WireKind) -> (Value, Value) {
     match wire {
         WireKind::Compatible => (openai_event(), openai_reply()),
+        WireKind::Responses => (responses_event(), responses_reply()),
         WireKind::Messages => (anthropic_event(), anthropic_reply()),
         WireKind::Contents => (google_reply(), google_reply()),
     }
@@ -226,6 +260,7 @@ fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec<u8>
     }
     let last: &[u8] = match wire {
         WireKind::Compatible => b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+        WireKind::Responses => b"data: {\"type\":\"response.output_text.delta\",\"output_index\":9,\"delta\":\"a\"}\n\nevent: response.completed\ndata: {\"response\":{}}\n\n",
         WireKind::Messages => b"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":1}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
         WireKind::Contents => b"data: {\"candidates\":[{\"content\":{\"parts\":[]},\"finishReason\":\"STOP\"}]}\n\n",
     };
@@ -322,6 +357,11 @@ fn events_of_the_openai_wire_are_the_same_however_they_are_cut() {
 }
 
 #[test]
+fn events_of_the_responses_wire_are_the_same_however_they_are_cut() {
+    events("wires: responses, events", WireKind::Responses);
+}
+
+#[test]
 fn events_of_the_anthropic_wire_are_the_same_however_they_are_cut() {
     events("wires: anthropic, events", WireKind::Messages);
 }
@@ -334,6 +374,11 @@ fn events_of_the_google_wire_are_the_same_however_they_are_cut() {
 #[test]
 fn replies_of_the_openai_wire_are_the_same_however_they_are_cut() {
     whole("wires: openai, whole replies", WireKind::Compatible);
+}
+
+#[test]
+fn replies_of_the_responses_wire_are_the_same_however_they_are_cut() {
+    whole("wires: responses, whole replies", WireKind::Responses);
 }
 
 #[test]

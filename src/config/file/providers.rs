@@ -131,6 +131,13 @@ pub(crate) enum ProviderKind {
     Sandbox,
 }
 
+impl ProviderKind {
+    /// Returns whether it serves models in one of two APIs, so that a mapping may choose.
+    pub(crate) fn has_two_wires(self) -> bool {
+        matches!(self, Self::OpenAi | Self::Compatible)
+    }
+}
+
 #[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MaxTokensField {

@@ -23,8 +23,7 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> ModelsConfig {
     let Some(text) = text else {
         return checked;
     };
-    let providers: Vec<&str> = file.providers.keys().map(String::as_str).collect();
-    let catalog = catalog::check(&models.file, &text, &providers);
+    let catalog = catalog::check(&models.file, &text, &file.providers);
     let names: Vec<&str> = catalog.names.iter().map(String::as_str).collect();
     for (index, model) in file.routing.auto.iter().enumerate() {
         if !names.contains(&model.as_str()) {

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use filters::fault::Fault;
 use filters::models::operation::Operation;
+use filters::models::routing::MappingWire;
 use filters::models::routing::capable::WireLimits;
-use filters::models::wires::{Quirks, Wire};
+use filters::models::routing::catalog::Mapping;
+use filters::models::wires::{Quirks, Wire, WireKind};
 use http::{HeaderName, HeaderValue};
 
 pub use self::byok::{ByokKeys, ByokSnapshot};
@@ -25,8 +27,8 @@ pub struct Provider {
     pub name: Arc<str>,
     /// Whether it is the built-in provider.
     pub is_sandbox: bool,
-    /// Its wire.
-    pub wire: &'static dyn Wire,
+    /// The usual wire of its kind.
+    wire: &'static dyn Wire,
     /// Its deviations from the wire.
     pub quirks: Quirks,
     /// The platform keys. The pool holds one credential without a secret if the provider needs none, and is empty if only
@@ -87,14 +89,27 @@ impl Provider {
         })
     }
 
-    /// Returns the limits that its wire and its quirks set for an operation; `None`: the wire does not offer the operation.
-    /// They hold even if the catalogue claims more.
-    pub fn limits(&self, operation: Operation) -> Option<WireLimits> {
+    /// Returns the wire in which it serves a mapping.
+    pub fn wire_of(&self, mapping: &Mapping) -> &'static dyn Wire {
+        match mapping.wire {
+            None | Some(MappingWire::Chat) => self.wire,
+            Some(MappingWire::Responses) => WireKind::Responses.wire(),
+        }
+    }
+
+    /// Returns the limits that a mapping's wire and the provider's quirks set for an operation; `None`: the wire does not
+    /// offer the operation. They hold even if the catalogue claims more.
+    pub fn limits(&self, mapping: &Mapping, operation: Operation) -> Option<WireLimits> {
         Some(WireLimits {
             json_schema: self.quirks.json_schema,
             forced_tools: self.quirks.forced_tools,
-            ..self.wire.limits(operation)?
+            ..self.wire_of(mapping).limits(operation)?
         })
+    }
+
+    /// Returns the header that its credentials have, without one; `None`: it cannot be written.
+    pub fn credential_place(&self) -> Option<(HeaderName, HeaderValue)> {
+        self.wire.credential("", &self.quirks).ok()
     }
 
     /// Returns whether its requests carry a credential.

@@ -23,7 +23,7 @@ use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::WireLimits;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
-use crate::models::wires::decoder::{WholeReply, not_offered};
+use crate::models::wires::decoder::{no_decoder, not_offered};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::wire::{Target, Wire, WireHead, credential};
@@ -40,6 +40,7 @@ impl Wire for Anthropic {
         (operation == Operation::Chat).then_some(WireLimits {
             choices: 1,
             streams_choices: false,
+            reasoning_context: false,
             ..WireLimits::WIDEST
         })
     }
@@ -71,9 +72,7 @@ impl Wire for Anthropic {
     ) -> Box<dyn Decoder> {
         match &request.payload {
             Payload::Chat(_) => reply::decoder(target, head),
-            Payload::Embeddings(_) => Box::new(WholeReply::new(|_, _| {
-                Err(Failure::malformed(not_offered().message))
-            })),
+            Payload::Embeddings(_) => no_decoder(),
         }
     }
 

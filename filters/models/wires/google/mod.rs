@@ -39,6 +39,7 @@ impl Wire for Google {
             Operation::Chat => Some(WireLimits {
                 choices: 8,
                 streams_choices: false,
+                reasoning_context: false,
                 ..WireLimits::WIDEST
             }),
             Operation::Embeddings => Some(WireLimits {

@@ -38,9 +38,10 @@ pub struct OpenAi;
 impl Wire for OpenAi {
     fn limits(&self, operation: Operation) -> Option<WireLimits> {
         match operation {
-            // Source: docs/model-gateway.md 2.1. An exact budget of reasoning has no member here.
+            // Source: docs/model-gateway.md 2.1. Of reasoning, only the effort has a member here.
             Operation::Chat => Some(WireLimits {
                 reasoning_budget: false,
+                reasoning_context: false,
                 ..WireLimits::WIDEST
             }),
             Operation::Embeddings => Some(WireLimits::WIDEST),

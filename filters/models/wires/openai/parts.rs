@@ -1,9 +1,9 @@
 //! Content in parts, as some providers of this convention answer.
 
-use super::reply::text;
 use crate::json::{Error, Str, Type, Walker};
 use crate::models::chat::delta::Delta;
 use crate::models::reply::Sink;
+use crate::models::wires::scan::text;
 
 /// Content in parts: `text`, and `thinking` that holds texts itself. Source: docs/facts/wire-formats.md 5.3.
 pub(super) fn content_parts(parts: &str, index: u32, sink: &mut dyn Sink) -> Result<(), Error> {

@@ -17,6 +17,7 @@ use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::decoder::{EventStream, WholeReply};
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
+use crate::models::wires::scan::{arguments, malformed, seconds, text};
 use crate::models::wires::wire::Target;
 
 /// Returns the decoder of a chat's reply.
@@ -327,11 +328,7 @@ fn tool<'a>(walk: &mut Walker<'a>, choice: u32, calls: &mut Calls) -> Result<Too
             "function" if walk.peek()? == Type::Object => walk.object(|walk, key| {
                 match &*key {
                     "name" => delta.name = text(walk)?,
-                    // Some hosts give the object itself instead of its text.
-                    "arguments" if walk.peek()? == Type::Object => {
-                        delta.arguments = Some(Str::Plain(walk.skip()?));
-                    }
-                    "arguments" => delta.arguments = text(walk)?,
+                    "arguments" => delta.arguments = arguments(walk)?,
                     _ => _ = walk.skip()?,
                 }
                 Ok::<(), Error>(())
@@ -343,14 +340,6 @@ fn tool<'a>(walk: &mut Walker<'a>, choice: u32, calls: &mut Calls) -> Result<Too
     let has_name = delta.name.is_some_and(|name| !name.is_empty());
     delta.key = calls.key(choice, delta.id, index, has_name);
     Ok(delta)
-}
-
-/// A string; `None` for null and anything else.
-pub(super) fn text<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Error> {
-    if walk.peek()? == Type::String {
-        return walk.string().map(Some);
-    }
-    walk.skip().map(|_| None)
 }
 
 /// The inside of an array; `None` for anything else.
@@ -383,14 +372,6 @@ fn identity(walk: &mut Walker<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
 }
 
 fn created(walk: &mut Walker<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
-    let written = walk.skip()?;
-    let seconds = written
-        .split_once('.')
-        .map_or(written, |(seconds, _)| seconds);
-    sink.identity(None, seconds.parse().ok());
+    sink.identity(None, seconds(walk)?);
     Ok(())
-}
-
-fn malformed(error: Error) -> Failure {
-    Failure::malformed(format!("the provider's reply cannot be read: {error}"))
 }

@@ -3,7 +3,8 @@
 use super::Findings;
 use crate::json::{Type, Walker};
 use crate::models::check::read::{
-    OneOf, array, boolean, integer, nullable_string, object, one_of, required, string,
+    OneOf, array, boolean, integer, nullable_one_of, nullable_string, object, one_of, required,
+    string,
 };
 use crate::models::check::reject::{Reject, other};
 
@@ -81,11 +82,9 @@ fn message(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
             "reasoning_details" => typed_items(walk, found, &["text", "type"])?,
             "vendor_native_blocks" => typed_items(walk, found, &["type"])?,
             "tool_result_cache_control" => cache_control(walk, found)?,
-            "phase" => not_yet(walk, |walk| one_of(walk, &PHASES).map(|_| ()))?,
+            "phase" => found.is_special |= nullable_one_of(walk, &PHASES)?.is_some(),
             "content_before_tool_calls" => {
-                if boolean(walk)? {
-                    return Err(Reject::not_yet());
-                }
+                boolean(walk)?;
                 found.is_special = true;
             }
             "message_items" => message_items(walk, found)?,
@@ -102,18 +101,6 @@ fn message(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
         )?;
     }
     Ok(())
-}
-
-/// Null passes; anything else is checked, then refused.
-fn not_yet(
-    walk: &mut Walker<'_>,
-    check: impl FnOnce(&mut Walker<'_>) -> Result<(), Reject>,
-) -> Result<(), Reject> {
-    if walk.null()? {
-        return Ok(());
-    }
-    check(walk)?;
-    Err(Reject::not_yet())
 }
 
 fn content(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
@@ -326,21 +313,27 @@ fn typed_items(
 }
 
 fn message_items(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    let count = array(walk, |walk, _| {
+    found.is_special = true;
+    array(walk, |walk, _| {
+        let (mut has_text, mut phase, mut calls) = (false, None, None);
         object(
             walk,
             &["text", "phase", "preceding_tool_calls"],
-            |walk, key| match key {
-                "text" => string(walk).map(|_| ()),
-                "phase" => one_of(walk, &PHASES).map(|_| ()),
-                _ => integer(walk, 0, u64::MAX).map(|_| ()),
+            |walk, key| {
+                match key {
+                    "text" => {
+                        found.text_bytes += string(walk)?.len() as u64;
+                        has_text = true;
+                    }
+                    "phase" => phase = Some(one_of(walk, &PHASES)?),
+                    _ => calls = Some(integer(walk, 0, u64::MAX)?),
+                }
+                Ok(())
             },
-        )
-    })?;
-    found.is_special = true;
-    if count > 0 {
-        Err(Reject::not_yet())
-    } else {
-        Ok(())
-    }
+        )?;
+        required(has_text.then_some(()), "text", "a string")?;
+        required(phase, "phase", OneOf(&PHASES))?;
+        required(calls, "preceding_tool_calls", "an integer of at least 0").map(|_| ())
+    })
+    .map(|_| ())
 }

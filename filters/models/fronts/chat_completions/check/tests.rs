@@ -211,11 +211,6 @@ fn what_is_not_built_yet_is_refused_when_set() {
             json!({"safeguards": [{"type": "a"}], "betas": ["b"]}),
             "vendor_safeguards",
         ),
-        (
-            "reasoning",
-            json!({"context": "all_turns"}),
-            "reasoning.context",
-        ),
         ("model", json!("@prompt/greeting"), "model"),
         ("tools", json!([{"type": "web_search"}]), "tools[0].type"),
         (
@@ -224,14 +219,48 @@ fn what_is_not_built_yet_is_refused_when_set() {
             "tools[0].defer_loading",
         ),
         ("tool_choice", json!({"type": "web_search"}), "tool_choice"),
-        (
-            "messages",
-            json!([{"role": "assistant", "phase": "commentary"}]),
-            "messages[0].phase",
-        ),
     ] {
         let fault = refused(with(key, value), param);
         assert_eq!(fault.code(), Some("not_supported_yet"), "{fault}");
+    }
+}
+
+#[test]
+fn the_order_of_a_turn_is_checked_and_marks_its_message() {
+    let turn = |member: &str, value: Value| {
+        with(
+            "messages",
+            json!([{"role": "assistant", "content": "a", member: value}]),
+        )
+    };
+    let item = json!({"text": "a", "phase": "commentary", "preceding_tool_calls": 1.0});
+    for (member, value) in [
+        ("phase", json!("final_answer")),
+        ("content_before_tool_calls", json!(false)),
+        ("message_items", json!([item])),
+    ] {
+        let request = turn(member, value).unwrap();
+        assert_eq!(chat(&request).special_messages.len(), 1, "{member}");
+        assert!((chat(&request).read_tree)(&request.source.body).is_ok());
+    }
+    refused(turn("phase", json!("middle")), "messages[0].phase");
+    for (lacking, item) in [
+        (
+            "text",
+            json!({"phase": "commentary", "preceding_tool_calls": 0}),
+        ),
+        ("phase", json!({"text": "a", "preceding_tool_calls": 0})),
+        (
+            "preceding_tool_calls",
+            json!({"text": "a", "phase": "commentary"}),
+        ),
+        (
+            "preceding_tool_calls",
+            json!({"text": "a", "phase": "commentary", "preceding_tool_calls": -1}),
+        ),
+    ] {
+        let param = format!("messages[0].message_items[0].{lacking}");
+        refused(turn("message_items", json!([item])), &param);
     }
 }
 

@@ -295,9 +295,8 @@ fn reasoning(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> 
                     }
                 }
                 "context" => {
-                    if one_of(walk, &["auto", "current_turn", "all_turns"])? != "auto" {
-                        return Err(Reject::not_yet());
-                    }
+                    let context = one_of(walk, &["auto", "current_turn", "all_turns"])?;
+                    found.needs.reasoning_context = (context != "auto").then(|| context.into());
                 }
                 _ => found.needs.reasoning_mode = Some(one_of(walk, &["standard", "pro"])?.into()),
             }

@@ -1,0 +1,259 @@
+//! Messages as input items. Source: docs/facts/wire-formats.md 2.2. What the wire would refuse is refused here, naming the
+//! message.
+
+use std::borrow::Cow;
+
+use super::input::{CallOutput, InputItem, InputPart, Sound};
+use super::reasoning::earlier_reasoning;
+use crate::fault::Fault;
+use crate::models::chat::tree::{
+    ChatMessage, ContentPart, MessageContent, MessageItem, PartType, Role, ToolCall,
+};
+use crate::models::wires::history::{answers_no_call, has_open_calls};
+
+/// The conversation in the making.
+#[derive(Debug)]
+pub(super) struct History<'a, 'p> {
+    pub(super) items: Vec<InputItem<'a>>,
+    provider: &'p str,
+    developer_is_system: bool,
+    open: Vec<OpenCall<'a>>,
+}
+
+/// A call that has no result yet.
+#[derive(Debug)]
+struct OpenCall<'a> {
+    id: &'a str,
+    name: &'a str,
+    asked_at: usize,
+}
+
+impl<'a, 'p> History<'a, 'p> {
+    /// Reads all messages. `provider` is the only one whose reasoning goes back.
+    pub(super) fn read(
+        messages: &'a [ChatMessage<'a>],
+        provider: &'p str,
+        developer_is_system: bool,
+    ) -> Result<Self, Fault> {
+        let mut history = Self {
+            items: Vec::with_capacity(messages.len()),
+            provider,
+            developer_is_system,
+            open: Vec::new(),
+        };
+        for (at, message) in messages.iter().enumerate() {
+            history.message(at, message)?;
+        }
+        if let Some(call) = history.open.first() {
+            return Err(has_open_calls(call.asked_at));
+        }
+        if history.items.is_empty() {
+            return Err(Fault::invalid("messages", "`messages` says nothing"));
+        }
+        Ok(history)
+    }
+
+    fn message(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
+        let role = match message.role {
+            Role::System => "system",
+            Role::Developer if self.developer_is_system => "system",
+            Role::Developer => "developer",
+            Role::User => "user",
+            Role::Assistant => return self.assistant(at, message),
+            Role::Tool | Role::Function => return self.result(at, message),
+        };
+        let content = given_parts(message.content.as_ref());
+        if !content.is_empty() {
+            self.items.push(InputItem::Message {
+                role,
+                content,
+                phase: None,
+            });
+        }
+        Ok(())
+    }
+
+    /// A turn: its messages and calls in their order, and before each the reasoning that led to it. Reasoning that nothing
+    /// follows would be refused, so it stays behind.
+    fn assistant(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
+        let mut reasoning = earlier_reasoning(message, self.provider)
+            .into_iter()
+            .peekable();
+        for (place, item) in turn(at, message)?.into_iter().enumerate() {
+            while let Some(earlier) = reasoning.next_if(|next| next.place <= place as u64) {
+                self.items.push(earlier.item);
+            }
+            self.items.push(item);
+        }
+        let calls = message.tool_calls.iter().flatten();
+        self.open.extend(calls.map(|call| OpenCall {
+            id: &call.id,
+            name: &call.function.name,
+            asked_at: at,
+        }));
+        Ok(())
+    }
+
+    fn result(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
+        let is_it = |call: &OpenCall<'_>| match (&message.tool_call_id, &message.name) {
+            (Some(id), _) => call.id == &**id,
+            // The old form names the function alone.
+            (None, Some(name)) => call.name == &**name,
+            (None, None) => true,
+        };
+        let Some(answered) = self.open.iter().position(is_it) else {
+            return Err(answers_no_call(at));
+        };
+        let call_id = self.open.remove(answered).id;
+        let output = output(message.content.as_ref());
+        self.items
+            .push(InputItem::FunctionCallOutput { call_id, output });
+        Ok(())
+    }
+}
+
+/// The messages and calls of an assistant's turn, in the order in which they were said.
+fn turn<'a>(at: usize, message: &'a ChatMessage<'a>) -> Result<Vec<InputItem<'a>>, Fault> {
+    let calls = message.tool_calls.as_deref().unwrap_or_default();
+    let phased = message.message_items.as_deref().unwrap_or_default();
+    let mut items = Vec::with_capacity(calls.len() + phased.len() + 1);
+    let refusal = message
+        .refusal
+        .as_deref()
+        .map(|refusal| InputPart::Refusal { refusal });
+    let mut said = Vec::new();
+    if phased.is_empty() {
+        said = said_parts(at, message.content.as_ref())?;
+    }
+    said.extend(refusal);
+    let is_before = message.content_before_tool_calls.unwrap_or(true);
+    let phase = message.phase.as_deref();
+    let said = (!said.is_empty()).then_some(InputItem::Message {
+        role: "assistant",
+        content: said,
+        phase,
+    });
+    let (before, after) = if is_before {
+        (said, None)
+    } else {
+        (None, said)
+    };
+    items.extend(before);
+    let mut rest = phased;
+    for (number, call) in calls.iter().enumerate() {
+        let due = rest
+            .iter()
+            .take_while(|item| item.preceding_tool_calls <= number as f64);
+        let (now, later) = rest.split_at_checked(due.count()).unwrap_or_default();
+        items.extend(now.iter().map(phased_message));
+        items.push(called(call));
+        rest = later;
+    }
+    items.extend(rest.iter().map(phased_message));
+    items.extend(after);
+    Ok(items)
+}
+
+fn phased_message<'a>(item: &'a MessageItem<'a>) -> InputItem<'a> {
+    InputItem::Message {
+        role: "assistant",
+        content: vec![InputPart::OutputText { text: &item.text }],
+        phase: Some(&item.phase),
+    }
+}
+
+fn called<'a>(call: &'a ToolCall<'a>) -> InputItem<'a> {
+    InputItem::FunctionCall {
+        call_id: &call.id,
+        name: &call.function.name,
+        arguments: &call.function.arguments,
+    }
+}
+
+/// What the assistant said: texts and refusals. Empty ones are no parts.
+fn said_parts<'a>(
+    at: usize,
+    content: Option<&'a MessageContent<'a>>,
+) -> Result<Vec<InputPart<'a>>, Fault> {
+    let text = |text: &'a str| (!text.is_empty()).then_some(InputPart::OutputText { text });
+    let parts = match content {
+        None => return Ok(Vec::new()),
+        Some(MessageContent::Text(said)) => return Ok(text(said).into_iter().collect()),
+        Some(MessageContent::Parts(parts)) => parts,
+    };
+    let mut said = Vec::with_capacity(parts.len());
+    for (number, part) in parts.iter().enumerate() {
+        match part.part_type {
+            PartType::Text => said.extend(part.text.as_deref().and_then(text)),
+            PartType::Refusal => {
+                let refusal = part.refusal.as_deref();
+                said.extend(refusal.map(|refusal| InputPart::Refusal { refusal }));
+            }
+            PartType::ImageUrl | PartType::InputAudio | PartType::File => {
+                let path = format!("messages[{at}].content[{number}]");
+                let message = format!(
+                    "`{path}` is no text; the chosen provider takes only text and refusals of an assistant"
+                );
+                return Err(Fault::invalid(path, message));
+            }
+        }
+    }
+    Ok(said)
+}
+
+/// What was given to the model.
+fn given_parts<'a>(content: Option<&'a MessageContent<'a>>) -> Vec<InputPart<'a>> {
+    match content {
+        None => Vec::new(),
+        Some(MessageContent::Text(text)) => vec![InputPart::InputText { text }],
+        Some(MessageContent::Parts(parts)) => parts.iter().filter_map(given_part).collect(),
+    }
+}
+
+fn given_part<'a>(part: &'a ContentPart<'a>) -> Option<InputPart<'a>> {
+    match part.part_type {
+        PartType::Text => {
+            let text = part.text.as_deref()?;
+            Some(InputPart::InputText { text })
+        }
+        PartType::Refusal => {
+            let text = part.refusal.as_deref()?;
+            Some(InputPart::InputText { text })
+        }
+        PartType::ImageUrl => part.image_url.as_ref().map(|image| InputPart::InputImage {
+            image_url: &image.url,
+            detail: image.detail.as_deref().unwrap_or("auto"),
+        }),
+        PartType::File => part.file.as_ref().map(|file| InputPart::InputFile {
+            filename: file.filename.as_deref(),
+            file_data: file.file_data.as_deref(),
+            file_id: file.file_id.as_deref(),
+        }),
+        PartType::InputAudio => part
+            .input_audio
+            .as_ref()
+            .map(|sound| InputPart::InputAudio {
+                input_audio: Sound {
+                    data: &sound.data,
+                    format: &sound.format,
+                },
+            }),
+    }
+}
+
+/// The result of a call: a text, or parts where it holds anything else.
+fn output<'a>(content: Option<&'a MessageContent<'a>>) -> CallOutput<'a> {
+    let parts = given_parts(content);
+    let texts: Option<Vec<&str>> = parts
+        .iter()
+        .map(|part| match part {
+            InputPart::InputText { text } => Some(*text),
+            _ => None,
+        })
+        .collect();
+    match texts.as_deref() {
+        Some([text]) => CallOutput::Text(Cow::Borrowed(*text)),
+        Some(texts) => CallOutput::Text(Cow::Owned(texts.concat())),
+        None => CallOutput::Parts(parts),
+    }
+}

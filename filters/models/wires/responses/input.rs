@@ -1,0 +1,86 @@
+//! Input items and their parts as they stand on the wire. Source: docs/facts/wire-formats.md 2.2.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// An item.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum InputItem<'a> {
+    Message {
+        role: &'static str,
+        content: Vec<InputPart<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<&'a str>,
+    },
+    Reasoning {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a RawValue>,
+        summary: Summary<'a>,
+        encrypted_content: &'a RawValue,
+    },
+    FunctionCall {
+        call_id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+    },
+    FunctionCallOutput {
+        call_id: &'a str,
+        output: CallOutput<'a>,
+    },
+}
+
+/// `summary` of a reasoning item, which must be there.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Summary<'a> {
+    Given(&'a RawValue),
+    None([(); 0]),
+}
+
+/// The result of a call.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum CallOutput<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<InputPart<'a>>),
+}
+
+/// A part of a message or of a result.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum InputPart<'a> {
+    InputText {
+        text: &'a str,
+    },
+    OutputText {
+        text: &'a str,
+    },
+    Refusal {
+        refusal: &'a str,
+    },
+    InputImage {
+        image_url: &'a str,
+        detail: &'a str,
+    },
+    InputFile {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        filename: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file_data: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file_id: Option<&'a str>,
+    },
+    InputAudio {
+        input_audio: Sound<'a>,
+    },
+}
+
+/// `input_audio` of a part.
+#[derive(Debug, Serialize)]
+pub(super) struct Sound<'a> {
+    pub(super) data: &'a str,
+    pub(super) format: &'a str,
+}

@@ -1,0 +1,104 @@
+//! OpenAI's second API, Responses: the same models with items in place of messages.
+//!
+//! [`request`] and [`history`] say a request in its words, [`reply`] reads whole replies and events into [`output`], which
+//! both share. Nothing is stored at the provider: reasoning comes encrypted, rides in `reasoning_details` ([`reasoning`]),
+//! and goes back to its provider before the message or the call that followed it ([`turn`] keeps their order).
+//! Deliberately absent: hosted tools (search, tool search), stored responses, background, probabilities of tokens.
+
+mod annotations;
+mod history;
+mod input;
+mod item;
+mod output;
+mod reasoning;
+mod reply;
+mod request;
+mod turn;
+mod usage;
+
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+
+use crate::fault::Fault;
+use crate::models::operation::Operation;
+use crate::models::request::{ModelRequest, Payload};
+use crate::models::routing::capable::WireLimits;
+use crate::models::wires::decoder::{Decoder, ReplyHead};
+use crate::models::wires::decoder::{no_decoder, not_offered};
+use crate::models::wires::error_body;
+use crate::models::wires::failure::Failure;
+use crate::models::wires::quirks::Quirks;
+use crate::models::wires::wire::{Target, Wire, WireHead, convention_credential};
+
+/// Members of a chat completion that this API does not have, and that change the answer. `seed` is not among them,
+/// because providers only try to follow it.
+const UNSAYABLE: [&str; 7] = [
+    "stop",
+    "frequency_penalty",
+    "presence_penalty",
+    "logit_bias",
+    "logprobs",
+    "prediction",
+    "audio",
+];
+
+/// The wire.
+#[derive(Debug)]
+pub struct Responses;
+
+impl Wire for Responses {
+    fn limits(&self, operation: Operation) -> Option<WireLimits> {
+        (operation == Operation::Chat).then_some(WireLimits {
+            choices: 1,
+            streams_choices: false,
+            reasoning_budget: false,
+            unsayable: &UNSAYABLE,
+            ..WireLimits::WIDEST
+        })
+    }
+
+    fn head(&self, operation: Operation, _: bool, _: &str, _: &Quirks) -> Option<WireHead> {
+        (operation == Operation::Chat).then(|| WireHead {
+            path: "/responses".to_owned(),
+            headers: Vec::new(),
+        })
+    }
+
+    fn credential(
+        &self,
+        secret: &str,
+        quirks: &Quirks,
+    ) -> Result<(HeaderName, HeaderValue), Fault> {
+        convention_credential(secret, quirks)
+    }
+
+    fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
+        match &request.payload {
+            Payload::Chat(chat) => request::encode(request, chat, target),
+            Payload::Embeddings(_) => Err(not_offered()),
+        }
+    }
+
+    fn max_output(&self, request: &ModelRequest, _: &Target<'_>) -> Option<u64> {
+        request::max_output(request)
+    }
+
+    fn decoder(
+        &self,
+        request: &ModelRequest,
+        target: &Target<'_>,
+        head: &ReplyHead,
+    ) -> Box<dyn Decoder> {
+        match &request.payload {
+            Payload::Chat(_) => reply::decoder(target, head),
+            Payload::Embeddings(_) => no_decoder(),
+        }
+    }
+
+    fn classify(&self, status: u16, body: &[u8]) -> Failure {
+        error_body::classify(status, body)
+    }
+}

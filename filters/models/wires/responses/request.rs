@@ -1,0 +1,206 @@
+//! A request in the words of this wire. Source: docs/facts/wire-formats.md 2.1, 2.2.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::history::History;
+use super::input::InputItem;
+use crate::fault::Fault;
+use crate::models::chat::facts::ChatFacts;
+use crate::models::chat::tree::{ChatRequest, FormatType, Tool, ToolChoice};
+use crate::models::request::{Effort, ModelRequest, ServiceTier};
+use crate::models::wires::wire::{Target, write_body};
+
+/// The least limit of tokens that is accepted.
+const MIN_OUTPUT_TOKENS: u64 = 16;
+
+/// What the answer shall hold beside its items: without it, reasoning could not go back, because nothing is stored.
+const INCLUDED: [&str; 1] = ["reasoning.encrypted_content"];
+
+/// Members that are the same in both of the family's APIs.
+const SAME: [&str; 7] = [
+    "temperature",
+    "top_p",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "user",
+    "metadata",
+];
+
+#[derive(Debug, Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    input: Vec<InputItem<'a>>,
+    store: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    include: &'static [&'static str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<WireTool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<TextOptions<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'static str>,
+    #[serde(flatten)]
+    same: BTreeMap<&'static str, &'a RawValue>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stream: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Reasoning<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename = "function")]
+struct WireTool<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    parameters: Box<RawValue>,
+    // Left out, it would mean an attempt at strictness, which it does not in the convention.
+    strict: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct TextOptions<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<TextFormat<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verbosity: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum TextFormat<'a> {
+    JsonObject,
+    JsonSchema {
+        name: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        description: Option<&'a str>,
+        schema: &'a RawValue,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        strict: Option<bool>,
+    },
+}
+
+pub(super) fn encode(
+    request: &ModelRequest,
+    chat: &ChatFacts,
+    target: &Target<'_>,
+) -> Result<Vec<Bytes>, Fault> {
+    let call = (chat.read_tree)(&request.source.body)?;
+    let quirks = target.quirks;
+    let history = History::read(&call.messages, target.provider, quirks.developer_is_system)?;
+    let is_kept = |key: &str| !quirks.drop.iter().any(|dropped| dropped == key);
+    let given = |key: &str| given(request, key).filter(|_| is_kept(key));
+    let has_tools = call.tools.as_ref().is_some_and(|tools| !tools.is_empty());
+    let body = Body {
+        model: target.model,
+        input: history.items,
+        store: false,
+        include: if target.reasons { &INCLUDED } else { &[] },
+        reasoning: reasoning(request, target, is_kept("reasoning.summary")),
+        tools: call.tools.iter().flatten().map(tool).collect(),
+        tool_choice: tool_choice(&call, target).filter(|_| has_tools),
+        parallel_tool_calls: call.parallel_tool_calls.filter(|_| has_tools),
+        text: text_options(&call, given("verbosity")),
+        max_output_tokens: max_output(request),
+        service_tier: request.needs.service_tier.map(ServiceTier::as_str),
+        same: SAME
+            .iter()
+            .filter_map(|key| Some((*key, given(key)?)))
+            .collect(),
+        stream: request.is_stream,
+    };
+    write_body(&body, request.source.body.len())
+}
+
+/// Returns the limit of tokens that is sent.
+pub(super) fn max_output(request: &ModelRequest) -> Option<u64> {
+    let asked = request.needs.max_tokens?;
+    Some(asked.max(MIN_OUTPUT_TOKENS))
+}
+
+/// A top-level member as it was sent, unless it is null.
+fn given<'a>(request: &'a ModelRequest, key: &str) -> Option<&'a RawValue> {
+    let member = request.source.member(key)?;
+    let value = serde_json::from_slice(request.source.value(member)).ok()?;
+    Some(value).filter(|_| !request.source.is_null(member))
+}
+
+/// A model that does not reason refuses the member. One that does shall tell its reasoning, unless it was asked for none.
+fn reasoning<'a>(
+    request: &'a ModelRequest,
+    target: &Target<'_>,
+    tells: bool,
+) -> Option<Reasoning<'a>> {
+    let needs = &request.needs;
+    let effort = needs.effort.map(Effort::as_str);
+    let tells = tells && needs.effort != Some(Effort::None);
+    target.reasons.then(|| Reasoning {
+        effort,
+        summary: tells.then_some("auto"),
+        context: needs.reasoning_context.as_deref(),
+        mode: needs.reasoning_mode.as_deref(),
+    })
+}
+
+fn tool<'a>(tool: &'a Tool<'a>) -> WireTool<'a> {
+    const NONE: &str = r#"{"type":"object","properties":{}}"#;
+    let function = &tool.function;
+    let schema = function.parameters.map_or(NONE, RawValue::get);
+    WireTool {
+        name: &function.name,
+        description: function.description.as_deref(),
+        parameters: RawValue::from_string(schema.to_owned()).unwrap_or_default(),
+        strict: function.strict.unwrap_or(false),
+    }
+}
+
+fn tool_choice(call: &ChatRequest<'_>, target: &Target<'_>) -> Option<Value> {
+    Some(match call.tool_choice.as_ref()? {
+        ToolChoice::Mode(mode) if matches!(&**mode, "auto" | "none") => (**mode).into(),
+        _ if target.lower_tool_choice => "auto".into(),
+        ToolChoice::Mode(mode) => (**mode).into(),
+        ToolChoice::Named(function) => json!({ "type": "function", "name": &*function.name }),
+    })
+}
+
+fn text_options<'a>(
+    call: &'a ChatRequest<'a>,
+    verbosity: Option<&'a RawValue>,
+) -> Option<TextOptions<'a>> {
+    let asked = call.response_format.as_ref();
+    let format = asked.and_then(|asked| match (asked.format_type, &asked.json_schema) {
+        (FormatType::JsonObject, _) => Some(TextFormat::JsonObject),
+        (FormatType::JsonSchema, Some(schema)) => Some(TextFormat::JsonSchema {
+            name: &schema.name,
+            description: schema.description.as_deref(),
+            schema: schema.schema,
+            strict: schema.strict,
+        }),
+        _ => None,
+    });
+    (format.is_some() || verbosity.is_some()).then_some(TextOptions { format, verbosity })
+}
