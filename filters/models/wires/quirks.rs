@@ -52,6 +52,8 @@ pub enum ReasoningReplay {
     Reasoning,
     /// As `reasoning_content`, and empty where a turn with tool calls has lost it.
     ReasoningContentRequired,
+    /// As the provider's own `reasoning_details`, and as `reasoning` where a turn has none of them.
+    ReasoningDetails,
 }
 
 /// The peculiarities of a provider.

@@ -9,6 +9,7 @@ use filters::models::routing::CatalogFile;
 use filters::models::routing::catalog::Catalog;
 use filters::models::routing::providers::ProviderNames;
 use filters::models::routing::resolve::resolve;
+use filters::models::wires::quirks::ReasoningReplay;
 use filters::models::wires::{Failure, Quirks, Target, WireKind, data_url};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -52,6 +53,11 @@ fn quirks(choices: &mut Choices<'_>) -> Quirks {
         forced_tools: flag(),
         strict_schema: flag(),
         developer_is_system: flag(),
+        reasoning_replay: if flag() {
+            ReasoningReplay::ReasoningDetails
+        } else {
+            ReasoningReplay::None
+        },
         drop: if flag() {
             vec!["logprobs".into(), "messages[].name".into()]
         } else {
@@ -75,11 +81,14 @@ fn chat_grammar() -> Value {
     ]});
     let call = json!({"id": {"$one": ["call_1", "call-of-many-characters", "$text"]}, "type": "function",
         "function": {"name": "f", "arguments": {"$one": ["{\"a\":1}", "", "{", "$text"]}}, "extra_content?": {"google": {"thought_signature": "s"}}});
+    let details = json!({"type": "reasoning.encrypted", "format": {"$one": ["openai-responses-v1", "anthropic-claude-v1", "google-gemini-v1"]}, "provider": "here",
+        "index?": {"$one": [0, 1, "$int"]}, "id?": "rs_1", "summary?": {"$one": [[], "$any"]}, "data?": {"$one": ["gAAA", "$any"]}, "origin?": {"$one": ["here", "$any"]}});
     let message = json!({"$one": [
         {"role": "user", "content": {"$one": ["Hi", "$text", [part]]}, "name?": "ann"},
         {"role": {"$one": ["system", "developer"]}, "content": {"$one": ["Be brief.", [{"type": "text", "text": "x"}]]}},
         {"role": "assistant", "content": {"$one": ["Hello", null]}, "tool_calls?": [call], "reasoning?": "hm",
-         "reasoning_details?": [{"type": "reasoning.text", "text": "hm", "provider": "here"}], "refusal?": null},
+         "reasoning_details?": [details, details], "refusal?": {"$one": [null, "no"]}, "phase?": "commentary", "content_before_tool_calls?": false,
+         "message_items?": {"$many": {"text": "$text", "phase": "final_answer", "preceding_tool_calls": {"$one": [0, 1, 1.0, "$int"]}}}},
         {"role": "tool", "tool_call_id": "call_1", "content": {"$one": ["42", "$text", [{"type": "text", "text": "x"}]]}},
     ]});
     let schema = json!({"type": "object", "properties": {"a": {"$one": [{"type": "string"}, {"type": ["number", "null"], "enum": [1, 2]},

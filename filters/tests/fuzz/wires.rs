@@ -10,6 +10,7 @@ use filters::models::operation::Operation;
 use filters::models::reply::ReplyIdentity;
 use filters::models::request::ModelRequest;
 use filters::models::usage::Settlement;
+use filters::models::wires::quirks::ReasoningReplay;
 use filters::models::wires::{Failure, Progress, Quirks, ReplyHead, WireKind, decode_reply};
 use filters::sse::{EventReader, SseEvent, TooLong};
 use serde::de::IgnoredAny;
@@ -281,7 +282,11 @@ const WHOLE: ReplyHead = ReplyHead {
 
 fn events(name: &str, wire: WireKind) {
     let (grammar, _) = grammars(wire);
-    let (requests, quirks) = (Requests::new(), Quirks::default());
+    let quirks = Quirks {
+        reasoning_replay: ReasoningReplay::ReasoningDetails,
+        ..Quirks::default()
+    };
+    let requests = Requests::new();
     let done = std::cell::Cell::new((0, 0));
     run(name, |choices| {
         let stream = stream(choices, wire, &grammar);

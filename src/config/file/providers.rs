@@ -48,7 +48,7 @@ pub(crate) struct ProviderConfig {
     #[serde(default)]
     #[schemars(extend("default" = "ask"))]
     pub stream_usage: Option<StreamUsage>,
-    /// How reasoning text of earlier turns goes back.
+    /// How reasoning of earlier turns goes back.
     #[serde(default)]
     #[schemars(extend("default" = "none"))]
     pub reasoning_replay: Option<ReasoningReplay>,
@@ -160,6 +160,7 @@ pub(crate) enum ReasoningReplay {
     ReasoningContent,
     Reasoning,
     ReasoningContentRequired,
+    ReasoningDetails,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]

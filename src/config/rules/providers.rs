@@ -358,5 +358,6 @@ fn to_reasoning_replay(raw: raw::ReasoningReplay) -> ReasoningReplay {
         raw::ReasoningReplay::ReasoningContent => ReasoningReplay::ReasoningContent,
         raw::ReasoningReplay::Reasoning => ReasoningReplay::Reasoning,
         raw::ReasoningReplay::ReasoningContentRequired => ReasoningReplay::ReasoningContentRequired,
+        raw::ReasoningReplay::ReasoningDetails => ReasoningReplay::ReasoningDetails,
     }
 }

@@ -15,6 +15,7 @@ use crate::models::chat::tree::{
 };
 use crate::models::wires::data_url;
 use crate::models::wires::history::{answers_no_call, fault, has_open_calls, object};
+use crate::models::wires::opaque;
 
 /// Cache markers of one request. Source: docs/facts/wire-formats.md 3.3.
 const MARKERS: u32 = 4;
@@ -99,10 +100,6 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
     fn thinking(&self, message: &'a ChatMessage<'a>) -> Vec<ContentBlock<'a>> {
         #[derive(serde::Deserialize)]
         struct Carrier<'c> {
-            #[serde(default)]
-            format: String,
-            #[serde(default)]
-            provider: String,
             #[serde(borrow, default)]
             text: Cow<'c, str>,
             #[serde(borrow, default)]
@@ -111,13 +108,10 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
             data: Cow<'c, str>,
         }
         let mut blocks = Vec::new();
-        for raw in message.reasoning_details.iter().flatten() {
+        for raw in opaque::made_by(message, FORMAT, self.provider) {
             let Ok(carrier) = serde_json::from_str::<Carrier<'a>>(raw.get()) else {
                 continue;
             };
-            if carrier.format != FORMAT || carrier.provider != self.provider {
-                continue;
-            }
             if !carrier.signature.is_empty() {
                 let (thinking, signature) = (carrier.text, carrier.signature);
                 blocks.push(ContentBlock::Thinking {

@@ -8,12 +8,14 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::FORMAT;
 use crate::fault::Fault;
 use crate::models::chat::tree::{
     ChatMessage, ContentPart as SaidPart, MessageContent as Said, PartType, Role, ToolCall,
 };
 use crate::models::wires::data_url;
 use crate::models::wires::history::{answers_no_call, has_open_calls, object};
+use crate::models::wires::opaque;
 
 /// Stands in for a signature that the client has lost, as the vendor documents it.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -93,19 +95,26 @@ struct ToolResult<'a> {
 
 /// The conversation in the making.
 #[derive(Debug, Default)]
-pub(super) struct ContentsConversation<'a> {
+pub(super) struct ContentsConversation<'a, 'p> {
     pub(super) system: Vec<GooglePart<'a>>,
     pub(super) contents: Vec<GoogleContent<'a>>,
     open: Vec<OpenCall<'a>>,
     asked_at: usize,
     has_levels: bool,
+    provider: &'p str,
 }
 
-impl<'a> ContentsConversation<'a> {
+impl<'a, 'p> ContentsConversation<'a, 'p> {
     /// Reads all messages. `has_levels`: the model refuses calls without a signature, and takes media within results.
-    pub(super) fn read(messages: &'a [ChatMessage<'a>], has_levels: bool) -> Result<Self, Fault> {
+    /// `provider` is the only one whose signatures of texts go back.
+    pub(super) fn read(
+        messages: &'a [ChatMessage<'a>],
+        has_levels: bool,
+        provider: &'p str,
+    ) -> Result<Self, Fault> {
         let mut conversation = Self {
             has_levels,
+            provider,
             ..Self::default()
         };
         for (at, message) in messages.iter().enumerate() {
@@ -150,6 +159,11 @@ impl<'a> ContentsConversation<'a> {
     fn assistant(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
         self.asked_at = at;
         let mut parts = parts(at, message.content.as_ref())?;
+        if let Some(said) = parts.iter_mut().rfind(|part| part.text.is_some())
+            && said.thought_signature.is_none()
+        {
+            said.thought_signature = text_signature(message, self.provider);
+        }
         for (number, call) in message.tool_calls.iter().flatten().enumerate() {
             parts.push(self.call(call, number == 0));
         }
@@ -333,6 +347,13 @@ fn plain(text: &str) -> Option<GooglePart<'_>> {
         text: Some(text),
         ..GooglePart::default()
     })
+}
+
+/// The signature that came with the text of a turn.
+fn text_signature(message: &ChatMessage<'_>, provider: &str) -> Option<String> {
+    let last = opaque::made_by(message, FORMAT, provider).last()?;
+    let carrier: Value = serde_json::from_str(last.get()).ok()?;
+    carrier.get("data")?.as_str().map(str::to_owned)
 }
 
 /// The signature that came with a call or a text.

@@ -2,7 +2,8 @@
 //!
 //! [`request`] and [`contents`] say a request in its words, [`schema`] cleans schemas down to what it knows,
 //! [`reply`] reads whole replies and events alike, because an event is a reply with partial parts.
-//! Thought signatures ride on tool calls as `extra_content.google.thought_signature` and go back from there.
+//! Thought signatures of calls ride on them as `extra_content.google.thought_signature` and go back from there; those of
+//! texts ride in `reasoning_details` with the format [`FORMAT`] and the provider's name.
 //! Deliberately absent: cached contents, search, files by reference, fetching of images by address.
 
 mod contents;
@@ -27,6 +28,9 @@ use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::wire::{Target, Wire, WireHead, credential};
+
+/// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
+const FORMAT: &str = "google-gemini-v1";
 
 /// The wire.
 #[derive(Debug)]
@@ -90,11 +94,11 @@ impl Wire for Google {
     fn decoder(
         &self,
         request: &ModelRequest,
-        _: &Target<'_>,
+        target: &Target<'_>,
         head: &ReplyHead,
     ) -> Box<dyn Decoder> {
         match &request.payload {
-            Payload::Chat(_) => reply::decoder(head),
+            Payload::Chat(_) => reply::decoder(target, head),
             Payload::Embeddings(facts) => embeddings::decoder(*facts),
         }
     }

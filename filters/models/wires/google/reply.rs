@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::FORMAT;
 use super::failure::{classify_error, find_error};
 use super::usage::UsageReport;
 use crate::json::Str;
@@ -13,6 +14,7 @@ use crate::models::reply::Sink;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
 use crate::models::wires::failure::{Failure, FailureKind};
+use crate::models::wires::wire::Target;
 use crate::sse::SseEvent;
 
 #[derive(Debug, Default, Deserialize)]
@@ -86,16 +88,18 @@ struct InlineData<'a> {
 }
 
 /// Returns the decoder of a chat's reply.
-pub(super) fn decoder(head: &ReplyHead) -> Box<dyn Decoder> {
+pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
+    let provider: Box<str> = target.provider.into();
     if head.is_event_stream {
-        Box::new(EventStream::new(ContentEvents::default()))
+        Box::new(EventStream::new(ContentEvents::new(provider)))
     } else {
-        Box::new(WholeReply::new(|body, sink| read_whole(body, sink)))
+        Box::new(WholeReply::new(move |body, sink| {
+            read_whole(body, ContentEvents::new(provider.clone()), sink)
+        }))
     }
 }
 
-fn read_whole(body: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
-    let mut events = ContentEvents::default();
+fn read_whole(body: &[u8], mut events: ContentEvents, sink: &mut dyn Sink) -> Result<(), Failure> {
     events.read(body, sink)?;
     events
         .end(sink)
@@ -111,6 +115,7 @@ fn read_whole(body: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
 /// Reads events.
 #[derive(Debug, Default)]
 pub(super) struct ContentEvents {
+    provider: Box<str>,
     usage: UsageReport,
     /// The candidates seen, and whether each has ended.
     candidates: Vec<(u32, bool)>,
@@ -141,6 +146,13 @@ impl EventDecoder for ContentEvents {
 }
 
 impl ContentEvents {
+    fn new(provider: Box<str>) -> Self {
+        Self {
+            provider,
+            ..Self::default()
+        }
+    }
+
     fn read(&mut self, data: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
         let Ok(reply) = serde_json::from_slice::<Reply<'_>>(data) else {
             return Err(unreadable(data));
@@ -247,7 +259,7 @@ impl ContentEvents {
         }
         if let Some(signature) = part.thought_signature.as_deref().filter(|s| !s.is_empty()) {
             let details = serde_json::json!({
-                "type": "reasoning.encrypted", "format": "google-gemini-v1", "data": signature,
+                "type": "reasoning.encrypted", "format": FORMAT, "provider": self.provider, "data": signature,
             });
             sink.delta(&Delta {
                 index,

@@ -38,7 +38,8 @@ pub(super) fn encode(
     target: &Target<'_>,
 ) -> Result<Vec<Bytes>, Fault> {
     let call = (chat.read_tree)(&request.source.body)?;
-    let conversation = ContentsConversation::read(&call.messages, has_levels(target))?;
+    let conversation =
+        ContentsConversation::read(&call.messages, has_levels(target), target.provider)?;
     let system = conversation.system;
     let body = Body {
         contents: conversation.contents,

@@ -12,6 +12,7 @@ use crate::fault::Fault;
 use crate::json::{Error, Str, Type, Walker};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::request::RequestMember;
+use crate::models::wires::opaque::write_untagged;
 use crate::models::wires::quirks::{Quirks, ReasoningReplay};
 use crate::models::wires::wire::Target;
 
@@ -88,7 +89,7 @@ pub(super) fn rewrite(
             splice.new_bytes(b",");
         }
         if all || chat.special_messages.contains(&range) {
-            message(splice, range, quirks).map_err(internal)?;
+            message(splice, range, target).map_err(internal)?;
         } else {
             splice.slice(range);
         }
@@ -109,11 +110,14 @@ struct MessageKind {
     is_assistant: bool,
     has_calls: bool,
     has_reasoning: bool,
+    /// The provider's own `reasoning_details`, inside of a JSON array.
+    details: Vec<u8>,
 }
 
-fn message(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Result<(), Error> {
+fn message(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) -> Result<(), Error> {
+    let quirks = target.quirks;
     let members = members(splice, range)?;
-    let kind = kind(splice, &members)?;
+    let kind = kind(splice, &members, target)?;
     splice.new_bytes(b"{");
     let mut is_first = true;
     for (key, value) in &members {
@@ -129,6 +133,11 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Res
             }
             "content" if is_text(splice, value, "null") && quirks.null_content_is_empty => {
                 splice.new_bytes(b"\"\"");
+            }
+            "reasoning_details" => {
+                splice.new_bytes(b"[");
+                splice.new_bytes(&kind.details);
+                splice.new_bytes(b"]");
             }
             "content" | "tool_calls" if splice.text(value.clone()).starts_with('[') => {
                 items(splice, value.clone(), quirks)?;
@@ -171,7 +180,10 @@ fn outgoing_name<'k>(
     }
     let replay = match quirks.reasoning_replay {
         ReasoningReplay::None => return None,
-        ReasoningReplay::Reasoning => "reasoning",
+        ReasoningReplay::ReasoningDetails if !kind.details.is_empty() => {
+            return (key == "reasoning_details").then_some(key);
+        }
+        ReasoningReplay::Reasoning | ReasoningReplay::ReasoningDetails => "reasoning",
         ReasoningReplay::ReasoningContent | ReasoningReplay::ReasoningContentRequired => {
             "reasoning_content"
         }
@@ -183,7 +195,12 @@ fn outgoing_name<'k>(
     (is_text && kind.is_assistant && !is_shadowed).then_some(replay)
 }
 
-fn kind(splice: &Splice<'_>, members: &[(String, Range<usize>)]) -> Result<MessageKind, Error> {
+fn kind(
+    splice: &Splice<'_>,
+    members: &[(String, Range<usize>)],
+    target: &Target<'_>,
+) -> Result<MessageKind, Error> {
+    let replays = target.quirks.reasoning_replay == ReasoningReplay::ReasoningDetails;
     let mut kind = MessageKind::default();
     for (key, value) in members {
         match key.as_str() {
@@ -194,6 +211,12 @@ fn kind(splice: &Splice<'_>, members: &[(String, Range<usize>)]) -> Result<Messa
             "tool_calls" => {
                 let calls = splice.text(value.clone());
                 kind.has_calls = calls.starts_with('[') && calls.len() > 2;
+            }
+            "reasoning_details" if replays => {
+                let items = splice.text(value.clone());
+                if items.starts_with('[') {
+                    write_untagged(items, target.provider, &mut kind.details)?;
+                }
             }
             "reasoning" | "reasoning_content" => {
                 kind.has_reasoning |= splice.text(value.clone()).starts_with('"');

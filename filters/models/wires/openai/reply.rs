@@ -17,28 +17,32 @@ use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::decoder::{EventStream, WholeReply};
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
+use crate::models::wires::opaque::write_tagged;
+use crate::models::wires::quirks::ReasoningReplay;
 use crate::models::wires::scan::{arguments, malformed, seconds, text};
 use crate::models::wires::wire::Target;
 
 /// Returns the decoder of a chat's reply.
 pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
-    let adds_reasoning = target.quirks.reasoning_excluded_from_completion;
+    let quirks = target.quirks;
+    let goes_back = quirks.reasoning_replay == ReasoningReplay::ReasoningDetails;
+    let reading = Reading {
+        adds_reasoning: quirks.reasoning_excluded_from_completion,
+        is_whole: !head.is_event_stream,
+        origin: goes_back.then(|| target.provider.into()),
+    };
     if head.is_event_stream {
-        return Box::new(EventStream::new(ChunkEvents::new(adds_reasoning)));
+        return Box::new(EventStream::new(ChunkEvents::new(reading)));
     }
     Box::new(WholeReply::new(move |body, sink| {
-        read_whole(body, adds_reasoning, sink)
+        read_whole(body, &reading, sink)
     }))
 }
 
-fn read_whole(body: &Bytes, adds_reasoning: bool, sink: &mut dyn Sink) -> Result<(), Failure> {
+fn read_whole(body: &Bytes, reading: &Reading, sink: &mut dyn Sink) -> Result<(), Failure> {
     sink.source(body);
     let mut calls = Calls::default();
-    let read = Reading {
-        adds_reasoning,
-        is_whole: true,
-    }
-    .object(body, &mut calls, sink)?;
+    let read = reading.object(body, &mut calls, sink)?;
     if read.choices == 0 || read.finishes < read.choices {
         return Err(Failure::malformed(
             "the provider's reply holds no whole answer",
@@ -48,11 +52,13 @@ fn read_whole(body: &Bytes, adds_reasoning: bool, sink: &mut dyn Sink) -> Result
 }
 
 /// How an object of this convention is read: as a whole reply or as a chunk.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Reading {
     /// Reported completion tokens leave reasoning out.
     pub(super) adds_reasoning: bool,
     pub(super) is_whole: bool,
+    /// The provider that gets its `reasoning_details` back.
+    pub(super) origin: Option<Box<str>>,
 }
 
 /// What an object held.
@@ -188,7 +194,12 @@ impl Reading {
             logprobs,
             ..Delta::default()
         };
-        read.plain = message.hand_out(end, finish, calls, sink)?;
+        let mut tagged = Vec::new();
+        if let Some((items, provider)) = message.details.zip(self.origin.as_deref()) {
+            write_tagged(items, provider, &mut tagged)?;
+        }
+        let tagged = std::str::from_utf8(&tagged).unwrap_or_default();
+        read.plain = message.hand_out(end, tagged, finish, calls, sink)?;
         Ok(())
     }
 }
@@ -201,6 +212,8 @@ struct Message<'a> {
     content_reasoning: Option<Str<'a>>,
     /// `content`, where it is a list of parts.
     parts: Option<&'a str>,
+    /// `reasoning_details`, with its brackets.
+    details: Option<&'a str>,
     /// `tool_calls`, whose keys depend on the choice's index.
     calls: Option<&'a str>,
     extra: Vec<(Cow<'a, str>, &'a str)>,
@@ -227,7 +240,11 @@ impl<'a> Message<'a> {
             "reasoning_content" => self.content_reasoning = text(walk)?,
             "reasoning" => delta.reasoning = text(walk)?,
             "refusal" => delta.refusal = text(walk)?,
-            "reasoning_details" => delta.reasoning_details = list(walk)?,
+            "reasoning_details" if walk.peek()? == Type::Array => {
+                let items = walk.skip()?;
+                self.details = Some(items);
+                delta.reasoning_details = Some(inside(items));
+            }
             "annotations" => delta.annotations = list(walk)?,
             "images" => delta.images = list(walk)?,
             "tool_calls" if walk.peek()? == Type::Array => self.calls = Some(walk.skip()?),
@@ -241,10 +258,11 @@ impl<'a> Message<'a> {
         Ok(())
     }
 
-    /// Hands the members to `sink` with those of the choice, in `end`; returns the text where there is nothing else.
+    /// Hands the members to `sink` with those of the choice, in `end`, and the `tagged` details, if any; returns the text where there is nothing else.
     fn hand_out(
         self,
         end: Delta<'a>,
+        tagged: &str,
         finish: Option<Finish>,
         calls: &mut Calls,
         sink: &mut dyn Sink,
@@ -276,7 +294,9 @@ impl<'a> Message<'a> {
             .iter()
             .map(|(key, value)| (&**key, *value))
             .collect();
+        let details = Some(tagged).filter(|tagged| !tagged.is_empty());
         sink.delta(&Delta {
+            reasoning_details: details.or(delta.reasoning_details),
             tools: &tools,
             extra: &extra,
             finish,
@@ -345,10 +365,14 @@ fn tool<'a>(walk: &mut Walker<'a>, choice: u32, calls: &mut Calls) -> Result<Too
 /// The inside of an array; `None` for anything else.
 fn list<'a>(walk: &mut Walker<'a>) -> Result<Option<&'a str>, Error> {
     let value = walk.skip()?;
-    Ok(value
+    Ok(value.starts_with('[').then(|| inside(value)))
+}
+
+fn inside(array: &str) -> &str {
+    let inside = array
         .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .map(str::trim))
+        .and_then(|rest| rest.strip_suffix(']'));
+    inside.unwrap_or_default().trim()
 }
 
 /// The finish reason of a word; `None` where the word says that the answer failed.

@@ -22,12 +22,8 @@ pub(super) struct ChunkEvents {
 }
 
 impl ChunkEvents {
-    /// Events of a provider; `adds_reasoning` where reported completion tokens leave reasoning out.
-    pub(super) fn new(adds_reasoning: bool) -> Self {
-        let reading = Reading {
-            adds_reasoning,
-            is_whole: false,
-        };
+    /// Events that are read in this way.
+    pub(super) fn new(reading: Reading) -> Self {
         Self {
             reading,
             calls: Calls::default(),

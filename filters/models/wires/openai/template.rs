@@ -110,6 +110,7 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::super::reply::Reading;
     use super::super::stream::ChunkEvents;
     use crate::models::fronts::chat_completions::chunks::ChunkWriter;
     use crate::models::reply::{ReplyIdentity, Sink, Writer};
@@ -137,10 +138,15 @@ mod tests {
     /// The chunks of these events, read one after the other, and each on its own.
     fn both(events: &[String]) -> [Vec<u8>; 2] {
         let mut sinks = [stream(), stream()];
-        let mut decoder = ChunkEvents::new(false);
+        let mut decoder = ChunkEvents::new(Reading::default());
         for event in events {
             decode(&mut decoder, event, &mut sinks[0]).unwrap();
-            decode(&mut ChunkEvents::new(false), event, &mut sinks[1]).unwrap();
+            decode(
+                &mut ChunkEvents::new(Reading::default()),
+                event,
+                &mut sinks[1],
+            )
+            .unwrap();
         }
         sinks.map(|mut sink| sink.take())
     }
@@ -183,7 +189,7 @@ mod tests {
         let good = event("content", "a", "");
         for bad in [r#"a\ud800"#, "a\u{1}", r#"a\x"#, r#"a","b":"c\"#] {
             let bad = good.replace(r#""a""#, &format!("\"{bad}\""));
-            let mut decoder = ChunkEvents::new(false);
+            let mut decoder = ChunkEvents::new(Reading::default());
             decode(&mut decoder, &good, &mut stream()).unwrap();
             assert!(decode(&mut decoder, &bad, &mut stream()).is_err(), "{bad}");
         }

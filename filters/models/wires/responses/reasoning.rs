@@ -10,6 +10,7 @@ use super::input::{InputItem, Summary};
 use super::item::Item;
 use crate::json::{Object, Str};
 use crate::models::chat::tree::ChatMessage;
+use crate::models::wires::opaque;
 
 /// What marks our carriers.
 const FORMAT: &str = "openai-responses-v1";
@@ -50,25 +51,17 @@ pub(super) fn earlier_reasoning<'a>(
     #[derive(Deserialize)]
     struct Carrier<'c> {
         #[serde(default)]
-        format: String,
-        #[serde(default)]
-        provider: String,
-        #[serde(default)]
         index: u64,
         #[serde(borrow, default)]
         id: Option<&'c RawValue>,
         #[serde(borrow, default)]
         summary: Option<&'c RawValue>,
-        #[serde(borrow, default)]
-        data: Option<&'c RawValue>,
+        #[serde(borrow)]
+        data: &'c RawValue,
     }
     let mut found: Vec<EarlierReasoning<'a>> = Vec::new();
-    for raw in message.reasoning_details.iter().flatten() {
+    for raw in opaque::made_by(message, FORMAT, provider) {
         let Ok(carrier) = serde_json::from_str::<Carrier<'a>>(raw.get()) else {
-            continue;
-        };
-        let is_ours = carrier.format == FORMAT && carrier.provider == provider;
-        let Some(encrypted_content) = carrier.data.filter(|_| is_ours) else {
             continue;
         };
         found.push(EarlierReasoning {
@@ -76,7 +69,7 @@ pub(super) fn earlier_reasoning<'a>(
             item: InputItem::Reasoning {
                 id: carrier.id,
                 summary: carrier.summary.map_or(Summary::None([]), Summary::Given),
-                encrypted_content,
+                encrypted_content: carrier.data,
             },
         });
     }

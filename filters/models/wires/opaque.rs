@@ -1,0 +1,115 @@
+//! State that only its provider can read, on its way through the client and back.
+//!
+//! It rides in items of `reasoning_details`. A wire that makes the items itself writes their format and the provider's
+//! name into them, and gets back those of both alone ([`made_by`]). Items that a provider of the chat convention makes
+//! stay as they are, but for one more member with its name ([`write_tagged`]), without which they go back to it
+//! ([`write_untagged`]). Everything else is stripped. Source: docs/decisions.md 4.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::json::{Error, Str, Type, Walker};
+use crate::models::chat::tree::ChatMessage;
+
+/// The member that names the provider of an item whose other members are the provider's own.
+const ORIGIN: &str = "origin";
+
+/// Returns the items of a turn that this provider has made in this format.
+pub(super) fn made_by<'a>(
+    message: &'a ChatMessage<'a>,
+    format: &str,
+    provider: &str,
+) -> impl Iterator<Item = &'a RawValue> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Tag<'t> {
+        #[serde(borrow)]
+        format: Cow<'t, str>,
+        #[serde(borrow)]
+        provider: Cow<'t, str>,
+    }
+    let is_theirs = move |raw: &&RawValue| {
+        let tag: Tag<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
+        tag.format == format && tag.provider == provider
+    };
+    let items = message.reasoning_details.iter().flatten().copied();
+    items.filter(is_theirs)
+}
+
+/// Writes the items inside a JSON array, each with the name of its provider. What is no object cannot be tagged and is
+/// left out.
+pub(super) fn write_tagged(items: &str, provider: &str, out: &mut Vec<u8>) -> Result<(), Error> {
+    each_object(items, out, |members, out| {
+        for (key, value) in members.iter().filter(|(key, _)| *key != ORIGIN) {
+            write_member(key, value, out);
+        }
+        write_key(ORIGIN, out);
+        Str::Plain(provider).write(out);
+        out.push(b',');
+    })
+}
+
+/// Writes those of the items inside a JSON array that carry the name of this provider, without the name.
+pub(super) fn write_untagged(items: &str, provider: &str, out: &mut Vec<u8>) -> Result<(), Error> {
+    let is_theirs = |(key, value): &(Cow<'_, str>, &str)| {
+        let name = || serde_json::from_str::<String>(value);
+        *key == ORIGIN && name().is_ok_and(|name| name == provider)
+    };
+    each_object(items, out, |members, out| {
+        if members.iter().any(is_theirs) {
+            for (key, value) in members.iter().filter(|(key, _)| *key != ORIGIN) {
+                write_member(key, value, out);
+            }
+        }
+    })
+}
+
+/// Walks the objects of a list. `write` writes the members that stay, each with a comma behind it; an object of which
+/// none stays is left out.
+fn each_object<'a>(
+    items: &'a str,
+    out: &mut Vec<u8>,
+    write: impl Fn(&[(Cow<'a, str>, &'a str)], &mut Vec<u8>),
+) -> Result<(), Error> {
+    let mut walk = Walker::over(items);
+    walk.array(|walk, _| {
+        let mut members = Vec::new();
+        if walk.peek()? != Type::Object {
+            return walk.skip().map(|_| ());
+        }
+        walk.object(|walk, key| {
+            members.push((key, walk.skip()?));
+            Ok::<(), Error>(())
+        })?;
+        let start = out.len();
+        if start > 0 {
+            out.push(b',');
+        }
+        out.push(b'{');
+        let inside = out.len();
+        write(&members, out);
+        if out.len() == inside {
+            out.truncate(start);
+        } else if let Some(last) = out.last_mut() {
+            *last = b'}';
+        }
+        Ok(())
+    })
+}
+
+fn write_member(key: &str, value: &str, out: &mut Vec<u8>) {
+    write_key(key, out);
+    out.extend_from_slice(value.as_bytes());
+    out.push(b',');
+}
+
+fn write_key(key: &str, out: &mut Vec<u8>) {
+    Str::Plain(key).write(out);
+    out.push(b':');
+}
+
+#[cfg(test)]
+#[path = "opaque_tests.rs"]
+mod tests;

@@ -1,0 +1,181 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use serde_json::{Value, json};
+
+use crate::models::front::Front;
+use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::wires::quirks::ReasoningReplay;
+use crate::models::wires::{Quirks, Target, WireKind, replay};
+
+/// State that no other text holds.
+const STATE: &str = "gAAAB+/=\u{e9}\"=";
+
+const WIRES: [WireKind; 4] = [
+    WireKind::Compatible,
+    WireKind::Responses,
+    WireKind::Messages,
+    WireKind::Contents,
+];
+
+fn quirks() -> Quirks {
+    Quirks {
+        reasoning_replay: ReasoningReplay::ReasoningDetails,
+        ..Quirks::default()
+    }
+}
+
+fn target<'a>(provider: &'a str, quirks: &'a Quirks) -> Target<'a> {
+    Target {
+        provider,
+        model: "m",
+        region: None,
+        max_output: None,
+        reasoning_efforts: &[],
+        reasons: true,
+        lower_tool_choice: false,
+        key_id: None,
+        quirks,
+    }
+}
+
+/// What a provider of this wire says in a reply: its state, and the text "Hi".
+fn reply(wire: WireKind) -> Value {
+    match wire {
+        WireKind::Compatible => {
+            json!({"id": "c", "created": 5, "choices": [{"index": 0, "finish_reason": "stop", "message": {
+            "role": "assistant", "content": "Hi", "reasoning": "hm",
+            "reasoning_details": [{"type": "reasoning.text", "text": "hm", "index": 0, "format": "x"}, {"type": "reasoning.encrypted", "data": STATE, "id": null}]}}]})
+        }
+        WireKind::Responses => json!({"status": "completed", "output": [
+            {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": STATE},
+            {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]}]}),
+        WireKind::Messages => {
+            json!({"type": "message", "id": "msg_1", "stop_reason": "end_turn", "content": [
+            {"type": "thinking", "thinking": "hm", "signature": STATE}, {"type": "redacted_thinking", "data": STATE}, {"type": "text", "text": "Hi"}]})
+        }
+        WireKind::Contents => {
+            json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [{"text": "hm", "thought": true}, {"text": "Hi", "thoughtSignature": STATE}]}}]})
+        }
+    }
+}
+
+/// The message that the client gets of a provider of this wire.
+fn said(wire: WireKind, provider: &str) -> Value {
+    let quirks = quirks();
+    let answer = replay::whole(wire.wire(), &target(provider, &quirks), &reply(wire)).unwrap();
+    answer["choices"][0]["message"].clone()
+}
+
+/// What a provider of this wire gets of it in the next turn.
+fn sent(wire: WireKind, provider: &str, message: &Value, quirks: &Quirks) -> Value {
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let request = json!({"model": "m", "messages": [user("Hello"), message, user("Go on")]});
+    let request = ChatCompletions.parse(request.to_string().into()).unwrap();
+    let body = wire
+        .wire()
+        .encode(&request, &target(provider, quirks))
+        .unwrap();
+    serde_json::from_slice(&body.concat()).unwrap()
+}
+
+/// Counts the values of a tree that are the state.
+fn states(tree: &Value) -> usize {
+    match tree {
+        Value::String(text) => usize::from(text.contains(STATE)),
+        Value::Array(items) => items.iter().map(states).sum(),
+        Value::Object(members) => members.values().map(states).sum(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn state_goes_back_to_the_provider_that_made_it_and_to_no_other() {
+    for maker in WIRES {
+        let message = said(maker, "maker");
+        let made = states(&reply(maker));
+        assert_eq!(states(&message), made, "{maker:?} hands it out");
+        for taker in WIRES {
+            for provider in ["maker", "other"] {
+                let body = sent(taker, provider, &message, &quirks());
+                let goes_back = maker == taker && provider == "maker";
+                let expected = if goes_back { made } else { 0 };
+                assert_eq!(
+                    states(&body),
+                    expected,
+                    "{maker:?} to {taker:?} at {provider}: {body}"
+                );
+                assert!(body.to_string().contains("Hi"), "the text goes to all");
+            }
+        }
+    }
+}
+
+#[test]
+fn state_goes_back_in_the_shape_in_which_it_came() {
+    let back = |wire: WireKind| sent(wire, "maker", &said(wire, "maker"), &quirks());
+    let came = reply(WireKind::Compatible)["choices"][0]["message"]["reasoning_details"].clone();
+    let message = &back(WireKind::Compatible)["messages"][1];
+    assert_eq!(message["reasoning_details"].to_string(), came.to_string());
+    assert!(
+        message.get("reasoning").is_none(),
+        "it would say the same twice"
+    );
+    let came = reply(WireKind::Responses)["output"][0].clone();
+    assert_eq!(back(WireKind::Responses)["input"][1], came);
+    let came = reply(WireKind::Messages)["content"].clone();
+    assert_eq!(back(WireKind::Messages)["messages"][1]["content"], came);
+    let part = &back(WireKind::Contents)["contents"][1]["parts"][0];
+    assert_eq!(*part, json!({"text": "Hi", "thoughtSignature": STATE}));
+}
+
+#[test]
+fn a_provider_that_takes_no_details_hands_them_out_as_they_came_and_gets_none() {
+    let plain = Quirks::default();
+    let whole = reply(WireKind::Compatible);
+    let answer = replay::whole(
+        WireKind::Compatible.wire(),
+        &target("maker", &plain),
+        &whole,
+    )
+    .unwrap();
+    let message = &answer["choices"][0]["message"];
+    assert_eq!(
+        message["reasoning_details"],
+        whole["choices"][0]["message"]["reasoning_details"]
+    );
+    let body = sent(
+        WireKind::Compatible,
+        "maker",
+        &said(WireKind::Compatible, "maker"),
+        &plain,
+    );
+    assert_eq!(states(&body), 0);
+}
+
+#[test]
+fn a_turn_without_details_of_this_provider_goes_back_as_text() {
+    let message = json!({"role": "assistant", "content": "Hi", "reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]});
+    let body = sent(WireKind::Compatible, "maker", &message, &quirks());
+    assert_eq!(
+        body["messages"][1],
+        json!({"role": "assistant", "content": "Hi", "reasoning": "hm"})
+    );
+}
+
+#[test]
+fn details_are_tagged_piece_by_piece_and_odd_ones_left_out() {
+    let tagged = |items: &str| {
+        let mut out = Vec::new();
+        super::write_tagged(items, "m\"", &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(tagged("[]"), "");
+    assert_eq!(
+        tagged(r#"[{"a": [1, 2]}, 5, {}]"#),
+        r#"{"a":[1, 2],"origin":"m\""},{"origin":"m\""}"#
+    );
+    assert_eq!(
+        tagged(r#"[{"origin": "another", "b": 1}]"#),
+        r#"{"b":1,"origin":"m\""}"#
+    );
+}
