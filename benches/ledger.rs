@@ -18,7 +18,7 @@ use filters::ledger::{CallOwner, CostParts, EntryId, Funding, LedgerEntry, Usage
 use filters::money::Usd;
 use filters::money::allowance::{KeyLimits, SpendingBounds};
 use weirgate::config::Durability;
-use weirgate::ledger::account::{Hold, OrganizationAccount, Spent};
+use weirgate::ledger::account::{Hold, LimitedCall, OrganizationAccount, Spent};
 use weirgate::ledger::journal::{Journal, MAX_SEGMENT_AGE};
 use weirgate::store::{Store, StoreSettings, StoreUrl};
 
@@ -56,12 +56,19 @@ fn main() {
         is_premium: false,
         at_ms: now_ms,
     };
+    let call = |bounds| LimitedCall {
+        hold,
+        bounds,
+        plan_since_ms: 0,
+        now_ms,
+        needs_lease: false,
+    };
     for (name, bounds) in [
         ("unlimited", SpendingBounds::default()),
         ("limited", bounded),
     ] {
         let took = time(|| {
-            account.reserve(&hold, &bounds, 0, now_ms).unwrap();
+            account.reserve(&call(&bounds)).unwrap();
             black_box(account.settle(&hold, &cost, |charge| charge));
         });
         println!("reserve and settle, a key {name}: {took:?}");
@@ -72,7 +79,7 @@ fn main() {
     let journal = Journal::start(folder.path(), owner, Durability::Process, MAX_SEGMENT_AGE);
     let (journal, entry) = (journal.unwrap(), entry());
     let took = time(|| {
-        account.reserve(&hold, &bounded, 0, now_ms).unwrap();
+        account.reserve(&call(&bounded)).unwrap();
         let end = account.settle(&hold, &cost, |_| journal.end(journal.lane(), &entry));
         black_box(end.write(false));
     });

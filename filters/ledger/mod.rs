@@ -1,10 +1,13 @@
-//! The ledger's values: one entry per call, the balance that concurrent calls share, and the bytes of the journal.
+//! The ledger's values: one entry per call, the balance that concurrent calls share, leases of limits, and the bytes of
+//! the journal.
 //!
 //! Prices and limits are in `money`; files and the store are in the crate `weirgate`.
 
 mod balance;
 mod entry;
 pub mod journal;
+mod limit_grant;
+mod limit_lease;
 pub mod packed;
 
 #[cfg(test)]
@@ -12,3 +15,5 @@ mod balance_tests;
 
 pub use balance::{Balance, Charge};
 pub use entry::{CallOutcome, CallOwner, CostParts, EntryId, Funding, LedgerEntry, UsageRecord};
+pub use limit_grant::{HeldLimit, HeldLimits, LimitGrant, LimitOffer};
+pub use limit_lease::{LimitLease, LimitScope, LimitTerms, UnknownScope};

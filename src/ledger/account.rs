@@ -13,6 +13,8 @@ use filters::money::allowance::{LimitReached, SpendingBounds, SpentSoFar};
 use filters::money::tally::{PlanTally, Tally};
 use foldhash::fast::FixedState;
 
+pub use super::account_limits::LimitedCall;
+use super::account_limits::{Leased, LeasedLimit, PlanLimits};
 use super::leases::LeaseState;
 use crate::store::ledger::SpentRow;
 
@@ -24,16 +26,19 @@ pub struct OrganizationAccount {
     pub request_lock: tokio::sync::Mutex<()>,
     /// Held while the lease changes, so that changes happen one after another.
     pub lease_state: tokio::sync::Mutex<LeaseState>,
+    /// Held while leases of limits change, so that changes happen one after another.
+    pub limit_lock: tokio::sync::Mutex<()>,
     state: Mutex<AccountState>,
 }
 
-struct AccountState {
+pub(super) struct AccountState {
     balance: Balance,
-    keys: Spenders,
-    members: Spenders,
+    pub keys: Spenders,
+    pub members: Spenders,
     plan: PlanTally,
-    plan_reserved: Usd,
-    premium_reserved: Usd,
+    pub plan_reserved: Usd,
+    pub premium_reserved: Usd,
+    pub plan_limits: PlanLimits,
     plan_since_ms: i64,
     /// When the keys' spending was last read.
     loaded_at: Option<Instant>,
@@ -50,12 +55,14 @@ struct AccountState {
 }
 
 /// Spenders by id. The store makes the ids, so nobody can choose many that share a hash.
-type Spenders = HashMap<Arc<str>, Spender, FixedState>;
+pub(super) type Spenders = HashMap<Arc<str>, Spender, FixedState>;
 
 #[derive(Default)]
-struct Spender {
+pub(super) struct Spender {
     tally: Tally,
-    reserved: Usd,
+    pub reserved: Usd,
+    /// Only where there are limits and other processes.
+    pub limit: Option<Box<LeasedLimit>>,
 }
 
 /// One reservation of an amount.
@@ -93,6 +100,8 @@ pub enum HoldError {
     Reached(LimitReached),
     /// The lease lacks this amount.
     Lease(Usd),
+    /// A lease of a limit has nothing left, or has to be granted first.
+    Limit,
     /// The keys' spending has not been read yet.
     NotLoaded,
 }
@@ -101,6 +110,7 @@ impl OrganizationAccount {
     /// Makes the account of an organization, without a lease and without known spending.
     pub fn new(organization_id: &str) -> Self {
         Self {
+            limit_lock: tokio::sync::Mutex::default(),
             organization_id: organization_id.into(),
             request_lock: tokio::sync::Mutex::default(),
             lease_state: tokio::sync::Mutex::default(),
@@ -111,6 +121,7 @@ impl OrganizationAccount {
                 plan: PlanTally::default(),
                 plan_reserved: Usd::ZERO,
                 premium_reserved: Usd::ZERO,
+                plan_limits: PlanLimits::default(),
                 plan_since_ms: 0,
                 loaded_at: None,
                 has_bounds: false,
@@ -123,25 +134,15 @@ impl OrganizationAccount {
         }
     }
 
-    /// Reserves an amount if limits and lease allow it.
-    pub fn reserve(
-        &self,
-        hold: &Hold<'_>,
-        bounds: &SpendingBounds,
-        plan_since_ms: i64,
-        now_ms: i64,
-    ) -> Result<(), HoldError> {
+    /// Reserves an amount if limits and leases allow it.
+    pub fn reserve(&self, call: &LimitedCall<'_>) -> Result<(), HoldError> {
+        let hold = &call.hold;
         let mut state = self.lock();
         state.last_used = Instant::now();
-        state.plan_since_ms = plan_since_ms;
-        if *bounds != SpendingBounds::default() {
+        state.plan_since_ms = call.plan_since_ms;
+        if *call.bounds != SpendingBounds::default() {
             state.has_bounds = true;
-            if state.loaded_at.is_none() {
-                return Err(HoldError::NotLoaded);
-            }
-            let member = hold.member_id.map(|member| &**member);
-            let spent = state.spent(hold.key_id, member, now_ms);
-            allowance::check(bounds, &spent, hold.is_premium).map_err(HoldError::Reached)?;
+            state.check_limits(call)?;
         }
         if hold.funding == Funding::Credit && !state.balance.reserve(hold.amount) {
             return Err(HoldError::Lease(hold.amount.minus(state.balance.free())));
@@ -169,6 +170,8 @@ impl OrganizationAccount {
         let (key, member) = (hold.key_id, hold.member_id);
         let ended = (spent.at_ms, spent.at_ms);
         state.charge(key, member, is_plan, spent.is_premium, cost, ended);
+        let (member, premium) = (member.map(|id| &**id), is_plan.then_some(spent.is_premium));
+        state.each_limit(key, member, premium, |lease| lease.charge(cost));
         submit(charge)
     }
 
@@ -216,6 +219,7 @@ impl OrganizationAccount {
         let spenders = state.members.values_mut();
         spenders.for_each(|spender| spender.tally = Tally::default());
         state.plan = PlanTally::default();
+        state.forget_unstored();
         for row in rows {
             let (first_ms, last_ms) = row.ended_ms;
             let (plan, ended) = (row.is_plan, (first_ms.min(now_ms), last_ms.min(now_ms)));
@@ -232,6 +236,10 @@ impl OrganizationAccount {
             let at_ms = entry.at_ms.min(now_ms);
             let (cost, ended) = (usage.total(), (at_ms, at_ms));
             state.charge(&key, member.as_ref(), plan, premium, cost, ended);
+            let premium = plan.then_some(premium);
+            state.each_limit(&key, member.as_deref(), premium, |lease| {
+                lease.add_unstored(cost);
+            });
         });
         state.loaded_at = Some(Instant::now());
     }
@@ -260,6 +268,9 @@ impl OrganizationAccount {
 
     /// Returns whether there is no lease and no open reservation.
     pub fn holds_nothing(&self) -> bool {
+        if !self.held_limits().is_empty() {
+            return false;
+        }
         let state = self.lock();
         let is_reserved = |spender: &Spender| spender.reserved != Usd::ZERO;
         state.balance.free() == Usd::ZERO
@@ -349,7 +360,7 @@ impl OrganizationAccount {
         request > seen_requests && need >= refused
     }
 
-    fn lock(&self) -> MutexGuard<'_, AccountState> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, AccountState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -365,17 +376,39 @@ struct Lack {
 }
 
 /// How long calls are refused from memory after the store did not have their amount.
-const LACK_TTL: Duration = Duration::from_millis(500);
+pub(super) const LACK_TTL: Duration = Duration::from_millis(500);
 /// The store is asked this often within [`LACK_TTL`]. The second time finds credit that was added after the first refusal,
 /// so new credit counts at once but for callers that keep trying.
-const MAX_LACK_ANSWERS: u32 = 2;
+pub(super) const MAX_LACK_ANSWERS: u32 = 2;
 
 /// The longest time that a plan or a calendar month looks back.
 pub const LOOKBACK_MS: i64 = 32 * 24 * 3_600_000;
 
 impl AccountState {
+    /// Checks the limits of a call against what is known to be spent, and against their leases.
+    fn check_limits(&self, call: &LimitedCall<'_>) -> Result<(), HoldError> {
+        let leased = match call.needs_lease {
+            true => self.leased(call),
+            false => Leased::Covered,
+        };
+        if leased == Leased::Unknown {
+            return Err(HoldError::Limit);
+        }
+        if self.loaded_at.is_none() {
+            return Err(HoldError::NotLoaded);
+        }
+        let hold = &call.hold;
+        let member = hold.member_id.map(|member| &**member);
+        let spent = self.spent(hold.key_id, member, call.now_ms);
+        allowance::check(call.bounds, &spent, hold.is_premium).map_err(HoldError::Reached)?;
+        match leased {
+            Leased::Covered => Ok(()),
+            Leased::UsedUp | Leased::Unknown => Err(HoldError::Limit),
+        }
+    }
+
     /// Returns the spending plus open reservations, which may become spending.
-    fn spent(&self, key_id: &str, member_id: Option<&str>, now_ms: i64) -> SpentSoFar {
+    pub(super) fn spent(&self, key_id: &str, member_id: Option<&str>, now_ms: i64) -> SpentSoFar {
         let mut spent = self.settled(key_id, member_id, now_ms);
         if let Some(key) = self.keys.get(key_id) {
             spent.key.total = spent.key.total.plus(key.reserved);
@@ -407,6 +440,7 @@ impl AccountState {
         if amount == Usd::ZERO {
             return;
         }
+        self.reserve_limits(hold, amount);
         let key = spender_entry(&mut self.keys, hold.key_id);
         key.reserved = key.reserved.plus(amount);
         if let Some(member) = hold.member_id {
@@ -448,7 +482,7 @@ impl AccountState {
     }
 }
 
-fn spender_entry<'a>(spenders: &'a mut Spenders, id: &Arc<str>) -> &'a mut Spender {
+pub(super) fn spender_entry<'a>(spenders: &'a mut Spenders, id: &Arc<str>) -> &'a mut Spender {
     spenders.entry(Arc::clone(id)).or_default()
 }
 

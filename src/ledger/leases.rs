@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use filters::ledger::{LimitGrant, UnknownScope};
 use filters::money::Usd;
 use sqlx::postgres::PgListener;
 
@@ -13,14 +14,14 @@ use super::Ledger;
 use super::account::{LOOKBACK_MS, OrganizationAccount};
 use crate::store;
 use crate::store::StoreError;
-use crate::store::ledger::{LeaseChange, LeaseGrant, LeaseRequest};
+use crate::store::ledger::{LeaseChange, LeaseGrant, LeaseRequest, LimitRequest};
 
 /// How long other processes have to return what they do not need.
-const RETURN_TIMEOUT: Duration = Duration::from_millis(100);
+pub(super) const RETURN_TIMEOUT: Duration = Duration::from_millis(100);
 /// The interval between two checks whether they have.
-const POLL_INTERVAL: Duration = Duration::from_millis(10);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The time limit of one operation of the store.
-const STORE_TIMEOUT: Duration = Duration::from_secs(4);
+pub(super) const STORE_TIMEOUT: Duration = Duration::from_secs(4);
 /// How often spending is read while calls are being posted.
 const SPENT_TRIES: u32 = 5;
 /// The interval between two tries to listen.
@@ -33,16 +34,19 @@ pub(super) const LEASE_TASKS: usize = 2;
 
 /// The result of a change of a lease; `None` if the store does not know this process.
 type ChangeResult = Result<Option<LeaseGrant>, Arc<StoreError>>;
+/// The same of leases of limits.
+type LimitResult = Result<Option<Vec<LimitGrant>>, Arc<StoreError>>;
 
-/// Changes of leases that wait for the store, of each account at most one. Those that wait are made together.
+/// Changes of leases that wait for the store, of each account at most one of credit and one of limits. Those that wait
+/// are made together.
 pub(super) struct LeaseQueue {
     sender: mpsc::UnboundedSender<QueuedChange>,
     receiver: tokio::sync::Mutex<mpsc::UnboundedReceiver<QueuedChange>>,
 }
 
-struct QueuedChange {
-    request: LeaseRequest,
-    done: oneshot::Sender<ChangeResult>,
+enum QueuedChange {
+    Credit(LeaseRequest, oneshot::Sender<ChangeResult>),
+    Limits(Vec<LimitRequest>, oneshot::Sender<LimitResult>),
 }
 
 impl Default for LeaseQueue {
@@ -132,7 +136,9 @@ impl Ledger {
                 return Ok(false);
             }
             if !has_notified {
-                self.store.request_return(organization, &self.owner).await?;
+                self.store
+                    .request_return(organization, None, &self.owner)
+                    .await?;
                 has_notified = true;
             }
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -268,10 +274,8 @@ impl Ledger {
             change,
         };
         let (done, changed) = oneshot::channel();
-        _ = self
-            .lease_changes
-            .sender
-            .send(QueuedChange { request, done });
+        let queued = QueuedChange::Credit(request, done);
+        _ = self.lease_changes.sender.send(queued);
         let grant = changed.await.unwrap_or(Err(StoreError::TimedOut.into()))?;
         state.pending = None;
         match grant {
@@ -282,6 +286,18 @@ impl Ledger {
         Ok(grant)
     }
 
+    /// Changes leases of limits of one organization in the store. Returns `None` if the store no longer knows this process.
+    pub(super) async fn change_limits(&self, requests: Vec<LimitRequest>) -> LimitResult {
+        let (done, changed) = oneshot::channel();
+        let queued = QueuedChange::Limits(requests, done);
+        _ = self.lease_changes.sender.send(queued);
+        let grants = changed.await.unwrap_or(Err(StoreError::TimedOut.into()))?;
+        if grants.is_none() {
+            self.is_unregistered.store(true, Ordering::Relaxed);
+        }
+        Ok(grants)
+    }
+
     /// Makes the changes that wait, together. Runs until it is dropped.
     pub(super) async fn change_queued_leases(self: Arc<Self>) {
         loop {
@@ -289,19 +305,49 @@ impl Ledger {
             let mut receiver = self.lease_changes.receiver.lock().await;
             receiver.recv_many(&mut queued, MAX_CHANGES).await;
             drop(receiver);
-            let (requests, done): (Vec<_>, Vec<_>) = queued
-                .into_iter()
-                .map(|queued| (queued.request, queued.done))
-                .unzip();
-            let changed = self.store.change_leases(&self.owner, &requests).await;
-            let results: Vec<ChangeResult> = match changed {
-                Ok(Some(grants)) => grants.into_iter().map(|grant| Ok(Some(grant))).collect(),
-                Ok(None) => vec![Ok(None); done.len()],
-                Err(error) => vec![Err(Arc::new(error)); done.len()],
-            };
-            for (done, result) in done.into_iter().zip(results) {
-                // This fails if the task that asked was dropped. The change is pending then.
-                _ = done.send(result);
+            while !queued.is_empty() {
+                let count = count_together(&queued);
+                self.change_together(queued.drain(..count)).await;
+            }
+        }
+    }
+
+    async fn change_together(&self, queued: impl Iterator<Item = QueuedChange>) {
+        let (mut credit, mut credit_done) = (Vec::new(), Vec::new());
+        let (mut limits, mut limits_done) = (Vec::new(), Vec::new());
+        for change in queued {
+            match change {
+                QueuedChange::Credit(request, done) => {
+                    credit.push(request);
+                    credit_done.push(done);
+                }
+                QueuedChange::Limits(requests, done) => {
+                    limits_done.push((requests.len(), done));
+                    limits.extend(requests);
+                }
+            }
+        }
+        let changed = self.store.change_leases(&self.owner, &credit, &limits);
+        // A receiver is gone if the task that asked was dropped. A change of credit is pending then, and one of limits
+        // is known to the store alone until the next one.
+        match changed.await.map_err(Arc::new) {
+            Ok(Some(grants)) => {
+                for (done, grant) in credit_done.into_iter().zip(grants.credit) {
+                    _ = done.send(Ok(Some(grant)));
+                }
+                let mut grants = grants.limits.into_iter();
+                for (count, done) in limits_done {
+                    _ = done.send(Ok(Some(grants.by_ref().take(count).collect())));
+                }
+            }
+            other => {
+                let none = other.map(|_| ());
+                for done in credit_done {
+                    _ = done.send(none.clone().map(|()| None));
+                }
+                for (_, done) in limits_done {
+                    _ = done.send(none.clone().map(|()| None));
+                }
             }
         }
     }
@@ -310,7 +356,11 @@ impl Ledger {
     pub(super) async fn return_idle_leases(&self, idle: Duration) {
         let accounts = self.accounts();
         let idle = accounts.iter().filter(|account| !account.is_active(idle));
-        futures::future::join_all(idle.map(|account| self.return_lease(account))).await;
+        let returned = idle.map(|account| async {
+            self.return_lease(account).await;
+            self.return_limits(account, account.held_limits()).await;
+        });
+        futures::future::join_all(returned).await;
     }
 
     /// Forgets all leases, here and in the store, and registers this process again.
@@ -319,6 +369,8 @@ impl Ledger {
         for account in self.accounts() {
             account.lease_state.lock().await.pending = None;
             account.revoke_lease();
+            let _change = account.limit_lock.lock().await;
+            account.revoke_limits();
         }
         self.store.register_process(&self.owner).await?;
         self.is_unregistered.store(false, Ordering::Relaxed);
@@ -340,16 +392,39 @@ impl Ledger {
         listener.listen(store::ledger::CHANNEL).await?;
         loop {
             let notification = listener.recv().await?;
-            let Some((owner, organization)) = notification.payload().split_once(' ') else {
+            let mut words = notification.payload().split(' ');
+            let (Some(owner), Some(organization)) = (words.next(), words.next()) else {
                 continue;
             };
-            if owner != self.owner
-                && let Some(account) = self.find_account(organization)
-            {
-                // Returns that are asked for together are made together.
-                let ledger = Arc::clone(self);
-                tokio::spawn(async move { ledger.return_lease(&account).await });
+            let Some(account) = self.find_account(organization) else {
+                continue;
+            };
+            if owner == self.owner {
+                continue;
             }
+            let scope = words.next().map(str::parse);
+            // Returns that are asked for together are made together.
+            let ledger = Arc::clone(self);
+            tokio::spawn(async move {
+                match scope {
+                    None => ledger.return_lease(&account).await,
+                    Some(Ok(scope)) => ledger.return_limit(&account, scope).await,
+                    Some(Err(UnknownScope)) => {}
+                }
+            });
         }
     }
+}
+
+/// Returns how many of these changes are made together: as many as change [`MAX_CHANGES`] leases, at least one.
+fn count_together(queued: &[QueuedChange]) -> usize {
+    let mut leases = 0;
+    let fits = queued.iter().take_while(|change| {
+        leases += match change {
+            QueuedChange::Credit(..) => 1,
+            QueuedChange::Limits(requests, _) => requests.len(),
+        };
+        leases <= MAX_CHANGES
+    });
+    fits.count().max(1)
 }

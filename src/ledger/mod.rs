@@ -7,6 +7,7 @@
 //! thread's own part of the journal.
 
 pub mod account;
+mod account_limits;
 mod clock;
 mod error;
 mod flusher;
@@ -14,6 +15,7 @@ mod heartbeat;
 mod idle;
 pub mod journal;
 mod leases;
+mod limit_leases;
 mod receipt;
 pub mod recovery;
 mod refused_calls;
@@ -39,7 +41,7 @@ pub use error::LedgerError;
 pub use receipt::Receipt;
 pub use reservation::{CallEnd, NewReservation, Reservation, ReservationError};
 
-use self::account::{Hold, HoldError, OrganizationAccount};
+use self::account::{Hold, HoldError, LimitedCall, OrganizationAccount};
 use self::clock::unix_ms;
 use self::journal::Journal;
 use self::leases::LeaseQueue;
@@ -108,6 +110,7 @@ impl Ledger {
         }
         let account = self.account(&call.caller.organization_id);
         let mut call = *call;
+        let began = Instant::now();
         for _ in 0..MAX_TRIES {
             let seen_requests = account.request_count();
             match self.try_reserve(&account, &call) {
@@ -115,13 +118,17 @@ impl Ledger {
                 Err(HoldError::Reached(reached)) => return Err(ReservationError::Reached(reached)),
                 Err(HoldError::NotLoaded) => match self.load_spent(&account).await {
                     Ok(()) => {}
-                    Err(()) if is_funded(call.funding) => {
-                        return Err(ReservationError::Unavailable);
-                    }
-                    // The provider bills the caller, so limits that cannot be read do not stop the call.
-                    Err(()) => call.bounds = SpendingBounds::default(),
+                    Err(()) => call.bounds = unread_bounds(&call)?,
                 },
-                Err(HoldError::Lease(missing)) if account.lacks_credit(missing) => break,
+                Err(HoldError::Limit) => match self.wait_for_limits(&account, &call, began).await {
+                    Ok(Some(reservation)) => return Ok(reservation),
+                    Ok(None) => {}
+                    Err(ReservationError::Unavailable) => call.bounds = unread_bounds(&call)?,
+                    Err(refused) => return Err(refused),
+                },
+                Err(HoldError::Lease(missing)) if account.lacks_credit(missing) => {
+                    return Err(ReservationError::NoCredit);
+                }
                 Err(HoldError::Lease(_)) => {
                     if let Some(reservation) =
                         self.wait_for_lease(&account, &call, seen_requests).await?
@@ -131,7 +138,8 @@ impl Ledger {
                 }
             }
         }
-        Err(ReservationError::NoCredit)
+        let reached = account.reached_limit(&self.limited(&call));
+        Err(reached.map_or(ReservationError::NoCredit, ReservationError::Reached))
     }
 
     /// Requests a larger lease from the store, or waits for the request of another task.
@@ -172,24 +180,38 @@ impl Ledger {
         account: &Arc<OrganizationAccount>,
         call: &NewReservation<'_>,
     ) -> Result<Reservation, HoldError> {
-        let member = call.caller.member.as_deref().map(|member| &member.id);
+        let limited = self.limited(call);
+        let has_lost_leases = self.is_unregistered.load(Ordering::Relaxed);
+        if has_lost_leases && limited.needs_lease && call.has_bounds() {
+            return Err(HoldError::Limit);
+        }
+        account.reserve(&limited)?;
+        if call.funding == Funding::Credit {
+            self.top_up(account, call.max_cost);
+        }
+        if call.has_bounds() {
+            self.top_up_limits(account, &limited);
+        }
+        Ok(Reservation::begin(self, account, call))
+    }
+
+    /// Returns the call as its limits see it now.
+    fn limited<'a>(&self, call: &'a NewReservation<'_>) -> LimitedCall<'a> {
         let hold = Hold {
             key_id: &call.caller.key_id,
-            member_id: member,
+            member_id: call.caller.member.as_deref().map(|member| &member.id),
             funding: call.funding,
             amount: call.max_cost,
             is_premium: call.is_premium,
         };
-        account.reserve(
-            &hold,
-            &call.bounds,
-            call.caller.plan_since_ms,
-            self.now_ms(),
-        )?;
-        if call.funding == Funding::Credit {
-            self.top_up(account, call.max_cost);
+        LimitedCall {
+            hold,
+            bounds: &call.bounds,
+            plan_since_ms: call.caller.plan_since_ms,
+            now_ms: self.now_ms(),
+            // While the store fails, the limits of calls on the caller's own keys follow what is known here.
+            needs_lease: self.is_shared && (is_funded(call.funding) || !self.is_failing()),
         }
-        Ok(Reservation::begin(self, account, call))
     }
 
     /// Returns what a key, its member and its plan have spent, without open reservations. The spending of other
@@ -300,5 +322,14 @@ impl Ledger {
         let ms = u64::try_from(unix_ms()).unwrap_or_default();
         let id = uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid();
         EntryId(*id.as_bytes())
+    }
+}
+
+/// Returns the bounds of a call whose limits cannot be read: none if the provider bills the caller, so that they do not
+/// stop the call. Errors: credit or plan pay.
+fn unread_bounds(call: &NewReservation<'_>) -> Result<SpendingBounds, ReservationError> {
+    match is_funded(call.funding) {
+        true => Err(ReservationError::Unavailable),
+        false => Ok(SpendingBounds::default()),
     }
 }

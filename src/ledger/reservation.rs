@@ -36,6 +36,13 @@ pub struct NewReservation<'a> {
     pub bounds: SpendingBounds,
 }
 
+impl NewReservation<'_> {
+    /// Returns whether the call has limits.
+    pub(super) fn has_bounds(&self) -> bool {
+        self.bounds != SpendingBounds::default()
+    }
+}
+
 /// Why a call got no reservation.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ReservationError {

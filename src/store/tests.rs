@@ -93,6 +93,7 @@ mod calls;
 mod changes;
 mod files;
 mod ledger;
+mod limits;
 mod money;
 mod snapshots;
 mod spent;

@@ -1,19 +1,22 @@
-//! Leases: parts of a balance that a process holds, so that it can spend without queries.
+//! Leases: parts of a balance that a process holds, so that it can spend without queries. Leases of limits change with
+//! them.
 
 use std::collections::{BTreeMap, HashMap};
 
+use filters::ledger::LimitGrant;
 use filters::money::Usd;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 use tokio::time::timeout;
 
 use super::super::{Store, StoreError};
+use super::limits::{self, LimitRequest};
 use super::rows::Rows;
 use super::{QUERY_TIMEOUT, StoreAccount, finish, lock_balances, read_accounts, usd};
 
 /// After this time without a refresh a process counts as dead, and its leases expire.
 const LEASE_TTL_MS: i64 = 30_000;
 /// The channel on which processes request amounts back. Payload: the requesting process, a space, the organization's
-/// id.
+/// id; and for the lease of a limit a space and its scope.
 pub const CHANNEL: &str = "weirgate_leases";
 /// If several processes are registered, a process takes the free amount divided by this at a time.
 const LEASE_DIVISOR: i128 = 4;
@@ -48,6 +51,15 @@ pub struct LeaseRequest {
     pub change: LeaseChange,
 }
 
+/// The results of changes, each in the order of the requests.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct LeaseGrants {
+    /// Of credit.
+    pub credit: Vec<LeaseGrant>,
+    /// Of limits.
+    pub limits: Vec<LimitGrant>,
+}
+
 impl Store {
     /// Registers a process without leases, before it requests its first one.
     pub async fn register_process(&self, owner: &str) -> Result<(), StoreError> {
@@ -76,31 +88,36 @@ impl Store {
         finish(connection, done)
     }
 
-    /// Changes leases of a process, of each organization at most one, all or none. Leases of dead processes become
-    /// free. Cost: the same few statements for any number of organizations.
+    /// Changes leases of a process, of each organization's credit and of each scope's limits at most one, all or none.
+    /// Leases of dead processes become free. Cost: the same few statements for any number of organizations.
     ///
-    /// Returns the results in the order of the requests. Returns `None` and changes nothing if the process is not
-    /// registered, because it has lost its leases.
+    /// Returns `None` and changes nothing if the process is not registered, because it has lost its leases.
     pub async fn change_leases(
         &self,
         owner: &str,
-        requests: &[LeaseRequest],
-    ) -> Result<Option<Vec<LeaseGrant>>, StoreError> {
+        credit: &[LeaseRequest],
+        limits: &[LimitRequest],
+    ) -> Result<Option<LeaseGrants>, StoreError> {
         let _turn = self.write_turn().await;
         let mut connection = self.pool.acquire().await?;
-        let changed = apply(&mut connection, owner, requests);
+        let changed = apply(&mut connection, owner, credit, limits);
         let done = timeout(QUERY_TIMEOUT, changed).await;
         finish(connection, done)
     }
 
-    /// Requests the other processes on a PostgreSQL store to return amounts that they do not need.
+    /// Requests the other processes on a PostgreSQL store to return amounts that they do not need: of credit, or of the
+    /// limits of a scope.
     pub async fn request_return(
         &self,
         organization_id: &str,
+        scope: Option<&str>,
         owner: &str,
     ) -> Result<(), StoreError> {
         let sql = "SELECT CAST(pg_notify($1, $2) AS TEXT)";
-        let payload = format!("{owner} {organization_id}");
+        let payload = match scope {
+            None => format!("{owner} {organization_id}"),
+            Some(scope) => format!("{owner} {organization_id} {scope}"),
+        };
         let query = sqlx::query(sql).bind(CHANNEL).bind(payload);
         query.execute(&self.pool).await?;
         Ok(())
@@ -171,8 +188,9 @@ async fn unregister(connection: &mut AnyConnection, owner: &str) -> Result<(), S
 async fn apply(
     connection: &mut AnyConnection,
     owner: &str,
-    requests: &[LeaseRequest],
-) -> Result<Option<Vec<LeaseGrant>>, StoreError> {
+    credit: &[LeaseRequest],
+    limits: &[LimitRequest],
+) -> Result<Option<LeaseGrants>, StoreError> {
     let mut transaction = connection.begin().await?;
     if !lock_process(&mut transaction, owner).await? {
         transaction.rollback().await?;
@@ -180,15 +198,39 @@ async fn apply(
     }
     expire_processes(&mut transaction, owner).await?;
     let processes = count_processes(&mut transaction).await?;
-    let mut ids: Vec<&str> = requests
-        .iter()
-        .map(|request| request.organization_id.as_str())
-        .collect();
+    let funded = credit.iter().map(|request| &*request.organization_id);
+    let limited = limits.iter().map(|request| &*request.organization_id);
+    let ids = in_order(funded.chain(limited));
+    lock_balances(&mut transaction, &ids).await?;
+    let grants = LeaseGrants {
+        credit: change_credit(&mut transaction, owner, credit, processes).await?,
+        limits: limits::change(&mut transaction, owner, limits, processes).await?,
+    };
+    transaction.commit().await?;
+    Ok(Some(grants))
+}
+
+/// Returns ids in the order in which their balances are locked, each once.
+fn in_order<'a>(ids: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut ids: Vec<&str> = ids.collect();
     ids.sort_unstable();
     ids.dedup();
-    lock_balances(&mut transaction, &ids).await?;
-    let accounts = read_accounts(&mut transaction, &ids).await?;
-    let leases = read_leases(&mut transaction, &ids, owner).await?;
+    ids
+}
+
+/// Changes leases of credit, whose balances are locked.
+async fn change_credit(
+    transaction: &mut AnyConnection,
+    owner: &str,
+    requests: &[LeaseRequest],
+    processes: i64,
+) -> Result<Vec<LeaseGrant>, StoreError> {
+    if requests.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = in_order(requests.iter().map(|request| &*request.organization_id));
+    let accounts = read_accounts(transaction, &ids).await?;
+    let leases = read_leases(transaction, &ids, owner).await?;
     let mut grants = Vec::with_capacity(requests.len());
     let mut changed = BTreeMap::new();
     for request in requests {
@@ -202,9 +244,8 @@ async fn apply(
             changed.insert(id, (amount, request.number, taken));
         }
     }
-    write_leases(&mut transaction, owner, changed).await?;
-    transaction.commit().await?;
-    Ok(Some(grants))
+    write_leases(transaction, owner, changed).await?;
+    Ok(grants)
 }
 
 /// Returns the result of a change, and the amount of the lease after it.

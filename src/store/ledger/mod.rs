@@ -7,6 +7,7 @@
 mod calls;
 mod hours;
 mod leases;
+mod limits;
 mod post;
 mod spent;
 mod spent_past;
@@ -22,7 +23,8 @@ use sqlx::{Any, AnyConnection, Row};
 use tokio::time::error::Elapsed;
 
 pub use calls::OldCalls;
-pub use leases::{CHANNEL, LeaseChange, LeaseGrant, LeaseRequest};
+pub use leases::{CHANNEL, LeaseChange, LeaseGrant, LeaseGrants, LeaseRequest};
+pub use limits::LimitRequest;
 pub use post::MAX_ORGANIZATIONS;
 pub use spent::{Spending, SpentRow};
 pub use usage::{By, Usage};

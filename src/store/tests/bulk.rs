@@ -43,9 +43,9 @@ impl Fixture {
         self.begin(owner).await;
         let requests: Vec<LeaseRequest> = ids.into_iter().map(|id| take(id, 1, "1")).collect();
         for requests in requests.chunks(1024) {
-            let grants = self.store.change_leases(owner, requests).await.unwrap();
+            let grants = self.store.change_leases(owner, requests, &[]).await;
             let is_whole = |grant: &LeaseGrant| grant.amount == usd("1");
-            assert!(grants.unwrap().iter().all(is_whole));
+            assert!(grants.unwrap().unwrap().credit.iter().all(is_whole));
         }
     }
 }
@@ -123,18 +123,19 @@ async fn leases_of_many_organizations_change_at_once(fixture: Fixture) {
     // The second time the confirmation was lost.
     for _ in 0..2 {
         let requests: Vec<LeaseRequest> = (0..COUNT).rev().map(give).collect();
-        let returned = fixture.store.change_leases("a", &requests).await.unwrap();
-        assert_eq!(returned.unwrap().len(), COUNT as usize);
+        let returned = fixture.store.change_leases("a", &requests, &[]).await;
+        assert_eq!(returned.unwrap().unwrap().credit.len(), COUNT as usize);
     }
     // One is refused, one gets its need, one its share.
     let requests = [(7, "0.5"), (2, "0.3"), (5, "0.01")];
     let requests = requests.map(|(n, need)| take(organization(n), 1, need));
     let grants = fixture
         .store
-        .change_leases("b", &requests)
+        .change_leases("b", &requests, &[])
         .await
         .unwrap()
-        .unwrap();
+        .unwrap()
+        .credit;
     let amounts: Vec<String> = grants
         .iter()
         .map(|grant| grant.amount.to_string())
@@ -146,7 +147,7 @@ async fn leases_of_many_organizations_change_at_once(fixture: Fixture) {
     assert_eq!(
         fixture
             .store
-            .change_leases("gone", &requests)
+            .change_leases("gone", &requests, &[])
             .await
             .unwrap(),
         None

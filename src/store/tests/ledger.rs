@@ -61,8 +61,8 @@ impl Fixture {
             number: turn,
             change,
         };
-        let changed = self.store.change_leases(owner, &[request]).await;
-        let taken = changed.unwrap()?[0];
+        let changed = self.store.change_leases(owner, &[request], &[]).await;
+        let taken = changed.unwrap()?.credit[0];
         Some((taken.amount.to_string(), taken.others.to_string()))
     }
 
