@@ -26,6 +26,7 @@ use weirgate::store::{Store, StoreSettings, StoreUrl};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ITERATIONS: u32 = 200_000;
+const NOW_MS: i64 = 1_800_000_000_000;
 const MAX_DURATION: Duration = Duration::from_micros(2);
 const MAX_JOURNAL_DURATION: Duration = Duration::from_micros(6);
 
@@ -49,26 +50,18 @@ fn main() {
         key: limits,
         ..SpendingBounds::default()
     };
-    let now_ms = 1_800_000_000_000;
     let cost = Spent {
         cost: Usd::parse("0.0035").unwrap(),
         is_byok: false,
         is_premium: false,
-        at_ms: now_ms,
-    };
-    let call = |bounds| LimitedCall {
-        hold,
-        bounds,
-        plan_since_ms: 0,
-        now_ms,
-        needs_lease: false,
+        at_ms: NOW_MS,
     };
     for (name, bounds) in [
         ("unlimited", SpendingBounds::default()),
         ("limited", bounded),
     ] {
         let took = time(|| {
-            account.reserve(&call(&bounds)).unwrap();
+            account.reserve(&call(hold, &bounds)).unwrap();
             black_box(account.settle(&hold, &cost, |charge| charge));
         });
         println!("reserve and settle, a key {name}: {took:?}");
@@ -79,7 +72,7 @@ fn main() {
     let journal = Journal::start(folder.path(), owner, Durability::Process, MAX_SEGMENT_AGE);
     let (journal, entry) = (journal.unwrap(), entry());
     let took = time(|| {
-        account.reserve(&call(&bounded)).unwrap();
+        account.reserve(&call(hold, &bounded)).unwrap();
         let end = account.settle(&hold, &cost, |_| journal.end(journal.lane(), &entry));
         black_box(end.write(false));
     });
@@ -94,6 +87,16 @@ fn main() {
         .build()
         .unwrap();
     runtime.block_on(post(folder.path()));
+}
+
+fn call<'a>(hold: Hold<'a>, bounds: &'a SpendingBounds) -> LimitedCall<'a> {
+    LimitedCall {
+        hold,
+        bounds,
+        plan_since_ms: 0,
+        now_ms: NOW_MS,
+        needs_lease: false,
+    }
 }
 
 /// Posts batches of 20 keys of 5 organizations, and of as many organizations as calls.

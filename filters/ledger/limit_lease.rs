@@ -131,7 +131,7 @@ impl LimitLease {
 
     /// Returns whether so little is left that the process should ask for more.
     pub fn is_low(&self) -> bool {
-        self.left.units() < self.part.units() / 4
+        self.part > Usd::ZERO && self.left.units() < self.part.units() / 4
     }
 
     /// Returns whether the store may hold an amount for this process.

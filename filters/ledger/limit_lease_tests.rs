@@ -95,6 +95,8 @@ fn a_process_asks_for_more_while_a_quarter_is_left_but_not_where_there_is_none()
     let offer = lease.offer(Usd::ZERO, usd(24), Some(usd(1)));
     lease.apply(&offer, usd(24), TERMS, 0);
     assert!(!lease.is_low());
+    lease.charge(usd(25));
+    assert!(!lease.is_low(), "the last call has exceeded it");
 }
 
 #[test]

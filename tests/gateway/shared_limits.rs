@@ -130,8 +130,8 @@ fn give_to(place: &Place, member: &str, budget: &str) {
 
 /// Asserts that calls which fit were served, and of each process one more at most.
 fn assert_spent(served: usize, fits: usize) {
-    println!("{served} calls of a limit of {fits}");
-    assert!((fits..=fits + PROCESSES).contains(&served), "{served}");
+    let range = fits..=fits + PROCESSES;
+    assert!(range.contains(&served), "{served} of a limit of {fits}");
 }
 
 fn assert_held(change: impl FnOnce(&Place), code: &str) {
