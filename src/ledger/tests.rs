@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use filters::accounts::{Caller, Mode, Plan};
+use filters::fault::Fault;
 use filters::ledger::{CallOutcome, CallOwner, CostParts, Funding, LedgerEntry, UsageRecord};
 use filters::money::Usd;
 use filters::money::allowance::SpendingBounds;
@@ -175,6 +176,8 @@ async fn calls_on_byok_keys_do_not_fill_a_full_journal() {
     assert_eq!(metrics.ledger_dropped.get(), 1);
     let refused = ledger.reserve(&call(Funding::Credit)).await.err();
     assert_eq!(refused, Some(ReservationError::Unavailable));
+    let fault = Fault::from(ReservationError::Unavailable);
+    assert_eq!((fault.status(), fault.retry_after_s), (503, Some(2)));
 }
 
 /// Starts a ledger on a SQLite file in the folder.

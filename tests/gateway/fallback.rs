@@ -254,6 +254,30 @@ fn a_200_that_is_empty_malformed_or_cut_falls_back() {
     }
 }
 
+/// A connection on which a failed reply came may hold more of it.
+#[test]
+fn after_a_200_that_is_no_answer_the_connection_is_closed() {
+    let error = json!({"error": {"message": "overloaded", "type": "overloaded_error"}}).to_string();
+    for (reply, body) in [
+        (Reply::json(200, &error), PLAIN),
+        (Reply::json(200, ""), PLAIN),
+        (Reply::json(200, "<html>"), PLAIN),
+        (Reply::sse([error.as_str()]), STREAM),
+        (Reply::sse([]), STREAM),
+        (Reply::sse(["{broken"]), STREAM),
+        (Reply::stream().event(&error).and_hang(), STREAM),
+        (Reply::stream().event("{broken").and_hang(), STREAM),
+    ] {
+        let (first, second) = (Upstream::always(reply), both());
+        let gateway = Gateway::between(&first.url(), &second.url());
+        let answer = gateway.chat(body);
+        assert!(answer.text().contains("\"used_provider\":\"second\""));
+        first.wait_closed(first.request(0).connection);
+        // What has answered well is kept for the next request.
+        assert!(!second.is_closed(second.request(0).connection));
+    }
+}
+
 #[test]
 fn exhausted_attempts_say_why() {
     let hang = Upstream::always(Reply::hang());

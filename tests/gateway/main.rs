@@ -30,6 +30,7 @@ mod crashes;
 mod datafile;
 mod decide;
 mod embeddings;
+mod errors_apart;
 mod event_stream;
 mod fallback;
 mod front;

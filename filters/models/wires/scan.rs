@@ -19,6 +19,20 @@ pub(super) fn arguments<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Er
     text(walk)
 }
 
+/// The inside of an array; `None` for anything else.
+pub(super) fn list<'a>(walk: &mut Walker<'a>) -> Result<Option<&'a str>, Error> {
+    let value = walk.skip()?;
+    Ok(value.starts_with('[').then(|| inside(value)))
+}
+
+/// The inside of an array's text.
+pub(super) fn inside(array: &str) -> &str {
+    let inside = array
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    inside.unwrap_or_default().trim()
+}
+
 /// A time in unix seconds, which some hosts write with a fraction.
 pub(super) fn seconds(walk: &mut Walker<'_>) -> Result<Option<u64>, Error> {
     let written = walk.skip()?;

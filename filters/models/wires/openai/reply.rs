@@ -19,7 +19,7 @@ use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::opaque::write_tagged;
 use crate::models::wires::quirks::ReasoningReplay;
-use crate::models::wires::scan::{arguments, malformed, seconds, text};
+use crate::models::wires::scan::{arguments, inside, list, malformed, seconds, text};
 use crate::models::wires::wire::Target;
 
 /// Returns the decoder of a chat's reply.
@@ -360,19 +360,6 @@ fn tool<'a>(walk: &mut Walker<'a>, choice: u32, calls: &mut Calls) -> Result<Too
     let has_name = delta.name.is_some_and(|name| !name.is_empty());
     delta.key = calls.key(choice, delta.id, index, has_name);
     Ok(delta)
-}
-
-/// The inside of an array; `None` for anything else.
-fn list<'a>(walk: &mut Walker<'a>) -> Result<Option<&'a str>, Error> {
-    let value = walk.skip()?;
-    Ok(value.starts_with('[').then(|| inside(value)))
-}
-
-fn inside(array: &str) -> &str {
-    let inside = array
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'));
-    inside.unwrap_or_default().trim()
 }
 
 /// The finish reason of a word; `None` where the word says that the answer failed.
