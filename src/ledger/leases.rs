@@ -17,7 +17,7 @@ use crate::store::StoreError;
 use crate::store::ledger::{LeaseChange, LeaseGrant, LeaseRequest, LimitRequest};
 
 /// How long other processes have to return what they do not need.
-pub(super) const RETURN_TIMEOUT: Duration = Duration::from_millis(100);
+pub(super) const RETURN_TIMEOUT: Duration = Duration::from_millis(300);
 /// The interval between two checks whether they have.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The time limit of one operation of the store.
