@@ -21,10 +21,12 @@ use filters::models::reply::ReplyIdentity;
 use filters::models::request::ModelRequest;
 use filters::models::routing::catalog::{Catalog, Mapping};
 use filters::models::routing::health::{AttemptOutcome, Health};
+use filters::models::routing::parameters::Parameters;
 use filters::models::routing::plan::{PlanInputs, plan};
 use filters::models::routing::providers::{ProviderNames, ProviderSet};
 use filters::models::routing::resolve::resolve;
 use filters::models::routing::score::Weights;
+use filters::models::routing::thinking::Thinking;
 use filters::models::usage::Settlement;
 use filters::models::wires::openai::OpenAi;
 use filters::models::wires::{Quirks, ReplyHead, Target, Wire, decode_reply};
@@ -59,7 +61,7 @@ fn main() {
     measure("event", EVENTS, || {
         answer(&streamed, &used, &pieces, b"text/event-stream")
     });
-    for mappings in [1, 8] {
+    for mappings in [1, 8, 40] {
         plans(mappings);
     }
 }
@@ -164,8 +166,8 @@ fn target(quirks: &Quirks) -> Target<'_> {
         model: "up",
         region: None,
         max_output: None,
-        reasoning_efforts: &[],
-        reasons: false,
+        parameters: Parameters::PLAIN,
+        thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
         quirks,
         key_id: None,

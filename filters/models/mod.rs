@@ -16,6 +16,7 @@ pub mod fronts;
 mod key_shape;
 pub mod metadata;
 pub mod operation;
+pub mod parameter;
 pub mod reply;
 pub mod request;
 pub mod routing;

@@ -4,11 +4,14 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::chat::facts::ChatFacts;
 use super::embeddings::EmbeddingFacts;
 use super::front::Front;
 use super::operation::Operation;
+use super::parameter::AskedParameters;
 use crate::money::CostInputs;
 
 /// A request that passed the 400 rules of its front.
@@ -28,6 +31,8 @@ pub struct ModelRequest {
     pub session: Option<Box<str>>,
     /// What the request needs of a model and its provider.
     pub needs: Needs,
+    /// The parameters that it asks for.
+    pub asked: AskedParameters,
     /// What bounds the cost; the wire bounds the length of an answer.
     pub cost_inputs: CostInputs,
     /// Bytes of text in the prompt (media data left out), for estimates.
@@ -134,6 +139,10 @@ pub struct Needs {
     pub audio: Vec<Box<str>>,
     /// A part is a file.
     pub documents: bool,
+    /// Where images and files come from.
+    pub media: MediaNeeds,
+    /// The first message that is no instruction is the assistant's.
+    pub assistant_first: bool,
     /// `tools` holds functions.
     pub tools: bool,
     /// `tool_choice` forces a call.
@@ -150,28 +159,42 @@ pub struct Needs {
     pub reasoning_mode: Option<Box<str>>,
     /// `reasoning.context`, where given and not `auto`.
     pub reasoning_context: Option<Box<str>>,
+    /// A stop sequence is blank.
+    pub blank_stop: bool,
     /// `verbosity` is given.
     pub verbosity: bool,
     /// The request marks parts for a provider's cache.
     pub cache_control: bool,
 }
 
-/// A reasoning effort. Source: docs/model-gateway.md 2.1.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+/// Where images and files of a request come from.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct MediaNeeds {
+    /// Media types of images in the body.
+    pub images: Vec<Box<str>>,
+    /// An image is an `https` address.
+    pub remote_images: bool,
+    /// An image is neither in the body nor an `https` address.
+    pub other_images: bool,
+    /// Media types of files in the body.
+    pub files: Vec<Box<str>>,
+    /// A file is not in the body: it is named by an id, or there is nothing of it.
+    pub other_files: bool,
+}
+
+/// A reasoning effort, from no reasoning to the most. Source: docs/model-gateway.md 2.1.
+#[derive(
+    Clone, Copy, Debug, Deserialize, Eq, JsonSchema, Ord, PartialEq, PartialOrd, Serialize,
+)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the words say it")]
 pub enum Effort {
-    /// No reasoning.
     None,
-    /// The least.
     Minimal,
-    /// Little.
     Low,
-    /// The usual.
     Medium,
-    /// Much.
     High,
-    /// Very much.
     Xhigh,
-    /// The most.
     Max,
 }
 

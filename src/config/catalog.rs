@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use filters::models::routing::CatalogFile;
+use filters::models::routing::{CatalogFile, WrittenParameters};
 use serde_json::Value as Json;
 
 use super::document::{self, Node, SourceSpan, Value};
@@ -55,6 +55,7 @@ pub(super) fn check(
     let names = check_names(&mut walk, models);
     check_successors(&mut walk, models, &names);
     check_wires(&mut walk, models, providers);
+    check_parameters(&mut walk, &valid);
     let known: Vec<&str> = providers.keys().map(String::as_str).collect();
     let mut warnings = find_unknown_providers(models, &known);
     warnings.extend(find_implausible_prices(models));
@@ -155,6 +156,30 @@ fn check_wires(walk: &mut Walk, models: &[Node], providers: &BTreeMap<String, Pr
             walk.refuse(&key, &wire.at, message, cure.to_owned());
         }
     }
+}
+
+/// Refuses tables of parameters that contradict themselves.
+fn check_parameters(walk: &mut Walk, valid: &Json) {
+    for (index, model) in elements(valid, "models").enumerate() {
+        for (number, mapping) in elements(model, "providers").enumerate() {
+            let written = mapping.get("parameters").cloned().unwrap_or_default();
+            let written: WrittenParameters = serde_json::from_value(written).unwrap_or_default();
+            for problem in written.problems() {
+                let key = format!(
+                    "models[{index}].providers[{number}].parameters.{}",
+                    problem.key
+                );
+                if let Some(at) = walk.places.get(&key).cloned() {
+                    walk.refuse(&key, &at, problem.message, problem.cure);
+                }
+            }
+        }
+    }
+}
+
+fn elements<'j>(of: &'j Json, name: &str) -> impl Iterator<Item = &'j Json> {
+    let list = of.get(name).and_then(Json::as_array);
+    list.into_iter().flatten()
 }
 
 /// A value of a mapping, with its key.

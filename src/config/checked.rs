@@ -13,6 +13,7 @@ use filters::decisions::protocol::Protocol;
 use filters::graph::Operations;
 use filters::limits::Algorithm;
 use filters::models::routing::CatalogFile;
+use filters::models::routing::providers::ProviderDefaults;
 use filters::models::wires::{Quirks, WireKind};
 use http::{HeaderName, HeaderValue, Uri};
 
@@ -412,6 +413,8 @@ pub struct ProviderConfig {
     pub priority: f64,
     /// Its quirks.
     pub quirks: Quirks,
+    /// What its mappings have where the catalogue says nothing else.
+    pub defaults: ProviderDefaults,
 }
 
 /// A kind of provider that is supported.

@@ -8,6 +8,7 @@ use serde_json::{Number, Value as Json};
 use super::document::Value;
 use super::suggest;
 use filters::cidr::Cidr;
+use filters::models::parameter::Parameter;
 use filters::models::routing::Date;
 use filters::money::{InvalidAmount, Price};
 
@@ -136,7 +137,6 @@ fn check_format(text: &str, format: &str) -> Result<(), FormatError> {
         "store-url" => check_store_url(text),
         "redis-url" => check_url(text, &["redis", "rediss"]),
         "path" => check_path(text),
-        "field" => check_field(text),
         "sdk-key" => check_sdk_key(text),
         "method" => check_method(text),
         "date" => check_date(text),
@@ -294,21 +294,6 @@ fn check_path(text: &str) -> Result<(), FormatError> {
     )
 }
 
-fn check_field(text: &str) -> Result<(), FormatError> {
-    let is_valid = |part: &str| {
-        let part = part.strip_suffix("[]").unwrap_or(part);
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    };
-    if text.split('.').all(is_valid) {
-        return Ok(());
-    }
-    let cure = "write a field of the request: \"logprobs\", \"messages[].name\"";
-    refuse(format!("{text:?} is not a field"), cure)
-}
-
 fn check_sdk_key(text: &str) -> Result<(), FormatError> {
     let key = text.split_once(':').map_or(text, |(key, _)| key);
     let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte);
@@ -335,6 +320,7 @@ fn check_method(text: &str) -> Result<(), FormatError> {
 pub(super) fn check_name(name: &str, names: &str) -> Result<(), FormatError> {
     match names {
         "header" => check_header(name),
+        "parameter" => check_parameter(name),
         "operation" => match name.split_once(' ') {
             Some((verb, pattern)) => check_method(verb).and_then(|()| check_path(pattern)),
             None => refuse(
@@ -353,6 +339,17 @@ pub(super) fn check_name(name: &str, names: &str) -> Result<(), FormatError> {
             )
         }
     }
+}
+
+fn check_parameter(name: &str) -> Result<(), FormatError> {
+    let known = Parameter::ALL.map(Parameter::as_str);
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let suggestion = suggest::nearest(name, &known);
+    let suggestion = suggestion.map_or_else(String::new, |near| format!("did you mean {near:?}? "));
+    let cure = format!("{suggestion}use one of: {}", known.join(", "));
+    refuse(format!("{name:?} is not a parameter"), cure)
 }
 
 /// Checks an amount of USD. A float keeps the digits of the document.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use filters::models::metadata::UsedNames;
 use filters::models::operation::Operation;
-use filters::models::routing::catalog::{Capability, Mapping, Model};
+use filters::models::routing::catalog::{Mapping, Model};
 use filters::models::routing::resolve::Candidate;
 use filters::models::wires::{Target, Wire};
 
@@ -81,8 +81,8 @@ impl Deployment {
             model: &self.mapping.name,
             region: self.region.as_deref(),
             max_output: self.mapping.max_output,
-            reasoning_efforts: &self.mapping.reasoning_efforts,
-            reasons: self.mapping.can(Capability::Reasoning),
+            parameters: &self.mapping.parameters,
+            thinking: &self.mapping.thinking,
             lower_tool_choice,
             key_id,
             quirks: &self.provider.quirks,

@@ -290,9 +290,10 @@ pub fn load_catalog(config: &Config) -> Result<Catalog, String> {
 
 /// Returns the names of the enabled providers, whose order gives them their numbers.
 fn provider_names(config: &Config) -> ProviderNames {
-    enabled_providers(config)
-        .map(|provider| provider.name.as_str())
-        .collect()
+    let providers = enabled_providers(config);
+    ProviderNames::new(
+        providers.map(|provider| (provider.name.as_str(), provider.defaults.clone())),
+    )
 }
 
 /// Returns the enabled providers, those of BYOK keys alone last.

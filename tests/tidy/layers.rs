@@ -61,7 +61,7 @@ const MODELS: &[Level] = &[
     },
     level(&["chat", FACTS]),
     Level {
-        units: &["request", "reply", "front", "check"],
+        units: &["request", "reply", "front", "check", "parameter"],
         know_each_other: true,
     },
     level(&["routing"]),

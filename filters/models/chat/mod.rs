@@ -1,6 +1,8 @@
 //! Chat: what wires need to know of a request ([`facts`]), the typed tree that wires of another convention read
-//! ([`tree`]), and the deltas that every answer is made of ([`delta`]). No provider's name stands in here.
+//! ([`tree`]), data URLs ([`data_url`]), and the deltas that every answer is made of ([`delta`]). No provider's name
+//! stands in here.
 
+pub mod data_url;
 pub mod delta;
 pub mod facts;
 pub mod tree;

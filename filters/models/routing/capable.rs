@@ -1,8 +1,10 @@
 //! Whether a mapping can serve a request. Source: docs/facts/model-gateway.md 3.2, docs/model-gateway.md 2.1.
 
+use std::borrow::Cow;
+
 use super::catalog::{Capability, Mapping};
 use crate::fault::Fault;
-use crate::models::request::{Effort, ModelRequest, ServiceTier};
+use crate::models::request::{ModelRequest, ServiceTier};
 
 /// The limits of a wire, whatever the catalogue says.
 #[derive(Clone, Copy, Debug)]
@@ -15,12 +17,16 @@ pub struct WireLimits {
     pub json_schema: bool,
     /// Whether a forced call is honoured.
     pub forced_tools: bool,
-    /// Whether an exact budget of reasoning can be said.
-    pub reasoning_budget: bool,
     /// Whether it can be said which turns' reasoning the model sees.
     pub reasoning_context: bool,
-    /// Members of a request that change the answer and cannot be said.
-    pub unsayable: &'static [&'static str],
+    /// Images, audio and files.
+    pub media: MediaLimits,
+    /// Whether the assistant may speak first.
+    pub assistant_first: bool,
+    /// Whether `reasoning.mode` can be said.
+    pub reasoning_modes: bool,
+    /// Whether a stop sequence may be blank.
+    pub blank_stops: bool,
     /// The most inputs of one request.
     pub inputs: u64,
     /// Whether inputs may be tokens.
@@ -34,11 +40,42 @@ impl WireLimits {
         streams_choices: true,
         json_schema: true,
         forced_tools: true,
-        reasoning_budget: true,
         reasoning_context: true,
-        unsayable: &[],
+        media: MediaLimits::WIDEST,
+        assistant_first: true,
+        reasoning_modes: true,
+        blank_stops: true,
         inputs: u64::MAX,
         token_inputs: true,
+    };
+}
+
+/// The images, audio and files that a wire can say.
+#[derive(Clone, Copy, Debug)]
+pub struct MediaLimits {
+    /// Media types of images in the body; empty: any.
+    pub images: &'static [&'static str],
+    /// Whether an image may be an `https` address.
+    pub remote_images: bool,
+    /// Whether an image may be anything else.
+    pub other_images: bool,
+    /// Whether audio can be said.
+    pub audio: bool,
+    /// Media types of files in the body; empty: any.
+    pub files: &'static [&'static str],
+    /// Whether files may be named by their ids.
+    pub other_files: bool,
+}
+
+impl MediaLimits {
+    /// The limits of a wire that has none.
+    pub const WIDEST: Self = Self {
+        images: &[],
+        remote_images: true,
+        other_images: true,
+        audio: true,
+        files: &[],
+        other_files: true,
     };
 }
 
@@ -48,17 +85,32 @@ pub struct Lack {
     /// The field.
     pub param: &'static str,
     /// Why it cannot be served.
-    pub reason: String,
+    pub reason: Cow<'static, str>,
     code: Option<&'static str>,
+    is_of_auto: bool,
 }
 
 impl Lack {
-    fn new(param: &'static str, reason: impl Into<String>) -> Self {
+    fn new(param: &'static str, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             param,
             reason: reason.into(),
             code: None,
+            is_of_auto: false,
         }
+    }
+
+    /// Returns the reason why `auto` does not choose a candidate that could serve the request.
+    pub(super) fn of_auto(reason: &'static str) -> Self {
+        Self {
+            is_of_auto: true,
+            ..Self::new("model", reason)
+        }
+    }
+
+    /// Returns whether only `auto` leaves the candidate out.
+    pub(super) fn is_of_auto(&self) -> bool {
+        self.is_of_auto
     }
 
     /// Returns the 400 when no provider can serve the request; `others` are the reasons per provider.
@@ -85,14 +137,15 @@ pub fn check(
         return Err(Lack::new("model", format!("does not offer {operation}")));
     };
     check_capabilities(request, mapping)?;
-    check_members(request, wire)?;
     if request.needs.json_schema && !wire.json_schema {
         return Err(Lack::new("response_format", "takes no `json_schema`"));
     }
+    check_messages(request, wire)?;
     check_inputs(request, wire)?;
     check_choices(request, mapping, wire)?;
     check_reasoning(request, mapping, wire)?;
     check_service_tier(request, mapping)?;
+    check_parameters(request, mapping)?;
     check_sizes(request, mapping)
 }
 
@@ -149,21 +202,36 @@ fn check_capabilities(request: &ModelRequest, mapping: &Mapping) -> Result<(), L
     Ok(())
 }
 
-/// Checks the members that the wire has no word for. Values that ask for nothing pass.
-fn check_members(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
-    let asks = |key: &&&str| {
-        let member = request.source.member(key);
-        member.is_some_and(|member| !is_neutral(request.source.value(member)))
+/// Checks whether the wire can say the messages, as far as that is known without reading them again.
+fn check_messages(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
+    let needs = &request.needs;
+    let (needed, limits) = (&needs.media, &wire.media);
+    let unknown = |held: &[Box<str>], known: &[&str]| {
+        let mut held = held.iter();
+        let unknown = held.find(|kind| !known.is_empty() && !known.contains(&&***kind))?;
+        let shown: String = unknown.chars().take(40).collect();
+        Some((shown, known.join(", ")))
     };
-    match wire.unsayable.iter().find(asks) {
-        Some(key) => Err(Lack::new(key, format!("takes no `{key}`"))),
-        None => Ok(()),
-    }
-}
-
-fn is_neutral(value: &[u8]) -> bool {
-    let text = std::str::from_utf8(value).unwrap_or_default();
-    matches!(text, "null" | "false" | "[]" | "{}" | "\"\"") || text.parse() == Ok(0.0)
+    let reason: Cow<'static, str> = if needed.remote_images && !limits.remote_images {
+        "takes images as base64 data URLs only".into()
+    } else if needed.other_images && !limits.other_images {
+        "takes images as https addresses or base64 data URLs only".into()
+    } else if let Some((kind, known)) = unknown(&needed.images, limits.images) {
+        format!("takes images of {known}, not {kind}").into()
+    } else if !needs.audio.is_empty() && !limits.audio {
+        "takes no audio".into()
+    } else if let Some((kind, known)) = unknown(&needed.files, limits.files) {
+        format!("takes files of {known}, not {kind}").into()
+    } else if needed.other_files && !limits.other_files {
+        "takes files as `file_data` with a base64 data URL only".into()
+    } else if needs.assistant_first && !wire.assistant_first {
+        "wants a user's message first".into()
+    } else if needs.blank_stop && !wire.blank_stops {
+        return Err(Lack::new("stop", "takes no blank sequences"));
+    } else {
+        return Ok(());
+    };
+    Err(Lack::new("messages", reason))
 }
 
 fn check_inputs(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
@@ -206,7 +274,7 @@ fn check_reasoning(
 ) -> Result<(), Lack> {
     let needs = &request.needs;
     if let Some(mode) = &needs.reasoning_mode
-        && !mapping.reasoning_modes.contains(mode)
+        && !(wire.reasoning_modes && mapping.reasoning_modes.contains(mode))
     {
         return Err(Lack::new(
             "reasoning.mode",
@@ -219,33 +287,15 @@ fn check_reasoning(
         let reason = format!("takes no context `{context}`");
         return Err(Lack::new("reasoning.context", reason));
     }
-    if needs.reasoning_tokens.is_some() {
-        if !mapping.can(Capability::Reasoning) {
-            return Err(Lack::new("reasoning.max_tokens", "does not reason"));
-        }
-        if !wire.reasoning_budget {
-            return Err(Lack::new(
-                "reasoning.max_tokens",
-                "takes efforts, not budgets",
-            ));
-        }
-    }
-    let Some(effort) = needs.effort.filter(|effort| *effort != Effort::None) else {
-        return Ok(());
-    };
-    if !mapping.can(Capability::Reasoning) {
-        return Err(Lack::new("reasoning_effort", "does not reason"));
-    }
-    let efforts = &mapping.reasoning_efforts;
-    if !efforts.is_empty() && !efforts.iter().any(|known| **known == *effort.as_str()) {
-        let reason = format!(
-            "takes the efforts {}, not {}",
-            efforts.join(", "),
-            effort.as_str()
-        );
-        return Err(Lack::new("reasoning_effort", reason));
-    }
-    Ok(())
+    let checked = mapping.thinking.check(needs);
+    checked.map_err(|(param, reason)| Lack::new(param, reason))
+}
+
+/// Checks the parameters that the request asks for.
+fn check_parameters(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
+    let reasons = mapping.thinking.is_on(&request.needs);
+    let checked = mapping.parameters.check(&request.asked, reasons);
+    checked.map_err(|(parameter, reason)| Lack::new(parameter.as_str(), reason))
 }
 
 fn check_service_tier(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {

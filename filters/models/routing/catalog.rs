@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 pub use super::capability::{Capabilities, Capability};
 use super::catalog_file::{CatalogFile, Date, MappingWire, WrittenMapping, WrittenModel};
+use super::parameters::Parameters;
 use super::prices::read_prices;
-use super::providers::ProviderNames;
+use super::providers::{ProviderDefaults, ProviderNames};
 use super::resolve::Candidate;
+use super::thinking::{Thinking, WrittenThinking};
 use crate::models::operation::Operation;
 use crate::models::usage::Usage;
 use crate::money::{BilledTokens, Cost, CostInputs, PriceSet, TokenBounds, Usd, cost, max_cost};
@@ -62,8 +64,10 @@ pub struct Mapping {
     pub bounds: TokenBounds,
     /// Its capabilities; `None`: all that its kind has.
     pub capabilities: Option<Capabilities>,
-    /// Efforts it takes; empty: unknown.
-    pub reasoning_efforts: Vec<Box<str>>,
+    /// What it does with parameters.
+    pub parameters: Parameters,
+    /// How it is told to reason.
+    pub thinking: Thinking,
     /// Modes it takes.
     pub reasoning_modes: Vec<Box<str>>,
     /// Tiers it takes.
@@ -266,7 +270,11 @@ impl Catalog {
         let mut mappings = Vec::new();
         for written in model.providers {
             let number = self.providers.number(&written.provider);
-            match mapping(written, self.mappings, number.unwrap_or_default()) {
+            let defaults = number.map_or_else(ProviderDefaults::plain, |number| {
+                self.providers.defaults(number).over(written.wire)
+            });
+            let place = (self.mappings, number.unwrap_or_default());
+            match mapping(written, place, &defaults) {
                 Ok(mapping) if number.is_some() => {
                     self.mappings += 1;
                     mappings.push(Arc::new(mapping));
@@ -329,8 +337,8 @@ impl Catalog {
 
 fn mapping(
     written: WrittenMapping,
-    index: usize,
-    provider_number: usize,
+    (index, provider_number): (usize, usize),
+    defaults: &ProviderDefaults,
 ) -> Result<Mapping, String> {
     if written.provider.is_empty() || written.name.is_empty() {
         return Err("a provider needs `provider` and `name`".to_owned());
@@ -338,6 +346,18 @@ fn mapping(
     let prices = read_prices(&written)
         .map_err(|(key, bad)| format!("{}: `{key}`: {bad}", written.provider))?;
     let boxed = |texts: Vec<String>| texts.into_iter().map(Into::into).collect();
+    let capabilities: Option<Capabilities> =
+        written.capabilities.map(|list| list.into_iter().collect());
+    let thinking = WrittenThinking {
+        control: written.thinking,
+        budget_min: written.budget_min,
+        budget_max: written.budget_max,
+        efforts: &written.reasoning_efforts,
+        by_default: written.reasons_by_default,
+        reasons: capabilities.map(|known| known.contains(Capability::Reasoning)),
+    };
+    let thinking = Thinking::new(&thinking, &defaults.thinking)
+        .map_err(|problem| format!("{}: {problem}", written.provider))?;
     Ok(Mapping {
         index,
         provider: written.provider.into(),
@@ -354,8 +374,9 @@ fn mapping(
             audio_tokens: written.audio_tokens,
             file_tokens: written.file_tokens,
         },
-        capabilities: written.capabilities.map(|list| list.into_iter().collect()),
-        reasoning_efforts: boxed(written.reasoning_efforts),
+        capabilities,
+        parameters: defaults.parameters.with(&written.parameters),
+        thinking,
         reasoning_modes: boxed(written.reasoning_modes),
         service_tiers: boxed(written.service_tiers),
         deprecated_at: written.deprecated_at,

@@ -7,7 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
 use super::catalog::Capability;
+use super::parameters_file::WrittenParameters;
+use super::thinking::ThinkingControl;
 use crate::models::operation::Operation;
+use crate::models::request::Effort;
 
 /// The catalogue file.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -124,8 +127,20 @@ pub struct WrittenMapping {
     pub file_tokens: Option<u64>,
     /// Its capabilities; absent: all that its kind has.
     pub capabilities: Option<Vec<Capability>>,
-    /// Efforts it takes.
-    pub reasoning_efforts: Vec<String>,
+    /// What it does with parameters, where that differs from its provider.
+    pub parameters: WrittenParameters,
+    /// How it is told to reason: by words of effort (`levels`), by words and a budget of its own choice (`adaptive`),
+    /// by a budget of tokens (`budget`), on or off (`switch`), or not at all (`fixed`).
+    pub thinking: Option<ThinkingControl>,
+    /// The least budget of reasoning, in tokens; given together with other controls it says that budgets are taken too.
+    pub budget_min: Option<u64>,
+    /// The most.
+    pub budget_max: Option<u64>,
+    /// Whether it reasons where a request says nothing of it.
+    pub reasons_by_default: bool,
+    /// Efforts it takes; `none`: it can be told not to reason.
+    #[schemars(extend("uniqueItems" = true))]
+    pub reasoning_efforts: Vec<Effort>,
     /// Modes it takes.
     pub reasoning_modes: Vec<String>,
     /// Tiers it takes.

@@ -12,11 +12,14 @@ pub mod capable;
 pub mod catalog;
 mod catalog_file;
 pub mod health;
+pub mod parameters;
+mod parameters_file;
 pub mod plan;
 mod prices;
 pub mod providers;
 pub mod resolve;
 pub mod score;
+pub mod thinking;
 
 #[cfg(test)]
 mod allowed_tests;
@@ -26,3 +29,4 @@ mod tests;
 pub use catalog_file::{
     CatalogFile, Date, MappingWire, WrittenLongContext, WrittenMapping, WrittenModel,
 };
+pub use parameters_file::{Outside, ParameterProblem, WrittenBounds, WrittenParameters};

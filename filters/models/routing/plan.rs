@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::capable::{self, WireLimits};
+use super::capable::{self, Lack, WireLimits};
 use super::catalog::Mapping;
 use super::health::Health;
 use super::providers::ProviderSet;
@@ -43,6 +43,17 @@ pub struct RoutePlan {
     pub attempts: Vec<Arc<Candidate>>,
     /// A forced tool call has to become `auto`, because no provider honours it.
     pub lower_tool_choice: bool,
+    /// The candidates that cannot serve the request.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A candidate that cannot serve a request.
+#[derive(Clone, Debug)]
+pub struct LeftOut {
+    /// Its provider.
+    pub provider: Arc<str>,
+    /// The field that it cannot serve, and why.
+    pub lack: Lack,
 }
 
 /// Plans the attempts.
@@ -64,7 +75,7 @@ pub fn plan(
     }
     let is_pinned = resolved.provider.is_some();
     let is_auto = resolved.is_auto;
-    let mut candidates = keep_capable(request, resolved, &wire)?;
+    let (mut candidates, left_out) = keep_capable(request, resolved, &wire)?;
     let lower_tool_choice = require_forced_tools(request, &mut candidates, is_auto, &wire);
     order_candidates(request, &mut candidates, inputs, is_auto, &priority);
     // The sort is stable, so the order within both groups stays.
@@ -78,17 +89,17 @@ pub fn plan(
     Ok(RoutePlan {
         attempts: candidates,
         lower_tool_choice,
+        left_out,
     })
 }
 
-/// Keeps the candidates that can serve the request.
+/// Keeps the candidates that can serve the request; returns the others too.
 fn keep_capable(
     request: &ModelRequest,
     resolved: Resolved,
     wire: &impl Fn(&Mapping) -> Option<WireLimits>,
-) -> Result<Vec<Arc<Candidate>>, Fault> {
-    let mut reasons = Vec::new();
-    let mut last = None;
+) -> Result<(Vec<Arc<Candidate>>, Vec<LeftOut>), Fault> {
+    let mut left_out: Vec<LeftOut> = Vec::new();
     let mut candidates = resolved.candidates;
     candidates.retain(|candidate| {
         let mapping = &candidate.mapping;
@@ -96,27 +107,27 @@ fn keep_capable(
             .is_auto
             .then(|| find_auto_lack(request, candidate))
             .flatten();
-        let lack = match auto_lack {
-            Some(reason) => Some(("model", reason.to_owned(), None)),
-            None => capable::check(request, mapping, wire(mapping).as_ref())
-                .err()
-                .map(|lack| (lack.param, lack.reason.clone(), Some(lack))),
-        };
-        let Some((param, reason, lack)) = lack else {
+        let lack =
+            auto_lack.or_else(|| capable::check(request, mapping, wire(mapping).as_ref()).err());
+        let Some(lack) = lack else {
             return true;
         };
-        reasons.push(format!("{} {reason}", mapping.provider));
-        last = Some((param, lack));
+        let provider = Arc::clone(&mapping.provider);
+        left_out.push(LeftOut { provider, lack });
         false
     });
     if !candidates.is_empty() {
-        return Ok(candidates);
+        return Ok((candidates, left_out));
     }
+    let mut reasons: Vec<String> = left_out
+        .iter()
+        .map(|LeftOut { provider, lack }| format!("{provider} {}", lack.reason))
+        .collect();
     reasons.sort();
     reasons.dedup();
     let reasons = reasons.join("; ");
-    Err(match last {
-        Some((_, Some(lack))) => lack.into_fault(&reasons),
+    Err(match left_out.pop() {
+        Some(LeftOut { lack, .. }) if !lack.is_of_auto() => lack.into_fault(&reasons),
         _ => Fault::invalid(
             "model",
             format!("no model of `auto` can serve the request: {reasons}"),
@@ -125,11 +136,12 @@ fn keep_capable(
 }
 
 /// Returns why `auto` may not choose a candidate. Source: docs/facts/model-gateway.md 3.2.
-fn find_auto_lack(request: &ModelRequest, candidate: &Candidate) -> Option<&'static str> {
+fn find_auto_lack(request: &ModelRequest, candidate: &Candidate) -> Option<Lack> {
     if request.needs.free_models_only && !candidate.mapping.is_free() {
-        return Some("is not free");
+        return Some(Lack::of_auto("is not free"));
     }
-    (request.needs.no_reasoning && candidate.mapping.reasons()).then_some("reasons")
+    let reasons = request.needs.no_reasoning && candidate.mapping.reasons();
+    reasons.then(|| Lack::of_auto("reasons"))
 }
 
 /// Keeps the candidates that honour a forced call. Returns whether it has to be lowered, because no candidate of a

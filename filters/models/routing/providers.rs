@@ -3,11 +3,46 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::catalog_file::MappingWire;
+use super::parameters::Parameters;
+use super::thinking::ThinkingDefaults;
+
 /// The enabled providers. A provider's number is its place in this list.
 #[derive(Debug, Default)]
 pub struct ProviderNames {
     names: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, usize>,
+    defaults: Vec<ProviderDefaults>,
+}
+
+/// What all mappings of a provider have where the catalogue says nothing else.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProviderDefaults {
+    /// What it does with parameters.
+    pub parameters: Parameters,
+    /// How its models are told to reason.
+    pub thinking: ThinkingDefaults,
+    /// The same of the mappings that are asked over the Responses API.
+    pub responses: Option<Box<Self>>,
+}
+
+impl ProviderDefaults {
+    /// Returns the defaults of a provider that takes everything as it is.
+    pub const fn plain() -> Self {
+        Self {
+            parameters: Parameters::plain(),
+            thinking: ThinkingDefaults::LEVELS,
+            responses: None,
+        }
+    }
+
+    /// Returns the defaults of a mapping that is asked over this wire.
+    pub fn over(self, wire: Option<MappingWire>) -> Self {
+        match (wire, self.responses) {
+            (Some(MappingWire::Responses), Some(responses)) => *responses,
+            (_, responses) => Self { responses, ..self },
+        }
+    }
 }
 
 /// A set of providers, by number.
@@ -17,6 +52,26 @@ pub struct ProviderSet {
 }
 
 impl ProviderNames {
+    /// Creates the list of providers and what their mappings have where the catalogue says nothing else.
+    pub fn new<'n>(providers: impl IntoIterator<Item = (&'n str, ProviderDefaults)>) -> Self {
+        let (names, defaults): (Vec<Arc<str>>, Vec<ProviderDefaults>) = providers
+            .into_iter()
+            .map(|(name, defaults)| (Arc::from(name), defaults))
+            .unzip();
+        let numbers = names.iter().enumerate();
+        Self {
+            numbers: numbers.map(|(at, name)| (Arc::clone(name), at)).collect(),
+            names,
+            defaults,
+        }
+    }
+
+    /// Returns what the mappings of a provider have where the catalogue says nothing else.
+    pub fn defaults(&self, number: usize) -> ProviderDefaults {
+        let defaults = self.defaults.get(number).cloned();
+        defaults.unwrap_or_else(ProviderDefaults::plain)
+    }
+
     /// Returns the number of a provider.
     pub fn number(&self, name: &str) -> Option<usize> {
         self.numbers.get(name).copied()
@@ -39,12 +94,11 @@ impl ProviderNames {
 
 impl<'n> FromIterator<&'n str> for ProviderNames {
     fn from_iter<I: IntoIterator<Item = &'n str>>(names: I) -> Self {
-        let names: Vec<Arc<str>> = names.into_iter().map(Arc::from).collect();
-        let numbers = names.iter().enumerate();
-        Self {
-            numbers: numbers.map(|(at, name)| (Arc::clone(name), at)).collect(),
-            names,
-        }
+        Self::new(
+            names
+                .into_iter()
+                .map(|name| (name, ProviderDefaults::plain())),
+        )
     }
 }
 

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::catalog::{Catalog, Mapping, Model};
-use super::providers::ProviderSet;
+use super::providers::{ProviderDefaults, ProviderSet};
+use super::thinking::{Thinking, WrittenThinking};
 use crate::fault::{Fault, FaultKind, quoted};
 use crate::models::key_shape::holds_key;
 use crate::models::operation::Operation;
@@ -168,7 +169,8 @@ fn resolve_pinned(
         return Ok(done(candidates));
     }
     if !catalog.has_provider(number) && !name.is_empty() {
-        return Ok(done(vec![uncatalogued(number, provider, name, operation)]));
+        let provider = (number, provider, catalog.providers().defaults(number));
+        return Ok(done(vec![uncatalogued(provider, name, operation)]));
     }
     if catalog.find(name).is_some() {
         return Err(model_not_found(format!(
@@ -192,13 +194,15 @@ fn serve_region(
 
 /// Returns the candidate for a model that only the operator's own server knows.
 fn uncatalogued(
-    provider_number: usize,
-    provider: &Arc<str>,
+    (provider_number, provider, defaults): (usize, &Arc<str>, ProviderDefaults),
     name: &str,
     operation: Operation,
 ) -> Arc<Candidate> {
     let name: Arc<str> = name.into();
+    let unwritten = Thinking::new(&WrittenThinking::default(), &defaults.thinking);
     let mapping = Mapping {
+        parameters: defaults.parameters,
+        thinking: unwritten.unwrap_or_default(),
         index: usize::MAX,
         provider: Arc::clone(provider),
         provider_number,

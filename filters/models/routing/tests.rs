@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::affinity::SessionAffinity;
-use super::capable::WireLimits;
-use super::catalog::Catalog;
+use super::capable::{MediaLimits, WireLimits};
+use super::catalog::{Catalog, Mapping};
 use super::health::{AttemptOutcome, Health, HealthStats};
 use super::plan::{PlanInputs, plan};
 use super::providers::{ProviderNames, ProviderSet};
@@ -254,6 +254,125 @@ fn who_lacks_what_the_request_needs_is_left_out() {
     )
     .unwrap_err();
     assert_eq!(tier.code(), Some("unsupported_service_tier"));
+}
+
+#[test]
+fn who_refuses_a_parameter_is_left_out_with_the_reason() {
+    let catalog = catalog(json!([{"id": "m", "providers": [
+        mapping("a", "1", json!({"parameters": {"refuse": ["temperature", "stop"]}})),
+        mapping("b", "2", json!({"parameters": {"refuse": ["stop"]}}))]}]));
+    let health = Health::new(8);
+    let planned = |more: Value| {
+        let on = providers().set(["a", "b"]);
+        let resolved = resolve("m", Operation::Chat, &catalog, &on, &[], 0).unwrap();
+        let (request, inputs) = (request(more), inputs(&health));
+        plan(&request, resolved, &inputs, |_| Some(WIDE), |_| 1.0)
+    };
+    let warm = planned(json!({"temperature": 0.5})).unwrap();
+    let tried: Vec<&str> = warm.attempts.iter().map(|c| &*c.mapping.provider).collect();
+    assert_eq!(tried, ["b"]);
+    let left_out = &warm.left_out[0];
+    assert_eq!(
+        (
+            &*left_out.provider,
+            left_out.lack.param,
+            &*left_out.lack.reason
+        ),
+        ("a", "temperature", "takes no `temperature`")
+    );
+    assert!(
+        planned(json!({"temperature": 1}))
+            .unwrap()
+            .left_out
+            .is_empty()
+    );
+    let fault = planned(json!({"stop": "x"})).unwrap_err();
+    assert_eq!(
+        (fault.status(), fault.param.as_deref()),
+        (400, Some("stop"))
+    );
+    let said = "a takes no `stop`; b takes no `stop`";
+    assert!(fault.message.ends_with(said), "{fault}");
+}
+
+#[test]
+fn who_cannot_say_the_messages_is_left_out_with_the_reason() {
+    let part = |part: Value| json!({"messages": [{"role": "user", "content": [part]}]});
+    let image = |url: &str| part(json!({"type": "image_url", "image_url": {"url": url}}));
+    let narrow = WireLimits {
+        media: MediaLimits {
+            images: &["image/png"],
+            remote_images: false,
+            other_images: false,
+            audio: false,
+            files: &["application/pdf"],
+            other_files: false,
+        },
+        assistant_first: false,
+        blank_stops: false,
+        ..WIDE
+    };
+    let health = Health::new(8);
+    for (more, reason) in [
+        (
+            image("https://a.test/b.png"),
+            "takes images as base64 data URLs only",
+        ),
+        (
+            image("ftp://a.test/b.png"),
+            "takes images as https addresses or base64 data URLs only",
+        ),
+        (
+            image("data:image/tiff;base64,AAAA"),
+            "takes images of image/png, not image/tiff",
+        ),
+        (
+            part(json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}})),
+            "takes no audio",
+        ),
+        (
+            part(json!({"type": "file", "file": {"file_data": "data:text/csv;base64,AAAA"}})),
+            "takes files of application/pdf, not text/csv",
+        ),
+        (
+            part(json!({"type": "file", "file": {"file_id": "f"}})),
+            "takes files as `file_data` with a base64 data URL only",
+        ),
+        (
+            json!({"messages": [{"role": "system", "content": "a"}, {"role": "assistant", "content": "b"}]}),
+            "wants a user's message first",
+        ),
+        (json!({"stop": ["x", " "]}), "takes no blank sequences"),
+    ] {
+        let request = request(more.clone());
+        let limits = |mapping: &Mapping| {
+            Some(if mapping.provider_number == 0 {
+                narrow
+            } else {
+                WIDE
+            })
+        };
+        let catalog = catalog(
+            json!([{"id": "m", "providers": [mapping("a", "1", json!({})), mapping("b", "2", json!({}))]}]),
+        );
+        let on = providers().set(["a", "b"]);
+        let resolved = || resolve("m", Operation::Chat, &catalog, &on, &[], 0).unwrap();
+        let planned = plan(&request, resolved(), &inputs(&health), limits, |_| 1.0).unwrap();
+        assert_eq!(planned.attempts.len(), 1, "{more}");
+        assert_eq!(planned.left_out[0].lack.reason, reason);
+        let nobody = plan(
+            &request,
+            resolved(),
+            &inputs(&health),
+            |_| Some(narrow),
+            |_| 1.0,
+        );
+        let fault = nobody.unwrap_err();
+        assert!(
+            fault.status() == 400 && fault.message.contains(reason),
+            "{fault}"
+        );
+    }
 }
 
 #[test]

@@ -13,8 +13,11 @@ use crate::models::front::Front;
 use crate::models::fronts::embeddings::Embeddings;
 use crate::models::metadata::{Metadata, UsedNames};
 use crate::models::operation::Operation;
+use crate::models::parameter::Parameter;
 use crate::models::reply::ReplyIdentity;
 use crate::models::request::ModelRequest;
+use crate::models::routing::parameters::Parameters;
+use crate::models::routing::thinking::Thinking;
 use crate::models::usage::Settlement;
 
 const HEAD: ReplyHead = ReplyHead {
@@ -28,8 +31,8 @@ fn target(quirks: &Quirks) -> Target<'_> {
         model: "up x",
         region: None,
         max_output: None,
-        reasoning_efforts: &[],
-        reasons: false,
+        parameters: Parameters::PLAIN,
+        thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
         key_id: Some("key_1"),
         quirks,
@@ -121,18 +124,21 @@ fn our_own_wire_gets_the_members_as_they_came_and_an_opaque_user() {
 #[test]
 fn what_a_provider_does_not_take_is_left_out() {
     let quirks = Quirks {
-        drop: vec!["user".to_owned(), "dimensions".to_owned()],
         drop_unknown_fields: true,
         chat_path: "/openai/v1/chat/completions?v=1".to_owned(),
         ..Quirks::default()
     };
-    let more = json!({"dimensions": 8, "input_type": "query"});
-    let (path, body) = encoded(&OpenAi, &request(&more), &quirks);
-    let expected = json!({"model": "up x", "input": ["a", "b"]});
-    assert_eq!(
-        (path.as_str(), body),
-        ("/openai/v1/embeddings?v=1", expected)
-    );
+    let more = request(&json!({"dimensions": 8, "input_type": "query"}));
+    let target = Target {
+        parameters: &Parameters::plain().without(&[Parameter::User], &[]),
+        ..target(&quirks)
+    };
+    let body = OpenAi.encode(&more, &target).unwrap().concat();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let expected = json!({"model": "up x", "input": ["a", "b"], "dimensions": 8});
+    assert_eq!(body, expected);
+    let head = OpenAi.head(Operation::Embeddings, false, target.model, &quirks);
+    assert_eq!(head.unwrap().path, "/openai/v1/embeddings?v=1");
 }
 
 #[test]

@@ -6,7 +6,6 @@
 
 pub mod anthropic;
 mod blame;
-pub mod data_url;
 pub mod decoder;
 #[cfg(test)]
 mod embeddings_tests;

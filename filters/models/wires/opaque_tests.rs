@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::routing::parameters::Parameters;
+use crate::models::routing::thinking::Thinking;
 use crate::models::wires::quirks::ReasoningReplay;
 use crate::models::wires::{Quirks, Target, WireKind, replay};
 
@@ -30,8 +32,8 @@ fn target<'a>(provider: &'a str, quirks: &'a Quirks) -> Target<'a> {
         model: "m",
         region: None,
         max_output: None,
-        reasoning_efforts: &[],
-        reasons: true,
+        parameters: Parameters::PLAIN,
+        thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
         key_id: None,
         quirks,

@@ -63,16 +63,12 @@ pub struct Quirks {
     pub chat_path: String,
     /// The header of the credential; `authorization` carries `Bearer `.
     pub auth_header: http::HeaderName,
-    /// Whether the limit of tokens is called `max_completion_tokens`; else `max_tokens`.
-    pub max_completion_tokens: bool,
     /// Where usage of a stream stands.
     pub stream_usage: StreamUsage,
     /// How reasoning text goes back.
     pub reasoning_replay: ReasoningReplay,
     /// Reported completion tokens leave reasoning out.
     pub reasoning_excluded_from_completion: bool,
-    /// Fields to leave out: `logprobs`, `messages[].name`.
-    pub drop: Vec<String>,
     /// Message members beyond the convention are refused, so they are left out.
     pub strict_messages: bool,
     /// Unknown top-level fields of the caller are left out.
@@ -83,8 +79,6 @@ pub struct Quirks {
     pub tool_call_ids_of_nine: bool,
     /// `content: null` is refused, so it becomes an empty string.
     pub null_content_is_empty: bool,
-    /// The highest temperature; higher ones are lowered to it.
-    pub max_temperature: Option<f64>,
     /// `json_schema` is understood.
     pub json_schema: bool,
     /// A forced tool choice is honoured.
@@ -104,17 +98,14 @@ impl Default for Quirks {
         Self {
             chat_path: "/chat/completions".to_owned(),
             auth_header: http::header::AUTHORIZATION,
-            max_completion_tokens: false,
             stream_usage: StreamUsage::default(),
             reasoning_replay: ReasoningReplay::default(),
             reasoning_excluded_from_completion: false,
-            drop: Vec::new(),
             strict_messages: false,
             drop_unknown_fields: false,
             pass_members: Vec::new(),
             tool_call_ids_of_nine: false,
             null_content_is_empty: false,
-            max_temperature: None,
             json_schema: true,
             forced_tools: true,
             strict_schema: false,

@@ -10,7 +10,9 @@ use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::fronts::chat_completions::whole::WholeWriter;
 use crate::models::metadata::write_usage;
 use crate::models::reply::{ReplyIdentity, Sink, Writer};
-use crate::models::request::ModelRequest;
+use crate::models::request::{Effort, ModelRequest};
+use crate::models::routing::parameters::Parameters;
+use crate::models::routing::thinking::{Thinking, ThinkingControl, WrittenThinking};
 use crate::models::usage::Settlement;
 
 /// The head of an event stream.
@@ -106,4 +108,33 @@ pub(super) fn whole_bytes(
     let mut sink = answer();
     feed(wire, target, &WHOLE, [body], &mut sink)?;
     Ok(render(sink))
+}
+
+/// What a mapping of a wire does with parameters, and how it is told to reason.
+pub(super) struct Told {
+    pub(super) parameters: Parameters,
+    pub(super) thinking: Thinking,
+}
+
+/// A mapping that reasons, of this control and these efforts; the rest is what the wire says.
+pub(super) fn told(
+    wire: &dyn Wire,
+    control: Option<ThinkingControl>,
+    efforts: &[&str],
+) -> &'static Told {
+    let efforts: Vec<Effort> = Effort::ALL
+        .into_iter()
+        .filter(|effort| efforts.contains(&effort.as_str()))
+        .collect();
+    let written = WrittenThinking {
+        control,
+        efforts: &efforts,
+        reasons: Some(true),
+        ..WrittenThinking::default()
+    };
+    let defaults = wire.defaults();
+    Box::leak(Box::new(Told {
+        thinking: Thinking::new(&written, &defaults.thinking).unwrap(),
+        parameters: defaults.parameters,
+    }))
 }

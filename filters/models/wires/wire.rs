@@ -9,13 +9,21 @@ use super::failure::Failure;
 use super::quirks::Quirks;
 use crate::fault::{Fault, FaultKind};
 use crate::models::operation::Operation;
+use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
 use crate::models::routing::capable::WireLimits;
+use crate::models::routing::parameters::{Parameters, Treatment};
+use crate::models::routing::providers::ProviderDefaults;
+use crate::models::routing::thinking::Thinking;
 
 /// The API of one kind of provider.
 pub trait Wire: Send + Sync {
     /// Returns the limits of an operation; `None`: the wire does not offer it.
     fn limits(&self, operation: Operation) -> Option<WireLimits>;
+
+    /// Returns what its mappings do with parameters and how they are told to reason, where neither configuration nor
+    /// catalogue says anything else.
+    fn defaults(&self) -> ProviderDefaults;
 
     /// Returns what all requests of an operation for an upstream's model have in their head; `None`: the wire does not
     /// offer the operation.
@@ -66,16 +74,33 @@ pub struct Target<'a> {
     pub region: Option<&'a str>,
     /// The maximum tokens of an answer, where the catalogue knows it.
     pub max_output: Option<u64>,
-    /// Reasoning efforts that the mapping accepts; empty: unknown.
-    pub reasoning_efforts: &'a [Box<str>],
-    /// Whether the mapping may reason.
-    pub reasons: bool,
+    /// What the mapping does with parameters.
+    pub parameters: &'a Parameters,
+    /// How the mapping is told to reason.
+    pub thinking: &'a Thinking,
     /// Whether a forced call has to become `auto`, because no mapping of the model honours it.
     pub lower_tool_choice: bool,
     /// The peculiarities of this provider.
     pub quirks: &'a Quirks,
     /// The id of the caller's API key.
     pub key_id: Option<&'a str>,
+}
+
+impl Target<'_> {
+    /// Returns what becomes of a parameter that a request has.
+    pub fn treat(&self, parameter: Parameter, request: &ModelRequest) -> Treatment {
+        let reasons = self.thinking.is_on(&request.needs);
+        self.parameters.treat(parameter, &request.asked, reasons)
+    }
+
+    /// Returns the most tokens of an answer that the request allows, within the mapping's bounds.
+    pub fn max_tokens(&self, request: &ModelRequest) -> Option<u64> {
+        let asked = request.needs.max_tokens?;
+        match self.treat(Parameter::MaxTokens, request) {
+            Treatment::Number(bound) => Some(bound as u64),
+            Treatment::Pass | Treatment::Drop => Some(asked),
+        }
+    }
 }
 
 /// The head of an upstream request without scheme and authority.

@@ -1,5 +1,6 @@
 //! Requests of models, what the wires make of them, and names of models.
 
+use filters::models::chat::data_url;
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::embeddings::Embeddings;
@@ -7,10 +8,12 @@ use filters::models::operation::Operation;
 use filters::models::request::ModelRequest;
 use filters::models::routing::CatalogFile;
 use filters::models::routing::catalog::Catalog;
+use filters::models::routing::parameters::Parameters;
 use filters::models::routing::providers::ProviderNames;
 use filters::models::routing::resolve::resolve;
+use filters::models::routing::thinking::Thinking;
 use filters::models::wires::quirks::ReasoningReplay;
-use filters::models::wires::{Failure, Quirks, Target, WireKind, data_url};
+use filters::models::wires::{Failure, Quirks, Target, WireKind};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
@@ -31,8 +34,8 @@ pub fn target(quirks: &Quirks) -> Target<'_> {
         model: "upstream-model",
         region: None,
         max_output: Some(4096),
-        reasoning_efforts: &[],
-        reasons: true,
+        parameters: Parameters::PLAIN,
+        thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
         quirks,
         key_id: Some("key_1"),
@@ -43,12 +46,10 @@ pub fn target(quirks: &Quirks) -> Target<'_> {
 fn quirks(choices: &mut Choices<'_>) -> Quirks {
     let mut flag = || choices.once_in(2);
     Quirks {
-        max_completion_tokens: flag(),
         strict_messages: flag(),
         drop_unknown_fields: flag(),
         tool_call_ids_of_nine: flag(),
         null_content_is_empty: flag(),
-        max_temperature: flag().then_some(1.0),
         json_schema: flag(),
         forced_tools: flag(),
         strict_schema: flag(),
@@ -57,11 +58,6 @@ fn quirks(choices: &mut Choices<'_>) -> Quirks {
             ReasoningReplay::ReasoningDetails
         } else {
             ReasoningReplay::None
-        },
-        drop: if flag() {
-            vec!["logprobs".into(), "messages[].name".into()]
-        } else {
-            Vec::new()
         },
         pass_members: if flag() {
             vec!["models".into()]

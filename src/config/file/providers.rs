@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use filters::models::routing::WrittenParameters;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,10 +41,10 @@ pub(crate) struct ProviderConfig {
     #[serde(default)]
     #[schemars(extend("format" = "header", "default" = "authorization"))]
     pub auth_header: Option<String>,
-    /// What the limit of tokens is called; default for kind openai: max_completion_tokens.
+    /// What it does with parameters of requests, where that differs from its kind. For kind openai max_tokens is called
+    /// max_completion_tokens unless it is renamed here.
     #[serde(default)]
-    #[schemars(extend("default" = "max_tokens"))]
-    pub max_tokens_field: Option<MaxTokensField>,
+    pub parameters: WrittenParameters,
     /// When a stream reports usage: only when asked for it, always, never.
     #[serde(default)]
     #[schemars(extend("default" = "ask"))]
@@ -56,10 +57,6 @@ pub(crate) struct ProviderConfig {
     #[serde(default)]
     #[schemars(extend("default" = false))]
     pub reasoning_excluded_from_completion: Option<bool>,
-    /// Request fields left out, such as "logprobs" or "messages[].name".
-    #[serde(default)]
-    #[schemars(extend("items" = {"type": "string", "format": "field"}, "uniqueItems" = true, "default" = []))]
-    pub drop: Option<Vec<String>>,
     /// Whether message members beyond the convention are refused, so that they are left out.
     #[serde(default)]
     #[schemars(extend("default" = false))]
@@ -82,10 +79,6 @@ pub(crate) struct ProviderConfig {
     #[serde(default)]
     #[schemars(extend("default" = "keep"))]
     pub null_content: Option<NullContent>,
-    /// The highest temperature; higher ones are lowered to it.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 2))]
-    pub max_temperature: Option<f64>,
     /// Whether response_format json_schema is understood.
     #[serde(default)]
     #[schemars(extend("default" = true))]
@@ -140,13 +133,6 @@ impl ProviderKind {
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum MaxTokensField {
-    MaxTokens,
-    MaxCompletionTokens,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
 pub(crate) enum StreamUsage {
     Ask,
     Always,
@@ -192,20 +178,17 @@ pub(crate) enum SystemRole {
 }
 
 /// The keys that describe how a provider differs from the OpenAI convention.
-pub(crate) const CONVENTION_QUIRKS: [&str; 18] = [
+pub(crate) const CONVENTION_QUIRKS: [&str; 15] = [
     "chat_path",
     "auth_header",
-    "max_tokens_field",
     "stream_usage",
     "reasoning_replay",
     "reasoning_excluded_from_completion",
-    "drop",
     "strict_messages",
     "unknown_fields",
     "pass_members",
     "tool_call_ids",
     "null_content",
-    "max_temperature",
     "json_schema",
     "forced_tools",
     "strict_schema",

@@ -1,9 +1,13 @@
 //! Checks the providers: which are on, and with which settings.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use filters::models::wires::Quirks;
+use filters::models::parameter::Parameter;
+use filters::models::routing::WrittenParameters;
+use filters::models::routing::providers::ProviderDefaults;
 use filters::models::wires::quirks::{ReasoningReplay, StreamUsage};
+use filters::models::wires::{Quirks, WireKind};
 use http::{HeaderName, HeaderValue, Uri};
 
 use super::Rules;
@@ -103,6 +107,7 @@ fn check_provider(
         headers,
         priority: provider.priority,
         quirks: to_quirks(provider),
+        defaults: to_defaults(rules, &key, kind, &provider.parameters),
     };
     Ok((provider, missing_key))
 }
@@ -298,9 +303,42 @@ fn warn_idle_quirks(rules: &mut Rules<'_>, key: &str) {
     }
 }
 
+/// Returns what the provider's mappings have where the catalogue says nothing else.
+fn to_defaults(
+    rules: &mut Rules<'_>,
+    key: &str,
+    kind: ProviderKind,
+    written: &WrittenParameters,
+) -> ProviderDefaults {
+    for problem in written.problems() {
+        let place = format!("{key}.parameters.{}", problem.key);
+        rules.refuse(&place, problem.message, &problem.cure);
+    }
+    let mut defaults = kind.wire_kind().wire().defaults();
+    if kind == ProviderKind::Compatible {
+        // Of OpenAI's own fields this one is refused by strict servers, and does nothing at the others.
+        let own = [Parameter::PromptCacheRetention];
+        defaults.parameters = defaults.parameters.without(&own, &[]);
+    }
+    if kind == ProviderKind::OpenAi {
+        let name = "max_completion_tokens".to_owned();
+        let renamed = WrittenParameters {
+            rename: BTreeMap::from([(Parameter::MaxTokens, name)]),
+            ..WrittenParameters::default()
+        };
+        defaults.parameters = defaults.parameters.with(&renamed);
+    }
+    defaults.parameters = defaults.parameters.with(written);
+    if matches!(kind, ProviderKind::OpenAi | ProviderKind::Compatible) {
+        let mut responses = WireKind::Responses.wire().defaults();
+        responses.parameters = responses.parameters.with(written);
+        defaults.responses = Some(Box::new(responses));
+    }
+    defaults
+}
+
 fn to_quirks(provider: &file::ProviderConfig) -> Quirks {
     let defaults = Quirks::default();
-    let is_openai = provider.kind == raw::ProviderKind::OpenAi;
     Quirks {
         chat_path: provider.chat_path.clone().unwrap_or(defaults.chat_path),
         auth_header: provider
@@ -308,9 +346,6 @@ fn to_quirks(provider: &file::ProviderConfig) -> Quirks {
             .as_ref()
             .and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok())
             .unwrap_or(defaults.auth_header),
-        max_completion_tokens: provider.max_tokens_field.map_or(is_openai, |field| {
-            field == raw::MaxTokensField::MaxCompletionTokens
-        }),
         stream_usage: provider
             .stream_usage
             .map_or(defaults.stream_usage, to_stream_usage),
@@ -320,7 +355,6 @@ fn to_quirks(provider: &file::ProviderConfig) -> Quirks {
         reasoning_excluded_from_completion: provider
             .reasoning_excluded_from_completion
             .unwrap_or(defaults.reasoning_excluded_from_completion),
-        drop: provider.drop.clone().unwrap_or(defaults.drop),
         strict_messages: provider.strict_messages.unwrap_or(defaults.strict_messages),
         drop_unknown_fields: match provider.unknown_fields {
             Some(unknown) => unknown == raw::UnknownFields::Drop,
@@ -332,7 +366,6 @@ fn to_quirks(provider: &file::ProviderConfig) -> Quirks {
             .unwrap_or(defaults.pass_members),
         tool_call_ids_of_nine: provider.tool_call_ids == Some(raw::ToolCallIds::Mistral9),
         null_content_is_empty: provider.null_content == Some(raw::NullContent::Empty),
-        max_temperature: provider.max_temperature,
         json_schema: provider.json_schema.unwrap_or(defaults.json_schema),
         forced_tools: provider.forced_tools.unwrap_or(defaults.forced_tools),
         strict_schema: provider.strict_schema.unwrap_or(defaults.strict_schema),

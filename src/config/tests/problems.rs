@@ -138,8 +138,8 @@ fn texts_are_checked_by_what_they_mean() {
             "providers.p.chat_path",
         ),
         (
-            "[providers.p]\nkind = \"openai\"\ndrop = [\"a..b\"]",
-            "providers.p.drop[0]",
+            "[providers.p]\nkind = \"openai\"\nparameters = { drop = [\"a..b\"] }",
+            "providers.p.parameters.drop[0]",
         ),
         (
             "[providers.\"a b\"]\nkind = \"sandbox\"",

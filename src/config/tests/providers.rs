@@ -1,5 +1,6 @@
 //! Providers: on, off, and their quirks.
 
+use filters::models::parameter::Parameter;
 use filters::models::wires::quirks::{ReasoningReplay, StreamUsage};
 
 use super::*;
@@ -189,17 +190,14 @@ fn every_quirk_arrives() {
         r#"
         chat_path = "/c"
         auth_header = "api-key"
-        max_tokens_field = "max_completion_tokens"
         stream_usage = "never"
         reasoning_replay = "reasoning_content_required"
         reasoning_excluded_from_completion = true
-        drop = ["logprobs", "messages[].name"]
         strict_messages = true
         unknown_fields = "drop"
         pass_members = ["top_k"]
         tool_call_ids = "mistral9"
         null_content = "empty"
-        max_temperature = 1
         json_schema = false
         forced_tools = false
         strict_schema = true
@@ -211,17 +209,14 @@ fn every_quirk_arrives() {
     let expected = filters::models::wires::Quirks {
         chat_path: "/c".to_owned(),
         auth_header: HeaderName::from_static("api-key"),
-        max_completion_tokens: true,
         stream_usage: StreamUsage::Never,
         reasoning_replay: ReasoningReplay::ReasoningContentRequired,
         reasoning_excluded_from_completion: true,
-        drop: vec!["logprobs".to_owned(), "messages[].name".to_owned()],
         strict_messages: true,
         drop_unknown_fields: true,
         pass_members: vec!["top_k".to_owned()],
         tool_call_ids_of_nine: true,
         null_content_is_empty: true,
-        max_temperature: Some(1.0),
         json_schema: false,
         forced_tools: false,
         strict_schema: true,
@@ -234,24 +229,43 @@ fn every_quirk_arrives() {
 
 #[test]
 fn openai_itself_limits_completion_tokens_unless_told_otherwise() {
-    let toml = "[providers.o]\nkind = \"openai\"\nkeys = [{ env = \"K\" }]\n";
-    assert!(
-        good_with(toml, &[("K", "k")]).config.providers[0]
-            .quirks
-            .max_completion_tokens
-    );
-    let toml = format!("{toml}max_tokens_field = \"max_tokens\"\n");
-    assert!(
-        !good_with(&toml, &[("K", "k")]).config.providers[0]
-            .quirks
-            .max_completion_tokens
+    let name = |more: &str| {
+        let toml = format!("[providers.o]\nkind = \"openai\"\nkeys = [{{ env = \"K\" }}]\n{more}");
+        let config = good_with(&toml, &[("K", "k")]).config;
+        let table = &config.providers[0].defaults.parameters;
+        table.name(Parameter::MaxTokens).to_owned()
+    };
+    assert_eq!(name(""), "max_completion_tokens");
+    let other = "parameters = { rename = { max_tokens = \"max_tokens\" } }\n";
+    assert_eq!(name(other), "max_tokens");
+}
+
+#[test]
+fn the_parameters_of_a_provider_are_those_of_its_kind_and_what_is_written() {
+    let more = "parameters = { drop = [\"seed\", \"messages[].name\"], refuse = [\"stop\"], \
+                bounds = { temperature = { max = 1 } } }\n";
+    let loaded = good(&format!("{GROQ}keys = []\n{more}"));
+    let table = &loaded.config.providers[0].defaults.parameters;
+    let lost = Parameter::ALL
+        .into_iter()
+        .filter(|one| !table.supports(*one));
+    assert_eq!(
+        lost.collect::<Vec<_>>(),
+        [
+            Parameter::Stop,
+            Parameter::Seed,
+            Parameter::PromptCacheRetention,
+            Parameter::MessageName,
+            Parameter::ToolResultMedia,
+        ]
     );
 }
 
 #[test]
 fn a_quirk_of_another_wire_is_warned_of() {
-    let loaded = good("[providers.a]\nkind = \"anthropic\"\ndrop = [\"user\"]\n");
-    assert!(warned(&loaded).contains(&("providers.a.drop", "has no effect on this kind")));
+    let loaded = good("[providers.a]\nkind = \"anthropic\"\nstrict_messages = true\n");
+    let place = "providers.a.strict_messages";
+    assert!(warned(&loaded).contains(&(place, "has no effect on this kind")));
 }
 
 #[test]

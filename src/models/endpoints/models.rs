@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use filters::fault::Fault;
 use filters::models::operation::Operation;
+use filters::models::parameter::Parameter;
 use filters::models::routing::catalog::{Capability, Catalog, Mapping, Model};
 use filters::money::{Price, PriceSet};
 use futures::future::BoxFuture;
@@ -113,12 +114,14 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
         "pricing": pricing(&prices),
         "context_length": mappings.iter().filter_map(|mapping| mapping.context_size).max(),
         "max_output": mappings.iter().filter_map(|mapping| mapping.max_output).min(),
-        "supported_parameters": parameters(model, &any),
+        "supported_parameters": parameters(model, mappings, &any),
         "json_output": any(Capability::JsonObject),
         "structured_outputs": any(Capability::JsonSchema),
         "free": mappings.iter().any(|mapping| mapping.is_free()),
-        "reasoning_efforts": union(mappings, |mapping| &mapping.reasoning_efforts),
-        "reasoning_modes": union(mappings, |mapping| &mapping.reasoning_modes),
+        "reasoning_efforts": union(mappings, efforts),
+        "reasoning_modes": union(mappings, |mapping| {
+            mapping.reasoning_modes.iter().map(|mode| &**mode).collect()
+        }),
         "stability": "stable",
     });
     if let Some(entry) = entry.as_object_mut() {
@@ -198,8 +201,11 @@ fn provider(mapping: &Mapping) -> Value {
     if let Some(prices) = &mapping.prices {
         fields.insert("pricing".into(), pricing(prices));
     }
+    let efforts = efforts(mapping);
+    if !efforts.is_empty() {
+        fields.insert("reasoning_efforts".into(), json!(efforts));
+    }
     let lists = [
-        ("reasoning_efforts", &mapping.reasoning_efforts),
         ("reasoning_modes", &mapping.reasoning_modes),
         ("service_tiers", &mapping.service_tiers),
     ];
@@ -265,44 +271,85 @@ fn serves(model: &Model, operation: Operation) -> bool {
     model.operations.contains(&operation)
 }
 
-fn parameters(model: &Model, any: &impl Fn(Capability) -> bool) -> Vec<&'static str> {
+/// Returns the fields that act at one of the mappings.
+fn parameters(
+    model: &Model,
+    mappings: &[&Mapping],
+    any: &impl Fn(Capability) -> bool,
+) -> Vec<&'static str> {
     if serves(model, Operation::Embeddings) && !serves(model, Operation::Chat) {
         let dimensions = any(Capability::Dimensions).then_some("dimensions");
         return std::iter::once("encoding_format")
             .chain(dimensions)
             .collect();
     }
-    let mut parameters = vec![
-        "temperature",
-        "max_tokens",
-        "top_p",
-        "frequency_penalty",
-        "presence_penalty",
-    ];
+    let acts = |parameter: Parameter| {
+        let mut mappings = mappings.iter();
+        mappings.any(|mapping| takes(mapping, parameter))
+    };
+    let listed = LISTED.into_iter().filter(|parameter| acts(*parameter));
     let by_capability = [
-        (Capability::JsonObject, "response_format"),
-        (Capability::Tools, "tools"),
-        (Capability::Tools, "tool_choice"),
         (Capability::Reasoning, "reasoning"),
-        (Capability::Verbosity, "verbosity"),
+        (Capability::Reasoning, "reasoning_effort"),
         (Capability::N, "n"),
     ];
-    parameters.extend(
-        by_capability
-            .iter()
-            .filter(|(needs, _)| any(*needs))
-            .map(|(_, name)| *name),
-    );
-    parameters
+    let by_capability = by_capability.into_iter().filter(|(needs, _)| any(*needs));
+    listed
+        .map(Parameter::as_str)
+        .chain(by_capability.map(|(_, name)| name))
+        .collect()
+}
+
+/// The parameters that the list names. The others are old forms of these, or no part of the contract.
+const LISTED: [Parameter; 18] = [
+    Parameter::Temperature,
+    Parameter::MaxTokens,
+    Parameter::TopP,
+    Parameter::FrequencyPenalty,
+    Parameter::PresencePenalty,
+    Parameter::Stop,
+    Parameter::Seed,
+    Parameter::LogitBias,
+    Parameter::Logprobs,
+    Parameter::TopLogprobs,
+    Parameter::ResponseFormat,
+    Parameter::Tools,
+    Parameter::ToolChoice,
+    Parameter::ParallelToolCalls,
+    Parameter::User,
+    Parameter::PromptCacheKey,
+    Parameter::PromptCacheRetention,
+    Parameter::Verbosity,
+];
+
+/// Returns whether a parameter acts at a mapping: it is not dropped or refused, and the mapping can do what it needs.
+fn takes(mapping: &Mapping, parameter: Parameter) -> bool {
+    let needed = match parameter {
+        Parameter::ResponseFormat => Some(Capability::JsonObject),
+        Parameter::Tools | Parameter::ToolChoice => Some(Capability::Tools),
+        Parameter::ParallelToolCalls => Some(Capability::ParallelTools),
+        Parameter::Verbosity => Some(Capability::Verbosity),
+        _ => None,
+    };
+    mapping.parameters.supports(parameter) && needed.is_none_or(|needed| mapping.can(needed))
+}
+
+/// Returns the efforts that a mapping takes.
+fn efforts(mapping: &Mapping) -> Vec<&str> {
+    let efforts = mapping.thinking.efforts.iter();
+    efforts
+        .filter(|_| mapping.reasons())
+        .map(|effort| effort.as_str())
+        .collect()
 }
 
 fn union<'a>(
     mappings: &[&'a Mapping],
-    values: impl Fn(&'a Mapping) -> &'a [Box<str>],
+    values: impl Fn(&'a Mapping) -> Vec<&'a str>,
 ) -> Vec<&'a str> {
     let mut union: Vec<&str> = Vec::new();
     for value in mappings.iter().flat_map(|mapping| values(mapping)) {
-        if !union.contains(&&**value) {
+        if !union.contains(&value) {
             union.push(value);
         }
     }

@@ -9,6 +9,7 @@ use crate::models::check::read::{array, integer, one_of, required, string};
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::top::{MODEL, members, model};
 use crate::models::embeddings::{EmbeddingFacts, Encoding};
+use crate::models::parameter::AskedParameters;
 use crate::models::request::{ModelRequest, Needs, Payload, Source};
 use crate::money::CostInputs;
 
@@ -57,6 +58,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
             ..CostInputs::default()
         },
         text_bytes: found.text_bytes,
+        asked: AskedParameters::default(),
         source: Source { body, members },
         payload: Payload::Embeddings(EmbeddingFacts {
             inputs: found.inputs,

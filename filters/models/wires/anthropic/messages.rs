@@ -7,13 +7,13 @@ use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 
-use super::FORMAT;
 use super::blocks::{BlockSource, ContentBlock, Turn};
+use super::{FORMAT, IMAGES};
 use crate::fault::Fault;
+use crate::models::chat::data_url;
 use crate::models::chat::tree::{
     ChatMessage, ContentPart, File, ImageUrl, MessageContent, PartType, Role, ToolCall,
 };
-use crate::models::wires::data_url;
 use crate::models::wires::history::{answers_no_call, fault, has_open_calls, object};
 use crate::models::wires::opaque;
 
@@ -279,14 +279,9 @@ fn plain(text: &str) -> Option<ContentBlock<'_>> {
 
 fn image_source<'a>(path: &str, image: &'a ImageUrl<'a>) -> Result<BlockSource<'a>, Fault> {
     if let Some(url) = data_url::parse(&image.url) {
-        if !matches!(
-            &*url.media_type,
-            "image/jpeg" | "image/png" | "image/gif" | "image/webp"
-        ) {
+        if !IMAGES.contains(&&*url.media_type) {
             let kind: String = url.media_type.chars().take(40).collect();
-            let said = format!(
-                "`{path}` is {kind}; accepted are image/jpeg, image/png, image/gif and image/webp"
-            );
+            let said = format!("`{path}` is {kind}; accepted are {}", IMAGES.join(", "));
             return Err(Fault::invalid(path, said));
         }
         return Ok(BlockSource::Base64 {

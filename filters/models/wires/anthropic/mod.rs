@@ -21,7 +21,8 @@ use http::{HeaderName, HeaderValue};
 use crate::fault::Fault;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
-use crate::models::routing::capable::WireLimits;
+use crate::models::routing::capable::{MediaLimits, WireLimits};
+use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::decoder::{no_decoder, not_offered};
 use crate::models::wires::failure::Failure;
@@ -30,6 +31,9 @@ use crate::models::wires::wire::{Target, Wire, WireHead, credential};
 
 /// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
 const FORMAT: &str = "anthropic-claude-v1";
+
+/// Media types of images. Source: docs/facts/wire-formats.md 3.1.
+const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// The wire.
 #[derive(Debug)]
@@ -41,8 +45,23 @@ impl Wire for Anthropic {
             choices: 1,
             streams_choices: false,
             reasoning_context: false,
+            media: MediaLimits {
+                images: &IMAGES,
+                other_images: false,
+                audio: false,
+                files: &["application/pdf"],
+                other_files: false,
+                ..MediaLimits::WIDEST
+            },
+            assistant_first: false,
+            reasoning_modes: false,
+            blank_stops: false,
             ..WireLimits::WIDEST
         })
+    }
+
+    fn defaults(&self) -> ProviderDefaults {
+        request::defaults()
     }
 
     fn head(&self, operation: Operation, _: bool, _: &str, _: &Quirks) -> Option<WireHead> {

@@ -1,6 +1,9 @@
 //! A request in the words of this wire.
 //! Source: docs/facts/wire-formats.md 3.1–3.3, docs/facts/model-gateway.md 10.4, 10.5.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde::Serialize;
@@ -12,14 +15,82 @@ use super::messages::MessagesConversation;
 use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::{ChatRequest, FormatType, Tool, ToolChoice};
-use crate::models::request::{Effort, ModelRequest};
+use crate::models::parameter::Parameter;
+use crate::models::request::ModelRequest;
+use crate::models::routing::parameters::{Parameters, Treatment};
+use crate::models::routing::providers::ProviderDefaults;
+use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
+use crate::models::routing::{WrittenBounds, WrittenParameters};
 use crate::models::wires::wire::{Target, WireHead, write_body};
 
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 pub(super) const KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// The least and the most budget of thinking.
-const BUDGETS: (u64, u64) = (1024, 128_000);
+/// Returns what this wire does with parameters and how it tells a model to think.
+///
+/// Dropped are wishes without which the answer is of the same kind; what would change its kind is refused. Source:
+/// docs/facts/wire-formats.md 3.1, 3.2.
+pub(super) fn defaults() -> ProviderDefaults {
+    let dropped = [
+        Parameter::FrequencyPenalty,
+        Parameter::PresencePenalty,
+        Parameter::Seed,
+        Parameter::SafetyIdentifier,
+        Parameter::PromptCacheKey,
+        Parameter::PromptCacheRetention,
+        Parameter::Store,
+        Parameter::Metadata,
+        Parameter::Prediction,
+        Parameter::MessageName,
+        Parameter::ImageDetail,
+    ];
+    let refused = [
+        Parameter::LogitBias,
+        Parameter::Logprobs,
+        Parameter::TopLogprobs,
+        Parameter::Verbosity,
+        Parameter::Modalities,
+        Parameter::Audio,
+        Parameter::Functions,
+        Parameter::FunctionCall,
+    ];
+    let more = WrittenParameters {
+        // Thinking excludes other temperatures than the default, and forced calls.
+        refuse_with_reasoning: vec![
+            Parameter::Temperature,
+            Parameter::TopP,
+            Parameter::ToolChoice,
+        ],
+        exclusive: vec![vec![Parameter::Temperature, Parameter::TopP]],
+        bounds: BTreeMap::from([(
+            Parameter::Temperature,
+            WrittenBounds {
+                min: Some(0.0),
+                max: Some(1.0),
+                outside: None,
+            },
+        )]),
+        ..WrittenParameters::default()
+    };
+    ProviderDefaults {
+        parameters: Parameters::plain().without(&dropped, &refused).with(&more),
+        thinking: ThinkingDefaults {
+            control: ThinkingControl::Budget,
+            budgets: [
+                None,
+                None,
+                Some(1024),
+                Some(2000),
+                Some(4000),
+                Some(16_000),
+                Some(32_000),
+            ],
+            bounds: (Some(1024), Some(128_000)),
+            can_switch_off: true,
+        },
+        responses: None,
+    }
+}
 
 #[derive(Debug, Serialize)]
 struct Body<'a> {
@@ -37,9 +108,9 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
+    temperature: Option<Cow<'a, RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    top_p: Option<&'a RawValue>,
+    top_p: Option<Cow<'a, RawValue>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     stop_sequences: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,11 +137,12 @@ pub(super) fn encode(
     target: &Target<'_>,
 ) -> Result<Vec<Bytes>, Fault> {
     let call = (chat.read_tree)(&request.source.body)?;
-    let tools: Vec<WireTool<'_>> = call.tools.iter().flatten().map(tool).collect();
+    let takes_strict = target.parameters.supports(Parameter::StrictTools);
+    let tools = call.tools.iter().flatten();
+    let tools: Vec<WireTool<'_>> = tools.map(|listed| tool(listed, takes_strict)).collect();
     let marked = tools.iter().filter(|tool| tool.cache_control.is_some());
     let markers = marked.count() as u32;
     let mut conversation = MessagesConversation::read(&call.messages, target.provider, markers)?;
-    let thinking = Thinking::from_request(request, target);
     let format = call.response_format.as_ref();
     if format.is_some_and(|format| format.format_type == FormatType::JsonObject) {
         let text = "Answer with one JSON object and nothing else.".into();
@@ -79,30 +151,22 @@ pub(super) fn encode(
             cache_control: None,
         });
     }
-    let temperature = call
-        .temperature
-        .and_then(|raw| raw.get().parse::<f64>().ok());
     let body = Body {
         model: target.model,
         max_tokens: max_tokens(request, target),
         messages: conversation.turns,
         system: conversation.system,
-        tool_choice: tool_choice(&call, target, &thinking),
+        tool_choice: tool_choice(&call, target),
         tools,
-        output_config: output_config(&call, &thinking)?,
-        // Thinking allows no other temperature than the default; newer models take one of the two at most.
-        temperature: temperature
-            .filter(|_| !thinking.is_on())
-            .map(|t| t.clamp(0.0, 1.0)),
-        top_p: call
-            .top_p
-            .filter(|_| !thinking.is_on() && temperature.is_none()),
-        thinking: thinking.member(),
+        output_config: output_config(&call, effort(request, target))?,
+        temperature: number(call.temperature, Parameter::Temperature, request, target),
+        top_p: number(call.top_p, Parameter::TopP, request, target),
+        thinking: thinking(request, target),
         stop_sequences: stop(&call),
         metadata: call
             .user
             .as_deref()
-            .filter(|user| !user.is_empty())
+            .filter(|user| !user.is_empty() && target.parameters.supports(Parameter::User))
             .map(|user| json!({ "user_id": user })),
         stream: request.is_stream,
     };
@@ -117,7 +181,7 @@ pub(super) fn head() -> WireHead {
     }
 }
 
-fn tool<'a>(tool: &'a Tool<'a>) -> WireTool<'a> {
+fn tool<'a>(tool: &'a Tool<'a>, takes_strict: bool) -> WireTool<'a> {
     let schema = tool.function.parameters.map(|raw| raw.get().to_owned());
     let schema = schema.filter(|schema| schema.contains("\"type\""));
     let schema = schema.unwrap_or_else(|| r#"{"type":"object","properties":{}}"#.to_owned());
@@ -125,75 +189,52 @@ fn tool<'a>(tool: &'a Tool<'a>) -> WireTool<'a> {
         name: &tool.function.name,
         description: tool.function.description.as_deref(),
         input_schema: RawValue::from_string(schema).unwrap_or_default(),
-        strict: tool.function.strict.filter(|strict| *strict),
+        strict: tool
+            .function
+            .strict
+            .filter(|strict| *strict && takes_strict),
         cache_control: tool.cache_control,
     }
 }
 
-/// How the model shall think.
-///
-/// Our choice: a mapping whose `reasoning_efforts` the catalogue names thinks adaptively and takes the effort as
-/// it is; one without takes a budget.
-#[derive(Debug)]
-enum Thinking {
-    Off,
-    Budget(u64),
-    Adaptive(Option<&'static str>),
+/// Returns `thinking`, as the mapping is told it.
+fn thinking(request: &ModelRequest, target: &Target<'_>) -> Option<Value> {
+    let (needs, thinking) = (&request.needs, target.thinking);
+    let is_said = needs.effort.is_some() || needs.reasoning_tokens.is_some();
+    if !is_said || thinking.reasons == Some(false) {
+        return None;
+    }
+    if let Some(budget) = thinking.asked_budget(needs) {
+        return Some(json!({ "type": "enabled", "budget_tokens": budget }));
+    }
+    match thinking.control {
+        _ if !thinking.is_on(needs) => Some(json!({ "type": "disabled" })),
+        ThinkingControl::Adaptive | ThinkingControl::Levels => {
+            Some(json!({ "type": "adaptive", "display": "summarized" }))
+        }
+        ThinkingControl::Switch => Some(json!({ "type": "enabled" })),
+        ThinkingControl::Budget | ThinkingControl::Fixed => None,
+    }
 }
 
-impl Thinking {
-    fn from_request(request: &ModelRequest, target: &Target<'_>) -> Self {
-        let needs = &request.needs;
-        if let Some(budget) = needs.reasoning_tokens {
-            return Self::Budget(budget.clamp(BUDGETS.0, BUDGETS.1));
-        }
-        let effort = match needs.effort {
-            None | Some(Effort::None) => return Self::Off,
-            Some(effort) => effort,
-        };
-        if !target.reasoning_efforts.is_empty() {
-            return Self::Adaptive(Some(if effort == Effort::Minimal {
-                "low"
-            } else {
-                effort.as_str()
-            }));
-        }
-        Self::Budget(match effort {
-            Effort::None | Effort::Minimal | Effort::Low => 1024,
-            Effort::Medium => 2000,
-            Effort::High => 4000,
-            Effort::Xhigh => 16_000,
-            Effort::Max => 32_000,
-        })
-    }
-
-    fn is_on(&self) -> bool {
-        !matches!(self, Self::Off)
-    }
-
-    fn budget(&self) -> u64 {
-        if let Self::Budget(budget) = self {
-            *budget
-        } else {
-            0
-        }
-    }
-
-    fn member(&self) -> Option<Value> {
-        match self {
-            Self::Off => None,
-            Self::Budget(budget) => Some(json!({ "type": "enabled", "budget_tokens": budget })),
-            Self::Adaptive(_) => Some(json!({ "type": "adaptive", "display": "summarized" })),
-        }
-    }
+/// Returns `effort`, where the mapping takes words.
+fn effort(request: &ModelRequest, target: &Target<'_>) -> Option<&'static str> {
+    let (needs, thinking) = (&request.needs, target.thinking);
+    let takes_words = matches!(
+        thinking.control,
+        ThinkingControl::Adaptive | ThinkingControl::Levels
+    );
+    let is_on = needs.reasoning_tokens.is_none() && thinking.is_on(needs);
+    let effort = needs.effort.filter(|_| takes_words && is_on)?;
+    Some(effort.as_str())
 }
 
 /// The wire wants a limit, and one above the budget of thinking.
 pub(super) fn max_tokens(request: &ModelRequest, target: &Target<'_>) -> u64 {
-    let budget = Thinking::from_request(request, target).budget();
-    let asked = request
-        .needs
-        .max_tokens
+    let budget = target.thinking.asked_budget(&request.needs);
+    let budget = budget.unwrap_or_default();
+    let asked = target
+        .max_tokens(request)
         .or(target.max_output)
         .unwrap_or_else(|| 4096.max(budget + 1000));
     if asked <= budget {
@@ -203,12 +244,28 @@ pub(super) fn max_tokens(request: &ModelRequest, target: &Target<'_>) -> u64 {
     }
 }
 
-fn tool_choice(call: &ChatRequest<'_>, target: &Target<'_>, thinking: &Thinking) -> Option<Value> {
+/// Returns a number as the table of the mapping has it.
+fn number<'a>(
+    raw: Option<&'a RawValue>,
+    parameter: Parameter,
+    request: &ModelRequest,
+    target: &Target<'_>,
+) -> Option<Cow<'a, RawValue>> {
+    let raw = raw?;
+    match target.treat(parameter, request) {
+        Treatment::Pass => Some(Cow::Borrowed(raw)),
+        Treatment::Number(number) => RawValue::from_string(number.to_string())
+            .ok()
+            .map(Cow::Owned),
+        Treatment::Drop => None,
+    }
+}
+
+fn tool_choice(call: &ChatRequest<'_>, target: &Target<'_>) -> Option<Value> {
     if call.tools.as_ref().is_none_or(Vec::is_empty) {
         return None;
     }
-    // A forced call and thinking exclude each other on this wire.
-    let may_force = !thinking.is_on() && !target.lower_tool_choice;
+    let may_force = !target.lower_tool_choice;
     let mut choice = match &call.tool_choice {
         Some(ToolChoice::Mode(mode)) if &**mode == "none" => {
             return Some(json!({ "type": "none" }));
@@ -228,10 +285,13 @@ fn tool_choice(call: &ChatRequest<'_>, target: &Target<'_>, thinking: &Thinking)
     (is_serial || call.tool_choice.is_some()).then_some(choice)
 }
 
-fn output_config(call: &ChatRequest<'_>, thinking: &Thinking) -> Result<Option<Value>, Fault> {
+fn output_config(
+    call: &ChatRequest<'_>,
+    effort: Option<&'static str>,
+) -> Result<Option<Value>, Fault> {
     let mut config = serde_json::Map::new();
-    if let Thinking::Adaptive(Some(effort)) = thinking {
-        config.insert("effort".to_owned(), (*effort).into());
+    if let Some(effort) = effort {
+        config.insert("effort".to_owned(), effort.into());
     }
     let format = call
         .response_format
@@ -299,8 +359,9 @@ fn close(schema: &mut Value) {
 }
 
 fn stop<'a>(call: &'a ChatRequest<'a>) -> Vec<&'a str> {
-    let all = call.stop.iter().flat_map(|stop| &stop.0);
-    all.map(|text| &**text)
-        .filter(|text| !text.trim().is_empty())
+    call.stop
+        .iter()
+        .flat_map(|stop| &stop.0)
+        .map(|text| &**text)
         .collect()
 }

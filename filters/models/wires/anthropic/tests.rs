@@ -6,18 +6,21 @@ use serde_json::{Value, json};
 use super::*;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::routing::thinking::ThinkingControl;
 use crate::models::wires::failure::FailureKind;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::replay;
 
-fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
+fn target<'a>(quirks: &'a Quirks, efforts: &[&str]) -> Target<'a> {
+    let control = (!efforts.is_empty()).then_some(ThinkingControl::Adaptive);
+    let told = replay::told(&Anthropic, control, efforts);
     Target {
         provider: "anthropic",
         model: "claude-x",
         region: None,
         max_output: None,
-        reasoning_efforts: efforts,
-        reasons: true,
+        parameters: &told.parameters,
+        thinking: &told.thinking,
         lower_tool_choice: false,
         key_id: Some("key_1"),
         quirks,
@@ -168,9 +171,8 @@ fn refusals_name_the_account_where_it_is_to_blame() {
 /// What goes up for a request.
 fn sent(request: Value, efforts: &[&str]) -> Result<Value, Fault> {
     let quirks = Quirks::default();
-    let efforts: Vec<Box<str>> = efforts.iter().map(|effort| (*effort).into()).collect();
     let request = ChatCompletions.parse(request.to_string().into()).unwrap();
-    let encoded = Anthropic.encode(&request, &target(&quirks, &efforts))?;
+    let encoded = Anthropic.encode(&request, &target(&quirks, efforts))?;
     let operation = request.payload.operation();
     let head = Anthropic.head(operation, request.is_stream, "m", &quirks);
     assert_eq!(head.unwrap().path, "/v1/messages");
@@ -185,7 +187,7 @@ fn call(id: &str) -> Value {
 
 #[test]
 fn a_conversation_with_tools_is_said_as_the_wire_wants_it() {
-    let body = sent(json!({"model": "m", "stop": ["END", " "], "user": "u", "temperature": 1.7, "messages": [
+    let body = sent(json!({"model": "m", "stop": ["END"], "user": "u", "temperature": 1.7, "messages": [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": [{"type": "text", "text": "Look", "cache_control": {"type": "ephemeral"}},
             {"type": "image_url", "image_url": {"url": "data:image/jpg;base64,QUJD"}}, {"type": "image_url", "image_url": {"url": "https://x/y.png"}}]},
@@ -207,7 +209,7 @@ fn a_conversation_with_tools_is_said_as_the_wire_wants_it() {
             &body["stop_sequences"],
             &body["metadata"]["user_id"]
         ),
-        (&1.0.into(), &json!(["END"]), &"u".into())
+        (&1.into(), &json!(["END"]), &"u".into())
     );
     assert_eq!(
         body["tool_choice"],
@@ -304,7 +306,9 @@ fn effort_becomes_a_budget_or_is_taken_as_it_is() {
         ),
         (&"adaptive".into(), &"high".into())
     );
-    assert!(sent(ask("none"), &[]).unwrap().get("thinking").is_none());
+    let off = sent(ask("none"), &[]).unwrap();
+    assert_eq!(off["thinking"], json!({"type": "disabled"}));
+    assert_eq!(off["temperature"], 0.5);
 }
 
 #[test]

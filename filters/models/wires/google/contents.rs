@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 
 use super::FORMAT;
 use crate::fault::Fault;
+use crate::models::chat::data_url;
 use crate::models::chat::tree::{
     ChatMessage, ContentPart as SaidPart, MessageContent as Said, PartType, Role, ToolCall,
 };
-use crate::models::wires::data_url;
 use crate::models::wires::history::{answers_no_call, has_open_calls, object};
 use crate::models::wires::opaque;
 

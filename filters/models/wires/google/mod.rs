@@ -23,7 +23,8 @@ use http::{HeaderName, HeaderValue};
 use crate::fault::Fault;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
-use crate::models::routing::capable::WireLimits;
+use crate::models::routing::capable::{MediaLimits, WireLimits};
+use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
@@ -44,6 +45,13 @@ impl Wire for Google {
                 choices: 8,
                 streams_choices: false,
                 reasoning_context: false,
+                media: MediaLimits {
+                    remote_images: false,
+                    other_images: false,
+                    other_files: false,
+                    ..MediaLimits::WIDEST
+                },
+                reasoning_modes: false,
                 ..WireLimits::WIDEST
             }),
             Operation::Embeddings => Some(WireLimits {
@@ -52,6 +60,10 @@ impl Wire for Google {
                 ..WireLimits::WIDEST
             }),
         }
+    }
+
+    fn defaults(&self) -> ProviderDefaults {
+        request::defaults()
     }
 
     fn head(
@@ -83,9 +95,9 @@ impl Wire for Google {
         }
     }
 
-    fn max_output(&self, request: &ModelRequest, _: &Target<'_>) -> Option<u64> {
+    fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
         match &request.payload {
-            Payload::Chat(_) => request.needs.max_tokens,
+            Payload::Chat(_) => target.max_tokens(request),
             // A vector is no text: only the prompt costs.
             Payload::Embeddings(_) => Some(0),
         }

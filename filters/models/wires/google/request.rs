@@ -1,5 +1,7 @@
 //! A request in the words of this wire. Source: docs/facts/wire-formats.md 4.1, docs/facts/model-gateway.md 10.4, 10.5.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use http::HeaderName;
 use serde::Serialize;
@@ -11,12 +13,73 @@ use super::schema;
 use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::{ChatRequest, FormatType, ToolChoice};
+use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, ModelRequest};
+use crate::models::routing::parameters::{Parameters, Treatment};
+use crate::models::routing::providers::ProviderDefaults;
+use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
+use crate::models::routing::{Outside, WrittenBounds, WrittenParameters};
 use crate::models::wires::wire::{Target, write_body};
 
 pub(super) const KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 /// Stop sequences of one request.
-const STOPS: usize = 5;
+const STOPS: f64 = 5.0;
+
+/// Returns what this wire does with parameters and how it tells a model to think.
+///
+/// Dropped are wishes without which the answer is of the same kind; what would change its kind is refused. Source:
+/// docs/facts/wire-formats.md 4.1, docs/facts/model-gateway.md 10.4.
+pub(super) fn defaults() -> ProviderDefaults {
+    let dropped = [
+        Parameter::User,
+        Parameter::SafetyIdentifier,
+        Parameter::PromptCacheKey,
+        Parameter::PromptCacheRetention,
+        Parameter::ParallelToolCalls,
+        Parameter::Store,
+        Parameter::Metadata,
+        Parameter::Prediction,
+        Parameter::MessageName,
+        Parameter::ImageDetail,
+    ];
+    let refused = [
+        Parameter::LogitBias,
+        Parameter::Logprobs,
+        Parameter::TopLogprobs,
+        Parameter::Verbosity,
+        Parameter::Modalities,
+        Parameter::Audio,
+        Parameter::Functions,
+        Parameter::FunctionCall,
+    ];
+    let stops = WrittenBounds {
+        min: None,
+        max: Some(STOPS),
+        outside: Some(Outside::Refuse),
+    };
+    let more = WrittenParameters {
+        bounds: BTreeMap::from([(Parameter::Stop, stops)]),
+        ..WrittenParameters::default()
+    };
+    ProviderDefaults {
+        parameters: Parameters::plain().without(&dropped, &refused).with(&more),
+        thinking: ThinkingDefaults {
+            control: ThinkingControl::Budget,
+            budgets: [
+                None,
+                Some(512),
+                Some(2048),
+                Some(8192),
+                Some(24_576),
+                Some(65_536),
+                None,
+            ],
+            bounds: (None, None),
+            can_switch_off: false,
+        },
+        responses: None,
+    }
+}
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -46,7 +109,7 @@ pub(super) fn encode(
         system_instruction: (!system.is_empty()).then(|| GoogleContent::instruction(system)),
         tools: tools(&call),
         tool_config: tool_config(&call, target),
-        generation_config: generation(request, &call, target)?,
+        generation_config: generation(request, &call, target),
         safety_settings: safety(),
     };
     write_body(&body, request.source.body.len())
@@ -67,10 +130,9 @@ pub(super) fn escaped(model: &str) -> String {
         .collect()
 }
 
-/// Our choice: a mapping whose `reasoning_efforts` the catalogue names thinks by levels, and refuses calls
-/// without a signature; one without thinks by budgets.
+/// Returns whether the mapping thinks by levels. Such models refuse calls without a signature.
 fn has_levels(target: &Target<'_>) -> bool {
-    !target.reasoning_efforts.is_empty()
+    target.thinking.control == ThinkingControl::Levels
 }
 
 fn tools(call: &ChatRequest<'_>) -> Option<Value> {
@@ -104,14 +166,20 @@ fn tool_config(call: &ChatRequest<'_>, target: &Target<'_>) -> Option<Value> {
     if call.tools.as_ref().is_none_or(Vec::is_empty) {
         return None;
     }
-    let config = match call.tool_choice.as_ref()? {
-        ToolChoice::Mode(mode) if &**mode == "none" => json!({ "mode": "NONE" }),
-        _ if target.lower_tool_choice => return None,
-        ToolChoice::Mode(mode) if &**mode == "required" => json!({ "mode": "ANY" }),
-        ToolChoice::Mode(_) => return None,
-        ToolChoice::Named(function) => {
+    let mut strict = call.tools.iter().flatten().filter(|tool| {
+        let is_strict = tool.function.strict == Some(true);
+        is_strict && target.parameters.supports(Parameter::StrictTools)
+    });
+    // Calls fit their schemas in the modes that force them, and in this one.
+    let unforced = strict.next().map(|_| json!({ "mode": "VALIDATED" }));
+    let config = match &call.tool_choice {
+        Some(ToolChoice::Mode(mode)) if &**mode == "none" => json!({ "mode": "NONE" }),
+        Some(_) if target.lower_tool_choice => unforced?,
+        Some(ToolChoice::Mode(mode)) if &**mode == "required" => json!({ "mode": "ANY" }),
+        Some(ToolChoice::Named(function)) => {
             json!({ "mode": "ANY", "allowedFunctionNames": [&*function.name] })
         }
+        Some(ToolChoice::Mode(_)) | None => unforced?,
     };
     Some(json!({ "functionCallingConfig": config }))
 }
@@ -120,82 +188,86 @@ fn generation(
     request: &ModelRequest,
     call: &ChatRequest<'_>,
     target: &Target<'_>,
-) -> Result<Map<String, Value>, Fault> {
+) -> Map<String, Value> {
     let mut config = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
             config.insert(key.to_owned(), value);
         }
     };
-    let number =
-        |raw: Option<&RawValue>| raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
-    put("maxOutputTokens", request.needs.max_tokens.map(Value::from));
-    put("temperature", number(call.temperature));
-    put("topP", number(call.top_p));
-    put("seed", number(call.seed));
-    put("frequencyPenalty", number(call.frequency_penalty));
-    put("presencePenalty", number(call.presence_penalty));
+    let number = |parameter, raw: Option<&RawValue>| match target.treat(parameter, request) {
+        Treatment::Pass => serde_json::from_str::<Value>(raw?.get()).ok(),
+        Treatment::Number(number) => raw.map(|_| number.into()),
+        Treatment::Drop => None,
+    };
+    let most = target.max_tokens(request);
+    put("maxOutputTokens", most.map(Value::from));
+    let numbers = [
+        ("temperature", Parameter::Temperature, call.temperature),
+        ("topP", Parameter::TopP, call.top_p),
+        ("seed", Parameter::Seed, call.seed),
+        (
+            "frequencyPenalty",
+            Parameter::FrequencyPenalty,
+            call.frequency_penalty,
+        ),
+        (
+            "presencePenalty",
+            Parameter::PresencePenalty,
+            call.presence_penalty,
+        ),
+    ];
+    for (key, parameter, raw) in numbers {
+        put(key, number(parameter, raw));
+    }
     put(
         "candidateCount",
         (request.needs.choices > 1).then(|| request.needs.choices.into()),
     );
-    if let Some(stop) = &call.stop {
-        if stop.0.len() > STOPS {
-            let message = format!(
-                "`stop` has {} sequences; the chosen provider takes {STOPS}",
-                stop.0.len()
-            );
-            return Err(Fault::invalid("stop", message));
-        }
-        put(
-            "stopSequences",
-            Some(stop.0.iter().map(|text| &**text).collect::<Vec<_>>().into()),
-        );
+    let takes_stop = target.treat(Parameter::Stop, request) != Treatment::Drop;
+    if let Some(stop) = call.stop.as_ref().filter(|_| takes_stop) {
+        let stop = stop.0.iter().map(|text| &**text);
+        put("stopSequences", Some(stop.collect::<Vec<_>>().into()));
     }
-    if let Some(format) = call
-        .response_format
-        .as_ref()
-        .filter(|f| f.format_type != FormatType::Text)
-    {
-        put("responseMimeType", Some("application/json".into()));
-        let schema = format
-            .json_schema
-            .as_ref()
-            .and_then(|f| serde_json::from_str(f.schema.get()).ok());
-        put(
-            "responseSchema",
-            schema.map(|schema: Value| schema::clean(&schema)),
-        );
-    }
+    let (media_type, schema) = answer_form(call);
+    put("responseMimeType", media_type);
+    put("responseSchema", schema);
     put("thinkingConfig", thinking(request, target));
-    Ok(config)
+    config
+}
+
+/// Returns the media type of the answer and its schema.
+fn answer_form(call: &ChatRequest<'_>) -> (Option<Value>, Option<Value>) {
+    let format = call.response_format.as_ref();
+    let Some(format) = format.filter(|format| format.format_type != FormatType::Text) else {
+        return (None, None);
+    };
+    let schema = format.json_schema.as_ref();
+    let schema = schema.and_then(|form| serde_json::from_str(form.schema.get()).ok());
+    let schema = schema.map(|schema: Value| schema::clean(&schema));
+    (Some("application/json".into()), schema)
 }
 
 /// Source: docs/facts/model-gateway.md 10.4, docs/facts/wire-formats.md 4.1. Levels and budgets exclude each other.
 fn thinking(request: &ModelRequest, target: &Target<'_>) -> Option<Value> {
-    let needs = &request.needs;
-    if let Some(budget) = needs.reasoning_tokens {
+    let (needs, thinking) = (&request.needs, target.thinking);
+    if thinking.reasons == Some(false) {
+        return None;
+    }
+    if let Some(budget) = thinking.asked_budget(needs) {
         return Some(json!({ "thinkingBudget": budget, "includeThoughts": true }));
     }
     let effort = needs.effort?;
-    if has_levels(target) {
-        let level = match effort {
-            Effort::None | Effort::Minimal => "MINIMAL",
-            Effort::Low => "LOW",
-            Effort::Medium => "MEDIUM",
-            Effort::High | Effort::Xhigh | Effort::Max => "HIGH",
-        };
-        return Some(json!({ "thinkingLevel": level, "includeThoughts": effort != Effort::None }));
+    match thinking.control {
+        ThinkingControl::Levels | ThinkingControl::Adaptive => {
+            let level = effort.as_str().to_ascii_uppercase();
+            Some(json!({ "thinkingLevel": level, "includeThoughts": effort != Effort::None }))
+        }
+        _ if effort == Effort::None => {
+            Some(json!({ "thinkingBudget": 0, "includeThoughts": false }))
+        }
+        _ => None,
     }
-    let budget = match effort {
-        Effort::None => 0,
-        Effort::Minimal => 512,
-        Effort::Low => 2048,
-        Effort::Medium => 8192,
-        Effort::High => 24_576,
-        Effort::Xhigh | Effort::Max => 65_536,
-    };
-    Some(json!({ "thinkingBudget": budget, "includeThoughts": budget > 0 }))
 }
 
 /// The caller's provider-independent expectation is the model's answer; the model's own filters stay.

@@ -6,18 +6,21 @@ use serde_json::{Value, json};
 use super::*;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::routing::thinking::ThinkingControl;
 use crate::models::wires::failure::FailureKind;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::replay;
 
-fn target<'a>(quirks: &'a Quirks, efforts: &'a [Box<str>]) -> Target<'a> {
+fn target<'a>(quirks: &'a Quirks, efforts: &[&str]) -> Target<'a> {
+    let control = (!efforts.is_empty()).then_some(ThinkingControl::Levels);
+    let told = replay::told(&Google, control, efforts);
     Target {
         provider: "google",
         model: "gemini x",
         region: None,
         max_output: None,
-        reasoning_efforts: efforts,
-        reasons: true,
+        parameters: &told.parameters,
+        thinking: &told.thinking,
         lower_tool_choice: false,
         key_id: Some("key_1"),
         quirks,
@@ -143,9 +146,8 @@ fn a_blocked_prompt_is_filtered_and_a_malformed_call_is_a_failure() {
 
 fn sent(request: Value, efforts: &[&str]) -> Result<(String, Value), Fault> {
     let quirks = Quirks::default();
-    let efforts: Vec<Box<str>> = efforts.iter().map(|effort| (*effort).into()).collect();
     let request = ChatCompletions.parse(request.to_string().into()).unwrap();
-    let encoded = Google.encode(&request, &target(&quirks, &efforts))?;
+    let encoded = Google.encode(&request, &target(&quirks, efforts))?;
     let (name, value) = Google.credential("AIza-secret", &quirks)?;
     assert!(name == "x-goog-api-key" && value.is_sensitive());
     let operation = request.payload.operation();
@@ -263,10 +265,6 @@ fn what_the_wire_cannot_say_is_refused_by_name() {
         (
             json!({"model": "m", "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x/y.png"}}]}]}),
             "messages[0].content[0]",
-        ),
-        (
-            json!({"model": "m", "messages": [user], "stop": ["1", "2", "3", "4", "5", "6"]}),
-            "stop",
         ),
         (
             json!({"model": "m", "messages": [{"role": "system", "content": "a"}]}),

@@ -11,6 +11,7 @@ use super::usage;
 use crate::fault::Fault;
 use crate::json::{Error, Type, Walker};
 use crate::models::embeddings::{EmbeddingFacts, Encoding, vector, write_item};
+use crate::models::parameter::Parameter;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::usage::Usage;
@@ -29,10 +30,8 @@ pub(super) fn encode(
     target: &Target<'_>,
 ) -> Result<Vec<Bytes>, Fault> {
     let quirks = target.quirks;
-    let is_dropped = |key: &str| {
-        quirks.drop.iter().any(|dropped| dropped == key)
-            || !KNOWN.contains(&key) && !quirks.passes_unknown(key, &KNOWN)
-    };
+    let is_dropped = |key: &str| !KNOWN.contains(&key) && !quirks.passes_unknown(key, &KNOWN);
+    let takes_user = target.parameters.supports(Parameter::User);
     let mut splice = Splice::new(&request.source.body);
     splice.new_bytes(b"{");
     new_member(&mut splice, "model", &quoted(target.model));
@@ -43,7 +42,7 @@ pub(super) fn encode(
         splice.new_bytes(b",");
         splice.slice(member.whole.clone());
     }
-    if let Some(key_id) = target.key_id.filter(|_| !is_dropped("user")) {
+    if let Some(key_id) = target.key_id.filter(|_| takes_user) {
         splice.new_bytes(b",");
         new_member(&mut splice, "user", &quoted(&user(key_id)));
     }

@@ -11,9 +11,10 @@ use super::splice::Splice;
 use crate::fault::Fault;
 use crate::json::{Error, Str, Type, Walker};
 use crate::models::chat::facts::ChatFacts;
-use crate::models::request::RequestMember;
+use crate::models::parameter::Parameter;
+use crate::models::request::{ModelRequest, RequestMember};
 use crate::models::wires::opaque::write_untagged;
-use crate::models::wires::quirks::{Quirks, ReasoningReplay};
+use crate::models::wires::quirks::ReasoningReplay;
 use crate::models::wires::wire::Target;
 
 /// Members of a message that no provider of the plain convention takes.
@@ -50,32 +51,37 @@ const BEYOND_INSIDE: [&str; 5] = [
 ];
 
 /// Whether any message has to change for this provider.
-pub(super) fn must_rewrite(chat: &ChatFacts, quirks: &Quirks) -> bool {
-    !chat.special_messages.is_empty() || must_rewrite_all(quirks)
+pub(super) fn must_rewrite(request: &ModelRequest, chat: &ChatFacts, target: &Target<'_>) -> bool {
+    !chat.special_messages.is_empty() || must_rewrite_all(request, target)
 }
 
 /// Whether plain messages have to change too.
-fn must_rewrite_all(quirks: &Quirks) -> bool {
+fn must_rewrite_all(request: &ModelRequest, target: &Target<'_>) -> bool {
+    let quirks = target.quirks;
     quirks.developer_is_system
         || quirks.null_content_is_empty
         || quirks.tool_call_ids_of_nine
         || quirks.reasoning_replay == ReasoningReplay::ReasoningContentRequired
         || quirks.strict_messages
-        || quirks
-            .drop
-            .iter()
-            .any(|path| path.starts_with("messages[]."))
+        || [Parameter::MessageName, Parameter::ImageDetail]
+            .into_iter()
+            .any(|parameter| is_lost(parameter, request, target))
+}
+
+/// Returns whether the request asks for a parameter that this provider does not get.
+pub(super) fn is_lost(parameter: Parameter, request: &ModelRequest, target: &Target<'_>) -> bool {
+    request.asked.set.contains(parameter) && !target.parameters.supports(parameter)
 }
 
 /// Writes the member `messages`.
 pub(super) fn rewrite(
+    request: &ModelRequest,
     chat: &ChatFacts,
     member: &RequestMember,
     target: &Target<'_>,
     splice: &mut Splice<'_>,
 ) -> Result<(), Fault> {
-    let quirks = target.quirks;
-    let all = must_rewrite_all(quirks);
+    let all = must_rewrite_all(request, target);
     let (mut walk, base) = walker(splice, member.value.clone());
     let mut ranges = Vec::new();
     walk.array(|walk, _| {
@@ -98,16 +104,36 @@ pub(super) fn rewrite(
     Ok(())
 }
 
-/// Writes the member `tools` without what belongs to other providers.
-pub(super) fn rewrite_tools(member: &RequestMember, splice: &mut Splice<'_>) -> Result<(), Fault> {
+/// Writes the member `tools` without what belongs to other providers or is dropped.
+pub(super) fn rewrite_tools(
+    member: &RequestMember,
+    target: &Target<'_>,
+    splice: &mut Splice<'_>,
+) -> Result<(), Fault> {
     splice.new_bytes(b"\"tools\":");
-    strip_items(splice, member.value.clone()).map_err(internal)
+    let range = member.value.clone();
+    let tools = if target.parameters.supports(Parameter::StrictTools) {
+        strip_items(splice, range)
+    } else {
+        each_item(splice, range, |splice, item| {
+            for (at, (key, value)) in kept(splice, item)?.into_iter().enumerate() {
+                write_name(splice, &key, &mut (at == 0));
+                match key.as_str() {
+                    "function" => without_member(splice, value, "strict")?,
+                    _ => splice.slice(value),
+                }
+            }
+            Ok(())
+        })
+    };
+    tools.map_err(internal)
 }
 
 /// What a message is, as far as its rewriting depends on it.
 #[derive(Default)]
 struct MessageKind {
     is_assistant: bool,
+    is_function: bool,
     has_calls: bool,
     has_reasoning: bool,
     /// The provider's own `reasoning_details`, inside of a JSON array.
@@ -121,7 +147,7 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) ->
     splice.new_bytes(b"{");
     let mut is_first = true;
     for (key, value) in &members {
-        let Some(name) = outgoing_name(key, &kind, &members, quirks) else {
+        let Some(name) = outgoing_name(key, &kind, &members, target) else {
             continue;
         };
         write_name(splice, name, &mut is_first);
@@ -140,7 +166,7 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) ->
                 splice.new_bytes(b"]");
             }
             "content" | "tool_calls" if splice.text(value.clone()).starts_with('[') => {
-                items(splice, value.clone(), quirks)?;
+                items(splice, value.clone(), target)?;
             }
             "tool_call_id" if quirks.tool_call_ids_of_nine => {
                 let id = Walker::over(splice.text(value.clone()))
@@ -165,13 +191,11 @@ fn outgoing_name<'k>(
     key: &'k str,
     kind: &MessageKind,
     members: &[(String, Range<usize>)],
-    quirks: &Quirks,
+    target: &Target<'_>,
 ) -> Option<&'k str> {
-    let is_dropped = quirks
-        .drop
-        .iter()
-        .filter_map(|path| path.strip_prefix("messages[]."))
-        .any(|dropped| dropped == key);
+    let quirks = target.quirks;
+    let is_name = key == "name" && !kind.is_function;
+    let is_dropped = is_name && !target.parameters.supports(Parameter::MessageName);
     if is_dropped || quirks.strict_messages && !PLAIN.contains(&key) && !BEYOND.contains(&key) {
         return None;
     }
@@ -207,6 +231,7 @@ fn kind(
             "role" => {
                 let role = Walker::over(splice.text(value.clone())).string()?;
                 kind.is_assistant = role.unescaped() == "assistant";
+                kind.is_function = role.unescaped() == "function";
             }
             "tool_calls" => {
                 let calls = splice.text(value.clone());
@@ -227,9 +252,10 @@ fn kind(
     Ok(kind)
 }
 
-/// Parts or calls: each item without what is beyond the convention, ids shortened where that is asked.
-fn items(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Result<(), Error> {
-    if !quirks.tool_call_ids_of_nine {
+/// Parts or calls: each item without what is beyond the convention or dropped, ids shortened where that is asked.
+fn items(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) -> Result<(), Error> {
+    let drops_detail = !target.parameters.supports(Parameter::ImageDetail);
+    if !target.quirks.tool_call_ids_of_nine && !drops_detail {
         return strip_items(splice, range);
     }
     each_item(splice, range, |splice, item| {
@@ -237,16 +263,34 @@ fn items(splice: &mut Splice<'_>, range: Range<usize>, quirks: &Quirks) -> Resul
             let mut is_first = at == 0;
             write_name(splice, &key, &mut is_first);
             let text = splice.text(value.clone());
-            if key == "id" && text.starts_with('"') {
-                splice.new_bytes(&quoted(&shorten_id(
-                    &Walker::over(text).string()?.unescaped(),
-                )));
-            } else {
-                splice.slice(value);
+            match key.as_str() {
+                "id" if target.quirks.tool_call_ids_of_nine && text.starts_with('"') => {
+                    let id = Walker::over(text).string()?.unescaped();
+                    splice.new_bytes(&quoted(&shorten_id(&id)));
+                }
+                "image_url" if drops_detail => without_member(splice, value, "detail")?,
+                _ => splice.slice(value),
             }
         }
         Ok(())
     })
+}
+
+/// Writes an object without one of its members.
+fn without_member(
+    splice: &mut Splice<'_>,
+    range: Range<usize>,
+    left_out: &str,
+) -> Result<(), Error> {
+    let mut members = members(splice, range)?;
+    members.retain(|(key, _)| key != left_out);
+    splice.new_bytes(b"{");
+    for (at, (key, value)) in members.into_iter().enumerate() {
+        write_name(splice, &key, &mut (at == 0));
+        splice.slice(value);
+    }
+    splice.new_bytes(b"}");
+    Ok(())
 }
 
 fn strip_items(splice: &mut Splice<'_>, range: Range<usize>) -> Result<(), Error> {

@@ -25,6 +25,7 @@ use crate::fault::Fault;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::WireLimits;
+use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::error_body;
 use crate::models::wires::failure::Failure;
@@ -38,14 +39,17 @@ pub struct OpenAi;
 impl Wire for OpenAi {
     fn limits(&self, operation: Operation) -> Option<WireLimits> {
         match operation {
-            // Source: docs/model-gateway.md 2.1. Of reasoning, only the effort has a member here.
             Operation::Chat => Some(WireLimits {
-                reasoning_budget: false,
                 reasoning_context: false,
+                reasoning_modes: false,
                 ..WireLimits::WIDEST
             }),
             Operation::Embeddings => Some(WireLimits::WIDEST),
         }
+    }
+
+    fn defaults(&self) -> ProviderDefaults {
+        request::defaults()
     }
 
     fn head(&self, operation: Operation, _: bool, _: &str, quirks: &Quirks) -> Option<WireHead> {
@@ -74,9 +78,9 @@ impl Wire for OpenAi {
         }
     }
 
-    fn max_output(&self, request: &ModelRequest, _: &Target<'_>) -> Option<u64> {
+    fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
         match &request.payload {
-            Payload::Chat(_) => request.needs.max_tokens,
+            Payload::Chat(_) => target.max_tokens(request),
             // A vector is no text: only the prompt costs.
             Payload::Embeddings(_) => Some(0),
         }

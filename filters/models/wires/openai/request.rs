@@ -7,9 +7,24 @@ use super::splice::Splice;
 use crate::fault::Fault;
 use crate::json::{Str, Walker};
 use crate::models::chat::facts::ChatFacts;
+use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, ModelRequest, RequestMember};
-use crate::models::wires::quirks::{Quirks, StreamUsage};
+use crate::models::routing::parameters::{Parameters, Treatment};
+use crate::models::routing::providers::ProviderDefaults;
+use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
+use crate::models::wires::quirks::StreamUsage;
 use crate::models::wires::wire::Target;
+
+/// The budgets of efforts, for providers that are told a budget. Our choice: as Gemini's, in tokens.
+const EFFORT_BUDGETS: [Option<u64>; 7] = [
+    None,
+    Some(512),
+    Some(2048),
+    Some(8192),
+    Some(24_576),
+    Some(65_536),
+    None,
+];
 
 /// Members that speak to the gateway and never reach a provider. Source: docs/model-gateway.md 2.1.
 const OURS: [&str; 12] = [
@@ -66,6 +81,19 @@ const KNOWN: [&str; 35] = [
     "reasoning",
 ];
 
+/// Returns what this wire does with parameters and how it tells a model to reason.
+pub(super) fn defaults() -> ProviderDefaults {
+    ProviderDefaults {
+        // Results of tools are texts in this convention.
+        parameters: Parameters::plain().without(&[], &[Parameter::ToolResultMedia]),
+        thinking: ThinkingDefaults {
+            budgets: EFFORT_BUDGETS,
+            ..ThinkingDefaults::LEVELS
+        },
+        responses: None,
+    }
+}
+
 pub(super) fn encode(
     request: &ModelRequest,
     chat: &ChatFacts,
@@ -74,7 +102,7 @@ pub(super) fn encode(
     let mut splice = Splice::new(&request.source.body);
     let mut is_first = true;
     for member in &request.source.members {
-        let change = change(member, request, chat, target)?;
+        let change = change(member, request, chat, target);
         if matches!(change, Change::Drop) {
             continue;
         }
@@ -90,11 +118,11 @@ pub(super) fn encode(
                 new_member(&mut splice, key, b"");
                 splice.slice(member.value.clone());
             }
-            Change::Messages => messages::rewrite(chat, member, target, &mut splice)?,
-            Change::Tools => messages::rewrite_tools(member, &mut splice)?,
+            Change::Messages => messages::rewrite(request, chat, member, target, &mut splice)?,
+            Change::Tools => messages::rewrite_tools(member, target, &mut splice)?,
         }
     }
-    for (key, value) in additions(request, target.quirks) {
+    for (key, value) in additions(request, target) {
         splice.new_bytes(if std::mem::take(&mut is_first) {
             b"{"
         } else {
@@ -107,108 +135,130 @@ pub(super) fn encode(
 }
 
 /// What happens to a top-level member.
-enum Change {
+enum Change<'a> {
     Keep,
     Drop,
-    Replace(&'static str, Vec<u8>),
-    Rename(&'static str),
+    Replace(&'a str, Vec<u8>),
+    Rename(&'a str),
     Messages,
     Tools,
 }
 
-fn change(
+fn change<'a>(
     member: &RequestMember,
     request: &ModelRequest,
     chat: &ChatFacts,
-    target: &Target<'_>,
-) -> Result<Change, Fault> {
-    let quirks = target.quirks;
+    target: &Target<'a>,
+) -> Change<'a> {
     let key = &*member.key;
-    if quirks.drop.iter().any(|dropped| dropped == key)
-        || OURS.iter().any(|ours| ours.eq_ignore_ascii_case(key))
-        || !KNOWN.contains(&key) && !quirks.passes_unknown(key, &KNOWN)
+    if OURS.iter().any(|ours| ours.eq_ignore_ascii_case(key))
+        || !KNOWN.contains(&key) && !target.quirks.passes_unknown(key, &KNOWN)
     {
-        return Ok(Change::Drop);
+        return Change::Drop;
     }
-    Ok(match key {
+    match key {
         "model" => Change::Replace("model", quoted(target.model)),
-        "messages" if messages::must_rewrite(chat, quirks) => Change::Messages,
-        "tools" if chat.special_tools => Change::Tools,
+        "messages" if messages::must_rewrite(request, chat, target) => Change::Messages,
+        "tools"
+            if chat.special_tools || messages::is_lost(Parameter::StrictTools, request, target) =>
+        {
+            Change::Tools
+        }
         "stream_options" => Change::Drop,
-        "max_tokens" | "max_completion_tokens" => max_tokens(member, request, quirks),
-        "temperature" => temperature(member, request, quirks),
         "tool_choice" if target.lower_tool_choice && request.needs.forced_tools => {
             Change::Replace("tool_choice", quoted("auto"))
         }
         "parallel_tool_calls" if !request.needs.tools => Change::Drop,
         "service_tier" if request.needs.service_tier.is_none() => Change::Drop,
-        "reasoning" => reasoning(request)?,
+        "reasoning" | "reasoning_effort" => reasoning(key, request, target),
         _ if request.source.is_null(member) => Change::Drop,
-        _ => Change::Keep,
-    })
+        _ => Parameter::find(key).map_or(Change::Keep, |parameter| {
+            treated(parameter, key, request, target)
+        }),
+    }
 }
 
-/// The limit of tokens in the provider's spelling; where the client sent both, the newer one counts.
-fn max_tokens(member: &RequestMember, request: &ModelRequest, quirks: &Quirks) -> Change {
-    let theirs = if quirks.max_completion_tokens {
-        "max_completion_tokens"
-    } else {
-        "max_tokens"
-    };
-    let is_overruled = &*member.key == "max_tokens"
+/// What the table of the mapping makes of a parameter.
+fn treated<'a>(
+    parameter: Parameter,
+    key: &str,
+    request: &ModelRequest,
+    target: &Target<'a>,
+) -> Change<'a> {
+    let is_overruled = key == "max_tokens"
         && request
             .source
             .member("max_completion_tokens")
             .is_some_and(|other| !request.source.is_null(other));
-    if is_overruled || request.source.is_null(member) {
-        Change::Drop
-    } else if &*member.key == theirs {
-        Change::Keep
-    } else {
-        Change::Rename(theirs)
+    let name = target.parameters.name(parameter);
+    match target.treat(parameter, request) {
+        // Where the client sent both limits, the newer one counts.
+        _ if is_overruled => Change::Drop,
+        Treatment::Drop => Change::Drop,
+        Treatment::Number(number) => Change::Replace(name, number.to_string().into_bytes()),
+        Treatment::Pass if name == key => Change::Keep,
+        Treatment::Pass => Change::Rename(name),
     }
 }
 
-/// A temperature above the provider's highest becomes that. Source: docs/facts/wire-formats.md R17.
-fn temperature(member: &RequestMember, request: &ModelRequest, quirks: &Quirks) -> Change {
-    if request.source.is_null(member) {
+/// `reasoning` in this convention is `reasoning_effort`, unless the mapping is told to reason otherwise.
+fn reasoning<'a>(key: &str, request: &ModelRequest, target: &Target<'_>) -> Change<'a> {
+    let needs = &request.needs;
+    let thinking = target.thinking;
+    let takes_words = matches!(
+        thinking.control,
+        ThinkingControl::Levels | ThinkingControl::Adaptive
+    );
+    if !takes_words {
         return Change::Drop;
     }
-    let asked = std::str::from_utf8(request.source.value(member))
-        .ok()
-        .and_then(|value| value.parse::<f64>().ok());
-    match (asked, quirks.max_temperature) {
-        (Some(asked), Some(max)) if asked > max => {
-            Change::Replace("temperature", max.to_string().into_bytes())
+    if let Some(budget) = needs.reasoning_tokens {
+        return match key {
+            "reasoning" => {
+                Change::Replace("reasoning", format!("{{\"max_tokens\":{budget}}}").into())
+            }
+            _ => Change::Drop,
+        };
+    }
+    let has_own = |member| {
+        let own = request.source.member(member);
+        own.is_some_and(|own| !request.source.is_null(own))
+    };
+    match needs.effort {
+        // A model that does not reason has nothing to switch off, and no such field.
+        Some(Effort::None) if thinking.reasons == Some(false) => Change::Drop,
+        Some(effort) if key == "reasoning_effort" || !has_own("reasoning_effort") => {
+            Change::Replace("reasoning_effort", quoted(effort.as_str()))
         }
-        _ => Change::Keep,
-    }
-}
-
-/// `reasoning` in this convention is `reasoning_effort`; an exact budget cannot be said on this wire.
-fn reasoning(request: &ModelRequest) -> Result<Change, Fault> {
-    if request.needs.reasoning_tokens.is_some() {
-        return Err(Fault::invalid(
-            "reasoning.max_tokens",
-            "`reasoning.max_tokens` is an exact budget, which the chosen provider does not take; \
-             `reasoning.effort` is accepted",
-        ));
-    }
-    let has_own = request
-        .source
-        .member("reasoning_effort")
-        .is_some_and(|own| !request.source.is_null(own));
-    Ok(match request.needs.effort.map(Effort::as_str) {
-        Some(effort) if !has_own => Change::Replace("reasoning_effort", quoted(effort)),
         _ => Change::Drop,
-    })
+    }
 }
 
-fn additions(request: &ModelRequest, quirks: &Quirks) -> Vec<(&'static str, Vec<u8>)> {
-    let asks = request.is_stream && quirks.stream_usage == StreamUsage::Ask;
-    asks.then(|| ("stream_options", br#"{"include_usage":true}"#.to_vec()))
-        .into_iter()
-        .collect()
+fn additions(request: &ModelRequest, target: &Target<'_>) -> Vec<(&'static str, Vec<u8>)> {
+    let mut additions = Vec::new();
+    if request.is_stream && target.quirks.stream_usage == StreamUsage::Ask {
+        additions.push(("stream_options", br#"{"include_usage":true}"#.to_vec()));
+    }
+    let needs = &request.needs;
+    let is_said = needs.effort.is_some() || needs.reasoning_tokens.is_some();
+    if !is_said || target.thinking.reasons == Some(false) {
+        return additions;
+    }
+    let is_on = target.thinking.is_on(needs);
+    match target.thinking.control {
+        ThinkingControl::Switch => {
+            let word = if is_on { "enabled" } else { "disabled" };
+            additions.push(("thinking", format!("{{\"type\":\"{word}\"}}").into()));
+        }
+        ThinkingControl::Budget => {
+            additions.push(("enable_thinking", is_on.to_string().into()));
+            if let Some(budget) = target.thinking.asked_budget(needs) {
+                additions.push(("thinking_budget", budget.to_string().into()));
+            }
+        }
+        ThinkingControl::Levels | ThinkingControl::Adaptive | ThinkingControl::Fixed => {}
+    }
+    additions
 }
 
 pub(super) fn quoted(text: &str) -> Vec<u8> {

@@ -14,6 +14,8 @@ use crate::models::fronts::chat_completions::whole::WholeWriter;
 use crate::models::metadata::write_usage;
 use crate::models::reply::ReplyIdentity;
 use crate::models::reply::Writer;
+use crate::models::routing::parameters::Parameters;
+use crate::models::routing::thinking::Thinking;
 use crate::models::usage::{Settlement, Usage};
 use crate::models::wires::failure::FailureKind;
 use crate::models::wires::quirks::Quirks;
@@ -33,8 +35,8 @@ fn target(quirks: &Quirks) -> Target<'_> {
         model: "upstream-model",
         region: None,
         max_output: None,
-        reasoning_efforts: &[],
-        reasons: false,
+        parameters: Parameters::PLAIN,
+        thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
         key_id: Some("key_1"),
         quirks,

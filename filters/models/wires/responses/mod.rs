@@ -26,24 +26,13 @@ use crate::fault::Fault;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::WireLimits;
+use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::decoder::{no_decoder, not_offered};
 use crate::models::wires::error_body;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::wire::{Target, Wire, WireHead, convention_credential};
-
-/// Members of a chat completion that this API does not have, and that change the answer. `seed` is not among them,
-/// because providers only try to follow it.
-const UNSAYABLE: [&str; 7] = [
-    "stop",
-    "frequency_penalty",
-    "presence_penalty",
-    "logit_bias",
-    "logprobs",
-    "prediction",
-    "audio",
-];
 
 /// The wire.
 #[derive(Debug)]
@@ -54,10 +43,12 @@ impl Wire for Responses {
         (operation == Operation::Chat).then_some(WireLimits {
             choices: 1,
             streams_choices: false,
-            reasoning_budget: false,
-            unsayable: &UNSAYABLE,
             ..WireLimits::WIDEST
         })
+    }
+
+    fn defaults(&self) -> ProviderDefaults {
+        request::defaults()
     }
 
     fn head(&self, operation: Operation, _: bool, _: &str, _: &Quirks) -> Option<WireHead> {
@@ -82,8 +73,8 @@ impl Wire for Responses {
         }
     }
 
-    fn max_output(&self, request: &ModelRequest, _: &Target<'_>) -> Option<u64> {
-        request::max_output(request)
+    fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
+        request::max_output(request, target)
     }
 
     fn decoder(

@@ -12,7 +12,10 @@ use super::input::InputItem;
 use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::{ChatRequest, FormatType, Tool, ToolChoice};
+use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, ModelRequest, ServiceTier};
+use crate::models::routing::parameters::{Parameters, Treatment};
+use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::wire::{Target, write_body};
 
 /// The least limit of tokens that is accepted.
@@ -104,6 +107,31 @@ enum TextFormat<'a> {
     },
 }
 
+/// Returns what this wire does with parameters and how it tells a model to reason.
+///
+/// Dropped are wishes that providers only try to follow, refused are members that it has no word for and that change the
+/// answer.
+pub(super) fn defaults() -> ProviderDefaults {
+    let dropped = [Parameter::Seed, Parameter::Store, Parameter::MessageName];
+    let refused = [
+        Parameter::Stop,
+        Parameter::FrequencyPenalty,
+        Parameter::PresencePenalty,
+        Parameter::LogitBias,
+        Parameter::Logprobs,
+        Parameter::TopLogprobs,
+        Parameter::Prediction,
+        Parameter::Modalities,
+        Parameter::Audio,
+        Parameter::Functions,
+        Parameter::FunctionCall,
+    ];
+    ProviderDefaults {
+        parameters: Parameters::plain().without(&dropped, &refused),
+        ..ProviderDefaults::plain()
+    }
+}
+
 pub(super) fn encode(
     request: &ModelRequest,
     chat: &ChatFacts,
@@ -112,20 +140,26 @@ pub(super) fn encode(
     let call = (chat.read_tree)(&request.source.body)?;
     let quirks = target.quirks;
     let history = History::read(&call.messages, target.provider, quirks.developer_is_system)?;
-    let is_kept = |key: &str| !quirks.drop.iter().any(|dropped| dropped == key);
+    let is_kept = |key: &str| {
+        Parameter::find(key)
+            .is_none_or(|parameter| target.treat(parameter, request) != Treatment::Drop)
+    };
+    let takes_strict = target.parameters.supports(Parameter::StrictTools);
+    let reasons = target.thinking.reasons != Some(false);
     let given = |key: &str| given(request, key).filter(|_| is_kept(key));
     let has_tools = call.tools.as_ref().is_some_and(|tools| !tools.is_empty());
+    let tools = call.tools.iter().flatten();
     let body = Body {
         model: target.model,
         input: history.items,
         store: false,
-        include: if target.reasons { &INCLUDED } else { &[] },
-        reasoning: reasoning(request, target, is_kept("reasoning.summary")),
-        tools: call.tools.iter().flatten().map(tool).collect(),
+        include: if reasons { &INCLUDED } else { &[] },
+        reasoning: reasons.then(|| reasoning(request, target)),
+        tools: tools.map(|listed| tool(listed, takes_strict)).collect(),
         tool_choice: tool_choice(&call, target).filter(|_| has_tools),
         parallel_tool_calls: call.parallel_tool_calls.filter(|_| has_tools),
         text: text_options(&call, given("verbosity")),
-        max_output_tokens: max_output(request),
+        max_output_tokens: max_output(request, target),
         service_tier: request.needs.service_tier.map(ServiceTier::as_str),
         same: SAME
             .iter()
@@ -137,8 +171,8 @@ pub(super) fn encode(
 }
 
 /// Returns the limit of tokens that is sent.
-pub(super) fn max_output(request: &ModelRequest) -> Option<u64> {
-    let asked = request.needs.max_tokens?;
+pub(super) fn max_output(request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
+    let asked = target.max_tokens(request)?;
     Some(asked.max(MIN_OUTPUT_TOKENS))
 }
 
@@ -150,23 +184,20 @@ fn given<'a>(request: &'a ModelRequest, key: &str) -> Option<&'a RawValue> {
 }
 
 /// A model that does not reason refuses the member. One that does shall tell its reasoning, unless it was asked for none.
-fn reasoning<'a>(
-    request: &'a ModelRequest,
-    target: &Target<'_>,
-    tells: bool,
-) -> Option<Reasoning<'a>> {
+fn reasoning<'a>(request: &'a ModelRequest, target: &Target<'_>) -> Reasoning<'a> {
     let needs = &request.needs;
     let effort = needs.effort.map(Effort::as_str);
-    let tells = tells && needs.effort != Some(Effort::None);
-    target.reasons.then(|| Reasoning {
+    let tells = needs.effort != Some(Effort::None)
+        && target.parameters.supports(Parameter::ReasoningSummary);
+    Reasoning {
         effort,
         summary: tells.then_some("auto"),
         context: needs.reasoning_context.as_deref(),
         mode: needs.reasoning_mode.as_deref(),
-    })
+    }
 }
 
-fn tool<'a>(tool: &'a Tool<'a>) -> WireTool<'a> {
+fn tool<'a>(tool: &'a Tool<'a>, takes_strict: bool) -> WireTool<'a> {
     const NONE: &str = r#"{"type":"object","properties":{}}"#;
     let function = &tool.function;
     let schema = function.parameters.map_or(NONE, RawValue::get);
@@ -174,7 +205,7 @@ fn tool<'a>(tool: &'a Tool<'a>) -> WireTool<'a> {
         name: &function.name,
         description: function.description.as_deref(),
         parameters: RawValue::from_string(schema.to_owned()).unwrap_or_default(),
-        strict: function.strict.unwrap_or(false),
+        strict: takes_strict && function.strict.unwrap_or(false),
     }
 }
 

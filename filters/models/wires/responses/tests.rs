@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::routing::parameters::Parameters;
+use crate::models::routing::thinking::Thinking;
 
 fn target(quirks: &Quirks) -> Target<'_> {
     Target {
@@ -17,8 +19,8 @@ fn target(quirks: &Quirks) -> Target<'_> {
         model: "gpt-x",
         region: None,
         max_output: None,
-        reasoning_efforts: &[],
-        reasons: true,
+        parameters: Parameters::PLAIN,
+        thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
         key_id: Some("key_1"),
         quirks,

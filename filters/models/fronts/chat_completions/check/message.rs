@@ -2,11 +2,13 @@
 
 use super::Findings;
 use crate::json::{Type, Walker};
+use crate::models::chat::data_url;
 use crate::models::check::read::{
     OneOf, array, boolean, integer, nullable_one_of, nullable_string, object, one_of, required,
     string,
 };
 use crate::models::check::reject::{Reject, other};
+use crate::models::parameter::Parameter;
 
 const ROLES: [&str; 6] = [
     "developer",
@@ -46,6 +48,7 @@ pub(super) fn messages(walk: &mut Walker<'_>, found: &mut Findings) -> Result<()
         walk.peek()?;
         let start = walk.at();
         found.is_special = false;
+        found.holds_media = false;
         message(walk, found)?;
         if found.is_special {
             found.special_messages.push(start..walk.at());
@@ -66,11 +69,12 @@ pub(super) fn messages(walk: &mut Walker<'_>, found: &mut Findings) -> Result<()
 fn message(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let mut role = None;
     let mut has_call_id = false;
+    let mut is_named = false;
     object(walk, &MESSAGE, |walk, key| {
         match key {
             "role" => role = Some(one_of(walk, &ROLES)?),
             "content" => content(walk, found)?,
-            "name" => _ = nullable_string(walk)?,
+            "name" => is_named = nullable_string(walk)?.is_some_and(|name| !name.is_empty()),
             "tool_call_id" => has_call_id = nullable_string(walk)?.is_some_and(|id| !id.is_empty()),
             "tool_calls" => tool_calls(walk, found)?,
             "reasoning" | "reasoning_content" => {
@@ -93,6 +97,17 @@ fn message(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
         Ok(())
     })?;
     let role = required(role, "role", OneOf(&ROLES))?;
+    // The name of a `function` says which call it answers, and every wire reads it.
+    if is_named && role != "function" {
+        found.asked.set.insert(Parameter::MessageName);
+    }
+    if !found.has_turn && !matches!(role, "system" | "developer") {
+        found.has_turn = true;
+        found.needs.assistant_first = role == "assistant";
+    }
+    if found.holds_media && matches!(role, "tool" | "function") {
+        found.asked.set.insert(Parameter::ToolResultMedia);
+    }
     if role == "tool" && !has_call_id {
         required(
             None::<()>,
@@ -166,11 +181,21 @@ fn image(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
             let url = string(walk)?;
             has_url = !url.is_empty();
             found.media.bytes += url.len() as u64;
+            let needs = &mut found.needs.media;
+            match data_url::media_type(&url.unescaped()) {
+                Some(media_type) => note(&mut needs.images, &media_type),
+                None if url.unescaped().starts_with("https://") => needs.remote_images = true,
+                None => needs.other_images = true,
+            }
             Ok(())
         } else {
-            one_of(walk, &["low", "high", "auto"]).map(|_| ())
+            if one_of(walk, &["low", "high", "auto"])? != "auto" {
+                found.asked.set.insert(Parameter::ImageDetail);
+            }
+            Ok(())
         }
     })?;
+    found.holds_media = true;
     found.needs.vision = true;
     found.media.images += 1;
     required(
@@ -192,6 +217,7 @@ fn audio(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
         Ok(())
     })?;
     required(has_data.then_some(()), "data", "base64")?;
+    found.holds_media = true;
     found.media.sounds += 1;
     found
         .needs
@@ -201,11 +227,29 @@ fn audio(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
 }
 
 fn file(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    found.holds_media = true;
     found.needs.documents = true;
     found.media.files += 1;
-    object(walk, &["filename", "file_data", "file_id"], |walk, _| {
-        string(walk).map(|_| ())
-    })
+    let mut is_inside = false;
+    object(walk, &["filename", "file_data", "file_id"], |walk, key| {
+        let text = string(walk)?;
+        if key == "file_data"
+            && let Some(media_type) = data_url::media_type(&text.unescaped())
+        {
+            is_inside = true;
+            note(&mut found.needs.media.files, &media_type);
+        }
+        Ok(())
+    })?;
+    found.needs.media.other_files |= !is_inside;
+    Ok(())
+}
+
+/// Adds a media type to those that a request holds.
+fn note(media_types: &mut Vec<Box<str>>, media_type: &str) {
+    if !media_types.iter().any(|known| **known == *media_type) {
+        media_types.push(media_type.into());
+    }
 }
 
 /// `{type: ephemeral, ttl: 5m or 1h}`.

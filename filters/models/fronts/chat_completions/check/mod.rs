@@ -4,6 +4,7 @@
 //! not built yet is checked and then refused when set (docs/decisions.md 16). Unknown members are walked, so that they
 //! are well formed, and passed on. Nothing the size of the body is copied.
 
+mod asked;
 mod message;
 mod tool;
 mod top;
@@ -21,6 +22,7 @@ use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::ChatRequest;
 use crate::models::check::reject::Reject;
 use crate::models::front::Front;
+use crate::models::parameter::AskedParameters;
 use crate::models::request::{ModelRequest, Needs, Payload, RequestMember, Source, Strategy};
 use crate::money::CostInputs;
 
@@ -55,6 +57,11 @@ struct Findings {
     has_effort: bool,
     has_inner_effort: bool,
     needs: Needs,
+    asked: AskedParameters,
+    /// A message that is no instruction has come.
+    has_turn: bool,
+    /// The message at hand holds images, audio or files.
+    holds_media: bool,
     text_bytes: u64,
     media: Media,
     tool_breakpoints: u32,
@@ -86,6 +93,7 @@ pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<ModelReque
             context_tokens: found.text_bytes / 8,
             ..found.needs
         },
+        asked: found.asked,
         cost_inputs: CostInputs {
             bytes: bytes.saturating_sub(found.media.bytes),
             images: found.media.images,
@@ -125,5 +133,6 @@ fn pass(body: &Bytes) -> Result<Findings, Reject> {
     top::top(&mut walk, &mut found)?;
     walk.end()?;
     top::together(&found)?;
+    asked::note_asked(body, &mut found);
     Ok(found)
 }

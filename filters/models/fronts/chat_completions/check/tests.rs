@@ -13,6 +13,7 @@ use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, ModelRequest, Payload, ServiceTier, Strategy as Routing};
 
 fn plain() -> Value {
@@ -398,6 +399,78 @@ fn what_routing_needs_is_found() {
     );
     let model = request.source.member("model").unwrap();
     assert_eq!(request.source.value(model), b"\"m\"");
+}
+
+#[test]
+fn a_parameter_is_asked_for_if_its_value_changes_something() {
+    let tool = json!([{"type": "function", "function": {"name": "f", "strict": true}}]);
+    for (key, asks, idle) in [
+        ("temperature", json!(0), json!(1)),
+        ("top_p", json!(0.5), json!(1.0)),
+        ("frequency_penalty", json!(0.1), json!(0)),
+        ("presence_penalty", json!(-1), json!(0.0)),
+        ("max_tokens", json!(1), Value::Null),
+        ("stop", json!("a"), json!([])),
+        ("seed", json!(0), Value::Null),
+        ("logit_bias", json!({"1": 2}), json!({})),
+        ("logprobs", json!(true), json!(false)),
+        ("top_logprobs", json!(1), json!(0)),
+        ("user", json!("u"), json!("")),
+        ("prompt_cache_key", json!("k"), Value::Null),
+        ("prompt_cache_retention", json!("24h"), Value::Null),
+        ("verbosity", json!("low"), Value::Null),
+        ("store", json!(true), json!(false)),
+        ("modalities", json!(["text", "audio"]), json!(["text"])),
+        ("functions", json!([{"name": "f"}]), json!([])),
+        (
+            "response_format",
+            json!({"type": "json_object"}),
+            json!({"type": "text"}),
+        ),
+        ("tools", tool, json!([])),
+    ] {
+        let parameter = Parameter::find(key).unwrap();
+        let asked = |value: &Value| with(key, value.clone()).unwrap().asked.set;
+        assert!(asked(&asks).contains(parameter), "{key}: {asks}");
+        assert!(!asked(&idle).contains(parameter), "{key}: {idle}");
+    }
+    let request = with("max_completion_tokens", json!(7)).unwrap();
+    assert_eq!(request.asked.number(Parameter::MaxTokens), Some(7.0));
+    assert_eq!(
+        with("stop", json!(["a", "b"]))
+            .unwrap()
+            .asked
+            .number(Parameter::Stop),
+        Some(2.0)
+    );
+}
+
+#[test]
+fn parameters_inside_messages_and_tools_are_asked_for_too() {
+    let image =
+        json!({"type": "image_url", "image_url": {"url": "https://a.test/b.png", "detail": "low"}});
+    let request = checked(
+        &json!({"model": "m", "parallel_tool_calls": false, "tool_choice": "required",
+        "tools": [{"type": "function", "function": {"name": "f", "strict": true}}],
+        "messages": [{"role": "user", "name": "ann", "content": [image]},
+            {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+            {"content": [image], "tool_call_id": "c", "role": "tool"}]}),
+    );
+    let asked = request.unwrap().asked.set;
+    for parameter in [
+        Parameter::MessageName,
+        Parameter::ImageDetail,
+        Parameter::StrictTools,
+        Parameter::ToolResultMedia,
+        Parameter::ToolChoice,
+        Parameter::ParallelToolCalls,
+    ] {
+        assert!(asked.contains(parameter), "{}", parameter.as_str());
+    }
+    let plain = checked(
+        &json!({"model": "m", "messages": [{"role": "function", "name": "f", "content": "a"}]}),
+    );
+    assert!(plain.unwrap().asked.set.is_empty());
 }
 
 fn any_json() -> impl Strategy<Value = Value> {

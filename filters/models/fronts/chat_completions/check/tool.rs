@@ -5,6 +5,7 @@ use super::message::cache_control;
 use crate::json::{Type, Walker};
 use crate::models::check::read::{array, boolean, expect, object, one_of, required, string};
 use crate::models::check::reject::{Reject, other};
+use crate::models::parameter::Parameter;
 
 /// Cache breakpoints on tools. Source: docs/model-gateway.md 8.6.
 const BREAKPOINTS: u32 = 4;
@@ -125,8 +126,8 @@ fn function(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
                     }
                 }
                 _ => {
-                    if !walk.null()? {
-                        boolean(walk)?;
+                    if !walk.null()? && boolean(walk)? {
+                        found.asked.set.insert(Parameter::StrictTools);
                     }
                 }
             }

@@ -1,6 +1,8 @@
 //! Requests.
 
 use super::*;
+use crate::models::parameter::Parameter;
+use crate::models::routing::thinking::{ThinkingDefaults, WrittenThinking};
 
 #[test]
 fn a_plain_request_is_stateless_and_asks_for_its_reasoning() {
@@ -74,16 +76,20 @@ fn members_without_meaning_here_are_left_out() {
 #[test]
 fn what_an_operator_drops_is_left_out() {
     let quirks = Quirks {
-        drop: vec!["user".into(), "reasoning.summary".into()],
         developer_is_system: true,
         ..Quirks::default()
     };
     let messages = json!([{"role": "developer", "content": "Be brief"}]);
-    let body = sent_by(
-        json!({"messages": messages, "user": "u", "reasoning_effort": "low"}),
-        &quirks,
-    )
-    .unwrap();
+    let request =
+        json!({"model": "m", "messages": messages, "user": "u", "reasoning_effort": "low"});
+    let request = ChatCompletions.parse(request.to_string().into()).unwrap();
+    let dropped = [Parameter::User, Parameter::ReasoningSummary];
+    let target = Target {
+        parameters: &Parameters::plain().without(&dropped, &[]),
+        ..target(&quirks)
+    };
+    let body = Responses.encode(&request, &target).unwrap().concat();
+    let body: Value = serde_json::from_slice(&body).unwrap();
     assert!(body.get("user").is_none());
     assert_eq!(body["reasoning"], json!({"effort": "low"}));
     assert_eq!(body["input"][0]["role"], "system");
@@ -94,8 +100,12 @@ fn a_model_that_does_not_reason_is_not_asked_to() {
     let quirks = Quirks::default();
     let request = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}], "reasoning_effort": "none"});
     let request = ChatCompletions.parse(request.to_string().into()).unwrap();
+    let unwritten = WrittenThinking {
+        reasons: Some(false),
+        ..WrittenThinking::default()
+    };
     let plain = Target {
-        reasons: false,
+        thinking: &Thinking::new(&unwritten, &ThinkingDefaults::LEVELS).unwrap(),
         ..target(&quirks)
     };
     let body = Responses.encode(&request, &plain).unwrap().concat();

@@ -11,10 +11,13 @@ pub struct DataUrl<'a> {
     pub data: Cow<'a, str>,
 }
 
-/// Takes a data URL apart; `None` where the text is none, or not base64.
-pub fn parse(url: &str) -> Option<DataUrl<'_>> {
+/// Returns the media type of a base64 data URL, in lower case without parameters; `image/jpg` is `image/jpeg`. `None`: the
+/// text is no such URL.
+///
+/// Cost: reads up to the comma.
+pub fn media_type(url: &str) -> Option<Cow<'_, str>> {
     let scheme = url.get(..5)?;
-    let (head, data) = url.get(5..)?.split_once(',')?;
+    let (head, _) = url.get(5..)?.split_once(',')?;
     let mut parts = head.split(';');
     let media_type = parts.next().unwrap_or_default().trim();
     if !scheme.eq_ignore_ascii_case("data:")
@@ -22,6 +25,18 @@ pub fn parse(url: &str) -> Option<DataUrl<'_>> {
     {
         return None;
     }
+    Some(match media_type {
+        jpg if jpg.eq_ignore_ascii_case("image/jpg") => Cow::Borrowed("image/jpeg"),
+        "" => Cow::Borrowed("text/plain"),
+        lower if !lower.bytes().any(|b| b.is_ascii_uppercase()) => Cow::Borrowed(lower),
+        upper => Cow::Owned(upper.to_ascii_lowercase()),
+    })
+}
+
+/// Takes a data URL apart; `None` where the text is none, or not base64.
+pub fn parse(url: &str) -> Option<DataUrl<'_>> {
+    let media_type = media_type(url)?;
+    let (_, data) = url.split_once(',')?;
     let is_base64 =
         |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'-' | b'_');
     let data = if data.bytes().all(is_base64) {
@@ -32,12 +47,6 @@ pub fn parse(url: &str) -> Option<DataUrl<'_>> {
             return None;
         }
         Cow::Owned(kept)
-    };
-    let media_type = match media_type {
-        jpg if jpg.eq_ignore_ascii_case("image/jpg") => Cow::Borrowed("image/jpeg"),
-        "" => Cow::Borrowed("text/plain"),
-        lower if !lower.bytes().any(|b| b.is_ascii_uppercase()) => Cow::Borrowed(lower),
-        upper => Cow::Owned(upper.to_ascii_lowercase()),
     };
     Some(DataUrl { media_type, data })
 }

@@ -1,0 +1,326 @@
+//! The fields of a request that some providers do not take as they are, and which of them a request asks for.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// A field that a provider may pass, rename, bound, drop or refuse: a closed list.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the words say it")]
+pub enum Parameter {
+    Temperature,
+    TopP,
+    FrequencyPenalty,
+    PresencePenalty,
+    /// `max_completion_tokens` too.
+    MaxTokens,
+    Stop,
+    Seed,
+    LogitBias,
+    Logprobs,
+    TopLogprobs,
+    User,
+    SafetyIdentifier,
+    PromptCacheKey,
+    PromptCacheRetention,
+    ParallelToolCalls,
+    Verbosity,
+    Store,
+    Metadata,
+    Prediction,
+    Modalities,
+    Audio,
+    /// The old form of `tools`.
+    Functions,
+    /// The old form of `tool_choice`.
+    FunctionCall,
+    /// Function tools.
+    Tools,
+    /// A choice that forces a call.
+    ToolChoice,
+    /// A form other than text.
+    ResponseFormat,
+    #[serde(rename = "messages[].name")]
+    MessageName,
+    #[serde(rename = "messages[].content[].image_url.detail")]
+    ImageDetail,
+    #[serde(rename = "tools[].function.strict")]
+    StrictTools,
+    /// Images, audio and files in the result of a tool.
+    ToolResultMedia,
+    /// The summary of the reasoning, which the gateway asks for by itself where the wire has it.
+    #[serde(rename = "reasoning.summary")]
+    ReasoningSummary,
+}
+
+impl Parameter {
+    /// The number of parameters.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// All of them, in order.
+    pub const ALL: [Self; 31] = [
+        Self::Temperature,
+        Self::TopP,
+        Self::FrequencyPenalty,
+        Self::PresencePenalty,
+        Self::MaxTokens,
+        Self::Stop,
+        Self::Seed,
+        Self::LogitBias,
+        Self::Logprobs,
+        Self::TopLogprobs,
+        Self::User,
+        Self::SafetyIdentifier,
+        Self::PromptCacheKey,
+        Self::PromptCacheRetention,
+        Self::ParallelToolCalls,
+        Self::Verbosity,
+        Self::Store,
+        Self::Metadata,
+        Self::Prediction,
+        Self::Modalities,
+        Self::Audio,
+        Self::Functions,
+        Self::FunctionCall,
+        Self::Tools,
+        Self::ToolChoice,
+        Self::ResponseFormat,
+        Self::MessageName,
+        Self::ImageDetail,
+        Self::StrictTools,
+        Self::ToolResultMedia,
+        Self::ReasoningSummary,
+    ];
+
+    /// Returns the field's name, as requests and configurations write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Temperature => "temperature",
+            Self::TopP => "top_p",
+            Self::FrequencyPenalty => "frequency_penalty",
+            Self::PresencePenalty => "presence_penalty",
+            Self::MaxTokens => "max_tokens",
+            Self::Stop => "stop",
+            Self::Seed => "seed",
+            Self::LogitBias => "logit_bias",
+            Self::Logprobs => "logprobs",
+            Self::TopLogprobs => "top_logprobs",
+            Self::User => "user",
+            Self::SafetyIdentifier => "safety_identifier",
+            Self::PromptCacheKey => "prompt_cache_key",
+            Self::PromptCacheRetention => "prompt_cache_retention",
+            Self::ParallelToolCalls => "parallel_tool_calls",
+            Self::Verbosity => "verbosity",
+            Self::Store => "store",
+            Self::Metadata => "metadata",
+            Self::Prediction => "prediction",
+            Self::Modalities => "modalities",
+            Self::Audio => "audio",
+            Self::Functions => "functions",
+            Self::FunctionCall => "function_call",
+            Self::Tools => "tools",
+            Self::ToolChoice => "tool_choice",
+            Self::ResponseFormat => "response_format",
+            Self::MessageName => "messages[].name",
+            Self::ImageDetail => "messages[].content[].image_url.detail",
+            Self::StrictTools => "tools[].function.strict",
+            Self::ToolResultMedia => "tool_result_media",
+            Self::ReasoningSummary => "reasoning.summary",
+        }
+    }
+
+    /// Returns the parameter of this name; `None`: providers take the field as it is, or the gateway reads it.
+    pub fn find(name: &str) -> Option<Self> {
+        if name == "max_completion_tokens" {
+            return Some(Self::MaxTokens);
+        }
+        Self::ALL
+            .into_iter()
+            .find(|parameter| parameter.as_str() == name)
+    }
+
+    /// Returns whether the field is a member of the request itself, which may have another name at a provider.
+    pub fn is_member(self) -> bool {
+        !matches!(
+            self,
+            Self::MessageName
+                | Self::ImageDetail
+                | Self::StrictTools
+                | Self::ToolResultMedia
+                | Self::ReasoningSummary
+        )
+    }
+
+    /// Returns whether the field is a number, or a list whose length counts.
+    pub fn is_number(self) -> bool {
+        matches!(self, Self::MaxTokens | Self::Stop) || self.neutral().is_some()
+    }
+
+    /// Returns whether an answer without the field is another answer than the one asked for, so that the field may
+    /// only be passed or refused.
+    pub fn is_essential(self) -> bool {
+        matches!(
+            self,
+            Self::MaxTokens
+                | Self::Audio
+                | Self::Functions
+                | Self::FunctionCall
+                | Self::Tools
+                | Self::ToolChoice
+                | Self::ResponseFormat
+                | Self::ToolResultMedia
+        )
+    }
+
+    /// Returns the value that asks for nothing, of the fields that are numbers with one.
+    pub fn neutral(self) -> Option<f64> {
+        match self {
+            Self::Temperature | Self::TopP => Some(1.0),
+            Self::FrequencyPenalty | Self::PresencePenalty | Self::TopLogprobs => Some(0.0),
+            _ => None,
+        }
+    }
+
+    const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+impl JsonSchema for Parameter {
+    fn schema_name() -> Cow<'static, str> {
+        "Parameter".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": Self::ALL.map(Self::as_str) })
+    }
+}
+
+/// A set of parameters, a bit for each.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ParameterSet(u32);
+
+impl ParameterSet {
+    /// The set without parameters.
+    pub const EMPTY: Self = Self(0);
+
+    /// Returns whether a parameter is in the set.
+    pub const fn contains(self, parameter: Parameter) -> bool {
+        self.0 & parameter.bit() != 0
+    }
+
+    /// Adds a parameter.
+    pub const fn insert(&mut self, parameter: Parameter) {
+        self.0 |= parameter.bit();
+    }
+
+    /// Takes a parameter out.
+    pub const fn remove(&mut self, parameter: Parameter) {
+        self.0 &= !parameter.bit();
+    }
+
+    /// Returns the parameters of either set.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns the parameters of both sets.
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Returns the parameters of this set that are not in the other.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Returns whether the set is empty.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Returns the number of its parameters.
+    pub const fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// Returns its parameters, in order.
+    pub fn iter(self) -> impl Iterator<Item = Parameter> {
+        Parameter::ALL
+            .into_iter()
+            .filter(move |parameter| self.contains(*parameter))
+    }
+}
+
+impl FromIterator<Parameter> for ParameterSet {
+    fn from_iter<I: IntoIterator<Item = Parameter>>(parameters: I) -> Self {
+        let mut set = Self::EMPTY;
+        parameters
+            .into_iter()
+            .for_each(|parameter| set.insert(parameter));
+        set
+    }
+}
+
+/// The parameters that a request asks for.
+///
+/// Null asks for nothing, and neither does a value that changes nothing, such as a penalty of 0.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AskedParameters {
+    /// Which.
+    pub set: ParameterSet,
+    /// The values of those that are numbers, and the counts of those that are lists; also values that ask for nothing.
+    pub numbers: Vec<(Parameter, f64)>,
+}
+
+impl AskedParameters {
+    /// Returns the value of a number, or the count of a list.
+    pub fn number(&self, parameter: Parameter) -> Option<f64> {
+        let mut numbers = self.numbers.iter();
+        let (_, number) = numbers.find(|(asked, _)| *asked == parameter)?;
+        Some(*number)
+    }
+
+    /// Adds a number, or the count of a list.
+    pub fn add_number(&mut self, parameter: Parameter, number: f64) {
+        self.numbers.push((parameter, number));
+        if parameter.neutral() != Some(number) {
+            self.set.insert(parameter);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_parameter_is_found_by_the_name_that_configurations_write() {
+        for parameter in Parameter::ALL {
+            let name = serde_json::to_value(parameter).unwrap();
+            assert_eq!(name, parameter.as_str());
+            assert_eq!(Parameter::find(parameter.as_str()), Some(parameter));
+        }
+        let all: ParameterSet = Parameter::ALL.into_iter().collect();
+        assert_eq!(all.len() as usize, Parameter::COUNT);
+        assert_eq!(Parameter::find("messages"), None);
+    }
+
+    #[test]
+    fn a_number_that_changes_nothing_asks_for_nothing() {
+        let mut asked = AskedParameters::default();
+        asked.add_number(Parameter::TopP, 1.0);
+        asked.add_number(Parameter::Seed, 0.0);
+        assert!(!asked.set.contains(Parameter::TopP) && asked.set.contains(Parameter::Seed));
+        assert_eq!(asked.number(Parameter::TopP), Some(1.0));
+    }
+}
