@@ -450,3 +450,81 @@ fn what_is_no_response_of_http_falls_back() {
         );
     }
 }
+
+/// A gateway whose first provider is of the Anthropic wire; `second` may refuse parameters.
+fn before_another_wire(first: &Upstream, second: &str, parameters: &str) -> Gateway {
+    let toml = format!(
+        "[providers.first]\nkind = \"anthropic\"\nbase_url = \"{}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
+         [providers.second]\nkind = \"openai-compatible\"\nbase_url = \"{second}/v1\"\nkeys = []\n{parameters}",
+        first.url()
+    );
+    let models = "[[models]]\nid = \"chat\"\n\
+        [[models.providers]]\nprovider = \"first\"\nname = \"first-up\"\ninput_price = \"0.1\"\noutput_price = \"0.1\"\n\
+        [[models.providers]]\nprovider = \"second\"\nname = \"second-up\"\ninput_price = \"1\"\noutput_price = \"1\"\n";
+    Gateway::start_with_env(&toml, models, &[("FIRST_KEY", "sk-platform-1")])
+}
+
+/// A blank message, which the Anthropic wire cannot express.
+const BLANK: &str = r#"{"model": "chat", "messages": [{"role": "user", "content": " "}]}"#;
+
+#[test]
+fn who_cannot_be_told_the_request_is_passed_over_without_an_attempt() {
+    let (first, second) = (both(), both());
+    let gateway = before_another_wire(&first, &second.url(), "");
+    let ask_blank = gateway.chat_ask(BLANK).header("x-request-id", "blank");
+    let answer = ask(gateway.address(), &ask_blank);
+    assert_eq!(answer.status(), 200, "{}", answer.text());
+    let routing = answer.json()["metadata"]["routing"].clone();
+    assert_eq!(routing.as_array().unwrap().len(), 1, "{routing}");
+    assert_eq!(routing[0]["provider"], "second");
+    assert!(first.requests().is_empty());
+    let left_out = gateway.log_line("blank")["left_out"].clone();
+    assert_eq!(
+        (&left_out[0]["provider"], &left_out[0]["param"]),
+        (&"first".into(), &"messages[0].content".into())
+    );
+    // Its health has not suffered: what it can be told goes to it first.
+    gateway.chat(PLAIN);
+    assert_eq!(first.requests().len(), 1);
+}
+
+#[test]
+fn a_request_that_no_provider_can_be_told_is_refused_with_its_field() {
+    let first = both();
+    let closed = ClosedPort::take();
+    let gateway = before_another_wire(&first, &closed.url(), "");
+    // The provider that could be told it does not answer, and that is what the client hears.
+    let answer = gateway.chat(BLANK);
+    assert_eq!(answer.status(), 502, "{}", answer.text());
+    let pinned = gateway.chat(BLANK.replace("\"chat\"", "\"first/chat\""));
+    let error = pinned.json()["error"].clone();
+    assert_eq!(
+        (pinned.status(), &error["param"]),
+        (400, &"messages[0].content".into()),
+        "{error}"
+    );
+    assert!(first.requests().is_empty());
+}
+
+#[test]
+fn who_refuses_a_parameter_is_left_out_and_named_in_the_log() {
+    let (first, second) = (both(), both());
+    let refuses = "parameters = { refuse = [\"seed\"] }\n";
+    let gateway = before_another_wire(&first, &second.url(), refuses);
+    let body =
+        r#"{"model": "chat", "logprobs": true, "messages": [{"role": "user", "content": "Hi"}]}"#;
+    let request = gateway.chat_ask(body).header("x-request-id", "logprobs");
+    assert_eq!(ask(gateway.address(), &request).status(), 200);
+    assert!(first.requests().is_empty());
+    assert_eq!(second.requests()[0].json()["logprobs"], true);
+    assert_eq!(
+        gateway.log_line("logprobs")["left_out"],
+        json!([{"provider": "first", "param": "logprobs", "reason": "takes no `logprobs`"}])
+    );
+    let nobody = gateway.chat(body.replace("\"logprobs\"", "\"seed\":1,\"logprobs\""));
+    let error = nobody.json()["error"].clone();
+    assert_eq!((nobody.status(), &error["param"]), (400, &"seed".into()));
+    let message = error["message"].as_str().unwrap();
+    let said = "first takes no `logprobs`; second takes no `seed`";
+    assert!(message.ends_with(said), "{message}");
+}

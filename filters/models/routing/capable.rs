@@ -83,7 +83,7 @@ impl MediaLimits {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Lack {
     /// The field.
-    pub param: &'static str,
+    pub param: Cow<'static, str>,
     /// Why it cannot be served.
     pub reason: Cow<'static, str>,
     code: Option<&'static str>,
@@ -91,13 +91,19 @@ pub struct Lack {
 }
 
 impl Lack {
-    fn new(param: &'static str, reason: impl Into<Cow<'static, str>>) -> Self {
+    fn new(param: impl Into<Cow<'static, str>>, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            param,
+            param: param.into(),
             reason: reason.into(),
             code: None,
             is_of_auto: false,
         }
+    }
+
+    /// Returns the reason behind the fault of a wire that cannot express a request.
+    pub fn of_fault(fault: &Fault) -> Self {
+        let param = fault.param.clone().unwrap_or_default();
+        Self::new(param, fault.message.clone())
     }
 
     /// Returns the reason why `auto` does not choose a candidate that could serve the request.
@@ -116,7 +122,7 @@ impl Lack {
     /// Returns the 400 when no provider can serve the request; `others` are the reasons per provider.
     pub fn into_fault(self, others: &str) -> Fault {
         let message = format!("no provider of this model can serve the request: {others}");
-        let fault = Fault::invalid(self.param, message);
+        let fault = Fault::invalid(self.param.into_owned(), message);
         match self.code {
             Some(code) => fault.with_code(code),
             None => fault,

@@ -9,6 +9,7 @@ use super::providers::ProviderSet;
 use super::resolve::{Candidate, Resolved};
 use super::score::{Facts, Weights, score_candidates};
 use crate::fault::Fault;
+use crate::json::Object;
 use crate::models::request::{ModelRequest, Strategy};
 
 /// The inputs of planning beside the request.
@@ -54,6 +55,17 @@ pub struct LeftOut {
     pub provider: Arc<str>,
     /// The field that it cannot serve, and why.
     pub lack: Lack,
+}
+
+impl LeftOut {
+    /// Writes it as a JSON object: `{"provider", "param", "reason"}`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let mut object = Object::open(out);
+        object.text("provider", &self.provider);
+        object.text("param", &self.lack.param);
+        object.text("reason", &self.lack.reason);
+        object.close();
+    }
 }
 
 /// Plans the attempts.

@@ -275,7 +275,7 @@ fn who_refuses_a_parameter_is_left_out_with_the_reason() {
     assert_eq!(
         (
             &*left_out.provider,
-            left_out.lack.param,
+            &*left_out.lack.param,
             &*left_out.lack.reason
         ),
         ("a", "temperature", "takes no `temperature`")

@@ -146,7 +146,7 @@ fn advance(exchange: &mut ModelExchange, failure: &Failure) -> bool {
         return false;
     };
     // The first fallback needs no budget.
-    if cursor.attempt > 0 && !exchange.running.try_later_fallback() {
+    if cursor.attempt > cursor.unsaid && !exchange.running.try_later_fallback() {
         exchange.models.metrics.fallbacks_refused.inc();
         exchange.log.records.push(not_attempted(next));
         return false;
@@ -154,6 +154,7 @@ fn advance(exchange: &mut ModelExchange, failure: &Failure) -> bool {
     *cursor = super::Cursor {
         attempt: cursor.attempt + 1,
         key: cursor.key,
+        unsaid: cursor.unsaid,
         ..super::Cursor::default()
     };
     true

@@ -1,6 +1,7 @@
 //! A call's members of the log line. Source: docs/interface.md, Logs.
 
 use filters::json::Object;
+use filters::models::routing::plan::LeftOut;
 
 use super::ModelExchange;
 use crate::proxy::context::RequestInfo;
@@ -22,6 +23,9 @@ pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Obj
     }
     line.bool("stream", exchange.request.is_stream);
     line.value("attempts", |out| write_attempts(exchange, out));
+    if !exchange.left_out.is_empty() {
+        line.array("left_out", &exchange.left_out, LeftOut::write);
+    }
     match exchange.timing.first_content {
         Some(at) => log_ms(line, "first_event_ms", at.duration_since(info.started)),
         None => line.raw("first_event_ms", "null"),

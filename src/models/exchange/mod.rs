@@ -18,6 +18,7 @@ use filters::fault::Fault;
 use filters::json::Object;
 use filters::models::metadata::AttemptRecord;
 use filters::models::request::ModelRequest;
+use filters::models::routing::plan::LeftOut;
 use filters::models::wires::{Failure, Target};
 use filters::money::Usd;
 use futures::future::BoxFuture;
@@ -78,6 +79,8 @@ struct Cursor {
     key_retries: u8,
     /// The attempt was already repeated, because a reused connection had been closed.
     was_repeated: bool,
+    /// The number of attempts before it whose wires could not express the request.
+    unsaid: usize,
 }
 
 /// The attempts that have ended.
@@ -114,8 +117,10 @@ pub struct ModelExchange {
     /// Shared with the buffered session.
     state: Arc<AttemptState>,
     reader: ReplyReader,
-    /// The request cannot be encoded for the running attempt.
+    /// The request cannot be encoded for any attempt.
     fault: Option<Fault>,
+    /// Candidates that cannot serve the request, as the plan or their wires say.
+    left_out: Vec<LeftOut>,
     log: AttemptLog,
     billing: Billing,
     timing: Timing,
@@ -148,6 +153,7 @@ impl ModelExchange {
             cursor: Cursor::default(),
             reader: ReplyReader::default(),
             fault: None,
+            left_out: selection.plan.left_out.clone(),
             log: AttemptLog::default(),
             billing: Billing::default(),
             timing: Timing {

@@ -4,29 +4,60 @@ use std::sync::Arc;
 
 use filters::fault::{Fault, FaultKind};
 use filters::models::reply::ReplyIdentity;
+use filters::models::routing::capable::Lack;
 use filters::models::routing::catalog::Capability;
+use filters::models::routing::plan::LeftOut;
 use pingora::http::RequestHeader;
 use pingora::{Error, ErrorType, Result};
 
-use super::ModelExchange;
 use super::upstream_response::ReplyReader;
+use super::{Cursor, ModelExchange};
 use crate::models::upstream_head::OwnHeaders;
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::origin::Origin;
 
-/// Encodes the request for the next attempt, and returns where it goes.
+/// Encodes the request for the next attempt whose wire can express it, and returns where it goes.
 ///
-/// Errors: the wire cannot express the request; the exchange keeps the fault.
+/// Errors: no wire of the attempts that are left can; if no other attempt was made, the exchange keeps the fault.
 pub(super) fn begin(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<Arc<Origin>> {
-    if let Err(fault) = encode(exchange, info) {
-        exchange.fault = Some(fault);
-        return Error::e_explain(ATTEMPT_ABORTED, "the wire cannot express the request");
+    let mut first = None;
+    while let Err(fault) = encode(exchange, info) {
+        if !pass_over(exchange, &fault) {
+            if exchange.log.failures.is_empty() {
+                exchange.fault = Some(first.unwrap_or(fault));
+            }
+            return Error::e_explain(ATTEMPT_ABORTED, "no wire can express the request");
+        }
+        first.get_or_insert(fault);
     }
     match exchange.attempt() {
         Some(attempt) => Ok(Arc::clone(&attempt.deployment.provider.origin)),
         None => Error::e_explain(ATTEMPT_ABORTED, "no attempt is left"),
     }
+}
+
+/// Leaves the attempt at hand out, because its wire cannot express the request; returns whether there is another.
+///
+/// Nothing was sent, so neither health nor the budget of fallbacks hears of it.
+fn pass_over(exchange: &mut ModelExchange, fault: &Fault) -> bool {
+    if let Some(deployment) = exchange.deployment() {
+        let left_out = LeftOut {
+            provider: Arc::clone(&deployment.provider.name),
+            lack: Lack::of_fault(fault),
+        };
+        exchange.left_out.push(left_out);
+    }
+    let next = exchange.cursor.attempt + 1;
+    if next >= exchange.attempts.len() {
+        return false;
+    }
+    exchange.cursor = Cursor {
+        attempt: next,
+        unsaid: exchange.cursor.unsaid + 1,
+        ..Cursor::default()
+    };
+    true
 }
 
 fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault> {
