@@ -23,6 +23,8 @@ pub struct WireLimits {
     pub media: MediaLimits,
     /// Whether the assistant may speak first.
     pub assistant_first: bool,
+    /// Whether `service_tier` can be said.
+    pub service_tiers: bool,
     /// Whether `reasoning.mode` can be said.
     pub reasoning_modes: bool,
     /// Whether a stop sequence may be blank.
@@ -43,6 +45,7 @@ impl WireLimits {
         reasoning_context: true,
         media: MediaLimits::WIDEST,
         assistant_first: true,
+        service_tiers: true,
         reasoning_modes: true,
         blank_stops: true,
         inputs: u64::MAX,
@@ -150,7 +153,7 @@ pub fn check(
     check_inputs(request, wire)?;
     check_choices(request, mapping, wire)?;
     check_reasoning(request, mapping, wire)?;
-    check_service_tier(request, mapping)?;
+    check_service_tier(request, mapping, wire)?;
     check_parameters(request, mapping)?;
     check_sizes(request, mapping)
 }
@@ -304,11 +307,16 @@ fn check_parameters(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lac
     checked.map_err(|(parameter, reason)| Lack::new(parameter.as_str(), reason))
 }
 
-fn check_service_tier(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
+fn check_service_tier(
+    request: &ModelRequest,
+    mapping: &Mapping,
+    wire: &WireLimits,
+) -> Result<(), Lack> {
     let Some(word) = request.needs.service_tier.map(ServiceTier::as_str) else {
         return Ok(());
     };
-    if mapping.service_tiers.iter().any(|known| &**known == word) {
+    let is_listed = mapping.service_tiers.iter().any(|known| &**known == word);
+    if wire.service_tiers && is_listed {
         return Ok(());
     }
     let mut lack = Lack::new("service_tier", format!("has no tier `{word}`"));

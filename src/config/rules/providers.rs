@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use filters::models::parameter::Parameter;
-use filters::models::routing::WrittenParameters;
 use filters::models::routing::providers::ProviderDefaults;
+use filters::models::routing::{Outside, WrittenBounds, WrittenParameters};
 use filters::models::wires::quirks::{ReasoningReplay, StreamUsage};
 use filters::models::wires::{Quirks, WireKind};
 use http::{HeaderName, HeaderValue, Uri};
@@ -322,11 +322,17 @@ fn to_defaults(
     }
     if kind == ProviderKind::OpenAi {
         let name = "max_completion_tokens".to_owned();
-        let renamed = WrittenParameters {
+        let four = WrittenBounds {
+            min: None,
+            max: Some(4.0),
+            outside: Some(Outside::Refuse),
+        };
+        let own = WrittenParameters {
             rename: BTreeMap::from([(Parameter::MaxTokens, name)]),
+            bounds: BTreeMap::from([(Parameter::Stop, four)]),
             ..WrittenParameters::default()
         };
-        defaults.parameters = defaults.parameters.with(&renamed);
+        defaults.parameters = defaults.parameters.with(&own);
     }
     defaults.parameters = defaults.parameters.with(written);
     if matches!(kind, ProviderKind::OpenAi | ProviderKind::Compatible) {

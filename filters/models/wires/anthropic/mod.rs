@@ -54,6 +54,7 @@ impl Wire for Anthropic {
                 ..MediaLimits::WIDEST
             },
             assistant_first: false,
+            service_tiers: false,
             reasoning_modes: false,
             blank_stops: false,
             ..WireLimits::WIDEST

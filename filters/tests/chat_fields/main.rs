@@ -1,0 +1,206 @@
+//! What becomes of each field of a chat request on each wire, as `docs/chat-fields.md` shows it.
+//!
+//! Nothing in the page is written by hand but the names of the fields: each is sent through the checks, the plan and the
+//! wire, and compared with the same request without it. After a wanted change:
+//! `WRITE_GOLDEN=1 cargo test -p filters --test chat_fields`, and read the difference.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+mod fields;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use filters::models::front::Front;
+use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::operation::Operation;
+use filters::models::request::ModelRequest;
+use filters::models::routing::capable;
+use filters::models::routing::catalog::{Catalog, Mapping};
+use filters::models::routing::providers::ProviderNames;
+use filters::models::wires::{Quirks, Target, WireKind};
+use serde_json::{Value, json};
+
+use crate::fields::{Field, SECTIONS};
+
+const WIRES: [(&str, WireKind); 4] = [
+    ("OpenAI", WireKind::Compatible),
+    ("Responses", WireKind::Responses),
+    ("Anthropic", WireKind::Messages),
+    ("Gemini", WireKind::Contents),
+];
+
+/// What becomes of a field.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Fate {
+    Acts,
+    Forwarded,
+    Stripped,
+    Refused,
+    NotYet,
+}
+
+impl Fate {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Acts => "acts",
+            Self::Forwarded => "forwarded",
+            Self::Stripped => "stripped",
+            Self::Refused => "refused",
+            Self::NotYet => "not yet",
+        }
+    }
+}
+
+/// A mapping that can do all that its wire can.
+fn mapping(kind: WireKind) -> Mapping {
+    let capabilities = [
+        "streaming",
+        "tools",
+        "parallel_tools",
+        "forced_tools",
+        "vision",
+        "audio",
+        "documents",
+        "json_object",
+        "json_schema",
+        "reasoning",
+        "cache_control",
+        "verbosity",
+        "n",
+        "cancellation",
+    ];
+    let catalog = json!({"models": [{"id": "m", "providers": [{"provider": "p", "name": "up",
+        "capabilities": capabilities, "service_tiers": ["flex", "priority"], "reasoning_modes": ["standard", "pro"]}]}]});
+    let names = ProviderNames::new([("p", kind.wire().defaults())]);
+    let catalog = Catalog::check(serde_json::from_value(catalog).unwrap(), names).unwrap();
+    Mapping::clone(&catalog.models()[0].mappings[0])
+}
+
+/// The upstream request of a client's request: its path and its body; `None`: the wire refuses it.
+fn sent(kind: WireKind, request: &ModelRequest) -> Option<(String, Value)> {
+    let (wire, mapping, quirks) = (kind.wire(), mapping(kind), Quirks::default());
+    capable::check(request, &mapping, wire.limits(Operation::Chat).as_ref()).ok()?;
+    let target = Target {
+        provider: "p",
+        model: "up",
+        region: None,
+        max_output: None,
+        parameters: &mapping.parameters,
+        thinking: &mapping.thinking,
+        lower_tool_choice: false,
+        quirks: &quirks,
+        key_id: None,
+    };
+    let body = wire.encode(request, &target).ok()?.concat();
+    let head = wire
+        .head(Operation::Chat, request.is_stream, "up", &quirks)
+        .unwrap();
+    Some((head.path, serde_json::from_slice(&body).unwrap()))
+}
+
+fn parse(body: &Value) -> Result<ModelRequest, String> {
+    let parsed = ChatCompletions.parse(body.to_string().into());
+    parsed.map_err(|fault| fault.code().unwrap_or_default().to_owned())
+}
+
+/// What the gateway itself does with a request.
+fn own(request: &ModelRequest) -> String {
+    let needs = &request.needs;
+    let chooses = (needs.free_models_only, needs.no_reasoning);
+    format!(
+        "{:?} {:?} {} {chooses:?}",
+        request.strategy, request.session, request.model
+    )
+}
+
+fn fate(field: &Field, kind: WireKind) -> Fate {
+    let with = match parse(&field.with) {
+        Ok(request) => request,
+        Err(code) => {
+            assert_eq!(code, "not_supported_yet", "{}", field.name);
+            return Fate::NotYet;
+        }
+    };
+    let without = parse(&field.without).unwrap();
+    let Some(plain) = sent(kind, &without) else {
+        panic!("{}: the request without it is refused", field.name);
+    };
+    let Some(said) = sent(kind, &with) else {
+        return Fate::Refused;
+    };
+    if said == plain {
+        return match own(&with) == own(&without) {
+            true => Fate::Stripped,
+            false => Fate::Acts,
+        };
+    }
+    let pointer = field.pointer;
+    let is_same = field.with.pointer(pointer).is_some()
+        && said.1.pointer(pointer) == field.with.pointer(pointer);
+    match is_same {
+        true => Fate::Forwarded,
+        false => Fate::Acts,
+    }
+}
+
+fn page() -> String {
+    let mut page = String::from(
+        "# Fields of chat requests\n\n\
+         What becomes of each field of [the contract](model-gateway.md) on each wire. A test makes this page: it sends a request\n\
+         with the field and one without it through the checks, the plan and the wire, and compares what a provider would get.\n\
+         The mapping can do all that its wire can; a mapping of the catalogue or a provider's `parameters` can do less.\n\n\
+         - acts: the provider is told it in its own words, or the gateway itself follows it.\n\
+         - forwarded: it goes out as it came.\n\
+         - stripped: it is left out, and the answer is of the same kind without it.\n\
+         - refused: providers of this wire are left out for the request; if there is no other, the answer is 400.\n\
+         - not yet: 400 `not_supported_yet`.\n",
+    );
+    for (title, fields) in SECTIONS {
+        write!(page, "\n## {title}\n\n| field |").unwrap();
+        for (name, _) in WIRES {
+            write!(page, " {name} |").unwrap();
+        }
+        page.push_str("\n|---|---|---|---|---|\n");
+        for field in fields() {
+            write!(page, "| `{}` |", field.name).unwrap();
+            for (_, kind) in WIRES {
+                write!(page, " {} |", fate(&field, kind).as_str()).unwrap();
+            }
+            page.push('\n');
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_of_fields_says_what_the_wires_do() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/chat-fields.md");
+    let made = page();
+    if std::env::var_os("WRITE_GOLDEN").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    }
+    let shown = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        made == shown,
+        "docs/chat-fields.md is not what the wires do; it would be:\n{made}"
+    );
+}
+
+#[test]
+fn every_parameter_of_the_table_has_a_row() {
+    use filters::models::parameter::Parameter;
+    let names: Vec<String> = SECTIONS
+        .iter()
+        .flat_map(|(_, fields)| fields())
+        .map(|field| field.name.to_owned())
+        .collect();
+    for parameter in Parameter::ALL {
+        let name = match parameter {
+            Parameter::ToolResultMedia => "messages[].content[].image_url",
+            // No field of a request: the gateway asks for it.
+            Parameter::ReasoningSummary => continue,
+            other => other.as_str(),
+        };
+        assert!(names.iter().any(|known| known.starts_with(name)), "{name}");
+    }
+}
