@@ -405,8 +405,6 @@ pub struct ProviderConfig {
     pub keys: Vec<Secret>,
     /// Whether it only serves callers with a BYOK key.
     pub is_byok_only: bool,
-    /// Its region.
-    pub region: Option<String>,
     /// Headers added to each request to it.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Its preference among equal providers; 1 is neutral.

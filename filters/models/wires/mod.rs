@@ -6,6 +6,7 @@
 
 pub mod anthropic;
 mod blame;
+mod closed_schema;
 pub mod decoder;
 #[cfg(test)]
 mod embeddings_tests;

@@ -87,8 +87,6 @@ pub struct Quirks {
     pub strict_schema: bool,
     /// `developer` messages are called `system`.
     pub developer_is_system: bool,
-    /// Errors come inside a 200.
-    pub error_in_200: bool,
     /// The provider bills a call after the client has disconnected.
     pub bills_after_disconnect: bool,
 }
@@ -110,7 +108,6 @@ impl Default for Quirks {
             forced_tools: true,
             strict_schema: false,
             developer_is_system: false,
-            error_in_200: false,
             bills_after_disconnect: false,
         }
     }

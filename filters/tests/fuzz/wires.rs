@@ -320,13 +320,7 @@ fn events(name: &str, wire: WireKind) {
 fn whole(name: &str, wire: WireKind) {
     let (_, grammar) = grammars(wire);
     let others = embeddings_reply();
-    let (requests, quirks) = (
-        Requests::new(),
-        Quirks {
-            error_in_200: true,
-            ..Quirks::default()
-        },
-    );
+    let (requests, quirks) = (Requests::new(), Quirks::default());
     run(name, |choices| {
         let request = &requests.0[choices.below(3)];
         let is_chat = request.payload.operation() == Operation::Chat;

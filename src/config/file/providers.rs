@@ -21,10 +21,6 @@ pub(crate) struct ProviderConfig {
     /// and for local servers; [] says that a remote server of the OpenAI convention needs none.
     #[serde(default)]
     pub keys: Option<Vec<SecretRef>>,
-    /// Its region.
-    #[serde(default)]
-    #[schemars(length(min = 1))]
-    pub region: Option<String>,
     /// Headers added to each request to it.
     #[serde(default)]
     #[schemars(extend("x-names" = "header"))]
@@ -95,10 +91,6 @@ pub(crate) struct ProviderConfig {
     #[serde(default)]
     #[schemars(extend("default" = "developer"))]
     pub system_role: Option<SystemRole>,
-    /// Whether errors come inside a 200.
-    #[serde(default)]
-    #[schemars(extend("default" = false))]
-    pub error_in_200: Option<bool>,
     /// Whether a call is billed whose client has left.
     #[serde(default)]
     #[schemars(extend("default" = false))]
@@ -178,7 +170,7 @@ pub(crate) enum SystemRole {
 }
 
 /// The keys that describe how a provider differs from the OpenAI convention.
-pub(crate) const CONVENTION_QUIRKS: [&str; 15] = [
+pub(crate) const CONVENTION_QUIRKS: [&str; 14] = [
     "chat_path",
     "auth_header",
     "stream_usage",
@@ -193,5 +185,4 @@ pub(crate) const CONVENTION_QUIRKS: [&str; 15] = [
     "forced_tools",
     "strict_schema",
     "system_role",
-    "error_in_200",
 ];

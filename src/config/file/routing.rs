@@ -152,7 +152,7 @@ pub(crate) struct Routing {
     /// Seconds of silence before a waiting client of a stream gets a comment.
     #[schemars(range(min = 1, max = 3600))]
     pub keepalive_s: u64,
-    /// The models that `auto` chooses from, best first.
+    /// The models that `auto` chooses from: the cheapest that can serve the request, the first of equals.
     #[schemars(inner(length(min = 1)), extend("uniqueItems" = true))]
     pub auto: Vec<String>,
 }

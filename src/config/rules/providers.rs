@@ -103,7 +103,6 @@ fn check_provider(
         base_url,
         keys,
         is_byok_only: missing_key.is_some(),
-        region: provider.region.clone(),
         headers,
         priority: provider.priority,
         quirks: to_quirks(provider),
@@ -376,7 +375,6 @@ fn to_quirks(provider: &file::ProviderConfig) -> Quirks {
         forced_tools: provider.forced_tools.unwrap_or(defaults.forced_tools),
         strict_schema: provider.strict_schema.unwrap_or(defaults.strict_schema),
         developer_is_system: provider.system_role == Some(raw::SystemRole::System),
-        error_in_200: provider.error_in_200.unwrap_or(defaults.error_in_200),
         bills_after_disconnect: provider
             .bills_after_disconnect
             .unwrap_or(defaults.bills_after_disconnect),

@@ -77,9 +77,9 @@ fn text_needs_no_quotes_and_may_have_them() {
 
 #[test]
 fn text_that_looks_like_a_number_stays_text() {
-    let toml = "[providers.sandbox]\nkind = \"sandbox\"\n";
-    let loaded = good_with(toml, &[("WEIRGATE_PROVIDERS__SANDBOX__REGION", "1")]);
-    assert_eq!(loaded.config.providers[0].region.as_deref(), Some("1"));
+    let toml = "[providers.sandbox]\nkind = \"sandbox\"\nheaders = { x-a = \"a\" }\n";
+    let loaded = good_with(toml, &[("WEIRGATE_PROVIDERS__SANDBOX__HEADERS__X-A", "1")]);
+    assert_eq!(loaded.config.providers[0].headers[0].1, "1");
 }
 
 #[test]

@@ -202,7 +202,6 @@ fn every_quirk_arrives() {
         forced_tools = false
         strict_schema = true
         system_role = "system"
-        error_in_200 = true
         bills_after_disconnect = true
         "#
     );
@@ -221,7 +220,6 @@ fn every_quirk_arrives() {
         forced_tools: false,
         strict_schema: true,
         developer_is_system: true,
-        error_in_200: true,
         bills_after_disconnect: true,
     };
     assert_eq!(good(&toml).config.providers[0].quirks, expected);

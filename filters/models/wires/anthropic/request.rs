@@ -21,6 +21,7 @@ use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
 use crate::models::routing::{WrittenBounds, WrittenParameters};
+use crate::models::wires::closed_schema;
 use crate::models::wires::wire::{Target, WireHead, write_body};
 
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
@@ -305,57 +306,13 @@ fn output_config(
             )
             .with_detail(error.to_string())
         })?;
-        close(&mut schema);
+        closed_schema::close(&mut schema, &[]);
         config.insert(
             "format".to_owned(),
             json!({ "type": "json_schema", "schema": schema }),
         );
     }
     Ok((!config.is_empty()).then(|| Value::Object(config)))
-}
-
-/// Words of a schema that the decoder of this wire refuses. Source: docs/facts/wire-formats.md 3.1.
-const REFUSED: [&str; 15] = [
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
-    "minProperties",
-    "maxProperties",
-    "not",
-    "$schema",
-];
-
-/// Closes every object, and takes out what the decoder refuses. Names of properties are no words of a schema.
-fn close(schema: &mut Value) {
-    let Value::Object(object) = schema else {
-        return;
-    };
-    object.retain(|key, _| !REFUSED.contains(&key.as_str()));
-    let is_object = object.get("type").is_some_and(|kind| kind == "object")
-        || object.contains_key("properties");
-    if is_object {
-        object.insert("additionalProperties".to_owned(), false.into());
-    }
-    for (key, value) in object.iter_mut() {
-        match (key.as_str(), value) {
-            ("properties" | "$defs" | "definitions", Value::Object(named)) => {
-                named.values_mut().for_each(close)
-            }
-            ("anyOf" | "allOf" | "oneOf" | "prefixItems", Value::Array(list)) => {
-                list.iter_mut().for_each(close)
-            }
-            ("items", value) => close(value),
-            _ => {}
-        }
-    }
 }
 
 fn stop<'a>(call: &'a ChatRequest<'a>) -> Vec<&'a str> {

@@ -12,6 +12,7 @@ mod reply;
 mod request;
 mod splice;
 mod stream;
+mod strict;
 mod template;
 mod usage;
 

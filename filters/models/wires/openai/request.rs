@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::messages;
 use super::splice::Splice;
+use super::strict;
 use crate::fault::Fault;
 use crate::json::{Str, Walker};
 use crate::models::chat::facts::ChatFacts;
@@ -156,6 +157,11 @@ fn change<'a>(
     {
         return Change::Drop;
     }
+    if target.quirks.strict_schema
+        && let Some(closed) = closed(member, request)
+    {
+        return Change::Replace(closed.0, closed.1);
+    }
     match key {
         "model" => Change::Replace("model", quoted(target.model)),
         "messages" if messages::must_rewrite(request, chat, target) => Change::Messages,
@@ -175,6 +181,16 @@ fn change<'a>(
         _ => Parameter::find(key).map_or(Change::Keep, |parameter| {
             treated(parameter, key, request, target)
         }),
+    }
+}
+
+/// A member with its schemas strict and closed, for providers that take no others; `None`: it has none.
+fn closed(member: &RequestMember, request: &ModelRequest) -> Option<(&'static str, Vec<u8>)> {
+    let value = request.source.value(member);
+    match &*member.key {
+        "response_format" => Some(("response_format", strict::response_format(value)?)),
+        "tools" => Some(("tools", strict::tools(value)?)),
+        _ => None,
     }
 }
 

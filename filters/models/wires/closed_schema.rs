@@ -1,0 +1,47 @@
+//! Schemas for providers whose decoders want every object closed and refuse some words.
+
+use serde_json::Value;
+
+/// Words of a schema that decoders of closed schemas refuse. Source: docs/facts/wire-formats.md 3.1, 5.4.
+const REFUSED: [&str; 15] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "not",
+    "$schema",
+];
+
+/// Closes every object, and takes out what decoders refuse, `also` included. Names of properties are no words of a schema.
+pub(super) fn close(schema: &mut Value, also: &[&str]) {
+    let Value::Object(object) = schema else {
+        return;
+    };
+    object.retain(|key, _| !REFUSED.contains(&key.as_str()) && !also.contains(&key.as_str()));
+    let is_object = object.get("type").is_some_and(|kind| kind == "object")
+        || object.contains_key("properties");
+    if is_object {
+        object.insert("additionalProperties".to_owned(), false.into());
+    }
+    for (key, value) in object.iter_mut() {
+        match (key.as_str(), value) {
+            ("properties" | "$defs" | "definitions", Value::Object(named)) => {
+                named.values_mut().for_each(|inner| close(inner, also))
+            }
+            ("anyOf" | "allOf" | "oneOf" | "prefixItems", Value::Array(list)) => {
+                list.iter_mut().for_each(|inner| close(inner, also))
+            }
+            ("items", value) => close(value, also),
+            _ => {}
+        }
+    }
+}
