@@ -25,8 +25,12 @@ pub enum Parameter {
     SafetyIdentifier,
     PromptCacheKey,
     PromptCacheRetention,
+    /// `prompt_cache_breakpoint` of parts too.
+    PromptCacheOptions,
     ParallelToolCalls,
     Verbosity,
+    Effort,
+    SensitiveWordCheck,
     Store,
     Metadata,
     Prediction,
@@ -60,7 +64,7 @@ impl Parameter {
     pub const COUNT: usize = Self::ALL.len();
 
     /// All of them, in order.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 34] = [
         Self::Temperature,
         Self::TopP,
         Self::FrequencyPenalty,
@@ -75,8 +79,11 @@ impl Parameter {
         Self::SafetyIdentifier,
         Self::PromptCacheKey,
         Self::PromptCacheRetention,
+        Self::PromptCacheOptions,
         Self::ParallelToolCalls,
         Self::Verbosity,
+        Self::Effort,
+        Self::SensitiveWordCheck,
         Self::Store,
         Self::Metadata,
         Self::Prediction,
@@ -111,8 +118,11 @@ impl Parameter {
             Self::SafetyIdentifier => "safety_identifier",
             Self::PromptCacheKey => "prompt_cache_key",
             Self::PromptCacheRetention => "prompt_cache_retention",
+            Self::PromptCacheOptions => "prompt_cache_options",
             Self::ParallelToolCalls => "parallel_tool_calls",
             Self::Verbosity => "verbosity",
+            Self::Effort => "effort",
+            Self::SensitiveWordCheck => "sensitive_word_check",
             Self::Store => "store",
             Self::Metadata => "metadata",
             Self::Prediction => "prediction",
@@ -183,7 +193,7 @@ impl Parameter {
         }
     }
 
-    const fn bit(self) -> u32 {
+    const fn bit(self) -> u64 {
         1 << self as u32
     }
 }
@@ -198,13 +208,13 @@ impl JsonSchema for Parameter {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "enum": Self::ALL.map(Self::as_str) })
+        json_schema!({ "type": "string", "enum": Self::ALL.map(Self::as_str).as_slice() })
     }
 }
 
 /// A set of parameters, a bit for each.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct ParameterSet(u32);
+pub struct ParameterSet(u64);
 
 impl ParameterSet {
     /// The set without parameters.

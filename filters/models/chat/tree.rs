@@ -66,6 +66,9 @@ pub struct ChatRequest<'a> {
     /// The end user.
     #[serde(borrow, default)]
     pub user: Option<Text<'a>>,
+    /// `low`, `medium` or `high`, for the one model that knows it.
+    #[serde(borrow, default)]
+    pub effort: Option<Text<'a>>,
 }
 
 /// One text or several: `stop`, and anything else of that form.

@@ -62,6 +62,37 @@ impl Parameters {
         }
     }
 
+    /// Returns the table of a wire that is not of OpenAI's family.
+    ///
+    /// Dropped are wishes without which the answer is of the same kind; what would change its kind is refused.
+    pub fn of_another_convention() -> Self {
+        Self::plain().without(
+            &[
+                Parameter::SafetyIdentifier,
+                Parameter::PromptCacheKey,
+                Parameter::PromptCacheRetention,
+                Parameter::PromptCacheOptions,
+                Parameter::SensitiveWordCheck,
+                Parameter::Store,
+                Parameter::Metadata,
+                Parameter::Prediction,
+                Parameter::MessageName,
+                Parameter::ImageDetail,
+            ],
+            &[
+                Parameter::LogitBias,
+                Parameter::Logprobs,
+                Parameter::TopLogprobs,
+                Parameter::Verbosity,
+                Parameter::Effort,
+                Parameter::Modalities,
+                Parameter::Audio,
+                Parameter::Functions,
+                Parameter::FunctionCall,
+            ],
+        )
+    }
+
     /// Returns this table with these parameters dropped and those refused.
     #[must_use]
     pub fn without(mut self, dropped: &[Parameter], refused: &[Parameter]) -> Self {

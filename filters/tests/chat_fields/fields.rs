@@ -14,8 +14,11 @@ pub(crate) struct Field {
     pub(crate) without: Value,
 }
 
+/// A title, and the fields below it.
+pub(crate) type Section = (&'static str, fn() -> Vec<Field>);
+
 /// The sections of the page.
-pub(crate) const SECTIONS: [(&str, fn() -> Vec<Field>); 5] = [
+pub(crate) const SECTIONS: [Section; 5] = [
     ("The request", request),
     ("Fields of the convention beyond the contract", convention),
     ("Messages", messages),
@@ -58,9 +61,14 @@ fn plain(name: &'static str, pointer: &'static str, members: Value) -> Field {
 }
 
 fn request() -> Vec<Field> {
+    [sampling(), calls_and_reasoning(), routing()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn sampling() -> Vec<Field> {
     let schema = json!({"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object", "properties": {}}}});
-    let tools = json!({"tools": [function()]});
-    let named = json!({"type": "function", "function": {"name": "f"}});
     vec![
         plain("temperature", "/temperature", json!({"temperature": 0.5})),
         plain("max_tokens", "/max_tokens", json!({"max_tokens": 77})),
@@ -104,6 +112,13 @@ fn request() -> Vec<Field> {
             json!({"prompt_cache_options": {"mode": "explicit"}}),
         ),
         plain("user", "/user", json!({"user": "ann"})),
+    ]
+}
+
+fn calls_and_reasoning() -> Vec<Field> {
+    let tools = json!({"tools": [function()]});
+    let named = json!({"type": "function", "function": {"name": "f"}});
+    vec![
         plain("tools", "/tools", tools.clone()),
         member(
             "tool_choice: none",
@@ -171,6 +186,11 @@ fn request() -> Vec<Field> {
             "/reasoning",
             json!({"reasoning": {"mode": "pro"}}),
         ),
+    ]
+}
+
+fn routing() -> Vec<Field> {
+    vec![
         plain("effort", "/effort", json!({"effort": "low"})),
         plain("verbosity", "/verbosity", json!({"verbosity": "low"})),
         plain(

@@ -122,9 +122,7 @@ fn fate(field: &Field, kind: WireKind) -> Fate {
         }
     };
     let without = parse(&field.without).unwrap();
-    let Some(plain) = sent(kind, &without) else {
-        panic!("{}: the request without it is refused", field.name);
-    };
+    let plain = sent(kind, &without).unwrap();
     let Some(said) = sent(kind, &with) else {
         return Fate::Refused;
     };

@@ -253,6 +253,9 @@ fn the_parameters_of_a_provider_are_those_of_its_kind_and_what_is_written() {
             Parameter::Stop,
             Parameter::Seed,
             Parameter::PromptCacheRetention,
+            Parameter::PromptCacheOptions,
+            Parameter::Effort,
+            Parameter::SensitiveWordCheck,
             Parameter::MessageName,
             Parameter::ToolResultMedia,
         ]

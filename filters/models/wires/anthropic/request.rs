@@ -16,7 +16,7 @@ use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::{ChatRequest, FormatType, Tool, ToolChoice};
 use crate::models::parameter::Parameter;
-use crate::models::request::ModelRequest;
+use crate::models::request::{Effort, ModelRequest};
 use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
@@ -29,31 +29,12 @@ pub(super) const KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Returns what this wire does with parameters and how it tells a model to think.
 ///
-/// Dropped are wishes without which the answer is of the same kind; what would change its kind is refused. Source:
-/// docs/facts/wire-formats.md 3.1, 3.2.
+/// Source: docs/facts/wire-formats.md 3.1, 3.2.
 pub(super) fn defaults() -> ProviderDefaults {
     let dropped = [
         Parameter::FrequencyPenalty,
         Parameter::PresencePenalty,
         Parameter::Seed,
-        Parameter::SafetyIdentifier,
-        Parameter::PromptCacheKey,
-        Parameter::PromptCacheRetention,
-        Parameter::Store,
-        Parameter::Metadata,
-        Parameter::Prediction,
-        Parameter::MessageName,
-        Parameter::ImageDetail,
-    ];
-    let refused = [
-        Parameter::LogitBias,
-        Parameter::Logprobs,
-        Parameter::TopLogprobs,
-        Parameter::Verbosity,
-        Parameter::Modalities,
-        Parameter::Audio,
-        Parameter::Functions,
-        Parameter::FunctionCall,
     ];
     let more = WrittenParameters {
         // Thinking excludes other temperatures than the default, and forced calls.
@@ -74,7 +55,9 @@ pub(super) fn defaults() -> ProviderDefaults {
         ..WrittenParameters::default()
     };
     ProviderDefaults {
-        parameters: Parameters::plain().without(&dropped, &refused).with(&more),
+        parameters: Parameters::of_another_convention()
+            .without(&dropped, &[])
+            .with(&more),
         thinking: ThinkingDefaults {
             control: ThinkingControl::Budget,
             budgets: [
@@ -159,7 +142,7 @@ pub(super) fn encode(
         system: conversation.system,
         tool_choice: tool_choice(&call, target),
         tools,
-        output_config: output_config(&call, effort(request, target))?,
+        output_config: output_config(&call, effort(request, &call, target))?,
         temperature: number(call.temperature, Parameter::Temperature, request, target),
         top_p: number(call.top_p, Parameter::TopP, request, target),
         thinking: thinking(request, target),
@@ -218,16 +201,22 @@ fn thinking(request: &ModelRequest, target: &Target<'_>) -> Option<Value> {
     }
 }
 
-/// Returns `effort`, where the mapping takes words.
-fn effort(request: &ModelRequest, target: &Target<'_>) -> Option<&'static str> {
+/// Returns the effort of the answer: that of the reasoning, where the mapping takes words, or the request's own.
+fn effort<'a>(
+    request: &ModelRequest,
+    call: &'a ChatRequest<'a>,
+    target: &Target<'_>,
+) -> Option<&'a str> {
     let (needs, thinking) = (&request.needs, target.thinking);
     let takes_words = matches!(
         thinking.control,
         ThinkingControl::Adaptive | ThinkingControl::Levels
     );
     let is_on = needs.reasoning_tokens.is_none() && thinking.is_on(needs);
-    let effort = needs.effort.filter(|_| takes_words && is_on)?;
-    Some(effort.as_str())
+    let of_reasoning = needs.effort.filter(|_| takes_words && is_on);
+    let own = call.effort.as_deref();
+    let own = own.filter(|_| target.parameters.supports(Parameter::Effort));
+    of_reasoning.map(Effort::as_str).or(own)
 }
 
 /// The wire wants a limit, and one above the budget of thinking.
@@ -286,10 +275,7 @@ fn tool_choice(call: &ChatRequest<'_>, target: &Target<'_>) -> Option<Value> {
     (is_serial || call.tool_choice.is_some()).then_some(choice)
 }
 
-fn output_config(
-    call: &ChatRequest<'_>,
-    effort: Option<&'static str>,
-) -> Result<Option<Value>, Fault> {
+fn output_config(call: &ChatRequest<'_>, effort: Option<&str>) -> Result<Option<Value>, Fault> {
     let mut config = serde_json::Map::new();
     if let Some(effort) = effort {
         config.insert("effort".to_owned(), effort.into());

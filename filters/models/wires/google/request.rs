@@ -27,31 +27,9 @@ const STOPS: f64 = 5.0;
 
 /// Returns what this wire does with parameters and how it tells a model to think.
 ///
-/// Dropped are wishes without which the answer is of the same kind; what would change its kind is refused. Source:
-/// docs/facts/wire-formats.md 4.1, docs/facts/model-gateway.md 10.4.
+/// Source: docs/facts/wire-formats.md 4.1, docs/facts/model-gateway.md 10.4.
 pub(super) fn defaults() -> ProviderDefaults {
-    let dropped = [
-        Parameter::User,
-        Parameter::SafetyIdentifier,
-        Parameter::PromptCacheKey,
-        Parameter::PromptCacheRetention,
-        Parameter::ParallelToolCalls,
-        Parameter::Store,
-        Parameter::Metadata,
-        Parameter::Prediction,
-        Parameter::MessageName,
-        Parameter::ImageDetail,
-    ];
-    let refused = [
-        Parameter::LogitBias,
-        Parameter::Logprobs,
-        Parameter::TopLogprobs,
-        Parameter::Verbosity,
-        Parameter::Modalities,
-        Parameter::Audio,
-        Parameter::Functions,
-        Parameter::FunctionCall,
-    ];
+    let dropped = [Parameter::User, Parameter::ParallelToolCalls];
     let stops = WrittenBounds {
         min: None,
         max: Some(STOPS),
@@ -62,7 +40,9 @@ pub(super) fn defaults() -> ProviderDefaults {
         ..WrittenParameters::default()
     };
     ProviderDefaults {
-        parameters: Parameters::plain().without(&dropped, &refused).with(&more),
+        parameters: Parameters::of_another_convention()
+            .without(&dropped, &[])
+            .with(&more),
         thinking: ThinkingDefaults {
             control: ThinkingControl::Budget,
             budgets: [

@@ -113,10 +113,10 @@ pub(super) fn rewrite_tools(
     splice.new_bytes(b"\"tools\":");
     let range = member.value.clone();
     let tools = if target.parameters.supports(Parameter::StrictTools) {
-        strip_items(splice, range)
+        strip_items(splice, range, target)
     } else {
         each_item(splice, range, |splice, item| {
-            for (at, (key, value)) in kept(splice, item)?.into_iter().enumerate() {
+            for (at, (key, value)) in kept(splice, item, target)?.into_iter().enumerate() {
                 write_name(splice, &key, &mut (at == 0));
                 match key.as_str() {
                     "function" => without_member(splice, value, "strict")?,
@@ -256,10 +256,10 @@ fn kind(
 fn items(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) -> Result<(), Error> {
     let drops_detail = !target.parameters.supports(Parameter::ImageDetail);
     if !target.quirks.tool_call_ids_of_nine && !drops_detail {
-        return strip_items(splice, range);
+        return strip_items(splice, range, target);
     }
     each_item(splice, range, |splice, item| {
-        for (at, (key, value)) in kept(splice, item)?.into_iter().enumerate() {
+        for (at, (key, value)) in kept(splice, item, target)?.into_iter().enumerate() {
             let mut is_first = at == 0;
             write_name(splice, &key, &mut is_first);
             let text = splice.text(value.clone());
@@ -293,9 +293,13 @@ fn without_member(
     Ok(())
 }
 
-fn strip_items(splice: &mut Splice<'_>, range: Range<usize>) -> Result<(), Error> {
+fn strip_items(
+    splice: &mut Splice<'_>,
+    range: Range<usize>,
+    target: &Target<'_>,
+) -> Result<(), Error> {
     each_item(splice, range, |splice, item| {
-        for (at, (key, value)) in kept(splice, item)?.into_iter().enumerate() {
+        for (at, (key, value)) in kept(splice, item, target)?.into_iter().enumerate() {
             let mut is_first = at == 0;
             write_name(splice, &key, &mut is_first);
             splice.slice(value);
@@ -332,9 +336,17 @@ fn each_item(
 }
 
 /// The members of an object that stay in it.
-fn kept(splice: &Splice<'_>, range: Range<usize>) -> Result<Vec<(String, Range<usize>)>, Error> {
+fn kept(
+    splice: &Splice<'_>,
+    range: Range<usize>,
+    target: &Target<'_>,
+) -> Result<Vec<(String, Range<usize>)>, Error> {
+    let keeps_breakpoints = target.parameters.supports(Parameter::PromptCacheOptions);
     let mut members = members(splice, range)?;
-    members.retain(|(key, _)| !BEYOND_INSIDE.contains(&key.as_str()));
+    members.retain(|(key, _)| {
+        !BEYOND_INSIDE.contains(&key.as_str())
+            || keeps_breakpoints && key == "prompt_cache_breakpoint"
+    });
     Ok(members)
 }
 

@@ -28,7 +28,7 @@ const EFFORT_BUDGETS: [Option<u64>; 7] = [
 ];
 
 /// Members that speak to the gateway and never reach a provider. Source: docs/model-gateway.md 2.1.
-const OURS: [&str; 12] = [
+const OURS: [&str; 9] = [
     "routing",
     "free_models_only",
     "onboarding",
@@ -37,14 +37,11 @@ const OURS: [&str; 12] = [
     "plugins",
     "web_search",
     "image_config",
-    "sensitive_word_check",
     "vendor_safeguards",
-    "prompt_cache_options",
-    "effort",
 ];
 
 /// Members of the convention; everything else is unknown to us, and the provider's quirks say what of it passes.
-const KNOWN: [&str; 35] = [
+const KNOWN: [&str; 38] = [
     "messages",
     "model",
     "temperature",
@@ -59,6 +56,9 @@ const KNOWN: [&str; 35] = [
     "n",
     "prompt_cache_key",
     "prompt_cache_retention",
+    "prompt_cache_options",
+    "effort",
+    "sensitive_word_check",
     "user",
     "tools",
     "tool_choice",
@@ -85,8 +85,12 @@ const KNOWN: [&str; 35] = [
 /// Returns what this wire does with parameters and how it tells a model to reason.
 pub(super) fn defaults() -> ProviderDefaults {
     ProviderDefaults {
-        // Results of tools are texts in this convention.
-        parameters: Parameters::plain().without(&[], &[Parameter::ToolResultMedia]),
+        parameters: Parameters::plain().without(
+            // Few models of these providers know them.
+            &[Parameter::PromptCacheOptions, Parameter::SensitiveWordCheck],
+            // Results of tools are texts in this convention.
+            &[Parameter::ToolResultMedia, Parameter::Effort],
+        ),
         thinking: ThinkingDefaults {
             budgets: EFFORT_BUDGETS,
             ..ThinkingDefaults::LEVELS

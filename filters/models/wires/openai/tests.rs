@@ -9,6 +9,8 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::models::front::Front;
+use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::fronts::chat_completions::chunks::ChunkWriter;
 use crate::models::fronts::chat_completions::whole::WholeWriter;
 use crate::models::metadata::write_usage;
@@ -296,6 +298,31 @@ fn usage_on_every_chunk_is_taken_once() {
     let (_, usage) =
         fold(&stream(&Quirks::default(), &[sse_of(&[first, last]).as_bytes()]).unwrap());
     assert_eq!(usage["total_tokens"], 5);
+}
+
+#[test]
+fn what_few_providers_know_goes_to_those_whose_table_passes_it() {
+    let request = json!({"model": "m", "effort": "low", "prompt_cache_options": {"mode": "explicit"},
+        "sensitive_word_check": {"status": "ENABLE"}, "messages": [{"role": "user", "content":
+            [{"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit"}}]}]});
+    let parsed = ChatCompletions.parse(request.to_string().into()).unwrap();
+    let quirks = Quirks::default();
+    let sent = |parameters: &Parameters| -> Value {
+        let target = Target {
+            parameters,
+            ..target(&quirks)
+        };
+        let body = OpenAi.encode(&parsed, &target).unwrap().concat();
+        serde_json::from_slice(&body).unwrap()
+    };
+    let text = |part: Value| json!([{"role": "user", "content": [part]}]);
+    let usual = sent(&OpenAi.defaults().parameters);
+    let plain = json!({"type": "text", "text": "a"});
+    let expected = json!({"model": "upstream-model", "messages": text(plain)});
+    assert_eq!(usual, expected);
+    let mut whole = request.clone();
+    whole["model"] = "upstream-model".into();
+    assert_eq!(sent(Parameters::PLAIN), whole);
 }
 
 #[test]

@@ -112,11 +112,18 @@ enum TextFormat<'a> {
 /// Dropped are wishes that providers only try to follow, refused are members that it has no word for and that change the
 /// answer.
 pub(super) fn defaults() -> ProviderDefaults {
-    let dropped = [Parameter::Seed, Parameter::Store, Parameter::MessageName];
+    let dropped = [
+        Parameter::Seed,
+        Parameter::Store,
+        Parameter::MessageName,
+        Parameter::PromptCacheOptions,
+        Parameter::SensitiveWordCheck,
+    ];
     let refused = [
         Parameter::Stop,
         Parameter::FrequencyPenalty,
         Parameter::PresencePenalty,
+        Parameter::Effort,
         Parameter::LogitBias,
         Parameter::Logprobs,
         Parameter::TopLogprobs,

@@ -195,17 +195,6 @@ fn what_is_not_built_yet_is_refused_when_set() {
         ("prompt", json!({"id": "p"}), "prompt"),
         ("plugins", json!([{"id": "response-healing"}]), "plugins"),
         ("web_search", json!(true), "web_search"),
-        ("effort", json!("low"), "effort"),
-        (
-            "prompt_cache_options",
-            json!({"mode": "explicit"}),
-            "prompt_cache_options",
-        ),
-        (
-            "sensitive_word_check",
-            json!({"status": "ENABLE"}),
-            "sensitive_word_check",
-        ),
         ("image_config", json!({"n": 1}), "image_config"),
         (
             "vendor_safeguards",

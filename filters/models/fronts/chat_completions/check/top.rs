@@ -100,6 +100,31 @@ fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Res
         "no_reasoning" => flag(walk, &mut found.needs.no_reasoning),
         // Deprecated, ignored, grants nothing. Source: docs/model-gateway.md 9.5.
         "onboarding" => boolean(walk).map(|_| ()),
+        _ => rare_member(walk, key),
+    }
+}
+
+/// Members that few providers know.
+fn rare_member(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
+    match key {
+        "effort" => nullable_one_of(walk, &LEVELS).map(|_| ()),
+        "prompt_cache_options" => {
+            if walk.null()? {
+                return Ok(());
+            }
+            object(walk, &["mode", "ttl"], |walk, key| match key {
+                "mode" => one_of(walk, &["implicit", "explicit"]).map(|_| ()),
+                _ => one_of(walk, &["30m"]).map(|_| ()),
+            })
+        }
+        "sensitive_word_check" => {
+            let mut status = None;
+            object(walk, &["status"], |walk, _| {
+                status = Some(one_of(walk, &["DISABLE", "ENABLE"])?);
+                Ok(())
+            })?;
+            required(status, "status", "`DISABLE` or `ENABLE`").map(|_| ())
+        }
         _ => unbuilt_member(walk, key),
     }
 }
@@ -114,29 +139,10 @@ fn unbuilt_member(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
         }
     };
     match key {
-        "effort" => refuse(nullable_one_of(walk, &LEVELS)?.is_some()),
         "web_search" => refuse(boolean(walk)?),
         "plugins" => refuse(array(walk, plugin)? > 0),
-        "prompt_cache_options" => {
-            if walk.null()? {
-                return Ok(());
-            }
-            object(walk, &["mode", "ttl"], |walk, key| match key {
-                "mode" => one_of(walk, &["implicit", "explicit"]).map(|_| ()),
-                _ => one_of(walk, &["30m"]).map(|_| ()),
-            })?;
-            refuse(true)
-        }
         "prompt" => prompt(walk).and_then(|()| refuse(true)),
         "vendor_safeguards" => safeguards(walk).and_then(|()| refuse(true)),
-        "sensitive_word_check" => {
-            let mut status = None;
-            object(walk, &["status"], |walk, _| {
-                status = Some(one_of(walk, &["DISABLE", "ENABLE"])?);
-                Ok(())
-            })?;
-            refuse(required(status, "status", "`DISABLE` or `ENABLE`")? == "ENABLE")
-        }
         "image_config" => {
             let mut is_set = false;
             object(walk, &IMAGE_CONFIG, |walk, key| {
