@@ -269,17 +269,22 @@ impl Catalog {
         let id = model.id.clone();
         let mut mappings = Vec::new();
         for written in model.providers {
-            let number = self.providers.number(&written.provider);
-            let defaults = number.map_or_else(ProviderDefaults::plain, |number| {
-                self.providers.defaults(number).over(written.wire)
-            });
-            let place = (self.mappings, number.unwrap_or_default());
-            match mapping(written, place, &defaults) {
-                Ok(mapping) if number.is_some() => {
+            let Some(number) = self.providers.number(&written.provider) else {
+                // What only its kind of provider says is not known, so that is not checked.
+                let checked = check_names(&written).and_then(|()| mapping_prices(&written));
+                problems.extend(
+                    checked
+                        .err()
+                        .map(|problem| format!("model {id}: {problem}")),
+                );
+                continue;
+            };
+            let defaults = self.providers.defaults(number).over(written.wire);
+            match mapping(written, (self.mappings, number), &defaults) {
+                Ok(mapping) => {
                     self.mappings += 1;
                     mappings.push(Arc::new(mapping));
                 }
-                Ok(_) => {}
                 Err(problem) => problems.push(format!("model {id}: {problem}")),
             }
         }
@@ -335,16 +340,24 @@ impl Catalog {
     }
 }
 
+fn check_names(written: &WrittenMapping) -> Result<(), String> {
+    match written.provider.is_empty() || written.name.is_empty() {
+        true => Err("a provider needs `provider` and `name`".to_owned()),
+        false => Ok(()),
+    }
+}
+
+fn mapping_prices(written: &WrittenMapping) -> Result<Option<PriceSet>, String> {
+    read_prices(written).map_err(|(key, bad)| format!("{}: `{key}`: {bad}", written.provider))
+}
+
 fn mapping(
     written: WrittenMapping,
     (index, provider_number): (usize, usize),
     defaults: &ProviderDefaults,
 ) -> Result<Mapping, String> {
-    if written.provider.is_empty() || written.name.is_empty() {
-        return Err("a provider needs `provider` and `name`".to_owned());
-    }
-    let prices = read_prices(&written)
-        .map_err(|(key, bad)| format!("{}: `{key}`: {bad}", written.provider))?;
+    check_names(&written)?;
+    let prices = mapping_prices(&written)?;
     let boxed = |texts: Vec<String>| texts.into_iter().map(Into::into).collect();
     let capabilities: Option<Capabilities> =
         written.capabilities.map(|list| list.into_iter().collect());
