@@ -1,8 +1,11 @@
 //! The seam between a provider's API and the operations.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::decoder::{Decoder, ReplyHead};
 use super::failure::Failure;
@@ -91,6 +94,22 @@ impl Target<'_> {
     pub fn treat(&self, parameter: Parameter, request: &ModelRequest) -> Treatment {
         let reasons = self.thinking.is_on(&request.needs);
         self.parameters.treat(parameter, &request.asked, reasons)
+    }
+
+    /// Returns what goes out of a parameter that came as `raw`.
+    pub fn treated<'r>(
+        &self,
+        raw: &'r RawValue,
+        parameter: Parameter,
+        request: &ModelRequest,
+    ) -> Option<Cow<'r, RawValue>> {
+        match self.treat(parameter, request) {
+            Treatment::Pass => Some(Cow::Borrowed(raw)),
+            Treatment::Number(number) => RawValue::from_string(number.to_string())
+                .ok()
+                .map(Cow::Owned),
+            Treatment::Drop => None,
+        }
     }
 
     /// Returns the most tokens of an answer that the request allows, within the mapping's bounds.

@@ -3,7 +3,7 @@
 //! Source: docs/facts/wire-formats.md 3.1, 3.3, 3.7. What the wire would refuse is refused here, naming the message.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
@@ -29,7 +29,8 @@ pub(super) struct MessagesConversation<'a, 'p> {
     provider: &'p str,
     /// Calls of the last assistant turn that have no result yet: the client's id and ours.
     open: Vec<(&'a str, String)>,
-    used_ids: HashSet<String>,
+    /// The ids that calls have, each with the last number that was put behind it.
+    used_ids: HashMap<String, usize>,
     asked_at: usize,
 }
 
@@ -46,7 +47,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
             markers,
             provider,
             open: Vec::new(),
-            used_ids: HashSet::new(),
+            used_ids: HashMap::new(),
             asked_at: 0,
         };
         for (at, message) in messages.iter().enumerate() {
@@ -145,13 +146,21 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
         if clean.is_empty() {
             clean.push_str("call");
         }
-        let base = clean.clone();
-        let mut number = 1;
-        while !self.used_ids.insert(clean.clone()) {
+        let Some(mut number) = self.used_ids.get(&clean).copied() else {
+            self.used_ids.insert(clean.clone(), 1);
+            return clean;
+        };
+        // The number goes on from the last one, so many calls of one id cost no more than as many others.
+        let numbered = loop {
             number += 1;
-            clean = format!("{base}_{number}");
-        }
-        clean
+            let numbered = format!("{clean}_{number}");
+            if !self.used_ids.contains_key(&numbered) {
+                break numbered;
+            }
+        };
+        self.used_ids.insert(clean, number);
+        self.used_ids.insert(numbered.clone(), 1);
+        numbered
     }
 
     fn result(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {

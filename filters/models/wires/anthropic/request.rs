@@ -17,7 +17,7 @@ use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::{ChatRequest, FormatType, Tool, ToolChoice};
 use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, ModelRequest};
-use crate::models::routing::parameters::{Parameters, Treatment};
+use crate::models::routing::parameters::Parameters;
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
 use crate::models::routing::{WrittenBounds, WrittenParameters};
@@ -143,8 +143,12 @@ pub(super) fn encode(
         tool_choice: tool_choice(&call, target),
         tools,
         output_config: output_config(&call, effort(request, &call, target))?,
-        temperature: number(call.temperature, Parameter::Temperature, request, target),
-        top_p: number(call.top_p, Parameter::TopP, request, target),
+        temperature: call
+            .temperature
+            .and_then(|raw| target.treated(raw, Parameter::Temperature, request)),
+        top_p: call
+            .top_p
+            .and_then(|raw| target.treated(raw, Parameter::TopP, request)),
         thinking: thinking(request, target),
         stop_sequences: stop(&call),
         metadata: call
@@ -168,15 +172,20 @@ pub(super) fn head() -> WireHead {
 fn tool<'a>(tool: &'a Tool<'a>, takes_strict: bool) -> WireTool<'a> {
     let schema = tool.function.parameters.map(|raw| raw.get().to_owned());
     let schema = schema.filter(|schema| schema.contains("\"type\""));
-    let schema = schema.unwrap_or_else(|| r#"{"type":"object","properties":{}}"#.to_owned());
+    let mut schema = schema.unwrap_or_else(|| r#"{"type":"object","properties":{}}"#.to_owned());
+    let strict = tool.function.strict;
+    let strict = strict.filter(|strict| *strict && takes_strict);
+    if strict.is_some()
+        && let Ok(mut closed) = serde_json::from_str::<Value>(&schema)
+    {
+        closed_schema::close(&mut closed, &[]);
+        schema = closed.to_string();
+    }
     WireTool {
         name: &tool.function.name,
         description: tool.function.description.as_deref(),
         input_schema: RawValue::from_string(schema).unwrap_or_default(),
-        strict: tool
-            .function
-            .strict
-            .filter(|strict| *strict && takes_strict),
+        strict,
         cache_control: tool.cache_control,
     }
 }
@@ -231,23 +240,6 @@ pub(super) fn max_tokens(request: &ModelRequest, target: &Target<'_>) -> u64 {
         budget + 1000
     } else {
         asked
-    }
-}
-
-/// Returns a number as the table of the mapping has it.
-fn number<'a>(
-    raw: Option<&'a RawValue>,
-    parameter: Parameter,
-    request: &ModelRequest,
-    target: &Target<'_>,
-) -> Option<Cow<'a, RawValue>> {
-    let raw = raw?;
-    match target.treat(parameter, request) {
-        Treatment::Pass => Some(Cow::Borrowed(raw)),
-        Treatment::Number(number) => RawValue::from_string(number.to_string())
-            .ok()
-            .map(Cow::Owned),
-        Treatment::Drop => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! A request in the words of this wire. Source: docs/facts/wire-formats.md 2.1, 2.2.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -57,7 +58,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     service_tier: Option<&'static str>,
     #[serde(flatten)]
-    same: BTreeMap<&'static str, &'a RawValue>,
+    same: BTreeMap<&'static str, Cow<'a, RawValue>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stream: bool,
 }
@@ -90,7 +91,7 @@ struct TextOptions<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<TextFormat<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    verbosity: Option<&'a RawValue>,
+    verbosity: Option<Cow<'a, RawValue>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -147,13 +148,16 @@ pub(super) fn encode(
     let call = (chat.read_tree)(&request.source.body)?;
     let quirks = target.quirks;
     let history = History::read(&call.messages, target.provider, quirks.developer_is_system)?;
-    let is_kept = |key: &str| {
-        Parameter::find(key)
-            .is_none_or(|parameter| target.treat(parameter, request) != Treatment::Drop)
-    };
     let takes_strict = target.parameters.supports(Parameter::StrictTools);
     let reasons = target.thinking.reasons != Some(false);
-    let given = |key: &str| given(request, key).filter(|_| is_kept(key));
+    let given = |key: &str| {
+        let raw = given(request, key)?;
+        match Parameter::find(key) {
+            Some(parameter) => target.treated(raw, parameter, request),
+            None => Some(Cow::Borrowed(raw)),
+        }
+    };
+    let says_parallel = target.treat(Parameter::ParallelToolCalls, request) != Treatment::Drop;
     let has_tools = call.tools.as_ref().is_some_and(|tools| !tools.is_empty());
     let tools = call.tools.iter().flatten();
     let body = Body {
@@ -164,7 +168,9 @@ pub(super) fn encode(
         reasoning: reasons.then(|| reasoning(request, target)),
         tools: tools.map(|listed| tool(listed, takes_strict)).collect(),
         tool_choice: tool_choice(&call, target).filter(|_| has_tools),
-        parallel_tool_calls: call.parallel_tool_calls.filter(|_| has_tools),
+        parallel_tool_calls: call
+            .parallel_tool_calls
+            .filter(|_| has_tools && says_parallel),
         text: text_options(&call, given("verbosity")),
         max_output_tokens: max_output(request, target),
         service_tier: request.needs.service_tier.map(ServiceTier::as_str),
@@ -227,7 +233,7 @@ fn tool_choice(call: &ChatRequest<'_>, target: &Target<'_>) -> Option<Value> {
 
 fn text_options<'a>(
     call: &'a ChatRequest<'a>,
-    verbosity: Option<&'a RawValue>,
+    verbosity: Option<Cow<'a, RawValue>>,
 ) -> Option<TextOptions<'a>> {
     let asked = call.response_format.as_ref();
     let format = asked.and_then(|asked| match (asked.format_type, &asked.json_schema) {

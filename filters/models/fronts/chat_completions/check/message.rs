@@ -41,6 +41,8 @@ const MESSAGE: [&str; 13] = [
 
 /// The maximum number of messages. Source: docs/security.md 28.
 const MAX_MESSAGES: usize = 10_000;
+/// The maximum number of tool calls of one message. Source: docs/security.md 28.
+const MAX_TOOL_CALLS: usize = 1024;
 
 /// `messages`.
 pub(super) fn messages(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
@@ -289,7 +291,7 @@ fn tool_calls(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject>
     if walk.null()? {
         return Ok(());
     }
-    array(walk, |walk, _| {
+    let count = array(walk, |walk, _| {
         let (mut id, mut kind, mut function) = (None, None, None);
         object(
             walk,
@@ -311,8 +313,13 @@ fn tool_calls(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject>
             "function",
             "an object with `name` and `arguments`",
         )
-    })
-    .map(|_| ())
+    })?;
+    if count > MAX_TOOL_CALLS {
+        return Err(Reject::rule(format!(
+            "holds {count} calls; accepted are at most {MAX_TOOL_CALLS}"
+        )));
+    }
+    Ok(())
 }
 
 fn called(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {

@@ -255,7 +255,7 @@ fn the_order_of_a_turn_is_checked_and_marks_its_message() {
 }
 
 #[test]
-fn the_numbers_of_messages_and_tools_are_bounded() {
+fn the_numbers_of_messages_tools_and_calls_are_bounded() {
     let messages = |count| {
         with(
             "messages",
@@ -268,6 +268,15 @@ fn the_numbers_of_messages_and_tools_are_bounded() {
     let tools = |count| with("tools", vec![tool.clone(); count].into());
     assert!(tools(1024).is_ok());
     refused(tools(1025), "tools");
+    let call = json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let calls = |count| {
+        let calls = vec![call.clone(); count];
+        let asked = json!({"role": "user", "content": "a"});
+        let called = json!({"role": "assistant", "content": null, "tool_calls": calls});
+        with("messages", json!([asked, called]))
+    };
+    assert!(calls(1024).is_ok());
+    refused(calls(1025), "messages[1].tool_calls");
 }
 
 #[test]
