@@ -9,6 +9,7 @@ use filters::money::Usd;
 use sqlx::postgres::PgListener;
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 use super::Ledger;
 use super::account::{LOOKBACK_MS, OrganizationAccount};
@@ -26,6 +27,8 @@ pub(super) const STORE_TIMEOUT: Duration = Duration::from_secs(4);
 const SPENT_TRIES: u32 = 5;
 /// The interval between two tries to listen.
 const LISTEN_RETRY_INTERVAL: Duration = Duration::from_millis(500);
+/// How long nothing is heard before the connection is checked.
+const LISTEN_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The maximum number of leases in one change of the store.
 const MAX_CHANGES: usize = 1024;
@@ -92,7 +95,7 @@ impl Ledger {
         let request = self
             .runtime
             .spawn(async move { ledger.acquire(&account, need).await });
-        match tokio::time::timeout(STORE_TIMEOUT, request).await {
+        match timeout(STORE_TIMEOUT, request).await {
             Ok(Ok(Ok(is_granted))) => Ok(is_granted),
             Ok(Ok(Err(error))) => {
                 log::warn!("credit could not be asked for: {error}");
@@ -156,7 +159,7 @@ impl Ledger {
         let (ledger, account) = (Arc::clone(self), Arc::clone(account));
         let load = self.runtime.spawn(async move {
             let read = ledger.read_spent(&account);
-            tokio::time::timeout(STORE_TIMEOUT, read).await
+            timeout(STORE_TIMEOUT, read).await
         });
         match load.await {
             Ok(Ok(Ok(()))) => Ok(()),
@@ -366,9 +369,12 @@ impl Ledger {
     /// Forgets all leases, here and in the store, and registers this process again.
     pub(super) async fn reset_leases(&self) -> Result<(), StoreError> {
         log::warn!("this process was silent for so long that its leases were given to others");
-        for account in self.accounts() {
+        let accounts = self.accounts();
+        for account in &accounts {
             account.lease_state.lock().await.pending = None;
             account.revoke_lease();
+        }
+        for account in &accounts {
             let _change = account.limit_lock.lock().await;
             account.revoke_limits();
         }
@@ -391,7 +397,14 @@ impl Ledger {
         let mut listener = PgListener::connect(url).await?;
         listener.listen(store::ledger::CHANNEL).await?;
         loop {
-            let notification = listener.recv().await?;
+            let Ok(received) = timeout(LISTEN_CHECK_INTERVAL, listener.recv()).await else {
+                // A connection that died without a word is silent for ever.
+                let check = sqlx::query("SELECT 1").execute(&mut listener);
+                let silent = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+                timeout(STORE_TIMEOUT, check).await.map_err(silent)??;
+                continue;
+            };
+            let notification = received?;
             let mut words = notification.payload().split(' ');
             let (Some(owner), Some(organization)) = (words.next(), words.next()) else {
                 continue;

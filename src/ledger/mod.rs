@@ -123,7 +123,9 @@ impl Ledger {
                 Err(HoldError::Limit) => match self.wait_for_limits(&account, &call, began).await {
                     Ok(Some(reservation)) => return Ok(reservation),
                     Ok(None) => {}
-                    Err(ReservationError::Unavailable) => call.bounds = unread_bounds(&call)?,
+                    Err(ReservationError::Unavailable) if !is_funded(call.funding) => {
+                        return self.reserve_unleased(&account, &call);
+                    }
                     Err(refused) => return Err(refused),
                 },
                 Err(HoldError::Lease(missing)) if account.lacks_credit(missing) => {
@@ -140,6 +142,33 @@ impl Ledger {
         }
         let reached = account.reached_limit(&self.limited(&call));
         Err(reached.map_or(ReservationError::NoCredit, ReservationError::Reached))
+    }
+
+    /// Reserves a call that its provider bills to the caller, under the limits as this process knows them, because the store
+    /// grants no lease now.
+    fn reserve_unleased(
+        self: &Arc<Self>,
+        account: &Arc<OrganizationAccount>,
+        call: &NewReservation<'_>,
+    ) -> Result<Reservation, ReservationError> {
+        let known = LimitedCall {
+            needs_lease: false,
+            ..self.limited(call)
+        };
+        let unread = SpendingBounds::default();
+        let reserved = match account.reserve(&known) {
+            // Limits that cannot be read do not stop the call.
+            Err(HoldError::NotLoaded) => account.reserve(&LimitedCall {
+                bounds: &unread,
+                ..known
+            }),
+            reserved => reserved,
+        };
+        match reserved {
+            Ok(()) => Ok(Reservation::begin(self, account, call)),
+            Err(HoldError::Reached(reached)) => Err(ReservationError::Reached(reached)),
+            Err(_) => Err(ReservationError::Unavailable),
+        }
     }
 
     /// Requests a larger lease from the store, or waits for the request of another task.

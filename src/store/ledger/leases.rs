@@ -118,9 +118,10 @@ impl Store {
             None => format!("{owner} {organization_id}"),
             Some(scope) => format!("{owner} {organization_id} {scope}"),
         };
+        let mut connection = self.pool.acquire().await?;
         let query = sqlx::query(sql).bind(CHANNEL).bind(payload);
-        query.execute(&self.pool).await?;
-        Ok(())
+        let asked = timeout(QUERY_TIMEOUT, query.execute(&mut *connection)).await;
+        finish(connection, asked.map(|asked| Ok(asked?))).map(|_| ())
     }
 }
 

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use filters::ledger::{HeldLimit, HeldLimits, LimitGrant, LimitOffer};
 use sqlx::{AnyConnection, Row};
+use tokio::time::timeout;
 
 use super::super::{Store, StoreError};
 use super::rows::Rows;
-use super::usd;
+use super::{QUERY_TIMEOUT, finish, usd};
 
 /// A change of a process's lease of the limits of a scope.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -37,7 +38,8 @@ impl Store {
             .map(|scope| (organization_id, scope.as_str()))
             .collect();
         let mut connection = self.pool.acquire().await?;
-        let held = read(&mut connection, &wanted).await?;
+        let read = timeout(QUERY_TIMEOUT, read(&mut connection, &wanted)).await;
+        let held = finish(connection, read)?;
         Ok(held
             .into_iter()
             .map(|((_, scope), held)| (scope, held))

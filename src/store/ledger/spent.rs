@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use filters::ledger::LedgerEntry;
 use filters::money::Usd;
 use sqlx::{AnyConnection, Row};
+use tokio::time::timeout;
 
 use super::super::{Store, StoreError};
 use super::rows::Rows;
-use super::{HOUR_MS, join_cost, split_cost};
+use super::{HOUR_MS, QUERY_TIMEOUT, finish, join_cost, split_cost};
 
 pub(super) const ADD: &str = "\
 INSERT INTO spent (organization_id, key_id, hour, funding, is_premium, member_id, \
@@ -56,8 +57,11 @@ impl Store {
     /// Returns how many times a process has stored calls.
     pub async fn posts(&self, owner: &str) -> Result<i64, StoreError> {
         let sql = "SELECT posts FROM journal_owners WHERE owner = $1";
+        let mut connection = self.pool.acquire().await?;
         let query = sqlx::query_scalar(sql).bind(owner);
-        Ok(query.fetch_optional(&self.pool).await?.unwrap_or_default())
+        let read = timeout(QUERY_TIMEOUT, query.fetch_optional(&mut *connection)).await;
+        let posts: Option<i64> = finish(connection, read.map(|read| Ok(read?)))?;
+        Ok(posts.unwrap_or_default())
     }
 
     /// Returns the spending of an organization's keys. Hours before `since_ms` are one row per key.
@@ -81,12 +85,13 @@ impl Store {
                    0 AS first_at, 0 AS last_at, posts AS cost_nano, 0 AS cost_rest \
                    FROM journal_owners WHERE owner = $3 \
                    ORDER BY first_at";
-        let rows = sqlx::query(sql)
+        let mut connection = self.pool.acquire().await?;
+        let query = sqlx::query(sql)
             .bind(organization_id)
             .bind(since_ms.div_euclid(HOUR_MS))
-            .bind(owner)
-            .fetch_all(&self.pool)
-            .await?;
+            .bind(owner);
+        let read = timeout(QUERY_TIMEOUT, query.fetch_all(&mut *connection)).await;
+        let rows = finish(connection, read.map(|read| Ok(read?)))?;
         let read = |row: &sqlx::any::AnyRow| -> Result<SpentRow, StoreError> {
             Ok(SpentRow {
                 key_id: row.try_get("key_id")?,
