@@ -169,6 +169,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
         parameters: Parameters::PLAIN,
         thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
+        refuses_state: false,
         quirks,
         key_id: None,
     }

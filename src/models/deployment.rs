@@ -74,8 +74,8 @@ impl Deployment {
         heads.get(usize::from(is_stream))
     }
 
-    /// Returns the target as its wire needs to know it.
-    pub fn target<'a>(&'a self, lower_tool_choice: bool, key_id: Option<&'a str>) -> Target<'a> {
+    /// Returns the target of any call, as its wire needs to know it.
+    pub fn target(&self) -> Target<'_> {
         Target {
             provider: &self.provider.name,
             model: &self.mapping.name,
@@ -83,8 +83,9 @@ impl Deployment {
             max_output: self.mapping.max_output,
             parameters: &self.mapping.parameters,
             thinking: &self.mapping.thinking,
-            lower_tool_choice,
-            key_id,
+            lower_tool_choice: false,
+            refuses_state: false,
+            key_id: None,
             quirks: &self.provider.quirks,
         }
     }

@@ -47,6 +47,7 @@ mod models;
 mod money;
 mod ofrep_flag;
 mod ofrep_flags;
+mod opaque_state;
 mod overload;
 mod overrides;
 mod process;

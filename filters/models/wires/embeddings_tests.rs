@@ -34,6 +34,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
         parameters: Parameters::PLAIN,
         thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
+        refuses_state: false,
         key_id: Some("key_1"),
         quirks,
     }

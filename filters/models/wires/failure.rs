@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::blame;
 use super::scrub::scrub;
+use super::{blame, opaque};
 use crate::json::{Str, write_number};
 
 /// The maximum length of an upstream's code that is passed on.
@@ -35,6 +35,8 @@ pub struct Failure {
     pub is_retryable: bool,
     /// Whether it says that the key is bad or its account empty.
     pub blames_key: bool,
+    /// Whether it says that the state of earlier turns, which went back to it, is not its own.
+    pub refuses_state: bool,
     /// The cause in our words, or the upstream's message without secrets and cut; empty where there was none.
     pub message: Cow<'static, str>,
     /// The upstream's `code` or error type word, where it gave one that is harmless to pass on.
@@ -66,6 +68,7 @@ impl Failure {
             kind,
             is_retryable: true,
             blames_key: false,
+            refuses_state: false,
             message: Cow::Borrowed(""),
             code: None,
             param: None,
@@ -106,9 +109,11 @@ impl Failure {
         let blames_key = is_ours
             && (blame::by_message(&words.message)
                 || words.code.as_deref().is_some_and(blame::by_code));
+        let refuses_state = is_ours && opaque::is_refused(words.code.as_deref(), &words.message);
         Self {
             is_retryable: by_status || !is_ours || blames_key,
             blames_key,
+            refuses_state,
             words,
             ..Self::new(FailureKind::Status(status))
         }

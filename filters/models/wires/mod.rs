@@ -14,7 +14,7 @@ mod error_body;
 pub mod failure;
 pub mod google;
 mod history;
-mod opaque;
+pub mod opaque;
 pub mod openai;
 pub mod quirks;
 #[cfg(test)]

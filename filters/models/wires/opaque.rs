@@ -1,9 +1,11 @@
 //! State that only its provider can read, on its way through the client and back.
 //!
-//! It rides in items of `reasoning_details`. A wire that makes the items itself writes their format and the provider's
-//! name into them, and gets back those of both alone ([`made_by`]). Items that a provider of the chat convention makes
-//! stay as they are, but for one more member with its name ([`write_tagged`]), without which they go back to it
-//! ([`write_untagged`]). Everything else is stripped. Source: docs/decisions.md 4.
+//! It rides in items of `reasoning_details`, with its origin: `provider/model`. A wire that makes the items itself writes
+//! it as their `model`, beside their format, and gets back those of both alone ([`made_by`]). Items that a provider of the
+//! chat convention makes stay as they are, but for one more member `origin` ([`write_tagged`]), without which they go back
+//! to it ([`write_untagged`]). Everything else is stripped. Source: docs/decisions.md 4.
+//!
+//! A provider refuses its own state too, once another of its accounts has made it or a key was changed: [`is_refused`].
 
 use std::borrow::Cow;
 
@@ -13,14 +15,14 @@ use serde_json::value::RawValue;
 use crate::json::{Error, Str, Type, Walker};
 use crate::models::chat::tree::ChatMessage;
 
-/// The member that names the provider of an item whose other members are the provider's own.
+/// The member that names what made an item.
 const ORIGIN: &str = "origin";
 
-/// Returns the items of a turn that this provider has made in this format.
+/// Returns the items of a turn of this origin and format; none without an origin.
 pub(super) fn made_by<'a>(
     message: &'a ChatMessage<'a>,
     format: &str,
-    provider: &str,
+    origin: Option<&str>,
 ) -> impl Iterator<Item = &'a RawValue> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -28,34 +30,34 @@ pub(super) fn made_by<'a>(
         #[serde(borrow)]
         format: Cow<'t, str>,
         #[serde(borrow)]
-        provider: Cow<'t, str>,
+        model: Cow<'t, str>,
     }
     let is_theirs = move |raw: &&RawValue| {
         let tag: Tag<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
-        tag.format == format && tag.provider == provider
+        tag.format == format && Some(&*tag.model) == origin
     };
     let items = message.reasoning_details.iter().flatten().copied();
     items.filter(is_theirs)
 }
 
-/// Writes the items inside a JSON array, each with the name of its provider. What is no object cannot be tagged and is
+/// Writes the items inside a JSON array, each with its origin. What is no object cannot be tagged and is
 /// left out.
-pub(super) fn write_tagged(items: &str, provider: &str, out: &mut Vec<u8>) -> Result<(), Error> {
+pub(super) fn write_tagged(items: &str, origin: &str, out: &mut Vec<u8>) -> Result<(), Error> {
     each_object(items, out, |members, out| {
         for (key, value) in members.iter().filter(|(key, _)| *key != ORIGIN) {
             write_member(key, value, out);
         }
         write_key(ORIGIN, out);
-        Str::Plain(provider).write(out);
+        Str::Plain(origin).write(out);
         out.push(b',');
     })
 }
 
-/// Writes those of the items inside a JSON array that carry the name of this provider, without the name.
-pub(super) fn write_untagged(items: &str, provider: &str, out: &mut Vec<u8>) -> Result<(), Error> {
+/// Writes those of the items inside a JSON array that are of this origin, without it.
+pub(super) fn write_untagged(items: &str, origin: &str, out: &mut Vec<u8>) -> Result<(), Error> {
     let is_theirs = |(key, value): &(Cow<'_, str>, &str)| {
         let name = || serde_json::from_str::<String>(value);
-        *key == ORIGIN && name().is_ok_and(|name| name == provider)
+        *key == ORIGIN && name().is_ok_and(|name| name == origin)
     };
     each_object(items, out, |members, out| {
         if members.iter().any(is_theirs) {
@@ -64,6 +66,32 @@ pub(super) fn write_untagged(items: &str, provider: &str, out: &mut Vec<u8>) -> 
             }
         }
     })
+}
+
+/// Codes of refused state.
+const REFUSED_CODES: [&str; 2] = ["invalid_encrypted_content", "invalid_thinking_signature"];
+
+/// Words of refused state, in lower case. Source: docs/facts/wire-formats.md 7.
+const REFUSED_WORDS: [&str; 6] = [
+    "signature` in `thinking`",
+    "`redacted_thinking` blocks in the latest assistant message cannot be modified",
+    "thought signature is not valid",
+    "invalid thought signature",
+    "encrypted content could not be",
+    "bound to a different conversation",
+];
+
+/// Returns whether a refusal is about the state that went back.
+pub(super) fn is_refused(code: Option<&str>, message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    code.is_some_and(|code| REFUSED_CODES.contains(&code))
+        || REFUSED_WORDS.iter().any(|words| message.contains(words))
+}
+
+/// Returns whether a request may hold state.
+pub fn may_be_in(body: &[u8]) -> bool {
+    let has = |name: &str| memchr::memmem::find(body, name.as_bytes()).is_some();
+    has("reasoning_details") || has("thought_signature")
 }
 
 /// Walks the objects of a list. `write` writes the members that stay, each with a comma behind it; an object of which

@@ -26,15 +26,17 @@ fn quirks() -> Quirks {
     }
 }
 
-fn target<'a>(provider: &'a str, quirks: &'a Quirks) -> Target<'a> {
+fn target<'a>(origin: &'a str, quirks: &'a Quirks) -> Target<'a> {
+    let (provider, model) = origin.split_once('/').unwrap();
     Target {
         provider,
-        model: "m",
+        model,
         region: None,
         max_output: None,
         parameters: Parameters::PLAIN,
         thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
+        refuses_state: false,
         key_id: None,
         quirks,
     }
@@ -93,13 +95,13 @@ fn states(tree: &Value) -> usize {
 #[test]
 fn state_goes_back_to_the_provider_that_made_it_and_to_no_other() {
     for maker in WIRES {
-        let message = said(maker, "maker");
+        let message = said(maker, "maker/m");
         let made = states(&reply(maker));
         assert_eq!(states(&message), made, "{maker:?} hands it out");
         for taker in WIRES {
-            for provider in ["maker", "other"] {
+            for provider in ["maker/m", "other/m", "maker/n"] {
                 let body = sent(taker, provider, &message, &quirks());
-                let goes_back = maker == taker && provider == "maker";
+                let goes_back = maker == taker && provider == "maker/m";
                 let expected = if goes_back { made } else { 0 };
                 assert_eq!(
                     states(&body),
@@ -114,7 +116,7 @@ fn state_goes_back_to_the_provider_that_made_it_and_to_no_other() {
 
 #[test]
 fn state_goes_back_in_the_shape_in_which_it_came() {
-    let back = |wire: WireKind| sent(wire, "maker", &said(wire, "maker"), &quirks());
+    let back = |wire: WireKind| sent(wire, "maker/m", &said(wire, "maker/m"), &quirks());
     let came = reply(WireKind::Compatible)["choices"][0]["message"]["reasoning_details"].clone();
     let message = &back(WireKind::Compatible)["messages"][1];
     assert_eq!(message["reasoning_details"].to_string(), came.to_string());
@@ -136,7 +138,7 @@ fn a_provider_that_takes_no_details_hands_them_out_as_they_came_and_gets_none() 
     let whole = reply(WireKind::Compatible);
     let answer = replay::whole(
         WireKind::Compatible.wire(),
-        &target("maker", &plain),
+        &target("maker/m", &plain),
         &whole,
     )
     .unwrap();
@@ -147,8 +149,8 @@ fn a_provider_that_takes_no_details_hands_them_out_as_they_came_and_gets_none() 
     );
     let body = sent(
         WireKind::Compatible,
-        "maker",
-        &said(WireKind::Compatible, "maker"),
+        "maker/m",
+        &said(WireKind::Compatible, "maker/m"),
         &plain,
     );
     assert_eq!(states(&body), 0);
@@ -157,7 +159,7 @@ fn a_provider_that_takes_no_details_hands_them_out_as_they_came_and_gets_none() 
 #[test]
 fn a_turn_without_details_of_this_provider_goes_back_as_text() {
     let message = json!({"role": "assistant", "content": "Hi", "reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]});
-    let body = sent(WireKind::Compatible, "maker", &message, &quirks());
+    let body = sent(WireKind::Compatible, "maker/m", &message, &quirks());
     assert_eq!(
         body["messages"][1],
         json!({"role": "assistant", "content": "Hi", "reasoning": "hm"})

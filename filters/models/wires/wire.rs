@@ -69,7 +69,7 @@ pub trait Wire: Send + Sync {
 /// The target of one attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// The provider's name in the configuration: the tag of its opaque state.
+    /// The provider's name in the configuration.
     pub provider: &'a str,
     /// The upstream's own model id.
     pub model: &'a str,
@@ -85,11 +85,23 @@ pub struct Target<'a> {
     pub lower_tool_choice: bool,
     /// The peculiarities of this provider.
     pub quirks: &'a Quirks,
+    /// Whether it has refused the state of earlier turns, which is left out now.
+    pub refuses_state: bool,
     /// The id of the caller's API key.
     pub key_id: Option<&'a str>,
 }
 
 impl Target<'_> {
+    /// Returns the tag of the state that the model makes: `provider/model`.
+    pub fn origin(&self) -> Box<str> {
+        format!("{}/{}", self.provider, self.model).into()
+    }
+
+    /// Returns the tag of the state that goes back; `None`: none does.
+    pub fn replayed_origin(&self) -> Option<Box<str>> {
+        (!self.refuses_state).then(|| self.origin())
+    }
+
     /// Returns what becomes of a parameter that a request has.
     pub fn treat(&self, parameter: Parameter, request: &ModelRequest) -> Treatment {
         let reasons = self.thinking.is_on(&request.needs);

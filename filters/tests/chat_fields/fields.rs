@@ -310,7 +310,7 @@ fn in_message(name: &'static str, pointer: &'static str, at: usize, members: Val
 }
 
 fn messages() -> Vec<Field> {
-    let details = |format: &str| json!({"reasoning_details": [{"type": "reasoning.text", "format": format, "provider": "p", "text": "t", "signature": "s"}]});
+    let details = |format: &str| json!({"reasoning_details": [{"type": "reasoning.text", "format": format, "model": "p/up", "text": "t", "signature": "s"}]});
     let signed = json!({"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"},
         "extra_content": {"google": {"thought_signature": "s"}}});
     let picture = json!([{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": SMALL_IMAGE}}]);

@@ -88,6 +88,7 @@ fn sent(kind: WireKind, request: &ModelRequest) -> Option<(String, Value)> {
         parameters: &mapping.parameters,
         thinking: &mapping.thinking,
         lower_tool_choice: false,
+        refuses_state: false,
         quirks: &quirks,
         key_id: None,
     };

@@ -37,6 +37,7 @@ pub fn target(quirks: &Quirks) -> Target<'_> {
         parameters: Parameters::PLAIN,
         thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
+        refuses_state: false,
         quirks,
         key_id: Some("key_1"),
     }
@@ -77,7 +78,7 @@ fn chat_grammar() -> Value {
     ]});
     let call = json!({"id": {"$one": ["call_1", "call-of-many-characters", "$text"]}, "type": "function",
         "function": {"name": "f", "arguments": {"$one": ["{\"a\":1}", "", "{", "$text"]}}, "extra_content?": {"google": {"thought_signature": "s"}}});
-    let details = json!({"type": "reasoning.encrypted", "format": {"$one": ["openai-responses-v1", "anthropic-claude-v1", "google-gemini-v1"]}, "provider": "here",
+    let details = json!({"type": "reasoning.encrypted", "format": {"$one": ["openai-responses-v1", "anthropic-claude-v1", "google-gemini-v1"]}, "model": "here/upstream-model",
         "index?": {"$one": [0, 1, "$int"]}, "id?": "rs_1", "summary?": {"$one": [[], "$any"]}, "data?": {"$one": ["gAAA", "$any"]}, "origin?": {"$one": ["here", "$any"]}});
     let message = json!({"$one": [
         {"role": "user", "content": {"$one": ["Hi", "$text", [part]]}, "name?": "ann"},

@@ -7,7 +7,7 @@ use filters::fault::{Fault, FaultKind};
 use filters::json::Object;
 use filters::ledger::CallOutcome;
 use filters::models::metadata::AttemptRecord;
-use filters::models::wires::{Failure, FailureKind};
+use filters::models::wires::{Failure, FailureKind, opaque};
 use futures::FutureExt;
 use pingora::{Error, ErrorSource, ErrorType};
 
@@ -128,9 +128,26 @@ fn next(exchange: &mut ModelExchange, info: &RequestInfo, failure: Failure) -> b
     if !(state.is_disconnected() && failure.kind == FailureKind::Timeout) {
         state.record_failure();
     }
-    let goes_on = failure.is_retryable && !is_over && advance(exchange, &failure);
+    let goes_on = !is_over
+        && (repeat_without_state(exchange, &failure)
+            || failure.is_retryable && advance(exchange, &failure));
     exchange.log.failures.push(failure);
     goes_on
+}
+
+/// Repeats the attempt once, with the same key, without the state that the provider refuses; returns whether it does.
+///
+/// The state of a turn is good for its model alone, often for its account alone, and not for ever. The conversation goes
+/// on without it.
+fn repeat_without_state(exchange: &mut ModelExchange, failure: &Failure) -> bool {
+    let body = &exchange.request.source.body;
+    let cursor = &mut exchange.cursor;
+    if !failure.refuses_state || cursor.without_state || !opaque::may_be_in(body) {
+        return false;
+    }
+    cursor.without_state = true;
+    cursor.used_keys &= !(1 << (cursor.key % MAX_KEYS));
+    true
 }
 
 /// Moves on to another key of the same provider where the failure is about the key, else to the next provider.

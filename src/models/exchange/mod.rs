@@ -61,7 +61,7 @@ impl PlannedAttempt {
     /// Returns the maximum that a request may cost here, where the price is known.
     pub fn max_cost(&self, request: &ModelRequest) -> Option<Usd> {
         let deployment = &self.deployment;
-        let target = deployment.target(false, None);
+        let target = deployment.target();
         let bound = deployment.wire.max_output(request, &target);
         deployment.mapping.max_cost(&request.cost_inputs, bound)
     }
@@ -79,6 +79,8 @@ struct Cursor {
     key_retries: u8,
     /// The attempt was already repeated, because a reused connection had been closed.
     was_repeated: bool,
+    /// The state of earlier turns is left out, because the provider has refused it.
+    without_state: bool,
     /// The number of attempts before it whose wires could not express the request.
     unsaid: usize,
 }
@@ -205,7 +207,12 @@ impl ModelExchange {
     /// The target of the running attempt, as its wire needs to know it.
     fn target(&self) -> Option<Target<'_>> {
         let deployment = self.deployment()?;
-        Some(deployment.target(self.lower_tool_choice, self.key_id.as_deref()))
+        Some(Target {
+            lower_tool_choice: self.lower_tool_choice,
+            refuses_state: self.cursor.without_state,
+            key_id: self.key_id.as_deref(),
+            ..deployment.target()
+        })
     }
 
     /// The entry of `metadata.routing` for the running attempt.

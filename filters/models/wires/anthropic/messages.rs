@@ -26,7 +26,7 @@ pub(super) struct MessagesConversation<'a, 'p> {
     pub(super) system: Vec<ContentBlock<'a>>,
     pub(super) turns: Vec<Turn<'a>>,
     pub(super) markers: u32,
-    provider: &'p str,
+    origin: Option<&'p str>,
     /// Calls of the last assistant turn that have no result yet: the client's id and ours.
     open: Vec<(&'a str, String)>,
     /// The ids that calls have, each with the last number that was put behind it.
@@ -38,14 +38,14 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
     /// Reads all messages. `markers` are those that tools have used up.
     pub(super) fn read(
         messages: &'a [ChatMessage<'a>],
-        provider: &'p str,
+        origin: Option<&'p str>,
         markers: u32,
     ) -> Result<Self, Fault> {
         let mut conversation = Self {
             system: Vec::new(),
             turns: Vec::new(),
             markers,
-            provider,
+            origin,
             open: Vec::new(),
             used_ids: HashMap::new(),
             asked_at: 0,
@@ -97,7 +97,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
         Ok(())
     }
 
-    /// Thinking that this provider signed, as it was: changed or foreign thinking is refused upstream.
+    /// Thinking that this model signed, as it was: changed or foreign thinking is refused upstream.
     fn thinking(&self, message: &'a ChatMessage<'a>) -> Vec<ContentBlock<'a>> {
         #[derive(serde::Deserialize)]
         struct Carrier<'c> {
@@ -109,7 +109,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
             data: Cow<'c, str>,
         }
         let mut blocks = Vec::new();
-        for raw in opaque::made_by(message, FORMAT, self.provider) {
+        for raw in opaque::made_by(message, FORMAT, self.origin) {
             let Ok(carrier) = serde_json::from_str::<Carrier<'a>>(raw.get()) else {
                 continue;
             };

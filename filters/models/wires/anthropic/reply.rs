@@ -90,16 +90,16 @@ struct Data<'a> {
 
 /// Returns the decoder of a chat's reply.
 pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
-    let provider: Box<str> = target.provider.into();
+    let origin = target.origin();
     if head.is_event_stream {
-        return Box::new(EventStream::new(MessageEvents::new(provider)));
+        return Box::new(EventStream::new(MessageEvents::new(origin)));
     }
     Box::new(WholeReply::new(move |body, sink| {
-        read_whole(body, &provider, sink)
+        read_whole(body, &origin, sink)
     }))
 }
 
-fn read_whole(body: &[u8], provider: &str, sink: &mut dyn Sink) -> Result<(), Failure> {
+fn read_whole(body: &[u8], origin: &str, sink: &mut dyn Sink) -> Result<(), Failure> {
     let message: ReplyMessage<'_> = serde_json::from_slice(body).map_err(malformed)?;
     if let Some(error) = &message.error {
         return Err(classify_error(error));
@@ -111,7 +111,7 @@ fn read_whole(body: &[u8], provider: &str, sink: &mut dyn Sink) -> Result<(), Fa
     };
     for (index, block) in message.content.iter().enumerate() {
         let mut open = Open::begin(index as u64, block, sink);
-        open.finish(provider, sink);
+        open.finish(origin, sink);
     }
     end(&reason, message.stop_details.as_ref(), sink);
     sink.usage(message.usage.usage());
@@ -121,7 +121,7 @@ fn read_whole(body: &[u8], provider: &str, sink: &mut dyn Sink) -> Result<(), Fa
 /// Reads events.
 #[derive(Debug)]
 struct MessageEvents {
-    provider: Box<str>,
+    origin: Box<str>,
     id: Option<Box<str>>,
     open: Vec<Open>,
     usage: Report,
@@ -129,9 +129,9 @@ struct MessageEvents {
 }
 
 impl MessageEvents {
-    fn new(provider: Box<str>) -> Self {
+    fn new(origin: Box<str>) -> Self {
         Self {
-            provider,
+            origin,
             id: None,
             open: Vec::new(),
             usage: Report::default(),
@@ -185,7 +185,7 @@ impl EventDecoder for MessageEvents {
             }
             "content_block_stop" => {
                 if let Some(at) = self.open.iter().position(|open| open.index == data.index) {
-                    self.open.remove(at).finish(&self.provider, sink);
+                    self.open.remove(at).finish(&self.origin, sink);
                 }
             }
             "message_delta" => {
@@ -216,7 +216,7 @@ impl MessageEvents {
             ));
         };
         for mut open in std::mem::take(&mut self.open) {
-            open.finish(&self.provider, sink);
+            open.finish(&self.origin, sink);
         }
         sink.delta(&Delta {
             finish: Some(finish),
@@ -323,7 +323,7 @@ impl Open {
         }
     }
 
-    fn finish(&mut self, provider: &str, sink: &mut dyn Sink) {
+    fn finish(&mut self, origin: &str, sink: &mut dyn Sink) {
         let details = match self.kind {
             BlockKind::Tool => {
                 if let Some(input) = self.input.take() {
@@ -333,11 +333,11 @@ impl Open {
                 return;
             }
             BlockKind::Thinking if !self.signature.is_empty() => serde_json::json!({
-                "type": "reasoning.text", "format": FORMAT, "provider": provider, "index": self.index,
+                "type": "reasoning.text", "format": FORMAT, "model": origin, "index": self.index,
                 "text": self.thinking, "signature": self.signature,
             }),
             BlockKind::Redacted => serde_json::json!({
-                "type": "reasoning.encrypted", "format": FORMAT, "provider": provider, "index": self.index,
+                "type": "reasoning.encrypted", "format": FORMAT, "model": origin, "index": self.index,
                 "data": self.signature,
             }),
             _ => return,

@@ -126,7 +126,8 @@ pub(super) fn encode(
     let tools: Vec<WireTool<'_>> = tools.map(|listed| tool(listed, takes_strict)).collect();
     let marked = tools.iter().filter(|tool| tool.cache_control.is_some());
     let markers = marked.count() as u32;
-    let mut conversation = MessagesConversation::read(&call.messages, target.provider, markers)?;
+    let origin = target.replayed_origin();
+    let mut conversation = MessagesConversation::read(&call.messages, origin.as_deref(), markers)?;
     let format = call.response_format.as_ref();
     if format.is_some_and(|format| format.format_type == FormatType::JsonObject) {
         let text = "Answer with one JSON object and nothing else.".into();

@@ -22,6 +22,7 @@ fn target<'a>(quirks: &'a Quirks, efforts: &[&str]) -> Target<'a> {
         parameters: &told.parameters,
         thinking: &told.thinking,
         lower_tool_choice: false,
+        refuses_state: false,
         key_id: Some("key_1"),
         quirks,
     }
@@ -192,8 +193,8 @@ fn a_conversation_with_tools_is_said_as_the_wire_wants_it() {
         {"role": "user", "content": [{"type": "text", "text": "Look", "cache_control": {"type": "ephemeral"}},
             {"type": "image_url", "image_url": {"url": "data:image/jpg;base64,QUJD"}}, {"type": "image_url", "image_url": {"url": "https://x/y.png"}}]},
         {"role": "assistant", "content": null, "tool_calls": [call("a.1"), call("b")],
-         "reasoning_details": [{"type": "reasoning.text", "format": "anthropic-claude-v1", "provider": "anthropic", "text": "t", "signature": "s"},
-                               {"type": "reasoning.text", "format": "anthropic-claude-v1", "provider": "other", "text": "t", "signature": "s"}]},
+         "reasoning_details": [{"type": "reasoning.text", "format": "anthropic-claude-v1", "model": "anthropic/claude-x", "text": "t", "signature": "s"},
+                               {"type": "reasoning.text", "format": "anthropic-claude-v1", "model": "other/claude-x", "text": "t", "signature": "s"}]},
         {"role": "tool", "tool_call_id": "b", "content": "two"},
         {"role": "tool", "tool_call_id": "a.1", "content": "one"},
         {"role": "user", "content": "Go on"}],

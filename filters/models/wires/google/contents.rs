@@ -101,20 +101,20 @@ pub(super) struct ContentsConversation<'a, 'p> {
     open: Vec<OpenCall<'a>>,
     asked_at: usize,
     has_levels: bool,
-    provider: &'p str,
+    origin: Option<&'p str>,
 }
 
 impl<'a, 'p> ContentsConversation<'a, 'p> {
     /// Reads all messages. `has_levels`: the model refuses calls without a signature, and takes media within results.
-    /// `provider` is the only one whose signatures of texts go back.
+    /// `origin` is the only one whose signatures go back; `None`: none does.
     pub(super) fn read(
         messages: &'a [ChatMessage<'a>],
         has_levels: bool,
-        provider: &'p str,
+        origin: Option<&'p str>,
     ) -> Result<Self, Fault> {
         let mut conversation = Self {
             has_levels,
-            provider,
+            origin,
             ..Self::default()
         };
         for (at, message) in messages.iter().enumerate() {
@@ -159,10 +159,15 @@ impl<'a, 'p> ContentsConversation<'a, 'p> {
     fn assistant(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
         self.asked_at = at;
         let mut parts = parts(at, message.content.as_ref())?;
+        if self.origin.is_none() {
+            parts
+                .iter_mut()
+                .for_each(|part| part.thought_signature = None);
+        }
         if let Some(said) = parts.iter_mut().rfind(|part| part.text.is_some())
             && said.thought_signature.is_none()
         {
-            said.thought_signature = text_signature(message, self.provider);
+            said.thought_signature = text_signature(message, self.origin);
         }
         for (number, call) in message.tool_calls.iter().flatten().enumerate() {
             parts.push(self.call(call, number == 0));
@@ -185,7 +190,7 @@ impl<'a, 'p> ContentsConversation<'a, 'p> {
                 name: &call.function.name,
                 args: object(&call.function.arguments),
             }),
-            thought_signature: signature(call.extra_content).or(missing),
+            thought_signature: self.origin.and(signature(call.extra_content)).or(missing),
             ..GooglePart::default()
         }
     }
@@ -350,8 +355,8 @@ fn plain(text: &str) -> Option<GooglePart<'_>> {
 }
 
 /// The signature that came with the text of a turn.
-fn text_signature(message: &ChatMessage<'_>, provider: &str) -> Option<String> {
-    let last = opaque::made_by(message, FORMAT, provider).last()?;
+fn text_signature(message: &ChatMessage<'_>, origin: Option<&str>) -> Option<String> {
+    let last = opaque::made_by(message, FORMAT, origin).last()?;
     let carrier: Value = serde_json::from_str(last.get()).ok()?;
     carrier.get("data")?.as_str().map(str::to_owned)
 }

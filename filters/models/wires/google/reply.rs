@@ -89,12 +89,12 @@ struct InlineData<'a> {
 
 /// Returns the decoder of a chat's reply.
 pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
-    let provider: Box<str> = target.provider.into();
+    let origin = target.origin();
     if head.is_event_stream {
-        Box::new(EventStream::new(ContentEvents::new(provider)))
+        Box::new(EventStream::new(ContentEvents::new(origin)))
     } else {
         Box::new(WholeReply::new(move |body, sink| {
-            read_whole(body, ContentEvents::new(provider.clone()), sink)
+            read_whole(body, ContentEvents::new(origin.clone()), sink)
         }))
     }
 }
@@ -115,7 +115,7 @@ fn read_whole(body: &[u8], mut events: ContentEvents, sink: &mut dyn Sink) -> Re
 /// Reads events.
 #[derive(Debug, Default)]
 pub(super) struct ContentEvents {
-    provider: Box<str>,
+    origin: Box<str>,
     usage: UsageReport,
     /// The candidates seen, and whether each has ended.
     candidates: Vec<(u32, bool)>,
@@ -146,9 +146,9 @@ impl EventDecoder for ContentEvents {
 }
 
 impl ContentEvents {
-    fn new(provider: Box<str>) -> Self {
+    fn new(origin: Box<str>) -> Self {
         Self {
-            provider,
+            origin,
             ..Self::default()
         }
     }
@@ -259,7 +259,7 @@ impl ContentEvents {
         }
         if let Some(signature) = part.thought_signature.as_deref().filter(|s| !s.is_empty()) {
             let details = serde_json::json!({
-                "type": "reasoning.encrypted", "format": FORMAT, "provider": self.provider, "data": signature,
+                "type": "reasoning.encrypted", "format": FORMAT, "model": self.origin, "data": signature,
             });
             sink.delta(&Delta {
                 index,

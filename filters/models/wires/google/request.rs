@@ -83,8 +83,9 @@ pub(super) fn encode(
     target: &Target<'_>,
 ) -> Result<Vec<Bytes>, Fault> {
     let call = (chat.read_tree)(&request.source.body)?;
+    let origin = target.replayed_origin();
     let conversation =
-        ContentsConversation::read(&call.messages, has_levels(target), target.provider)?;
+        ContentsConversation::read(&call.messages, has_levels(target), origin.as_deref())?;
     let system = conversation.system;
     let body = Body {
         contents: conversation.contents,

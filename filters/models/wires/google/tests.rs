@@ -22,6 +22,7 @@ fn target<'a>(quirks: &'a Quirks, efforts: &[&str]) -> Target<'a> {
         parameters: &told.parameters,
         thinking: &told.thinking,
         lower_tool_choice: false,
+        refuses_state: false,
         key_id: Some("key_1"),
         quirks,
     }

@@ -239,8 +239,9 @@ fn kind(
             }
             "reasoning_details" if replays => {
                 let items = splice.text(value.clone());
-                if items.starts_with('[') {
-                    write_untagged(items, target.provider, &mut kind.details)?;
+                let origin = target.replayed_origin();
+                if let Some(origin) = origin.filter(|_| items.starts_with('[')) {
+                    write_untagged(items, &origin, &mut kind.details)?;
                 }
             }
             "reasoning" | "reasoning_content" => {

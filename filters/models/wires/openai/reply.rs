@@ -29,7 +29,7 @@ pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder>
     let reading = Reading {
         adds_reasoning: quirks.reasoning_excluded_from_completion,
         is_whole: !head.is_event_stream,
-        origin: goes_back.then(|| target.provider.into()),
+        origin: goes_back.then(|| target.origin()),
     };
     if head.is_event_stream {
         return Box::new(EventStream::new(ChunkEvents::new(reading)));
@@ -195,8 +195,8 @@ impl Reading {
             ..Delta::default()
         };
         let mut tagged = Vec::new();
-        if let Some((items, provider)) = message.details.zip(self.origin.as_deref()) {
-            write_tagged(items, provider, &mut tagged)?;
+        if let Some((items, origin)) = message.details.zip(self.origin.as_deref()) {
+            write_tagged(items, origin, &mut tagged)?;
         }
         let tagged = std::str::from_utf8(&tagged).unwrap_or_default();
         read.plain = message.hand_out(end, tagged, finish, calls, sink)?;

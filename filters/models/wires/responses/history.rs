@@ -15,7 +15,7 @@ use crate::models::wires::history::{answers_no_call, has_open_calls};
 #[derive(Debug)]
 pub(super) struct History<'a, 'p> {
     pub(super) items: Vec<InputItem<'a>>,
-    provider: &'p str,
+    origin: Option<&'p str>,
     developer_is_system: bool,
     open: Vec<OpenCall<'a>>,
 }
@@ -29,15 +29,15 @@ struct OpenCall<'a> {
 }
 
 impl<'a, 'p> History<'a, 'p> {
-    /// Reads all messages. `provider` is the only one whose reasoning goes back.
+    /// Reads all messages. `origin` is the only one whose reasoning goes back.
     pub(super) fn read(
         messages: &'a [ChatMessage<'a>],
-        provider: &'p str,
+        origin: Option<&'p str>,
         developer_is_system: bool,
     ) -> Result<Self, Fault> {
         let mut history = Self {
             items: Vec::with_capacity(messages.len()),
-            provider,
+            origin,
             developer_is_system,
             open: Vec::new(),
         };
@@ -76,7 +76,7 @@ impl<'a, 'p> History<'a, 'p> {
     /// A turn: its messages and calls in their order, and before each the reasoning that led to it. Reasoning that nothing
     /// follows would be refused, so it stays behind.
     fn assistant(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
-        let mut reasoning = earlier_reasoning(message, self.provider)
+        let mut reasoning = earlier_reasoning(message, self.origin)
             .into_iter()
             .peekable();
         for (place, item) in turn(at, message)?.into_iter().enumerate() {

@@ -30,7 +30,7 @@ pub(super) struct PartPlace {
 /// The items so far.
 #[derive(Debug)]
 pub(super) struct Output {
-    provider: Box<str>,
+    origin: Box<str>,
     items: Vec<OpenItem>,
     /// The parts whose text has come in pieces.
     streamed: Vec<PartPlace>,
@@ -51,9 +51,9 @@ struct OpenItem {
 
 impl Output {
     /// The output of a provider, whose name marks the reasoning.
-    pub(super) fn new(provider: &str) -> Self {
+    pub(super) fn new(origin: Box<str>) -> Self {
         Self {
-            provider: provider.into(),
+            origin,
             items: Vec::new(),
             streamed: Vec::new(),
             order: TurnOrder::default(),
@@ -254,7 +254,7 @@ impl Output {
                 Ok(())
             })?;
         }
-        let details = write_details(item, &self.provider, self.order.place());
+        let details = write_details(item, &self.origin, self.order.place());
         self.pending.extend(details);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Reasoning that only this provider can read: how it goes out to the client, and how it comes back.
 //!
-//! The carrier is an item of `reasoning_details` with the format [`FORMAT`] and the provider's name. It holds all members
+//! The carrier is an item of `reasoning_details` with the format [`FORMAT`] and its origin. It holds all members
 //! of the item that the provider wants back, as they came. Source: docs/facts/model-gateway.md 10.6.
 
 use serde::Deserialize;
@@ -18,13 +18,13 @@ const FORMAT: &str = "openai-responses-v1";
 /// Returns the carrier of a reasoning item, as JSON; `None` where the provider gave nothing to send back.
 ///
 /// `place` is the number of messages and calls before it in its turn.
-pub(super) fn write_details(item: &Item<'_>, provider: &str, place: u64) -> Option<String> {
+pub(super) fn write_details(item: &Item<'_>, origin: &str, place: u64) -> Option<String> {
     let data = item.encrypted_content.filter(|data| !data.is_empty())?;
     let mut out = Vec::with_capacity(data.len() + 256);
     let mut details = Object::open(&mut out);
     details.text("type", "reasoning.encrypted");
     details.text("format", FORMAT);
-    details.text("provider", provider);
+    details.text("model", origin);
     details.number("index", place);
     if let Some(id) = item.id.filter(|id| !id.is_empty()) {
         details.value("id", |out| id.write(out));
@@ -46,7 +46,7 @@ pub(super) struct EarlierReasoning<'a> {
 /// Returns the reasoning of a turn that this provider has made, in the order of its places.
 pub(super) fn earlier_reasoning<'a>(
     message: &'a ChatMessage<'a>,
-    provider: &str,
+    origin: Option<&str>,
 ) -> Vec<EarlierReasoning<'a>> {
     #[derive(Deserialize)]
     struct Carrier<'c> {
@@ -60,7 +60,7 @@ pub(super) fn earlier_reasoning<'a>(
         data: &'c RawValue,
     }
     let mut found: Vec<EarlierReasoning<'a>> = Vec::new();
-    for raw in opaque::made_by(message, FORMAT, provider) {
+    for raw in opaque::made_by(message, FORMAT, origin) {
         let Ok(carrier) = serde_json::from_str::<Carrier<'a>>(raw.get()) else {
             continue;
         };

@@ -18,13 +18,13 @@ use crate::sse::SseEvent;
 
 /// Returns the decoder of a chat's reply.
 pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
-    let output = Output::new(target.provider);
+    let output = Output::new(target.origin());
     if head.is_event_stream {
         return Box::new(EventStream::new(ResponseEvents { output }));
     }
-    let provider: Box<str> = target.provider.into();
+    let origin = target.origin();
     Box::new(WholeReply::new(move |body, sink| {
-        read_whole(body, Output::new(&provider), sink)
+        read_whole(body, Output::new(origin.clone()), sink)
     }))
 }
 

@@ -147,7 +147,12 @@ pub(super) fn encode(
 ) -> Result<Vec<Bytes>, Fault> {
     let call = (chat.read_tree)(&request.source.body)?;
     let quirks = target.quirks;
-    let history = History::read(&call.messages, target.provider, quirks.developer_is_system)?;
+    let origin = target.replayed_origin();
+    let history = History::read(
+        &call.messages,
+        origin.as_deref(),
+        quirks.developer_is_system,
+    )?;
     let takes_strict = target.parameters.supports(Parameter::StrictTools);
     let reasons = target.thinking.reasons != Some(false);
     let given = |key: &str| {

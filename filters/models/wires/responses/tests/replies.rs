@@ -36,9 +36,9 @@ fn a_whole_reply_is_said_in_the_words_of_the_convention() {
     assert_eq!(
         said["reasoning_details"],
         json!([
-            {"type": "reasoning.encrypted", "format": "openai-responses-v1", "provider": "here", "index": 0, "id": "rs_1",
+            {"type": "reasoning.encrypted", "format": "openai-responses-v1", "model": "here/gpt-x", "index": 0, "id": "rs_1",
              "summary": output()[0]["summary"], "data": "gAAA+/=="},
-            {"type": "reasoning.encrypted", "format": "openai-responses-v1", "provider": "here", "index": 2, "id": "rs_2",
+            {"type": "reasoning.encrypted", "format": "openai-responses-v1", "model": "here/gpt-x", "index": 2, "id": "rs_2",
              "summary": [], "data": "gBBB"},
         ])
     );

@@ -91,7 +91,10 @@ fn a_turn_goes_back_item_by_item_and_byte_by_byte() {
 #[test]
 fn reasoning_of_others_stays_behind() {
     let ours = said(&output());
-    for (member, other) in [("provider", "elsewhere"), ("format", "anthropic-claude-v1")] {
+    for (member, other) in [
+        ("model", "elsewhere/gpt-x"),
+        ("format", "anthropic-claude-v1"),
+    ] {
         let mut foreign = ours.clone();
         for details in foreign["reasoning_details"].as_array_mut().unwrap() {
             details[member] = other.into();
