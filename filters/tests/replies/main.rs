@@ -1,0 +1,187 @@
+//! Replies of every family of providers: what the client gets keeps the rules of docs/facts/wire-formats.md 9, is the same
+//! whole and streamed, and does not depend on how the reply is cut.
+//!
+//! `WEIRGATE_CAPTURED=DIR cargo test -p filters --test replies -- --ignored` reads replies that someone has captured, as
+//! `DIR/PROVIDER/CASE.json` (a whole reply) and `DIR/PROVIDER/CASE.chunks.txt` (the JSON of one event a line).
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+
+mod families;
+mod rules;
+
+use bytes::Bytes;
+use filters::models::front::Front;
+use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::metadata::{Metadata, UsedNames};
+use filters::models::reply::ReplyIdentity;
+use filters::models::request::ModelRequest;
+use filters::models::routing::parameters::Parameters;
+use filters::models::routing::thinking::Thinking;
+use filters::models::usage::Settlement;
+use filters::models::wires::{Progress, ReplyHead, Target, WireKind, decode_reply};
+use serde_json::{Value, json};
+
+use crate::families::Case;
+use crate::rules::{read_stream, read_whole};
+
+fn request(is_stream: bool) -> ModelRequest {
+    let body =
+        json!({"model": "m", "stream": is_stream, "messages": [{"role": "user", "content": "Hi"}]});
+    ChatCompletions.parse(body.to_string().into()).unwrap()
+}
+
+/// What the client gets of a reply that comes in these pieces. Errors: why the reply was given up.
+fn answer<'p>(
+    case: &Case,
+    is_stream: bool,
+    is_event_stream: bool,
+    pieces: impl IntoIterator<Item = &'p [u8]>,
+) -> Result<Vec<u8>, String> {
+    let request = request(is_stream);
+    let target = Target {
+        provider: "here",
+        model: "upstream-model",
+        region: None,
+        max_output: None,
+        parameters: Parameters::PLAIN,
+        thinking: Thinking::UNKNOWN,
+        lower_tool_choice: false,
+        refuses_state: false,
+        quirks: &case.quirks,
+        key_id: None,
+    };
+    let identity = ReplyIdentity {
+        id: "made".into(),
+        created: 7,
+        model: "here/m".into(),
+    };
+    let head = ReplyHead {
+        status: 200,
+        is_event_stream,
+    };
+    let mut writer = request.front.writer(&request, identity);
+    let mut decoder = decode_reply(case.wire.wire(), &request, &target, &head);
+    let mut progress = Progress::Open;
+    for piece in pieces {
+        if progress == Progress::Open {
+            let fed = decoder.feed(&Bytes::copy_from_slice(piece), &mut *writer);
+            progress = fed.map_err(|failure| format!("{failure:?}"))?;
+        }
+    }
+    if progress == Progress::Open {
+        decoder
+            .end(&mut *writer)
+            .map_err(|failure| format!("{failure:?}"))?;
+    }
+    let settlement = Settlement {
+        usage: writer.reported().to_usage(2, true),
+        cost: None,
+    };
+    let metadata = Metadata {
+        request_id: "r",
+        requested_model: "m",
+        requested_provider: None,
+        used: &UsedNames::new("m", "here", None, "upstream-model"),
+        organization_id: "o",
+        project_id: "p",
+        log_id: None,
+        routing: &[],
+    };
+    writer.complete(&settlement, &metadata);
+    Ok(writer.take())
+}
+
+/// The bytes of a stream of these events.
+fn stream_of(case: &Case) -> Vec<u8> {
+    let mut stream = Vec::new();
+    for event in &case.events {
+        if matches!(case.wire, WireKind::Messages | WireKind::Responses) {
+            let parsed: Value = serde_json::from_str(event).unwrap();
+            let kind = parsed["type"].as_str().unwrap();
+            stream.extend_from_slice(format!("event: {kind}\n").as_bytes());
+        }
+        stream.extend_from_slice(format!("data: {event}\n\n").as_bytes());
+    }
+    if case.wire == WireKind::Compatible {
+        stream.extend_from_slice(b"data: [DONE]\n\n");
+    }
+    stream
+}
+
+/// Checks a stream: as it came, in pieces of some lengths, cut in two at every byte, and folded into a whole answer.
+fn check_stream(case: &Case) -> Value {
+    let name = &case.name;
+    let stream = stream_of(case);
+    let streamed =
+        answer(case, true, true, [&*stream]).unwrap_or_else(|why| panic!("{name}: {why}"));
+    let shown = read_stream(name, &streamed);
+    for length in [1, 2, 3, 7, 100] {
+        let cut = answer(case, true, true, stream.chunks(length)).unwrap();
+        assert_eq!(
+            read_stream(name, &cut),
+            shown,
+            "{name} in pieces of {length}"
+        );
+    }
+    let step = 1 + stream.len() / 400;
+    for at in (1..stream.len()).step_by(step) {
+        let (first, rest) = stream.split_at(at);
+        let cut = answer(case, true, true, [first, rest]).unwrap();
+        assert_eq!(read_stream(name, &cut), shown, "{name} cut at {at}");
+    }
+    let folded = answer(case, false, true, [&*stream]).unwrap();
+    assert_eq!(
+        read_whole(name, &folded),
+        shown,
+        "{name}: whole and streamed differ"
+    );
+    shown
+}
+
+fn check_whole(case: &Case, whole: &str) -> Value {
+    let name = &case.name;
+    let answered = answer(case, false, false, [whole.as_bytes()])
+        .unwrap_or_else(|why| panic!("{name}: {why}"));
+    let cut = answer(case, false, false, whole.as_bytes().chunks(5)).unwrap();
+    assert_eq!(answered, cut, "{name} in pieces");
+    let shown = read_whole(name, &answered);
+    // A provider that answers whole where a stream was asked for.
+    let streamed = answer(case, true, false, [whole.as_bytes()]).unwrap();
+    assert_eq!(
+        read_stream(name, &streamed),
+        shown,
+        "{name}: whole, told as a stream"
+    );
+    shown
+}
+
+#[test]
+fn replies_of_every_family_keep_the_rules() {
+    for case in families::composed() {
+        let streamed = check_stream(&case);
+        let whole = check_whole(&case, case.whole.as_deref().unwrap());
+        assert_eq!(streamed, whole, "{}: whole and streamed differ", case.name);
+    }
+}
+
+#[test]
+#[ignore = "reads the replies in the folder that WEIRGATE_CAPTURED names"]
+fn captured_replies_keep_the_rules() {
+    let folder = std::env::var("WEIRGATE_CAPTURED").expect("WEIRGATE_CAPTURED names a folder");
+    let cases = families::captured(folder.as_ref());
+    assert!(!cases.is_empty(), "no replies in {folder}");
+    for case in cases {
+        let streamed = (!case.events.is_empty()).then(|| check_stream(&case));
+        let whole = case.whole.as_deref().map(|whole| check_whole(&case, whole));
+        println!(
+            "{}: stream {} whole {}",
+            case.name,
+            streamed.is_some(),
+            whole.is_some()
+        );
+    }
+}
