@@ -141,6 +141,15 @@ impl Parameter {
         }
     }
 
+    /// Returns the field of a request that an error names.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::ToolResultMedia => "messages",
+            Self::ReasoningSummary => "reasoning",
+            other => other.as_str(),
+        }
+    }
+
     /// Returns the parameter of this name; `None`: providers take the field as it is, or the gateway reads it.
     pub fn find(name: &str) -> Option<Self> {
         if name == "max_completion_tokens" {

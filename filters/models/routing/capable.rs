@@ -304,7 +304,7 @@ fn check_reasoning(
 fn check_parameters(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     let reasons = mapping.thinking.is_on(&request.needs);
     let checked = mapping.parameters.check(&request.asked, reasons);
-    checked.map_err(|(parameter, reason)| Lack::new(parameter.as_str(), reason))
+    checked.map_err(|(parameter, reason)| Lack::new(parameter.field(), reason))
 }
 
 fn check_service_tier(

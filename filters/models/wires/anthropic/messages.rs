@@ -3,7 +3,6 @@
 //! Source: docs/facts/wire-formats.md 3.1, 3.3, 3.7. What the wire would refuse is refused here, naming the message.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
@@ -14,7 +13,9 @@ use crate::models::chat::data_url;
 use crate::models::chat::tree::{
     ChatMessage, ContentPart, File, ImageUrl, MessageContent, PartType, Role, ToolCall,
 };
-use crate::models::wires::history::{answers_no_call, fault, has_open_calls, object};
+use crate::models::wires::history::{
+    CallIds, answers_no_call, fault, has_open_calls, object, only_texts,
+};
 use crate::models::wires::opaque;
 
 /// Cache markers of one request. Source: docs/facts/wire-formats.md 3.3.
@@ -30,7 +31,7 @@ pub(super) struct MessagesConversation<'a, 'p> {
     /// Calls of the last assistant turn that have no result yet: the client's id and ours.
     open: Vec<(&'a str, String)>,
     /// The ids that calls have, each with the last number that was put behind it.
-    used_ids: HashMap<String, usize>,
+    ids: CallIds,
     asked_at: usize,
 }
 
@@ -47,7 +48,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
             markers,
             origin,
             open: Vec::new(),
-            used_ids: HashMap::new(),
+            ids: CallIds::default(),
             asked_at: 0,
         };
         for (at, message) in messages.iter().enumerate() {
@@ -61,6 +62,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
     fn message(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
         match message.role {
             Role::System | Role::Developer => {
+                only_texts(at, message)?;
                 let blocks = self.content(at, message.content.as_ref())?;
                 self.system.extend(blocks);
                 Ok(())
@@ -85,6 +87,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
 
     fn assistant(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
         self.all_answered(at)?;
+        only_texts(at, message)?;
         let mut blocks = self.thinking(message);
         blocks.extend(self.content(at, message.content.as_ref())?);
         self.asked_at = at;
@@ -127,40 +130,14 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
     }
 
     fn call(&mut self, call: &'a ToolCall<'a>) -> ContentBlock<'a> {
-        let id = self.unique_id(&call.id);
+        let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let id = self.ids.unique(&call.id, is_good);
         self.open.push((&call.id, id.clone()));
         ContentBlock::ToolUse {
             id,
             name: &call.function.name,
             input: object(&call.function.arguments),
         }
-    }
-
-    /// An id of the accepted characters that no other call has.
-    fn unique_id(&mut self, id: &str) -> String {
-        let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        let mut clean: String = id
-            .chars()
-            .map(|c| if is_good(c) { c } else { '_' })
-            .collect();
-        if clean.is_empty() {
-            clean.push_str("call");
-        }
-        let Some(mut number) = self.used_ids.get(&clean).copied() else {
-            self.used_ids.insert(clean.clone(), 1);
-            return clean;
-        };
-        // The number goes on from the last one, so many calls of one id cost no more than as many others.
-        let numbered = loop {
-            number += 1;
-            let numbered = format!("{clean}_{number}");
-            if !self.used_ids.contains_key(&numbered) {
-                break numbered;
-            }
-        };
-        self.used_ids.insert(clean, number);
-        self.used_ids.insert(numbered.clone(), 1);
-        numbered
     }
 
     fn result(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {

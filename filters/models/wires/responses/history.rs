@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::models::chat::tree::{
     ChatMessage, ContentPart, MessageContent, MessageItem, PartType, Role, ToolCall,
 };
-use crate::models::wires::history::{answers_no_call, has_open_calls};
+use crate::models::wires::history::{CallIds, answers_no_call, has_open_calls, only_texts};
 
 /// The conversation in the making.
 #[derive(Debug)]
@@ -18,12 +18,16 @@ pub(super) struct History<'a, 'p> {
     origin: Option<&'p str>,
     developer_is_system: bool,
     open: Vec<OpenCall<'a>>,
+    ids: CallIds,
 }
 
 /// A call that has no result yet.
 #[derive(Debug)]
 struct OpenCall<'a> {
+    /// The client's id.
     id: &'a str,
+    /// The id that goes out.
+    call_id: String,
     name: &'a str,
     asked_at: usize,
 }
@@ -40,6 +44,7 @@ impl<'a, 'p> History<'a, 'p> {
             origin,
             developer_is_system,
             open: Vec::new(),
+            ids: CallIds::default(),
         };
         for (at, message) in messages.iter().enumerate() {
             history.message(at, message)?;
@@ -79,18 +84,25 @@ impl<'a, 'p> History<'a, 'p> {
         let mut reasoning = earlier_reasoning(message, self.origin)
             .into_iter()
             .peekable();
-        for (place, item) in turn(at, message)?.into_iter().enumerate() {
+        only_texts(at, message)?;
+        let calls = message.tool_calls.as_deref().unwrap_or_default();
+        let ids: Vec<String> = calls
+            .iter()
+            .map(|call| self.ids.unique(&call.id, |_| true))
+            .collect();
+        for (place, item) in turn(message, &ids).into_iter().enumerate() {
             while let Some(earlier) = reasoning.next_if(|next| next.place <= place as u64) {
                 self.items.push(earlier.item);
             }
             self.items.push(item);
         }
-        let calls = message.tool_calls.iter().flatten();
-        self.open.extend(calls.map(|call| OpenCall {
-            id: &call.id,
-            name: &call.function.name,
-            asked_at: at,
-        }));
+        self.open
+            .extend(calls.iter().zip(ids).map(|(call, call_id)| OpenCall {
+                id: &call.id,
+                call_id,
+                name: &call.function.name,
+                asked_at: at,
+            }));
         Ok(())
     }
 
@@ -104,7 +116,7 @@ impl<'a, 'p> History<'a, 'p> {
         let Some(answered) = self.open.iter().position(is_it) else {
             return Err(answers_no_call(at));
         };
-        let call_id = self.open.remove(answered).id;
+        let call_id = self.open.remove(answered).call_id;
         let output = output(message.content.as_ref());
         self.items
             .push(InputItem::FunctionCallOutput { call_id, output });
@@ -113,7 +125,7 @@ impl<'a, 'p> History<'a, 'p> {
 }
 
 /// The messages and calls of an assistant's turn, in the order in which they were said.
-fn turn<'a>(at: usize, message: &'a ChatMessage<'a>) -> Result<Vec<InputItem<'a>>, Fault> {
+fn turn<'a>(message: &'a ChatMessage<'a>, ids: &[String]) -> Vec<InputItem<'a>> {
     let calls = message.tool_calls.as_deref().unwrap_or_default();
     let phased = message.message_items.as_deref().unwrap_or_default();
     let mut items = Vec::with_capacity(calls.len() + phased.len() + 1);
@@ -123,7 +135,7 @@ fn turn<'a>(at: usize, message: &'a ChatMessage<'a>) -> Result<Vec<InputItem<'a>
         .map(|refusal| InputPart::Refusal { refusal });
     let mut said = Vec::new();
     if phased.is_empty() {
-        said = said_parts(at, message.content.as_ref())?;
+        said = said_parts(message.content.as_ref());
     }
     said.extend(refusal);
     let is_before = message.content_before_tool_calls.unwrap_or(true);
@@ -140,18 +152,18 @@ fn turn<'a>(at: usize, message: &'a ChatMessage<'a>) -> Result<Vec<InputItem<'a>
     };
     items.extend(before);
     let mut rest = phased;
-    for (number, call) in calls.iter().enumerate() {
+    for (number, (call, id)) in calls.iter().zip(ids).enumerate() {
         let due = rest
             .iter()
             .take_while(|item| item.preceding_tool_calls <= number as f64);
         let (now, later) = rest.split_at_checked(due.count()).unwrap_or_default();
         items.extend(now.iter().map(phased_message));
-        items.push(called(call));
+        items.push(called(call, id.clone()));
         rest = later;
     }
     items.extend(rest.iter().map(phased_message));
     items.extend(after);
-    Ok(items)
+    items
 }
 
 fn phased_message<'a>(item: &'a MessageItem<'a>) -> InputItem<'a> {
@@ -162,43 +174,29 @@ fn phased_message<'a>(item: &'a MessageItem<'a>) -> InputItem<'a> {
     }
 }
 
-fn called<'a>(call: &'a ToolCall<'a>) -> InputItem<'a> {
+fn called<'a>(call: &'a ToolCall<'a>, call_id: String) -> InputItem<'a> {
     InputItem::FunctionCall {
-        call_id: &call.id,
+        call_id,
         name: &call.function.name,
         arguments: &call.function.arguments,
     }
 }
 
 /// What the assistant said: texts and refusals. Empty ones are no parts.
-fn said_parts<'a>(
-    at: usize,
-    content: Option<&'a MessageContent<'a>>,
-) -> Result<Vec<InputPart<'a>>, Fault> {
+fn said_parts<'a>(content: Option<&'a MessageContent<'a>>) -> Vec<InputPart<'a>> {
     let text = |text: &'a str| (!text.is_empty()).then_some(InputPart::OutputText { text });
-    let parts = match content {
-        None => return Ok(Vec::new()),
-        Some(MessageContent::Text(said)) => return Ok(text(said).into_iter().collect()),
-        Some(MessageContent::Parts(parts)) => parts,
-    };
-    let mut said = Vec::with_capacity(parts.len());
-    for (number, part) in parts.iter().enumerate() {
-        match part.part_type {
-            PartType::Text => said.extend(part.text.as_deref().and_then(text)),
-            PartType::Refusal => {
-                let refusal = part.refusal.as_deref();
-                said.extend(refusal.map(|refusal| InputPart::Refusal { refusal }));
-            }
-            PartType::ImageUrl | PartType::InputAudio | PartType::File => {
-                let path = format!("messages[{at}].content[{number}]");
-                let message = format!(
-                    "`{path}` is no text; the chosen provider takes only text and refusals of an assistant"
-                );
-                return Err(Fault::invalid(path, message));
-            }
+    let part = |part: &'a ContentPart<'a>| match part.part_type {
+        PartType::Refusal => {
+            let refusal = part.refusal.as_deref();
+            refusal.map(|refusal| InputPart::Refusal { refusal })
         }
+        _ => part.text.as_deref().and_then(text),
+    };
+    match content {
+        None => Vec::new(),
+        Some(MessageContent::Text(said)) => text(said).into_iter().collect(),
+        Some(MessageContent::Parts(parts)) => parts.iter().filter_map(part).collect(),
     }
-    Ok(said)
 }
 
 /// What was given to the model.

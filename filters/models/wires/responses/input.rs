@@ -22,12 +22,12 @@ pub(super) enum InputItem<'a> {
         encrypted_content: &'a RawValue,
     },
     FunctionCall {
-        call_id: &'a str,
+        call_id: String,
         name: &'a str,
         arguments: &'a str,
     },
     FunctionCallOutput {
-        call_id: &'a str,
+        call_id: String,
         output: CallOutput<'a>,
     },
 }
