@@ -2,6 +2,7 @@
 
 use crate::support::boot::Gateway;
 use crate::support::script::Reply;
+use crate::support::scripted;
 use crate::support::sdk::{self, Script, Settings};
 use crate::support::upstream::Upstream;
 
@@ -76,4 +77,46 @@ fn the_urql_client_sees_no_difference() {
     let gateway = Gateway::start(toml, "");
     let url = format!("http://{}/content/v2", gateway.address());
     sdk::run(Script::UrqlNode, &[("GRAPH_URL", &url)], &[]);
+}
+
+/// The same provider on each wire: `chat`, `items`, `blocks` and `parts`.
+fn accept_on_every_wire(script: Script) {
+    let provider = scripted::provider();
+    let url = provider.url();
+    let toml = format!(
+        "[providers.first]\nkind = \"openai\"\nbase_url = \"{url}/v1\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
+         [providers.second]\nkind = \"anthropic\"\nbase_url = \"{url}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
+         [providers.third]\nkind = \"google\"\nbase_url = \"{url}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n"
+    );
+    let models = [
+        ("chat", "first", "chat"),
+        ("items", "first", "responses"),
+        ("blocks", "second", ""),
+        ("parts", "third", ""),
+    ];
+    let models: String = models
+        .iter()
+        .map(|(id, provider, wire)| {
+            let wire = if wire.is_empty() { String::new() } else { format!("wire = \"{wire}\"\n") };
+            format!("[[models]]\nid = \"{id}\"\n[[models.providers]]\nprovider = \"{provider}\"\nname = \"up-{id}\"\nmax_output = 32000\n{wire}")
+        })
+        .collect();
+    let gateway = Gateway::start_with_env(&toml, &models, &[("FIRST_KEY", "sk-first")]);
+    let base_url = format!("http://{}/v1", gateway.address());
+    let variables = [
+        ("BASE_URL", &*base_url),
+        ("API_KEY", &gateway.key),
+        ("MODELS", "chat,items,blocks,parts"),
+    ];
+    sdk::run(script, &variables, &[]);
+}
+
+#[test]
+fn openai_and_langchain_in_python_see_no_difference_between_wires() {
+    accept_on_every_wire(Script::WiresPython);
+}
+
+#[test]
+fn openai_and_the_ai_sdk_in_node_see_no_difference_between_wires() {
+    accept_on_every_wire(Script::WiresNode);
 }

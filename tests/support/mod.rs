@@ -16,6 +16,7 @@
 //! | [`tls`] | TLS in front of a scripted server, and its certificate authority |
 //! | [`issuer`] | an issuer of tokens |
 //! | [`sdk`] | the acceptance scripts of real client libraries |
+//! | [`scripted`] | a provider that speaks every wire, for those scripts |
 //! | [`sse`] | the events of an event-stream text |
 //!
 //! All of it blocks and is used from plain `#[test]` functions. Tests wait for events (`wait_requests`, `wait_closed`,
@@ -32,6 +33,7 @@ pub mod own_postgres;
 pub mod process;
 pub mod redis;
 pub mod script;
+pub mod scripted;
 pub mod sdk;
 pub mod server;
 pub mod sse;

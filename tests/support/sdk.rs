@@ -14,6 +14,10 @@ pub enum Script {
     OpenaiNode,
     /// `urql_node.mjs` beside node_modules.
     UrqlNode,
+    /// `wires_python.py` in the virtual environment.
+    WiresPython,
+    /// `wires_node.mjs` beside node_modules.
+    WiresNode,
 }
 
 /// The environment of a script; the scripts describe what each model must do.
@@ -47,6 +51,8 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
         Script::OpenaiPython => (installed("venv/bin/python"), "openai_python.py"),
         Script::OpenaiNode => (PathBuf::from("node"), "openai_node.mjs"),
         Script::UrqlNode => (PathBuf::from("node"), "urql_node.mjs"),
+        Script::WiresPython => (installed("venv/bin/python"), "wires_python.py"),
+        Script::WiresNode => (PathBuf::from("node"), "wires_node.mjs"),
     };
     let output = Command::new(program)
         .current_dir(installed("node_modules").parent().unwrap())

@@ -1,0 +1,98 @@
+// Text, tools, images, JSON schema and reasoning through the real `openai` client and the Vercel AI SDK.
+//
+// Environment: BASE_URL (with /v1), API_KEY, MODELS (their ids, joined by commas; each is served on another wire by a
+// provider that answers as tests/support/scripted.rs says). One line per check and model on stdout; exit 1 when one failed.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+
+// The packages are beside the working directory and not beside this file.
+const here = createRequire(`${process.cwd()}/package.json`);
+const load = async (name) => import(pathToFileURL(here.resolve(name)).href);
+const { default: OpenAI } = await load('openai');
+const { createOpenAICompatible } = await load('@ai-sdk/openai-compatible');
+const { Output, generateText, isStepCount, streamText, tool } = await load('ai');
+const { z } = await load('zod');
+
+const { BASE_URL, API_KEY, MODELS } = process.env;
+const IMAGE = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg==';
+const client = new OpenAI({ baseURL: BASE_URL, apiKey: API_KEY, maxRetries: 0 });
+const provider = createOpenAICompatible({
+  name: 'weirgate', baseURL: BASE_URL, apiKey: API_KEY, supportsStructuredOutputs: true, includeUsage: true,
+});
+const forecast = z.object({ city: z.string(), degrees: z.number() });
+const weather = tool({
+  description: 'The weather of a city.',
+  inputSchema: z.object({ city: z.string() }),
+  execute: async ({ city }) => `sunny in ${city}`,
+});
+
+const checks = {
+  async openai_tools(model) {
+    const messages = [{ role: 'user', content: 'The weather?' }];
+    const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+    const tools = [{ type: 'function', function: { name: 'get_weather', parameters } }];
+    const stream = client.chat.completions.stream({ model, messages, tools });
+    const first = (await stream.finalChatCompletion()).choices[0];
+    assert.equal(first.finish_reason, 'tool_calls');
+    const [call] = first.message.tool_calls;
+    assert.deepEqual(JSON.parse(call.function.arguments), { city: 'Paris' });
+    messages.push(first.message, { role: 'tool', tool_call_id: call.id, content: 'sunny' });
+    const second = await client.chat.completions.create({ model, messages, tools });
+    assert.equal(second.choices[0].message.content, 'The tool said: sunny');
+  },
+
+  async ai_text(model) {
+    const whole = await generateText({ model: provider(model), prompt: 'one two' });
+    assert.equal(whole.text, 'You said: one two');
+    assert.equal(whole.usage.totalTokens, 14);
+    const stream = streamText({ model: provider(model), prompt: 'one two' });
+    let text = '';
+    for await (const piece of stream.textStream) text += piece;
+    assert.equal(text, 'You said: one two');
+    assert.equal((await stream.usage).totalTokens, 14);
+    assert.equal(await stream.finishReason, 'stop');
+  },
+
+  async ai_tools(model) {
+    const options = { model: provider(model), prompt: 'The weather?', tools: { get_weather: weather }, stopWhen: isStepCount(2) };
+    const whole = await generateText(options);
+    assert.equal(whole.text, 'The tool said: sunny in Paris');
+    const stream = streamText(options);
+    assert.equal(await stream.text, 'The tool said: sunny in Paris');
+  },
+
+  async ai_image(model) {
+    const content = [{ type: 'text', text: 'Look' }, { type: 'image', image: IMAGE, mediaType: 'image/png' }];
+    const answer = await generateText({ model: provider(model), messages: [{ role: 'user', content }] });
+    assert.equal(answer.text, 'I see an image');
+  },
+
+  async ai_schema(model) {
+    const output = Output.object({ schema: forecast });
+    const answer = await generateText({ model: provider(model), prompt: 'a forecast', output });
+    assert.deepEqual(answer.output, { city: 'Paris', degrees: 20 });
+  },
+
+  async ai_reasoning(model) {
+    const options = { model: provider(model), prompt: 'one', providerOptions: { weirgate: { reasoningEffort: 'high' } } };
+    const whole = await generateText(options);
+    assert.deepEqual([whole.reasoningText, whole.text], ['hm', 'You said: one']);
+    const stream = streamText(options);
+    assert.deepEqual([await stream.reasoningText, await stream.text], ['hm', 'You said: one']);
+  },
+};
+
+let failed = false;
+for (const [name, check] of Object.entries(checks)) {
+  for (const model of MODELS.split(',')) {
+    try {
+      await check(model);
+      console.log(`ok ${name} ${model}`);
+    } catch (error) {
+      failed = true;
+      console.log(`FAILED ${name} ${model}: ${error.stack}`);
+    }
+  }
+}
+process.exit(failed ? 1 : 0);
