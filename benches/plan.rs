@@ -164,6 +164,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
     Target {
         provider: "provider",
         model: "up",
+        image_output: None,
         region: None,
         max_output: None,
         parameters: Parameters::PLAIN,

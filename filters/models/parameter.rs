@@ -57,6 +57,18 @@ pub enum Parameter {
     /// The summary of the reasoning, which the gateway asks for by itself where the wire has it.
     #[serde(rename = "reasoning.summary")]
     ReasoningSummary,
+    #[serde(rename = "image_config.aspect_ratio")]
+    ImageAspectRatio,
+    #[serde(rename = "image_config.image_size")]
+    ImageSize,
+    #[serde(rename = "image_config.image_quality")]
+    ImageQuality,
+    #[serde(rename = "image_config.moderation")]
+    ImageModeration,
+    #[serde(rename = "image_config.n")]
+    ImageCount,
+    #[serde(rename = "image_config.seed")]
+    ImageSeed,
 }
 
 impl Parameter {
@@ -64,7 +76,7 @@ impl Parameter {
     pub const COUNT: usize = Self::ALL.len();
 
     /// All of them, in order.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 40] = [
         Self::Temperature,
         Self::TopP,
         Self::FrequencyPenalty,
@@ -99,6 +111,12 @@ impl Parameter {
         Self::StrictTools,
         Self::ToolResultMedia,
         Self::ReasoningSummary,
+        Self::ImageAspectRatio,
+        Self::ImageSize,
+        Self::ImageQuality,
+        Self::ImageModeration,
+        Self::ImageCount,
+        Self::ImageSeed,
     ];
 
     /// Returns the field's name, as requests and configurations write it.
@@ -138,6 +156,12 @@ impl Parameter {
             Self::StrictTools => "tools[].function.strict",
             Self::ToolResultMedia => "tool_result_media",
             Self::ReasoningSummary => "reasoning.summary",
+            Self::ImageAspectRatio => "image_config.aspect_ratio",
+            Self::ImageSize => "image_config.image_size",
+            Self::ImageQuality => "image_config.image_quality",
+            Self::ImageModeration => "image_config.moderation",
+            Self::ImageCount => "image_config.n",
+            Self::ImageSeed => "image_config.seed",
         }
     }
 
@@ -169,6 +193,12 @@ impl Parameter {
                 | Self::StrictTools
                 | Self::ToolResultMedia
                 | Self::ReasoningSummary
+                | Self::ImageAspectRatio
+                | Self::ImageSize
+                | Self::ImageQuality
+                | Self::ImageModeration
+                | Self::ImageCount
+                | Self::ImageSeed
         )
     }
 
@@ -190,13 +220,14 @@ impl Parameter {
                 | Self::ToolChoice
                 | Self::ResponseFormat
                 | Self::ToolResultMedia
+                | Self::ImageCount
         )
     }
 
     /// Returns the value that asks for nothing, of the fields that are numbers with one.
     pub fn neutral(self) -> Option<f64> {
         match self {
-            Self::Temperature | Self::TopP => Some(1.0),
+            Self::Temperature | Self::TopP | Self::ImageCount => Some(1.0),
             Self::FrequencyPenalty | Self::PresencePenalty | Self::TopLogprobs => Some(0.0),
             _ => None,
         }

@@ -76,6 +76,8 @@ pub struct Reported {
     pub usage: Option<Usage>,
     /// Bytes of text that have come, for estimates.
     pub output_bytes: u64,
+    /// Images that have come.
+    pub images: u64,
     /// Whether the provider has ended its answer, so that the report is final.
     pub has_finished: bool,
 }
@@ -84,10 +86,14 @@ impl Reported {
     /// Returns the usage as reported, else estimated from bytes; `is_complete`: the whole reply has been read.
     /// Source: docs/decisions.md 14.
     pub fn to_usage(self, prompt_bytes: u64, is_complete: bool) -> Usage {
-        match self.usage {
+        let usage = match self.usage {
             Some(usage) if self.has_finished || is_complete => usage,
-            Some(usage) => usage.unfinished(prompt_bytes, self.output_bytes),
-            None => Usage::estimate(prompt_bytes, self.output_bytes),
+            Some(usage) => usage.unfinished(prompt_bytes, self.output_bytes, self.images),
+            None => Usage::estimate(prompt_bytes, self.output_bytes, self.images),
+        };
+        Usage {
+            images: self.images,
+            ..usage
         }
     }
 }

@@ -165,6 +165,9 @@ pub struct Needs {
     pub verbosity: bool,
     /// The request marks parts for a provider's cache.
     pub cache_control: bool,
+    /// Whether images are asked for (`image_config`, or `modalities` with `image`) or unwanted (`modalities` of `text`
+    /// alone); `None`: the model decides.
+    pub image_output: Option<bool>,
 }
 
 /// Where images and files of a request come from.

@@ -2,6 +2,9 @@
 
 use crate::money::Cost;
 
+/// Completion tokens of a drawn image, for estimates. Source: docs/facts/model-gateway.md 8.2.
+const DRAWN_IMAGE_TOKENS: u64 = 1120;
+
 /// The tokens and the cost of a call.
 #[derive(Clone, Debug)]
 pub struct Settlement {
@@ -41,6 +44,8 @@ pub struct Usage {
     pub audio_completion: u64,
     /// Completion tokens of images.
     pub image_completion: u64,
+    /// Drawn images, as counted by the gateway.
+    pub images: u64,
     /// Billable searches.
     pub web_searches: u64,
     /// Whether the gateway estimated, because the provider did not report.
@@ -48,12 +53,16 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns an estimate from bytes: four bytes a token. Source: docs/decisions.md 14, docs/facts/model-gateway.md
-    /// 2.10.
-    pub fn estimate(prompt_bytes: u64, completion_bytes: u64) -> Self {
+    /// Returns an estimate from bytes, four of them a token, and from the drawn images. Source: docs/decisions.md 14,
+    /// docs/facts/model-gateway.md 2.10, 8.2.
+    pub fn estimate(prompt_bytes: u64, completion_bytes: u64, images: u64) -> Self {
+        let image_completion = images.saturating_mul(DRAWN_IMAGE_TOKENS);
         Self {
             prompt: prompt_bytes.div_ceil(4),
-            completion: completion_bytes.div_ceil(4),
+            completion: completion_bytes
+                .div_ceil(4)
+                .saturating_add(image_completion),
+            image_completion,
             estimated: true,
             ..Self::default()
         }
@@ -61,8 +70,8 @@ impl Usage {
 
     /// Returns this report as a lower bound, for an answer that was cut off after it: the completion is at least an
     /// estimate of the bytes that came, and a missing prompt is estimated.
-    pub fn unfinished(self, prompt_bytes: u64, completion_bytes: u64) -> Self {
-        let estimate = Self::estimate(prompt_bytes, completion_bytes);
+    pub fn unfinished(self, prompt_bytes: u64, completion_bytes: u64, images: u64) -> Self {
+        let estimate = Self::estimate(prompt_bytes, completion_bytes, images);
         let prompt = match self.prompt {
             0 => estimate.prompt,
             reported => reported,
@@ -71,6 +80,7 @@ impl Usage {
         Self {
             prompt,
             completion,
+            image_completion: self.image_completion.max(estimate.image_completion),
             estimated: (prompt, completion) != (self.prompt, self.completion),
             ..self
         }
@@ -99,11 +109,11 @@ mod tests {
             completion: 1,
             ..Usage::default()
         };
-        let cut = begun.unfinished(8, 41);
+        let cut = begun.unfinished(8, 41, 0);
         assert_eq!((cut.prompt, cut.cached, cut.completion), (1000, 900, 11));
         assert!(cut.estimated);
-        assert_eq!(begun.unfinished(8, 4), begun);
+        assert_eq!(begun.unfinished(8, 4, 0), begun);
         let promptless = Usage { prompt: 0, ..begun };
-        assert_eq!(promptless.unfinished(8, 4).prompt, 2);
+        assert_eq!(promptless.unfinished(8, 4, 0).prompt, 2);
     }
 }

@@ -17,6 +17,8 @@ pub struct PriceSet {
     pub output_audio: Option<Price>,
     /// Per completion token of images.
     pub output_image: Option<Price>,
+    /// Per drawn image, in place of its tokens.
+    pub image: Option<Price>,
     /// Per prompt token read from the provider's cache.
     pub cached_input: Option<Price>,
     /// Per prompt token written to the cache for five minutes.
@@ -98,6 +100,8 @@ pub struct BilledTokens {
     pub audio_completion: u64,
     /// Completion tokens of images.
     pub image_completion: u64,
+    /// Drawn images.
+    pub images: u64,
     /// Searches.
     pub web_searches: u64,
 }
@@ -198,10 +202,13 @@ pub fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
         .plus(write_1h.times(tokens.written_1h));
     let spoken = prices.output_audio.unwrap_or(prices.output);
     let output = prices.output.times(words).plus(spoken.times(audio_out));
-    let drawn = prices
-        .output_image
-        .unwrap_or(prices.output)
-        .times(image_out);
+    let drawn = match prices.image {
+        Some(each) => each.times(tokens.images),
+        None => prices
+            .output_image
+            .unwrap_or(prices.output)
+            .times(image_out),
+    };
     let request = prices.request.times(1);
     let search = prices.web_search.times(tokens.web_searches);
     let prompt = input.plus(images).plus(audio).plus(cached).plus(written);

@@ -15,6 +15,9 @@ const MAX_FILE_TOKENS: u64 = 65_536;
 /// Maximum tokens of a choice, if neither the request nor the catalogue limits them.
 const MAX_OUTPUT_TOKENS: u64 = 16_384;
 
+/// Maximum images of a choice, if the catalogue does not say. Source: docs/model-gateway.md 2.7, the bound of `n`.
+const MAX_DRAWN_IMAGES: u64 = 10;
+
 /// The facts of a request that bound its cost.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CostInputs {
@@ -30,6 +33,10 @@ pub struct CostInputs {
     pub max_tokens: Option<u64>,
     /// Number of requested choices, at least 1.
     pub choices: u64,
+    /// Number of requested images of a choice (`image_config.n`).
+    pub wanted_images: u64,
+    /// Whether the answer may hold images.
+    pub draws: bool,
 }
 
 /// The token limits of a mapping.
@@ -43,6 +50,8 @@ pub struct TokenBounds {
     pub audio_tokens: Option<u64>,
     /// Maximum prompt tokens of a file.
     pub file_tokens: Option<u64>,
+    /// Maximum images of one choice.
+    pub drawn_images: Option<u64>,
 }
 
 /// Returns the maximum cost of a call at these prices.
@@ -57,6 +66,7 @@ pub fn max_cost(prices: &PriceSet, bounds: &TokenBounds, inputs: &CostInputs) ->
         (None, None) => MAX_OUTPUT_TOKENS,
     };
     let output_tokens = output_tokens.saturating_mul(inputs.choices.max(1));
+    let drawn_images = drawn_images(bounds, inputs);
     let at = |prices: &PriceSet| {
         let plain = max_prompt_price(prices);
         plain
@@ -65,9 +75,20 @@ pub fn max_cost(prices: &PriceSet, bounds: &TokenBounds, inputs: &CostInputs) ->
             .plus(highest(plain, [prices.input_audio]).times(audio))
             .plus(max_output_price(prices).times(output_tokens))
             .plus(prices.request.times(1))
+            .plus(prices.image.unwrap_or_default().times(drawn_images))
     };
     let prompt = text.saturating_add(images).saturating_add(audio);
     at(prices).max(at(&prices.for_prompt(prompt)))
+}
+
+/// Returns the maximum images of all choices.
+fn drawn_images(bounds: &TokenBounds, inputs: &CostInputs) -> u64 {
+    if !inputs.draws {
+        return 0;
+    }
+    let of_choice = bounds.drawn_images.unwrap_or(MAX_DRAWN_IMAGES);
+    let of_choice = of_choice.max(inputs.wanted_images);
+    of_choice.saturating_mul(inputs.choices.max(1))
 }
 
 fn media_tokens(parts: u64, bound: Option<u64>, default: u64) -> u64 {

@@ -300,6 +300,51 @@ fn the_worst_case_draws_and_speaks_where_that_costs_more() {
 }
 
 #[test]
+fn a_price_per_image_stands_in_place_of_that_of_its_tokens() {
+    let prices = PriceSet {
+        image: Some(Price::per_call("0.039000000001").unwrap()),
+        output_image: Some(Price::per_million("30").unwrap()),
+        ..vector()
+    };
+    let tokens = BilledTokens {
+        completion: 1300,
+        image_completion: 1290,
+        images: 3,
+        ..BilledTokens::default()
+    };
+    let cost = cost(&prices, &tokens);
+    let details = cost.details;
+    assert_eq!(details.image_output_cost.to_string(), "0.117000000003");
+    assert_eq!(details.output_cost.to_string(), "0.0001");
+    assert_eq!(cost.total.to_string(), "0.117100000003");
+}
+
+#[test]
+fn the_worst_case_draws_as_many_images_as_an_answer_may_hold() {
+    let prices = PriceSet {
+        image: Some(Price::per_call("0.5").unwrap()),
+        ..PriceSet::default()
+    };
+    let most = |drawn_images, wanted_images, choices, draws| {
+        let inputs = CostInputs {
+            wanted_images,
+            choices,
+            draws,
+            ..CostInputs::default()
+        };
+        let bounds = TokenBounds {
+            drawn_images,
+            ..TokenBounds::default()
+        };
+        max_cost(&prices, &bounds, &inputs).to_string()
+    };
+    assert_eq!(most(None, 0, 1, true), "5");
+    assert_eq!(most(Some(2), 0, 3, true), "3");
+    assert_eq!(most(Some(2), 4, 1, true), "2");
+    assert_eq!(most(Some(2), 4, 1, false), "0");
+}
+
+#[test]
 fn the_worst_case_counts_bytes_media_and_all_answers() {
     let inputs = CostInputs {
         bytes: 1000,

@@ -79,6 +79,7 @@ impl Deployment {
         Target {
             provider: &self.provider.name,
             model: &self.mapping.name,
+            image_output: self.mapping.image_output(),
             region: self.region.as_deref(),
             max_output: self.mapping.max_output,
             parameters: &self.mapping.parameters,

@@ -29,6 +29,7 @@ mod connections;
 mod crashes;
 mod datafile;
 mod decide;
+mod drawn_images;
 mod embeddings;
 mod errors_apart;
 mod event_stream;

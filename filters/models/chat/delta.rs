@@ -69,6 +69,8 @@ pub struct Delta<'a> {
     pub annotations: Option<&'a str>,
     /// Items for `images`, in the same form.
     pub images: Option<&'a str>,
+    /// How many images those are.
+    pub image_count: u64,
     /// Pieces of tool calls.
     pub tools: &'a [ToolDelta<'a>],
     /// `logprobs` of the choice as a JSON value.

@@ -66,9 +66,35 @@ pub struct ChatRequest<'a> {
     /// The end user.
     #[serde(borrow, default)]
     pub user: Option<Text<'a>>,
+    /// What the answer shall hold; a field of the convention beyond docs/model-gateway.md.
+    #[serde(borrow, default)]
+    pub modalities: Option<Vec<Text<'a>>>,
+    /// How images are drawn.
+    #[serde(borrow, default)]
+    pub image_config: Option<ImageConfig<'a>>,
     /// `low`, `medium` or `high`, for the one model that knows it.
     #[serde(borrow, default)]
     pub effort: Option<Text<'a>>,
+}
+
+/// `image_config`. Source: docs/model-gateway.md 2.1.
+#[derive(Debug, Default, Deserialize)]
+pub struct ImageConfig<'a> {
+    /// Width to height, such as `16:9`.
+    #[serde(borrow, default)]
+    pub aspect_ratio: Option<Text<'a>>,
+    /// `1K`, `2K` or as the provider says it.
+    #[serde(borrow, default)]
+    pub image_size: Option<Text<'a>>,
+    /// `low` to `max`, or `auto`.
+    #[serde(borrow, default)]
+    pub image_quality: Option<Text<'a>>,
+    /// `auto` or `low`.
+    #[serde(borrow, default)]
+    pub moderation: Option<Text<'a>>,
+    /// As written.
+    #[serde(borrow, default)]
+    pub seed: Option<&'a RawValue>,
 }
 
 /// One text or several: `stop`, and anything else of that form.
@@ -116,6 +142,9 @@ pub struct ChatMessage<'a> {
     /// The same in another spelling; `reasoning` wins.
     #[serde(borrow, default)]
     pub reasoning_content: Option<Text<'a>>,
+    /// Images that the model drew.
+    #[serde(borrow, default)]
+    pub images: Option<Vec<DrawnImage<'a>>>,
     /// Opaque provider state and reasoning text, in the form we hand out.
     #[serde(borrow, default)]
     pub reasoning_details: Option<Vec<&'a RawValue>>,
@@ -137,6 +166,14 @@ pub struct ChatMessage<'a> {
     /// A cache breakpoint for a tool result, as a JSON object.
     #[serde(borrow, default)]
     pub tool_result_cache_control: Option<&'a RawValue>,
+}
+
+/// An image that the model drew.
+#[derive(Debug, Deserialize)]
+pub struct DrawnImage<'a> {
+    /// Where it is.
+    #[serde(borrow)]
+    pub image_url: ImageUrl<'a>,
 }
 
 /// One of several messages of a turn.

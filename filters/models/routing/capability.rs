@@ -24,6 +24,7 @@ pub enum Capability {
     N,
     Cancellation,
     Dimensions,
+    ImageOutput,
 }
 
 /// A set of capabilities, a bit for each.

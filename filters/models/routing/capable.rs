@@ -29,6 +29,8 @@ pub struct WireLimits {
     pub reasoning_modes: bool,
     /// Whether a stop sequence may be blank.
     pub blank_stops: bool,
+    /// Whether images can be asked for.
+    pub image_output: bool,
     /// The most inputs of one request.
     pub inputs: u64,
     /// Whether inputs may be tokens.
@@ -48,6 +50,7 @@ impl WireLimits {
         service_tiers: true,
         reasoning_modes: true,
         blank_stops: true,
+        image_output: true,
         inputs: u64::MAX,
         token_inputs: true,
     };
@@ -149,6 +152,7 @@ pub fn check(
     if request.needs.json_schema && !wire.json_schema {
         return Err(Lack::new("response_format", "takes no `json_schema`"));
     }
+    check_image_output(request, mapping, wire)?;
     check_messages(request, wire)?;
     check_inputs(request, wire)?;
     check_choices(request, mapping, wire)?;
@@ -209,6 +213,21 @@ fn check_capabilities(request: &ModelRequest, mapping: &Mapping) -> Result<(), L
         }
     }
     Ok(())
+}
+
+/// Checks whether the mapping draws images, where the request asks for them.
+fn check_image_output(
+    request: &ModelRequest,
+    mapping: &Mapping,
+    wire: &WireLimits,
+) -> Result<(), Lack> {
+    let is_wanted = request.needs.image_output == Some(true);
+    if !is_wanted || wire.image_output && mapping.can(Capability::ImageOutput) {
+        return Ok(());
+    }
+    let config = request.source.member("image_config");
+    let param = config.map_or("modalities", |_| "image_config");
+    Err(Lack::new(param, "draws no images"))
 }
 
 /// Checks whether the wire can say the messages, as far as that is known without reading them again.

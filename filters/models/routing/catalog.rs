@@ -12,7 +12,9 @@ use super::resolve::Candidate;
 use super::thinking::{Thinking, WrittenThinking};
 use crate::models::operation::Operation;
 use crate::models::usage::Usage;
-use crate::money::{BilledTokens, Cost, CostInputs, PriceSet, TokenBounds, Usd, cost, max_cost};
+use crate::money::{
+    BilledTokens, Cost, CostInputs, Price, PriceSet, TokenBounds, Usd, cost, max_cost,
+};
 
 /// One model.
 #[derive(Clone, Debug)]
@@ -85,6 +87,12 @@ impl Mapping {
             .is_none_or(|known| known.contains(capability))
     }
 
+    /// Returns whether it is listed as drawing images; `None`: its capabilities are not listed.
+    pub fn image_output(&self) -> Option<bool> {
+        let known = self.capabilities?;
+        Some(known.contains(Capability::ImageOutput))
+    }
+
     /// Returns whether it is listed as reasoning.
     pub fn reasons(&self) -> bool {
         self.capabilities
@@ -104,16 +112,23 @@ impl Mapping {
             completion: usage.completion,
             audio_completion: usage.audio_completion,
             image_completion: usage.image_completion,
+            images: usage.images,
             web_searches: usage.web_searches,
         };
         self.prices.as_ref().map(|prices| cost(prices, &tokens))
     }
 
-    /// Returns the maximum cost of a request whose answers have at most `max_tokens`; `None` where the price is not
-    /// known.
-    pub fn max_cost(&self, inputs: &CostInputs, max_tokens: Option<u64>) -> Option<Usd> {
+    /// Returns the maximum cost of a request whose answers have at most `max_tokens` and, if the model `draws`, images;
+    /// `None` where the price is not known.
+    pub fn max_cost(
+        &self,
+        inputs: &CostInputs,
+        max_tokens: Option<u64>,
+        draws: bool,
+    ) -> Option<Usd> {
         let inputs = CostInputs {
             max_tokens,
+            draws,
             ..*inputs
         };
         self.prices
@@ -129,8 +144,11 @@ impl Mapping {
 
     /// Returns whether it costs nothing.
     pub fn is_free(&self) -> bool {
-        self.prices
-            .is_some_and(|p| p.input.is_zero() && p.output.is_zero() && p.request.is_zero())
+        let is_zero = |price: Option<Price>| price.is_none_or(|price| price.is_zero());
+        self.prices.is_some_and(|p| {
+            let is_free = p.input.is_zero() && p.output.is_zero() && p.request.is_zero();
+            is_free && is_zero(p.image) && is_zero(p.output_image)
+        })
     }
 
     /// Returns whether it is no longer served at `now_s` (unix seconds).
@@ -386,6 +404,7 @@ fn mapping(
             image_tokens: written.image_tokens,
             audio_tokens: written.audio_tokens,
             file_tokens: written.file_tokens,
+            drawn_images: written.max_images,
         },
         capabilities,
         parameters: defaults.parameters.with(&written.parameters),

@@ -98,6 +98,9 @@ pub struct WrittenMapping {
     /// Per completion token of images; absent: as `output_price`.
     #[schemars(extend("format" = "price-per-million"))]
     pub output_image_price: Option<String>,
+    /// USD per drawn image, in place of the price of its tokens.
+    #[schemars(extend("format" = "price-per-call"))]
+    pub image_price: Option<String>,
     /// Per cached prompt token.
     #[schemars(extend("format" = "price-per-million"))]
     pub cached_input_price: Option<String>,
@@ -125,6 +128,8 @@ pub struct WrittenMapping {
     pub audio_tokens: Option<u64>,
     /// The most prompt tokens of one file.
     pub file_tokens: Option<u64>,
+    /// The most images of one answer, for the reservation; absent: 10.
+    pub max_images: Option<u64>,
     /// Its capabilities; absent: all that its kind has.
     pub capabilities: Option<Vec<Capability>>,
     /// What it does with parameters, where that differs from its provider.

@@ -78,6 +78,9 @@ impl Parameters {
                 Parameter::Prediction,
                 Parameter::MessageName,
                 Parameter::ImageDetail,
+                Parameter::ImageQuality,
+                Parameter::ImageModeration,
+                Parameter::ImageSeed,
             ],
             &[
                 Parameter::LogitBias,
@@ -89,6 +92,9 @@ impl Parameters {
                 Parameter::Audio,
                 Parameter::Functions,
                 Parameter::FunctionCall,
+                Parameter::ImageAspectRatio,
+                Parameter::ImageSize,
+                Parameter::ImageCount,
             ],
         )
     }
@@ -258,6 +264,7 @@ fn takes_no(parameter: Parameter) -> Cow<'static, str> {
     match parameter {
         Parameter::Tools => "takes no function tools".into(),
         Parameter::ToolChoice => "forces no tool call".into(),
+        Parameter::ImageCount => "draws as many images as it likes, not `image_config.n`".into(),
         Parameter::ToolResultMedia => "takes no images, audio or files in results of tools".into(),
         _ => format!("takes no `{}`", parameter.as_str()).into(),
     }

@@ -29,6 +29,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
     Target {
         provider: "here",
         model: "up x",
+        image_output: None,
         region: None,
         max_output: None,
         parameters: Parameters::PLAIN,

@@ -8,6 +8,7 @@ pub mod anthropic;
 mod blame;
 mod closed_schema;
 pub mod decoder;
+mod drawn;
 #[cfg(test)]
 mod embeddings_tests;
 mod error_body;

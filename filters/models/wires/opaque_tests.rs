@@ -31,6 +31,7 @@ fn target<'a>(origin: &'a str, quirks: &'a Quirks) -> Target<'a> {
     Target {
         provider,
         model,
+        image_output: None,
         region: None,
         max_output: None,
         parameters: Parameters::PLAIN,

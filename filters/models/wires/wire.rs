@@ -52,6 +52,11 @@ pub trait Wire: Send + Sync {
     /// Returns the maximum tokens of each answer that [`Wire::encode`] allows this provider; `None`: it sets no bound.
     fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64>;
 
+    /// Returns whether the answer that [`Wire::encode`] asks for may hold images.
+    fn draws(&self, request: &ModelRequest, target: &Target<'_>) -> bool {
+        target.draws(request)
+    }
+
     /// Returns the decoder of a reply of status 200.
     fn decoder(
         &self,
@@ -73,6 +78,8 @@ pub struct Target<'a> {
     pub provider: &'a str,
     /// The upstream's own model id.
     pub model: &'a str,
+    /// Whether the mapping is listed as drawing images; `None`: its capabilities are not listed.
+    pub image_output: Option<bool>,
     /// The region, where one was chosen.
     pub region: Option<&'a str>,
     /// The maximum tokens of an answer, where the catalogue knows it.
@@ -92,6 +99,16 @@ pub struct Target<'a> {
 }
 
 impl Target<'_> {
+    /// Returns whether the answer may hold images: the request asks for them, or the model draws and the request leaves
+    /// that to it.
+    pub fn draws(&self, request: &ModelRequest) -> bool {
+        let listed = self.image_output;
+        match request.needs.image_output {
+            Some(wants) => wants && listed != Some(false),
+            None => listed == Some(true),
+        }
+    }
+
     /// Returns the tag of the state that the model makes: `provider/model`.
     pub fn origin(&self) -> Box<str> {
         format!("{}/{}", self.provider, self.model).into()

@@ -61,7 +61,7 @@ fn plain(name: &'static str, pointer: &'static str, members: Value) -> Field {
 }
 
 fn request() -> Vec<Field> {
-    [sampling(), calls_and_reasoning(), routing()]
+    [sampling(), calls_and_reasoning(), routing(), drawing()]
         .into_iter()
         .flatten()
         .collect()
@@ -220,16 +220,49 @@ fn routing() -> Vec<Field> {
             "/sensitive_word_check",
             json!({"sensitive_word_check": {"status": "ENABLE"}}),
         ),
-        plain(
-            "image_config",
-            "/image_config",
-            json!({"image_config": {"n": 1}}),
-        ),
         plain("web_search", "/web_search", json!({"web_search": true})),
         plain(
             "plugins",
             "/plugins",
             json!({"plugins": [{"id": "response-healing"}]}),
+        ),
+    ]
+}
+
+/// Members of `image_config`, beside one that says nothing.
+fn drawing() -> Vec<Field> {
+    let member = |name, pointer, members: Value| Field {
+        name,
+        pointer,
+        with: with(base(), &json!({"image_config": members})),
+        without: with(base(), &json!({"image_config": {"n": 1}})),
+    };
+    vec![
+        member(
+            "image_config.aspect_ratio",
+            "/image_config/aspect_ratio",
+            json!({"aspect_ratio": "3:2"}),
+        ),
+        member(
+            "image_config.image_size",
+            "/image_config/image_size",
+            json!({"image_size": "1536x1024"}),
+        ),
+        member(
+            "image_config.image_quality",
+            "/image_config/image_quality",
+            json!({"image_quality": "high"}),
+        ),
+        member(
+            "image_config.moderation",
+            "/image_config/moderation",
+            json!({"moderation": "low"}),
+        ),
+        member("image_config.n", "/image_config/n", json!({"n": 2})),
+        member(
+            "image_config.seed",
+            "/image_config/seed",
+            json!({"seed": 7}),
         ),
     ]
 }
@@ -265,7 +298,12 @@ fn convention() -> Vec<Field> {
             json!({"prediction": {"type": "content", "content": "a"}}),
         ),
         plain(
-            "modalities",
+            "modalities: image",
+            "/modalities",
+            json!({"modalities": ["text", "image"]}),
+        ),
+        plain(
+            "modalities: audio",
             "/modalities",
             json!({"modalities": ["text", "audio"]}),
         ),
@@ -363,6 +401,12 @@ fn messages() -> Vec<Field> {
             "/messages/2/reasoning_details",
             2,
             details("other"),
+        ),
+        in_message(
+            "messages[].images",
+            "/messages/2/images",
+            2,
+            json!({"images": [{"type": "image_url", "image_url": {"url": SMALL_IMAGE}}]}),
         ),
         in_message(
             "messages[].phase",

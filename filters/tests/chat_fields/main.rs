@@ -68,6 +68,7 @@ fn mapping(kind: WireKind) -> Mapping {
         "verbosity",
         "n",
         "cancellation",
+        "image_output",
     ];
     let catalog = json!({"models": [{"id": "m", "providers": [{"provider": "p", "name": "up",
         "capabilities": capabilities, "service_tiers": ["flex", "priority"], "reasoning_modes": ["standard", "pro"]}]}]});
@@ -83,6 +84,7 @@ fn sent(kind: WireKind, request: &ModelRequest) -> Option<(String, Value)> {
     let target = Target {
         provider: "p",
         model: "up",
+        image_output: mapping.image_output(),
         region: None,
         max_output: None,
         parameters: &mapping.parameters,
@@ -123,7 +125,9 @@ fn fate(field: &Field, kind: WireKind) -> Fate {
         }
     };
     let without = parse(&field.without).unwrap();
-    let plain = sent(kind, &without).unwrap();
+    let Some(plain) = sent(kind, &without) else {
+        return Fate::Refused;
+    };
     let Some(said) = sent(kind, &with) else {
         return Fate::Refused;
     };

@@ -32,6 +32,7 @@ pub fn target(quirks: &Quirks) -> Target<'_> {
     Target {
         provider: "here",
         model: "upstream-model",
+        image_output: None,
         region: None,
         max_output: Some(4096),
         parameters: Parameters::PLAIN,

@@ -45,6 +45,7 @@ fn answer<'p>(
     let target = Target {
         provider: "here",
         model: "upstream-model",
+        image_output: None,
         region: None,
         max_output: None,
         parameters: Parameters::PLAIN,

@@ -258,6 +258,10 @@ fn the_parameters_of_a_provider_are_those_of_its_kind_and_what_is_written() {
             Parameter::SensitiveWordCheck,
             Parameter::MessageName,
             Parameter::ToolResultMedia,
+            Parameter::ImageQuality,
+            Parameter::ImageModeration,
+            Parameter::ImageCount,
+            Parameter::ImageSeed,
         ]
     );
 }

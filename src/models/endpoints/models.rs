@@ -109,7 +109,7 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
         "display_name": model.name,
         "created": model.created.unwrap_or(0),
         "family": model.family,
-        "architecture": architecture(model, &any),
+        "architecture": architecture(model, &any, draws(mappings)),
         "providers": mappings.iter().map(|mapping| provider(mapping)).collect::<Vec<_>>(),
         "pricing": pricing(&prices),
         "context_length": mappings.iter().filter_map(|mapping| mapping.context_size).max(),
@@ -139,7 +139,7 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
     entry
 }
 
-fn architecture(model: &Model, any: &impl Fn(Capability) -> bool) -> Value {
+fn architecture(model: &Model, any: &impl Fn(Capability) -> bool, draws: bool) -> Value {
     let inputs = [
         ("text", true),
         ("image", any(Capability::Vision)),
@@ -150,16 +150,25 @@ fn architecture(model: &Model, any: &impl Fn(Capability) -> bool) -> Value {
         .filter_map(|(name, takes)| takes.then_some(name))
         .collect();
     let (chat, embeddings) = (Operation::Chat, Operation::Embeddings);
-    let outputs = match (serves(model, chat), serves(model, embeddings)) {
+    let mut outputs = match (serves(model, chat), serves(model, embeddings)) {
         (false, true) => vec!["embedding"],
         (true, true) => vec!["text", "embedding"],
         _ => vec!["text"],
     };
+    if draws {
+        outputs.push("image");
+    }
     json!({
         "input_modalities": inputs,
         "output_modalities": outputs,
         "tokenizer": "GPT",
     })
+}
+
+/// Returns whether one of the mappings is listed as drawing images.
+fn draws(mappings: &[&Mapping]) -> bool {
+    let mut mappings = mappings.iter();
+    mappings.any(|mapping| mapping.image_output() == Some(true))
 }
 
 /// Adds the dates of deprecation and deactivation. The model has a date only if every provider has one; then it has the
@@ -245,6 +254,10 @@ fn pricing(prices: &PriceSet) -> Value {
         ("output_image", prices.output_image),
     ];
     members.extend(differing(media));
+    if let Some(image) = prices.image {
+        let per_image = json!({ "default": image.to_decimal() });
+        members.insert("per_image".to_owned(), per_image);
+    }
     if let Some(long) = &prices.long_context {
         let changed = [
             ("prompt", long.input),
@@ -294,9 +307,11 @@ fn parameters(
         (Capability::N, "n"),
     ];
     let by_capability = by_capability.into_iter().filter(|(needs, _)| any(*needs));
+    let drawing = draws(mappings).then_some(["modalities", "image_config"]);
     listed
         .map(Parameter::as_str)
         .chain(by_capability.map(|(_, name)| name))
+        .chain(drawing.into_iter().flatten())
         .collect()
 }
 

@@ -63,7 +63,9 @@ impl PlannedAttempt {
         let deployment = &self.deployment;
         let target = deployment.target();
         let bound = deployment.wire.max_output(request, &target);
-        deployment.mapping.max_cost(&request.cost_inputs, bound)
+        let draws = deployment.wire.draws(request, &target);
+        let mapping = &deployment.mapping;
+        mapping.max_cost(&request.cost_inputs, bound, draws)
     }
 }
 

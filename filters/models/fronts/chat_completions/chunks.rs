@@ -35,6 +35,7 @@ pub struct ChunkWriter {
     usage: Option<Usage>,
     has_content: bool,
     output_bytes: u64,
+    images: u64,
 }
 
 #[derive(Debug)]
@@ -62,6 +63,7 @@ impl ChunkWriter {
             usage: None,
             has_content: false,
             output_bytes: 0,
+            images: 0,
         }
     }
 
@@ -284,6 +286,7 @@ impl Sink for ChunkWriter {
         let text = DeltaMembers::from_delta(delta);
         if text.any || (!has_role && delta.tools.is_empty() && delta.finish.is_none()) {
             self.has_content |= text.is_content;
+            self.images += delta.image_count;
             self.output_bytes += text.bytes;
             self.chunk(index, None, delta.logprobs, |out| {
                 text.write(delta, out);
@@ -353,6 +356,7 @@ impl Writer for ChunkWriter {
         Reported {
             usage: self.usage,
             output_bytes: self.output_bytes,
+            images: self.images,
             has_finished: self.has_finished(),
         }
     }

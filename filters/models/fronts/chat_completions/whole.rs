@@ -23,6 +23,7 @@ pub struct WholeWriter {
     top_level: Vec<(Box<str>, Box<str>)>,
     usage: Option<Usage>,
     output_bytes: u64,
+    images: u64,
     /// The rendered reply, once it is complete.
     out: Vec<u8>,
 }
@@ -59,6 +60,7 @@ impl WholeWriter {
             top_level: Vec::new(),
             usage: None,
             output_bytes: 0,
+            images: 0,
             out: Vec::new(),
         }
     }
@@ -263,6 +265,7 @@ impl Sink for WholeWriter {
         let choice = self.choices.get_mut(at);
         if let Some(choice) = choice.filter(|choice| choice.finish.is_none()) {
             self.output_bytes += choice.take(delta, &self.source, &self.identity);
+            self.images += delta.image_count;
         }
     }
 
@@ -300,6 +303,7 @@ impl Writer for WholeWriter {
         Reported {
             usage: self.usage,
             output_bytes: self.output_bytes,
+            images: self.images,
             has_finished: false,
         }
     }

@@ -226,7 +226,7 @@ fn nothing_goes_out_before_the_list_is_whole_and_it_has_the_contracts_members() 
 
 #[test]
 fn an_estimate_says_so() {
-    let body = complete(&mut *writer(), Usage::estimate(8, 0));
+    let body = complete(&mut *writer(), Usage::estimate(8, 0, 0));
     let expected = json!({"prompt_tokens": 2, "total_tokens": 2, "info": "estimated"});
     assert_eq!(body["usage"], expected);
 }

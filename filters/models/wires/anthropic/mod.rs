@@ -57,6 +57,7 @@ impl Wire for Anthropic {
             service_tiers: false,
             reasoning_modes: false,
             blank_stops: false,
+            image_output: false,
             ..WireLimits::WIDEST
         })
     }

@@ -17,6 +17,7 @@ fn target<'a>(quirks: &'a Quirks, efforts: &[&str]) -> Target<'a> {
     Target {
         provider: "anthropic",
         model: "claude-x",
+        image_output: None,
         region: None,
         max_output: None,
         parameters: &told.parameters,

@@ -2,20 +2,16 @@
 //!
 //! Source: docs/facts/wire-formats.md 4.1, 4.3. What the wire would refuse is refused here, naming the message.
 
-use std::borrow::Cow;
-
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-use super::FORMAT;
-use crate::fault::Fault;
-use crate::models::chat::data_url;
-use crate::models::chat::tree::{
-    ChatMessage, ContentPart as SaidPart, MessageContent as Said, PartType, Role, ToolCall,
+use super::parts::{
+    FunctionCall, FunctionResponse, GooglePart, carried_signature, drawn_parts, parts, plain,
+    signature,
 };
+use crate::fault::Fault;
+use crate::models::chat::tree::{ChatMessage, MessageContent as Said, Role, ToolCall};
 use crate::models::wires::history::{answers_no_call, has_open_calls, object};
-use crate::models::wires::opaque;
 
 /// Stands in for a signature that the client has lost, as the vendor documents it.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -39,43 +35,6 @@ impl<'a> GoogleContent<'a> {
             holds_results: false,
         }
     }
-}
-
-/// A part; one of the members is set.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct GooglePart<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    inline_data: Option<InlineData<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    function_call: Option<FunctionCall<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    function_response: Option<FunctionResponse<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thought_signature: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct InlineData<'a> {
-    mime_type: Cow<'a, str>,
-    data: Cow<'a, str>,
-}
-
-#[derive(Debug, Serialize)]
-struct FunctionCall<'a> {
-    name: &'a str,
-    args: Box<RawValue>,
-}
-
-#[derive(Debug, Serialize)]
-struct FunctionResponse<'a> {
-    name: &'a str,
-    response: Value,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    parts: Vec<GooglePart<'a>>,
 }
 
 /// A call of the last model turn.
@@ -167,8 +126,9 @@ impl<'a, 'p> ContentsConversation<'a, 'p> {
         if let Some(said) = parts.iter_mut().rfind(|part| part.text.is_some())
             && said.thought_signature.is_none()
         {
-            said.thought_signature = text_signature(message, self.origin);
+            said.thought_signature = carried_signature(message, self.origin, None);
         }
+        parts.extend(drawn_parts(message, self.origin));
         for (number, call) in message.tool_calls.iter().flatten().enumerate() {
             parts.push(self.call(call, number == 0));
         }
@@ -287,86 +247,4 @@ fn tool_result<'a>(at: usize, content: Option<&'a Said<'a>>) -> Result<ToolResul
         _ => serde_json::json!({ "result": text }),
     };
     Ok(ToolResult { response, media })
-}
-
-fn parts<'a>(at: usize, content: Option<&'a Said<'a>>) -> Result<Vec<GooglePart<'a>>, Fault> {
-    match content {
-        None => Ok(Vec::new()),
-        Some(Said::Text(text)) => Ok(plain(text).into_iter().collect()),
-        Some(Said::Parts(list)) => {
-            let mut out = Vec::with_capacity(list.len());
-            for (number, said) in list.iter().enumerate() {
-                out.extend(part(&format!("messages[{at}].content[{number}]"), said)?);
-            }
-            Ok(out)
-        }
-    }
-}
-
-fn part<'a>(path: &str, said: &'a SaidPart<'a>) -> Result<Option<GooglePart<'a>>, Fault> {
-    let data = |url: Option<&'a str>, accepted: &str| {
-        let url = url.and_then(data_url::parse).ok_or_else(|| {
-            Fault::invalid(
-                path,
-                format!("`{path}` is nothing the chosen provider can read; accepted is {accepted}"),
-            )
-        })?;
-        let inline_data = Some(InlineData {
-            mime_type: url.media_type,
-            data: url.data,
-        });
-        Ok(Some(GooglePart {
-            inline_data,
-            ..GooglePart::default()
-        }))
-    };
-    match said.part_type {
-        PartType::Text => Ok(said.text.as_deref().and_then(plain).map(|part| GooglePart {
-            thought_signature: signature(said.extra_content),
-            ..part
-        })),
-        PartType::Refusal => Ok(said.refusal.as_deref().and_then(plain)),
-        PartType::ImageUrl => data(
-            said.image_url.as_ref().map(|image| &*image.url),
-            "an image as a base64 data URL",
-        ),
-        PartType::File => {
-            let file = said
-                .file
-                .as_ref()
-                .and_then(|file| file.file_data.as_deref());
-            data(file, "`file_data` as a base64 data URL")
-        }
-        PartType::InputAudio => Ok(said.input_audio.as_ref().map(|audio| GooglePart {
-            inline_data: Some(InlineData {
-                mime_type: format!("audio/{}", &*audio.format).into(),
-                data: Cow::Borrowed(&audio.data),
-            }),
-            ..GooglePart::default()
-        })),
-    }
-}
-
-fn plain(text: &str) -> Option<GooglePart<'_>> {
-    (!text.is_empty()).then(|| GooglePart {
-        text: Some(text),
-        ..GooglePart::default()
-    })
-}
-
-/// The signature that came with the text of a turn.
-fn text_signature(message: &ChatMessage<'_>, origin: Option<&str>) -> Option<String> {
-    let last = opaque::made_by(message, FORMAT, origin).last()?;
-    let carrier: Value = serde_json::from_str(last.get()).ok()?;
-    carrier.get("data")?.as_str().map(str::to_owned)
-}
-
-/// The signature that came with a call or a text.
-fn signature(extra: Option<&RawValue>) -> Option<String> {
-    let extra: Value = serde_json::from_str(extra?.get()).ok()?;
-    extra
-        .get("google")?
-        .get("thought_signature")?
-        .as_str()
-        .map(str::to_owned)
 }

@@ -9,6 +9,7 @@
 mod contents;
 mod embeddings;
 mod failure;
+mod parts;
 mod reply;
 mod request;
 mod schema;

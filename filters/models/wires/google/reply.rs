@@ -13,6 +13,7 @@ use crate::models::chat::tree::Text;
 use crate::models::reply::Sink;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
+use crate::models::wires::drawn;
 use crate::models::wires::failure::{Failure, FailureKind};
 use crate::models::wires::wire::Target;
 use crate::sse::SseEvent;
@@ -112,13 +113,21 @@ fn read_whole(body: &[u8], mut events: ContentEvents, sink: &mut dyn Sink) -> Re
         })
 }
 
+/// A candidate of which something has come.
+#[derive(Debug)]
+struct SeenCandidate {
+    index: u32,
+    has_ended: bool,
+    /// How many images it has drawn.
+    images: u64,
+}
+
 /// Reads events.
 #[derive(Debug, Default)]
 pub(super) struct ContentEvents {
     origin: Box<str>,
     usage: UsageReport,
-    /// The candidates seen, and whether each has ended.
-    candidates: Vec<(u32, bool)>,
+    candidates: Vec<SeenCandidate>,
     calls: u64,
     id: String,
 }
@@ -135,7 +144,7 @@ impl EventDecoder for ContentEvents {
 
     /// This wire has no terminal event: the answer is whole when every candidate has its reason.
     fn end(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure> {
-        if self.candidates.is_empty() || self.candidates.iter().any(|(_, has_ended)| !has_ended) {
+        if self.candidates.is_empty() || self.candidates.iter().any(|seen| !seen.has_ended) {
             return Err(truncated());
         }
         if let Some(usage) = self.usage.usage() {
@@ -188,9 +197,7 @@ impl ContentEvents {
         sink: &mut dyn Sink,
     ) -> Result<(), Failure> {
         let index = candidate.index;
-        if !self.candidates.iter().any(|(known, _)| *known == index) {
-            self.candidates.push((index, false));
-        }
+        self.seen(index);
         for part in candidate.content.iter().flat_map(|content| &content.parts) {
             self.part(index, part, sink);
         }
@@ -209,14 +216,23 @@ impl ContentEvents {
         Ok(())
     }
 
+    /// The candidate of this index, from its first sight on.
+    fn seen(&mut self, index: u32) -> Option<&mut SeenCandidate> {
+        let known = self.candidates.iter().position(|seen| seen.index == index);
+        let at = known.unwrap_or_else(|| {
+            self.candidates.push(SeenCandidate {
+                index,
+                has_ended: false,
+                images: 0,
+            });
+            self.candidates.len() - 1
+        });
+        self.candidates.get_mut(at)
+    }
+
     fn finish(&mut self, index: u32, finish: Finish, sink: &mut dyn Sink) {
-        match self
-            .candidates
-            .iter_mut()
-            .find(|(known, _)| *known == index)
-        {
-            Some((_, has_ended)) => *has_ended = true,
-            None => self.candidates.push((index, true)),
+        if let Some(seen) = self.seen(index) {
+            seen.has_ended = true;
         }
         sink.delta(&Delta {
             index,
@@ -248,25 +264,40 @@ impl ContentEvents {
                 }
             });
         }
-        if let Some(data) = &part.inline_data {
-            let url = format!("data:{};base64,{}", &*data.mime_type, &*data.data);
-            let image = serde_json::json!({ "type": "image_url", "image_url": { "url": url } });
-            sink.delta(&Delta {
-                index,
-                images: Some(&image.to_string()),
-                ..Delta::default()
-            });
-        }
+        let image = self.image(index, part, sink);
         if let Some(signature) = part.thought_signature.as_deref().filter(|s| !s.is_empty()) {
-            let details = serde_json::json!({
+            let mut details = serde_json::json!({
                 "type": "reasoning.encrypted", "format": FORMAT, "model": self.origin, "data": signature,
             });
+            if let Some(number) = image
+                && let Some(details) = details.as_object_mut()
+            {
+                details.insert("image".to_owned(), number.into());
+            }
             sink.delta(&Delta {
                 index,
                 reasoning_details: Some(&details.to_string()),
                 ..Delta::default()
             });
         }
+    }
+
+    /// Hands out an image; returns its number among those of its candidate. Sketches of a thought are not shown.
+    fn image(&mut self, index: u32, part: &ReplyPart<'_>, sink: &mut dyn Sink) -> Option<u64> {
+        let data = part.inline_data.as_ref()?;
+        if part.thought || !data.mime_type.starts_with("image/") {
+            return None;
+        }
+        let seen = self.seen(index)?;
+        let number = seen.images;
+        seen.images += 1;
+        sink.delta(&Delta {
+            index,
+            images: Some(&drawn::item(&data.mime_type, &data.data)),
+            image_count: 1,
+            ..Delta::default()
+        });
+        Some(number)
     }
 
     /// A call comes whole. Its id is the provider's, else made of the reply's, so that it is unique across turns.

@@ -36,6 +36,11 @@ pub(super) fn defaults() -> ProviderDefaults {
         outside: Some(Outside::Refuse),
     };
     let more = WrittenParameters {
+        pass: vec![
+            Parameter::ImageAspectRatio,
+            Parameter::ImageSize,
+            Parameter::ImageSeed,
+        ],
         bounds: BTreeMap::from([(Parameter::Stop, stops)]),
         ..WrittenParameters::default()
     };
@@ -217,7 +222,61 @@ fn generation(
     put("responseMimeType", media_type);
     put("responseSchema", schema);
     put("thinkingConfig", thinking(request, target));
+    if target.draws(request) {
+        config.extend(drawing(request, call, target));
+    }
     config
+}
+
+/// Returns what makes the model draw, and how. Source: docs/facts/wire-formats.md 4.1.
+fn drawing(
+    request: &ModelRequest,
+    call: &ChatRequest<'_>,
+    target: &Target<'_>,
+) -> Map<String, Value> {
+    let asked = call.modalities.as_deref().unwrap_or_default();
+    let words: Vec<Value> = match asked.iter().any(|word| &**word == "image") {
+        true => asked
+            .iter()
+            .map(|word| word.to_ascii_uppercase().into())
+            .collect(),
+        false => vec!["TEXT".into(), "IMAGE".into()],
+    };
+    let mut out = Map::new();
+    out.insert("responseModalities".to_owned(), words.into());
+    let Some(config) = &call.image_config else {
+        return out;
+    };
+    let passes = |parameter| target.treat(parameter, request) == Treatment::Pass;
+    let mut image = Map::new();
+    let words = [
+        (
+            "aspectRatio",
+            &config.aspect_ratio,
+            Parameter::ImageAspectRatio,
+        ),
+        ("imageSize", &config.image_size, Parameter::ImageSize),
+    ];
+    for (key, word, parameter) in words {
+        let word = word.as_deref().filter(|word| !word.is_empty());
+        if let Some(word) = word.filter(|_| passes(parameter)) {
+            // Half of 1K is a number at this provider.
+            let word = if word.eq_ignore_ascii_case("0.5K") {
+                "512"
+            } else {
+                word
+            };
+            image.insert(key.to_owned(), word.into());
+        }
+    }
+    if !image.is_empty() {
+        out.insert("imageConfig".to_owned(), Value::Object(image));
+    }
+    let seed = config.seed.filter(|_| passes(Parameter::ImageSeed));
+    if let Some(seed) = seed.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+        out.insert("seed".to_owned(), seed);
+    }
+    out
 }
 
 /// Returns the media type of the answer and its schema.

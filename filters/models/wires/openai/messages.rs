@@ -194,6 +194,10 @@ fn outgoing_name<'k>(
     target: &Target<'_>,
 ) -> Option<&'k str> {
     let quirks = target.quirks;
+    if key == "images" {
+        // A model that draws goes on with what it has drawn; no other provider knows the member.
+        return (target.image_output == Some(true)).then_some(key);
+    }
     let is_name = key == "name" && !kind.is_function;
     let is_dropped = is_name && !target.parameters.supports(Parameter::MessageName);
     if is_dropped || quirks.strict_messages && !PLAIN.contains(&key) && !BEYOND.contains(&key) {

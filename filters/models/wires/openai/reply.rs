@@ -246,7 +246,14 @@ impl<'a> Message<'a> {
                 delta.reasoning_details = Some(inside(items));
             }
             "annotations" => delta.annotations = list(walk)?,
-            "images" => delta.images = list(walk)?,
+            "images" if walk.peek()? == Type::Array => {
+                let items = walk.skip()?;
+                Walker::over(items).array(|walk, _| {
+                    delta.image_count += 1;
+                    walk.skip().map(|_| ())
+                })?;
+                delta.images = Some(inside(items));
+            }
             "tool_calls" if walk.peek()? == Type::Array => self.calls = Some(walk.skip()?),
             _ => {
                 let value = walk.skip()?;

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::drawing;
 use super::messages;
 use super::splice::Splice;
 use super::strict;
@@ -28,7 +29,7 @@ const EFFORT_BUDGETS: [Option<u64>; 7] = [
 ];
 
 /// Members that speak to the gateway and never reach a provider. Source: docs/model-gateway.md 2.1.
-const OURS: [&str; 9] = [
+const OURS: [&str; 8] = [
     "routing",
     "free_models_only",
     "onboarding",
@@ -36,12 +37,11 @@ const OURS: [&str; 9] = [
     "prompt",
     "plugins",
     "web_search",
-    "image_config",
     "vendor_safeguards",
 ];
 
 /// Members of the convention; everything else is unknown to us, and the provider's quirks say what of it passes.
-const KNOWN: [&str; 38] = [
+const KNOWN: [&str; 39] = [
     "messages",
     "model",
     "temperature",
@@ -80,6 +80,7 @@ const KNOWN: [&str; 38] = [
     "functions",
     "function_call",
     "reasoning",
+    "image_config",
 ];
 
 /// Returns what this wire does with parameters and how it tells a model to reason.
@@ -87,9 +88,19 @@ pub(super) fn defaults() -> ProviderDefaults {
     ProviderDefaults {
         parameters: Parameters::plain().without(
             // Few models of these providers know them.
-            &[Parameter::PromptCacheOptions, Parameter::SensitiveWordCheck],
+            &[
+                Parameter::PromptCacheOptions,
+                Parameter::SensitiveWordCheck,
+                Parameter::ImageQuality,
+                Parameter::ImageModeration,
+                Parameter::ImageSeed,
+            ],
             // Results of tools are texts in this convention.
-            &[Parameter::ToolResultMedia, Parameter::Effort],
+            &[
+                Parameter::ToolResultMedia,
+                Parameter::Effort,
+                Parameter::ImageCount,
+            ],
         ),
         thinking: ThinkingDefaults {
             budgets: EFFORT_BUDGETS,
@@ -181,6 +192,8 @@ fn change<'a>(
         "parallel_tool_calls" if !request.needs.tools => Change::Drop,
         "service_tier" if request.needs.service_tier.is_none() => Change::Drop,
         "reasoning" | "reasoning_effort" => reasoning(key, request, target),
+        "image_config" => drawing::image_config(request.source.value(member), request, target)
+            .map_or(Change::Drop, |value| Change::Replace("image_config", value)),
         _ if request.source.is_null(member) => Change::Drop,
         _ => Parameter::find(key).map_or(Change::Keep, |parameter| {
             treated(parameter, key, request, target)
@@ -254,10 +267,14 @@ fn reasoning<'a>(key: &str, request: &ModelRequest, target: &Target<'_>) -> Chan
     }
 }
 
-fn additions(request: &ModelRequest, target: &Target<'_>) -> Vec<(&'static str, Vec<u8>)> {
+fn additions<'t>(request: &ModelRequest, target: &Target<'t>) -> Vec<(&'t str, Vec<u8>)> {
     let mut additions = Vec::new();
     if request.is_stream && target.quirks.stream_usage == StreamUsage::Ask {
         additions.push(("stream_options", br#"{"include_usage":true}"#.to_vec()));
+    }
+    if drawing::must_say_modalities(request, target) {
+        let name = target.parameters.name(Parameter::Modalities);
+        additions.push((name, br#"["image","text"]"#.to_vec()));
     }
     let needs = &request.needs;
     let is_said = needs.effort.is_some() || needs.reasoning_tokens.is_some();

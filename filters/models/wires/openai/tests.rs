@@ -35,6 +35,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
     Target {
         provider: "here",
         model: "upstream-model",
+        image_output: None,
         region: None,
         max_output: None,
         parameters: Parameters::PLAIN,

@@ -19,6 +19,8 @@ pub(super) struct History<'a, 'p> {
     developer_is_system: bool,
     open: Vec<OpenCall<'a>>,
     ids: CallIds,
+    /// Images that the model drew and that have not gone back yet; `None`: none do.
+    drawn: Option<Vec<InputPart<'a>>>,
 }
 
 /// A call that has no result yet.
@@ -33,11 +35,13 @@ struct OpenCall<'a> {
 }
 
 impl<'a, 'p> History<'a, 'p> {
-    /// Reads all messages. `origin` is the only one whose reasoning goes back.
+    /// Reads all messages. `origin` is the only one whose reasoning goes back. `draws`: the model gets the images of
+    /// earlier turns back.
     pub(super) fn read(
         messages: &'a [ChatMessage<'a>],
         origin: Option<&'p str>,
         developer_is_system: bool,
+        draws: bool,
     ) -> Result<Self, Fault> {
         let mut history = Self {
             items: Vec::with_capacity(messages.len()),
@@ -45,17 +49,34 @@ impl<'a, 'p> History<'a, 'p> {
             developer_is_system,
             open: Vec::new(),
             ids: CallIds::default(),
+            drawn: draws.then(Vec::new),
         };
         for (at, message) in messages.iter().enumerate() {
+            if !matches!(message.role, Role::Tool | Role::Function) {
+                history.give_back_drawn();
+            }
             history.message(at, message)?;
         }
         if let Some(call) = history.open.first() {
             return Err(has_open_calls(call.asked_at));
         }
+        history.give_back_drawn();
         if history.items.is_empty() {
             return Err(Fault::invalid("messages", "`messages` says nothing"));
         }
         Ok(history)
+    }
+
+    /// Says the images of the last turn as the user's: calls of hosted tools cannot go back, because nothing is stored.
+    fn give_back_drawn(&mut self) {
+        let drawn = self.drawn.as_mut().map(std::mem::take).unwrap_or_default();
+        if !drawn.is_empty() {
+            self.items.push(InputItem::Message {
+                role: "user",
+                content: drawn,
+                phase: None,
+            });
+        }
     }
 
     fn message(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
@@ -95,6 +116,13 @@ impl<'a, 'p> History<'a, 'p> {
                 self.items.push(earlier.item);
             }
             self.items.push(item);
+        }
+        if let Some(drawn) = &mut self.drawn {
+            let images = message.images.iter().flatten();
+            drawn.extend(images.map(|image| InputPart::InputImage {
+                image_url: &image.image_url.url,
+                detail: "auto",
+            }));
         }
         self.open
             .extend(calls.iter().zip(ids).map(|(call, call_id)| OpenCall {

@@ -49,6 +49,8 @@ pub(super) enum ItemKind {
     Message,
     Reasoning,
     Call,
+    /// An image that the model drew.
+    Image,
     /// Run by the provider, or unknown: nothing for the client.
     #[default]
     Other,
@@ -66,6 +68,9 @@ pub(super) struct Item<'a> {
     pub(super) content: Option<&'a str>,
     pub(super) summary: Option<&'a str>,
     pub(super) encrypted_content: Option<Str<'a>>,
+    /// An image as base64.
+    pub(super) result: Option<Str<'a>>,
+    pub(super) output_format: Option<Str<'a>>,
 }
 
 impl<'a> Item<'a> {
@@ -80,6 +85,7 @@ impl<'a> Item<'a> {
                         Some("message") => ItemKind::Message,
                         Some("reasoning") => ItemKind::Reasoning,
                         Some("function_call") => ItemKind::Call,
+                        Some("image_generation_call") => ItemKind::Image,
                         _ => ItemKind::Other,
                     };
                 }
@@ -91,6 +97,8 @@ impl<'a> Item<'a> {
                 "content" if walk.peek()? == Type::Array => read.content = some(walk)?,
                 "summary" if walk.peek()? == Type::Array => read.summary = some(walk)?,
                 "encrypted_content" => read.encrypted_content = text(walk)?,
+                "result" => read.result = text(walk)?,
+                "output_format" => read.output_format = text(walk)?,
                 _ => _ = walk.skip()?,
             }
             Ok(())

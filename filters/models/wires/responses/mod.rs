@@ -6,6 +6,7 @@
 //! Deliberately absent: hosted tools (search, tool search), stored responses, background, probabilities of tokens.
 
 mod annotations;
+mod drawing;
 mod history;
 mod input;
 mod item;
@@ -75,6 +76,10 @@ impl Wire for Responses {
 
     fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
         request::max_output(request, target)
+    }
+
+    fn draws(&self, request: &ModelRequest, target: &Target<'_>) -> bool {
+        drawing::is_wanted(request, target)
     }
 
     fn decoder(

@@ -8,6 +8,7 @@ use super::turn::TurnOrder;
 use crate::json::{Error, Str};
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
 use crate::models::reply::Sink;
+use crate::models::wires::drawn;
 
 /// Which text of an item a piece belongs to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -77,7 +78,7 @@ impl Output {
             ItemKind::Message | ItemKind::Call => self.hand_out_pending(sink),
             ItemKind::Reasoning => {}
             // The provider refuses reasoning without the item that followed it, and this one never goes back.
-            ItemKind::Other => self.pending.clear(),
+            ItemKind::Image | ItemKind::Other => self.pending.clear(),
         }
         match item.kind {
             ItemKind::Message => self.order.begin_message(number, item.phase),
@@ -85,7 +86,7 @@ impl Output {
                 self.order.begin_call();
                 call(number, item, None, sink);
             }
-            ItemKind::Reasoning | ItemKind::Other => {}
+            ItemKind::Reasoning | ItemKind::Image | ItemKind::Other => {}
         }
         self.items.push(OpenItem {
             number,
@@ -184,6 +185,10 @@ impl Output {
                 sink.tool_done(0, number);
                 Ok(())
             }
+            ItemKind::Image => {
+                image(item, sink);
+                Ok(())
+            }
             ItemKind::Other => Ok(()),
         }
     }
@@ -278,6 +283,20 @@ impl Output {
             });
         }
     }
+}
+
+/// Hands out an image; a call of the drawing tool that failed has none.
+fn image(item: &Item<'_>, sink: &mut dyn Sink) {
+    let Some(result) = item.result.filter(|result| !result.is_empty()) else {
+        return;
+    };
+    let format = item.output_format.map(Str::unescaped);
+    let media_type = format!("image/{}", format.as_deref().unwrap_or("png"));
+    sink.delta(&Delta {
+        images: Some(&drawn::item(&media_type, &result.unescaped())),
+        image_count: 1,
+        ..Delta::default()
+    });
 }
 
 /// Hands out a piece of a call.

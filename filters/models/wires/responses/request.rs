@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::drawing;
 use super::history::History;
 use super::input::InputItem;
 use crate::fault::Fault;
@@ -46,7 +47,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Reasoning<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
+    tools: Vec<ListedTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,6 +74,14 @@ struct Reasoning<'a> {
     context: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<&'a str>,
+}
+
+/// A function of the client, or a tool that the provider runs.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum ListedTool<'a> {
+    Function(WireTool<'a>),
+    Hosted(Value),
 }
 
 #[derive(Debug, Serialize)]
@@ -119,6 +128,7 @@ pub(super) fn defaults() -> ProviderDefaults {
         Parameter::MessageName,
         Parameter::PromptCacheOptions,
         Parameter::SensitiveWordCheck,
+        Parameter::ImageSeed,
     ];
     let refused = [
         Parameter::Stop,
@@ -133,6 +143,7 @@ pub(super) fn defaults() -> ProviderDefaults {
         Parameter::Audio,
         Parameter::Functions,
         Parameter::FunctionCall,
+        Parameter::ImageCount,
     ];
     ProviderDefaults {
         parameters: Parameters::plain().without(&dropped, &refused),
@@ -152,6 +163,7 @@ pub(super) fn encode(
         &call.messages,
         origin.as_deref(),
         quirks.developer_is_system,
+        target.image_output == Some(true),
     )?;
     let takes_strict = target.parameters.supports(Parameter::StrictTools);
     let reasons = target.thinking.reasons != Some(false);
@@ -165,13 +177,15 @@ pub(super) fn encode(
     let says_parallel = target.treat(Parameter::ParallelToolCalls, request) != Treatment::Drop;
     let has_tools = call.tools.as_ref().is_some_and(|tools| !tools.is_empty());
     let tools = call.tools.iter().flatten();
+    let tools = tools.map(|listed| ListedTool::Function(tool(listed, takes_strict)));
+    let drawing = drawing::tool(request, &call, target)?.map(ListedTool::Hosted);
     let body = Body {
         model: target.model,
         input: history.items,
         store: false,
         include: if reasons { &INCLUDED } else { &[] },
         reasoning: reasons.then(|| reasoning(request, target)),
-        tools: tools.map(|listed| tool(listed, takes_strict)).collect(),
+        tools: tools.chain(drawing).collect(),
         tool_choice: tool_choice(&call, target).filter(|_| has_tools),
         parallel_tool_calls: call
             .parallel_tool_calls

@@ -17,6 +17,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
     Target {
         provider: "here",
         model: "gpt-x",
+        image_output: None,
         region: None,
         max_output: None,
         parameters: Parameters::PLAIN,

@@ -130,6 +130,10 @@ impl Conversation {
             message["reasoning_details"] = picked.into();
         }
         if choices.once_in(4) {
+            message["images"] =
+                json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}]);
+        }
+        if choices.once_in(4) {
             message["content_before_tool_calls"] = choices.once_in(2).into();
         }
         if choices.once_in(6) {

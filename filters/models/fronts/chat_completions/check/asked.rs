@@ -3,7 +3,7 @@
 //! A member that is null, or that says what holds without it, asks for nothing: no provider is left out because of it.
 
 use super::Findings;
-use crate::json::{Type, Walker};
+use crate::json::Walker;
 use crate::models::parameter::Parameter;
 use crate::models::request::RequestMember;
 
@@ -49,7 +49,8 @@ fn note(parameter: Parameter, value: &str, found: &mut Findings) {
         Parameter::Tools => found.needs.tools,
         Parameter::ToolChoice => found.needs.forced_tools,
         Parameter::ResponseFormat => found.needs.json_object || found.needs.json_schema,
-        Parameter::Functions | Parameter::Modalities => !is_plain_list(value),
+        Parameter::Functions => !is_plain_list(value),
+        Parameter::Modalities => return note_modalities(value, found),
         Parameter::Metadata | Parameter::LogitBias => !is_empty(value),
         _ => true,
     };
@@ -81,16 +82,32 @@ fn note_stop(value: &str, found: &mut Findings) {
     }
 }
 
-/// Returns whether a list is empty, or says that the answer is text.
-fn is_plain_list(value: &str) -> bool {
-    let mut is_plain = true;
-    let mut walk = Walker::over(value);
-    let walked = walk.array(|walk, _| {
-        let is_text = walk.peek()? == Type::String;
-        is_plain &= walk.skip()? == "\"text\"" && is_text;
+/// Notes whether the answer shall hold images, and whether anything beyond text and images.
+fn note_modalities(value: &str, found: &mut Findings) {
+    let (mut has_image, mut has_text, mut has_other) = (false, false, !value.starts_with('['));
+    let walked = Walker::over(value).array(|walk, _| {
+        match walk.skip()? {
+            "\"image\"" => has_image = true,
+            "\"text\"" => has_text = true,
+            _ => has_other = true,
+        }
         Ok::<(), crate::json::Error>(())
     });
-    walked.is_ok() && is_plain
+    if has_other || walked.is_err() {
+        found.asked.set.insert(Parameter::Modalities);
+    }
+    // `image_config` asks for images whatever stands here.
+    if has_image || has_text {
+        found.needs.image_output.get_or_insert(has_image);
+    }
+}
+
+/// Returns whether a list is empty.
+fn is_plain_list(value: &str) -> bool {
+    let inner = value
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    inner.is_some_and(|inner| inner.trim().is_empty())
 }
 
 /// Returns whether an object has no members.

@@ -23,7 +23,7 @@ const AUDIO: [&str; 12] = [
     "wav", "mp3", "aiff", "aac", "ogg", "flac", "m4a", "mpeg", "mpga", "mp4", "pcm", "webm",
 ];
 
-const MESSAGE: [&str; 13] = [
+const MESSAGE: [&str; 14] = [
     "role",
     "content",
     "name",
@@ -37,6 +37,7 @@ const MESSAGE: [&str; 13] = [
     "message_items",
     "vendor_native_blocks",
     "tool_result_cache_control",
+    "images",
 ];
 
 /// The maximum number of messages. Source: docs/security.md 28.
@@ -94,6 +95,7 @@ fn message(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
                 found.is_special = true;
             }
             "message_items" => message_items(walk, found)?,
+            "images" => drawn_images(walk, found)?,
             _ => _ = walk.skip()?,
         }
         Ok(())
@@ -205,6 +207,36 @@ fn image(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
         "url",
         "an https address or a data URL",
     )
+}
+
+/// The images that the assistant drew. Providers that draw get them back, others do not; so they need no vision.
+fn drawn_images(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    if walk.null()? {
+        return Ok(());
+    }
+    array(walk, |walk, _| {
+        found.is_special = true;
+        found.media.images += 1;
+        let (mut kind, mut has_image) = (None, false);
+        object(walk, &["type", "image_url"], |walk, key| {
+            if key == "type" {
+                kind = Some(one_of(walk, &["image_url"])?);
+                return Ok(());
+            }
+            has_image = true;
+            let mut has_url = false;
+            object(walk, &["url"], |walk, _| {
+                let url = string(walk)?;
+                found.media.bytes += url.len() as u64;
+                has_url = !url.is_empty();
+                Ok(())
+            })?;
+            required(has_url.then_some(()), "url", "a data URL")
+        })?;
+        required(kind, "type", "`image_url`")?;
+        required(has_image.then_some(()), "image_url", "an object with `url`")
+    })
+    .map(|_| ())
 }
 
 fn audio(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {

@@ -5,6 +5,7 @@
 //! are well formed, and passed on. Nothing the size of the body is copied.
 
 mod asked;
+mod image_config;
 mod message;
 mod tool;
 mod top;
@@ -22,7 +23,7 @@ use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::ChatRequest;
 use crate::models::check::reject::Reject;
 use crate::models::front::Front;
-use crate::models::parameter::AskedParameters;
+use crate::models::parameter::{AskedParameters, Parameter};
 use crate::models::request::{ModelRequest, Needs, Payload, RequestMember, Source, Strategy};
 use crate::money::CostInputs;
 
@@ -77,6 +78,7 @@ pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<ModelReque
     let found = pass(&body).map_err(Reject::into_fault)?;
     let bytes = body.len() as u64;
     let choices = found.choices.unwrap_or(1);
+    let wanted_images = wanted_images(&found.asked);
     Ok(ModelRequest {
         front,
         model: found.model.unwrap_or_default(),
@@ -101,6 +103,8 @@ pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<ModelReque
             files: found.media.files,
             max_tokens: None,
             choices: u64::from(choices),
+            wanted_images,
+            draws: false,
         },
         text_bytes: found.text_bytes,
         source: Source {
@@ -114,6 +118,12 @@ pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<ModelReque
             read_tree,
         }),
     })
+}
+
+fn wanted_images(asked: &AskedParameters) -> u64 {
+    asked
+        .number(Parameter::ImageCount)
+        .map_or(0, |count| count as u64)
 }
 
 /// Reads the typed tree, for wires of another convention.

@@ -195,7 +195,6 @@ fn what_is_not_built_yet_is_refused_when_set() {
         ("prompt", json!({"id": "p"}), "prompt"),
         ("plugins", json!([{"id": "response-healing"}]), "plugins"),
         ("web_search", json!(true), "web_search"),
-        ("image_config", json!({"n": 1}), "image_config"),
         (
             "vendor_safeguards",
             json!({"safeguards": [{"type": "a"}], "betas": ["b"]}),

@@ -1,6 +1,7 @@
 //! The top-level members, and what holds between them. Source: docs/model-gateway.md 2.1.
 
 use super::Findings;
+use super::image_config::image_config;
 use super::message::messages;
 use super::tool::{response_format, tool_choice, tools};
 use crate::json::{Type, Walker};
@@ -100,6 +101,7 @@ fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Res
         "no_reasoning" => flag(walk, &mut found.needs.no_reasoning),
         // Deprecated, ignored, grants nothing. Source: docs/model-gateway.md 9.5.
         "onboarding" => boolean(walk).map(|_| ()),
+        "image_config" => image_config(walk, found),
         _ => rare_member(walk, key),
     }
 }
@@ -143,39 +145,10 @@ fn unbuilt_member(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
         "plugins" => refuse(array(walk, plugin)? > 0),
         "prompt" => prompt(walk).and_then(|()| refuse(true)),
         "vendor_safeguards" => safeguards(walk).and_then(|()| refuse(true)),
-        "image_config" => {
-            let mut is_set = false;
-            object(walk, &IMAGE_CONFIG, |walk, key| {
-                is_set = true;
-                image_config(walk, key)
-            })?;
-            refuse(is_set)
-        }
         _ => {
             walk.skip()?;
             Ok(())
         }
-    }
-}
-
-const IMAGE_CONFIG: [&str; 6] = [
-    "aspect_ratio",
-    "image_size",
-    "image_quality",
-    "moderation",
-    "n",
-    "seed",
-];
-
-fn image_config(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
-    match key {
-        "image_quality" => {
-            one_of(walk, &["low", "medium", "high", "xhigh", "max", "auto"]).map(|_| ())
-        }
-        "moderation" => one_of(walk, &["auto", "low"]).map(|_| ()),
-        "n" | "seed" if walk.peek()? == Type::Null => Err(other(walk, "a number")),
-        "n" | "seed" => nullable_number(walk).map(|_| ()),
-        _ => string(walk).map(|_| ()),
     }
 }
 

@@ -1,0 +1,52 @@
+//! `image_config`. Source: docs/model-gateway.md 2.1.
+
+use super::Findings;
+use crate::json::{Type, Walker};
+use crate::models::check::read::{integer, nullable_number, object, one_of, string};
+use crate::models::check::reject::{Reject, other};
+use crate::models::parameter::Parameter;
+
+const MEMBERS: [&str; 6] = [
+    "aspect_ratio",
+    "image_size",
+    "image_quality",
+    "moderation",
+    "n",
+    "seed",
+];
+const QUALITIES: [&str; 6] = ["low", "medium", "high", "xhigh", "max", "auto"];
+/// The most images of one answer. Our choice: the bound that image generation has (docs/model-gateway.md 2.7).
+const MAX_IMAGES: u64 = 10;
+
+/// The object. With any member it asks for images; `auto` asks for nothing more.
+pub(super) fn image_config(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    object(walk, &MEMBERS, |walk, key| {
+        found.needs.image_output = Some(true);
+        let (parameter, is_asked) = match key {
+            "image_quality" => (Parameter::ImageQuality, one_of(walk, &QUALITIES)? != "auto"),
+            "moderation" => (
+                Parameter::ImageModeration,
+                one_of(walk, &["auto", "low"])? != "auto",
+            ),
+            "n" => {
+                let count = integer(walk, 1, MAX_IMAGES)?;
+                found.asked.add_number(Parameter::ImageCount, count as f64);
+                return Ok(());
+            }
+            "seed" if walk.peek()? == Type::Null => return Err(other(walk, "a number")),
+            "seed" => (Parameter::ImageSeed, nullable_number(walk)?.is_some()),
+            _ => {
+                let is_given = !string(walk)?.is_empty();
+                let parameter = match key {
+                    "aspect_ratio" => Parameter::ImageAspectRatio,
+                    _ => Parameter::ImageSize,
+                };
+                (parameter, is_given)
+            }
+        };
+        if is_asked {
+            found.asked.set.insert(parameter);
+        }
+        Ok(())
+    })
+}

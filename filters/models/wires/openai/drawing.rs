@@ -1,0 +1,55 @@
+//! Images out in this convention: `modalities` that name images, and `image_config` beside them.
+
+use crate::json::{Error, Str, Walker};
+use crate::models::parameter::Parameter;
+use crate::models::request::ModelRequest;
+use crate::models::routing::parameters::Treatment;
+use crate::models::wires::wire::Target;
+
+/// The members of `image_config`.
+const MEMBERS: [(&str, Parameter); 6] = [
+    ("aspect_ratio", Parameter::ImageAspectRatio),
+    ("image_size", Parameter::ImageSize),
+    ("image_quality", Parameter::ImageQuality),
+    ("moderation", Parameter::ImageModeration),
+    ("n", Parameter::ImageCount),
+    ("seed", Parameter::ImageSeed),
+];
+
+/// Returns what goes out of `image_config`; `None`: nothing does.
+pub(super) fn image_config(
+    value: &[u8],
+    request: &ModelRequest,
+    target: &Target<'_>,
+) -> Option<Vec<u8>> {
+    if !target.draws(request) {
+        return None;
+    }
+    let mut out = b"{".to_vec();
+    let mut walk = Walker::over(std::str::from_utf8(value).ok()?);
+    let walked = walk.object(|walk, key| {
+        let member = walk.skip()?;
+        let known = MEMBERS.iter().find(|(name, _)| *name == key);
+        if let Some((name, parameter)) = known
+            && target.parameters.supports(*parameter)
+            && target.treat(*parameter, request) != Treatment::Drop
+        {
+            Str::Plain(name).write(&mut out);
+            out.push(b':');
+            out.extend_from_slice(member.as_bytes());
+            out.push(b',');
+        }
+        Ok::<(), Error>(())
+    });
+    walked.ok()?;
+    let last = out.last_mut().filter(|last| **last == b',')?;
+    *last = b'}';
+    Some(out)
+}
+
+/// Returns whether the provider has to be told that images are wanted: the request does not say it itself.
+pub(super) fn must_say_modalities(request: &ModelRequest, target: &Target<'_>) -> bool {
+    let given = request.source.member("modalities");
+    let is_given = given.is_some_and(|given| !request.source.is_null(given));
+    !is_given && target.draws(request) && target.parameters.supports(Parameter::Modalities)
+}

@@ -1,0 +1,92 @@
+//! Images out over this wire: a tool that the provider runs. Source: docs/facts/wire-formats.md 2.3.
+
+use serde_json::{Map, Value};
+
+use crate::fault::Fault;
+use crate::models::chat::tree::{ChatRequest, ImageConfig};
+use crate::models::parameter::Parameter;
+use crate::models::request::ModelRequest;
+use crate::models::routing::parameters::Treatment;
+use crate::models::wires::wire::Target;
+
+/// The sizes that all drawing models have, by their ratio of width to height.
+const SIZES: [(&str, &str); 3] = [
+    ("1:1", "1024x1024"),
+    ("3:2", "1536x1024"),
+    ("2:3", "1024x1536"),
+];
+
+/// Returns whether a request gets the tool: only where it asks for images, because they cost more than words.
+pub(super) fn is_wanted(request: &ModelRequest, target: &Target<'_>) -> bool {
+    request.needs.image_output == Some(true) && target.image_output != Some(false)
+}
+
+/// Returns the tool; `None`: the request asks for no images.
+///
+/// Errors: 400 for a ratio or a size that this wire has no word for.
+pub(super) fn tool(
+    request: &ModelRequest,
+    call: &ChatRequest<'_>,
+    target: &Target<'_>,
+) -> Result<Option<Value>, Fault> {
+    if !is_wanted(request, target) {
+        return Ok(None);
+    }
+    let mut tool = Map::new();
+    tool.insert("type".to_owned(), "image_generation".into());
+    if let Some(config) = &call.image_config {
+        let passes = |parameter| target.treat(parameter, request) == Treatment::Pass;
+        if let Some(size) = size(config, passes)? {
+            tool.insert("size".to_owned(), size.into());
+        }
+        let words = [
+            ("quality", &config.image_quality, Parameter::ImageQuality),
+            ("moderation", &config.moderation, Parameter::ImageModeration),
+        ];
+        for (key, word, parameter) in words {
+            if let Some(word) = word.as_deref().filter(|_| passes(parameter)) {
+                tool.insert(key.to_owned(), word.into());
+            }
+        }
+    }
+    Ok(Some(Value::Object(tool)))
+}
+
+/// Returns width and height. A ratio takes precedence over a size.
+fn size(
+    config: &ImageConfig<'_>,
+    passes: impl Fn(Parameter) -> bool,
+) -> Result<Option<String>, Fault> {
+    let ratio = config.aspect_ratio.as_deref();
+    let ratio = ratio.filter(|ratio| !ratio.is_empty() && passes(Parameter::ImageAspectRatio));
+    let size = config.image_size.as_deref();
+    let size = size.filter(|size| !size.is_empty() && passes(Parameter::ImageSize));
+    let is_pixels = size.is_none_or(|size| {
+        let (width, height) = size.split_once('x').unwrap_or((size, size));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        size == "auto" || size.contains('x') && is_number(width) && is_number(height)
+    });
+    // 1K is the size that the three ratios have.
+    if !is_pixels && size != Some("1K") {
+        return Err(unsaid(
+            "image_size",
+            size,
+            "`auto`, `1K`, or pixels such as `1024x1024`",
+        ));
+    }
+    let Some(ratio) = ratio else {
+        return Ok(size.filter(|_| is_pixels).map(str::to_owned));
+    };
+    let known = SIZES.iter().find(|(known, _)| *known == ratio);
+    match known {
+        Some((_, size)) => Ok(Some((*size).to_owned())),
+        None => Err(unsaid("aspect_ratio", Some(ratio), "`1:1`, `3:2` or `2:3`")),
+    }
+}
+
+fn unsaid(member: &str, came: Option<&str>, accepted: &str) -> Fault {
+    let path = format!("image_config.{member}");
+    let came: String = came.unwrap_or_default().chars().take(40).collect();
+    let message = format!("`{path}` is {came:?}; the chosen provider takes {accepted}");
+    Fault::invalid(path, message)
+}
