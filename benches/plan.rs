@@ -105,6 +105,7 @@ fn plans(mappings: usize) {
             random: (0.5, 0.5),
             health: &health,
             now_ms: 1000,
+            now_s: 0,
             preferred: None,
             has_session: false,
             no_fallback: false,
@@ -154,6 +155,7 @@ fn answer(request: &ModelRequest, used: &UsedNames, pieces: &[Bytes], media_type
         organization_id: "org_0190c3a2-0000-7000-8000-000000000000",
         project_id: "proj_0190c3a2-0000-7000-8000-000000000000",
         log_id: None,
+        price: Default::default(),
         routing: &[],
     };
     writer.complete(&settlement, &metadata);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::usage::{Settlement, Usage};
 use crate::json::Object;
+use crate::money::{Factor, ServiceTier};
 
 /// The names of a model at one of its providers, and the JSON texts of them that no request changes.
 #[derive(Debug)]
@@ -80,8 +81,39 @@ pub struct Metadata<'a> {
     pub project_id: &'a str,
     /// The call's id in the ledger and in the log.
     pub log_id: Option<&'a str>,
+    /// What its prices depended on.
+    pub price: PriceNotes,
     /// One entry per attempt.
     pub routing: &'a [AttemptRecord],
+}
+
+/// What the prices of a call depended on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PriceNotes {
+    /// The tier that the client asked for.
+    pub requested_tier: ServiceTier,
+    /// The tier that served the call: as the provider says, else as requested.
+    pub used_tier: ServiceTier,
+    /// Whether the call started at hours that have prices of their own.
+    pub is_off_peak: bool,
+    /// The share of all prices that is not billed.
+    pub discount: Option<Factor>,
+}
+
+impl PriceNotes {
+    /// Writes the tiers, where one of them is not the usual one, and the hours, where they have prices of their own.
+    ///
+    /// Source: docs/facts/model-gateway.md 8.1.
+    pub fn write(&self, object: &mut Object<'_>) {
+        let tiers = [self.requested_tier, self.used_tier];
+        if tiers != [ServiceTier::Standard; 2] {
+            object.text("requested_service_tier", self.requested_tier.as_str());
+            object.text("used_service_tier", self.used_tier.as_str());
+        }
+        if self.is_off_peak {
+            object.text("price_period", "off_peak");
+        }
+    }
 }
 
 /// One attempt, as the client sees it. Source: docs/decisions.md 3.
@@ -119,8 +151,11 @@ impl Metadata<'_> {
         object.optional_text("log_id", self.log_id);
         object.text("organization_id", self.organization_id);
         object.text("project_id", self.project_id);
-        // The gateway has no discounts yet.
-        object.raw("discount", "null");
+        match self.price.discount {
+            Some(discount) => object.raw("discount", &discount.to_decimal()),
+            None => object.raw("discount", "null"),
+        }
+        self.price.write(&mut object);
         object.array("routing", self.routing, AttemptRecord::write);
         object.close();
     }
@@ -232,6 +267,7 @@ mod tests {
             organization_id: "o",
             project_id: "p",
             log_id: Some("l"),
+            price: PriceNotes::default(),
             routing: &[record],
         };
         let mut out = Vec::new();

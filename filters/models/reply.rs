@@ -10,6 +10,7 @@ use super::metadata::Metadata;
 use super::usage::{Settlement, Usage};
 use crate::fault::Fault;
 use crate::json::Str;
+use crate::money::ServiceTier;
 
 /// Takes the pieces that decoders read. A writer overrides the methods of its operation; the defaults drop their
 /// pieces.
@@ -44,6 +45,9 @@ pub trait Sink {
 
     /// A report of usage; the last one counts, never the sum.
     fn usage(&mut self, usage: Usage);
+
+    /// A report of the tier that serves the request; the last one counts.
+    fn service_tier(&mut self, _tier: ServiceTier) {}
 }
 
 /// The identity of one reply.
@@ -74,6 +78,8 @@ impl ReplyIdentity {
 pub struct Reported {
     /// The last report of usage.
     pub usage: Option<Usage>,
+    /// The tier that served the request, where the provider says.
+    pub service_tier: Option<ServiceTier>,
     /// Bytes of text that have come, for estimates.
     pub output_bytes: u64,
     /// Images that have come.

@@ -12,7 +12,7 @@ use super::embeddings::EmbeddingFacts;
 use super::front::Front;
 use super::operation::Operation;
 use super::parameter::AskedParameters;
-use crate::money::CostInputs;
+use crate::money::{CostInputs, PricePoint, ServiceTier};
 
 /// A request that passed the 400 rules of its front.
 ///
@@ -50,6 +50,16 @@ pub enum Payload {
     Chat(ChatFacts),
     /// See [`Operation::Embeddings`].
     Embeddings(EmbeddingFacts),
+}
+
+impl ModelRequest {
+    /// Returns what decides its prices where it starts in this unix second.
+    pub fn price_point(&self, start_s: u64) -> PricePoint {
+        PricePoint {
+            tier: self.needs.service_tier,
+            start_s,
+        }
+    }
 }
 
 impl Payload {
@@ -93,25 +103,6 @@ pub enum Strategy {
     Latency,
 }
 
-/// `service_tier`. Source: docs/model-gateway.md 2.1.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum ServiceTier {
-    /// Slow and cheap.
-    Flex,
-    /// Fast and expensive.
-    Priority,
-}
-
-impl ServiceTier {
-    /// Returns the convention's word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Flex => "flex",
-            Self::Priority => "priority",
-        }
-    }
-}
-
 /// What a request needs of a model and its provider.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Needs {
@@ -119,8 +110,8 @@ pub struct Needs {
     pub choices: u32,
     /// The most tokens of an answer that the request allows.
     pub max_tokens: Option<u64>,
-    /// `service_tier`, where given and neither `auto` nor `default`.
-    pub service_tier: Option<ServiceTier>,
+    /// `service_tier`.
+    pub service_tier: ServiceTier,
     /// `free_models_only`.
     pub free_models_only: bool,
     /// `no_reasoning`.

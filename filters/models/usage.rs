@@ -1,6 +1,6 @@
 //! The tokens of a call, and their cost.
 
-use crate::money::Cost;
+use crate::money::{BilledTokens, Cost};
 
 /// Completion tokens of a drawn image, for estimates. Source: docs/facts/model-gateway.md 8.2.
 const DRAWN_IMAGE_TOKENS: u64 = 1120;
@@ -83,6 +83,25 @@ impl Usage {
             image_completion: self.image_completion.max(estimate.image_completion),
             estimated: (prompt, completion) != (self.prompt, self.completion),
             ..self
+        }
+    }
+
+    /// Returns the tokens as they are billed.
+    pub fn billed(&self) -> BilledTokens {
+        let written_1h = self.cache_write_1h.unwrap_or(0).min(self.cache_write);
+        BilledTokens {
+            prompt: self.prompt,
+            cached: self.cached,
+            written_5m: self.cache_write - written_1h,
+            written_1h,
+            audio_prompt: self.audio_prompt,
+            image_prompt: self.image_prompt,
+            completion: self.completion,
+            audio_completion: self.audio_completion,
+            image_completion: self.image_completion,
+            reasoning: self.reasoning.unwrap_or(0),
+            images: self.images,
+            web_searches: self.web_searches,
         }
     }
 

@@ -1,82 +1,7 @@
 //! Computes a cost and its parts from tokens and prices. Source: docs/facts/model-gateway.md 8.1, docs/decisions.md 14.
 
-use super::usd::{Price, Usd};
-
-/// The prices of one mapping. A price that is `None` is that of other tokens of the prompt or of the completion.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct PriceSet {
-    /// Per prompt token.
-    pub input: Price,
-    /// Per completion token.
-    pub output: Price,
-    /// Per prompt token of audio.
-    pub input_audio: Option<Price>,
-    /// Per prompt token of images.
-    pub input_image: Option<Price>,
-    /// Per completion token of audio.
-    pub output_audio: Option<Price>,
-    /// Per completion token of images.
-    pub output_image: Option<Price>,
-    /// Per drawn image, in place of its tokens.
-    pub image: Option<Price>,
-    /// Per prompt token read from the provider's cache.
-    pub cached_input: Option<Price>,
-    /// Per prompt token written to the cache for five minutes.
-    pub cache_write: Option<Price>,
-    /// Per prompt token written to the cache for an hour; `None`: as `cache_write`.
-    pub cache_write_1h: Option<Price>,
-    /// Per request.
-    pub request: Price,
-    /// Per search.
-    pub web_search: Price,
-    /// What a call with a long prompt costs in their place.
-    pub long_context: Option<LongContext>,
-}
-
-/// The prices of all tokens of a call whose prompt is long.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct LongContext {
-    /// The prompt tokens beyond which these prices hold.
-    pub above_tokens: u64,
-    /// Per prompt token.
-    pub input: Option<Price>,
-    /// Per completion token.
-    pub output: Option<Price>,
-    /// Per prompt token read from the provider's cache.
-    pub cached_input: Option<Price>,
-    /// Per prompt token written to the cache for five minutes.
-    pub cache_write: Option<Price>,
-    /// Per prompt token written to the cache for an hour.
-    pub cache_write_1h: Option<Price>,
-}
-
-impl PriceSet {
-    /// Returns the prices of a call with this many prompt tokens.
-    #[must_use]
-    pub fn for_prompt(&self, tokens: u64) -> Self {
-        let long = self.long_context;
-        let Some(long) = long.filter(|long| tokens > long.above_tokens) else {
-            return *self;
-        };
-        Self {
-            input: long.input.unwrap_or(self.input),
-            output: long.output.unwrap_or(self.output),
-            cached_input: long.cached_input.or(self.cached_input),
-            cache_write: long.cache_write.or(self.cache_write),
-            cache_write_1h: long.cache_write_1h.or(self.cache_write_1h),
-            ..*self
-        }
-    }
-
-    /// Returns whether plans count the model as premium: output from 15 USD or input from 5 USD per million tokens.
-    ///
-    /// Source: docs/interface.md, `plans`, docs/facts/model-gateway.md 5.3.
-    pub fn is_premium(&self) -> bool {
-        const PER_MILLION: u64 = 10_u64.pow(12);
-        self.output >= Price::from_units(15 * PER_MILLION)
-            || self.input >= Price::from_units(5 * PER_MILLION)
-    }
-}
+use super::prices::PriceSet;
+use super::usd::Usd;
 
 /// The billed usage. `prompt` includes `cached` and both kinds of writes; media tokens are part of what is neither, and of
 /// `completion`.
@@ -100,6 +25,8 @@ pub struct BilledTokens {
     pub audio_completion: u64,
     /// Completion tokens of images.
     pub image_completion: u64,
+    /// Completion tokens of reasoning.
+    pub reasoning: u64,
     /// Drawn images.
     pub images: u64,
     /// Searches.
@@ -176,9 +103,8 @@ impl Details {
     }
 }
 
-/// Returns the cost of `tokens` at `prices`, without rounding.
-pub fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
-    let prices = prices.for_prompt(tokens.prompt);
+/// Returns the cost of `tokens` at `prices`, without rounding. The prices are those of a prompt of this length.
+pub(super) fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
     let special = tokens
         .cached
         .saturating_add(tokens.written_5m)
@@ -201,7 +127,13 @@ pub fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
         .times(tokens.written_5m)
         .plus(write_1h.times(tokens.written_1h));
     let spoken = prices.output_audio.unwrap_or(prices.output);
-    let output = prices.output.times(words).plus(spoken.times(audio_out));
+    let thoughts = tokens.reasoning.min(words);
+    let thought = prices.output_reasoning.unwrap_or(prices.output);
+    let output = prices
+        .output
+        .times(words - thoughts)
+        .plus(thought.times(thoughts))
+        .plus(spoken.times(audio_out));
     let drawn = match prices.image {
         Some(each) => each.times(tokens.images),
         None => prices

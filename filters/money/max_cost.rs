@@ -3,7 +3,8 @@
 //! A token covers at least one byte of text, so the bytes of a request bound its prompt. The bytes of an image, audio
 //! or file do not bound its tokens, so the catalogue does.
 
-use super::cost::PriceSet;
+use super::price_list::Rates;
+use super::prices::PriceSet;
 use super::usd::{Price, Usd};
 
 /// Maximum prompt tokens of an image, if the catalogue does not say.
@@ -55,7 +56,7 @@ pub struct TokenBounds {
 }
 
 /// Returns the maximum cost of a call at these prices.
-pub fn max_cost(prices: &PriceSet, bounds: &TokenBounds, inputs: &CostInputs) -> Usd {
+pub(super) fn max_cost(rates: &Rates, bounds: &TokenBounds, inputs: &CostInputs) -> Usd {
     let images = media_tokens(inputs.images, bounds.image_tokens, MAX_IMAGE_TOKENS);
     let audio = media_tokens(inputs.audio, bounds.audio_tokens, MAX_AUDIO_TOKENS);
     let files = media_tokens(inputs.files, bounds.file_tokens, MAX_FILE_TOKENS);
@@ -78,7 +79,7 @@ pub fn max_cost(prices: &PriceSet, bounds: &TokenBounds, inputs: &CostInputs) ->
             .plus(prices.image.unwrap_or_default().times(drawn_images))
     };
     let prompt = text.saturating_add(images).saturating_add(audio);
-    at(prices).max(at(&prices.for_prompt(prompt)))
+    rates.up_to(prompt).map(at).fold(Usd::ZERO, Usd::max)
 }
 
 /// Returns the maximum images of all choices.
@@ -107,7 +108,12 @@ fn max_prompt_price(prices: &PriceSet) -> Price {
 
 /// Returns the highest price of a completion token: any of them may be drawn or spoken.
 fn max_output_price(prices: &PriceSet) -> Price {
-    highest(prices.output, [prices.output_image, prices.output_audio])
+    let others = [
+        prices.output_image,
+        prices.output_audio,
+        prices.output_reasoning,
+    ];
+    highest(prices.output, others)
 }
 
 fn highest<const N: usize>(price: Price, others: [Option<Price>; N]) -> Price {

@@ -1,21 +1,32 @@
 //! Exact money, as integers of 1e-18 USD and never floats, and the limits on spending.
 //!
-//! [`usd`] has amounts and prices, [`cost`](mod@cost) the formula, [`max_cost()`] the maximum cost of a call, [`tally`]
-//! sums of spending, [`period`] the periods of limits, and [`allowance`] the 402 errors of keys, budgets and plans.
+//! [`usd`] has amounts and prices, [`prices`] those of one call, [`price_list`] all of a mapping, by [`tier`] and hours
+//! ([`schedule`]); [`cost`] is the formula, [`max_cost`] the maximum cost of a call, [`tally`] sums of spending,
+//! [`period`] the periods of limits, and [`allowance`] the 402 errors of keys, budgets and plans.
 
 pub mod allowance;
 mod cost;
 mod max_cost;
 pub mod period;
+mod price_list;
+mod prices;
+mod schedule;
 pub mod tally;
+mod tier;
 mod usd;
 
 #[cfg(test)]
 mod allowance_tests;
 #[cfg(test)]
+mod price_list_tests;
+#[cfg(test)]
 mod tests;
 
-pub use cost::{BilledTokens, Cost, Details, LongContext, PriceSet, cost};
-pub use max_cost::{CostInputs, TokenBounds, max_cost};
+pub use cost::{BilledTokens, Cost, Details};
+pub use max_cost::{CostInputs, TokenBounds};
 pub use period::Period;
-pub use usd::{InvalidAmount, Price, Usd};
+pub use price_list::{PriceChange, PriceList, PriceListParts, PricePoint, Rates};
+pub use prices::{PriceSet, TokenPrices};
+pub use schedule::{HoursWindow, Schedule};
+pub use tier::ServiceTier;
+pub use usd::{Factor, InvalidAmount, Price, Usd};

@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 use proptest::prelude::*;
 
+use super::cost::cost;
+use super::max_cost::max_cost;
 use super::tally::Tally;
 use super::*;
 
@@ -168,16 +170,15 @@ proptest! {
             request: per_million(fee), input_image: media_prices[0].map(per_million),
             input_audio: media_prices[1].map(per_million), output_image: media_prices[2].map(per_million),
             output_audio: media_prices[3].map(per_million),
-            long_context: above.map(|above_tokens| LongContext {
-                above_tokens, input: Some(per_million(output)), ..LongContext::default()
-            }),
             ..PriceSet::default()
         };
         let tokens = BilledTokens {
             prompt, cached, written_5m: written, completion, image_prompt: media[0], audio_prompt: media[1],
             image_completion: media[2], audio_completion: media[3], ..BilledTokens::default()
         };
-        let cost = cost(&prices, &tokens);
+        let dear = TokenPrices { input: Some(per_million(output)), ..TokenPrices::default() };
+        let long: Vec<_> = above.iter().map(|above| (*above, dear)).collect();
+        let cost = Rates::new(prices, &long).cost(&tokens);
         let d = cost.details;
         let sum = [d.input_cost, d.cached_input_cost, d.cache_write_input_cost, d.output_cost, d.request_cost, d.web_search_cost,
             d.image_input_cost, d.image_output_cost, d.audio_input_cost]
@@ -242,15 +243,12 @@ fn tokens_of_pictures_and_sound_have_their_own_prices_and_count_once() {
 
 #[test]
 fn a_long_prompt_changes_the_price_of_every_token() {
-    let prices = PriceSet {
-        long_context: Some(LongContext {
-            above_tokens: 1000,
-            input: Some(Price::per_million("5").unwrap()),
-            output: Some(Price::per_million("15").unwrap()),
-            ..LongContext::default()
-        }),
-        ..vector()
+    let long = TokenPrices {
+        input: Some(Price::per_million("5").unwrap()),
+        output: Some(Price::per_million("15").unwrap()),
+        ..TokenPrices::default()
     };
+    let prices = Rates::new(vector(), &[(1000, long)]);
     let at = |prompt| {
         let tokens = BilledTokens {
             prompt,
@@ -258,7 +256,7 @@ fn a_long_prompt_changes_the_price_of_every_token() {
             completion: 100,
             ..BilledTokens::default()
         };
-        cost(&prices, &tokens).total.to_string()
+        prices.cost(&tokens).total.to_string()
     };
     assert_eq!(at(1000), "0.003");
     // 601 × 5e-6 + 400 × 1.25e-6 + 100 × 15e-6
@@ -296,7 +294,10 @@ fn the_worst_case_draws_and_speaks_where_that_costs_more() {
         ..TokenBounds::default()
     };
     // 1000 × 2.5e-6 + 10 × 100e-6 + 100 × 30e-6
-    assert_eq!(max_cost(&prices, &bounds, &inputs).to_string(), "0.0065");
+    assert_eq!(
+        max_cost(&Rates::new(prices, &[]), &bounds, &inputs).to_string(),
+        "0.0065"
+    );
 }
 
 #[test]
@@ -336,7 +337,7 @@ fn the_worst_case_draws_as_many_images_as_an_answer_may_hold() {
             drawn_images,
             ..TokenBounds::default()
         };
-        max_cost(&prices, &bounds, &inputs).to_string()
+        max_cost(&Rates::new(prices, &[]), &bounds, &inputs).to_string()
     };
     assert_eq!(most(None, 0, 1, true), "5");
     assert_eq!(most(Some(2), 0, 3, true), "3");
@@ -366,7 +367,10 @@ fn the_worst_case_counts_bytes_media_and_all_answers() {
         ..PriceSet::default()
     };
     // (1000 + 2 × 100) × 2e-6 + 3 × 200 × 1e-5 + 0.5
-    assert_eq!(max_cost(&prices, &bounds, &inputs).to_string(), "0.5084");
+    assert_eq!(
+        max_cost(&Rates::new(prices, &[]), &bounds, &inputs).to_string(),
+        "0.5084"
+    );
 }
 
 #[test]

@@ -15,6 +15,9 @@ const MAX_USD: u64 = 10_u64.pow(12);
 /// Fraction digits of a price per million tokens. With twelve, a price per token is a whole number of 1e-18 USD.
 const PRICE_FRACTION_DIGITS: usize = 12;
 
+/// Fraction digits of a factor of prices.
+const FACTOR_FRACTION_DIGITS: usize = 6;
+
 /// An amount of US dollars. Units: 1e-18 USD. Source: docs/decisions.md 15.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Usd(i128);
@@ -22,6 +25,10 @@ pub struct Usd(i128);
 /// A price. Units: 1e-18 USD for one token or one call.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Price(u64);
+
+/// A factor of prices. Units: 1e-6.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Factor(u32);
 
 /// Why a text is not an amount.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -67,6 +74,19 @@ impl Price {
         Usd(i128::from(self.0).saturating_mul(i128::from(count)))
     }
 
+    /// Returns the price times a factor.
+    ///
+    /// Errors: the product is no whole number of 1e-18 USD, or too large.
+    pub fn scaled(self, factor: Factor) -> Result<Self, InvalidAmount> {
+        let product = u128::from(self.0) * u128::from(factor.0);
+        let one = u128::from(Factor::ONE.0);
+        let units = (product % one == 0).then(|| u64::try_from(product / one).ok());
+        units.flatten().map(Self).ok_or_else(|| {
+            let (price, factor) = (self.to_decimal(), factor.to_decimal());
+            InvalidAmount(format!("{price} times {factor} has more than {FRACTION_DIGITS} fraction digits, or is too large"))
+        })
+    }
+
     /// Returns whether the price is zero.
     pub fn is_zero(self) -> bool {
         self.0 == 0
@@ -80,6 +100,37 @@ impl Price {
     /// Returns the price of one as a plain decimal: `0.0000025`.
     pub fn to_decimal(self) -> String {
         self.times(1).to_string()
+    }
+}
+
+impl Factor {
+    /// The factor that changes nothing.
+    pub const ONE: Self = Self(10_u32.pow(FACTOR_FRACTION_DIGITS as u32));
+
+    /// Parses a plain decimal with at most 6 fraction digits, up to 1000.
+    ///
+    /// Errors: signs, exponents, more digits, more than 1000.
+    pub fn parse(text: &str) -> Result<Self, InvalidAmount> {
+        let units = parse(text, FACTOR_FRACTION_DIGITS)?;
+        let units = u32::try_from(units).ok();
+        let units = units.filter(|units| *units <= 1000 * Self::ONE.0);
+        units
+            .map(Self)
+            .ok_or_else(|| InvalidAmount(format!("{text:?} is more than 1000")))
+    }
+
+    /// Returns what remains of one.
+    ///
+    /// Errors: the factor is more than one.
+    pub fn complement(self) -> Result<Self, InvalidAmount> {
+        let rest = Self::ONE.0.checked_sub(self.0).map(Self);
+        rest.ok_or_else(|| InvalidAmount(format!("\"{}\" is more than 1", self.to_decimal())))
+    }
+
+    /// Returns the shortest plain decimal, which is also a JSON number.
+    pub fn to_decimal(self) -> String {
+        const UNIT: i128 = 10_i128.pow((FRACTION_DIGITS - FACTOR_FRACTION_DIGITS) as u32);
+        Usd(i128::from(self.0) * UNIT).to_string()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use filters::models::routing::{CatalogFile, WrittenParameters};
+use filters::models::routing::{CatalogFile, TOKEN_PRICE_KEYS, WrittenMapping, WrittenParameters};
 use serde_json::Value as Json;
 
 use super::document::{self, Node, SourceSpan, Value};
@@ -16,18 +16,6 @@ use super::walk::{Finding, Walk};
 /// The highest price per million tokens that is plausible, in USD. Our choice: the most expensive models cost some
 /// hundreds; a price per billion tokens, or in cents, is above it.
 const MAX_PLAUSIBLE_PRICE: f64 = 10_000.0;
-
-const PRICES_PER_MILLION: [&str; 9] = [
-    "input_price",
-    "output_price",
-    "input_audio_price",
-    "input_image_price",
-    "output_audio_price",
-    "output_image_price",
-    "cached_input_price",
-    "cache_write_price",
-    "cache_write_1h_price",
-];
 
 /// The built-in provider. The shipped catalogue has its models, and a configuration may leave it out.
 const SANDBOX: &str = "sandbox";
@@ -65,11 +53,19 @@ pub(super) fn check(
         text,
         hidden: &walk.hidden,
     };
+    let places = std::mem::take(&mut walk.places);
     let file = if findings.is_empty() {
-        to_file(name, valid)
+        let file = to_file(name, valid);
+        file.and_then(|file| match find_bad_prices(&file, &places) {
+            problems if problems.is_empty() => Ok(file),
+            problems => Err(reporter.to_problems(problems)),
+        })
     } else {
         Err(reporter.to_problems(findings))
     };
+    if let Ok(file) = &file {
+        warnings.extend(find_idle_prices(file, &places));
+    }
     CheckedCatalog {
         file,
         warnings: reporter.to_problems(warnings),
@@ -242,7 +238,7 @@ fn find_unknown_providers(models: &[Node], providers: &[&str]) -> Vec<Finding> {
 }
 
 fn find_implausible_prices(models: &[Node]) -> Vec<Finding> {
-    let values = PRICES_PER_MILLION
+    let values = TOKEN_PRICE_KEYS
         .iter()
         .flat_map(|name| mapping_values(models, name));
     let is_implausible = |value: &MappingValue<'_>| {
@@ -258,6 +254,86 @@ fn find_implausible_prices(models: &[Node]) -> Vec<Finding> {
             at: value.at.clone(),
         })
         .collect()
+}
+
+/// Finds prices that cannot be billed together: a multiplier that makes a price with too many digits, for example.
+fn find_bad_prices(file: &CatalogFile, places: &Places) -> Vec<Finding> {
+    let problem = |(key, mapping): (String, &WrittenMapping)| {
+        let (member, message) = mapping.price_problem()?;
+        let cure = "give prices and factors with fewer digits, or prices in place of the factor";
+        finding(places, &key, &member, message, cure)
+    };
+    mappings(file).filter_map(problem).collect()
+}
+
+/// Warns of regions and tiers that have no price.
+fn find_idle_prices(file: &CatalogFile, places: &Places) -> Vec<Finding> {
+    let mut warnings = Vec::new();
+    for (key, mapping) in mappings(file) {
+        if mapping.input_price.is_none() && mapping.output_price.is_none() {
+            continue;
+        }
+        for (at, region) in mapping.regions.iter().enumerate() {
+            if !mapping.region_prices.contains_key(region) {
+                let message =
+                    format!("no prices are known in {region:?}, so calls there cost nothing");
+                let cure =
+                    format!("add region_prices = {{ {region} = {{ multiplier = \"1.1\" }} }}");
+                warnings.extend(finding(
+                    places,
+                    &key,
+                    &format!("regions[{at}]"),
+                    message,
+                    &cure,
+                ));
+            }
+        }
+        for (at, tier) in mapping.service_tiers.iter().enumerate() {
+            if !mapping.has_tier_prices(tier) {
+                let message =
+                    format!("the tier {tier:?} has no prices, so it costs as the usual one");
+                let cure = format!("add tier_prices = {{ {tier} = {{ multiplier = \"0.5\" }} }}");
+                warnings.extend(finding(
+                    places,
+                    &key,
+                    &format!("service_tiers[{at}]"),
+                    message,
+                    &cure,
+                ));
+            }
+        }
+    }
+    warnings
+}
+
+/// Where the values of keys stand.
+type Places = BTreeMap<String, SourceSpan>;
+
+/// Returns all mappings, each with its key.
+fn mappings(file: &CatalogFile) -> impl Iterator<Item = (String, &WrittenMapping)> {
+    let models = file.models.iter().enumerate();
+    models.flat_map(|(index, model)| {
+        let mappings = model.providers.iter().enumerate();
+        mappings.map(move |(at, mapping)| (format!("models[{index}].providers[{at}]"), mapping))
+    })
+}
+
+/// Returns a finding at a member of a mapping, or at the mapping where the member does not stand there.
+fn finding(
+    places: &Places,
+    mapping: &str,
+    member: &str,
+    message: String,
+    cure: &str,
+) -> Option<Finding> {
+    let key = format!("{mapping}.{member}");
+    let at = places.get(&key).or_else(|| places.get(mapping))?;
+    Some(Finding {
+        at: at.clone(),
+        key,
+        message,
+        cure: cure.to_owned(),
+    })
 }
 
 fn member<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {

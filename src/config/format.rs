@@ -10,7 +10,7 @@ use super::suggest;
 use filters::cidr::Cidr;
 use filters::models::parameter::Parameter;
 use filters::models::routing::Date;
-use filters::money::{InvalidAmount, Price};
+use filters::money::{Factor, HoursWindow, InvalidAmount, Price};
 
 /// The message of a problem, and its cure.
 type FormatError = (String, String);
@@ -141,6 +141,12 @@ fn check_format(text: &str, format: &str) -> Result<(), FormatError> {
         "method" => check_method(text),
         "date" => check_date(text),
         "price-per-million" => check_price(Price::per_million(text)),
+        "price-factor" => check_factor(Factor::parse(text)),
+        "price-share" => check_factor(Factor::parse(text).and_then(Factor::complement)),
+        "hours" => match HoursWindow::parse(text, &[]) {
+            Ok(_) => Ok(()),
+            Err(why) => refuse(why, "give hours of a day in UTC, such as \"16:30-00:30\""),
+        },
         "price-per-call" => check_price(Price::per_call(text)),
         _ => Ok(()),
     }
@@ -160,6 +166,15 @@ fn check_price(parsed: Result<Price, InvalidAmount>) -> Result<(), FormatError> 
         refuse(
             invalid.to_string(),
             "write USD as a decimal in quotes, such as \"2.50\"",
+        )
+    })
+}
+
+fn check_factor(parsed: Result<Factor, InvalidAmount>) -> Result<(), FormatError> {
+    parsed.map(drop).or_else(|invalid| {
+        refuse(
+            invalid.to_string(),
+            "write a decimal in quotes, such as \"0.5\"",
         )
     })
 }

@@ -7,6 +7,7 @@ use filters::models::operation::Operation;
 use filters::models::routing::catalog::{Mapping, Model};
 use filters::models::routing::resolve::Candidate;
 use filters::models::wires::{Target, Wire};
+use filters::money::{CostInputs, PriceList, PricePoint, Usd};
 
 use super::metrics::DeploymentMetrics;
 use super::providers::Provider;
@@ -21,14 +22,14 @@ pub struct Deployment {
     pub mapping: Arc<Mapping>,
     /// The provider's region.
     pub region: Option<Arc<str>>,
+    /// The prices there; `None`: unknown.
+    pub prices: Option<Arc<PriceList>>,
     /// The provider.
     pub provider: Arc<Provider>,
     /// The wire in which the provider serves the mapping.
     pub wire: &'static dyn Wire,
     /// Its names as clients see them. Source: docs/decisions.md 3.
     pub used: Arc<UsedNames>,
-    /// Whether plans count the model as premium.
-    pub is_premium: bool,
     /// Its counters.
     pub metrics: DeploymentMetrics,
     heads: Vec<(Operation, [UpstreamHead; 2])>,
@@ -41,6 +42,7 @@ impl Deployment {
             model,
             mapping,
             region,
+            prices,
             ..
         } = candidate;
         let region_name = region.as_deref();
@@ -56,12 +58,12 @@ impl Deployment {
         });
         Self {
             used: Arc::new(used),
-            is_premium: mapping.prices.is_some_and(|prices| prices.is_premium()),
             metrics: DeploymentMetrics::new(metrics, provider, model, mapping),
             heads: heads.collect(),
             model: Arc::clone(model),
             mapping: Arc::clone(mapping),
             region: region.clone(),
+            prices: prices.clone(),
             provider: Arc::clone(provider),
             wire,
         }
@@ -72,6 +74,18 @@ impl Deployment {
         let mut heads = self.heads.iter();
         let (_, heads) = heads.find(|(offered, _)| *offered == operation)?;
         heads.get(usize::from(is_stream))
+    }
+
+    /// Returns whether plans count a call as premium.
+    pub fn is_premium(&self, point: PricePoint) -> bool {
+        let prices = self.prices.as_ref();
+        prices.is_some_and(|prices| prices.at(point).short().is_premium())
+    }
+
+    /// Returns the maximum cost of a request; `None` where the price is not known.
+    pub fn max_cost(&self, point: PricePoint, inputs: &CostInputs) -> Option<Usd> {
+        let prices = self.prices.as_ref()?;
+        Some(prices.max_cost(point, &self.mapping.bounds, inputs))
     }
 
     /// Returns the target of any call, as its wire needs to know it.

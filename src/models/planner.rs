@@ -15,6 +15,7 @@ use filters::models::routing::plan::{PlanInputs, RoutePlan, plan};
 use filters::models::routing::providers::{ProviderNames, ProviderSet};
 use filters::models::routing::resolve::{AUTO, Candidate, Resolved, resolve};
 use filters::models::routing::score::Weights;
+use filters::money::PricePoint;
 
 use crate::config::{Config, ProviderConfig, Routing};
 use crate::models::deployment::Deployment;
@@ -149,7 +150,10 @@ impl Planner {
             context.now_s,
         )?;
         let keyed = match context.caller {
-            Some(caller) => apply_rules(request, &mut resolved, caller, &byok)?,
+            Some(caller) => {
+                let point = request.price_point(context.now_s);
+                apply_rules(request, &mut resolved, caller, &byok, point)?
+            }
             None => ProviderSet::EMPTY,
         };
         let provider = resolved.provider.clone();
@@ -157,19 +161,14 @@ impl Planner {
         let affinity_key = context
             .session
             .map(|session| self.affinity.key(organization, &request.model, session));
-        let weights = self.routing.weights;
         let inputs = PlanInputs {
             attempts: self.routing.attempts as usize,
-            weights: Weights {
-                price: weights.price,
-                uptime: weights.uptime,
-                throughput: weights.throughput,
-                latency: weights.latency,
-            },
+            weights: self.weights(),
             exploration: self.routing.exploration,
             random: (fastrand::f64(), fastrand::f64()),
             health: &self.health,
             now_ms: context.now_ms,
+            now_s: context.now_s,
             preferred: affinity_key.and_then(|key| self.affinity.find(key, context.now_ms)),
             has_session: affinity_key.is_some(),
             no_fallback: context.no_fallback,
@@ -189,6 +188,17 @@ impl Planner {
             provider,
             affinity_key,
         })
+    }
+
+    /// Returns the weights of the automatic strategy.
+    fn weights(&self) -> Weights {
+        let weights = self.routing.weights;
+        Weights {
+            price: weights.price,
+            uptime: weights.uptime,
+            throughput: weights.throughput,
+            latency: weights.latency,
+        }
     }
 
     /// Returns the providers that the caller's organization has BYOK keys for, if the caller's project uses them.
@@ -250,6 +260,7 @@ fn apply_rules<'k>(
     resolved: &mut Resolved,
     caller: &Caller,
     byok: &'k ProviderSet,
+    point: PricePoint,
 ) -> Result<&'k ProviderSet, Fault> {
     if caller.plan != Tariff::None {
         allowed::by_plan(request)?;
@@ -261,7 +272,7 @@ fn apply_rules<'k>(
                 aliases: &candidate.model.aliases,
                 provider: &candidate.mapping.provider,
                 upstream_name: &candidate.mapping.name,
-                prices: candidate.mapping.prices.as_ref(),
+                prices: candidate.short_prices(point),
             };
             terms.rules.check(&offer).err().map(Forbidden::as_str)
         };

@@ -77,6 +77,7 @@ mod store;
 mod store_outage;
 mod streams;
 mod support_selftest;
+mod tiers;
 mod tls;
 mod token;
 mod track;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::catalog::Mapping;
 use super::resolve::{Candidate, Resolved};
 use crate::fault::{Fault, FaultKind};
-use crate::models::request::{ModelRequest, ServiceTier, Strategy};
+use crate::models::request::{ModelRequest, Strategy};
+use crate::money::ServiceTier;
 
 /// Removes candidates that the rules of the key forbid; `forbids` names the kind of rule that does.
 ///
@@ -68,7 +69,7 @@ pub fn by_plan(request: &ModelRequest) -> Result<(), Fault> {
             "the organization's plan takes `auto` and `price` for `routing`",
         ));
     }
-    if request.needs.service_tier == Some(ServiceTier::Priority) {
+    if request.needs.service_tier == ServiceTier::Priority {
         return Err(Fault::invalid(
             "service_tier",
             "the organization's plan takes `auto`, `default` and `flex` for `service_tier`",

@@ -124,6 +124,7 @@ fn providers_with_own_keys_go_first_and_keep_their_order() {
         random: (0.5, 0.5),
         health: &health,
         now_ms: 0,
+        now_s: 0,
         preferred: None,
         has_session: false,
         no_fallback: false,

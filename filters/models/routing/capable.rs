@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::catalog::{Capability, Mapping};
 use crate::fault::Fault;
-use crate::models::request::{ModelRequest, ServiceTier};
+use crate::models::request::ModelRequest;
 
 /// The limits of a wire, whatever the catalogue says.
 #[derive(Clone, Copy, Debug)]
@@ -331,7 +331,7 @@ fn check_service_tier(
     mapping: &Mapping,
     wire: &WireLimits,
 ) -> Result<(), Lack> {
-    let Some(word) = request.needs.service_tier.map(ServiceTier::as_str) else {
+    let Some(word) = request.needs.service_tier.wire_word() else {
         return Ok(());
     };
     let is_listed = mapping.service_tiers.iter().any(|known| &**known == word);

@@ -6,15 +6,12 @@ use std::sync::Arc;
 pub use super::capability::{Capabilities, Capability};
 use super::catalog_file::{CatalogFile, Date, MappingWire, WrittenMapping, WrittenModel};
 use super::parameters::Parameters;
-use super::prices::read_prices;
+use super::prices::{MappingPrices, read_prices};
 use super::providers::{ProviderDefaults, ProviderNames};
 use super::resolve::Candidate;
 use super::thinking::{Thinking, WrittenThinking};
 use crate::models::operation::Operation;
-use crate::models::usage::Usage;
-use crate::money::{
-    BilledTokens, Cost, CostInputs, Price, PriceSet, TokenBounds, Usd, cost, max_cost,
-};
+use crate::money::{PriceList, TokenBounds};
 
 /// One model.
 #[derive(Clone, Debug)]
@@ -55,9 +52,9 @@ pub struct Mapping {
     /// The API that serves it; `None`: the usual one of the provider's kind.
     pub wire: Option<MappingWire>,
     /// Regions that a model string may name.
-    pub regions: Vec<Arc<str>>,
-    /// Prices; `None`: unknown, so every cost is unknown.
-    pub prices: Option<PriceSet>,
+    pub regions: Vec<Region>,
+    /// Prices where no region is named; `None`: unknown, so every cost is unknown.
+    pub prices: Option<Arc<PriceList>>,
     /// Tokens of prompt and answer together.
     pub context_size: Option<u64>,
     /// Tokens of the answer.
@@ -80,6 +77,15 @@ pub struct Mapping {
     pub deactivated_at: Option<Date>,
 }
 
+/// A region of a mapping.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Prices there; `None`: unknown.
+    pub prices: Option<Arc<PriceList>>,
+}
+
 impl Mapping {
     /// Returns whether it has a capability.
     pub fn can(&self, capability: Capability) -> bool {
@@ -97,58 +103,6 @@ impl Mapping {
     pub fn reasons(&self) -> bool {
         self.capabilities
             .is_some_and(|known| known.contains(Capability::Reasoning))
-    }
-
-    /// Returns the cost of a call; `None` where the price is not known.
-    pub fn cost(&self, usage: &Usage) -> Option<Cost> {
-        let written_1h = usage.cache_write_1h.unwrap_or(0).min(usage.cache_write);
-        let tokens = BilledTokens {
-            prompt: usage.prompt,
-            cached: usage.cached,
-            written_5m: usage.cache_write - written_1h,
-            written_1h,
-            audio_prompt: usage.audio_prompt,
-            image_prompt: usage.image_prompt,
-            completion: usage.completion,
-            audio_completion: usage.audio_completion,
-            image_completion: usage.image_completion,
-            images: usage.images,
-            web_searches: usage.web_searches,
-        };
-        self.prices.as_ref().map(|prices| cost(prices, &tokens))
-    }
-
-    /// Returns the maximum cost of a request whose answers have at most `max_tokens` and, if the model `draws`, images;
-    /// `None` where the price is not known.
-    pub fn max_cost(
-        &self,
-        inputs: &CostInputs,
-        max_tokens: Option<u64>,
-        draws: bool,
-    ) -> Option<Usd> {
-        let inputs = CostInputs {
-            max_tokens,
-            draws,
-            ..*inputs
-        };
-        self.prices
-            .as_ref()
-            .map(|prices| max_cost(prices, &self.bounds, &inputs))
-    }
-
-    /// Returns the mean of input and output price, for comparisons; `None` where unknown.
-    pub fn mean_price(&self) -> Option<f64> {
-        self.prices
-            .map(|prices| f64::midpoint(prices.input.as_f64(), prices.output.as_f64()))
-    }
-
-    /// Returns whether it costs nothing.
-    pub fn is_free(&self) -> bool {
-        let is_zero = |price: Option<Price>| price.is_none_or(|price| price.is_zero());
-        self.prices.is_some_and(|p| {
-            let is_free = p.input.is_zero() && p.output.is_zero() && p.request.is_zero();
-            is_free && is_zero(p.image) && is_zero(p.output_image)
-        })
     }
 
     /// Returns whether it is no longer served at `now_s` (unix seconds).
@@ -264,7 +218,7 @@ impl Catalog {
         let at = mapping
             .regions
             .iter()
-            .position(|known| **known == *region)?;
+            .position(|known| *known.name == *region)?;
         self.candidates.get(first + 1 + at)
     }
 
@@ -290,11 +244,7 @@ impl Catalog {
             let Some(number) = self.providers.number(&written.provider) else {
                 // What only its kind of provider says is not known, so that is not checked.
                 let checked = check_names(&written).and_then(|()| mapping_prices(&written));
-                problems.extend(
-                    checked
-                        .err()
-                        .map(|problem| format!("model {id}: {problem}")),
-                );
+                problems.extend(checked.err().map(|why| format!("model {id}: {why}")));
                 continue;
             };
             let defaults = self.providers.defaults(number).over(written.wire);
@@ -346,13 +296,15 @@ impl Catalog {
 
     fn add_candidates(&mut self, model: &Arc<Model>, mapping: &Arc<Mapping>) {
         self.first_candidates.push(self.candidates.len());
-        let regions = mapping.regions.iter().cloned().map(Some);
-        for region in std::iter::once(None).chain(regions) {
+        let regions = mapping.regions.iter();
+        let regions = regions.map(|region| (Some(Arc::clone(&region.name)), &region.prices));
+        for (region, prices) in std::iter::once((None, &mapping.prices)).chain(regions) {
             self.candidates.push(Arc::new(Candidate {
                 index: self.candidates.len(),
                 model: Arc::clone(model),
                 mapping: Arc::clone(mapping),
                 region,
+                prices: prices.clone(),
             }));
         }
     }
@@ -365,7 +317,7 @@ fn check_names(written: &WrittenMapping) -> Result<(), String> {
     }
 }
 
-fn mapping_prices(written: &WrittenMapping) -> Result<Option<PriceSet>, String> {
+fn mapping_prices(written: &WrittenMapping) -> Result<MappingPrices, String> {
     read_prices(written).map_err(|(key, bad)| format!("{}: `{key}`: {bad}", written.provider))
 }
 
@@ -389,14 +341,17 @@ fn mapping(
     };
     let thinking = Thinking::new(&thinking, &defaults.thinking)
         .map_err(|problem| format!("{}: {problem}", written.provider))?;
+    let names = written.regions.into_iter().map(Arc::from);
+    let regions = names.zip(prices.regions);
+    let regions = regions.map(|(name, prices)| Region { name, prices });
     Ok(Mapping {
         index,
         provider: written.provider.into(),
         provider_number,
         name: written.name.into(),
         wire: written.wire,
-        regions: written.regions.into_iter().map(Into::into).collect(),
-        prices,
+        regions: regions.collect(),
+        prices: prices.usual,
         context_size: written.context_size,
         max_output: written.max_output,
         bounds: TokenBounds {

@@ -3,11 +3,16 @@
 //! A field is a key. Its type, bounds and documentation give the schema that the file is checked against; `format` names a
 //! check of the configuration.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
 use super::catalog::Capability;
 use super::parameters_file::WrittenParameters;
+use super::prices_file::{
+    WrittenLongContext, WrittenOffPeak, WrittenRegionPrices, WrittenTiers, with_token_prices,
+};
 use super::thinking::ThinkingControl;
 use crate::models::operation::Operation;
 use crate::models::request::Effort;
@@ -64,127 +69,90 @@ pub struct WrittenModel {
     pub providers: Vec<WrittenMapping>,
 }
 
-/// One provider of a model. Prices are USD per million tokens, as decimal strings.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(extend("required" = ["provider", "name"]))]
-pub struct WrittenMapping {
-    /// A provider of the configuration.
-    #[schemars(length(min = 1))]
-    pub provider: String,
-    /// The upstream's own id.
-    #[schemars(length(min = 1))]
-    pub name: String,
-    /// The API that serves it, at a provider of the OpenAI convention; absent: chat.
-    #[schemars(with = "Option<String>", extend("enum" = ["chat", "responses"]))]
-    pub wire: Option<MappingWire>,
-    /// Regions that a model string may name.
-    pub regions: Vec<String>,
-    /// Per prompt token.
-    #[schemars(extend("format" = "price-per-million"))]
-    pub input_price: Option<String>,
-    /// Per completion token.
-    #[schemars(extend("format" = "price-per-million"))]
-    pub output_price: Option<String>,
-    /// Per prompt token of audio; absent: as `input_price`.
-    #[schemars(extend("format" = "price-per-million"))]
-    pub input_audio_price: Option<String>,
-    /// Per prompt token of images; absent: as `input_price`.
-    #[schemars(extend("format" = "price-per-million"))]
-    pub input_image_price: Option<String>,
-    /// Per completion token of audio; absent: as `output_price`.
-    #[schemars(extend("format" = "price-per-million"))]
-    pub output_audio_price: Option<String>,
-    /// Per completion token of images; absent: as `output_price`.
-    #[schemars(extend("format" = "price-per-million"))]
-    pub output_image_price: Option<String>,
-    /// USD per drawn image, in place of the price of its tokens.
-    #[schemars(extend("format" = "price-per-call"))]
-    pub image_price: Option<String>,
-    /// Per cached prompt token.
-    #[schemars(extend("format" = "price-per-million"))]
-    pub cached_input_price: Option<String>,
-    /// Per prompt token written for five minutes.
-    #[schemars(extend("format" = "price-per-million"))]
-    pub cache_write_price: Option<String>,
-    /// Per prompt token written for an hour.
-    #[schemars(extend("format" = "price-per-million"))]
-    pub cache_write_1h_price: Option<String>,
-    /// USD per request.
-    #[schemars(extend("format" = "price-per-call"))]
-    pub request_price: Option<String>,
-    /// USD per search.
-    #[schemars(extend("format" = "price-per-call"))]
-    pub web_search_price: Option<String>,
-    /// The prices of a call with a long prompt.
-    pub long_context: Option<WrittenLongContext>,
-    /// Tokens of prompt and answer together.
-    pub context_size: Option<u64>,
-    /// Tokens of the answer.
-    pub max_output: Option<u64>,
-    /// The most prompt tokens of one image.
-    pub image_tokens: Option<u64>,
-    /// The most prompt tokens of one audio part.
-    pub audio_tokens: Option<u64>,
-    /// The most prompt tokens of one file.
-    pub file_tokens: Option<u64>,
-    /// The most images of one answer, for the reservation; absent: 10.
-    pub max_images: Option<u64>,
-    /// Its capabilities; absent: all that its kind has.
-    pub capabilities: Option<Vec<Capability>>,
-    /// What it does with parameters, where that differs from its provider.
-    pub parameters: WrittenParameters,
-    /// How it is told to reason: by words of effort (`levels`), by words and a budget of its own choice (`adaptive`),
-    /// by a budget of tokens (`budget`), on or off (`switch`), or not at all (`fixed`).
-    pub thinking: Option<ThinkingControl>,
-    /// The least budget of reasoning, in tokens; given together with other controls it says that budgets are taken too.
-    pub budget_min: Option<u64>,
-    /// The most.
-    pub budget_max: Option<u64>,
-    /// Whether it reasons where a request says nothing of it.
-    pub reasons_by_default: bool,
-    /// Efforts it takes; `none`: it can be told not to reason.
-    #[schemars(extend("uniqueItems" = true))]
-    pub reasoning_efforts: Vec<Effort>,
-    /// Modes it takes.
-    pub reasoning_modes: Vec<String>,
-    /// Tiers it takes.
-    pub service_tiers: Vec<String>,
-    /// The day from which it should not be used.
-    #[schemars(with = "Option<String>", extend("format" = "date"))]
-    pub deprecated_at: Option<Date>,
-    /// The day from which it is not served.
-    #[schemars(with = "Option<String>", extend("format" = "date"))]
-    pub deactivated_at: Option<Date>,
-    /// The day on which the prices were read.
-    #[schemars(with = "Option<String>", extend("format" = "date"))]
-    pub priced_at: Option<Date>,
-    /// The page they were read from.
-    pub source: Option<String>,
-}
-
-/// The prices of all tokens of a call whose prompt is long; a price that is absent stays that of short prompts.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(extend("required" = ["above_tokens"]))]
-pub struct WrittenLongContext {
-    /// The prompt tokens beyond which they hold.
-    pub above_tokens: u64,
-    /// Per prompt token.
-    #[schemars(extend("format" = "price-per-million"))]
-    pub input_price: Option<String>,
-    /// Per completion token.
-    #[schemars(extend("format" = "price-per-million"))]
-    pub output_price: Option<String>,
-    /// Per cached prompt token.
-    #[schemars(extend("format" = "price-per-million"))]
-    pub cached_input_price: Option<String>,
-    /// Per prompt token written for five minutes.
-    #[schemars(extend("format" = "price-per-million"))]
-    pub cache_write_price: Option<String>,
-    /// Per prompt token written for an hour.
-    #[schemars(extend("format" = "price-per-million"))]
-    pub cache_write_1h_price: Option<String>,
+with_token_prices! {
+    /// One provider of a model. Prices are USD per million tokens, as decimal strings.
+    #[schemars(extend("required" = ["provider", "name"]))]
+    pub struct WrittenMapping {
+        /// A provider of the configuration.
+        #[schemars(length(min = 1))]
+        pub provider: String,
+        /// The upstream's own id.
+        #[schemars(length(min = 1))]
+        pub name: String,
+        /// The API that serves it, at a provider of the OpenAI convention; absent: chat.
+        #[schemars(with = "Option<String>", extend("enum" = ["chat", "responses"]))]
+        pub wire: Option<MappingWire>,
+        /// Regions that a model string may name.
+        pub regions: Vec<String>,
+        /// USD per drawn image, in place of the price of its tokens.
+        #[schemars(extend("format" = "price-per-call"))]
+        pub image_price: Option<String>,
+        /// USD per request.
+        #[schemars(extend("format" = "price-per-call"))]
+        pub request_price: Option<String>,
+        /// USD per search.
+        #[schemars(extend("format" = "price-per-call"))]
+        pub web_search_price: Option<String>,
+        /// The share of all prices that is not billed, from 0 to 1.
+        #[schemars(extend("format" = "price-share"))]
+        pub discount: Option<String>,
+        /// The prices of calls with long prompts: a step for each number of tokens from which others hold.
+        pub long_context: Vec<WrittenLongContext>,
+        /// The prices of its service tiers.
+        pub tier_prices: WrittenTiers,
+        /// The prices of calls that start at certain hours.
+        pub off_peak: Option<WrittenOffPeak>,
+        /// The prices in its regions; those of a region that is absent are unknown.
+        #[schemars(with = "BTreeMap<String, WrittenRegionPrices>")]
+        pub region_prices: BTreeMap<String, WrittenRegionPrices>,
+        /// Tokens of prompt and answer together.
+        pub context_size: Option<u64>,
+        /// Tokens of the answer.
+        pub max_output: Option<u64>,
+        /// The most prompt tokens of one image.
+        pub image_tokens: Option<u64>,
+        /// The most prompt tokens of one audio part.
+        pub audio_tokens: Option<u64>,
+        /// The most prompt tokens of one file.
+        pub file_tokens: Option<u64>,
+        /// The most images of one answer, for the reservation; absent: 10.
+        pub max_images: Option<u64>,
+        /// Its capabilities; absent: all that its kind has.
+        pub capabilities: Option<Vec<Capability>>,
+        /// What it does with parameters, where that differs from its provider.
+        pub parameters: WrittenParameters,
+        /// How it is told to reason: by words of effort (`levels`), by words and a budget of its own choice (`adaptive`),
+        /// by a budget of tokens (`budget`), on or off (`switch`), or not at all (`fixed`).
+        pub thinking: Option<ThinkingControl>,
+        /// The least budget of reasoning, in tokens; given together with other controls it says that budgets are taken too.
+        pub budget_min: Option<u64>,
+        /// The most.
+        pub budget_max: Option<u64>,
+        /// Whether it reasons where a request says nothing of it.
+        pub reasons_by_default: bool,
+        /// Efforts it takes; `none`: it can be told not to reason.
+        #[schemars(extend("uniqueItems" = true))]
+        pub reasoning_efforts: Vec<Effort>,
+        /// Modes it takes.
+        pub reasoning_modes: Vec<String>,
+        /// Tiers it takes.
+        #[schemars(extend(
+            "items" = {"type": "string", "enum": ["flex", "priority"]},
+            "uniqueItems" = true
+        ))]
+        pub service_tiers: Vec<String>,
+        /// The day from which it should not be used.
+        #[schemars(with = "Option<String>", extend("format" = "date"))]
+        pub deprecated_at: Option<Date>,
+        /// The day from which it is not served.
+        #[schemars(with = "Option<String>", extend("format" = "date"))]
+        pub deactivated_at: Option<Date>,
+        /// The day on which the prices were read.
+        #[schemars(with = "Option<String>", extend("format" = "date"))]
+        pub priced_at: Option<Date>,
+        /// The page they were read from.
+        pub source: Option<String>,
+    }
 }
 
 /// The APIs of providers of the OpenAI convention. A provider of another kind has one API, which is none of these.

@@ -16,6 +16,7 @@ pub mod parameters;
 mod parameters_file;
 pub mod plan;
 mod prices;
+mod prices_file;
 pub mod providers;
 pub mod resolve;
 pub mod score;
@@ -24,9 +25,10 @@ pub mod thinking;
 #[cfg(test)]
 mod allowed_tests;
 #[cfg(test)]
+mod prices_tests;
+#[cfg(test)]
 mod tests;
 
-pub use catalog_file::{
-    CatalogFile, Date, MappingWire, WrittenLongContext, WrittenMapping, WrittenModel,
-};
+pub use catalog_file::{CatalogFile, Date, MappingWire, WrittenMapping, WrittenModel};
 pub use parameters_file::{Outside, ParameterProblem, WrittenBounds, WrittenParameters};
+pub use prices_file::TOKEN_PRICE_KEYS;

@@ -11,6 +11,7 @@ use super::score::{Facts, Weights, score_candidates};
 use crate::fault::Fault;
 use crate::json::Object;
 use crate::models::request::{ModelRequest, Strategy};
+use crate::money::{PricePoint, PriceSet};
 
 /// The inputs of planning beside the request.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,8 @@ pub struct PlanInputs<'a> {
     pub health: &'a Health,
     /// The process's clock.
     pub now_ms: u64,
+    /// The unix second, which decides prices.
+    pub now_s: u64,
     /// The mapping that answered the session last.
     pub preferred: Option<usize>,
     /// The request belongs to a session.
@@ -87,7 +90,7 @@ pub fn plan(
     }
     let is_pinned = resolved.provider.is_some();
     let is_auto = resolved.is_auto;
-    let (mut candidates, left_out) = keep_capable(request, resolved, &wire)?;
+    let (mut candidates, left_out) = keep_capable(request, resolved, inputs.now_s, &wire)?;
     let lower_tool_choice = require_forced_tools(request, &mut candidates, is_auto, &wire);
     order_candidates(request, &mut candidates, inputs, is_auto, &priority);
     // The sort is stable, so the order within both groups stays.
@@ -109,15 +112,17 @@ pub fn plan(
 fn keep_capable(
     request: &ModelRequest,
     resolved: Resolved,
+    now_s: u64,
     wire: &impl Fn(&Mapping) -> Option<WireLimits>,
 ) -> Result<(Vec<Arc<Candidate>>, Vec<LeftOut>), Fault> {
+    let point = request.price_point(now_s);
     let mut left_out: Vec<LeftOut> = Vec::new();
     let mut candidates = resolved.candidates;
     candidates.retain(|candidate| {
         let mapping = &candidate.mapping;
         let auto_lack = resolved
             .is_auto
-            .then(|| find_auto_lack(request, candidate))
+            .then(|| find_auto_lack(request, candidate, point))
             .flatten();
         let lack =
             auto_lack.or_else(|| capable::check(request, mapping, wire(mapping).as_ref()).err());
@@ -148,8 +153,13 @@ fn keep_capable(
 }
 
 /// Returns why `auto` may not choose a candidate. Source: docs/facts/model-gateway.md 3.2.
-fn find_auto_lack(request: &ModelRequest, candidate: &Candidate) -> Option<Lack> {
-    if request.needs.free_models_only && !candidate.mapping.is_free() {
+fn find_auto_lack(
+    request: &ModelRequest,
+    candidate: &Candidate,
+    point: PricePoint,
+) -> Option<Lack> {
+    let prices = candidate.short_prices(point);
+    if request.needs.free_models_only && !prices.is_some_and(PriceSet::is_free) {
         return Some(Lack::of_auto("is not free"));
     }
     let reasons = request.needs.no_reasoning && candidate.mapping.reasons();
@@ -187,13 +197,14 @@ fn order_candidates(
     if candidates.len() < 2 {
         return;
     }
+    let point = request.price_point(inputs.now_s);
     let (facts, cool): (Vec<Facts>, Vec<bool>) = candidates
         .iter()
         .map(|candidate| {
             let mapping = &candidate.mapping;
             let standing = inputs.health.standing(mapping.index, inputs.now_ms);
             let facts = Facts {
-                price: mapping.mean_price(),
+                price: candidate.short_prices(point).map(PriceSet::mean),
                 metrics: standing.stats,
                 priority: priority(mapping.provider_number),
             };

@@ -1,53 +1,258 @@
-//! Reads the prices of a mapping, as decimal text.
+//! Reads the prices of a mapping, as decimal text, and computes its price lists.
+
+use std::sync::Arc;
 
 use super::catalog_file::WrittenMapping;
-use crate::money::{InvalidAmount, LongContext, Price, PriceSet};
+use super::prices_file::{
+    TOKEN_PRICE_KEYS, TokenTexts, WrittenLongContext, WrittenOffPeak, WrittenRegionPrices,
+    WrittenTiers,
+};
+use crate::money::{
+    Factor, HoursWindow, Price, PriceChange, PriceList, PriceListParts, PriceSet, Schedule,
+    ServiceTier, TokenPrices,
+};
 
-/// The key of a price, and why it is none.
-pub(super) type BadPrice = (&'static str, InvalidAmount);
-
-/// Returns the prices of a mapping; `None` where neither input nor output has one.
-pub(super) fn read_prices(written: &WrittenMapping) -> Result<Option<PriceSet>, BadPrice> {
-    let tokens = |key, text| read(key, text, Price::per_million);
-    let fee = |key, text| read(key, text, Price::per_call);
-    let input = tokens("input_price", &written.input_price)?;
-    let output = tokens("output_price", &written.output_price)?;
-    let set = PriceSet {
-        input: input.unwrap_or_default(),
-        output: output.unwrap_or_default(),
-        input_audio: tokens("input_audio_price", &written.input_audio_price)?,
-        input_image: tokens("input_image_price", &written.input_image_price)?,
-        output_audio: tokens("output_audio_price", &written.output_audio_price)?,
-        output_image: tokens("output_image_price", &written.output_image_price)?,
-        image: fee("image_price", &written.image_price)?,
-        cached_input: tokens("cached_input_price", &written.cached_input_price)?,
-        cache_write: tokens("cache_write_price", &written.cache_write_price)?,
-        cache_write_1h: tokens("cache_write_1h_price", &written.cache_write_1h_price)?,
-        request: fee("request_price", &written.request_price)?.unwrap_or_default(),
-        web_search: fee("web_search_price", &written.web_search_price)?.unwrap_or_default(),
-        long_context: match &written.long_context {
-            Some(long) => Some(LongContext {
-                above_tokens: long.above_tokens,
-                input: tokens("long_context.input_price", &long.input_price)?,
-                output: tokens("long_context.output_price", &long.output_price)?,
-                cached_input: tokens("long_context.cached_input_price", &long.cached_input_price)?,
-                cache_write: tokens("long_context.cache_write_price", &long.cache_write_price)?,
-                cache_write_1h: tokens(
-                    "long_context.cache_write_1h_price",
-                    &long.cache_write_1h_price,
-                )?,
-            }),
-            None => None,
-        },
-    };
-    Ok((input.is_some() || output.is_some()).then_some(set))
+/// The price lists of a mapping.
+#[derive(Debug, Default)]
+pub(super) struct MappingPrices {
+    /// That of calls without a region; `None`: unknown.
+    pub usual: Option<Arc<PriceList>>,
+    /// Of each of its regions, in their order; `None`: unknown, whatever is known of others.
+    pub regions: Vec<Option<Arc<PriceList>>>,
 }
 
-fn read(
-    key: &'static str,
-    text: &Option<String>,
-    parse: fn(&str) -> Result<Price, InvalidAmount>,
-) -> Result<Option<Price>, BadPrice> {
-    let price = text.as_deref().map(parse).transpose();
-    price.map_err(|bad| (key, bad))
+/// The key of a value that is no price, and why.
+pub(super) type BadPrice = (String, String);
+
+impl WrittenMapping {
+    /// Returns the key of a price that cannot be billed, and why.
+    pub fn price_problem(&self) -> Option<(String, String)> {
+        read_prices(self).err()
+    }
+
+    /// Returns whether a service tier has prices of its own.
+    pub fn has_tier_prices(&self, tier: &str) -> bool {
+        match tier {
+            "flex" => self.tier_prices.flex.is_some(),
+            "priority" => self.tier_prices.priority.is_some(),
+            _ => false,
+        }
+    }
+}
+
+/// What a price list is written as.
+struct WrittenList<'a> {
+    tokens: TokenTexts<'a>,
+    request: Option<&'a str>,
+    image: Option<&'a str>,
+    web_search: Option<&'a str>,
+    long: &'a [WrittenLongContext],
+    tiers: &'a WrittenTiers,
+    off_peak: Option<&'a WrittenOffPeak>,
+}
+
+/// Returns the price lists of a mapping.
+///
+/// Errors: the key and why it is no price.
+pub(super) fn read_prices(written: &WrittenMapping) -> Result<MappingPrices, BadPrice> {
+    let discount = factor("discount", written.discount.as_deref())?;
+    if let Some(Err(bad)) = discount.map(Factor::complement) {
+        return Err(("discount".to_owned(), bad.to_string()));
+    }
+    let list = WrittenList {
+        tokens: written.token_texts(),
+        request: written.request_price.as_deref(),
+        image: written.image_price.as_deref(),
+        web_search: written.web_search_price.as_deref(),
+        long: &written.long_context,
+        tiers: &written.tier_prices,
+        off_peak: written.off_peak.as_ref(),
+    };
+    let usual = read_list(&list, discount, "")?;
+    let region = |name: &String| match written.region_prices.get(name) {
+        Some(own) => {
+            let key = format!("region_prices.{name}.");
+            region_list(own, usual.as_ref(), discount, &key).map(|list| list.map(Arc::new))
+        }
+        None => Ok(None),
+    };
+    let regions = written
+        .regions
+        .iter()
+        .map(region)
+        .collect::<Result<_, _>>()?;
+    Ok(MappingPrices {
+        usual: usual.map(Arc::new),
+        regions,
+    })
+}
+
+fn region_list(
+    own: &WrittenRegionPrices,
+    usual: Option<&PriceList>,
+    discount: Option<Factor>,
+    key: &str,
+) -> Result<Option<PriceList>, BadPrice> {
+    let list = WrittenList {
+        tokens: own.token_texts(),
+        request: own.request_price.as_deref(),
+        image: own.image_price.as_deref(),
+        web_search: own.web_search_price.as_deref(),
+        long: &own.long_context,
+        tiers: &own.tier_prices,
+        off_peak: own.off_peak.as_ref(),
+    };
+    let Some(multiplier) = factor(&format!("{key}multiplier"), own.multiplier.as_deref())? else {
+        return read_list(&list, discount, key);
+    };
+    if list.says_anything() {
+        let why = "excludes prices of the region's own".to_owned();
+        return Err((format!("{key}multiplier"), why));
+    }
+    let scaled = usual.map(|usual| usual.scaled(multiplier)).transpose();
+    scaled.map_err(|bad| (format!("{key}multiplier"), bad.to_string()))
+}
+
+impl WrittenList<'_> {
+    fn says_anything(&self) -> bool {
+        let fees = [self.request, self.web_search, self.image];
+        let has_tiers = self.tiers.flex.is_some() || self.tiers.priority.is_some();
+        self.tokens.iter().chain(&fees).any(Option::is_some)
+            || !self.long.is_empty()
+            || has_tiers
+            || self.off_peak.is_some()
+    }
+}
+
+/// Returns a price list; `None` where neither input nor output has a price.
+fn read_list(
+    written: &WrittenList<'_>,
+    discount: Option<Factor>,
+    key: &str,
+) -> Result<Option<PriceList>, BadPrice> {
+    let tokens = read_tokens(key, &written.tokens)?;
+    let fee = |name: &str, text: Option<&str>| {
+        let price = text.map(Price::per_call).transpose();
+        let price = price.map_err(|bad| (format!("{key}{name}"), bad.to_string()))?;
+        Ok::<_, BadPrice>(price)
+    };
+    let fees = PriceSet {
+        request: fee("request_price", written.request)?.unwrap_or_default(),
+        web_search: fee("web_search_price", written.web_search)?.unwrap_or_default(),
+        image: fee("image_price", written.image)?,
+        ..PriceSet::default()
+    };
+    let tiers = [
+        (ServiceTier::Flex, &written.tiers.flex),
+        (ServiceTier::Priority, &written.tiers.priority),
+    ];
+    let mut changes = Vec::new();
+    for (tier, own) in tiers {
+        if let Some(own) = own {
+            let key = format!("{key}tier_prices.{}.", tier.as_str());
+            let long = own.long_context.as_deref();
+            let change = read_change(&key, own.multiplier.as_deref(), &own.token_texts(), long)?;
+            changes.push((tier, change));
+        }
+    }
+    let off_peak = match written.off_peak {
+        Some(own) => {
+            let key = format!("{key}off_peak.");
+            let long = own.long_context.as_deref();
+            let change = read_change(&key, own.multiplier.as_deref(), &own.token_texts(), long)?;
+            Some((read_windows(&key, own)?, change))
+        }
+        None => None,
+    };
+    let parts = PriceListParts {
+        base: fees.with(&tokens),
+        long: read_steps(key, written.long)?,
+        tiers: changes,
+        off_peak,
+        discount,
+    };
+    let list =
+        PriceList::new(&parts).map_err(|bad| (format!("{key}input_price"), bad.to_string()))?;
+    let is_known = tokens.input.is_some() || tokens.output.is_some();
+    Ok(is_known.then_some(list))
+}
+
+fn read_change(
+    key: &str,
+    multiplier: Option<&str>,
+    tokens: &TokenTexts<'_>,
+    long: Option<&[WrittenLongContext]>,
+) -> Result<PriceChange, BadPrice> {
+    let multiplier = factor(&format!("{key}multiplier"), multiplier)?;
+    Ok(PriceChange {
+        factor: multiplier.unwrap_or(Factor::ONE),
+        own: read_tokens(key, tokens)?,
+        long: long.map(|long| read_steps(key, long)).transpose()?,
+    })
+}
+
+fn read_steps(
+    key: &str,
+    written: &[WrittenLongContext],
+) -> Result<Vec<(u64, TokenPrices)>, BadPrice> {
+    let mut steps: Vec<(u64, TokenPrices)> = Vec::with_capacity(written.len());
+    for (at, step) in written.iter().enumerate() {
+        let key = format!("{key}long_context[{at}].");
+        if steps.iter().any(|(above, _)| *above == step.above_tokens) {
+            return Err((
+                format!("{key}above_tokens"),
+                "stands there twice".to_owned(),
+            ));
+        }
+        steps.push((step.above_tokens, read_tokens(&key, &step.token_texts())?));
+    }
+    Ok(steps)
+}
+
+fn read_windows(key: &str, written: &WrittenOffPeak) -> Result<Schedule, BadPrice> {
+    let mut windows = Vec::new();
+    for (at, window) in written.windows.iter().enumerate() {
+        for hours in &window.hours_utc {
+            let read = HoursWindow::parse(hours, &window.weekdays);
+            windows.push(read.map_err(|bad| (format!("{key}windows[{at}]"), bad.to_string()))?);
+        }
+    }
+    Ok(Schedule::new(windows))
+}
+
+fn read_tokens(key: &str, texts: &TokenTexts<'_>) -> Result<TokenPrices, BadPrice> {
+    let mut read = [None; TOKEN_PRICE_KEYS.len()];
+    for ((price, text), name) in read.iter_mut().zip(texts).zip(TOKEN_PRICE_KEYS) {
+        let parsed = text.map(Price::per_million).transpose();
+        *price = parsed.map_err(|bad| (format!("{key}{name}"), bad.to_string()))?;
+    }
+    let [
+        input,
+        output,
+        input_audio,
+        input_image,
+        output_audio,
+        output_image,
+        output_reasoning,
+        cached_input,
+        cache_write,
+        cache_write_1h,
+    ] = read;
+    Ok(TokenPrices {
+        input,
+        output,
+        input_audio,
+        input_image,
+        output_audio,
+        output_image,
+        output_reasoning,
+        cached_input,
+        cache_write,
+        cache_write_1h,
+    })
+}
+
+fn factor(key: &str, text: Option<&str>) -> Result<Option<Factor>, BadPrice> {
+    let factor = text.map(Factor::parse).transpose();
+    factor.map_err(|bad| (key.to_owned(), bad.to_string()))
 }

@@ -9,6 +9,7 @@ use super::thinking::{Thinking, WrittenThinking};
 use crate::fault::{Fault, FaultKind, quoted};
 use crate::models::key_shape::holds_key;
 use crate::models::operation::Operation;
+use crate::money::{PriceList, PricePoint, PriceSet};
 
 /// The model string that lets the gateway choose the model.
 pub const AUTO: &str = "auto";
@@ -35,6 +36,16 @@ pub struct Candidate {
     pub mapping: Arc<Mapping>,
     /// The region, where one was named.
     pub region: Option<Arc<str>>,
+    /// The prices there; `None`: unknown, so every cost is unknown.
+    pub prices: Option<Arc<PriceList>>,
+}
+
+impl Candidate {
+    /// Returns the prices of a call with a short prompt, where they are known.
+    pub fn short_prices(&self, point: PricePoint) -> Option<&PriceSet> {
+        let prices = self.prices.as_ref()?;
+        Some(prices.at(point).short())
+    }
 }
 
 /// Reads a model string: `auto`, an id, an alias, `provider/model`, `provider/model:region`, or a provider's own
@@ -226,6 +237,7 @@ fn uncatalogued(
         model: Arc::new(model),
         mapping: Arc::new(mapping),
         region: None,
+        prices: None,
     })
 }
 

@@ -85,6 +85,7 @@ fn inputs(health: &Health) -> PlanInputs<'_> {
         random: (0.5, 0.5),
         health,
         now_ms: 1000,
+        now_s: 0,
         preferred: None,
         has_session: false,
         no_fallback: false,

@@ -88,6 +88,7 @@ fn response<'p>(
         organization_id: "",
         project_id: "",
         log_id: None,
+        price: Default::default(),
         routing: &[],
     };
     writer.complete(&Settlement { usage, cost: None }, &metadata);

@@ -24,6 +24,8 @@ mod replay;
 pub mod responses;
 mod scan;
 mod scrub;
+#[cfg(test)]
+mod tier_tests;
 pub mod wire;
 
 pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};

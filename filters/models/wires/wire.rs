@@ -65,6 +65,11 @@ pub trait Wire: Send + Sync {
         head: &ReplyHead,
     ) -> Box<dyn Decoder>;
 
+    /// Returns the header of a reply that names the tier that served it; `None`: its replies say so inside, or not at all.
+    fn tier_header(&self) -> Option<HeaderName> {
+        None
+    }
+
     /// Returns the meaning of a reply of another status.
     ///
     /// `body` may be cut short or empty.

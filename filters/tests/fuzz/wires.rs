@@ -191,6 +191,7 @@ fn answer(
                 organization_id: "o",
                 project_id: "p",
                 log_id: None,
+                price: Default::default(),
                 routing: &[],
             };
             writer.complete(&settlement, &metadata);

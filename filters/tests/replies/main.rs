@@ -90,6 +90,7 @@ fn answer<'p>(
         organization_id: "o",
         project_id: "p",
         log_id: None,
+        price: Default::default(),
         routing: &[],
     };
     writer.complete(&settlement, &metadata);

@@ -89,7 +89,7 @@ fn mapping_toml(row: &ImportRow) -> String {
             .map(|(key, price)| format!(", {key} = \"{price}\""))
             .collect();
         out.push_str(&format!(
-            "long_context = {{ above_tokens = {above}{prices} }}\n"
+            "long_context = [{{ above_tokens = {above}{prices} }}]\n"
         ));
     }
     for (key, value) in &row.members {
@@ -187,7 +187,7 @@ mod tests {
         ];
         let prices = prices.map(|price| price.as_deref().unwrap());
         assert_eq!(prices, ["1", "20", "3", "30", "6", "0.035"]);
-        let long = mapping.long_context.unwrap();
+        let long = mapping.long_context.into_iter().next().unwrap();
         assert_eq!(long.above_tokens, 200_000);
         let prices = [
             long.input_price,
@@ -218,7 +218,7 @@ mod tests {
         let mapping = only(&from_models_dev(table).unwrap());
         assert_eq!(mapping.input_audio_price.as_deref(), Some("0.3"));
         assert_eq!(mapping.output_audio_price.as_deref(), Some("12"));
-        let long = mapping.long_context.unwrap();
+        let long = mapping.long_context.into_iter().next().unwrap();
         assert_eq!(long.above_tokens, 272_000);
         let prices = [long.input_price, long.output_price, long.cached_input_price];
         let expected = ["60", "270", "0.5"];

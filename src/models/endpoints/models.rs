@@ -7,10 +7,11 @@ use filters::fault::Fault;
 use filters::models::operation::Operation;
 use filters::models::parameter::Parameter;
 use filters::models::routing::catalog::{Capability, Catalog, Mapping, Model};
-use filters::money::{Price, PriceSet};
+use filters::money::{PriceList, PricePoint, PriceSet, ServiceTier};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
+use super::pricing::{pricing, short_prices};
 use crate::models::Models;
 use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
@@ -66,6 +67,10 @@ pub fn list_models(
     now_s: u64,
 ) -> Vec<u8> {
     let mut data = Vec::new();
+    let now = PricePoint {
+        tier: ServiceTier::Standard,
+        start_s: now_s,
+    };
     for model in catalog.models() {
         let listed: Vec<&Mapping> = model
             .mappings
@@ -76,31 +81,27 @@ pub fn list_models(
             .filter(|mapping| !query.exclude_deprecated || !mapping.is_deprecated(now_s))
             .collect();
         if query.mapped {
-            data.extend(listed.iter().map(|one| entry(model, &[one], true)));
+            data.extend(listed.iter().map(|one| entry(model, &[one], now, true)));
         } else if !listed.is_empty() {
-            data.push(entry(model, &listed, false));
+            data.push(entry(model, &listed, now, false));
         }
     }
     serde_json::to_vec(&json!({ "object": "list", "data": data })).unwrap_or_default()
 }
 
-fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
+fn entry(model: &Model, mappings: &[&Mapping], now: PricePoint, is_mapped: bool) -> Value {
     let id = match mappings.first() {
         Some(one) if is_mapped => format!("{}/{}", one.provider, model.id),
         _ => model.id.to_string(),
     };
     let any = |capability| mappings.iter().any(|mapping| mapping.can(capability));
-    let cheapest = mappings
-        .iter()
-        .filter(|mapping| mapping.prices.is_some())
-        .min_by(|a, b| {
-            a.mean_price()
-                .unwrap_or(0.0)
-                .total_cmp(&b.mean_price().unwrap_or(0.0))
-        });
-    let prices = cheapest
-        .and_then(|mapping| mapping.prices)
-        .unwrap_or_default();
+    let mean = |mapping: &Mapping| short_prices(mapping, now).map_or(0.0, PriceSet::mean);
+    let priced = mappings.iter().filter_map(|mapping| {
+        let prices = mapping.prices.as_deref()?;
+        Some((mean(mapping), prices))
+    });
+    let cheapest = priced.min_by(|(a, _), (b, _)| a.total_cmp(b));
+    let is_free = |mapping: &&Mapping| short_prices(mapping, now).is_some_and(PriceSet::is_free);
     let mut entry = json!({
         "id": id,
         "object": "model",
@@ -111,13 +112,13 @@ fn entry(model: &Model, mappings: &[&Mapping], is_mapped: bool) -> Value {
         "family": model.family,
         "architecture": architecture(model, &any, draws(mappings)),
         "providers": mappings.iter().map(|mapping| provider(mapping)).collect::<Vec<_>>(),
-        "pricing": pricing(&prices),
+        "pricing": pricing(cheapest.map_or(&PriceList::default(), |(_, prices)| prices)),
         "context_length": mappings.iter().filter_map(|mapping| mapping.context_size).max(),
         "max_output": mappings.iter().filter_map(|mapping| mapping.max_output).min(),
         "supported_parameters": parameters(model, mappings, &any),
         "json_output": any(Capability::JsonObject),
         "structured_outputs": any(Capability::JsonSchema),
-        "free": mappings.iter().any(|mapping| mapping.is_free()),
+        "free": mappings.iter().any(is_free),
         "reasoning_efforts": union(mappings, efforts),
         "reasoning_modes": union(mappings, |mapping| {
             mapping.reasoning_modes.iter().map(|mode| &**mode).collect()
@@ -223,61 +224,26 @@ fn provider(mapping: &Mapping) -> Value {
             fields.insert(key.into(), json!(list));
         }
     }
-    if !mapping.regions.is_empty() {
-        fields.insert("regions".into(), json!(mapping.regions));
-    }
+    add_regions(fields, mapping);
     entry
 }
 
-/// Returns the prices per token as decimal strings; a missing price is "0". Those of other tokens than text, and of long
-/// prompts, are there where they differ.
-fn pricing(prices: &PriceSet) -> Value {
-    let optional = |price: Option<Price>| price.unwrap_or_default().to_decimal();
-    let mut pricing = json!({
-        "prompt": prices.input.to_decimal(),
-        "completion": prices.output.to_decimal(),
-        "image": "0",
-        "request": prices.request.to_decimal(),
-        "input_cache_read": optional(prices.cached_input),
-        "input_cache_write": optional(prices.cache_write),
-        "input_cache_write_1h": optional(prices.cache_write_1h),
-        "web_search": prices.web_search.to_decimal(),
-        "internal_reasoning": "0",
+/// Adds the regions that a model string may name, and the prices of those of which they are known.
+fn add_regions(fields: &mut Map<String, Value>, mapping: &Mapping) {
+    if mapping.regions.is_empty() {
+        return;
+    }
+    let regions = mapping.regions.iter();
+    let names: Vec<&str> = regions.clone().map(|region| &*region.name).collect();
+    fields.insert("regions".into(), json!(names));
+    let priced = regions.filter_map(|region| {
+        let prices = region.prices.as_ref()?;
+        Some((region.name.to_string(), pricing(prices)))
     });
-    let Some(members) = pricing.as_object_mut() else {
-        return pricing;
-    };
-    let media = [
-        ("input_audio", prices.input_audio),
-        ("input_image", prices.input_image),
-        ("output_audio", prices.output_audio),
-        ("output_image", prices.output_image),
-    ];
-    members.extend(differing(media));
-    if let Some(image) = prices.image {
-        let per_image = json!({ "default": image.to_decimal() });
-        members.insert("per_image".to_owned(), per_image);
+    let priced = Map::from_iter(priced);
+    if !priced.is_empty() {
+        fields.insert("region_pricing".into(), Value::Object(priced));
     }
-    if let Some(long) = &prices.long_context {
-        let changed = [
-            ("prompt", long.input),
-            ("completion", long.output),
-            ("input_cache_read", long.cached_input),
-            ("input_cache_write", long.cache_write),
-            ("input_cache_write_1h", long.cache_write_1h),
-        ];
-        let mut step = Map::from_iter(differing(changed));
-        step.insert("above_tokens".into(), json!(long.above_tokens));
-        members.insert("long_context".into(), Value::Object(step));
-    }
-    pricing
-}
-
-fn differing<const N: usize>(
-    prices: [(&str, Option<Price>); N],
-) -> impl Iterator<Item = (String, Value)> {
-    let prices = prices.into_iter();
-    prices.filter_map(|(key, price)| Some((key.to_owned(), json!(price?.to_decimal()))))
 }
 
 fn serves(model: &Model, operation: Operation) -> bool {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use filters::accounts::{Caller, Plan};
 use filters::fault::Fault;
 use filters::ledger::{CallOutcome, CostParts, Funding, UsageRecord};
-use filters::models::request::ModelRequest;
+use filters::models::metadata::PriceNotes;
 use filters::models::usage::Settlement;
-use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds};
+use filters::money::{PricePoint, Usd};
 use uuid::Uuid;
 
 use super::{ModelExchange, PlannedAttempt};
@@ -20,6 +20,7 @@ use crate::proxy::context::RequestInfo;
 #[derive(Default)]
 pub(super) struct Billing {
     settlement: Option<Settlement>,
+    price_notes: PriceNotes,
     /// Stands for the call until it has ended, whatever its end is.
     reservation: Option<Reservation>,
     /// The call's id in the ledger, in the answer and in the log line.
@@ -34,6 +35,11 @@ impl Billing {
             .log_id
             .map(|id| &*id.hyphenated().encode_lower(&mut buffer));
         write(text)
+    }
+
+    /// What its prices depended on, once it has ended.
+    pub(super) fn price_notes(&self) -> PriceNotes {
+        self.price_notes
     }
 
     /// What the call took, once it has ended.
@@ -60,26 +66,29 @@ pub async fn reserve(exchange: &mut ModelExchange, info: &RequestInfo) -> Result
     };
     let models = Arc::clone(&exchange.models);
     loop {
-        price(&exchange.attempts, &exchange.request, &mut wanted);
+        price(exchange, &mut wanted);
         match models.ledger.reserve(&wanted).await {
             Ok(reservation) => {
                 exchange.billing.log_id = Some(Uuid::from_bytes(reservation.id().0));
                 exchange.billing.reservation = Some(reservation);
                 return Ok(());
             }
-            Err(refusal) if !avoid(&mut exchange.attempts, &refusal) => return Err(refusal.into()),
+            Err(refusal) if !avoid(exchange, &refusal) => return Err(refusal.into()),
             Err(_) => {}
         }
     }
 }
 
 /// Drops the attempts that a refusal forbids; returns whether other attempts remain.
-fn avoid(attempts: &mut Vec<PlannedAttempt>, refusal: &ReservationError) -> bool {
-    let may_run: fn(&PlannedAttempt) -> bool = match refusal {
-        ReservationError::Reached(LimitReached::Premium(_)) => |attempt| !takes_premium(attempt),
+fn avoid(exchange: &mut ModelExchange, refusal: &ReservationError) -> bool {
+    let (attempts, point) = (&mut exchange.attempts, exchange.price_point);
+    let may_run: fn(&PlannedAttempt, PricePoint) -> bool = match refusal {
+        ReservationError::Reached(LimitReached::Premium(_)) => {
+            |attempt, point| !takes_premium(attempt, point)
+        }
         ReservationError::Reached(LimitReached::Cycle(_) | LimitReached::Daily(_))
         | ReservationError::NoCredit
-        | ReservationError::Unavailable => PlannedAttempt::is_byok,
+        | ReservationError::Unavailable => |attempt, _| attempt.is_byok(),
         // These limit calls on the caller's own keys as well.
         ReservationError::Reached(
             LimitReached::Key(_) | LimitReached::KeyPeriod(..) | LimitReached::Member(_),
@@ -87,6 +96,7 @@ fn avoid(attempts: &mut Vec<PlannedAttempt>, refusal: &ReservationError) -> bool
             return false;
         }
     };
+    let may_run = |attempt: &PlannedAttempt| may_run(attempt, point);
     let can_avoid = attempts.iter().any(may_run) && !attempts.iter().all(may_run);
     if can_avoid {
         attempts.retain(may_run);
@@ -95,16 +105,17 @@ fn avoid(attempts: &mut Vec<PlannedAttempt>, refusal: &ReservationError) -> bool
 }
 
 /// Sets what pays for the planned attempts, and the maximum that they may cost.
-fn price(attempts: &[PlannedAttempt], request: &ModelRequest, wanted: &mut NewReservation<'_>) {
+fn price(exchange: &ModelExchange, wanted: &mut NewReservation<'_>) {
+    let (attempts, point) = (&exchange.attempts, exchange.price_point);
     let has_platform = attempts.iter().any(|attempt| !attempt.is_byok());
     let paid = attempts
         .iter()
         .filter(|attempt| has_platform != attempt.is_byok());
     wanted.max_cost = paid
         .clone()
-        .filter_map(|attempt| attempt.max_cost(request))
+        .filter_map(|attempt| attempt.max_cost(&exchange.request, point))
         .fold(Usd::ZERO, Usd::max);
-    wanted.is_premium = paid.clone().any(is_premium);
+    wanted.is_premium = paid.clone().any(|attempt| is_premium(attempt, point));
     wanted.funding = match (has_platform, wanted.caller.plan) {
         (false, _) => Funding::Byok,
         _ if wanted.max_cost == Usd::ZERO => Funding::Unbilled,
@@ -129,12 +140,12 @@ fn bounds(models: &Models, caller: &Caller) -> SpendingBounds {
 }
 
 /// Whether an attempt counts against a plan's allowance for premium models.
-fn takes_premium(attempt: &PlannedAttempt) -> bool {
-    !attempt.is_byok() && is_premium(attempt)
+fn takes_premium(attempt: &PlannedAttempt, point: PricePoint) -> bool {
+    !attempt.is_byok() && is_premium(attempt, point)
 }
 
-fn is_premium(attempt: &PlannedAttempt) -> bool {
-    attempt.deployment.is_premium
+fn is_premium(attempt: &PlannedAttempt, point: PricePoint) -> bool {
+    attempt.deployment.is_premium(point)
 }
 
 /// Notes that a piece of the response goes out.
@@ -143,7 +154,7 @@ pub(super) fn deliver(exchange: &mut ModelExchange) {
         return;
     };
     let is_byok = exchange.attempt().is_some_and(PlannedAttempt::is_byok);
-    reservation.record_delivered(is_byok, || usage_record(exchange, &measure(exchange)));
+    reservation.record_delivered(is_byok, || usage_record(exchange, &measure(exchange).0));
     exchange.billing.reservation = Some(reservation);
 }
 
@@ -154,7 +165,7 @@ pub(super) fn settle(
     info: &RequestInfo,
     outcome: CallOutcome,
 ) -> Receipt {
-    let settlement = measure(exchange);
+    let (settlement, price_notes) = measure(exchange);
     let first_content = exchange.timing.first_content;
     let ended = CallEnd {
         usage: usage_record(exchange, &settlement),
@@ -164,18 +175,33 @@ pub(super) fn settle(
         first_event: first_content.map(|first| first.duration_since(info.started)),
     };
     exchange.billing.settlement = Some(settlement);
+    exchange.billing.price_notes = price_notes;
     match &mut exchange.billing.reservation {
         Some(reservation) => reservation.settle(ended),
         None => Receipt::ready(),
     }
 }
 
-/// Returns what the call took so far.
-fn measure(exchange: &ModelExchange) -> Settlement {
+/// Returns what the call took so far, and what its prices depend on: on the tier that the provider says it used, else on
+/// the one that was asked for.
+fn measure(exchange: &ModelExchange) -> (Settlement, PriceNotes) {
     let usage = exchange.reader.usage(exchange.request.text_bytes);
+    let asked = exchange.price_point;
+    let used_tier = exchange.reader.service_tier().unwrap_or(asked.tier);
+    let used = PricePoint {
+        tier: used_tier,
+        ..asked
+    };
     let deployment = exchange.deployment();
-    let cost = deployment.and_then(|deployment| deployment.mapping.cost(&usage));
-    Settlement { usage, cost }
+    let prices = deployment.and_then(|deployment| deployment.prices.as_ref());
+    let notes = PriceNotes {
+        requested_tier: asked.tier,
+        used_tier,
+        is_off_peak: prices.is_some_and(|prices| prices.is_off_peak(asked.start_s)),
+        discount: prices.and_then(|prices| prices.discount()),
+    };
+    let cost = prices.map(|prices| prices.at(used).cost(&usage.billed()));
+    (Settlement { usage, cost }, notes)
 }
 
 fn usage_record(exchange: &ModelExchange, settlement: &Settlement) -> UsageRecord {
@@ -200,7 +226,7 @@ fn usage_record(exchange: &ModelExchange, settlement: &Settlement) -> UsageRecor
         web_searches: usage.web_searches,
         cost: settlement.cost.as_ref().map(CostParts::from),
         is_estimated: usage.estimated,
-        is_premium: deployment.is_premium,
+        is_premium: deployment.is_premium(exchange.price_point),
         attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
     }
 }

@@ -37,6 +37,7 @@ pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Obj
     line.number("completion_tokens", settled.usage.completion);
     line.number("cached_tokens", settled.usage.cached);
     line.bool("estimated", settled.usage.estimated);
+    exchange.billing.price_notes().write(line);
     match &settled.cost {
         Some(cost) => line.value("cost", |out| {
             out.push(b'"');

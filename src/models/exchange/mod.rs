@@ -20,7 +20,7 @@ use filters::models::metadata::AttemptRecord;
 use filters::models::request::ModelRequest;
 use filters::models::routing::plan::LeftOut;
 use filters::models::wires::{Failure, Target};
-use filters::money::Usd;
+use filters::money::{CostInputs, PricePoint, Usd};
 use futures::future::BoxFuture;
 use http::{HeaderName, HeaderValue};
 use pingora::http::{RequestHeader, ResponseHeader};
@@ -59,13 +59,15 @@ impl PlannedAttempt {
     }
 
     /// Returns the maximum that a request may cost here, where the price is known.
-    pub fn max_cost(&self, request: &ModelRequest) -> Option<Usd> {
+    pub fn max_cost(&self, request: &ModelRequest, point: PricePoint) -> Option<Usd> {
         let deployment = &self.deployment;
         let target = deployment.target();
-        let bound = deployment.wire.max_output(request, &target);
-        let draws = deployment.wire.draws(request, &target);
-        let mapping = &deployment.mapping;
-        mapping.max_cost(&request.cost_inputs, bound, draws)
+        let inputs = CostInputs {
+            max_tokens: deployment.wire.max_output(request, &target),
+            draws: deployment.wire.draws(request, &target),
+            ..request.cost_inputs
+        };
+        deployment.max_cost(point, &inputs)
     }
 }
 
@@ -107,6 +109,8 @@ struct Timing {
 pub struct ModelExchange {
     models: Arc<Models>,
     request: ModelRequest,
+    /// What decides its prices: the tier it asks for, and when it started.
+    price_point: PricePoint,
     /// The provider that the model string named.
     requested_provider: Option<Arc<str>>,
     /// Best first; never empty.
@@ -145,6 +149,7 @@ impl ModelExchange {
             state: Arc::new(AttemptState::new(request.is_stream, timeouts, info.now)),
             running: models.retry_budget.begin(),
             models,
+            price_point: request.price_point(info.unix_s()),
             request,
             requested_provider: selection.provider.clone(),
             attempts,

@@ -6,6 +6,7 @@ use filters::models::metadata::Metadata;
 use filters::models::reply::{Sink, Writer};
 use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, FailureKind, Progress, ReplyHead, decode_reply};
+use filters::money::ServiceTier;
 use futures::FutureExt;
 use http::header;
 use pingora::http::ResponseHeader;
@@ -62,6 +63,11 @@ impl ReplyReader {
             .to_usage(prompt_bytes, self.is_complete)
     }
 
+    /// Returns the tier that the provider says it used.
+    pub(super) fn service_tier(&self) -> Option<ServiceTier> {
+        self.writer.as_ref()?.reported().service_tier
+    }
+
     /// Reads a piece of the reply into the response.
     fn read(&mut self, chunk: &Bytes, is_end: bool) -> Result<Progress, Failure> {
         let (Some(writer), Some(decoder)) = (&mut self.writer, &mut self.decoder) else {
@@ -91,14 +97,20 @@ pub(super) fn judge_status(
         .headers
         .get(header::CONTENT_TYPE)
         .map_or(&b""[..], |value| value.as_bytes());
-    let head = ReplyHead::new(head.status.as_u16(), media_type);
+    let reply = ReplyHead::new(head.status.as_u16(), media_type);
     let Some((deployment, target)) = exchange.deployment().zip(exchange.target()) else {
         return;
     };
-    let decoder = decode_reply(deployment.wire, &exchange.request, &target, &head);
+    let tier = deployment.wire.tier_header();
+    let tier = tier.and_then(|name| head.headers.get(name)?.to_str().ok());
+    let tier = tier.and_then(ServiceTier::from_reply);
+    let decoder = decode_reply(deployment.wire, &exchange.request, &target, &reply);
     exchange.reader.decoder = Some(decoder);
-    let refusal = Failure::refused(head.status, "");
-    if head.status != 200 && refusal.is_retryable {
+    if let Some((writer, tier)) = exchange.reader.writer_mut().zip(tier) {
+        writer.service_tier(tier);
+    }
+    let refusal = Failure::refused(reply.status, "");
+    if reply.status != 200 && refusal.is_retryable {
         exchange.reader.refusal = Some(refusal);
         exchange.state.record_refusal(info.now);
     }
@@ -199,6 +211,7 @@ fn write_end(exchange: &ModelExchange, info: &RequestInfo, writer: &mut dyn Writ
             organization_id: caller.map_or("", |caller| &caller.organization_id),
             project_id: caller.map_or("", |caller| &caller.project_id),
             log_id,
+            price: exchange.billing.price_notes(),
             routing: &exchange.log.records,
         };
         writer.complete(settlement, &metadata);

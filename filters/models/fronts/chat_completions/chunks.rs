@@ -14,6 +14,7 @@ use crate::models::chat::delta::{Delta, Finish, ToolDelta};
 use crate::models::metadata::{Metadata, USAGE_CAPACITY, write_usage};
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
+use crate::money::ServiceTier;
 
 /// Writes chunks.
 #[derive(Debug)]
@@ -33,6 +34,7 @@ pub struct ChunkWriter {
     top_level: Vec<(Box<str>, Box<str>)>,
     top_level_is_new: bool,
     usage: Option<Usage>,
+    service_tier: Option<ServiceTier>,
     has_content: bool,
     output_bytes: u64,
     images: u64,
@@ -61,6 +63,7 @@ impl ChunkWriter {
             top_level: Vec::new(),
             top_level_is_new: false,
             usage: None,
+            service_tier: None,
             has_content: false,
             output_bytes: 0,
             images: 0,
@@ -334,6 +337,10 @@ impl Sink for ChunkWriter {
         }
     }
 
+    fn service_tier(&mut self, tier: ServiceTier) {
+        self.service_tier = Some(tier);
+    }
+
     fn usage(&mut self, usage: Usage) {
         if !usage.is_zero() || self.has_finished() {
             self.usage = Some(usage);
@@ -355,6 +362,7 @@ impl Writer for ChunkWriter {
     fn reported(&self) -> Reported {
         Reported {
             usage: self.usage,
+            service_tier: self.service_tier,
             output_bytes: self.output_bytes,
             images: self.images,
             has_finished: self.has_finished(),

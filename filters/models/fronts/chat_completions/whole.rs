@@ -12,6 +12,7 @@ use crate::models::chat::delta::{Delta, Finish};
 use crate::models::metadata::{Metadata, USAGE_CAPACITY, write_usage};
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
+use crate::money::ServiceTier;
 
 /// Writes one whole response.
 #[derive(Debug)]
@@ -22,6 +23,7 @@ pub struct WholeWriter {
     choices: Vec<WholeChoice>,
     top_level: Vec<(Box<str>, Box<str>)>,
     usage: Option<Usage>,
+    service_tier: Option<ServiceTier>,
     output_bytes: u64,
     images: u64,
     /// The rendered reply, once it is complete.
@@ -59,6 +61,7 @@ impl WholeWriter {
             choices: Vec::new(),
             top_level: Vec::new(),
             usage: None,
+            service_tier: None,
             output_bytes: 0,
             images: 0,
             out: Vec::new(),
@@ -282,6 +285,10 @@ impl Sink for WholeWriter {
         self.top_level.push((key.into(), value.into()));
     }
 
+    fn service_tier(&mut self, tier: ServiceTier) {
+        self.service_tier = Some(tier);
+    }
+
     fn usage(&mut self, usage: Usage) {
         if !usage.is_zero() || self.is_whole() || self.usage.is_none() {
             self.usage = Some(usage);
@@ -302,6 +309,7 @@ impl Writer for WholeWriter {
     fn reported(&self) -> Reported {
         Reported {
             usage: self.usage,
+            service_tier: self.service_tier,
             output_bytes: self.output_bytes,
             images: self.images,
             has_finished: false,

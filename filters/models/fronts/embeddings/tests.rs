@@ -202,6 +202,7 @@ fn complete(writer: &mut dyn Writer, usage: Usage) -> Value {
         organization_id: "",
         project_id: "",
         log_id: None,
+        price: Default::default(),
         routing: &[],
     };
     writer.complete(&Settlement { usage, cost: None }, &metadata);

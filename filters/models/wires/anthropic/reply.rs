@@ -114,7 +114,7 @@ fn read_whole(body: &[u8], origin: &str, sink: &mut dyn Sink) -> Result<(), Fail
         open.finish(origin, sink);
     }
     end(&reason, message.stop_details.as_ref(), sink);
-    sink.usage(message.usage.usage());
+    message.usage.tell(sink);
     Ok(())
 }
 
@@ -171,7 +171,7 @@ impl EventDecoder for MessageEvents {
             "message_start" => {
                 self.start(data.message.unwrap_or_default())?;
                 // The prompt counts also where the stream does not come to its end.
-                sink.usage(self.usage.usage());
+                self.usage.tell(sink);
             }
             "content_block_start" => {
                 let block = data.content_block.unwrap_or_default();
@@ -191,7 +191,7 @@ impl EventDecoder for MessageEvents {
             "message_delta" => {
                 let delta = data.delta.unwrap_or_default();
                 self.usage.update(data.usage.unwrap_or_default());
-                sink.usage(self.usage.usage());
+                self.usage.tell(sink);
                 if let Some(reason) = &delta.stop_reason {
                     self.reason = Some(parse_finish(reason));
                     explain(delta.stop_details.as_ref(), sink);
@@ -222,7 +222,7 @@ impl MessageEvents {
             finish: Some(finish),
             ..Delta::default()
         });
-        sink.usage(self.usage.usage());
+        self.usage.tell(sink);
         Ok(Progress::Complete)
     }
 }

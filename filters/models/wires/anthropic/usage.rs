@@ -3,7 +3,9 @@
 
 use serde::Deserialize;
 
+use crate::models::reply::Sink;
 use crate::models::usage::Usage;
+use crate::money::ServiceTier;
 
 /// A report. Absent and null members leave what was known.
 #[derive(Debug, Default, Deserialize)]
@@ -16,6 +18,7 @@ pub(super) struct Report {
     cache_creation: Option<Creation>,
     output_tokens_details: Option<OutputDetails>,
     server_tool_use: Option<ServerTools>,
+    service_tier: Option<Box<str>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -58,10 +61,20 @@ impl Report {
         newer(&mut self.cache_creation, later.cache_creation);
         newer(&mut self.output_tokens_details, later.output_tokens_details);
         newer(&mut self.server_tool_use, later.server_tool_use);
+        newer(&mut self.service_tier, later.service_tier);
+    }
+
+    /// Hands on the report.
+    pub(super) fn tell(&self, sink: &mut dyn Sink) {
+        sink.usage(self.usage());
+        let tier = self.service_tier.as_deref();
+        if let Some(tier) = tier.and_then(ServiceTier::from_reply) {
+            sink.service_tier(tier);
+        }
     }
 
     /// In the words of the convention.
-    pub(super) fn usage(&self) -> Usage {
+    fn usage(&self) -> Usage {
         let cached = self.cache_read_input_tokens.unwrap_or(0);
         let written = self.cache_creation_input_tokens.unwrap_or(0);
         let completion = self.output_tokens.unwrap_or(0);

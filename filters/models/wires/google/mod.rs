@@ -116,6 +116,10 @@ impl Wire for Google {
         }
     }
 
+    fn tier_header(&self) -> Option<HeaderName> {
+        Some(HeaderName::from_static("x-gemini-service-tier"))
+    }
+
     fn classify(&self, status: u16, body: &[u8]) -> Failure {
         failure::classify(status, body)
     }

@@ -147,9 +147,7 @@ impl EventDecoder for ContentEvents {
         if self.candidates.is_empty() || self.candidates.iter().any(|seen| !seen.has_ended) {
             return Err(truncated());
         }
-        if let Some(usage) = self.usage.usage() {
-            sink.usage(usage);
-        }
+        self.usage.tell(sink);
         Ok(Progress::Complete)
     }
 }
@@ -175,9 +173,7 @@ impl ContentEvents {
         }
         if let Some(report) = reply.usage_metadata {
             self.usage.update(report);
-            if let Some(usage) = self.usage.usage() {
-                sink.usage(usage);
-            }
+            self.usage.tell(sink);
         }
         let block = reply
             .prompt_feedback

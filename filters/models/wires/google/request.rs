@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::{ChatRequest, FormatType, ToolChoice};
 use crate::models::parameter::Parameter;
-use crate::models::request::{Effort, ModelRequest, ServiceTier};
+use crate::models::request::{Effort, ModelRequest};
 use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
@@ -98,7 +98,7 @@ pub(super) fn encode(
         tools: tools(&call),
         tool_config: tool_config(&call, target),
         generation_config: generation(request, &call, target),
-        service_tier: request.needs.service_tier.map(ServiceTier::as_str),
+        service_tier: request.needs.service_tier.wire_word(),
         safety_settings: safety(),
     };
     write_body(&body, request.source.body.len())

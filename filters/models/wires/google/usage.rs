@@ -3,7 +3,9 @@
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 
+use crate::models::reply::Sink;
 use crate::models::usage::Usage;
+use crate::money::ServiceTier;
 
 /// Absent counts leave what was known: some chunks carry nothing but a traffic type.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -17,6 +19,19 @@ pub(super) struct UsageReport {
     total_token_count: Option<u64>,
     prompt_tokens_details: Option<Modalities>,
     candidates_tokens_details: Option<Modalities>,
+    service_tier: Option<TierWord>,
+    traffic_type: Option<TierWord>,
+}
+
+/// A word for the tier that served a request; `None`: it says nothing of a price.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct TierWord(Option<ServiceTier>);
+
+impl<'de> Deserialize<'de> for TierWord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        Ok(Self(ServiceTier::from_reply(&word)))
+    }
 }
 
 impl UsageReport {
@@ -36,10 +51,23 @@ impl UsageReport {
         self.candidates_tokens_details = later
             .candidates_tokens_details
             .or(self.candidates_tokens_details);
+        self.service_tier = later.service_tier.or(self.service_tier);
+        self.traffic_type = later.traffic_type.or(self.traffic_type);
+    }
+
+    /// Hands on the report, once the tokens of the prompt are known.
+    pub(super) fn tell(&self, sink: &mut dyn Sink) {
+        let words = [self.service_tier, self.traffic_type];
+        if let Some(tier) = words.into_iter().flatten().find_map(|word| word.0) {
+            sink.service_tier(tier);
+        }
+        if let Some(usage) = self.usage() {
+            sink.usage(usage);
+        }
     }
 
     /// Returns the usage, once the tokens of the prompt are known.
-    pub(super) fn usage(&self) -> Option<Usage> {
+    fn usage(&self) -> Option<Usage> {
         let prompt = self
             .prompt_token_count?
             .saturating_add(self.tool_use_prompt_token_count.unwrap_or(0));

@@ -21,6 +21,7 @@ use crate::models::wires::opaque::write_tagged;
 use crate::models::wires::quirks::ReasoningReplay;
 use crate::models::wires::scan::{arguments, inside, list, malformed, seconds, text};
 use crate::models::wires::wire::Target;
+use crate::money::ServiceTier;
 
 /// Returns the decoder of a chat's reply.
 pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
@@ -107,6 +108,7 @@ impl Reading {
                     self.choice(walk, position as u32, calls, sink, &mut read, &mut failure)
                 })?,
                 "usage" => read.usage = usage::read(walk, self.adds_reasoning)?.or(read.usage),
+                "service_tier" => served_tier(walk.skip()?, sink),
                 "x_groq" => self.usage_inside(walk, &mut read)?,
                 key if NOT_PASSED.contains(&key) => _ = walk.skip()?,
                 key => {
@@ -379,6 +381,17 @@ fn parse_finish(word: &str) -> Option<Finish> {
         "content_filter" | "sensitive" => Some(Finish::ContentFilter),
         "error" | "abort" | "network_error" | "insufficient_system_resource" => None,
         _ => Some(Finish::Stop),
+    }
+}
+
+/// Hands on the tier that served the request, as JSON: to the client as it is, and as what it costs.
+fn served_tier(value: &str, sink: &mut dyn Sink) {
+    if value == "null" {
+        return;
+    }
+    sink.member("service_tier", value);
+    if let Some(tier) = ServiceTier::from_reply(value.trim_matches('"')) {
+        sink.service_tier(tier);
     }
 }
 

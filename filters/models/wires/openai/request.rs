@@ -190,7 +190,7 @@ fn change<'a>(
             Change::Replace("tool_choice", quoted("auto"))
         }
         "parallel_tool_calls" if !request.needs.tools => Change::Drop,
-        "service_tier" if request.needs.service_tier.is_none() => Change::Drop,
+        "service_tier" if request.needs.service_tier.wire_word().is_none() => Change::Drop,
         "reasoning" | "reasoning_effort" => reasoning(key, request, target),
         "image_config" => drawing::image_config(request.source.value(member), request, target)
             .map_or(Change::Drop, |value| Change::Replace("image_config", value)),

@@ -14,6 +14,7 @@ use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::scan::{malformed, text};
 use crate::models::wires::wire::Target;
+use crate::money::ServiceTier;
 use crate::sse::SseEvent;
 
 /// Returns the decoder of a chat's reply.
@@ -65,6 +66,9 @@ fn end(
     }
     if let Some(tier) = response.service_tier {
         sink.member("service_tier", tier);
+        if let Some(tier) = ServiceTier::from_reply(tier.trim_matches('"')) {
+            sink.service_tier(tier);
+        }
     }
     let report = response.usage.map(serde_json::from_str::<Report>);
     let report = report

@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::{ChatRequest, FormatType, Tool, ToolChoice};
 use crate::models::parameter::Parameter;
-use crate::models::request::{Effort, ModelRequest, ServiceTier};
+use crate::models::request::{Effort, ModelRequest};
 use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::wire::{Target, write_body};
@@ -192,7 +192,7 @@ pub(super) fn encode(
             .filter(|_| has_tools && says_parallel),
         text: text_options(&call, given("verbosity")),
         max_output_tokens: max_output(request, target),
-        service_tier: request.needs.service_tier.map(ServiceTier::as_str),
+        service_tier: request.needs.service_tier.wire_word(),
         same: SAME
             .iter()
             .filter_map(|key| Some((*key, given(key)?)))

@@ -14,7 +14,8 @@ use crate::models::chat::facts::ChatFacts;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::parameter::Parameter;
-use crate::models::request::{Effort, ModelRequest, Payload, ServiceTier, Strategy as Routing};
+use crate::models::request::{Effort, ModelRequest, Payload, Strategy as Routing};
+use crate::money::ServiceTier;
 
 fn plain() -> Value {
     json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
@@ -364,7 +365,7 @@ fn what_routing_needs_is_found() {
     );
     assert_eq!(
         (request.strategy, request.needs.service_tier),
-        (Some(Routing::Price), Some(ServiceTier::Priority))
+        (Some(Routing::Price), ServiceTier::Priority)
     );
     assert_eq!(
         (request.session.as_deref(), request.needs.max_tokens),

@@ -11,7 +11,8 @@ use crate::models::check::read::{
 };
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::top::{MODEL, members, model};
-use crate::models::request::{Effort, ServiceTier, Strategy};
+use crate::models::request::{Effort, Strategy};
+use crate::money::ServiceTier;
 
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 const LEVELS: [&str; 3] = ["low", "medium", "high"];
@@ -82,9 +83,9 @@ fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Res
         "service_tier" => {
             found.needs.service_tier = match one_of(walk, &["auto", "default", "flex", "priority"])?
             {
-                "flex" => Some(ServiceTier::Flex),
-                "priority" => Some(ServiceTier::Priority),
-                _ => None,
+                "flex" => ServiceTier::Flex,
+                "priority" => ServiceTier::Priority,
+                _ => ServiceTier::Standard,
             };
             Ok(())
         }
