@@ -29,7 +29,7 @@ use filters::models::routing::score::Weights;
 use filters::models::routing::thinking::Thinking;
 use filters::models::usage::Settlement;
 use filters::models::wires::openai::OpenAi;
-use filters::models::wires::{Quirks, ReplyHead, Target, Wire, decode_reply};
+use filters::models::wires::{Quirks, ReplyHead, Target, Wire, WireKind, decode_reply};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -64,6 +64,80 @@ fn main() {
     for mappings in [1, 8, 40] {
         plans(mappings);
     }
+    let conversation = conversation(50_000);
+    for (name, kind) in WIRES {
+        let quirks = Quirks::default();
+        measure(&format!("check and translate 50 KB, {name}"), 1, || {
+            let request = ChatCompletions.parse(conversation.clone()).unwrap();
+            kind.wire().encode(&request, &target(&quirks)).unwrap()
+        });
+        let pieces = stream_pieces(kind);
+        let bytes: usize = pieces.iter().map(Bytes::len).sum();
+        let read = || answer_on(kind.wire(), &streamed, &used, &pieces, b"text/event-stream");
+        if let Some(ns) = measure(&format!("event, {name}"), EVENTS, read) {
+            let rate = bytes as f64 * 1e3 / (ns * EVENTS as f64);
+            println!("stream, {name}: {rate:.0} MB/s");
+        }
+    }
+}
+
+const WIRES: [(&str, WireKind); 4] = [
+    ("OpenAI", WireKind::Compatible),
+    ("Responses", WireKind::Responses),
+    ("Anthropic", WireKind::Messages),
+    ("Gemini", WireKind::Contents),
+];
+
+/// Returns a request whose history has calls, results and texts of this many bytes together.
+fn conversation(bytes: usize) -> Bytes {
+    let text = "The quick brown fox jumps over the lazy dog. ".repeat(11);
+    let mut messages = String::from(r#"{"role":"system","content":"Be brief."}"#);
+    let mut round = 0;
+    while messages.len() < bytes {
+        round += 1;
+        messages.push_str(&format!(
+            r#",{{"role":"user","content":"{text}"}},{{"role":"assistant","content":"{text}","tool_calls":[{{"id":"call_{round}","type":"function","function":{{"name":"look_up","arguments":"{{\"topic\":\"{round}\"}}"}}}}]}},{{"role":"tool","tool_call_id":"call_{round}","content":"{text}"}}"#
+        ));
+    }
+    let tool = r#"{"type":"function","function":{"name":"look_up","parameters":{"type":"object","properties":{"topic":{"type":"string"}},"required":["topic"]}}}"#;
+    format!(r#"{{"model":"model-7","tools":[{tool}],"messages":[{messages}]}}"#).into()
+}
+
+/// Returns a stream of [`EVENTS`] events of text on a wire, ten to a piece.
+fn stream_pieces(kind: WireKind) -> Vec<Bytes> {
+    let (begin, end): (&str, &str) = match kind {
+        WireKind::Compatible => return event_pieces(),
+        WireKind::Responses => (
+            "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_1\"}}\n\nevent: response.output_item.added\ndata: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"message\",\"content\":[]}}\n\n",
+            "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"id\":\"resp_1\",\"status\":\"completed\",\"usage\":{\"input_tokens\":9,\"output_tokens\":100}}}\n\n",
+        ),
+        WireKind::Messages => (
+            "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n",
+            "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":100}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+        ),
+        WireKind::Contents => (
+            "",
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"\"}],\"role\":\"model\"},\"finishReason\":\"STOP\",\"index\":0}],\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":100,\"totalTokenCount\":109}}\n\n",
+        ),
+    };
+    let event = |at: usize| match kind {
+        WireKind::Responses => format!(
+            "event: response.output_text.delta\ndata: {{\"type\":\"response.output_text.delta\",\"sequence_number\":{at},\"item_id\":\"msg_0123456789abcdef\",\"output_index\":0,\"content_index\":0,\"delta\":\"token number {at} \",\"logprobs\":[],\"obfuscation\":\"0123456789\"}}\n\n"
+        ),
+        WireKind::Messages => format!(
+            "event: content_block_delta\ndata: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"text_delta\",\"text\":\"token number {at} \"}}}}\n\n"
+        ),
+        _ => format!(
+            "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"token number {at} \"}}],\"role\":\"model\"}},\"index\":0}}],\"usageMetadata\":{{\"promptTokenCount\":9,\"candidatesTokenCount\":{at},\"totalTokenCount\":109}},\"modelVersion\":\"gemini\",\"responseId\":\"r1\"}}\n\n"
+        ),
+    };
+    let mut pieces = vec![Bytes::from_static(begin.as_bytes())];
+    pieces.extend((0..EVENTS / 10).map(|piece| {
+        let events: String = (piece * 10..piece * 10 + 10).map(event).collect();
+        Bytes::from(events)
+    }));
+    pieces.push(Bytes::from_static(end.as_bytes()));
+    pieces
 }
 
 /// Measures the plan for a model of the shipped catalogue's size and this many providers.
@@ -126,9 +200,20 @@ fn plans(mappings: usize) {
 
 /// Reads a reply into the client's response; returns its bytes.
 fn answer(request: &ModelRequest, used: &UsedNames, pieces: &[Bytes], media_type: &[u8]) -> usize {
+    answer_on(&OpenAi, request, used, pieces, media_type)
+}
+
+/// Reads a reply of a wire into the client's response; returns its bytes.
+fn answer_on(
+    wire: &'static dyn Wire,
+    request: &ModelRequest,
+    used: &UsedNames,
+    pieces: &[Bytes],
+    media_type: &[u8],
+) -> usize {
     let quirks = Quirks::default();
     let head = ReplyHead::new(200, media_type);
-    let mut decoder = decode_reply(&OpenAi, request, &target(&quirks), &head);
+    let mut decoder = decode_reply(wire, request, &target(&quirks), &head);
     let identity = ReplyIdentity {
         id: "0190c3a2000070008000000000000000".into(),
         created: 1,
@@ -211,13 +296,13 @@ fn event_pieces() -> Vec<Bytes> {
     pieces
 }
 
-/// Prints the time of one of the `parts` that a run has.
-fn measure<T>(name: &str, parts: usize, mut run: impl FnMut() -> T) {
+/// Prints the time of one of the `parts` that a run has, and returns it in nanoseconds.
+fn measure<T>(name: &str, parts: usize, mut run: impl FnMut() -> T) -> Option<f64> {
     if let Ok(only) = std::env::var("WEIRGATE_BENCH_ONLY") {
         let count = std::env::var("WEIRGATE_BENCH_COUNT").unwrap();
         let count = count.parse().unwrap();
         (0..if only == name { count } else { 0 }).for_each(|_| drop(black_box(run())));
-        return;
+        return None;
     }
     let mut best = Duration::MAX;
     for _ in 0..ROUNDS {
@@ -227,4 +312,5 @@ fn measure<T>(name: &str, parts: usize, mut run: impl FnMut() -> T) {
     }
     let each_ns = best.as_nanos() as f64 / (10 * parts) as f64;
     println!("{name}: {each_ns:.0} ns");
+    Some(each_ns)
 }
