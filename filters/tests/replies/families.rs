@@ -83,6 +83,7 @@ pub(crate) fn captured(folder: &Path) -> Vec<Case> {
 /// The same answer of each family: it reasons "hm", says "Hello", and calls `f` with `{"a":1}`, as far as the family does so.
 pub(crate) fn composed() -> Vec<Case> {
     let mut cases = compatible();
+    cases.extend(odd_calls());
     cases.extend([messages(), contents(), items()]);
     cases
 }
@@ -228,6 +229,32 @@ fn compatible() -> Vec<Case> {
             &chat(
                 json!({"role": "assistant", "tool_calls": [called()], "content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Hello"}]}),
                 "tool_calls",
+                &usage,
+            ),
+        ),
+    ]
+}
+
+/// Calls as few providers of the chat convention say them.
+fn odd_calls() -> Vec<Case> {
+    let usage = counts(9, 8);
+    let case = |name: &str, events: &[Value], whole: &Value| {
+        case(name, WireKind::Compatible, events, whole)
+    };
+    vec![
+        case(
+            "the only call in its old form",
+            &[
+                delta(
+                    json!({"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": ""}}),
+                ),
+                delta(json!({"function_call": {"arguments": "{\"a\""}})),
+                delta(json!({"function_call": {"arguments": ":1}"}})),
+                finish("function_call", &json!({"usage": usage})),
+            ],
+            &chat(
+                json!({"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{\"a\":1}"}}),
+                "function_call",
                 &usage,
             ),
         ),

@@ -5,6 +5,7 @@
 //! escaped ([`stream`]). The peculiarities of a provider are data ([`Quirks`]).
 
 mod calls;
+mod delta;
 mod drawing;
 mod embeddings;
 mod messages;
