@@ -24,10 +24,14 @@ max_output = 64
 fn gateway(upstream: &Upstream) -> Gateway {
     let url = upstream.url();
     let toml = format!(
-        "[providers.openai]\nkind = \"openai\"\nbase_url = \"{url}/v1\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
-         [providers.anthropic]\nkind = \"anthropic\"\nbase_url = \"{url}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n"
+        "[providers.openai]\nkind = \"openai\"\nbase_url = \"{url}/v1\"\nkeys = [{{ env = \"FIRST_KEY\" }}, {{ env = \"OTHER_KEY\" }}]\n\
+         [providers.anthropic]\nkind = \"anthropic\"\nbase_url = \"{url}\"\nkeys = [{{ env = \"FIRST_KEY\" }}, {{ env = \"OTHER_KEY\" }}]\n"
     );
-    Gateway::start_with_env(&toml, MODELS, &[("FIRST_KEY", "sk-first")])
+    Gateway::start_with_env(
+        &toml,
+        MODELS,
+        &[("FIRST_KEY", "sk-first"), ("OTHER_KEY", "sk-other")],
+    )
 }
 
 fn has_state(request: &Received) -> bool {
@@ -110,4 +114,28 @@ fn a_second_refusal_ends_the_call_and_a_request_without_state_is_not_repeated() 
         assert_eq!(gateway.chat(plain.to_string()).status(), 400);
         assert_eq!(upstream.requests().len(), 3, "{model}");
     }
+}
+
+#[test]
+fn a_running_turn_whose_thinking_is_lost_goes_on_without_thinking() {
+    let upstream = Upstream::answering(|request| match has_state(request) {
+        true => refused(request),
+        false => said(request),
+    });
+    let gateway = gateway(&upstream);
+    let mut asked = ask("blocks");
+    let messages = asked["messages"].as_array_mut().unwrap();
+    messages.pop();
+    messages[1]["tool_calls"] =
+        json!([{"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]);
+    messages.push(json!({"role": "tool", "tool_call_id": "call_1", "content": "42"}));
+    asked["reasoning"] = json!({"max_tokens": 2000});
+    let answer = gateway.chat(asked.to_string());
+    assert_eq!(answer.status(), 200, "{}", answer.text());
+    let thinking: Vec<Value> = upstream
+        .requests()
+        .iter()
+        .map(|request| request.json()["thinking"]["type"].clone())
+        .collect();
+    assert_eq!(thinking, [json!("enabled"), Value::Null]);
 }

@@ -71,12 +71,14 @@ pub(super) fn write_untagged(items: &str, origin: &str, out: &mut Vec<u8>) -> Re
 /// Codes of refused state.
 const REFUSED_CODES: [&str; 2] = ["invalid_encrypted_content", "invalid_thinking_signature"];
 
-/// Words of refused state, in lower case. Source: docs/facts/wire-formats.md 7.
-const REFUSED_WORDS: [&str; 6] = [
+/// Words of refused state, in lower case. Source: docs/facts/wire-formats.md 7.4.
+const REFUSED_WORDS: [&str; 8] = [
     "signature` in `thinking`",
+    "data` in `redacted_thinking`",
     "`redacted_thinking` blocks in the latest assistant message cannot be modified",
     "thought signature is not valid",
     "invalid thought signature",
+    "corrupted thought signature",
     "encrypted content could not be",
     "bound to a different conversation",
 ];

@@ -253,7 +253,7 @@ fn odd_calls() -> Vec<Case> {
                 finish("function_call", &json!({"usage": usage})),
             ],
             &chat(
-                json!({"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{\"a\":1}"}}),
+                json!({"role": "assistant", "content": null, "tool_calls": [], "function_call": {"name": "f", "arguments": "{\"a\":1}"}}),
                 "function_call",
                 &usage,
             ),

@@ -77,7 +77,7 @@ pub(super) fn broke(
     let is_unanswered = is_pending && !exchange.state.has_reply() && !has_read_bytes(&error);
     if found.is_none() && !is_ours && broken.was_reused && is_unanswered && !cursor.was_repeated {
         cursor.was_repeated = true;
-        cursor.used_keys &= !(1 << (cursor.key % MAX_KEYS));
+        cursor.keeps_key = true;
         error.set_retry(true);
         return error;
     }
@@ -146,7 +146,7 @@ fn repeat_without_state(exchange: &mut ModelExchange, failure: &Failure) -> bool
         return false;
     }
     cursor.without_state = true;
-    cursor.used_keys &= !(1 << (cursor.key % MAX_KEYS));
+    cursor.keeps_key = true;
     true
 }
 

@@ -83,6 +83,8 @@ struct Cursor {
     key_retries: u8,
     /// The attempt was already repeated, because a reused connection had been closed.
     was_repeated: bool,
+    /// The attempt is repeated with its key.
+    keeps_key: bool,
     /// The state of earlier turns is left out, because the provider has refused it.
     without_state: bool,
     /// The number of attempts before it whose wires could not express the request.

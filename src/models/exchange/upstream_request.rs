@@ -64,9 +64,13 @@ fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault>
     let none = || Fault::new(FaultKind::Internal, "no attempt is planned");
     let now_ms = exchange.models.clock.ms_at(info.now);
     let attempt = exchange.attempt().ok_or_else(none)?;
-    let key = attempt.keys.pick(exchange.cursor.used_keys, now_ms);
+    let key = match exchange.cursor.keeps_key {
+        true => exchange.cursor.key,
+        false => attempt.keys.pick(exchange.cursor.used_keys, now_ms),
+    };
     let cursor = &mut exchange.cursor;
     cursor.key = key;
+    cursor.keeps_key = false;
     cursor.used_keys |= 1 << (cursor.key % super::MAX_KEYS);
     exchange.credential_header()?;
     let (deployment, target) = exchange

@@ -161,6 +161,22 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
         Ok(())
     }
 
+    /// Returns whether the turn that the model goes on with has calls, but not the thinking that led to them. It is refused
+    /// beside thinking with a budget.
+    pub(super) fn lacks_thinking(&self) -> bool {
+        let [.., asked, answered] = &*self.turns else {
+            return false;
+        };
+        let is_result = |block: &ContentBlock<'_>| matches!(block, ContentBlock::ToolResult { .. });
+        let is_thinking = |block: &ContentBlock<'_>| {
+            matches!(
+                block,
+                ContentBlock::Thinking { .. } | ContentBlock::RedactedThinking { .. }
+            )
+        };
+        answered.content.iter().any(is_result) && !asked.content.first().is_some_and(is_thinking)
+    }
+
     fn all_answered(&self, _at: usize) -> Result<(), Fault> {
         match self.open.first() {
             None => Ok(()),

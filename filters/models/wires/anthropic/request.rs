@@ -136,6 +136,10 @@ pub(super) fn encode(
             cache_control: None,
         });
     }
+    let lacks_thinking = conversation.lacks_thinking();
+    let may_think = |thinking: &Value| {
+        !(lacks_thinking && thinking.get("type").is_some_and(|kind| kind == "enabled"))
+    };
     let body = Body {
         model: target.model,
         max_tokens: max_tokens(request, target),
@@ -150,7 +154,7 @@ pub(super) fn encode(
         top_p: call
             .top_p
             .and_then(|raw| target.treated(raw, Parameter::TopP, request)),
-        thinking: thinking(request, target),
+        thinking: thinking(request, target).filter(may_think),
         stop_sequences: stop(&call),
         metadata: call
             .user

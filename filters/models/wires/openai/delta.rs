@@ -92,7 +92,8 @@ impl<'a> Message<'a> {
                 tools.push(tool(walk, end.index, calls)?);
                 Ok::<(), Error>(())
             })?;
-        } else if let Some(call) = self.only_call {
+        }
+        if let Some(call) = self.only_call.filter(|_| tools.is_empty()) {
             let mut delta = ToolDelta::default();
             called(&mut Walker::over(call), &mut delta)?;
             tools.push(keyed(delta, end.index, Some(0), calls));
