@@ -38,13 +38,20 @@ pub(super) fn refresh(
     stop: &watch::Receiver<bool>,
 ) {
     let graph = app.graph.as_deref();
-    let (byok_only, on): (Vec<_>, Vec<_>) = providers.iter().partition(|it| it.keys.is_empty());
-    let origins = on.iter().map(|provider| &provider.origin);
+    let (byok_only, on): (Vec<_>, Vec<_>) =
+        providers.iter().partition(|it| it.home.keys.is_empty());
+    let origins = on.iter().map(|provider| &provider.home.origin);
     let origins = origins.chain(graph.map(|graph| &graph.origin));
     let dns_refresh = DnsRefresh {
         eager: origins.cloned().collect(),
-        // Perhaps no caller ever has a key for them, so the first request that has one resolves the name.
-        lazy: byok_only.iter().map(|it| Arc::clone(&it.origin)).collect(),
+        // Perhaps no caller ever has a key for them, so the first request that has one resolves the name; so with
+        // regions that no caller may ever name.
+        lazy: byok_only
+            .iter()
+            .map(|it| &it.home.origin)
+            .chain(providers.iter().flat_map(|it| it.regional_origins()))
+            .cloned()
+            .collect(),
     };
     spawn(runtime, Some(dns_refresh), stop);
     spawn(runtime, Some(app.proxy.quotas.sweeper()), stop);

@@ -43,6 +43,7 @@ pub(super) fn check(
     let names = check_names(&mut walk, models);
     check_successors(&mut walk, models, &names);
     check_wires(&mut walk, models, providers);
+    check_regions(&mut walk, models, providers);
     check_parameters(&mut walk, &valid);
     let known: Vec<&str> = providers.keys().map(String::as_str).collect();
     let mut warnings = find_unknown_providers(models, &known);
@@ -150,6 +151,33 @@ fn check_wires(walk: &mut Walk, models: &[Node], providers: &BTreeMap<String, Pr
             let message = format!("provider {provider:?} has one API and no choice");
             let cure = "take it out: it is for providers of the kinds openai and openai-compatible";
             walk.refuse(&key, &wire.at, message, cure.to_owned());
+        }
+    }
+}
+
+/// Refuses regions that a provider has no address for, unless its requests name them.
+fn check_regions(walk: &mut Walk, models: &[Node], providers: &BTreeMap<String, ProviderConfig>) {
+    for (index, model) in models.iter().enumerate() {
+        for (number, mapping) in items(member(model, "providers")).iter().enumerate() {
+            let name = member(mapping, "provider").and_then(text_of);
+            let Some((name, provider)) = name.and_then(|name| Some((name, providers.get(name)?)))
+            else {
+                continue;
+            };
+            for (at, region) in items(member(mapping, "regions")).iter().enumerate() {
+                let Some(text) = text_of(region) else {
+                    continue;
+                };
+                if provider.kind.names_regions() || provider.regions.contains_key(text) {
+                    continue;
+                }
+                let key = format!("models[{index}].providers[{number}].regions[{at}]");
+                let message = format!("provider {name:?} has no address for the region {text:?}");
+                let cure = format!(
+                    "add [providers.{name}.regions.{text}] with its base_url to the configuration"
+                );
+                walk.refuse(&key, &region.at, message, cure);
+            }
         }
     }
 }

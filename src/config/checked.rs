@@ -403,6 +403,8 @@ pub struct ProviderConfig {
     pub is_base_url_built_in: bool,
     /// Its keys in the order in which they are tried; empty if it needs none, or only serves BYOK keys.
     pub keys: Vec<Secret>,
+    /// Its regions.
+    pub regions: Vec<RegionConfig>,
     /// Whether it only serves callers with a BYOK key.
     pub is_byok_only: bool,
     /// Headers added to each request to it.
@@ -413,6 +415,17 @@ pub struct ProviderConfig {
     pub quirks: Quirks,
     /// What its mappings have where the catalogue says nothing else.
     pub defaults: ProviderDefaults,
+}
+
+/// A region of a provider.
+#[derive(Clone)]
+pub struct RegionConfig {
+    /// Its name.
+    pub name: String,
+    /// Its address, without a slash at the end; `None`: that of the provider.
+    pub base_url: Option<String>,
+    /// Its keys, empty if none is present; `None`: those of the provider.
+    pub keys: Option<Vec<Secret>>,
 }
 
 /// A kind of provider that is supported.

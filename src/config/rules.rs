@@ -22,6 +22,7 @@ mod listen;
 mod models;
 mod plans;
 mod providers;
+mod quirks;
 mod shared;
 
 /// Minimum length of a pepper.

@@ -10,7 +10,7 @@ use filters::models::wires::{Target, Wire};
 use filters::money::{CostInputs, PriceList, PricePoint, Usd};
 
 use super::metrics::DeploymentMetrics;
-use super::providers::Provider;
+use super::providers::{Provider, Site};
 use super::upstream_head::UpstreamHead;
 use crate::telemetry::metrics::Metrics;
 
@@ -26,6 +26,8 @@ pub struct Deployment {
     pub prices: Option<Arc<PriceList>>,
     /// The provider.
     pub provider: Arc<Provider>,
+    /// Where it is called.
+    pub site: Arc<Site>,
     /// The wire in which the provider serves the mapping.
     pub wire: &'static dyn Wire,
     /// Its names as clients see them. Source: docs/decisions.md 3.
@@ -48,11 +50,12 @@ impl Deployment {
         let region_name = region.as_deref();
         let wire = provider.wire_of(mapping);
         let used = UsedNames::new(&model.id, &provider.name, region_name, &mapping.name);
+        let site = provider.site(region_name);
         let heads = model.operations.iter().filter_map(|operation| {
             let quirks = &provider.quirks;
             let head = |is_stream| {
                 let own = wire.head(*operation, is_stream, &mapping.name, quirks)?;
-                Some(UpstreamHead::new(provider, &own, is_stream))
+                Some(UpstreamHead::new(provider, site, &own, is_stream))
             };
             Some((*operation, [head(false)?, head(true)?]))
         });
@@ -65,6 +68,7 @@ impl Deployment {
             region: region.clone(),
             prices: prices.clone(),
             provider: Arc::clone(provider),
+            site: Arc::clone(site),
             wire,
         }
     }
@@ -94,7 +98,7 @@ impl Deployment {
             provider: &self.provider.name,
             model: &self.mapping.name,
             image_output: self.mapping.image_output(),
-            region: self.region.as_deref(),
+            region: self.region.as_deref().filter(|_| !self.site.is_regional),
             max_output: self.mapping.max_output,
             parameters: &self.mapping.parameters,
             thinking: &self.mapping.thinking,

@@ -91,8 +91,8 @@ impl ModelHandler {
         let selection = models.planner.plan_attempts(&request, &context)?;
         let attempts = planned_attempts(models, caller, &byok_keys, &selection);
         if attempts.is_empty() {
-            let message = "no provider of this model is switched on";
-            return Err(Fault::new(FaultKind::Internal, message));
+            let message = "the provider has no key for this region";
+            return Err(Fault::new(FaultKind::ModelNotFound, message).with_param("model"));
         }
         let models = Arc::clone(models);
         Ok(ModelExchange::new(
@@ -115,7 +115,7 @@ fn planned_attempts(
     let attempt = |candidate: &Candidate, keys: Option<&Arc<KeyPool>>| {
         let deployment = models.planner.deployment(candidate)?;
         Some(PlannedAttempt {
-            keys: Arc::clone(keys.unwrap_or(&deployment.provider.keys)),
+            keys: Arc::clone(keys.unwrap_or(&deployment.site.keys)),
             deployment,
         })
     };

@@ -89,7 +89,7 @@ impl Planner {
         Self {
             health: Health::new(catalog.mappings()),
             affinity: SessionAffinity::new(ttl_ms),
-            platform_providers: set(|provider| !provider.keys.is_empty()),
+            platform_providers: set(|provider| !provider.home.keys.is_empty()),
             all_providers: set(|_| true),
             sandboxes: set(|provider| provider.is_sandbox),
             deployments: deployments.collect(),

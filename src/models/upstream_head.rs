@@ -3,7 +3,7 @@
 use filters::models::wires::WireHead;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 
-use super::providers::Provider;
+use super::providers::{Provider, Site};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -30,8 +30,8 @@ pub(super) struct OwnHeaders<'a> {
 }
 
 impl UpstreamHead {
-    /// Creates the head for a provider from that of the wire.
-    pub(super) fn new(provider: &Provider, wire: &WireHead, is_stream: bool) -> Self {
+    /// Creates the head for a site of a provider from that of the wire.
+    pub(super) fn new(provider: &Provider, site: &Site, wire: &WireHead, is_stream: bool) -> Self {
         let accept = if is_stream {
             "text/event-stream"
         } else {
@@ -40,7 +40,7 @@ impl UpstreamHead {
         let json = HeaderValue::from_static("application/json");
         let mut headers = HeaderMap::with_capacity(16);
         headers.extend([
-            (header::HOST, provider.origin.authority.clone()),
+            (header::HOST, site.origin.authority.clone()),
             (header::CONTENT_TYPE, json),
             (header::CONTENT_LENGTH, HeaderValue::from_static("0")),
             (header::ACCEPT, HeaderValue::from_static(accept)),
@@ -62,7 +62,7 @@ impl UpstreamHead {
         }
         let has = |wanted: HeaderName| theirs.clone().any(|(name, _)| *name == wanted);
         Self {
-            uri: provider.upstream_path(&wire.path).parse().ok(),
+            uri: site.upstream_path(&wire.path).parse().ok(),
             has_length: has(header::CONTENT_LENGTH),
             has_request_id: has(REQUEST_ID),
             headers,

@@ -54,6 +54,7 @@ mod overrides;
 mod process;
 mod quotas;
 mod refused_calls;
+mod regions;
 mod responses_wire;
 mod retry_budget;
 mod routing;

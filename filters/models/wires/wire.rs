@@ -85,7 +85,7 @@ pub struct Target<'a> {
     pub model: &'a str,
     /// Whether the mapping is listed as drawing images; `None`: its capabilities are not listed.
     pub image_output: Option<bool>,
-    /// The region, where one was chosen.
+    /// The region that the request has to name, where one was chosen and the address does not stand for it.
     pub region: Option<&'a str>,
     /// The maximum tokens of an answer, where the catalogue knows it.
     pub max_output: Option<u64>,

@@ -21,6 +21,9 @@ pub(crate) struct ProviderConfig {
     /// and for local servers; [] says that a remote server of the OpenAI convention needs none.
     #[serde(default)]
     pub keys: Option<Vec<SecretRef>>,
+    /// Its regions: those of the catalogue that a model string may name.
+    #[serde(default)]
+    pub regions: BTreeMap<String, RegionConfig>,
     /// Headers added to each request to it.
     #[serde(default)]
     #[schemars(extend("x-names" = "header"))]
@@ -97,6 +100,17 @@ pub(crate) struct ProviderConfig {
     pub bills_after_disconnect: Option<bool>,
 }
 
+/// `[providers.NAME.regions.REGION]`
+#[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RegionConfig {
+    /// The region's address; default: the provider's.
+    #[schemars(extend("format" = "url"))]
+    pub base_url: Option<String>,
+    /// The region's keys; default: the provider's.
+    pub keys: Option<Vec<SecretRef>>,
+}
+
 fn one() -> f64 {
     1.0
 }
@@ -117,6 +131,11 @@ pub(crate) enum ProviderKind {
 }
 
 impl ProviderKind {
+    /// Returns whether its requests can name a region, so that regions need no address.
+    pub(crate) fn names_regions(self) -> bool {
+        self == Self::Anthropic
+    }
+
     /// Returns whether it serves models in one of two APIs, so that a mapping may choose.
     pub(crate) fn has_two_wires(self) -> bool {
         matches!(self, Self::OpenAi | Self::Compatible)

@@ -1,17 +1,12 @@
 //! Checks the providers: which are on, and with which settings.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use filters::models::parameter::Parameter;
-use filters::models::routing::providers::ProviderDefaults;
-use filters::models::routing::{Outside, WrittenBounds, WrittenParameters};
-use filters::models::wires::quirks::{ReasoningReplay, StreamUsage};
-use filters::models::wires::{Quirks, WireKind};
 use http::{HeaderName, HeaderValue, Uri};
 
 use super::Rules;
-use crate::config::checked::{ProviderConfig, ProviderKind};
+use super::quirks::{to_defaults, to_quirks};
+use crate::config::checked::{ProviderConfig, ProviderKind, RegionConfig};
 use crate::config::file::{self, File, providers as raw};
 use crate::config::secret::{self, Absent, Secret};
 use crate::config::walk::join_key;
@@ -102,6 +97,7 @@ fn check_provider(
         is_base_url_built_in: provider.base_url.is_none() && !base_url.is_empty(),
         base_url,
         keys,
+        regions: check_regions(rules, &key, provider),
         is_byok_only: missing_key.is_some(),
         headers,
         priority: provider.priority,
@@ -198,11 +194,21 @@ fn find_keys(
             Ok(Vec::new())
         };
     }
+    find_listed(rules, key, provider.kind, listed)
+}
+
+/// Finds the keys of a list. Errors: why none is present.
+fn find_listed(
+    rules: &mut Rules<'_>,
+    key: &str,
+    kind: raw::ProviderKind,
+    listed: &[file::SecretRef],
+) -> Result<Vec<Secret>, String> {
     let mut found = Vec::new();
     let mut absent = Vec::new();
     for (index, reference) in listed.iter().enumerate() {
         let place = format!("{key}.keys[{index}]");
-        if provider.kind != raw::ProviderKind::Sandbox && rules.refuse_literal(&place, reference) {
+        if kind != raw::ProviderKind::Sandbox && rules.refuse_literal(&place, reference) {
             continue;
         }
         match secret::find_text(reference, rules.env) {
@@ -226,6 +232,44 @@ fn find_keys(
     }
 }
 
+/// Checks the regions. One whose own keys are all absent serves callers with a BYOK key alone.
+fn check_regions(
+    rules: &mut Rules<'_>,
+    key: &str,
+    provider: &file::ProviderConfig,
+) -> Vec<RegionConfig> {
+    let mut checked = Vec::new();
+    for (name, region) in &provider.regions {
+        let key = join_key(&format!("{key}.regions"), name);
+        let base_url = region
+            .base_url
+            .as_deref()
+            .map(|url| url.trim_end_matches('/'));
+        if let Some(url) = base_url {
+            check_url_end(rules, &format!("{key}.base_url"), provider, url);
+        }
+        let listed = region.keys.as_deref().filter(|keys| !keys.is_empty());
+        let keys = listed.map(|listed| {
+            let found = find_listed(rules, &key, provider.kind, listed);
+            found.unwrap_or_else(|why| {
+                let message = format!("the region has no key: {why}");
+                rules.warn(
+                    &format!("{key}.keys"),
+                    message,
+                    "set one, or take the list out",
+                );
+                Vec::new()
+            })
+        });
+        checked.push(RegionConfig {
+            name: name.clone(),
+            base_url: base_url.map(str::to_owned),
+            keys,
+        });
+    }
+    checked
+}
+
 fn needs_key(provider: &file::ProviderConfig) -> bool {
     match provider.kind {
         raw::ProviderKind::Sandbox => false,
@@ -239,7 +283,7 @@ fn needs_key(provider: &file::ProviderConfig) -> bool {
 
 /// Returns whether unknown members do no harm: at OpenAI itself, and at a server on this machine. Any other server may be
 /// an aggregator, which reads members that choose another model or price.
-fn is_known_server(provider: &file::ProviderConfig) -> bool {
+pub(super) fn is_known_server(provider: &file::ProviderConfig) -> bool {
     match &provider.base_url {
         Some(url) => url.starts_with("https://api.openai.com/") || is_loopback(url),
         None => true,
@@ -299,102 +343,5 @@ fn warn_idle_quirks(rules: &mut Rules<'_>, key: &str) {
                 "take it out: it is for the OpenAI convention",
             );
         }
-    }
-}
-
-/// Returns what the provider's mappings have where the catalogue says nothing else.
-fn to_defaults(
-    rules: &mut Rules<'_>,
-    key: &str,
-    kind: ProviderKind,
-    written: &WrittenParameters,
-) -> ProviderDefaults {
-    for problem in written.problems() {
-        let place = format!("{key}.parameters.{}", problem.key);
-        rules.refuse(&place, problem.message, &problem.cure);
-    }
-    let mut defaults = kind.wire_kind().wire().defaults();
-    if kind == ProviderKind::Compatible {
-        // Of OpenAI's own fields this one is refused by strict servers, and does nothing at the others.
-        let own = [Parameter::PromptCacheRetention];
-        defaults.parameters = defaults.parameters.without(&own, &[]);
-    }
-    if kind == ProviderKind::OpenAi {
-        let name = "max_completion_tokens".to_owned();
-        let four = WrittenBounds {
-            min: None,
-            max: Some(4.0),
-            outside: Some(Outside::Refuse),
-        };
-        let own = WrittenParameters {
-            rename: BTreeMap::from([(Parameter::MaxTokens, name)]),
-            bounds: BTreeMap::from([(Parameter::Stop, four)]),
-            ..WrittenParameters::default()
-        };
-        defaults.parameters = defaults.parameters.with(&own);
-    }
-    defaults.parameters = defaults.parameters.with(written);
-    if matches!(kind, ProviderKind::OpenAi | ProviderKind::Compatible) {
-        let mut responses = WireKind::Responses.wire().defaults();
-        responses.parameters = responses.parameters.with(written);
-        defaults.responses = Some(Box::new(responses));
-    }
-    defaults
-}
-
-fn to_quirks(provider: &file::ProviderConfig) -> Quirks {
-    let defaults = Quirks::default();
-    Quirks {
-        chat_path: provider.chat_path.clone().unwrap_or(defaults.chat_path),
-        auth_header: provider
-            .auth_header
-            .as_ref()
-            .and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok())
-            .unwrap_or(defaults.auth_header),
-        stream_usage: provider
-            .stream_usage
-            .map_or(defaults.stream_usage, to_stream_usage),
-        reasoning_replay: provider
-            .reasoning_replay
-            .map_or(defaults.reasoning_replay, to_reasoning_replay),
-        reasoning_excluded_from_completion: provider
-            .reasoning_excluded_from_completion
-            .unwrap_or(defaults.reasoning_excluded_from_completion),
-        strict_messages: provider.strict_messages.unwrap_or(defaults.strict_messages),
-        drop_unknown_fields: match provider.unknown_fields {
-            Some(unknown) => unknown == raw::UnknownFields::Drop,
-            None => !is_known_server(provider),
-        },
-        pass_members: provider
-            .pass_members
-            .clone()
-            .unwrap_or(defaults.pass_members),
-        tool_call_ids_of_nine: provider.tool_call_ids == Some(raw::ToolCallIds::Mistral9),
-        null_content_is_empty: provider.null_content == Some(raw::NullContent::Empty),
-        json_schema: provider.json_schema.unwrap_or(defaults.json_schema),
-        forced_tools: provider.forced_tools.unwrap_or(defaults.forced_tools),
-        strict_schema: provider.strict_schema.unwrap_or(defaults.strict_schema),
-        developer_is_system: provider.system_role == Some(raw::SystemRole::System),
-        bills_after_disconnect: provider
-            .bills_after_disconnect
-            .unwrap_or(defaults.bills_after_disconnect),
-    }
-}
-
-fn to_stream_usage(raw: raw::StreamUsage) -> StreamUsage {
-    match raw {
-        raw::StreamUsage::Ask => StreamUsage::Ask,
-        raw::StreamUsage::Always => StreamUsage::Always,
-        raw::StreamUsage::Never => StreamUsage::Never,
-    }
-}
-
-fn to_reasoning_replay(raw: raw::ReasoningReplay) -> ReasoningReplay {
-    match raw {
-        raw::ReasoningReplay::None => ReasoningReplay::None,
-        raw::ReasoningReplay::ReasoningContent => ReasoningReplay::ReasoningContent,
-        raw::ReasoningReplay::Reasoning => ReasoningReplay::Reasoning,
-        raw::ReasoningReplay::ReasoningContentRequired => ReasoningReplay::ReasoningContentRequired,
-        raw::ReasoningReplay::ReasoningDetails => ReasoningReplay::ReasoningDetails,
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn begin(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<
         first.get_or_insert(fault);
     }
     match exchange.attempt() {
-        Some(attempt) => Ok(Arc::clone(&attempt.deployment.provider.origin)),
+        Some(attempt) => Ok(Arc::clone(&attempt.deployment.site.origin)),
         None => Error::e_explain(ATTEMPT_ABORTED, "no attempt is left"),
     }
 }

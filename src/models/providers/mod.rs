@@ -31,17 +31,89 @@ pub struct Provider {
     wire: &'static dyn Wire,
     /// Its deviations from the wire.
     pub quirks: Quirks,
-    /// The platform keys. The pool holds one credential without a secret if the provider needs none, and is empty if only
-    /// BYOK keys are used.
-    pub keys: Arc<KeyPool>,
+    /// Where it is called if no region is named.
+    pub home: Arc<Site>,
+    /// Where it is called in its regions.
+    regions: Vec<(Box<str>, Arc<Site>)>,
     /// Its preference among equal providers; 1 is neutral.
     pub priority: f64,
     /// Headers added to each request.
     pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// Where a provider is called, and with which keys.
+pub struct Site {
     /// Its origin.
     pub origin: Arc<Origin>,
     /// The path of the base URL, which precedes the wire's path; it does not end with a slash.
-    pub base_path: String,
+    base_path: String,
+    /// The platform keys. The pool holds one credential without a secret if the provider needs none, and is empty if only
+    /// BYOK keys are used.
+    pub keys: Arc<KeyPool>,
+    /// Whether the address stands for one region, so that requests need not name it.
+    pub is_regional: bool,
+}
+
+impl Site {
+    fn new(
+        owner: &str,
+        base_url: &str,
+        routing: &config::Routing,
+        reach: Reach,
+        keys: Arc<KeyPool>,
+    ) -> Result<Self, String> {
+        let url: http::Uri = base_url
+            .parse()
+            .map_err(|error| format!("{owner}: the base URL: {error}"))?;
+        let timeouts = ConnectTimeouts {
+            connect: routing.connect_timeout,
+            // The buffered session has the timers of an attempt. This timeout covers an upload that the provider does not
+            // read, which the session cannot see.
+            read_write: routing.total_timeout.max(routing.stream_total_timeout),
+        };
+        Ok(Self {
+            origin: Arc::new(Origin::new(owner, &url, timeouts, reach)?),
+            base_path: url.path().trim_end_matches('/').to_owned(),
+            keys,
+            is_regional: false,
+        })
+    }
+
+    /// Returns the site of a region of a provider that is otherwise called at `home`.
+    fn of_region(
+        region: &config::RegionConfig,
+        provider: &config::ProviderConfig,
+        routing: &config::Routing,
+        home: &Self,
+        fingerprint_key: &[u8],
+    ) -> Result<Self, String> {
+        let credential = |key: &Secret| Credential::new(key.clone(), fingerprint_key, None).into();
+        let keys = match &region.keys {
+            Some(keys) => Arc::new(KeyPool::new(keys.iter().map(credential).collect())),
+            None => Arc::clone(&home.keys),
+        };
+        match &region.base_url {
+            Some(url) => {
+                let owner = format!("provider {}, region {}", provider.name, region.name);
+                let site = Self::new(&owner, url, routing, Reach::Anywhere, keys)?;
+                Ok(Self {
+                    is_regional: true,
+                    ..site
+                })
+            }
+            None => Ok(Self {
+                origin: Arc::clone(&home.origin),
+                base_path: home.base_path.clone(),
+                keys,
+                is_regional: false,
+            }),
+        }
+    }
+
+    /// Returns the path of an upstream request.
+    pub fn upstream_path(&self, wire_path: &str) -> String {
+        format!("{}{wire_path}", self.base_path)
+    }
 }
 
 impl Provider {
@@ -53,39 +125,32 @@ impl Provider {
         routing: &config::Routing,
         fingerprint_key: &[u8],
     ) -> Result<Self, String> {
-        let url: http::Uri = provider
-            .base_url
-            .parse()
-            .map_err(|error| format!("provider {}: the base URL: {error}", provider.name))?;
-        let timeouts = ConnectTimeouts {
-            connect: routing.connect_timeout,
-            // The buffered session has the timers of an attempt. This timeout covers an upload that the provider does not
-            // read, which the session cannot see.
-            read_write: routing.total_timeout.max(routing.stream_total_timeout),
-        };
         let credential = |key: &Secret| Credential::new(key.clone(), fingerprint_key, None).into();
         let mut keys: Vec<_> = provider.keys.iter().map(credential).collect();
         if keys.is_empty() && !provider.is_byok_only {
             keys.push(Credential::none().into());
         }
+        let reach = match provider.is_base_url_built_in {
+            true => Reach::Public,
+            false => Reach::Anywhere,
+        };
+        let keys = Arc::new(KeyPool::new(keys));
+        let owner = format!("provider {}", provider.name);
+        let home = Site::new(&owner, &provider.base_url, routing, reach, keys)?;
+        let regions = provider.regions.iter().map(|region| {
+            let site = Site::of_region(region, provider, routing, &home, fingerprint_key)?;
+            Ok((region.name.as_str().into(), Arc::new(site)))
+        });
+        let regions = regions.collect::<Result<_, String>>()?;
         Ok(Self {
             name: provider.name.as_str().into(),
             is_sandbox: provider.kind == config::ProviderKind::Sandbox,
             wire: provider.kind.wire_kind().wire(),
             quirks: provider.quirks.clone(),
-            keys: Arc::new(KeyPool::new(keys)),
+            regions,
+            home: Arc::new(home),
             headers: provider.headers.clone(),
             priority: provider.priority,
-            origin: Arc::new(Origin::new(
-                &format!("provider {}", provider.name),
-                &url,
-                timeouts,
-                match provider.is_base_url_built_in {
-                    true => Reach::Public,
-                    false => Reach::Anywhere,
-                },
-            )?),
-            base_path: url.path().trim_end_matches('/').to_owned(),
         })
     }
 
@@ -114,7 +179,7 @@ impl Provider {
 
     /// Returns whether its requests carry a credential.
     pub fn needs_key(&self) -> bool {
-        let first = self.keys.get(0);
+        let first = self.home.keys.get(0);
         first.is_none_or(|key| key.secret.is_some())
     }
 
@@ -130,19 +195,39 @@ impl Provider {
 
     /// Returns what its words must not reveal: its addresses, the path behind them, and the values of its headers.
     pub fn revealing(&self) -> Vec<String> {
-        let mut all = self.origin.revealing();
+        let mut all: Vec<String> = self
+            .origins()
+            .flat_map(|origin| origin.revealing())
+            .collect();
         let values = self
             .headers
             .iter()
             .filter_map(|(_, value)| value.to_str().ok());
-        let paths = [&*self.base_path];
+        let paths = self.sites().map(|site| &*site.base_path);
         let more = values.chain(paths).map(str::to_owned);
         all.extend(more.filter(|text| text.len() >= MIN_REVEALING_BYTES));
         all
     }
 
-    /// Returns the path of an upstream request.
-    pub fn upstream_path(&self, wire_path: &str) -> String {
-        format!("{}{wire_path}", self.base_path)
+    /// Returns where it is called in a region, or without one.
+    pub fn site(&self, region: Option<&str>) -> &Arc<Site> {
+        let mut regions = self.regions.iter();
+        let found = regions.find(|(name, _)| Some(&**name) == region);
+        found.map_or(&self.home, |(_, site)| site)
+    }
+
+    /// Returns the origins of its regions.
+    pub fn regional_origins(&self) -> impl Iterator<Item = &Arc<Origin>> {
+        let regions = self.regions.iter();
+        let regional = regions.filter(|(_, site)| site.is_regional);
+        regional.map(|(_, site)| &site.origin)
+    }
+
+    fn sites(&self) -> impl Iterator<Item = &Arc<Site>> {
+        std::iter::once(&self.home).chain(self.regions.iter().map(|(_, site)| site))
+    }
+
+    fn origins(&self) -> impl Iterator<Item = &Arc<Origin>> {
+        std::iter::once(&self.home.origin).chain(self.regional_origins())
     }
 }

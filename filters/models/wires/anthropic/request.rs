@@ -99,6 +99,9 @@ struct Body<'a> {
     stop_sequences: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Value>,
+    /// The region that shall compute the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inference_geo: Option<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stream: bool,
 }
@@ -155,6 +158,7 @@ pub(super) fn encode(
             .top_p
             .and_then(|raw| target.treated(raw, Parameter::TopP, request)),
         thinking: thinking(request, target).filter(may_think),
+        inference_geo: target.region,
         stop_sequences: stop(&call),
         metadata: call
             .user

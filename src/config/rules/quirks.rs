@@ -1,0 +1,112 @@
+//! What a provider does otherwise than its kind.
+
+use std::collections::BTreeMap;
+
+use filters::models::parameter::Parameter;
+use filters::models::routing::providers::ProviderDefaults;
+use filters::models::routing::{Outside, WrittenBounds, WrittenParameters};
+use filters::models::wires::quirks::{ReasoningReplay, StreamUsage};
+use filters::models::wires::{Quirks, WireKind};
+use http::HeaderName;
+
+use super::Rules;
+use super::providers::is_known_server;
+use crate::config::checked::ProviderKind;
+use crate::config::file::{self, providers as raw};
+
+/// Returns what the provider's mappings have where the catalogue says nothing else.
+pub(super) fn to_defaults(
+    rules: &mut Rules<'_>,
+    key: &str,
+    kind: ProviderKind,
+    written: &WrittenParameters,
+) -> ProviderDefaults {
+    for problem in written.problems() {
+        let place = format!("{key}.parameters.{}", problem.key);
+        rules.refuse(&place, problem.message, &problem.cure);
+    }
+    let mut defaults = kind.wire_kind().wire().defaults();
+    if kind == ProviderKind::Compatible {
+        // Of OpenAI's own fields this one is refused by strict servers, and does nothing at the others.
+        let own = [Parameter::PromptCacheRetention];
+        defaults.parameters = defaults.parameters.without(&own, &[]);
+    }
+    if kind == ProviderKind::OpenAi {
+        let name = "max_completion_tokens".to_owned();
+        let four = WrittenBounds {
+            min: None,
+            max: Some(4.0),
+            outside: Some(Outside::Refuse),
+        };
+        let own = WrittenParameters {
+            rename: BTreeMap::from([(Parameter::MaxTokens, name)]),
+            bounds: BTreeMap::from([(Parameter::Stop, four)]),
+            ..WrittenParameters::default()
+        };
+        defaults.parameters = defaults.parameters.with(&own);
+    }
+    defaults.parameters = defaults.parameters.with(written);
+    if matches!(kind, ProviderKind::OpenAi | ProviderKind::Compatible) {
+        let mut responses = WireKind::Responses.wire().defaults();
+        responses.parameters = responses.parameters.with(written);
+        defaults.responses = Some(Box::new(responses));
+    }
+    defaults
+}
+
+pub(super) fn to_quirks(provider: &file::ProviderConfig) -> Quirks {
+    let defaults = Quirks::default();
+    Quirks {
+        chat_path: provider.chat_path.clone().unwrap_or(defaults.chat_path),
+        auth_header: provider
+            .auth_header
+            .as_ref()
+            .and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok())
+            .unwrap_or(defaults.auth_header),
+        stream_usage: provider
+            .stream_usage
+            .map_or(defaults.stream_usage, to_stream_usage),
+        reasoning_replay: provider
+            .reasoning_replay
+            .map_or(defaults.reasoning_replay, to_reasoning_replay),
+        reasoning_excluded_from_completion: provider
+            .reasoning_excluded_from_completion
+            .unwrap_or(defaults.reasoning_excluded_from_completion),
+        strict_messages: provider.strict_messages.unwrap_or(defaults.strict_messages),
+        drop_unknown_fields: match provider.unknown_fields {
+            Some(unknown) => unknown == raw::UnknownFields::Drop,
+            None => !is_known_server(provider),
+        },
+        pass_members: provider
+            .pass_members
+            .clone()
+            .unwrap_or(defaults.pass_members),
+        tool_call_ids_of_nine: provider.tool_call_ids == Some(raw::ToolCallIds::Mistral9),
+        null_content_is_empty: provider.null_content == Some(raw::NullContent::Empty),
+        json_schema: provider.json_schema.unwrap_or(defaults.json_schema),
+        forced_tools: provider.forced_tools.unwrap_or(defaults.forced_tools),
+        strict_schema: provider.strict_schema.unwrap_or(defaults.strict_schema),
+        developer_is_system: provider.system_role == Some(raw::SystemRole::System),
+        bills_after_disconnect: provider
+            .bills_after_disconnect
+            .unwrap_or(defaults.bills_after_disconnect),
+    }
+}
+
+fn to_stream_usage(raw: raw::StreamUsage) -> StreamUsage {
+    match raw {
+        raw::StreamUsage::Ask => StreamUsage::Ask,
+        raw::StreamUsage::Always => StreamUsage::Always,
+        raw::StreamUsage::Never => StreamUsage::Never,
+    }
+}
+
+fn to_reasoning_replay(raw: raw::ReasoningReplay) -> ReasoningReplay {
+    match raw {
+        raw::ReasoningReplay::None => ReasoningReplay::None,
+        raw::ReasoningReplay::ReasoningContent => ReasoningReplay::ReasoningContent,
+        raw::ReasoningReplay::Reasoning => ReasoningReplay::Reasoning,
+        raw::ReasoningReplay::ReasoningContentRequired => ReasoningReplay::ReasoningContentRequired,
+        raw::ReasoningReplay::ReasoningDetails => ReasoningReplay::ReasoningDetails,
+    }
+}
