@@ -258,6 +258,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
         thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
         refuses_state: false,
+        inlined: filters::models::chat::inlined::InlinedImages::NONE,
         quirks,
         key_id: None,
     }

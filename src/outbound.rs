@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
-use reqwest::{Client, RequestBuilder, Response, Url};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url};
 
 /// See the module.
 #[derive(Clone)]
@@ -66,7 +66,9 @@ impl TrustedHosts {
         }
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         match bare.parse() {
-            Ok(address) if !self.any.contains(host) => check_address(host, address),
+            Ok(address) if !self.any.contains(host) => {
+                check_address(host, address).map_err(|error| error.to_string())
+            }
             _ => Ok(()),
         }
     }
@@ -80,8 +82,27 @@ impl Outbound {
         timeout: Duration,
         written: impl IntoIterator<Item = &'u str>,
     ) -> reqwest::Result<Self> {
+        Self::build(Client::builder(), timeout, written)
+    }
+
+    /// The same for URLs that callers choose: no proxy of the environment stands between, which would resolve their names
+    /// itself.
+    ///
+    /// Errors: no HTTP client can be made.
+    pub fn direct<'u>(
+        timeout: Duration,
+        written: impl IntoIterator<Item = &'u str>,
+    ) -> reqwest::Result<Self> {
+        Self::build(Client::builder().no_proxy(), timeout, written)
+    }
+
+    fn build<'u>(
+        client: ClientBuilder,
+        timeout: Duration,
+        written: impl IntoIterator<Item = &'u str>,
+    ) -> reqwest::Result<Self> {
         let trusted = Arc::new(TrustedHosts::from_urls(written));
-        let client = Client::builder()
+        let client = client
             .timeout(timeout)
             .redirect(Policy::none())
             .dns_resolver(Arc::new(CheckedNames(Arc::clone(&trusted))))
@@ -156,9 +177,7 @@ impl Resolve for CheckedNames {
             let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
             let found: Vec<_> = found.collect();
             if !is_trusted {
-                for address in &found {
-                    check_address(&host, address.ip())?;
-                }
+                check_addresses(&host, found.iter().map(|address| address.ip()))?;
             }
             let found: Addrs = Box::new(found.into_iter());
             Ok(found)
@@ -166,12 +185,46 @@ impl Resolve for CheckedNames {
     }
 }
 
-fn check_address(host: &str, address: IpAddr) -> Result<(), String> {
+/// A host that nobody trusts has an address that is not public.
+#[derive(Debug)]
+struct NotPublic(String);
+
+impl std::fmt::Display for NotPublic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let host = &self.0;
+        write!(
+            f,
+            "{host} has an address that is not public, and it is not in the configuration"
+        )
+    }
+}
+
+impl Error for NotPublic {}
+
+/// Returns whether a request failed because its host has an address that is not public.
+pub fn is_prohibited(error: &reqwest::Error) -> bool {
+    let mut source = error.source();
+    while let Some(error) = source {
+        if error.is::<NotPublic>() {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}
+
+/// One that is not public among others is enough to refuse the host: the client might connect to it.
+fn check_addresses(
+    host: &str,
+    mut addresses: impl Iterator<Item = IpAddr>,
+) -> Result<(), NotPublic> {
+    addresses.try_for_each(|address| check_address(host, address))
+}
+
+fn check_address(host: &str, address: IpAddr) -> Result<(), NotPublic> {
     match is_public(address) {
         true => Ok(()),
-        false => Err(format!(
-            "{host} has an address that is not public, and it is not in the configuration"
-        )),
+        false => Err(NotPublic(host.to_owned())),
     }
 }
 
@@ -270,7 +323,9 @@ mod tests {
     async fn a_private_address_by_dns_is_refused_unless_the_operator_wrote_the_host() {
         let (port, seen) = serving("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}".to_owned());
         let foreign = client("https://example.com").get(&format!("https://localhost:{port}/"));
-        let error = describe(foreign.unwrap().send().await.unwrap_err());
+        let error = foreign.unwrap().send().await.unwrap_err();
+        assert!(is_prohibited(&error));
+        let error = describe(error);
         assert!(
             error.contains("localhost has an address that is not public"),
             "{error}"
@@ -324,6 +379,17 @@ mod tests {
         }
         let template = Url::parse("https://127.0.0.1.example.com/").unwrap();
         assert!(trusted.check(&template).is_ok());
+    }
+
+    #[test]
+    fn a_name_with_one_address_that_is_not_public_is_refused() {
+        let check = |texts: &[&str]| {
+            let addresses = texts.iter().map(|text| text.parse().unwrap());
+            check_addresses("a.example.com", addresses).is_ok()
+        };
+        assert!(check(&["1.1.1.1", "2606:4700::1"]));
+        assert!(!check(&["1.1.1.1", "127.0.0.1"]));
+        assert!(!check(&["2606:4700::1", "::ffff:10.0.0.1", "1.1.1.1"]));
     }
 
     #[test]

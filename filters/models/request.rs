@@ -168,12 +168,16 @@ pub struct MediaNeeds {
     pub images: Vec<Box<str>>,
     /// An image is an `https` address.
     pub remote_images: bool,
-    /// An image is neither in the body nor an `https` address.
+    /// An image is an address of plain http.
+    pub http_images: bool,
+    /// An image is neither in the body nor an address.
     pub other_images: bool,
     /// Media types of files in the body.
     pub files: Vec<Box<str>>,
-    /// A file is not in the body: it is named by an id, or there is nothing of it.
-    pub other_files: bool,
+    /// A file is named by the id that a provider gave it.
+    pub file_ids: bool,
+    /// A file in the body has no name.
+    pub unnamed_files: bool,
 }
 
 /// A reasoning effort, from no reasoning to the most. Source: docs/model-gateway.md 2.1.

@@ -25,6 +25,7 @@ use crate::ledger::recovery::recover_journals;
 use crate::ledger::{self, Ledger};
 use crate::limits::{Quotas, Sharing};
 use crate::models::Models;
+use crate::models::media::Media;
 use crate::models::planner::{self, Planner};
 use crate::models::providers::{ByokSnapshot, Provider};
 use crate::proxy::address_limits::AddressLimits;
@@ -169,8 +170,9 @@ fn build(
     let decisions_redis = agent_redis.as_ref().or(redis.as_ref());
     let (decisions, dispatchers) = decisions(config, runtime, &metrics, decisions_redis)?.unzip();
     let (graph, quotas) = limited(config, runtime, redis.as_ref(), &metrics)?;
-    let clocked = (&metrics, clock);
-    let models = Models::new(config, planner, Arc::clone(&ledger), byok_keys, clocked);
+    let (media, body_budget) = media(config, runtime, &metrics)?;
+    let ledgers = (Arc::clone(&ledger), byok_keys);
+    let models = Models::new(config, planner, ledgers, media, (&metrics, clock));
     let models = Arc::new(models);
     let health = Health {
         accounts: accounts.clone(),
@@ -188,7 +190,7 @@ fn build(
         quotas,
         permits: Arc::new(Permits::new(config.limits.in_flight)),
         stream_resets: Arc::default(),
-        body_budget: Arc::new(BodyBudget::new(config.limits.buffered_bytes)),
+        body_budget,
         address_limits: Arc::new(AddressLimits::new(config.listen.max_connections_per_ip)),
         router,
         clock,
@@ -306,6 +308,19 @@ async fn prepare(
         byok_keys,
         is_ready,
     })
+}
+
+/// Returns what fetches images for providers, and the budget of bodies, in which they count.
+fn media(
+    config: &Config,
+    runtime: &Runtime,
+    metrics: &Arc<Metrics>,
+) -> Result<(Media, Arc<BodyBudget>), BootError> {
+    let body_budget = Arc::new(BodyBudget::new(config.limits.buffered_bytes));
+    let handle = runtime.handle().clone();
+    let media = Media::new(&config.media, handle, &body_budget, metrics);
+    let media = media.map_err(|error| failed("media", error))?;
+    Ok((media, body_budget))
 }
 
 /// Returns TLS and the service that refreshes its certificate, if connections are to be encrypted.
@@ -467,7 +482,9 @@ fn bind_graph_sandbox(config: &mut Config) -> Result<Option<sandbox::GraphSandbo
 fn providers(config: &Config, store: &Store) -> Result<Arc<[Arc<Provider>]>, BootError> {
     let key = store.pepper().fingerprint();
     let built: Result<Vec<_>, String> = planner::enabled_providers(config)
-        .map(|provider| Provider::new(provider, &config.routing, &key).map(Arc::new))
+        .map(|provider| {
+            Provider::new(provider, &config.routing, config.media.fetch, &key).map(Arc::new)
+        })
         .collect();
     Ok(built.map_err(|error| failed("providers", error))?.into())
 }

@@ -39,6 +39,8 @@ pub struct Config {
     pub limits: Limits,
     /// The selection of attempts, and timeouts.
     pub routing: Routing,
+    /// Images that are fetched for providers.
+    pub media: MediaConfig,
     /// The catalogue of models.
     pub models: ModelsConfig,
     /// The allowances of plans.
@@ -306,6 +308,23 @@ pub enum OnOutage {
     Closed,
 }
 
+/// Images that are fetched for providers that take no addresses.
+#[derive(Clone, Debug)]
+pub struct MediaConfig {
+    /// Whether they are fetched.
+    pub fetch: bool,
+    /// Maximum size of one image.
+    pub max_bytes: usize,
+    /// Timeout of one image.
+    pub timeout: Duration,
+    /// Maximum number of fetches at once.
+    pub max_fetches: usize,
+    /// Maximum size of the cache.
+    pub cache_bytes: usize,
+    /// The operator's own origins.
+    pub origins: Vec<String>,
+}
+
 /// Limits of requests.
 pub struct Limits {
     /// Maximum number of concurrent requests of models.
@@ -450,6 +469,14 @@ impl ProviderKind {
             Self::OpenAi | Self::Compatible | Self::Sandbox => WireKind::Compatible,
             Self::Anthropic => WireKind::Messages,
             Self::Google => WireKind::Contents,
+        }
+    }
+
+    /// Returns the formats of audio that the kind takes, under all their names; empty: those of its wire.
+    pub fn audio_formats(self) -> &'static [&'static str] {
+        match self {
+            Self::OpenAi => &["wav", "mp3", "mpeg", "mpga"],
+            Self::Compatible | Self::Sandbox | Self::Anthropic | Self::Google => &[],
         }
     }
 }

@@ -42,6 +42,8 @@ pub(super) struct File {
     /// The cache of responses.
     #[schemars(extend("x-not-in-force" = true))]
     pub cache: CacheConfig,
+    /// Images that requests name by address, fetched for providers that take none.
+    pub media: MediaConfig,
     /// The catalogue of models.
     pub models: ModelsConfig,
     /// Model providers, by name: the prefix of `provider/model`.
@@ -239,6 +241,41 @@ impl Default for CacheConfig {
     fn default() -> Self {
         Self {
             max_bytes: 268_435_456,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct MediaConfig {
+    /// Whether they are fetched; if not, such providers are left out for such requests.
+    pub fetch: bool,
+    /// The most bytes of one image.
+    #[schemars(range(min = 1024, max = 104_857_600))]
+    pub max_bytes: usize,
+    /// Seconds that one image may take.
+    #[schemars(range(min = 1, max = 300))]
+    pub timeout_s: u64,
+    /// The most fetches at once.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub max_fetches: usize,
+    /// The most bytes of memory that fetched images take; 0: none is used again.
+    pub cache_bytes: usize,
+    /// Your own origins, such as https://pictures.internal:8443: their addresses may be private, and plain http is
+    /// spoken where it is written so. All others have to be public, and https.
+    #[schemars(extend("items" = {"type": "string", "format": "url"}, "uniqueItems" = true))]
+    pub origins: Vec<String>,
+}
+
+impl Default for MediaConfig {
+    fn default() -> Self {
+        Self {
+            fetch: true,
+            max_bytes: 10 << 20,
+            timeout_s: 10,
+            max_fetches: 32,
+            cache_bytes: 64 << 20,
+            origins: Vec::new(),
         }
     }
 }

@@ -8,7 +8,8 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use super::checked::{
-    BodyBytes, Config, Durability, Limits, Log, LogFormat, Routing, Server, StoreConfig, Weights,
+    BodyBytes, Config, Durability, Limits, Log, LogFormat, MediaConfig, Routing, Server,
+    StoreConfig, Weights,
 };
 use super::document::SourceSpan;
 use super::file::{self, File, LogLevel, SecretRef};
@@ -53,6 +54,7 @@ impl Rules<'_> {
             shared: shared::check(self, &file.shared),
             limits: to_limits(&file.limits),
             routing: self.check_routing(&file.routing),
+            media: to_media(&file.media),
             models: models::check(self, file),
             plans: plans::check(self, file),
             providers: found.on,
@@ -316,6 +318,17 @@ fn to_limits(limits: &file::Limits) -> Limits {
         },
         requests_per_minute: limits.requests_per_minute.by_group(),
         shared_exact: limits.shared_exact,
+    }
+}
+
+fn to_media(media: &file::MediaConfig) -> MediaConfig {
+    MediaConfig {
+        fetch: media.fetch,
+        max_bytes: media.max_bytes,
+        timeout: Duration::from_secs(media.timeout_s),
+        max_fetches: media.max_fetches,
+        cache_bytes: media.cache_bytes,
+        origins: media.origins.clone(),
     }
 }
 

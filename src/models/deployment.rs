@@ -104,6 +104,7 @@ impl Deployment {
             thinking: &self.mapping.thinking,
             lower_tool_choice: false,
             refuses_state: false,
+            inlined: filters::models::chat::inlined::InlinedImages::NONE,
             key_id: None,
             quirks: &self.provider.quirks,
         }

@@ -8,6 +8,7 @@ pub mod deployment;
 pub mod endpoints;
 pub mod exchange;
 pub mod handler;
+pub mod media;
 pub mod metrics;
 pub mod planner;
 pub mod providers;
@@ -23,6 +24,7 @@ use crate::proxy::buffered::state::Timeouts;
 use crate::proxy::clock::Clock;
 use crate::telemetry::metrics::Metrics;
 
+use self::media::Media;
 use self::planner::Planner;
 use self::providers::ByokSnapshot;
 use self::retry_budget::RetryBudget;
@@ -35,6 +37,8 @@ pub struct Models {
     pub ledger: Arc<Ledger>,
     /// The callers' BYOK keys.
     pub byok_keys: Arc<ByokSnapshot>,
+    /// Fetches images for providers that take no addresses.
+    pub media: Media,
     /// The allowances of plans.
     pub plans: Plans,
     /// All metrics.
@@ -52,8 +56,8 @@ impl Models {
     pub fn new(
         config: &Config,
         planner: Planner,
-        ledger: Arc<Ledger>,
-        byok_keys: Arc<ByokSnapshot>,
+        (ledger, byok_keys): (Arc<Ledger>, Arc<ByokSnapshot>),
+        media: Media,
         (metrics, clock): (&Arc<Metrics>, Clock),
     ) -> Self {
         let routing = &config.routing;
@@ -68,6 +72,7 @@ impl Models {
             planner,
             ledger,
             byok_keys,
+            media,
             plans: config.plans,
             metrics: Arc::clone(metrics),
             clock,

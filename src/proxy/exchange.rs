@@ -31,6 +31,12 @@ pub trait Exchange: Send + Sync {
     /// Starts the next attempt and returns its origin.
     fn begin_attempt(&mut self, info: &RequestInfo) -> Result<Arc<Origin>>;
 
+    /// Gets what the attempt needs that did not begin, in the background of other requests; `None`: nothing can be had,
+    /// and the attempt has failed. Afterwards it begins again.
+    fn prepare_attempt<'a>(&'a mut self, _info: &'a RequestInfo) -> Option<BoxFuture<'a, ()>> {
+        None
+    }
+
     /// Rewrites the head of the upstream request.
     fn upstream_head(&mut self, info: &RequestInfo, head: &mut RequestHeader) -> Result<()>;
 

@@ -49,7 +49,16 @@ impl ProxyHttp for Proxy {
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Error::e_explain(ATTEMPT_ABORTED, "no exchange is open");
         };
-        let origin = exchange.begin_attempt(&ctx.info)?;
+        let origin = loop {
+            match exchange.begin_attempt(&ctx.info) {
+                Ok(origin) => break origin,
+                Err(error) => match exchange.prepare_attempt(&ctx.info) {
+                    Some(preparing) => preparing.await,
+                    None => return Err(error),
+                },
+            }
+            ctx.info.now = Instant::now();
+        };
         let peer = origin.peer().await;
         peer.map(Box::new)
             .map_err(|error| exchange.connect_failed(&ctx.info, error))

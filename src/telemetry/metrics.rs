@@ -49,6 +49,8 @@ pub struct Metrics {
     pub datafiles: IntCounterVec,
     /// Events of decisions, by outcome.
     pub events: IntCounterVec,
+    /// Images fetched for providers, by outcome.
+    pub media_fetches: IntCounterVec,
     /// Decisions of limits, by operation (or group of model endpoints) and decision.
     pub limiter_decisions: IntCounterVec,
     /// 1 while Redis is configured and unavailable.
@@ -118,6 +120,7 @@ impl Metrics {
             predictions: counters(&r, "weirgate_predictions_total", "Predictions asked for bandits: predicted or failed.", &["outcome"])?,
             datafiles: counters(&r, "weirgate_datafiles_total", "Datafiles: loaded, refused (not usable), from_disk (the source does not answer), dropped (too many were fetched).", &["outcome"])?,
             events: counters(&r, "weirgate_decision_events_total", "Events of decisions: queued, full, off (dropped), sent, refused (by the backend: dropped), repeated (tries that failed), spooled (batches).", &["outcome"])?,
+            media_fetches: counters(&r, "weirgate_media_fetches_total", "Images named by address that were fetched for a provider: fetched, cached, prohibited (no public address, no https), too_large, too_slow, no_image, failed, busy (media.max_fetches).", &["outcome"])?,
             limiter_decisions: counters(&r, "weirgate_limiter_decisions_total", "Requests that met a limit, by operation or group of model endpoints: admitted, refused, unavailable (nobody could say); of the graph service also hit (answered from the cache, not counted), refunded (a hit in its own cache), uncounted.", &["operation", "decision"])?,
             limiter_degraded: register(&r, IntGauge::new("weirgate_limiter_degraded", "1 while shared.redis is set and does not answer, so that limits follow shared.on_outage.")?)?,
             limiter_leased_units: counters(&r, "weirgate_limiter_leased_units_total", "Units of hot windows that were taken from Redis several at once (limits.shared_exact = false): taken, returned (not needed within 100 ms).", &["state"])?,
@@ -165,6 +168,11 @@ impl Metrics {
     /// Counts a datafile.
     pub fn count_datafile(&self, outcome: &str) {
         self.datafiles.with_label_values(&[outcome]).inc();
+    }
+
+    /// Counts an image that was to be fetched.
+    pub fn count_media_fetch(&self, outcome: &str) {
+        self.media_fetches.with_label_values(&[outcome]).inc();
     }
 
     /// Counts a prediction for a bandit.

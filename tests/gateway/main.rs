@@ -44,6 +44,7 @@ mod keys;
 mod ledger;
 mod limits;
 mod lookup;
+mod media;
 mod models;
 mod money;
 mod ofrep_flag;

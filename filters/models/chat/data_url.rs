@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::sniff::image_type_of_base64;
+
 /// A base64 data URL taken apart.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DataUrl<'a> {
@@ -11,13 +13,21 @@ pub struct DataUrl<'a> {
     pub data: Cow<'a, str>,
 }
 
-/// Returns the media type of a base64 data URL, in lower case without parameters; `image/jpg` is `image/jpeg`. `None`: the
-/// text is no such URL.
+/// Returns the media type of a base64 data URL, in lower case without parameters; `image/jpg` is `image/jpeg`. The bytes of
+/// an image count more than its name. `None`: the text is no such URL.
 ///
-/// Cost: reads up to the comma.
+/// Cost: reads up to the comma and a few characters more.
 pub fn media_type(url: &str) -> Option<Cow<'_, str>> {
+    let (named, data) = named_type(url)?;
+    let is_image = named.starts_with("image/") || named == "text/plain";
+    let told = is_image.then(|| image_type_of_base64(data)).flatten();
+    Some(told.map_or(named, Cow::Borrowed))
+}
+
+/// The media type that a data URL names, and its data.
+fn named_type(url: &str) -> Option<(Cow<'_, str>, &str)> {
     let scheme = url.get(..5)?;
-    let (head, _) = url.get(5..)?.split_once(',')?;
+    let (head, data) = url.get(5..)?.split_once(',')?;
     let mut parts = head.split(';');
     let media_type = parts.next().unwrap_or_default().trim();
     if !scheme.eq_ignore_ascii_case("data:")
@@ -25,12 +35,33 @@ pub fn media_type(url: &str) -> Option<Cow<'_, str>> {
     {
         return None;
     }
-    Some(match media_type {
+    let named = match media_type {
         jpg if jpg.eq_ignore_ascii_case("image/jpg") => Cow::Borrowed("image/jpeg"),
         "" => Cow::Borrowed("text/plain"),
         lower if !lower.bytes().any(|b| b.is_ascii_uppercase()) => Cow::Borrowed(lower),
         upper => Cow::Owned(upper.to_ascii_lowercase()),
-    })
+    };
+    Some((named, data))
+}
+
+/// Returns a name for a file that has none.
+pub fn file_name(media_type: &str) -> &'static str {
+    match media_type {
+        "application/pdf" => "document.pdf",
+        "application/json" => "document.json",
+        "text/csv" => "document.csv",
+        "text/html" => "document.html",
+        "text/markdown" => "document.md",
+        _ => "document.txt",
+    }
+}
+
+/// Returns the name of a format of audio: that of MPEG audio is `mp3` to most providers.
+pub fn audio_format(format: &str) -> &str {
+    match format {
+        "mpeg" | "mpga" => "mp3",
+        same => same,
+    }
 }
 
 /// Takes a data URL apart; `None` where the text is none, or not base64.
@@ -60,6 +91,17 @@ mod tests {
     fn case_parameters_and_white_space_do_not_matter() {
         let url = parse("DATA:Image/JPG;charset=utf-8;BASE64,QU\nJD").unwrap();
         assert_eq!((&*url.media_type, &*url.data), ("image/jpeg", "QUJD"));
+    }
+
+    #[test]
+    fn the_bytes_of_an_image_count_more_than_its_name() {
+        let png = "iVBORw0KGgoAAAANSUhEUg==";
+        for name in ["image/jpeg", "image/png", ""] {
+            let url = format!("data:{name};base64,{png}");
+            assert_eq!(media_type(&url).as_deref(), Some("image/png"), "{name}");
+        }
+        let file = format!("data:application/pdf;base64,{png}");
+        assert_eq!(media_type(&file).as_deref(), Some("application/pdf"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::inlined::RemoteImage;
 use super::tree::ChatRequest;
 use crate::fault::Fault;
 
@@ -23,6 +24,8 @@ pub struct ChatFacts {
     pub special_tools: bool,
     /// Whether the client asked for a usage chunk (`stream_options.include_usage`).
     pub includes_usage: bool,
+    /// The images that messages name by address.
+    pub remote_images: Vec<RemoteImage>,
     /// How the front reads its body into the typed tree.
     pub read_tree: ReadTree,
 }

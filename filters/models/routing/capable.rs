@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::catalog::{Capability, Mapping};
 use crate::fault::Fault;
-use crate::models::request::ModelRequest;
+use crate::models::chat::inlined::RemoteImage;
+use crate::models::request::{ModelRequest, Needs};
 
 /// The limits of a wire, whatever the catalogue says.
 #[derive(Clone, Copy, Debug)]
@@ -63,26 +64,45 @@ pub struct MediaLimits {
     pub images: &'static [&'static str],
     /// Whether an image may be an `https` address.
     pub remote_images: bool,
+    /// Whether an image may be an address of plain http.
+    pub http_images: bool,
+    /// Whether addresses that the wire does not take are fetched and said as data URLs.
+    pub fetches: bool,
     /// Whether an image may be anything else.
     pub other_images: bool,
-    /// Whether audio can be said.
-    pub audio: bool,
-    /// Media types of files in the body; empty: any.
+    /// Formats of audio; empty: any.
+    pub audio: &'static [&'static str],
+    /// Media types of files in the body, `text/*` for all of text; empty: any.
     pub files: &'static [&'static str],
     /// Whether files may be named by their ids.
-    pub other_files: bool,
+    pub file_ids: bool,
 }
+
+/// The list of a wire that takes no audio.
+pub const NO_AUDIO: &[&str] = &[""];
 
 impl MediaLimits {
     /// The limits of a wire that has none.
     pub const WIDEST: Self = Self {
         images: &[],
         remote_images: true,
+        http_images: true,
+        fetches: false,
         other_images: true,
-        audio: true,
+        audio: &[],
         files: &[],
-        other_files: true,
+        file_ids: true,
     };
+
+    /// Returns whether an image has to be fetched before the wire can say it.
+    pub fn must_fetch(&self, image: &RemoteImage) -> bool {
+        let passes = if image.is_http() {
+            self.http_images
+        } else {
+            self.remote_images
+        };
+        self.fetches && !passes
+    }
 }
 
 /// The reason why a mapping cannot serve a request, and the field that needs it.
@@ -167,6 +187,14 @@ pub fn honours_forced_tools(mapping: &Mapping, wire: &WireLimits) -> bool {
     wire.forced_tools && mapping.can(Capability::ForcedTools)
 }
 
+/// Returns why no provider may get the request if `model` names none: the id of a file means something to the provider
+/// alone that gave it, and nothing in the id says which that is.
+pub fn find_foreign_file(request: &ModelRequest) -> Option<Lack> {
+    let reason = "gets a `file_id` only if `model` names the provider, as in `provider/model`";
+    let has_ids = request.needs.media.file_ids;
+    has_ids.then(|| Lack::new("messages", reason))
+}
+
 /// Checks the capabilities that the catalogue lists.
 fn check_capabilities(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     let needs = &request.needs;
@@ -233,33 +261,56 @@ fn check_image_output(
 /// Checks whether the wire can say the messages, as far as that is known without reading them again.
 fn check_messages(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
     let needs = &request.needs;
-    let (needed, limits) = (&needs.media, &wire.media);
+    if let Some(reason) = find_media_lack(needs, &wire.media) {
+        return Err(Lack::new("messages", reason));
+    }
+    if needs.assistant_first && !wire.assistant_first {
+        return Err(Lack::new("messages", "wants a user's message first"));
+    }
+    if needs.blank_stop && !wire.blank_stops {
+        return Err(Lack::new("stop", "takes no blank sequences"));
+    }
+    Ok(())
+}
+
+/// Returns why the wire cannot say the images, audio or files of a request.
+fn find_media_lack(needs: &Needs, limits: &MediaLimits) -> Option<Cow<'static, str>> {
+    let needed = &needs.media;
     let unknown = |held: &[Box<str>], known: &[&str]| {
+        let takes = |known: &str, kind: &str| match known.strip_suffix('*') {
+            Some(family) => kind.starts_with(family),
+            None => known == kind,
+        };
+        let is_known = |kind: &str| known.iter().any(|known| takes(known, kind));
         let mut held = held.iter();
-        let unknown = held.find(|kind| !known.is_empty() && !known.contains(&&***kind))?;
+        let unknown = held.find(|kind| !known.is_empty() && !is_known(kind))?;
         let shown: String = unknown.chars().take(40).collect();
         Some((shown, known.join(", ")))
     };
-    let reason: Cow<'static, str> = if needed.remote_images && !limits.remote_images {
-        "takes images as base64 data URLs only".into()
-    } else if needed.other_images && !limits.other_images {
-        "takes images as https addresses or base64 data URLs only".into()
-    } else if let Some((kind, known)) = unknown(&needed.images, limits.images) {
-        format!("takes images of {known}, not {kind}").into()
-    } else if !needs.audio.is_empty() && !limits.audio {
-        "takes no audio".into()
-    } else if let Some((kind, known)) = unknown(&needed.files, limits.files) {
-        format!("takes files of {known}, not {kind}").into()
-    } else if needed.other_files && !limits.other_files {
-        "takes files as `file_data` with a base64 data URL only".into()
-    } else if needs.assistant_first && !wire.assistant_first {
-        "wants a user's message first".into()
-    } else if needs.blank_stop && !wire.blank_stops {
-        return Err(Lack::new("stop", "takes no blank sequences"));
-    } else {
-        return Ok(());
-    };
-    Err(Lack::new("messages", reason))
+    let (https, http) = (
+        limits.remote_images || limits.fetches,
+        limits.http_images || limits.fetches,
+    );
+    if needed.remote_images && !https {
+        return Some("takes images as base64 data URLs only".into());
+    }
+    if needed.http_images && !http || needed.other_images && !limits.other_images {
+        return Some("takes images as https addresses or base64 data URLs only".into());
+    }
+    if let Some((kind, known)) = unknown(&needed.images, limits.images) {
+        return Some(format!("takes images of {known}, not {kind}").into());
+    }
+    if let Some((kind, known)) = unknown(&needs.audio, limits.audio) {
+        return Some(match limits.audio {
+            NO_AUDIO => "takes no audio".into(),
+            _ => format!("takes audio of {known}, not {kind}").into(),
+        });
+    }
+    if let Some((kind, known)) = unknown(&needed.files, limits.files) {
+        return Some(format!("takes files of {known}, not {kind}").into());
+    }
+    let is_lost = needed.file_ids && !limits.file_ids;
+    is_lost.then_some("takes files as `file_data` with a base64 data URL only".into())
 }
 
 fn check_inputs(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {

@@ -116,6 +116,7 @@ fn keep_capable(
     wire: &impl Fn(&Mapping) -> Option<WireLimits>,
 ) -> Result<(Vec<Arc<Candidate>>, Vec<LeftOut>), Fault> {
     let point = request.price_point(now_s);
+    let is_pinned = resolved.provider.is_some();
     let mut left_out: Vec<LeftOut> = Vec::new();
     let mut candidates = resolved.candidates;
     candidates.retain(|candidate| {
@@ -124,8 +125,14 @@ fn keep_capable(
             .is_auto
             .then(|| find_auto_lack(request, candidate, point))
             .flatten();
-        let lack =
-            auto_lack.or_else(|| capable::check(request, mapping, wire(mapping).as_ref()).err());
+        let foreign_file = || {
+            (!is_pinned)
+                .then(|| capable::find_foreign_file(request))
+                .flatten()
+        };
+        let lack = auto_lack
+            .or_else(foreign_file)
+            .or_else(|| capable::check(request, mapping, wire(mapping).as_ref()).err());
         let Some(lack) = lack else {
             return true;
         };

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::affinity::SessionAffinity;
-use super::capable::{MediaLimits, WireLimits};
+use super::capable::{MediaLimits, NO_AUDIO, WireLimits};
 use super::catalog::{Catalog, Mapping};
 use super::health::{AttemptOutcome, Health, HealthStats};
 use super::plan::{PlanInputs, plan};
@@ -304,10 +304,12 @@ fn who_cannot_say_the_messages_is_left_out_with_the_reason() {
         media: MediaLimits {
             images: &["image/png"],
             remote_images: false,
+            http_images: false,
+            fetches: false,
             other_images: false,
-            audio: false,
+            audio: NO_AUDIO,
             files: &["application/pdf"],
-            other_files: false,
+            file_ids: false,
         },
         assistant_first: false,
         blank_stops: false,
@@ -334,10 +336,6 @@ fn who_cannot_say_the_messages_is_left_out_with_the_reason() {
         (
             part(json!({"type": "file", "file": {"file_data": "data:text/csv;base64,AAAA"}})),
             "takes files of application/pdf, not text/csv",
-        ),
-        (
-            part(json!({"type": "file", "file": {"file_id": "f"}})),
-            "takes files as `file_data` with a base64 data URL only",
         ),
         (
             json!({"messages": [{"role": "system", "content": "a"}, {"role": "assistant", "content": "b"}]}),
@@ -569,3 +567,6 @@ proptest! {
         prop_assert_eq!(unique.len(), one.attempts.len());
     }
 }
+
+#[path = "media_tests.rs"]
+mod media;

@@ -19,6 +19,7 @@ fn target<'a>(wire: WireKind, quirks: &'a Quirks, image_output: Option<bool>) ->
         thinking: &told.thinking,
         lower_tool_choice: false,
         refuses_state: false,
+        inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: None,
         quirks,
     }

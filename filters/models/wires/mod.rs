@@ -15,6 +15,9 @@ mod error_body;
 pub mod failure;
 pub mod google;
 mod history;
+#[cfg(test)]
+#[path = "media_tests.rs"]
+mod media_tests;
 pub mod opaque;
 pub mod openai;
 pub mod quirks;

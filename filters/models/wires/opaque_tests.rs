@@ -38,6 +38,7 @@ fn target<'a>(origin: &'a str, quirks: &'a Quirks) -> Target<'a> {
         thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
         refuses_state: false,
+        inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: None,
         quirks,
     }

@@ -87,6 +87,8 @@ pub struct Quirks {
     pub strict_schema: bool,
     /// `developer` messages are called `system`.
     pub developer_is_system: bool,
+    /// Images have to be in the request, not named by address.
+    pub inline_images: bool,
     /// The provider bills a call after the client has disconnected.
     pub bills_after_disconnect: bool,
 }
@@ -108,6 +110,7 @@ impl Default for Quirks {
             forced_tools: true,
             strict_schema: false,
             developer_is_system: false,
+            inline_images: false,
             bills_after_disconnect: false,
         }
     }

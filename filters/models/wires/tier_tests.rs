@@ -27,6 +27,7 @@ fn served(wire: &dyn Wire, body: &Value, is_stream: bool) -> Option<ServiceTier>
         thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
         refuses_state: false,
+        inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: None,
         quirks: &quirks,
     };

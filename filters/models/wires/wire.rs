@@ -11,6 +11,7 @@ use super::decoder::{Decoder, ReplyHead};
 use super::failure::Failure;
 use super::quirks::Quirks;
 use crate::fault::{Fault, FaultKind};
+use crate::models::chat::inlined::InlinedImages;
 use crate::models::operation::Operation;
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
@@ -99,6 +100,8 @@ pub struct Target<'a> {
     pub quirks: &'a Quirks,
     /// Whether it has refused the state of earlier turns, which is left out now.
     pub refuses_state: bool,
+    /// What was fetched of the images that the request names by address.
+    pub inlined: &'a InlinedImages,
     /// The id of the caller's API key.
     pub key_id: Option<&'a str>,
 }

@@ -523,10 +523,25 @@ fn parts() -> Vec<Field> {
             file(json!({"filename": "a.pdf", "file_data": "data:application/pdf;base64,AAAA"})),
         ),
         part(
-            "file: file_data, other",
-            file(json!({"filename": "a.csv", "file_data": "data:text/csv;base64,AAAA"})),
+            "input_audio: mpga",
+            json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mpga"}}),
         ),
-        part("file: file_id", file(json!({"file_id": "f"}))),
+        part(
+            "input_audio: m4a",
+            json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "m4a"}}),
+        ),
+        part(
+            "file: file_data, without a name",
+            file(json!({"file_data": "data:application/pdf;base64,AAAA"})),
+        ),
+        part(
+            "file: file_data, other",
+            file(json!({"filename": "a.csv", "file_data": "data:text/csv;base64,YSxi"})),
+        ),
+        part(
+            "file: file_id, of the named provider",
+            file(json!({"file_id": "files/f"})),
+        ),
     ]
 }
 

@@ -9,11 +9,13 @@ mod fields;
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
+use filters::models::chat::inlined::{InlinedImage, InlinedImages};
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::operation::Operation;
-use filters::models::request::ModelRequest;
+use filters::models::request::{ModelRequest, Payload};
 use filters::models::routing::capable;
 use filters::models::routing::catalog::{Catalog, Mapping};
 use filters::models::routing::providers::ProviderNames;
@@ -81,6 +83,14 @@ fn mapping(kind: WireKind) -> Mapping {
 fn sent(kind: WireKind, request: &ModelRequest) -> Option<(String, Value)> {
     let (wire, mapping, quirks) = (kind.wire(), mapping(kind), Quirks::default());
     capable::check(request, &mapping, wire.limits(Operation::Chat).as_ref()).ok()?;
+    let mut inlined = InlinedImages::default();
+    if let (Payload::Chat(chat), Some(limits)) = (&request.payload, wire.limits(Operation::Chat)) {
+        let images = chat.remote_images.iter();
+        for image in images.filter(|image| limits.media.must_fetch(image)) {
+            let fetched = InlinedImage::read(b"GIF89a").unwrap();
+            inlined.add(&image.url, Arc::new(fetched));
+        }
+    }
     let target = Target {
         provider: "p",
         model: "up",
@@ -91,6 +101,7 @@ fn sent(kind: WireKind, request: &ModelRequest) -> Option<(String, Value)> {
         thinking: &mapping.thinking,
         lower_tool_choice: false,
         refuses_state: false,
+        inlined: &inlined,
         quirks: &quirks,
         key_id: None,
     };

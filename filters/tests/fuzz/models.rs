@@ -39,6 +39,7 @@ pub fn target(quirks: &Quirks) -> Target<'_> {
         thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
         refuses_state: false,
+        inlined: filters::models::chat::inlined::InlinedImages::NONE,
         quirks,
         key_id: Some("key_1"),
     }

@@ -52,6 +52,7 @@ fn answer<'p>(
         thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
         refuses_state: false,
+        inlined: filters::models::chat::inlined::InlinedImages::NONE,
         quirks: &case.quirks,
         key_id: None,
     };

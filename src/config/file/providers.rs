@@ -94,6 +94,10 @@ pub(crate) struct ProviderConfig {
     #[serde(default)]
     #[schemars(extend("default" = "developer"))]
     pub system_role: Option<SystemRole>,
+    /// Whether images have to be in the request: those that it names by address are fetched and sent as data URLs.
+    #[serde(default)]
+    #[schemars(extend("default" = false))]
+    pub inline_images: Option<bool>,
     /// Whether a call is billed whose client has left.
     #[serde(default)]
     #[schemars(extend("default" = false))]

@@ -87,6 +87,7 @@ pub(super) fn to_quirks(provider: &file::ProviderConfig) -> Quirks {
         forced_tools: provider.forced_tools.unwrap_or(defaults.forced_tools),
         strict_schema: provider.strict_schema.unwrap_or(defaults.strict_schema),
         developer_is_system: provider.system_role == Some(raw::SystemRole::System),
+        inline_images: provider.inline_images.unwrap_or(defaults.inline_images),
         bills_after_disconnect: provider
             .bills_after_disconnect
             .unwrap_or(defaults.bills_after_disconnect),

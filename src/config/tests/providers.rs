@@ -202,6 +202,7 @@ fn every_quirk_arrives() {
         forced_tools = false
         strict_schema = true
         system_role = "system"
+        inline_images = true
         bills_after_disconnect = true
         "#
     );
@@ -220,6 +221,7 @@ fn every_quirk_arrives() {
         forced_tools: false,
         strict_schema: true,
         developer_is_system: true,
+        inline_images: true,
         bills_after_disconnect: true,
     };
     assert_eq!(good(&toml).config.providers[0].quirks, expected);

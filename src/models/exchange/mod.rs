@@ -7,6 +7,7 @@
 pub mod billing;
 mod failure;
 mod feedback;
+mod images;
 mod log;
 mod upstream_request;
 mod upstream_response;
@@ -127,6 +128,8 @@ pub struct ModelExchange {
     /// Shared with the buffered session.
     state: Arc<AttemptState>,
     reader: ReplyReader,
+    /// What was fetched of the images that the request names by address.
+    images: images::Images,
     /// The request cannot be encoded for any attempt.
     fault: Option<Fault>,
     /// Candidates that cannot serve the request, as the plan or their wires say.
@@ -163,6 +166,7 @@ impl ModelExchange {
             affinity_key: selection.affinity_key,
             cursor: Cursor::default(),
             reader: ReplyReader::default(),
+            images: images::Images::default(),
             fault: None,
             left_out: selection.plan.left_out.clone(),
             log: AttemptLog::default(),
@@ -219,6 +223,7 @@ impl ModelExchange {
         Some(Target {
             lower_tool_choice: self.lower_tool_choice,
             refuses_state: self.cursor.without_state,
+            inlined: self.images.inlined(),
             key_id: self.key_id.as_deref(),
             ..deployment.target()
         })
@@ -248,6 +253,10 @@ impl Exchange for ModelExchange {
 
     fn begin_attempt(&mut self, info: &RequestInfo) -> Result<Arc<Origin>> {
         upstream_request::begin(self, info)
+    }
+
+    fn prepare_attempt<'a>(&'a mut self, info: &'a RequestInfo) -> Option<BoxFuture<'a, ()>> {
+        images::prepare(self, info)
     }
 
     fn upstream_head(&mut self, info: &RequestInfo, head: &mut RequestHeader) -> Result<()> {

@@ -11,7 +11,7 @@ use pingora::http::RequestHeader;
 use pingora::{Error, ErrorType, Result};
 
 use super::upstream_response::ReplyReader;
-use super::{Cursor, ModelExchange};
+use super::{Cursor, ModelExchange, images};
 use crate::models::upstream_head::OwnHeaders;
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
@@ -22,7 +22,15 @@ use crate::proxy::origin::Origin;
 /// Errors: no wire of the attempts that are left can; if no other attempt was made, the exchange keeps the fault.
 pub(super) fn begin(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<Arc<Origin>> {
     let mut first = None;
-    while let Err(fault) = encode(exchange, info) {
+    loop {
+        let fault = match images::find_fault(exchange) {
+            Ok(()) => match encode(exchange, info) {
+                Ok(()) => break,
+                Err(fault) => fault,
+            },
+            Err(None) => return Error::e_explain(ATTEMPT_ABORTED, "images have to be fetched"),
+            Err(Some(fault)) => fault,
+        };
         if !pass_over(exchange, &fault) {
             if exchange.log.failures.is_empty() {
                 exchange.fault = Some(first.unwrap_or(fault));

@@ -27,6 +27,10 @@ pub struct Provider {
     pub name: Arc<str>,
     /// Whether it is the built-in provider.
     pub is_sandbox: bool,
+    /// Whether images are fetched for providers that take no addresses.
+    fetches_images: bool,
+    /// Formats of audio that its kind takes; empty: those of the wire.
+    audio_formats: &'static [&'static str],
     /// The usual wire of its kind.
     wire: &'static dyn Wire,
     /// Its deviations from the wire.
@@ -123,6 +127,7 @@ impl Provider {
     pub fn new(
         provider: &config::ProviderConfig,
         routing: &config::Routing,
+        fetches_images: bool,
         fingerprint_key: &[u8],
     ) -> Result<Self, String> {
         let credential = |key: &Secret| Credential::new(key.clone(), fingerprint_key, None).into();
@@ -145,6 +150,8 @@ impl Provider {
         Ok(Self {
             name: provider.name.as_str().into(),
             is_sandbox: provider.kind == config::ProviderKind::Sandbox,
+            fetches_images,
+            audio_formats: provider.kind.audio_formats(),
             wire: provider.kind.wire_kind().wire(),
             quirks: provider.quirks.clone(),
             regions,
@@ -165,10 +172,22 @@ impl Provider {
     /// Returns the limits that a mapping's wire and the provider's quirks set for an operation; `None`: the wire does not
     /// offer the operation. They hold even if the catalogue claims more.
     pub fn limits(&self, mapping: &Mapping, operation: Operation) -> Option<WireLimits> {
+        let limits = self.wire_of(mapping).limits(operation)?;
+        let mut media = limits.media;
+        if self.quirks.inline_images {
+            media.remote_images = false;
+            media.http_images = false;
+            media.fetches = true;
+        }
+        media.fetches &= self.fetches_images;
+        if !self.audio_formats.is_empty() {
+            media.audio = self.audio_formats;
+        }
         Some(WireLimits {
             json_schema: self.quirks.json_schema,
             forced_tools: self.quirks.forced_tools,
-            ..self.wire_of(mapping).limits(operation)?
+            media,
+            ..limits
         })
     }
 

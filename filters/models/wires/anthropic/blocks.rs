@@ -60,4 +60,8 @@ pub(super) enum BlockSource<'a> {
     Url {
         url: &'a str,
     },
+    Text {
+        media_type: &'static str,
+        data: Cow<'a, str>,
+    },
 }

@@ -6,12 +6,13 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::blocks::{BlockSource, ContentBlock, Turn};
-use super::{FORMAT, IMAGES};
+use super::FORMAT;
+use super::blocks::{ContentBlock, Turn};
+use super::media::{document, image_source};
 use crate::fault::Fault;
-use crate::models::chat::data_url;
+use crate::models::chat::inlined::InlinedImages;
 use crate::models::chat::tree::{
-    ChatMessage, ContentPart, File, ImageUrl, MessageContent, PartType, Role, ToolCall,
+    ChatMessage, ContentPart, MessageContent, PartType, Role, ToolCall,
 };
 use crate::models::wires::history::{
     CallIds, answers_no_call, fault, has_open_calls, object, only_texts,
@@ -33,14 +34,16 @@ pub(super) struct MessagesConversation<'a, 'p> {
     /// The ids that calls have, each with the last number that was put behind it.
     ids: CallIds,
     asked_at: usize,
+    inlined: &'a InlinedImages,
 }
 
 impl<'a, 'p> MessagesConversation<'a, 'p> {
-    /// Reads all messages. `markers` are those that tools have used up.
+    /// Reads all messages. `markers` are those that tools have used up, `inlined` the images that were fetched.
     pub(super) fn read(
         messages: &'a [ChatMessage<'a>],
         origin: Option<&'p str>,
         markers: u32,
+        inlined: &'a InlinedImages,
     ) -> Result<Self, Fault> {
         let mut conversation = Self {
             system: Vec::new(),
@@ -50,6 +53,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
             open: Vec::new(),
             ids: CallIds::default(),
             asked_at: 0,
+            inlined,
         };
         for (at, message) in messages.iter().enumerate() {
             conversation.message(at, message)?;
@@ -253,7 +257,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
             PartType::Refusal => part.refusal.as_deref().and_then(plain),
             PartType::ImageUrl => match &part.image_url {
                 Some(image) => Some(ContentBlock::Image {
-                    source: image_source(path, image)?,
+                    source: image_source(path, image, self.inlined)?,
                 }),
                 None => None,
             },
@@ -277,40 +281,4 @@ fn plain(text: &str) -> Option<ContentBlock<'_>> {
         text: Cow::Borrowed(text),
         cache_control: None,
     })
-}
-
-fn image_source<'a>(path: &str, image: &'a ImageUrl<'a>) -> Result<BlockSource<'a>, Fault> {
-    if let Some(url) = data_url::parse(&image.url) {
-        if !IMAGES.contains(&&*url.media_type) {
-            let kind: String = url.media_type.chars().take(40).collect();
-            let said = format!("`{path}` is {kind}; accepted are {}", IMAGES.join(", "));
-            return Err(Fault::invalid(path, said));
-        }
-        return Ok(BlockSource::Base64 {
-            media_type: url.media_type,
-            data: url.data,
-        });
-    }
-    if image.url.starts_with("https://") {
-        return Ok(BlockSource::Url { url: &image.url });
-    }
-    Err(Fault::invalid(
-        path,
-        format!("`{path}` is neither an https address nor a base64 data URL"),
-    ))
-}
-
-fn document<'a>(path: &str, file: &'a File<'a>) -> Result<ContentBlock<'a>, Fault> {
-    let url = file.file_data.as_deref().and_then(data_url::parse);
-    match url {
-        Some(url) if &*url.media_type == "application/pdf" => Ok(ContentBlock::Document {
-            source: BlockSource::Base64 { media_type: url.media_type, data: url.data },
-            title: file.filename.as_deref().filter(|name| !name.is_empty()),
-        }),
-        _ => Err(Fault::invalid(
-            path,
-            format!("`{path}` is no file the chosen provider takes; accepted is `file_data` with a PDF as a base64 data URL"),
-        )
-        .with_code("unsupported_document_format")),
-    }
 }

@@ -7,6 +7,7 @@
 
 mod blocks;
 mod failure;
+mod media;
 mod messages;
 mod reply;
 mod request;
@@ -21,7 +22,7 @@ use http::{HeaderName, HeaderValue};
 use crate::fault::Fault;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
-use crate::models::routing::capable::{MediaLimits, WireLimits};
+use crate::models::routing::capable::{MediaLimits, NO_AUDIO, WireLimits};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::decoder::{no_decoder, not_offered};
@@ -47,10 +48,12 @@ impl Wire for Anthropic {
             reasoning_context: false,
             media: MediaLimits {
                 images: &IMAGES,
+                http_images: false,
+                fetches: true,
                 other_images: false,
-                audio: false,
-                files: &["application/pdf"],
-                other_files: false,
+                audio: NO_AUDIO,
+                files: &["application/pdf", "text/*", "application/json"],
+                file_ids: false,
                 ..MediaLimits::WIDEST
             },
             assistant_first: false,

@@ -130,7 +130,8 @@ pub(super) fn encode(
     let marked = tools.iter().filter(|tool| tool.cache_control.is_some());
     let markers = marked.count() as u32;
     let origin = target.replayed_origin();
-    let mut conversation = MessagesConversation::read(&call.messages, origin.as_deref(), markers)?;
+    let mut conversation =
+        MessagesConversation::read(&call.messages, origin.as_deref(), markers, target.inlined)?;
     let format = call.response_format.as_ref();
     if format.is_some_and(|format| format.format_type == FormatType::JsonObject) {
         let text = "Answer with one JSON object and nothing else.".into();

@@ -10,6 +10,7 @@ use super::parts::{
     signature,
 };
 use crate::fault::Fault;
+use crate::models::chat::inlined::InlinedImages;
 use crate::models::chat::tree::{ChatMessage, MessageContent as Said, Role, ToolCall};
 use crate::models::wires::history::{answers_no_call, has_open_calls, object};
 
@@ -53,7 +54,7 @@ struct ToolResult<'a> {
 }
 
 /// The conversation in the making.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ContentsConversation<'a, 'p> {
     pub(super) system: Vec<GooglePart<'a>>,
     pub(super) contents: Vec<GoogleContent<'a>>,
@@ -61,20 +62,26 @@ pub(super) struct ContentsConversation<'a, 'p> {
     asked_at: usize,
     has_levels: bool,
     origin: Option<&'p str>,
+    inlined: &'a InlinedImages,
 }
 
 impl<'a, 'p> ContentsConversation<'a, 'p> {
     /// Reads all messages. `has_levels`: the model refuses calls without a signature, and takes media within results.
-    /// `origin` is the only one whose signatures go back; `None`: none does.
+    /// `origin` is the only one whose signatures go back; `None`: none does. `inlined` are the images that were fetched.
     pub(super) fn read(
         messages: &'a [ChatMessage<'a>],
         has_levels: bool,
         origin: Option<&'p str>,
+        inlined: &'a InlinedImages,
     ) -> Result<Self, Fault> {
         let mut conversation = Self {
+            system: Vec::new(),
+            contents: Vec::new(),
+            open: Vec::new(),
+            asked_at: 0,
             has_levels,
             origin,
-            ..Self::default()
+            inlined,
         };
         for (at, message) in messages.iter().enumerate() {
             conversation.message(at, message)?;
@@ -95,11 +102,11 @@ impl<'a, 'p> ContentsConversation<'a, 'p> {
         }
         match message.role {
             Role::System | Role::Developer => {
-                let parts = parts(at, message.content.as_ref())?;
+                let parts = parts(at, message.content.as_ref(), self.inlined)?;
                 self.system.extend(parts);
             }
             Role::User => {
-                let mut parts = parts(at, message.content.as_ref())?;
+                let mut parts = parts(at, message.content.as_ref(), self.inlined)?;
                 if parts.iter().all(|part| part.text.is_none()) {
                     // A turn of media alone is refused.
                     parts.push(GooglePart {
@@ -117,7 +124,7 @@ impl<'a, 'p> ContentsConversation<'a, 'p> {
 
     fn assistant(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
         self.asked_at = at;
-        let mut parts = parts(at, message.content.as_ref())?;
+        let mut parts = parts(at, message.content.as_ref(), self.inlined)?;
         if self.origin.is_none() {
             parts
                 .iter_mut()
@@ -156,7 +163,7 @@ impl<'a, 'p> ContentsConversation<'a, 'p> {
     }
 
     fn result(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
-        let result = tool_result(at, message.content.as_ref())?;
+        let result = tool_result(at, message.content.as_ref(), self.inlined)?;
         let wanted = message.tool_call_id.as_deref();
         let open = self.open.iter_mut().find(|open| {
             let is_it = match wanted {
@@ -233,10 +240,14 @@ impl<'a, 'p> ContentsConversation<'a, 'p> {
 }
 
 /// Reads the content of a tool's message. A text that is an object is the response; other texts are wrapped in one.
-fn tool_result<'a>(at: usize, content: Option<&'a Said<'a>>) -> Result<ToolResult<'a>, Fault> {
+fn tool_result<'a>(
+    at: usize,
+    content: Option<&'a Said<'a>>,
+    inlined: &'a InlinedImages,
+) -> Result<ToolResult<'a>, Fault> {
     let mut text = String::new();
     let mut media = Vec::new();
-    for part in parts(at, content)? {
+    for part in parts(at, content, inlined)? {
         match part.text {
             Some(said) => text.push_str(said),
             None => media.push(part),

@@ -4,7 +4,7 @@
 //! [`reply`] reads whole replies and events alike, because an event is a reply with partial parts.
 //! Thought signatures of calls ride on them as `extra_content.google.thought_signature` and go back from there; those of
 //! texts ride in `reasoning_details` with the format [`FORMAT`] and the provider's name.
-//! Deliberately absent: cached contents, search, files by reference, fetching of images by address.
+//! Deliberately absent: cached contents, search.
 
 mod contents;
 mod embeddings;
@@ -48,8 +48,10 @@ impl Wire for Google {
                 reasoning_context: false,
                 media: MediaLimits {
                     remote_images: false,
+                    http_images: false,
+                    fetches: true,
                     other_images: false,
-                    other_files: false,
+                    audio: &parts::AUDIO,
                     ..MediaLimits::WIDEST
                 },
                 reasoning_modes: false,

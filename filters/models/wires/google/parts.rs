@@ -11,8 +11,9 @@ use serde_json::value::RawValue;
 use super::FORMAT;
 use crate::fault::Fault;
 use crate::models::chat::data_url;
+use crate::models::chat::inlined::InlinedImages;
 use crate::models::chat::tree::{
-    ChatMessage, ContentPart as SaidPart, MessageContent as Said, PartType,
+    ChatMessage, ContentPart as SaidPart, File, MessageContent as Said, PartType,
 };
 use crate::models::wires::opaque;
 
@@ -24,6 +25,8 @@ pub(super) struct GooglePart<'a> {
     pub(super) text: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) inline_data: Option<InlineData<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) file_data: Option<FileData<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) function_call: Option<FunctionCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,6 +40,13 @@ pub(super) struct GooglePart<'a> {
 pub(super) struct InlineData<'a> {
     pub(super) mime_type: Cow<'a, str>,
     pub(super) data: Cow<'a, str>,
+}
+
+/// A file that the provider has.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FileData<'a> {
+    file_uri: Cow<'a, str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -56,6 +66,7 @@ pub(super) struct FunctionResponse<'a> {
 pub(super) fn parts<'a>(
     at: usize,
     content: Option<&'a Said<'a>>,
+    inlined: &'a InlinedImages,
 ) -> Result<Vec<GooglePart<'a>>, Fault> {
     match content {
         None => Ok(Vec::new()),
@@ -63,54 +74,80 @@ pub(super) fn parts<'a>(
         Some(Said::Parts(list)) => {
             let mut out = Vec::with_capacity(list.len());
             for (number, said) in list.iter().enumerate() {
-                out.extend(part(&format!("messages[{at}].content[{number}]"), said)?);
+                let path = format!("messages[{at}].content[{number}]");
+                out.extend(part(&path, said, inlined)?);
             }
             Ok(out)
         }
     }
 }
 
-fn part<'a>(path: &str, said: &'a SaidPart<'a>) -> Result<Option<GooglePart<'a>>, Fault> {
-    let data = |url: Option<&'a str>, accepted: &str| {
-        let url = url.and_then(data_url::parse).ok_or_else(|| {
-            Fault::invalid(
-                path,
-                format!("`{path}` is nothing the chosen provider can read; accepted is {accepted}"),
-            )
-        })?;
-        let inline_data = Some(InlineData {
-            mime_type: url.media_type,
-            data: url.data,
-        });
-        Ok(Some(GooglePart {
-            inline_data,
-            ..GooglePart::default()
-        }))
-    };
+fn part<'a>(
+    path: &str,
+    said: &'a SaidPart<'a>,
+    inlined: &'a InlinedImages,
+) -> Result<Option<GooglePart<'a>>, Fault> {
     match said.part_type {
         PartType::Text => Ok(said.text.as_deref().and_then(plain).map(|part| GooglePart {
             thought_signature: signature(said.extra_content),
             ..part
         })),
         PartType::Refusal => Ok(said.refusal.as_deref().and_then(plain)),
-        PartType::ImageUrl => data(
-            said.image_url.as_ref().map(|image| &*image.url),
-            "an image as a base64 data URL",
-        ),
-        PartType::File => {
-            let file = said
-                .file
-                .as_ref()
-                .and_then(|file| file.file_data.as_deref());
-            data(file, "`file_data` as a base64 data URL")
+        PartType::ImageUrl => {
+            let url = said.image_url.as_ref().map(|image| &*image.url);
+            let fetched = url.and_then(|url| inlined.find(url));
+            match fetched {
+                Some(image) => Ok(Some(inline(image.media_type.into(), image.data().into()))),
+                None => in_body(path, url, "an image as a base64 data URL").map(Some),
+            }
         }
-        PartType::InputAudio => Ok(said.input_audio.as_ref().map(|audio| GooglePart {
-            inline_data: Some(InlineData {
-                mime_type: format!("audio/{}", &*audio.format).into(),
-                data: Cow::Borrowed(&audio.data),
-            }),
-            ..GooglePart::default()
+        PartType::File => said.file.as_ref().map(|said| file(path, said)).transpose(),
+        PartType::InputAudio => Ok(said.input_audio.as_ref().map(|audio| {
+            let media_type = format!("audio/{}", data_url::audio_format(&audio.format));
+            inline(media_type.into(), Cow::Borrowed(&audio.data))
         })),
+    }
+}
+
+/// Formats of audio. Source: docs/facts/wire-formats.md 4.1.
+pub(super) const AUDIO: [&str; 8] = ["wav", "mp3", "aiff", "aac", "ogg", "flac", "mpeg", "mpga"];
+
+/// A file in the body, or one of the provider's own files by its address or name.
+fn file<'a>(path: &str, file: &'a File<'a>) -> Result<GooglePart<'a>, Fault> {
+    const FILES: &str = "https://generativelanguage.googleapis.com/v1beta/";
+    let data = file.file_data.as_deref().filter(|data| !data.is_empty());
+    let Some(id) = file.file_id.as_deref().filter(|_| data.is_none()) else {
+        return in_body(path, data, "`file_data` as a base64 data URL");
+    };
+    let file_uri = match id {
+        uri if uri.starts_with(FILES) => Cow::Borrowed(uri),
+        name if name.starts_with("files/") => Cow::Owned(format!("{FILES}{name}")),
+        _ => {
+            let path = format!("{path}.file.file_id");
+            let message =
+                format!("`{path}` names no file of the chosen provider; accepted is `files/…`");
+            return Err(Fault::invalid(path, message));
+        }
+    };
+    Ok(GooglePart {
+        file_data: Some(FileData { file_uri }),
+        ..GooglePart::default()
+    })
+}
+
+fn in_body<'a>(path: &str, url: Option<&'a str>, accepted: &str) -> Result<GooglePart<'a>, Fault> {
+    let url = url.and_then(data_url::parse).ok_or_else(|| {
+        let message =
+            format!("`{path}` is nothing the chosen provider can read; accepted is {accepted}");
+        Fault::invalid(path, message)
+    })?;
+    Ok(inline(url.media_type, url.data))
+}
+
+fn inline<'a>(mime_type: Cow<'a, str>, data: Cow<'a, str>) -> GooglePart<'a> {
+    GooglePart {
+        inline_data: Some(InlineData { mime_type, data }),
+        ..GooglePart::default()
     }
 }
 
@@ -131,12 +168,8 @@ pub(super) fn drawn_parts<'a>(
     images.filter_map(move |(number, image)| {
         let url = data_url::parse(&image.image_url.url)?;
         Some(GooglePart {
-            inline_data: Some(InlineData {
-                mime_type: url.media_type,
-                data: url.data,
-            }),
             thought_signature: carried_signature(message, origin, Some(number)),
-            ..GooglePart::default()
+            ..inline(url.media_type, url.data)
         })
     })
 }

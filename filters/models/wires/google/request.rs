@@ -89,8 +89,12 @@ pub(super) fn encode(
 ) -> Result<Vec<Bytes>, Fault> {
     let call = (chat.read_tree)(&request.source.body)?;
     let origin = target.replayed_origin();
-    let conversation =
-        ContentsConversation::read(&call.messages, has_levels(target), origin.as_deref())?;
+    let conversation = ContentsConversation::read(
+        &call.messages,
+        has_levels(target),
+        origin.as_deref(),
+        target.inlined,
+    )?;
     let system = conversation.system;
     let body = Body {
         contents: conversation.contents,

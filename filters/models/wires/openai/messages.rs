@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::calls::shorten_id;
+use super::media;
 use super::request::{internal, quoted, walker};
 use super::splice::Splice;
 use crate::fault::Fault;
@@ -63,6 +64,7 @@ fn must_rewrite_all(request: &ModelRequest, target: &Target<'_>) -> bool {
         || quirks.tool_call_ids_of_nine
         || quirks.reasoning_replay == ReasoningReplay::ReasoningContentRequired
         || quirks.strict_messages
+        || media::must_rewrite(request, target)
         || [Parameter::MessageName, Parameter::ImageDetail]
             .into_iter()
             .any(|parameter| is_lost(parameter, request, target))
@@ -257,12 +259,9 @@ fn kind(
     Ok(kind)
 }
 
-/// Parts or calls: each item without what is beyond the convention or dropped, ids shortened where that is asked.
+/// Parts or calls: each item without what is beyond the convention or dropped, ids shortened where that is asked, media as
+/// this provider takes them.
 fn items(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) -> Result<(), Error> {
-    let drops_detail = !target.parameters.supports(Parameter::ImageDetail);
-    if !target.quirks.tool_call_ids_of_nine && !drops_detail {
-        return strip_items(splice, range, target);
-    }
     each_item(splice, range, |splice, item| {
         for (at, (key, value)) in kept(splice, item, target)?.into_iter().enumerate() {
             let mut is_first = at == 0;
@@ -273,7 +272,9 @@ fn items(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) -> R
                     let id = Walker::over(text).string()?.unescaped();
                     splice.new_bytes(&quoted(&shorten_id(&id)));
                 }
-                "image_url" if drops_detail => without_member(splice, value, "detail")?,
+                "image_url" => media::write_image(splice, value, target)?,
+                "input_audio" => media::write_audio(splice, value)?,
+                "file" => media::write_file(splice, value)?,
                 _ => splice.slice(value),
             }
         }
@@ -282,7 +283,7 @@ fn items(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) -> R
 }
 
 /// Writes an object without one of its members.
-fn without_member(
+pub(super) fn without_member(
     splice: &mut Splice<'_>,
     range: Range<usize>,
     left_out: &str,
@@ -355,7 +356,10 @@ fn kept(
     Ok(members)
 }
 
-fn members(splice: &Splice<'_>, range: Range<usize>) -> Result<Vec<(String, Range<usize>)>, Error> {
+pub(super) fn members(
+    splice: &Splice<'_>,
+    range: Range<usize>,
+) -> Result<Vec<(String, Range<usize>)>, Error> {
     let (mut walk, base) = walker(splice, range);
     let mut members = Vec::new();
     walk.object(|walk, key| {
@@ -376,7 +380,7 @@ fn is_text(splice: &Splice<'_>, range: &Range<usize>, text: &str) -> bool {
     splice.text(range.clone()) == text
 }
 
-fn write_name(splice: &mut Splice<'_>, name: &str, is_first: &mut bool) {
+pub(super) fn write_name(splice: &mut Splice<'_>, name: &str, is_first: &mut bool) {
     let mut out = Vec::with_capacity(name.len() + 4);
     if !std::mem::take(is_first) {
         out.push(b',');

@@ -8,6 +8,7 @@ mod calls;
 mod delta;
 mod drawing;
 mod embeddings;
+mod media;
 mod messages;
 mod parts;
 mod reply;

@@ -6,10 +6,13 @@ use std::borrow::Cow;
 use super::input::{CallOutput, InputItem, InputPart, Sound};
 use super::reasoning::earlier_reasoning;
 use crate::fault::Fault;
+use crate::models::chat::data_url;
+use crate::models::chat::inlined::InlinedImages;
 use crate::models::chat::tree::{
-    ChatMessage, ContentPart, MessageContent, MessageItem, PartType, Role, ToolCall,
+    ChatMessage, ContentPart, File, MessageContent, MessageItem, PartType, Role, ToolCall,
 };
 use crate::models::wires::history::{CallIds, answers_no_call, has_open_calls, only_texts};
+use crate::models::wires::wire::Target;
 
 /// The conversation in the making.
 #[derive(Debug)]
@@ -21,6 +24,7 @@ pub(super) struct History<'a, 'p> {
     ids: CallIds,
     /// Images that the model drew and that have not gone back yet; `None`: none do.
     drawn: Option<Vec<InputPart<'a>>>,
+    inlined: &'a InlinedImages,
 }
 
 /// A call that has no result yet.
@@ -35,21 +39,21 @@ struct OpenCall<'a> {
 }
 
 impl<'a, 'p> History<'a, 'p> {
-    /// Reads all messages. `origin` is the only one whose reasoning goes back. `draws`: the model gets the images of
-    /// earlier turns back.
+    /// Reads all messages. `origin` is the only one whose reasoning goes back. A model that draws gets the images of earlier
+    /// turns back.
     pub(super) fn read(
         messages: &'a [ChatMessage<'a>],
         origin: Option<&'p str>,
-        developer_is_system: bool,
-        draws: bool,
+        target: &Target<'a>,
     ) -> Result<Self, Fault> {
         let mut history = Self {
             items: Vec::with_capacity(messages.len()),
             origin,
-            developer_is_system,
+            developer_is_system: target.quirks.developer_is_system,
             open: Vec::new(),
             ids: CallIds::default(),
-            drawn: draws.then(Vec::new),
+            drawn: (target.image_output == Some(true)).then(Vec::new),
+            inlined: target.inlined,
         };
         for (at, message) in messages.iter().enumerate() {
             if !matches!(message.role, Role::Tool | Role::Function) {
@@ -88,7 +92,7 @@ impl<'a, 'p> History<'a, 'p> {
             Role::Assistant => return self.assistant(at, message),
             Role::Tool | Role::Function => return self.result(at, message),
         };
-        let content = given_parts(message.content.as_ref());
+        let content = given_parts(message.content.as_ref(), self.inlined);
         if !content.is_empty() {
             self.items.push(InputItem::Message {
                 role,
@@ -145,7 +149,7 @@ impl<'a, 'p> History<'a, 'p> {
             return Err(answers_no_call(at));
         };
         let call_id = self.open.remove(answered).call_id;
-        let output = output(message.content.as_ref());
+        let output = output(message.content.as_ref(), self.inlined);
         self.items
             .push(InputItem::FunctionCallOutput { call_id, output });
         Ok(())
@@ -228,15 +232,21 @@ fn said_parts<'a>(content: Option<&'a MessageContent<'a>>) -> Vec<InputPart<'a>>
 }
 
 /// What was given to the model.
-fn given_parts<'a>(content: Option<&'a MessageContent<'a>>) -> Vec<InputPart<'a>> {
+fn given_parts<'a>(
+    content: Option<&'a MessageContent<'a>>,
+    inlined: &'a InlinedImages,
+) -> Vec<InputPart<'a>> {
     match content {
         None => Vec::new(),
         Some(MessageContent::Text(text)) => vec![InputPart::InputText { text }],
-        Some(MessageContent::Parts(parts)) => parts.iter().filter_map(given_part).collect(),
+        Some(MessageContent::Parts(parts)) => parts
+            .iter()
+            .filter_map(|part| given_part(part, inlined))
+            .collect(),
     }
 }
 
-fn given_part<'a>(part: &'a ContentPart<'a>) -> Option<InputPart<'a>> {
+fn given_part<'a>(part: &'a ContentPart<'a>, inlined: &'a InlinedImages) -> Option<InputPart<'a>> {
     match part.part_type {
         PartType::Text => {
             let text = part.text.as_deref()?;
@@ -247,29 +257,42 @@ fn given_part<'a>(part: &'a ContentPart<'a>) -> Option<InputPart<'a>> {
             Some(InputPart::InputText { text })
         }
         PartType::ImageUrl => part.image_url.as_ref().map(|image| InputPart::InputImage {
-            image_url: &image.url,
+            image_url: inlined
+                .find(&image.url)
+                .map_or(&*image.url, |fetched| &*fetched.url),
             detail: image.detail.as_deref().unwrap_or("auto"),
         }),
-        PartType::File => part.file.as_ref().map(|file| InputPart::InputFile {
-            filename: file.filename.as_deref(),
-            file_data: file.file_data.as_deref(),
-            file_id: file.file_id.as_deref(),
-        }),
+        PartType::File => part.file.as_ref().map(given_file),
         PartType::InputAudio => part
             .input_audio
             .as_ref()
             .map(|sound| InputPart::InputAudio {
                 input_audio: Sound {
                     data: &sound.data,
-                    format: &sound.format,
+                    format: data_url::audio_format(&sound.format),
                 },
             }),
     }
 }
 
+/// A file. One in the body needs a name, one that the provider has has its own.
+fn given_file<'a>(file: &'a File<'a>) -> InputPart<'a> {
+    let file_data = file.file_data.as_deref().filter(|data| !data.is_empty());
+    let named = file.filename.as_deref().filter(|name| !name.is_empty());
+    let made = || data_url::media_type(file_data?).map(|kind| data_url::file_name(&kind));
+    InputPart::InputFile {
+        filename: named.or_else(made),
+        file_data,
+        file_id: file.file_id.as_deref().filter(|_| file_data.is_none()),
+    }
+}
+
 /// The result of a call: a text, or parts where it holds anything else.
-fn output<'a>(content: Option<&'a MessageContent<'a>>) -> CallOutput<'a> {
-    let parts = given_parts(content);
+fn output<'a>(
+    content: Option<&'a MessageContent<'a>>,
+    inlined: &'a InlinedImages,
+) -> CallOutput<'a> {
+    let parts = given_parts(content, inlined);
     let texts: Option<Vec<&str>> = parts
         .iter()
         .map(|part| match part {

@@ -157,14 +157,8 @@ pub(super) fn encode(
     target: &Target<'_>,
 ) -> Result<Vec<Bytes>, Fault> {
     let call = (chat.read_tree)(&request.source.body)?;
-    let quirks = target.quirks;
     let origin = target.replayed_origin();
-    let history = History::read(
-        &call.messages,
-        origin.as_deref(),
-        quirks.developer_is_system,
-        target.image_output == Some(true),
-    )?;
+    let history = History::read(&call.messages, origin.as_deref(), target)?;
     let takes_strict = target.parameters.supports(Parameter::StrictTools);
     let reasons = target.thinking.reasons != Some(false);
     let given = |key: &str| {

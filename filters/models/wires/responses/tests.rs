@@ -24,6 +24,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
         thinking: Thinking::UNKNOWN,
         lower_tool_choice: false,
         refuses_state: false,
+        inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: Some("key_1"),
         quirks,
     }

@@ -1,8 +1,8 @@
 //! Messages and their parts. Source: docs/model-gateway.md 2.2, 2.3.
 
 use super::Findings;
+use super::media::{audio, drawn_images, file, image};
 use crate::json::{Type, Walker};
-use crate::models::chat::data_url;
 use crate::models::check::read::{
     OneOf, array, boolean, integer, nullable_one_of, nullable_string, object, one_of, required,
     string,
@@ -19,9 +19,6 @@ const ROLES: [&str; 6] = [
     "function",
 ];
 const PHASES: [&str; 2] = ["commentary", "final_answer"];
-const AUDIO: [&str; 12] = [
-    "wav", "mp3", "aiff", "aac", "ogg", "flac", "m4a", "mpeg", "mpga", "mp4", "pcm", "webm",
-];
 
 const MESSAGE: [&str; 14] = [
     "role",
@@ -47,9 +44,10 @@ const MAX_TOOL_CALLS: usize = 1024;
 
 /// `messages`.
 pub(super) fn messages(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    let count = array(walk, |walk, _| {
+    let count = array(walk, |walk, at| {
         walk.peek()?;
         let start = walk.at();
+        found.place = (at, 0);
         found.is_special = false;
         found.holds_media = false;
         message(walk, found)?;
@@ -126,7 +124,12 @@ fn content(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     match walk.peek()? {
         Type::Null => _ = walk.null()?,
         Type::String => found.text_bytes += walk.string()?.len() as u64,
-        Type::Array => _ = array(walk, |walk, _| part(walk, found))?,
+        Type::Array => {
+            array(walk, |walk, at| {
+                found.place.1 = at;
+                part(walk, found)
+            })?;
+        }
         _ => return Err(other(walk, "a string, an array of parts, or null")),
     }
     Ok(())
@@ -176,114 +179,6 @@ fn part(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
         part_type,
         format_args!("what a part of type `{part_type}` holds"),
     )
-}
-
-fn image(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    let mut has_url = false;
-    object(walk, &["url", "detail"], |walk, key| {
-        if key == "url" {
-            let url = string(walk)?;
-            has_url = !url.is_empty();
-            found.media.bytes += url.len() as u64;
-            let needs = &mut found.needs.media;
-            match data_url::media_type(&url.unescaped()) {
-                Some(media_type) => note(&mut needs.images, &media_type),
-                None if url.unescaped().starts_with("https://") => needs.remote_images = true,
-                None => needs.other_images = true,
-            }
-            Ok(())
-        } else {
-            if one_of(walk, &["low", "high", "auto"])? != "auto" {
-                found.asked.set.insert(Parameter::ImageDetail);
-            }
-            Ok(())
-        }
-    })?;
-    found.holds_media = true;
-    found.needs.vision = true;
-    found.media.images += 1;
-    required(
-        has_url.then_some(()),
-        "url",
-        "an https address or a data URL",
-    )
-}
-
-/// The images that the assistant drew. Providers that draw get them back, others do not; so they need no vision.
-fn drawn_images(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    if walk.null()? {
-        return Ok(());
-    }
-    array(walk, |walk, _| {
-        found.is_special = true;
-        found.media.images += 1;
-        let (mut kind, mut has_image) = (None, false);
-        object(walk, &["type", "image_url"], |walk, key| {
-            if key == "type" {
-                kind = Some(one_of(walk, &["image_url"])?);
-                return Ok(());
-            }
-            has_image = true;
-            let mut has_url = false;
-            object(walk, &["url"], |walk, _| {
-                let url = string(walk)?;
-                found.media.bytes += url.len() as u64;
-                has_url = !url.is_empty();
-                Ok(())
-            })?;
-            required(has_url.then_some(()), "url", "a data URL")
-        })?;
-        required(kind, "type", "`image_url`")?;
-        required(has_image.then_some(()), "image_url", "an object with `url`")
-    })
-    .map(|_| ())
-}
-
-fn audio(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    let (mut has_data, mut format) = (false, None);
-    object(walk, &["data", "format"], |walk, key| {
-        if key == "data" {
-            found.media.bytes += string(walk)?.len() as u64;
-            has_data = true;
-        } else {
-            format = Some(one_of(walk, &AUDIO)?);
-        }
-        Ok(())
-    })?;
-    required(has_data.then_some(()), "data", "base64")?;
-    found.holds_media = true;
-    found.media.sounds += 1;
-    found
-        .needs
-        .audio
-        .push(required(format, "format", OneOf(&AUDIO))?.into());
-    Ok(())
-}
-
-fn file(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    found.holds_media = true;
-    found.needs.documents = true;
-    found.media.files += 1;
-    let mut is_inside = false;
-    object(walk, &["filename", "file_data", "file_id"], |walk, key| {
-        let text = string(walk)?;
-        if key == "file_data"
-            && let Some(media_type) = data_url::media_type(&text.unescaped())
-        {
-            is_inside = true;
-            note(&mut found.needs.media.files, &media_type);
-        }
-        Ok(())
-    })?;
-    found.needs.media.other_files |= !is_inside;
-    Ok(())
-}
-
-/// Adds a media type to those that a request holds.
-fn note(media_types: &mut Vec<Box<str>>, media_type: &str) {
-    if !media_types.iter().any(|known| **known == *media_type) {
-        media_types.push(media_type.into());
-    }
 }
 
 /// `{type: ephemeral, ttl: 5m or 1h}`.

@@ -6,6 +6,7 @@
 
 mod asked;
 mod image_config;
+mod media;
 mod message;
 mod tool;
 mod top;
@@ -20,6 +21,7 @@ use bytes::Bytes;
 use crate::fault::{Fault, FaultKind};
 use crate::json::Walker;
 use crate::models::chat::facts::ChatFacts;
+use crate::models::chat::inlined::RemoteImage;
 use crate::models::chat::tree::ChatRequest;
 use crate::models::check::reject::Reject;
 use crate::models::front::Front;
@@ -65,6 +67,9 @@ struct Findings {
     holds_media: bool,
     text_bytes: u64,
     media: Media,
+    /// The indexes of the message and the part at hand.
+    place: (usize, usize),
+    remote_images: Vec<RemoteImage>,
     tool_breakpoints: u32,
     functions: Vec<Box<str>>,
     chosen: Option<Box<str>>,
@@ -115,6 +120,7 @@ pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<ModelReque
             special_messages: found.special_messages,
             special_tools: found.special_tools,
             includes_usage: found.include_usage,
+            remote_images: found.remote_images,
             read_tree,
         }),
     })

@@ -353,7 +353,7 @@ fn what_routing_needs_is_found() {
         "reasoning_effort": "high", "no_reasoning": true, "free_models_only": true,
         "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}},
         "tools": [{"type": "function", "function": {"name": "f"}, "cache_control": {"type": "ephemeral"}}], "tool_choice": "required",
-        "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}, {"type": "input_audio", "input_audio": {"data": "QQ", "format": "mp3"}}, {"type": "file", "file": {}}]},
+        "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}, {"type": "input_audio", "input_audio": {"data": "QQ", "format": "mp3"}}, {"type": "file", "file": {"file_id": "f"}}]},
             {"role": "assistant", "content": "a", "reasoning": "r"}],
     })).unwrap();
     assert!(

@@ -1,0 +1,152 @@
+//! Images, audio and files of messages. Source: docs/model-gateway.md 2.3, 2.5.
+
+use super::Findings;
+use crate::json::Walker;
+use crate::models::chat::data_url;
+use crate::models::chat::inlined::RemoteImage;
+use crate::models::check::read::{OneOf, array, object, one_of, required, string};
+use crate::models::check::reject::Reject;
+use crate::models::parameter::Parameter;
+
+const AUDIO: [&str; 12] = [
+    "wav", "mp3", "aiff", "aac", "ogg", "flac", "m4a", "mpeg", "mpga", "mp4", "pcm", "webm",
+];
+
+/// `image_url` of a part.
+pub(super) fn image(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let mut has_url = false;
+    object(walk, &["url", "detail"], |walk, key| {
+        if key == "url" {
+            let url = string(walk)?;
+            has_url = !url.is_empty();
+            found.media.bytes += url.len() as u64;
+            note_image(&url.unescaped(), found);
+            Ok(())
+        } else {
+            if one_of(walk, &["low", "high", "auto"])? != "auto" {
+                found.asked.set.insert(Parameter::ImageDetail);
+            }
+            Ok(())
+        }
+    })?;
+    found.holds_media = true;
+    found.needs.vision = true;
+    found.media.images += 1;
+    required(
+        has_url.then_some(()),
+        "url",
+        "an https address or a data URL",
+    )
+}
+
+/// Notes where an image comes from.
+fn note_image(url: &str, found: &mut Findings) {
+    let needs = &mut found.needs.media;
+    if let Some(media_type) = data_url::media_type(url) {
+        return note(&mut needs.images, &media_type);
+    }
+    let is_https = url.starts_with("https://");
+    if !is_https && !url.starts_with("http://") {
+        needs.other_images = true;
+        return;
+    }
+    needs.remote_images |= is_https;
+    needs.http_images |= !is_https;
+    let (message, part) = found.place;
+    let param = format!("messages[{message}].content[{part}].image_url.url");
+    found.remote_images.push(RemoteImage {
+        param: param.into(),
+        url: url.into(),
+    });
+}
+
+/// The images that the assistant drew. Providers that draw get them back, others do not; so they need no vision.
+pub(super) fn drawn_images(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    if walk.null()? {
+        return Ok(());
+    }
+    array(walk, |walk, _| {
+        found.is_special = true;
+        found.media.images += 1;
+        let (mut kind, mut has_image) = (None, false);
+        object(walk, &["type", "image_url"], |walk, key| {
+            if key == "type" {
+                kind = Some(one_of(walk, &["image_url"])?);
+                return Ok(());
+            }
+            has_image = true;
+            let mut has_url = false;
+            object(walk, &["url"], |walk, _| {
+                let url = string(walk)?;
+                found.media.bytes += url.len() as u64;
+                has_url = !url.is_empty();
+                Ok(())
+            })?;
+            required(has_url.then_some(()), "url", "a data URL")
+        })?;
+        required(kind, "type", "`image_url`")?;
+        required(has_image.then_some(()), "image_url", "an object with `url`")
+    })
+    .map(|_| ())
+}
+
+/// `input_audio` of a part.
+pub(super) fn audio(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let (mut has_data, mut format) = (false, None);
+    object(walk, &["data", "format"], |walk, key| {
+        if key == "data" {
+            found.media.bytes += string(walk)?.len() as u64;
+            has_data = true;
+        } else {
+            format = Some(one_of(walk, &AUDIO)?);
+        }
+        Ok(())
+    })?;
+    required(has_data.then_some(()), "data", "base64")?;
+    found.holds_media = true;
+    found.media.sounds += 1;
+    let format = required(format, "format", OneOf(&AUDIO))?;
+    note(&mut found.needs.audio, format);
+    Ok(())
+}
+
+/// `file` of a part: in the body, or by the id that a provider gave it.
+pub(super) fn file(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    found.holds_media = true;
+    found.needs.documents = true;
+    found.media.files += 1;
+    let (mut is_named, mut is_inside, mut has_id) = (false, false, false);
+    object(walk, &["filename", "file_data", "file_id"], |walk, key| {
+        let text = string(walk)?;
+        match key {
+            "filename" => is_named = !text.is_empty(),
+            "file_id" => has_id = !text.is_empty(),
+            _ if text.is_empty() => {}
+            _ => {
+                let url = text.unescaped();
+                let Some(media_type) = data_url::media_type(&url) else {
+                    return Err(Reject::rule(
+                        "is no base64 data URL; accepted is `data:` with the media type, `;base64,` and the bytes, not an address",
+                    ));
+                };
+                is_inside = true;
+                note(&mut found.needs.media.files, &media_type);
+            }
+        }
+        Ok(())
+    })?;
+    found.needs.media.file_ids |= has_id && !is_inside;
+    found.needs.media.unnamed_files |= is_inside && !is_named;
+    required(
+        (is_inside || has_id).then_some(()),
+        "file_data",
+        "a base64 data URL, or `file_id`",
+    )
+}
+
+/// Adds a media type or a format to those that a request holds.
+fn note(kinds: &mut Vec<Box<str>>, kind: &str) {
+    if !kinds.iter().any(|known| **known == *kind) {
+        kinds.push(kind.into());
+    }
+}

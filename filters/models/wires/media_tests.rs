@@ -1,0 +1,214 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::fault::Fault;
+use crate::models::chat::inlined::{InlinedImage, InlinedImages};
+use crate::models::front::Front;
+use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::operation::Operation;
+use crate::models::request::ModelRequest;
+use crate::models::routing::capable;
+use crate::models::routing::catalog::Mapping;
+use crate::models::wires::{Quirks, Target, WireKind, replay};
+
+const WIRES: [WireKind; 4] = [
+    WireKind::Compatible,
+    WireKind::Responses,
+    WireKind::Messages,
+    WireKind::Contents,
+];
+
+fn request(part: &Value) -> ModelRequest {
+    let request = json!({"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}, part]}]});
+    ChatCompletions.parse(request.to_string().into()).unwrap()
+}
+
+/// The part as a provider of this wire gets it; `None`: planning leaves the provider out.
+fn sent(wire: WireKind, part: &Value, inlined: &InlinedImages) -> Option<Result<Value, Fault>> {
+    let request = request(part);
+    let limits = wire.wire().limits(Operation::Chat);
+    capable::check(&request, &Mapping::default(), limits.as_ref()).ok()?;
+    let (told, quirks) = (replay::told(wire.wire(), None, &[]), Quirks::default());
+    let target = Target {
+        provider: "p",
+        model: "up",
+        image_output: None,
+        region: None,
+        max_output: None,
+        parameters: &told.parameters,
+        thinking: &told.thinking,
+        lower_tool_choice: false,
+        refuses_state: false,
+        inlined,
+        key_id: None,
+        quirks: &quirks,
+    };
+    let body = wire.wire().encode(&request, &target).map(|body| {
+        let body: Value = serde_json::from_slice(&body.concat()).unwrap();
+        let place = match wire {
+            WireKind::Responses => "/input/0/content/1",
+            WireKind::Contents => "/contents/0/parts/1",
+            WireKind::Compatible | WireKind::Messages => "/messages/0/content/1",
+        };
+        body.pointer(place).unwrap().clone()
+    });
+    Some(body)
+}
+
+fn plainly(wire: WireKind, part: &Value) -> Option<Value> {
+    sent(wire, part, InlinedImages::NONE).map(Result::unwrap)
+}
+
+#[test]
+fn formats_of_audio_have_the_names_of_each_wire_or_leave_it_out() {
+    // The format, its name in the convention, and Gemini's media type.
+    for (format, name, media_type) in [
+        ("wav", "wav", Some("audio/wav")),
+        ("mp3", "mp3", Some("audio/mp3")),
+        ("aiff", "aiff", Some("audio/aiff")),
+        ("aac", "aac", Some("audio/aac")),
+        ("ogg", "ogg", Some("audio/ogg")),
+        ("flac", "flac", Some("audio/flac")),
+        ("m4a", "m4a", None),
+        ("mpeg", "mp3", Some("audio/mp3")),
+        ("mpga", "mp3", Some("audio/mp3")),
+        ("mp4", "mp4", None),
+        ("pcm", "pcm", None),
+        ("webm", "webm", None),
+    ] {
+        let part =
+            json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": format}});
+        for wire in WIRES {
+            let expected = match wire {
+                WireKind::Compatible | WireKind::Responses => Some(
+                    json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": name}}),
+                ),
+                WireKind::Messages => None,
+                WireKind::Contents => {
+                    media_type.map(|kind| json!({"inlineData": {"mimeType": kind, "data": "AAAA"}}))
+                }
+            };
+            assert_eq!(plainly(wire, &part), expected, "{format} {wire:?}");
+        }
+    }
+}
+
+#[test]
+fn documents_keep_their_type_and_name_on_each_wire() {
+    let part = |name: Option<&str>, kind: &str, data: &str| {
+        let mut file = json!({"file_data": format!("data:{kind};base64,{data}")});
+        if let Some(name) = name {
+            file["filename"] = name.into();
+        }
+        json!({"type": "file", "file": file})
+    };
+    let url = |kind: &str, data: &str| format!("data:{kind};base64,{data}");
+    let (pdf, csv) = ("application/pdf", "text/csv");
+    // Named or not, a PDF and a text.
+    for (name, kind, data, shown) in [
+        (Some("a.pdf"), pdf, "aGk=", "a.pdf"),
+        (None, pdf, "aGk=", "document.pdf"),
+        (Some("a.csv"), csv, "YSxi", "a.csv"),
+        (None, csv, "YSxi", "document.csv"),
+    ] {
+        let part = part(name, kind, data);
+        assert_eq!(
+            plainly(WireKind::Compatible, &part).unwrap()["file"],
+            json!({"filename": shown, "file_data": url(kind, data)})
+        );
+        assert_eq!(
+            plainly(WireKind::Responses, &part).unwrap(),
+            json!({"type": "input_file", "filename": shown, "file_data": url(kind, data)})
+        );
+        assert_eq!(
+            plainly(WireKind::Contents, &part).unwrap(),
+            json!({"inlineData": {"mimeType": kind, "data": data}})
+        );
+        let document = plainly(WireKind::Messages, &part).unwrap();
+        let source = match kind {
+            "text/csv" => json!({"type": "text", "media_type": "text/plain", "data": "a,b"}),
+            _ => json!({"type": "base64", "media_type": kind, "data": data}),
+        };
+        assert_eq!(document["source"], source);
+        assert_eq!(document["title"].as_str(), name);
+    }
+    let zip = part(Some("a.zip"), "application/zip", "AAAA");
+    assert_eq!(plainly(WireKind::Messages, &zip), None);
+    let latin = part(Some("a.txt"), "text/plain", "/w==");
+    let refused = sent(WireKind::Messages, &latin, InlinedImages::NONE).unwrap();
+    let fault = refused.unwrap_err();
+    assert_eq!(fault.code(), Some("unsupported_document_format"));
+}
+
+#[test]
+fn files_by_id_go_to_the_wires_that_have_a_word_for_them() {
+    let part = json!({"type": "file", "file": {"file_id": "files/a"}});
+    assert_eq!(plainly(WireKind::Compatible, &part).unwrap(), part);
+    assert_eq!(
+        plainly(WireKind::Responses, &part).unwrap(),
+        json!({"type": "input_file", "file_id": "files/a"})
+    );
+    assert_eq!(
+        plainly(WireKind::Contents, &part).unwrap(),
+        json!({"fileData": {"fileUri": "https://generativelanguage.googleapis.com/v1beta/files/a"}})
+    );
+    assert_eq!(plainly(WireKind::Messages, &part), None);
+    let foreign = json!({"type": "file", "file": {"file_id": "file-abc"}});
+    let refused = sent(WireKind::Contents, &foreign, InlinedImages::NONE).unwrap();
+    let param = refused.unwrap_err().param;
+    assert_eq!(
+        param.as_deref(),
+        Some("messages[0].content[1].file.file_id")
+    );
+}
+
+#[test]
+fn a_file_that_is_no_data_url_and_no_id_is_refused_by_name() {
+    for (file, said) in [
+        (
+            json!({"file_data": "https://a.test/a.pdf"}),
+            "not an address",
+        ),
+        (json!({"file_data": "aGk="}), "is no base64 data URL"),
+        (json!({"filename": "a.pdf"}), "is missing"),
+    ] {
+        let part = json!({"type": "file", "file": file});
+        let request =
+            json!({"model": "m", "messages": [{"role": "user", "content": [part]}]}).to_string();
+        let fault = ChatCompletions.parse(request.into()).unwrap_err();
+        let param = fault.param.as_deref();
+        assert_eq!(param, Some("messages[0].content[0].file.file_data"));
+        assert!(fault.message.contains(said), "{fault}");
+    }
+}
+
+#[test]
+fn what_was_fetched_stands_in_place_of_its_address_on_every_wire() {
+    let address = "https://a.test/a";
+    let mut inlined = InlinedImages::default();
+    let image = InlinedImage::read(b"\xff\xd8\xff").unwrap();
+    inlined.add(address, Arc::new(image));
+    let part = json!({"type": "image_url", "image_url": {"url": address, "detail": "high"}});
+    let url = "data:image/jpeg;base64,/9j/";
+    for wire in WIRES {
+        let expected = match wire {
+            WireKind::Compatible => {
+                json!({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
+            }
+            WireKind::Responses => {
+                json!({"type": "input_image", "image_url": url, "detail": "high"})
+            }
+            WireKind::Messages => {
+                json!({"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": "/9j/"}})
+            }
+            WireKind::Contents => {
+                json!({"inlineData": {"mimeType": "image/jpeg", "data": "/9j/"}})
+            }
+        };
+        let part = sent(wire, &part, &inlined).unwrap().unwrap();
+        assert_eq!(part, expected, "{wire:?}");
+    }
+}

@@ -1,0 +1,87 @@
+//! Images that the request names by address, fetched when the first attempt needs them in the body.
+
+use filters::fault::Fault;
+use filters::models::chat::inlined::{InlinedImages, RemoteImage};
+use filters::models::request::Payload;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::ModelExchange;
+use crate::models::media::FetchedImages;
+use crate::proxy::context::RequestInfo;
+
+/// What was fetched, for all attempts.
+#[derive(Default)]
+pub(super) struct Images {
+    fetched: Option<FetchedImages>,
+    /// The images that the attempt at hand waits for.
+    wanted: Vec<RemoteImage>,
+    /// Why they cannot be had.
+    fault: Option<Fault>,
+}
+
+impl Images {
+    /// The images, as wires need them.
+    pub(super) fn inlined(&self) -> &InlinedImages {
+        let fetched = self.fetched.as_ref();
+        fetched.map_or(InlinedImages::NONE, |fetched| &fetched.images)
+    }
+}
+
+/// Checks whether the attempt at hand has the images that it needs.
+///
+/// Errors: the fault of an image that cannot be had; `None` if they have to be fetched first.
+pub(super) fn find_fault(exchange: &mut ModelExchange) -> Result<(), Option<Fault>> {
+    let Payload::Chat(chat) = &exchange.request.payload else {
+        return Ok(());
+    };
+    if chat.remote_images.is_empty() {
+        return Ok(());
+    }
+    let missing = missing(exchange, &chat.remote_images);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if let Some(fault) = &exchange.images.fault {
+        return Err(Some(fault.clone()));
+    }
+    exchange.images.wanted = missing;
+    Err(None)
+}
+
+/// The images that the wire of the attempt at hand takes in the body alone and that are not there.
+fn missing(exchange: &ModelExchange, images: &[RemoteImage]) -> Vec<RemoteImage> {
+    let deployment = exchange.deployment();
+    let operation = exchange.request.payload.operation();
+    let limits = deployment.and_then(|at| at.provider.limits(&at.mapping, operation));
+    let Some(limits) = limits else {
+        return Vec::new();
+    };
+    let inlined = exchange.images.inlined();
+    let missing = images
+        .iter()
+        .filter(|image| limits.media.must_fetch(image) && inlined.find(&image.url).is_none());
+    missing.cloned().collect()
+}
+
+/// Fetches the images that the attempt at hand waits for; `None`: it waits for none.
+pub(super) fn prepare<'a>(
+    exchange: &'a mut ModelExchange,
+    info: &'a RequestInfo,
+) -> Option<BoxFuture<'a, ()>> {
+    if exchange.images.wanted.is_empty() {
+        return None;
+    }
+    let wanted = std::mem::take(&mut exchange.images.wanted);
+    let organization = info
+        .caller
+        .as_deref()
+        .map_or("", |caller| &caller.organization_id);
+    let media = &exchange.models.media;
+    let images = &mut exchange.images;
+    let fetch = async move {
+        let fetched = images.fetched.get_or_insert_with(|| media.none());
+        images.fault = media.fetch(organization, &wanted, fetched).await.err();
+    };
+    Some(fetch.boxed())
+}

@@ -1,0 +1,190 @@
+//! One image from its address.
+
+use std::collections::HashSet;
+
+use filters::models::chat::inlined::InlinedImage;
+use reqwest::header::{ACCEPT, LOCATION, USER_AGENT};
+use reqwest::{Response, Url};
+
+use crate::config::MediaConfig;
+use crate::outbound::{self, Outbound};
+
+/// How many redirects are followed, each checked like the first address.
+const MAX_REDIRECTS: usize = 3;
+const PRODUCT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
+
+/// Why an image cannot be had.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum FetchError {
+    /// No permit came in time.
+    Busy,
+    /// The address must not be asked, in words.
+    Refused(String),
+    /// Its host has an address that is not public.
+    Prohibited,
+    /// It did not come in time.
+    TooSlow,
+    /// It has more than this many bytes.
+    TooLarge(usize),
+    /// Its server answered this status.
+    Status(u16),
+    /// It redirects too often, or to nowhere.
+    Redirects,
+    /// The connection failed.
+    Broken,
+    /// What came is no image.
+    NoImage,
+}
+
+impl FetchError {
+    /// Returns the label of the metric.
+    pub(super) fn as_str(&self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::Refused(_) | Self::Prohibited => "prohibited",
+            Self::TooSlow => "too_slow",
+            Self::TooLarge(_) => "too_large",
+            Self::NoImage => "no_image",
+            Self::Status(_) | Self::Redirects | Self::Broken => "failed",
+        }
+    }
+}
+
+impl std::fmt::Display for FetchError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Busy => f.write_str("could not be fetched at the moment"),
+            Self::Refused(why) => write!(f, "is not fetched: {why}"),
+            Self::Prohibited => {
+                f.write_str("is not fetched: its host has an address that is not public")
+            }
+            Self::TooSlow => f.write_str("could not be fetched in time"),
+            Self::TooLarge(bytes) => write!(f, "has more than {bytes} bytes"),
+            Self::Status(status) => write!(f, "could not be fetched: its server answered {status}"),
+            Self::Redirects => f.write_str(
+                "could not be fetched: its server redirects too often, or to no address",
+            ),
+            Self::Broken => {
+                f.write_str("could not be fetched: its server cannot be reached, or broke off")
+            }
+            Self::NoImage => {
+                f.write_str("is no image; accepted are PNG, JPEG, GIF, WebP, HEIC, HEIF and AVIF")
+            }
+        }
+    }
+}
+
+/// Fetches images.
+pub(super) struct Fetcher {
+    client: Outbound,
+    /// The operator's own origins.
+    origins: HashSet<String>,
+    own_hosts: HashSet<String>,
+    max_bytes: usize,
+}
+
+impl Fetcher {
+    pub(super) fn new(config: &MediaConfig) -> reqwest::Result<Self> {
+        let own = config.origins.iter();
+        let urls: Vec<Url> = own.filter_map(|url| Url::parse(url).ok()).collect();
+        let written = config.origins.iter().map(String::as_str);
+        Ok(Self {
+            client: Outbound::direct(config.timeout, written)?,
+            origins: urls.iter().map(origin).collect(),
+            own_hosts: urls.iter().filter_map(host).collect(),
+            max_bytes: config.max_bytes,
+        })
+    }
+
+    /// Returns the image at an address.
+    pub(super) async fn fetch(&self, url: &str) -> Result<InlinedImage, FetchError> {
+        let mut url = Url::parse(url)
+            .map_err(|_| FetchError::Refused("it is no valid address".to_owned()))?;
+        for _ in 0..=MAX_REDIRECTS {
+            let reply = self.ask(&url).await?;
+            let status = reply.status();
+            if status.is_success() {
+                return self.read(reply).await;
+            }
+            if !status.is_redirection() {
+                return Err(FetchError::Status(status.as_u16()));
+            }
+            url = redirected(&url, &reply).ok_or(FetchError::Redirects)?;
+        }
+        Err(FetchError::Redirects)
+    }
+
+    async fn ask(&self, url: &Url) -> Result<Response, FetchError> {
+        self.check(url)?;
+        let request = self
+            .client
+            .get(url.as_str())
+            .map_err(|_| FetchError::Prohibited)?;
+        let request = request
+            .header(ACCEPT, "image/*")
+            .header(USER_AGENT, PRODUCT);
+        request.send().await.map_err(|error| from_error(&error))
+    }
+
+    /// Checks what the client does not: a host that is the operator's own may be asked at the origins that he wrote alone.
+    fn check(&self, url: &Url) -> Result<(), FetchError> {
+        let refuse = |why: &str| Err(FetchError::Refused(why.to_owned()));
+        if !url.username().is_empty() || url.password().is_some() {
+            return refuse("it holds a user name or a password");
+        }
+        let is_own = self.origins.contains(&origin(url));
+        if !is_own && url.scheme() != "https" {
+            return refuse("it is no https address");
+        }
+        let has_own_host = host(url).is_some_and(|host| self.own_hosts.contains(&host));
+        match has_own_host && !is_own {
+            true => Err(FetchError::Prohibited),
+            false => Ok(()),
+        }
+    }
+
+    async fn read(&self, mut reply: Response) -> Result<InlinedImage, FetchError> {
+        let too_large = || FetchError::TooLarge(self.max_bytes);
+        let length = reply.content_length().unwrap_or_default();
+        if length > self.max_bytes as u64 {
+            return Err(too_large());
+        }
+        let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+        loop {
+            let piece = reply.chunk().await.map_err(|error| from_error(&error))?;
+            let Some(piece) = piece else { break };
+            if body.len() + piece.len() > self.max_bytes {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&piece);
+        }
+        InlinedImage::read(&body).ok_or(FetchError::NoImage)
+    }
+}
+
+fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+fn host(url: &Url) -> Option<String> {
+    url.host_str().map(str::to_owned)
+}
+
+fn redirected(url: &Url, reply: &Response) -> Option<Url> {
+    let location = reply.headers().get(LOCATION)?.to_str().ok()?;
+    url.join(location).ok()
+}
+
+fn from_error(error: &reqwest::Error) -> FetchError {
+    if outbound::is_prohibited(error) {
+        FetchError::Prohibited
+    } else if error.is_timeout() {
+        FetchError::TooSlow
+    } else {
+        FetchError::Broken
+    }
+}
+
+#[cfg(test)]
+#[path = "fetch_tests.rs"]
+mod tests;
