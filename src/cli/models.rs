@@ -77,8 +77,8 @@ fn import_table(from: ImportFrom, file: &Path, out: &mut Output) -> Exit {
     match imported {
         Ok(imported) => {
             out.text(&imported.toml);
-            for (reason, count) in imported.skipped {
-                out.warn(&format!("{count} entries left out: {reason}"));
+            for line in imported.summary.lines() {
+                out.warn(&line);
             }
             out.finish(Exit::Done)
         }

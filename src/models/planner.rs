@@ -311,3 +311,54 @@ fn provider_names(config: &Config) -> ProviderNames {
 pub fn enabled_providers(config: &Config) -> impl Iterator<Item = &ProviderConfig> {
     config.providers.iter().chain(&config.byok_only_providers)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::config::{Source, load};
+
+    #[test]
+    fn the_shipped_catalogue_is_good_with_every_shipped_provider_on() {
+        let keys = [
+            "OPENAI",
+            "ANTHROPIC",
+            "GEMINI",
+            "XAI",
+            "GROQ",
+            "DEEPSEEK",
+            "MISTRAL",
+            "TOGETHER",
+            "FIREWORKS",
+        ];
+        let more = [
+            "OPENROUTER",
+            "PERPLEXITY",
+            "CEREBRAS",
+            "MOONSHOT",
+            "DASHSCOPE",
+        ];
+        let env = keys.iter().chain(&more);
+        let env = env.map(|name| (format!("{name}_API_KEY"), "sk-1".to_owned()));
+        let source = Source::Text {
+            name: "weirgate.toml".into(),
+            text: include_str!("../../conf/weirgate.toml").to_owned(),
+        };
+        let loaded = load(&source, env).unwrap_or_else(|bad| panic!("{bad:?}"));
+        let on = loaded.config.providers.len();
+        assert_eq!(
+            on,
+            keys.len() + more.len() + 1,
+            "{:?}",
+            loaded.config.off_providers
+        );
+        let catalog = load_catalog(&loaded.config).unwrap();
+        assert!(catalog.models().len() > 80);
+        let mappings = || catalog.models().iter().flat_map(|model| &model.mappings);
+        let priced = mappings().filter(|mapping| mapping.prices.is_some());
+        assert_eq!(priced.count(), catalog.mappings());
+        let regional = mappings().flat_map(|mapping| &mapping.regions);
+        assert!(regional.clone().count() > 10);
+        assert!(regional.into_iter().all(|region| region.prices.is_some()));
+    }
+}

@@ -6,6 +6,8 @@
 
 pub mod anthropic;
 mod blame;
+#[cfg(test)]
+mod choices_tests;
 mod closed_schema;
 pub mod decoder;
 mod drawn;

@@ -3,19 +3,83 @@
 mod decimal;
 mod litellm;
 mod models_dev;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
+use filters::models::routing::CatalogFile;
+
 pub(super) use litellm::from_litellm;
 pub(super) use models_dev::from_models_dev;
+
+/// The most fraction digits of a price that can be billed.
+const PRICE_DIGITS: usize = 12;
 
 /// The result of an import.
 #[derive(Debug)]
 pub(super) struct Imported {
     /// The catalogue.
     pub(super) toml: String,
-    /// The number of skipped entries by reason.
-    pub(super) skipped: BTreeMap<&'static str, usize>,
+    /// What of the table is not in it.
+    pub(super) summary: Summary,
+}
+
+/// What of a table is not in the catalogue, counted by reason.
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    skipped: BTreeMap<&'static str, usize>,
+    dropped: BTreeMap<String, usize>,
+    rounded: usize,
+}
+
+impl Summary {
+    /// Counts an entry that is left out.
+    fn skip(&mut self, reason: &'static str) {
+        *self.skipped.entry(reason).or_default() += 1;
+    }
+
+    /// Counts a member of an entry that the catalogue has no place for, or that is not understood.
+    fn drop_member(&mut self, name: &str) {
+        // Lengths of prompts differ by model, and are no other reason.
+        let name = match name.split_once("_above_") {
+            Some((price, _)) => format!("{price}_above_…"),
+            None => name.to_owned(),
+        };
+        *self.dropped.entry(name).or_default() += 1;
+    }
+
+    /// Returns a price with as many digits as can be billed, and counts it if it had more.
+    fn rounded(&mut self, price: String) -> String {
+        let rounded = decimal::round_fraction(&price, PRICE_DIGITS);
+        self.rounded += usize::from(rounded != price);
+        rounded
+    }
+
+    /// Returns the number of entries that are left out for a reason.
+    #[cfg(test)]
+    fn skipped(&self, reason: &str) -> usize {
+        self.skipped.get(reason).copied().unwrap_or_default()
+    }
+
+    /// Returns a line for each reason.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let skipped = self.skipped.iter();
+        let mut lines: Vec<String> = skipped
+            .map(|(reason, count)| format!("{count} entries left out: {reason}"))
+            .collect();
+        if self.rounded > 0 {
+            let (count, digits) = (self.rounded, PRICE_DIGITS);
+            lines.push(format!(
+                "{count} prices rounded to {digits} fraction digits"
+            ));
+        }
+        let dropped = self.dropped.iter();
+        lines.extend(dropped.map(|(name, count)| {
+            format!("{count} times left out, because the catalogue has no place for it: {name}")
+        }));
+        lines
+    }
 }
 
 /// A mapping of the new catalogue.
@@ -23,39 +87,56 @@ pub(super) struct Imported {
 struct ImportRow {
     id: String,
     title: Option<String>,
+    /// The model's type, where it is not chat.
+    model_type: Option<&'static str>,
+    /// The day of the model's release.
+    created: Option<String>,
     provider: String,
     name: String,
-    /// Decimal texts, each with its key.
-    prices: Vec<(&'static str, String)>,
-    /// The prices of long prompts, and the tokens beyond which they hold.
-    long_context: Option<(u64, Vec<(&'static str, String)>)>,
-    /// Members that need no quotes, each with its key.
+    /// Members of the mapping, each with its value in TOML.
     members: Vec<(&'static str, String)>,
 }
 
 impl ImportRow {
-    fn has_bad_price(&self) -> bool {
-        let long = self.long_context.iter().flat_map(|(_, prices)| prices);
-        let mut prices = self.prices.iter().chain(long);
-        prices.any(|(_, price)| filters::money::Price::per_million(price).is_err())
+    fn add(&mut self, key: &'static str, toml: &str) {
+        self.members.push((key, toml.to_owned()));
+    }
+
+    fn to_toml(&self) -> String {
+        let mut out = format!(
+            "[[models.providers]]\nprovider = {}\nname = {}\n",
+            quote(&self.provider),
+            quote(&self.name),
+        );
+        for (key, value) in &self.members {
+            out.push_str(&format!("{key} = {value}\n"));
+        }
+        out
+    }
+
+    /// Returns whether the catalogue takes the row.
+    fn is_accepted(&self) -> bool {
+        let toml = format!("[[models]]\nid = \"m\"\n{}", self.to_toml());
+        let read: Option<CatalogFile> = toml::from_str(&toml).ok();
+        let models = read.into_iter().flat_map(|file| file.models);
+        let mut mappings = models.flat_map(|model| model.providers);
+        mappings
+            .next()
+            .is_some_and(|mapping| mapping.price_problem().is_none())
     }
 }
 
 /// Formats rows as TOML, one model per id with all its providers.
-fn to_toml(rows: Vec<ImportRow>, mut skipped: BTreeMap<&'static str, usize>) -> Imported {
+fn to_toml(rows: Vec<ImportRow>, mut summary: Summary) -> Imported {
     let mut models: BTreeMap<String, Vec<ImportRow>> = BTreeMap::new();
     for row in rows {
-        if row.has_bad_price() {
-            *skipped
-                .entry("a price with more digits than can be billed")
-                .or_default() += 1;
+        if !row.is_accepted() {
+            summary.skip("prices that cannot be billed, or members of another type");
             continue;
         }
         let served = models.entry(row.id.clone()).or_default();
         if served.iter().any(|known| known.provider == row.provider) {
-            *skipped
-                .entry("a second name of the same model at the same provider")
-                .or_default() += 1;
+            summary.skip("a second name of the same model at the same provider");
         } else {
             served.push(row);
         }
@@ -63,39 +144,16 @@ fn to_toml(rows: Vec<ImportRow>, mut skipped: BTreeMap<&'static str, usize>) -> 
     let mut toml = String::new();
     for (id, served) in models {
         toml.push_str(&format!("[[models]]\nid = {}\n", quote(&id)));
-        if let Some(title) = served.first().and_then(|row| row.title.as_deref()) {
-            toml.push_str(&format!("name = {}\n", quote(title)));
-        }
-        for row in served {
-            toml.push_str(&mapping_toml(&row));
-        }
+        let title = served.iter().find_map(|row| row.title.as_deref());
+        toml.extend(title.map(|title| format!("name = {}\n", quote(title))));
+        let kind = served.iter().find_map(|row| row.model_type);
+        toml.extend(kind.map(|kind| format!("type = \"{kind}\"\n")));
+        let created = served.iter().find_map(|row| row.created.as_deref());
+        toml.extend(created.map(|created| format!("created = {created}\n")));
+        toml.extend(served.iter().map(ImportRow::to_toml));
         toml.push('\n');
     }
-    Imported { toml, skipped }
-}
-
-fn mapping_toml(row: &ImportRow) -> String {
-    let mut out = format!(
-        "[[models.providers]]\nprovider = {}\nname = {}\n",
-        quote(&row.provider),
-        quote(&row.name),
-    );
-    for (key, price) in &row.prices {
-        out.push_str(&format!("{key} = \"{price}\"\n"));
-    }
-    if let Some((above, prices)) = &row.long_context {
-        let prices = prices.iter();
-        let prices: String = prices
-            .map(|(key, price)| format!(", {key} = \"{price}\""))
-            .collect();
-        out.push_str(&format!(
-            "long_context = [{{ above_tokens = {above}{prices} }}]\n"
-        ));
-    }
-    for (key, value) in &row.members {
-        out.push_str(&format!("{key} = {value}\n"));
-    }
-    out
+    Imported { toml, summary }
 }
 
 /// Formats a TOML string.
@@ -104,124 +162,18 @@ fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-    use filters::models::routing::{CatalogFile, WrittenMapping};
+/// Formats a list of strings.
+fn list<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    let texts: Vec<String> = texts.map(quote).collect();
+    format!("[{}]", texts.join(", "))
+}
 
-    use super::*;
-
-    fn mappings(imported: &Imported) -> Vec<WrittenMapping> {
-        let written: CatalogFile = toml::from_str(&imported.toml).unwrap();
-        let models = written.models.into_iter();
-        models.flat_map(|model| model.providers).collect()
-    }
-
-    fn only(imported: &Imported) -> WrittenMapping {
-        let [mapping] = mappings(imported).try_into().unwrap();
-        mapping
-    }
-
-    #[test]
-    fn litellms_table_becomes_a_catalogue_that_is_read_again() {
-        let table = r#"{"sample_spec": {"mode": "chat"}, "gpt-x": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 2.5e-06, "output_cost_per_token": 1e-05, "max_input_tokens": 1000},
-            "groq/a/gpt-x": {"litellm_provider": "groq", "mode": "chat", "input_cost_per_token": 1e-07}, "img": {"litellm_provider": "openai", "mode": "image_generation"}}"#;
-        let imported = from_litellm(table).unwrap();
-        let written: CatalogFile = toml::from_str(&imported.toml).unwrap();
-        let providers: Vec<&str> = written
-            .models
-            .iter()
-            .flat_map(|m| &m.providers)
-            .map(|p| p.provider.as_str())
-            .collect();
-        assert_eq!((written.models.len(), providers.len()), (1, 2));
-        let mut mappings = written.models.iter().flat_map(|model| &model.providers);
-        let first = mappings
-            .find(|mapping| mapping.provider == "openai")
-            .unwrap();
-        assert_eq!(
-            (
-                first.input_price.as_deref(),
-                first.output_price.as_deref(),
-                first.context_size
-            ),
-            (Some("2.5"), Some("10"), Some(1000))
-        );
-        assert_eq!(imported.skipped.get("not for chat"), Some(&1));
-    }
-
-    #[test]
-    fn models_devs_table_becomes_a_catalogue_too() {
-        let table = r#"{"openai": {"id": "openai", "models": {"gpt-x": {"id": "gpt-x", "name": "GPT X", "cost": {"input": 2.5, "output": 10, "cache_read": 0.25}, "limit": {"context": 400000, "output": 128000}}}}}"#;
-        let written: CatalogFile = toml::from_str(&from_models_dev(table).unwrap().toml).unwrap();
-        let model = written.models.first().unwrap();
-        let mapping = model.providers.first().unwrap();
-        assert_eq!(
-            (
-                model.name.as_deref(),
-                mapping.cached_input_price.as_deref(),
-                mapping.max_output
-            ),
-            (Some("GPT X"), Some("0.25"), Some(128_000))
-        );
-    }
-
-    #[test]
-    fn prices_of_audio_images_searches_and_long_prompts_are_imported() {
-        let table = r#"{"m": {"litellm_provider": "google", "mode": "chat", "input_cost_per_token": 1.25e-06,
-            "output_cost_per_token": 1e-05, "input_cost_per_audio_token": 1e-06, "output_cost_per_audio_token": 2e-05,
-            "input_cost_per_image_token": 3e-06, "output_cost_per_image_token": 3e-05,
-            "cache_creation_input_token_cost_above_1hr": 6e-06,
-            "search_context_cost_per_query": {"search_context_size_low": 0.01, "search_context_size_high": 0.035},
-            "input_cost_per_token_above_200k_tokens": 2.5e-06, "output_cost_per_token_above_200k_tokens": 1.5e-05,
-            "cache_read_input_token_cost_above_200k_tokens": 2.5e-07, "input_cost_per_token_above_200k_tokens_priority": 1,
-            "input_cost_per_token_above_400k_tokens": 9e-06, "deprecation_date": "2027-03-15"}}"#;
-        let mapping = only(&from_litellm(table).unwrap());
-        let prices = [
-            &mapping.input_audio_price,
-            &mapping.output_audio_price,
-            &mapping.input_image_price,
-            &mapping.output_image_price,
-            &mapping.cache_write_1h_price,
-            &mapping.web_search_price,
-        ];
-        let prices = prices.map(|price| price.as_deref().unwrap());
-        assert_eq!(prices, ["1", "20", "3", "30", "6", "0.035"]);
-        let long = mapping.long_context.into_iter().next().unwrap();
-        assert_eq!(long.above_tokens, 200_000);
-        let prices = [
-            long.input_price,
-            long.output_price,
-            long.cached_input_price,
-            long.cache_write_price,
-        ];
-        let expected = [Some("2.5"), Some("15"), Some("0.25"), None];
-        assert_eq!(prices, expected.map(|price| price.map(str::to_owned)));
-        assert_eq!(mapping.deactivated_at.unwrap().0, "2027-03-15");
-    }
-
-    #[test]
-    fn a_date_that_is_none_is_left_out() {
-        for date in ["soon", "2027-13-01", "2027-03-15\\n", ""] {
-            let table = format!(
-                r#"{{"m": {{"litellm_provider": "google", "mode": "chat", "deprecation_date": "{date}"}}}}"#
-            );
-            let mapping = only(&from_litellm(&table).unwrap());
-            assert_eq!(mapping.deactivated_at, None, "{date}");
-        }
-    }
-
-    #[test]
-    fn the_tiers_of_models_dev_are_imported_too() {
-        let table = r#"{"openai": {"models": {"m": {"cost": {"input": 30.0, "output": 180, "input_audio": 0.3,
-            "output_audio": 12, "tiers": [{"tier": {"size": 272000}, "input": 60.0, "output": 270.0, "cache_read": 0.5}]}}}}}"#;
-        let mapping = only(&from_models_dev(table).unwrap());
-        assert_eq!(mapping.input_audio_price.as_deref(), Some("0.3"));
-        assert_eq!(mapping.output_audio_price.as_deref(), Some("12"));
-        let long = mapping.long_context.into_iter().next().unwrap();
-        assert_eq!(long.above_tokens, 272_000);
-        let prices = [long.input_price, long.output_price, long.cached_input_price];
-        let expected = ["60", "270", "0.5"];
-        assert_eq!(prices, expected.map(|price| Some(price.to_owned())));
-    }
+/// Formats the prices of longer prompts: the tokens beyond which they hold, and members with their values.
+fn steps_toml(steps: impl Iterator<Item = (u64, Vec<String>)>) -> String {
+    let steps = steps.map(|(above, members)| {
+        let members: String = members.iter().map(|member| format!(", {member}")).collect();
+        format!("{{ above_tokens = {above}{members} }}")
+    });
+    let steps: Vec<String> = steps.collect();
+    format!("[{}]", steps.join(", "))
 }

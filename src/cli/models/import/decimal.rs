@@ -55,6 +55,25 @@ fn rounded(digits: &str) -> Option<(String, i64)> {
     Some((format!("{padded}{dropped}"), grown))
 }
 
+/// Rounds a plain decimal to this many fraction digits.
+pub(super) fn round_fraction(decimal: &str, digits: usize) -> String {
+    let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
+    let Some(next) = fraction.as_bytes().get(digits) else {
+        return decimal.to_owned();
+    };
+    let kept = fraction.get(..digits).unwrap_or_default();
+    let Ok(units) = format!("{whole}{kept}").parse::<u128>() else {
+        return decimal.to_owned();
+    };
+    let units = units + u128::from(*next >= b'5');
+    let padded = format!("{units:0>width$}", width = digits + 1);
+    let (whole, fraction) = padded.split_at(padded.len() - digits);
+    match fraction.trim_end_matches('0') {
+        "" => whole.to_owned(),
+        fraction => format!("{whole}.{fraction}"),
+    }
+}
+
 /// Parses a count, also if the table has it as a string or with a fraction.
 pub(super) fn parse_count(raw: Option<&RawValue>) -> Option<u64> {
     let text = raw?.get().trim_matches('"');

@@ -1,18 +1,18 @@
 //! `LiteLLM`'s table: a flat object of models; prices are USD per token, as numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use filters::models::routing::Date;
 use serde_json::value::RawValue;
 
 use super::decimal::{parse_count, shift_point};
-use super::{ImportRow, Imported, to_toml};
+use super::{ImportRow, Imported, Summary, list, to_toml};
 
 /// The members of one model.
 type Entry<'a> = BTreeMap<String, &'a RawValue>;
 
 /// Its prices of tokens, and ours.
-const PRICES: [(&str, &str); 9] = [
+const PRICES: [(&str, &str); 10] = [
     ("input_cost_per_token", "input_price"),
     ("output_cost_per_token", "output_price"),
     ("cache_read_input_token_cost", "cached_input_price"),
@@ -25,13 +25,39 @@ const PRICES: [(&str, &str); 9] = [
     ("output_cost_per_audio_token", "output_audio_price"),
     ("input_cost_per_image_token", "input_image_price"),
     ("output_cost_per_image_token", "output_image_price"),
+    ("output_cost_per_reasoning_token", "output_reasoning_price"),
 ];
-/// The number of those that a long prompt changes.
-const LONG_PRICES: usize = 5;
 
 const SIZES: [(&str, &str); 2] = [
     ("max_input_tokens", "context_size"),
     ("max_output_tokens", "max_output"),
+];
+
+/// The tiers that requests can ask for.
+const TIERS: [&str; 2] = ["flex", "priority"];
+
+/// What a flag says that a model can do.
+const CAPABILITIES: [(&str, &[&str]); 9] = [
+    ("supports_function_calling", &["tools"]),
+    ("supports_parallel_function_calling", &["parallel_tools"]),
+    ("supports_tool_choice", &["forced_tools"]),
+    ("supports_vision", &["vision"]),
+    ("supports_pdf_input", &["documents"]),
+    ("supports_audio_input", &["audio"]),
+    ("supports_response_schema", &["json_object", "json_schema"]),
+    ("supports_reasoning", &["reasoning"]),
+    ("supports_web_search", &["web_search"]),
+];
+
+/// Efforts, and the flags of those that not every model with efforts takes.
+const EFFORTS: [(&str, &str); 7] = [
+    ("none", "supports_none_reasoning_effort"),
+    ("minimal", "supports_minimal_reasoning_effort"),
+    ("low", ""),
+    ("medium", ""),
+    ("high", ""),
+    ("xhigh", "supports_xhigh_reasoning_effort"),
+    ("max", "supports_max_reasoning_effort"),
 ];
 
 /// Imports the table. Errors: not JSON.
@@ -39,80 +65,373 @@ pub(in crate::cli::models) fn from_litellm(text: &str) -> Result<Imported, Strin
     let table: BTreeMap<String, &RawValue> =
         serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut rows = Vec::new();
-    let mut skipped = BTreeMap::new();
-    for (key, raw) in table.iter().filter(|(key, _)| *key != "sample_spec") {
+    let mut summary = Summary::default();
+    let no_models = ["sample_spec", "fallback_generalizations"];
+    for (key, raw) in table
+        .iter()
+        .filter(|(key, _)| !no_models.contains(&key.as_str()))
+    {
         let Ok(entry) = serde_json::from_str::<Entry<'_>>(raw.get()) else {
-            *skipped.entry("not of the table's shape").or_default() += 1;
+            summary.skip("not of the table's shape");
             continue;
         };
-        let is_chat = text_of(&entry, "mode").as_deref() == Some("chat");
-        let Some(provider) = text_of(&entry, "litellm_provider").filter(|_| is_chat) else {
-            *skipped.entry("not for chat").or_default() += 1;
+        let mode = text_of(&entry, "mode");
+        let is_known = matches!(mode.as_deref(), Some("chat" | "responses" | "embedding"));
+        let Some(provider) = text_of(&entry, "litellm_provider").filter(|_| is_known) else {
+            summary.skip("not for chat, responses or embeddings");
             continue;
         };
-        rows.push(row(key, provider, &entry));
+        let mut reader = EntryReader {
+            entry: &entry,
+            used: BTreeSet::from(["mode", "litellm_provider"].map(str::to_owned)),
+            summary: &mut summary,
+        };
+        let row = reader.row(key, provider, mode.as_deref().unwrap_or_default());
+        reader.tell_unused();
+        rows.push(row);
     }
-    Ok(to_toml(rows, skipped))
+    Ok(to_toml(rows, summary))
 }
 
-fn row(key: &str, provider: String, entry: &Entry<'_>) -> ImportRow {
-    let name = key
-        .strip_prefix(&format!("{provider}/"))
-        .unwrap_or(key)
-        .to_owned();
-    let price = |theirs: &str| shift_point(entry.get(theirs)?.get(), 6);
-    let prices = PRICES
-        .iter()
-        .filter_map(|(theirs, ours)| Some((*ours, price(theirs)?)));
-    let search = search_price(entry).map(|price| ("web_search_price", price));
-    let sizes = SIZES.iter().filter_map(|(theirs, ours)| {
-        let size = parse_count(entry.get(*theirs).copied())?;
-        Some((*ours, size.to_string()))
-    });
-    let retired = text_of(entry, "deprecation_date").map(Date);
-    let retired = retired.filter(|date| date.0.len() == 10 && date.unix_s().is_some());
-    ImportRow {
-        id: name.rsplit('/').next().unwrap_or(&name).to_owned(),
-        title: None,
-        provider,
-        prices: prices.chain(search).collect(),
-        long_context: long_context(entry),
-        members: sizes
-            .chain(retired.map(|date| ("deactivated_at", date.0)))
-            .collect(),
-        name,
+/// Reads an entry, and notes which of its members had a use.
+struct EntryReader<'a, 's> {
+    entry: &'a Entry<'a>,
+    used: BTreeSet<String>,
+    summary: &'s mut Summary,
+}
+
+impl<'a> EntryReader<'a, '_> {
+    fn row(&mut self, key: &str, provider: String, mode: &str) -> ImportRow {
+        let name = key
+            .strip_prefix(&format!("{provider}/"))
+            .unwrap_or(key)
+            .to_owned();
+        let mut row = ImportRow {
+            id: name.rsplit('/').next().unwrap_or(&name).to_owned(),
+            model_type: (mode == "embedding").then_some("embedding"),
+            provider,
+            name,
+            ..ImportRow::default()
+        };
+        if mode == "responses" {
+            row.add("wire", "\"responses\"");
+        }
+        self.prices_of_mapping(&mut row);
+        for (theirs, ours) in SIZES {
+            if let Some(size) = self.take(theirs).and_then(|raw| parse_count(Some(raw))) {
+                row.add(ours, &size.to_string());
+            }
+        }
+        if mode != "embedding" {
+            self.abilities(&mut row);
+        }
+        let retired = self.text("deprecation_date").map(Date);
+        let retired = retired.filter(|date| date.0.len() == 10 && date.unix_s().is_some());
+        if let Some(date) = retired {
+            row.add("deactivated_at", &date.0);
+        }
+        row
     }
-}
 
-/// Returns the price of a search of the size that costs most; searches have a size only where they cost alike.
-fn search_price(entry: &Entry<'_>) -> Option<String> {
-    let sizes: BTreeMap<String, &RawValue> =
-        serde_json::from_str(entry.get("search_context_cost_per_query")?.get()).ok()?;
-    let prices = sizes.values().filter_map(|price| {
-        let decimal = shift_point(price.get(), 0)?;
-        let price = filters::money::Price::per_call(&decimal).ok()?;
-        Some((price, decimal))
-    });
-    prices
-        .max_by_key(|(price, _)| *price)
-        .map(|(_, decimal)| decimal)
-}
+    fn prices_of_mapping(&mut self, row: &mut ImportRow) {
+        let mut base = self.prices("");
+        let mut long = self.steps("");
+        if let Some(raw) = self.take("tiered_pricing") {
+            let ranges: Vec<Entry<'_>> = serde_json::from_str(raw.get()).unwrap_or_default();
+            for range in &ranges {
+                let above = range.get("range").and_then(|range| {
+                    let ends: Vec<f64> = serde_json::from_str(range.get()).ok()?;
+                    Some(*ends.first()? as u64)
+                });
+                let prices = read_prices(range, "", self.summary);
+                match above {
+                    Some(0) | None => base = prices,
+                    Some(above) => long.push((above, prices)),
+                }
+            }
+        }
+        for (key, price) in &base {
+            row.add(key, price);
+        }
+        let fees = [("input_cost_per_request", "request_price")];
+        for (theirs, ours) in fees {
+            if let Some(price) = self.take(theirs).and_then(|raw| shift_point(raw.get(), 0)) {
+                row.add(ours, &format!("\"{price}\""));
+            }
+        }
+        if let Some(price) = self.search_price() {
+            row.add("web_search_price", &format!("\"{price}\""));
+        }
+        if !long.is_empty() {
+            row.add("long_context", &steps_toml(&long));
+        }
+        self.tiers(row);
+        self.off_peak(row);
+        self.regions(row);
+    }
 
-/// Returns the prices beyond the lowest number of prompt tokens that has some of its own. The catalogue has one step.
-fn long_context(entry: &Entry<'_>) -> Option<(u64, Vec<(&'static str, String)>)> {
-    let thousands = |key: &str| {
-        let step = key.strip_prefix("input_cost_per_token_above_")?;
-        step.strip_suffix("k_tokens")?.parse::<u64>().ok()
-    };
-    let thousands = entry.keys().filter_map(|key| thousands(key)).min()?;
-    let prices = PRICES
-        .iter()
-        .take(LONG_PRICES)
-        .filter_map(|(theirs, ours)| {
-            let key = format!("{theirs}_above_{thousands}k_tokens");
-            Some((*ours, shift_point(entry.get(&key)?.get(), 6)?))
+    /// The tiers that requests can ask for, with their own prices.
+    fn tiers(&mut self, row: &mut ImportRow) {
+        let mut tiers = Vec::new();
+        for tier in TIERS {
+            let suffix = format!("_{tier}");
+            let prices = self.prices(&suffix);
+            let long = self.steps(&suffix);
+            if prices.is_empty() {
+                continue;
+            }
+            let mut members = members_toml(&prices);
+            if !long.is_empty() {
+                members.push(format!("long_context = {}", steps_toml(&long)));
+            }
+            tiers.push((tier, members.join(", ")));
+        }
+        if tiers.is_empty() {
+            return;
+        }
+        row.add("service_tiers", &list(tiers.iter().map(|(tier, _)| *tier)));
+        let tables = tiers
+            .iter()
+            .map(|(tier, members)| format!("{tier} = {{ {members} }}"));
+        let tables: Vec<String> = tables.collect();
+        row.add("tier_prices", &format!("{{ {} }}", tables.join(", ")));
+    }
+
+    fn off_peak(&mut self, row: &mut ImportRow) {
+        let Some(raw) = self.take("off_peak_pricing") else {
+            return;
+        };
+        let own: Entry<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
+        if own.contains_key("weekday_timezone") {
+            return self
+                .summary
+                .drop_member("off_peak_pricing with weekdays of a time zone");
+        }
+        let windows = match own.get("windows") {
+            Some(windows) => {
+                serde_json::from_str::<Vec<Entry<'_>>>(windows.get()).unwrap_or_default()
+            }
+            None => vec![own.clone()],
+        };
+        let windows: Vec<String> = windows.iter().filter_map(window_toml).collect();
+        let prices = read_prices(&own, "", self.summary);
+        if windows.is_empty() || prices.is_empty() {
+            return self
+                .summary
+                .drop_member("off_peak_pricing that is not understood");
+        }
+        let members = members_toml(&prices).join(", ");
+        row.add(
+            "off_peak",
+            &format!("{{ windows = [{}], {members} }}", windows.join(", ")),
+        );
+    }
+
+    /// The regions in which prices are multiplied.
+    fn regions(&mut self, row: &mut ImportRow) {
+        const PREFIX: &str = "regional_processing_uplift_multiplier_";
+        let mut regions: BTreeMap<String, String> = BTreeMap::new();
+        let keys: Vec<String> = self
+            .entry
+            .keys()
+            .filter(|key| key.starts_with(PREFIX))
+            .cloned()
+            .collect();
+        for key in keys {
+            let factor = self.take(&key).and_then(|raw| shift_point(raw.get(), 0));
+            regions.extend(factor.map(|factor| (key.replace(PREFIX, ""), factor)));
+        }
+        let special = self.entry.get("provider_specific_entry");
+        let special = special.and_then(|raw| serde_json::from_str::<Entry<'_>>(raw.get()).ok());
+        if let Some(us) = special.and_then(|special| shift_point(special.get("us")?.get(), 0)) {
+            self.used.insert("provider_specific_entry".to_owned());
+            regions.insert("us".to_owned(), us);
+        }
+        if regions.is_empty() {
+            return;
+        }
+        row.add("regions", &list(regions.keys().map(String::as_str)));
+        let tables = regions
+            .iter()
+            .map(|(region, factor)| format!("{region} = {{ multiplier = \"{factor}\" }}"));
+        let tables: Vec<String> = tables.collect();
+        row.add("region_prices", &format!("{{ {} }}", tables.join(", ")));
+    }
+
+    /// What the model can do, where the table says something of it.
+    fn abilities(&mut self, row: &mut ImportRow) {
+        let mut can = vec!["streaming", "cancellation"];
+        let mut is_known = false;
+        for (flag, capabilities) in CAPABILITIES {
+            let value = self.flag(flag);
+            is_known |= value.is_some();
+            can.extend(capabilities.iter().filter(|_| value == Some(true)));
+        }
+        if self.flag("supports_forced_tool_use") == Some(false) {
+            can.retain(|capability| *capability != "forced_tools");
+        }
+        if is_known {
+            row.add("capabilities", &list(can.into_iter()));
+        }
+        if self.flag("supports_sampling_params") == Some(false) {
+            row.add("parameters", r#"{ refuse = ["temperature", "top_p"] }"#);
+        }
+        let is_adaptive = self.flag("supports_adaptive_thinking") == Some(true);
+        let efforts = self.efforts();
+        if !efforts.is_empty() {
+            let control = if is_adaptive {
+                "\"adaptive\""
+            } else {
+                "\"levels\""
+            };
+            row.add("thinking", control);
+            row.add("reasoning_efforts", &list(efforts.iter().copied()));
+        }
+        let by_default = self.text("default_reasoning_effort");
+        let is_on = by_default.is_some_and(|effort| effort != "none");
+        if self.flag("thinking_always_on") == Some(true) || is_on {
+            row.add("reasons_by_default", "true");
+        }
+        let modes = self.take("reasoning_modes");
+        let modes: Vec<String> = modes
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .unwrap_or_default();
+        if !modes.is_empty() {
+            row.add("reasoning_modes", &list(modes.iter().map(String::as_str)));
+        }
+    }
+
+    /// The efforts that the model takes; empty: nothing is said of them.
+    fn efforts(&mut self) -> Vec<&'static str> {
+        let levels = self.take("reasoning_effort_levels");
+        let levels: Option<Vec<String>> =
+            levels.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        if let Some(levels) = levels {
+            let known = EFFORTS.iter().map(|(effort, _)| *effort);
+            return known
+                .filter(|effort| levels.iter().any(|level| level == effort))
+                .collect();
+        }
+        let flags = EFFORTS.map(|(_, flag)| self.flag(flag));
+        if flags.iter().all(Option::is_none) {
+            return Vec::new();
+        }
+        let pairs = EFFORTS.iter().zip(flags);
+        let taken = pairs.filter(|((_, name), flag)| name.is_empty() || *flag == Some(true));
+        taken.map(|((effort, _), _)| *effort).collect()
+    }
+
+    /// Returns the price of a search of the size that costs most; searches have a size only where they cost alike.
+    fn search_price(&mut self) -> Option<String> {
+        let raw = self.take("search_context_cost_per_query")?;
+        let sizes: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
+        let prices = sizes.values().filter_map(|price| {
+            let decimal = shift_point(price.get(), 0)?;
+            let price = filters::money::Price::per_call(&decimal).ok()?;
+            Some((price, decimal))
         });
-    Some((thousands * 1000, prices.collect()))
+        let highest = prices.max_by_key(|(price, _)| *price);
+        highest.map(|(_, decimal)| decimal)
+    }
+
+    fn prices(&mut self, suffix: &str) -> Vec<(&'static str, String)> {
+        self.used
+            .extend(PRICES.iter().map(|(theirs, _)| format!("{theirs}{suffix}")));
+        read_prices(self.entry, suffix, self.summary)
+    }
+
+    /// Returns the prices of longer prompts, by the tokens beyond which they hold.
+    fn steps(&mut self, suffix: &str) -> Vec<(u64, Vec<(&'static str, String)>)> {
+        let thousands = |key: &String| {
+            PRICES.iter().find_map(|(theirs, _)| {
+                let step = key.strip_prefix(theirs)?.strip_prefix("_above_")?;
+                step.strip_suffix(suffix)?
+                    .strip_suffix("k_tokens")?
+                    .parse::<u64>()
+                    .ok()
+            })
+        };
+        let steps: BTreeSet<u64> = self.entry.keys().filter_map(thousands).collect();
+        let steps = steps.into_iter();
+        let read = steps.map(|step| {
+            (
+                step * 1000,
+                self.prices(&format!("_above_{step}k_tokens{suffix}")),
+            )
+        });
+        read.filter(|(_, prices)| !prices.is_empty()).collect()
+    }
+
+    fn take(&mut self, key: &str) -> Option<&'a RawValue> {
+        self.used.insert(key.to_owned());
+        self.entry.get(key).copied()
+    }
+
+    fn flag(&mut self, key: &str) -> Option<bool> {
+        serde_json::from_str(self.take(key)?.get()).ok()
+    }
+
+    fn text(&mut self, key: &str) -> Option<String> {
+        serde_json::from_str(self.take(key)?.get()).ok()
+    }
+
+    /// Counts the members without a use.
+    fn tell_unused(&mut self) {
+        for key in self.entry.keys().filter(|key| !self.used.contains(*key)) {
+            self.summary.drop_member(key);
+        }
+    }
+}
+
+fn read_prices(
+    entry: &Entry<'_>,
+    suffix: &str,
+    summary: &mut Summary,
+) -> Vec<(&'static str, String)> {
+    let mut prices = Vec::new();
+    for (theirs, ours) in PRICES {
+        let Some(raw) = entry.get(&format!("{theirs}{suffix}")) else {
+            continue;
+        };
+        match shift_point(raw.get(), 6) {
+            Some(price) => prices.push((ours, format!("\"{}\"", summary.rounded(price)))),
+            None => summary.drop_member(theirs),
+        }
+    }
+    prices
+}
+
+fn members_toml(prices: &[(&'static str, String)]) -> Vec<String> {
+    prices
+        .iter()
+        .map(|(key, price)| format!("{key} = {price}"))
+        .collect()
+}
+
+fn steps_toml(steps: &[(u64, Vec<(&'static str, String)>)]) -> String {
+    super::steps_toml(
+        steps
+            .iter()
+            .map(|(above, prices)| (*above, members_toml(prices))),
+    )
+}
+
+/// Returns a window of hours and weekdays; `None`: it is not understood.
+fn window_toml(window: &Entry<'_>) -> Option<String> {
+    let hours = window.get("hours_utc")?.get();
+    let hours: Vec<String> = match serde_json::from_str::<String>(hours) {
+        Ok(only) => vec![only],
+        Err(_) => serde_json::from_str(hours).ok()?,
+    };
+    let days: Vec<u8> = match window.get("weekdays") {
+        Some(days) => serde_json::from_str(days.get()).ok()?,
+        None => Vec::new(),
+    };
+    let hours = list(hours.iter().map(String::as_str));
+    Some(match days.is_empty() {
+        true => format!("{{ hours_utc = {hours} }}"),
+        false => format!("{{ hours_utc = {hours}, weekdays = {days:?} }}"),
+    })
 }
 
 fn text_of(entry: &Entry<'_>, key: &str) -> Option<String> {
