@@ -78,7 +78,7 @@ fn what_stands_in_modalities_decides_before_the_model_does() {
     assert_eq!(gemini(None, json!({})), Value::Null);
     assert_eq!(gemini(Some(true), json!({})), json!(["TEXT", "IMAGE"]));
     assert_eq!(gemini(Some(true), words(&["image"])), json!(["IMAGE"]));
-    assert_eq!(gemini(Some(true), words(&["text"])), Value::Null);
+    assert_eq!(gemini(Some(true), words(&["text"])), json!(["TEXT"]));
     let both = json!({"modalities": ["text"], "image_config": {"seed": 1}});
     assert_eq!(gemini(Some(true), both), json!(["TEXT", "IMAGE"]));
 

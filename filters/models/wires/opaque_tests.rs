@@ -185,3 +185,50 @@ fn details_are_tagged_piece_by_piece_and_odd_ones_left_out() {
         r#"{"b":1,"origin":"m\""}"#
     );
 }
+
+#[test]
+fn the_signature_of_a_call_goes_back_to_its_model_and_without_a_name_to_any() {
+    let call = |google: Value| {
+        json!({"role": "assistant", "content": null, "tool_calls": [{"id": "call_1", "type": "function",
+            "function": {"name": "f", "arguments": "{}"}, "extra_content": {"google": google}}]})
+    };
+    let quirks = quirks();
+    for (google, goes_back) in [
+        (
+            json!({"thought_signature": STATE, "model": "maker/m"}),
+            true,
+        ),
+        (
+            json!({"thought_signature": STATE, "model": "maker/n"}),
+            false,
+        ),
+        (json!({"thought_signature": STATE}), true),
+    ] {
+        let messages = json!([{"role": "user", "content": "Hello"}, call(google.clone()), {"role": "tool", "tool_call_id": "call_1", "content": "42"}]);
+        let request = json!({"model": "m", "messages": messages});
+        let request = ChatCompletions.parse(request.to_string().into()).unwrap();
+        let body = WireKind::Contents
+            .wire()
+            .encode(&request, &target("maker/m", &quirks))
+            .unwrap();
+        let body: Value = serde_json::from_slice(&body.concat()).unwrap();
+        assert_eq!(states(&body), usize::from(goes_back), "{google}: {body}");
+    }
+}
+
+#[test]
+fn a_call_hands_out_its_signature_with_the_name_of_its_model() {
+    let reply = json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [{"functionCall": {"name": "f", "args": {}}, "thoughtSignature": STATE}]}}]});
+    let quirks = quirks();
+    let answer = replay::whole(
+        WireKind::Contents.wire(),
+        &target("maker/m", &quirks),
+        &reply,
+    )
+    .unwrap();
+    let call = &answer["choices"][0]["message"]["tool_calls"][0];
+    assert_eq!(
+        call["extra_content"],
+        json!({"google": {"thought_signature": STATE, "model": "maker/m"}})
+    );
+}

@@ -6,13 +6,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::parts::{
-    FunctionCall, FunctionResponse, GooglePart, carried_signature, drawn_parts, parts, plain,
-    signature,
+    Carried, FunctionCall, FunctionResponse, GooglePart, drawn_parts, parts, plain, signature,
 };
+use super::request::has_levels;
 use crate::fault::Fault;
 use crate::models::chat::inlined::InlinedImages;
 use crate::models::chat::tree::{ChatMessage, MessageContent as Said, Role, ToolCall};
 use crate::models::wires::history::{answers_no_call, has_open_calls, object};
+use crate::models::wires::wire::Target;
 
 /// Stands in for a signature that the client has lost, as the vendor documents it.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -60,28 +61,31 @@ pub(super) struct ContentsConversation<'a, 'p> {
     pub(super) contents: Vec<GoogleContent<'a>>,
     open: Vec<OpenCall<'a>>,
     asked_at: usize,
+    /// The model refuses calls without a signature, and takes media within results.
     has_levels: bool,
+    /// The model gets the images that were drawn in earlier turns.
+    draws: bool,
     origin: Option<&'p str>,
+    /// The images that were fetched.
     inlined: &'a InlinedImages,
 }
 
 impl<'a, 'p> ContentsConversation<'a, 'p> {
-    /// Reads all messages. `has_levels`: the model refuses calls without a signature, and takes media within results.
-    /// `origin` is the only one whose signatures go back; `None`: none does. `inlined` are the images that were fetched.
+    /// Reads all messages. `origin` is the only one whose signatures go back; `None`: none does.
     pub(super) fn read(
         messages: &'a [ChatMessage<'a>],
-        has_levels: bool,
+        target: &Target<'a>,
         origin: Option<&'p str>,
-        inlined: &'a InlinedImages,
     ) -> Result<Self, Fault> {
         let mut conversation = Self {
             system: Vec::new(),
             contents: Vec::new(),
             open: Vec::new(),
             asked_at: 0,
-            has_levels,
+            has_levels: has_levels(target),
+            draws: target.image_output == Some(true),
             origin,
-            inlined,
+            inlined: target.inlined,
         };
         for (at, message) in messages.iter().enumerate() {
             conversation.message(at, message)?;
@@ -102,11 +106,11 @@ impl<'a, 'p> ContentsConversation<'a, 'p> {
         }
         match message.role {
             Role::System | Role::Developer => {
-                let parts = parts(at, message.content.as_ref(), self.inlined)?;
+                let parts = parts(at, message.content.as_ref(), self.inlined, None)?;
                 self.system.extend(parts);
             }
             Role::User => {
-                let mut parts = parts(at, message.content.as_ref(), self.inlined)?;
+                let mut parts = parts(at, message.content.as_ref(), self.inlined, None)?;
                 if parts.iter().all(|part| part.text.is_none()) {
                     // A turn of media alone is refused.
                     parts.push(GooglePart {
@@ -124,18 +128,16 @@ impl<'a, 'p> ContentsConversation<'a, 'p> {
 
     fn assistant(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
         self.asked_at = at;
-        let mut parts = parts(at, message.content.as_ref(), self.inlined)?;
-        if self.origin.is_none() {
-            parts
-                .iter_mut()
-                .for_each(|part| part.thought_signature = None);
-        }
+        let mut parts = parts(at, message.content.as_ref(), self.inlined, self.origin)?;
+        let mut carried = Carried::read(message, self.origin);
         if let Some(said) = parts.iter_mut().rfind(|part| part.text.is_some())
             && said.thought_signature.is_none()
         {
-            said.thought_signature = carried_signature(message, self.origin, None);
+            said.thought_signature = carried.text.take();
         }
-        parts.extend(drawn_parts(message, self.origin));
+        if self.draws {
+            parts.extend(drawn_parts(message, carried));
+        }
         for (number, call) in message.tool_calls.iter().flatten().enumerate() {
             parts.push(self.call(call, number == 0));
         }
@@ -157,7 +159,7 @@ impl<'a, 'p> ContentsConversation<'a, 'p> {
                 name: &call.function.name,
                 args: object(&call.function.arguments),
             }),
-            thought_signature: self.origin.and(signature(call.extra_content)).or(missing),
+            thought_signature: signature(call.extra_content, self.origin).or(missing),
             ..GooglePart::default()
         }
     }
@@ -247,7 +249,7 @@ fn tool_result<'a>(
 ) -> Result<ToolResult<'a>, Fault> {
     let mut text = String::new();
     let mut media = Vec::new();
-    for part in parts(at, content, inlined)? {
+    for part in parts(at, content, inlined, None)? {
         match part.text {
             Some(said) => text.push_str(said),
             None => media.push(part),

@@ -3,6 +3,7 @@
 //! Source: docs/facts/wire-formats.md 4.1, 4.3. What the wire would refuse is refused here, naming the part.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -63,10 +64,12 @@ pub(super) struct FunctionResponse<'a> {
     pub(super) parts: Vec<GooglePart<'a>>,
 }
 
+/// The parts of a content. `origin` is the only one whose signatures go out.
 pub(super) fn parts<'a>(
     at: usize,
     content: Option<&'a Said<'a>>,
     inlined: &'a InlinedImages,
+    origin: Option<&str>,
 ) -> Result<Vec<GooglePart<'a>>, Fault> {
     match content {
         None => Ok(Vec::new()),
@@ -75,7 +78,7 @@ pub(super) fn parts<'a>(
             let mut out = Vec::with_capacity(list.len());
             for (number, said) in list.iter().enumerate() {
                 let path = format!("messages[{at}].content[{number}]");
-                out.extend(part(&path, said, inlined)?);
+                out.extend(part(&path, said, inlined, origin)?);
             }
             Ok(out)
         }
@@ -86,10 +89,11 @@ fn part<'a>(
     path: &str,
     said: &'a SaidPart<'a>,
     inlined: &'a InlinedImages,
+    origin: Option<&str>,
 ) -> Result<Option<GooglePart<'a>>, Fault> {
     match said.part_type {
         PartType::Text => Ok(said.text.as_deref().and_then(plain).map(|part| GooglePart {
-            thought_signature: signature(said.extra_content),
+            thought_signature: signature(said.extra_content, origin),
             ..part
         })),
         PartType::Refusal => Ok(said.refusal.as_deref().and_then(plain)),
@@ -162,42 +166,60 @@ pub(super) fn plain(text: &str) -> Option<GooglePart<'_>> {
 /// is left out: this wire takes no addresses.
 pub(super) fn drawn_parts<'a>(
     message: &'a ChatMessage<'a>,
-    origin: Option<&str>,
+    mut carried: Carried,
 ) -> impl Iterator<Item = GooglePart<'a>> {
     let images = message.images.iter().flatten().enumerate();
     images.filter_map(move |(number, image)| {
         let url = data_url::parse(&image.image_url.url)?;
         Some(GooglePart {
-            thought_signature: carried_signature(message, origin, Some(number)),
+            thought_signature: carried.images.remove(&number),
             ..inline(url.media_type, url.data)
         })
     })
 }
 
-/// The signature that came with an image of a turn, or with its text.
-pub(super) fn carried_signature(
-    message: &ChatMessage<'_>,
-    origin: Option<&str>,
-    image: Option<usize>,
-) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Carrier {
-        data: String,
-        #[serde(default)]
-        image: Option<usize>,
-    }
-    let carriers = opaque::made_by(message, FORMAT, origin);
-    let carriers = carriers.filter_map(|raw| serde_json::from_str::<Carrier>(raw.get()).ok());
-    let carrier = carriers.filter(|carrier| carrier.image == image).last()?;
-    Some(carrier.data)
+/// The signatures that came with a turn, beside those on its calls.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    /// With its text.
+    pub(super) text: Option<String>,
+    /// With its images, by their numbers.
+    images: HashMap<usize, String>,
 }
 
-/// The signature that came with a call or a text.
-pub(super) fn signature(extra: Option<&RawValue>) -> Option<String> {
+impl Carried {
+    /// Reads those of this origin.
+    pub(super) fn read(message: &ChatMessage<'_>, origin: Option<&str>) -> Self {
+        #[derive(serde::Deserialize)]
+        struct Carrier {
+            data: String,
+            #[serde(default)]
+            image: Option<usize>,
+        }
+        let mut carried = Self::default();
+        for raw in opaque::made_by(message, FORMAT, origin) {
+            match serde_json::from_str::<Carrier>(raw.get()) {
+                Ok(Carrier { data, image: None }) => carried.text = Some(data),
+                Ok(Carrier {
+                    data,
+                    image: Some(number),
+                }) => _ = carried.images.insert(number, data),
+                Err(_) => {}
+            }
+        }
+        carried
+    }
+}
+
+/// The signature that came with a call or a text, where it is of this origin. Clients of the vendor's own compatible API
+/// send it without an origin.
+pub(super) fn signature(extra: Option<&RawValue>, origin: Option<&str>) -> Option<String> {
     let extra: Value = serde_json::from_str(extra?.get()).ok()?;
-    extra
-        .get("google")?
-        .get("thought_signature")?
-        .as_str()
-        .map(str::to_owned)
+    let google = extra.get("google")?;
+    let made_by = google.get("model").and_then(Value::as_str);
+    let is_ours = made_by.is_none_or(|made_by| Some(made_by) == origin);
+    let signature = google
+        .get("thought_signature")
+        .filter(|_| is_ours && origin.is_some())?;
+    signature.as_str().map(str::to_owned)
 }

@@ -315,7 +315,8 @@ impl ContentEvents {
         let extra = signature
             .filter(|signature| !signature.is_empty())
             .map(|signature| {
-                serde_json::json!({ "google": { "thought_signature": signature } }).to_string()
+                serde_json::json!({ "google": { "thought_signature": signature, "model": self.origin } })
+                    .to_string()
             });
         let arguments = call.args.map_or("{}", RawValue::get);
         let tool = ToolDelta {

@@ -89,12 +89,7 @@ pub(super) fn encode(
 ) -> Result<Vec<Bytes>, Fault> {
     let call = (chat.read_tree)(&request.source.body)?;
     let origin = target.replayed_origin();
-    let conversation = ContentsConversation::read(
-        &call.messages,
-        has_levels(target),
-        origin.as_deref(),
-        target.inlined,
-    )?;
+    let conversation = ContentsConversation::read(&call.messages, target, origin.as_deref())?;
     let system = conversation.system;
     let body = Body {
         contents: conversation.contents,
@@ -124,7 +119,7 @@ pub(super) fn escaped(model: &str) -> String {
 }
 
 /// Returns whether the mapping thinks by levels. Such models refuse calls without a signature.
-fn has_levels(target: &Target<'_>) -> bool {
+pub(super) fn has_levels(target: &Target<'_>) -> bool {
     target.thinking.control == ThinkingControl::Levels
 }
 
@@ -228,6 +223,9 @@ fn generation(
     put("thinkingConfig", thinking(request, target));
     if target.draws(request) {
         config.extend(drawing(request, call, target));
+    } else if target.image_output == Some(true) {
+        // Left to itself, the model draws.
+        config.insert("responseModalities".to_owned(), json!(["TEXT"]));
     }
     config
 }
