@@ -256,6 +256,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
         max_output: None,
         parameters: Parameters::PLAIN,
         thinking: Thinking::UNKNOWN,
+        search: filters::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
         inlined: filters::models::chat::inlined::InlinedImages::NONE,

@@ -69,6 +69,23 @@ pub enum Parameter {
     ImageCount,
     #[serde(rename = "image_config.seed")]
     ImageSeed,
+    /// The model's own web search, by flag or tool.
+    WebSearch,
+    #[serde(rename = "tools[].user_location")]
+    SearchLocation,
+    #[serde(rename = "tools[].search_context_size")]
+    SearchContextSize,
+    #[serde(rename = "tools[].max_uses")]
+    SearchMaxUses,
+    #[serde(rename = "tools[].allowed_domains")]
+    AllowedDomains,
+    #[serde(rename = "tools[].blocked_domains")]
+    BlockedDomains,
+    /// A search among functions, and the functions that wait for it (`defer_loading`).
+    ToolSearch,
+    #[serde(rename = "tools[].allowed_callers")]
+    AllowedCallers,
+    VendorSafeguards,
 }
 
 impl Parameter {
@@ -76,7 +93,7 @@ impl Parameter {
     pub const COUNT: usize = Self::ALL.len();
 
     /// All of them, in order.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 49] = [
         Self::Temperature,
         Self::TopP,
         Self::FrequencyPenalty,
@@ -117,6 +134,15 @@ impl Parameter {
         Self::ImageModeration,
         Self::ImageCount,
         Self::ImageSeed,
+        Self::WebSearch,
+        Self::SearchLocation,
+        Self::SearchContextSize,
+        Self::SearchMaxUses,
+        Self::AllowedDomains,
+        Self::BlockedDomains,
+        Self::ToolSearch,
+        Self::AllowedCallers,
+        Self::VendorSafeguards,
     ];
 
     /// Returns the field's name, as requests and configurations write it.
@@ -162,6 +188,15 @@ impl Parameter {
             Self::ImageModeration => "image_config.moderation",
             Self::ImageCount => "image_config.n",
             Self::ImageSeed => "image_config.seed",
+            Self::WebSearch => "web_search",
+            Self::SearchLocation => "tools[].user_location",
+            Self::SearchContextSize => "tools[].search_context_size",
+            Self::SearchMaxUses => "tools[].max_uses",
+            Self::AllowedDomains => "tools[].allowed_domains",
+            Self::BlockedDomains => "tools[].blocked_domains",
+            Self::ToolSearch => "tool_search",
+            Self::AllowedCallers => "tools[].allowed_callers",
+            Self::VendorSafeguards => "vendor_safeguards",
         }
     }
 
@@ -199,12 +234,26 @@ impl Parameter {
                 | Self::ImageModeration
                 | Self::ImageCount
                 | Self::ImageSeed
+                | Self::WebSearch
+                | Self::SearchLocation
+                | Self::SearchContextSize
+                | Self::SearchMaxUses
+                | Self::AllowedDomains
+                | Self::BlockedDomains
+                | Self::ToolSearch
+                | Self::AllowedCallers
+                | Self::VendorSafeguards
         )
     }
 
     /// Returns whether the field is a number, or a list whose length counts.
     pub fn is_number(self) -> bool {
-        matches!(self, Self::MaxTokens | Self::Stop) || self.neutral().is_some()
+        self == Self::MaxTokens || self.is_list() || self.neutral().is_some()
+    }
+
+    /// Returns whether the field is a list whose length counts, which cannot be shortened.
+    pub fn is_list(self) -> bool {
+        matches!(self, Self::Stop | Self::StrictTools)
     }
 
     /// Returns whether an answer without the field is another answer than the one asked for, so that the field may
@@ -221,6 +270,10 @@ impl Parameter {
                 | Self::ResponseFormat
                 | Self::ToolResultMedia
                 | Self::ImageCount
+                | Self::WebSearch
+                | Self::AllowedDomains
+                | Self::BlockedDomains
+                | Self::VendorSafeguards
         )
     }
 

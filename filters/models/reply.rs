@@ -43,6 +43,9 @@ pub trait Sink {
     /// The next item of a list, as JSON in the public shape.
     fn item(&mut self, _item: &[u8]) {}
 
+    /// How many searches the answer has taken so far, also if its end never comes; the last count counts.
+    fn searches(&mut self, _count: u64) {}
+
     /// A report of usage; the last one counts, never the sum.
     fn usage(&mut self, usage: Usage);
 
@@ -84,6 +87,8 @@ pub struct Reported {
     pub output_bytes: u64,
     /// Images that have come.
     pub images: u64,
+    /// Searches that were seen, for answers whose report does not count them or never comes.
+    pub searches: u64,
     /// Whether the provider has ended its answer, so that the report is final.
     pub has_finished: bool,
 }
@@ -99,6 +104,7 @@ impl Reported {
         };
         Usage {
             images: self.images,
+            web_searches: usage.web_searches.max(self.searches),
             ..usage
         }
     }

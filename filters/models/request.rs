@@ -159,6 +159,19 @@ pub struct Needs {
     /// Whether images are asked for (`image_config`, or `modalities` with `image`) or unwanted (`modalities` of `text`
     /// alone); `None`: the model decides.
     pub image_output: Option<bool>,
+    /// The model may search the web, by `web_search` or a tool of this type.
+    pub web_search: Option<SearchNeeds>,
+}
+
+/// What a request wants of a model's own web search.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SearchNeeds {
+    /// A tool asks for it, not the flag alone.
+    pub is_tool: bool,
+    /// `tool_choice` demands a search.
+    pub is_demanded: bool,
+    /// The most searches that the request allows.
+    pub max_uses: Option<u64>,
 }
 
 /// Where images and files of a request come from.

@@ -13,6 +13,8 @@ const MAX_IMAGE_TOKENS: u64 = 4_096;
 const MAX_AUDIO_TOKENS: u64 = 16_384;
 /// Maximum prompt tokens of a file, if the catalogue does not say.
 const MAX_FILE_TOKENS: u64 = 65_536;
+/// Maximum prompt tokens of the results of a search, if the catalogue does not say.
+const MAX_SEARCH_TOKENS: u64 = 16_384;
 /// Maximum tokens of a choice, if neither the request nor the catalogue limits them.
 const MAX_OUTPUT_TOKENS: u64 = 16_384;
 
@@ -38,6 +40,10 @@ pub struct CostInputs {
     pub wanted_images: u64,
     /// Whether the answer may hold images.
     pub draws: bool,
+    /// Maximum number of searches.
+    pub searches: u64,
+    /// Of those, the billed ones.
+    pub billed_searches: u64,
 }
 
 /// The token limits of a mapping.
@@ -53,6 +59,8 @@ pub struct TokenBounds {
     pub file_tokens: Option<u64>,
     /// Maximum images of one choice.
     pub drawn_images: Option<u64>,
+    /// Maximum prompt tokens of the results of a search.
+    pub search_tokens: Option<u64>,
 }
 
 /// Returns the maximum cost of a call at these prices.
@@ -60,7 +68,8 @@ pub(super) fn max_cost(rates: &Rates, bounds: &TokenBounds, inputs: &CostInputs)
     let images = media_tokens(inputs.images, bounds.image_tokens, MAX_IMAGE_TOKENS);
     let audio = media_tokens(inputs.audio, bounds.audio_tokens, MAX_AUDIO_TOKENS);
     let files = media_tokens(inputs.files, bounds.file_tokens, MAX_FILE_TOKENS);
-    let text = inputs.bytes.saturating_add(files);
+    let found = media_tokens(inputs.searches, bounds.search_tokens, MAX_SEARCH_TOKENS);
+    let text = inputs.bytes.saturating_add(files).saturating_add(found);
     let output_tokens = match (inputs.max_tokens, bounds.max_output) {
         (Some(requested), Some(maximum)) => requested.min(maximum),
         (Some(bound), None) | (None, Some(bound)) => bound,
@@ -77,6 +86,7 @@ pub(super) fn max_cost(rates: &Rates, bounds: &TokenBounds, inputs: &CostInputs)
             .plus(max_output_price(prices).times(output_tokens))
             .plus(prices.request.times(1))
             .plus(prices.image.unwrap_or_default().times(drawn_images))
+            .plus(prices.web_search.times(inputs.billed_searches))
     };
     let prompt = text.saturating_add(images).saturating_add(audio);
     rates.up_to(prompt).map(at).fold(Usd::ZERO, Usd::max)

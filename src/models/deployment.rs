@@ -102,6 +102,7 @@ impl Deployment {
             max_output: self.mapping.max_output,
             parameters: &self.mapping.parameters,
             thinking: &self.mapping.thinking,
+            search: self.mapping.search,
             lower_tool_choice: false,
             refuses_state: false,
             inlined: filters::models::chat::inlined::InlinedImages::NONE,

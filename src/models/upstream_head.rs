@@ -27,6 +27,8 @@ pub(super) struct OwnHeaders<'a> {
     pub request_id: &'a HeaderValue,
     /// The header of the credential.
     pub credential: Option<&'a (HeaderName, HeaderValue)>,
+    /// Those that the wire has for this request alone.
+    pub of_wire: &'a [(HeaderName, HeaderValue)],
 }
 
 impl UpstreamHead {
@@ -86,6 +88,9 @@ impl UpstreamHead {
         if let Some((name, value)) = own.credential {
             headers.insert(name, value.clone());
         }
+        for (name, value) in own.of_wire {
+            add_listed(&mut headers, name, value);
+        }
         if let Some(parent) = client.headers.get(TRACEPARENT)
             && !headers.contains_key(TRACEPARENT)
         {
@@ -98,4 +103,13 @@ impl UpstreamHead {
         fresh.headers = headers;
         Some(fresh)
     }
+}
+
+/// Adds a value to the list that a header is, behind what the configuration has there.
+fn add_listed(headers: &mut HeaderMap, name: &HeaderName, value: &HeaderValue) {
+    let joined = headers.get(name).and_then(|listed| {
+        let joined = [listed.as_bytes(), b",", value.as_bytes()].concat();
+        HeaderValue::from_bytes(&joined).ok()
+    });
+    headers.insert(name, joined.unwrap_or_else(|| value.clone()));
 }

@@ -83,4 +83,5 @@ mod tiers;
 mod tls;
 mod token;
 mod track;
+mod web_search;
 mod webhook;

@@ -9,6 +9,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 mod read;
+mod tools;
+
+pub use tools::{
+    Function, NamedFunction, SearchLocation, Tool, ToolChoice, ToolSearchTool, Tools, WebSearchTool,
+};
 
 /// Text that borrows from the body where it can.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -33,9 +38,9 @@ pub struct ChatRequest<'a> {
     /// The conversation.
     #[serde(borrow, default)]
     pub messages: Vec<ChatMessage<'a>>,
-    /// Functions the model may call.
+    /// Functions the model may call, and searches that its provider runs.
     #[serde(borrow, default)]
-    pub tools: Option<Vec<Tool<'a>>>,
+    pub tools: Tools<'a>,
     /// Whether and which function must be called.
     #[serde(borrow, default)]
     pub tool_choice: Option<ToolChoice<'a>>,
@@ -72,6 +77,9 @@ pub struct ChatRequest<'a> {
     /// How images are drawn.
     #[serde(borrow, default)]
     pub image_config: Option<ImageConfig<'a>>,
+    /// Checks that the provider runs over the answer.
+    #[serde(borrow, default)]
+    pub vendor_safeguards: Option<VendorSafeguards<'a>>,
     /// `low`, `medium` or `high`, for the one model that knows it.
     #[serde(borrow, default)]
     pub effort: Option<Text<'a>>,
@@ -95,6 +103,17 @@ pub struct ImageConfig<'a> {
     /// As written.
     #[serde(borrow, default)]
     pub seed: Option<&'a RawValue>,
+}
+
+/// `vendor_safeguards`.
+#[derive(Debug, Deserialize)]
+pub struct VendorSafeguards<'a> {
+    /// The checks, as a JSON array.
+    #[serde(borrow)]
+    pub safeguards: &'a RawValue,
+    /// The betas that switch them on.
+    #[serde(borrow)]
+    pub betas: Vec<Text<'a>>,
 }
 
 /// One text or several: `stop`, and anything else of that form.
@@ -302,52 +321,6 @@ pub struct CalledFunction<'a> {
     /// JSON text, as the model wrote it: perhaps empty, perhaps not JSON.
     #[serde(borrow)]
     pub arguments: Text<'a>,
-}
-
-/// A function tool.
-/// Source: docs/model-gateway.md 2.4; the other shapes are not supported yet and refused by the checks.
-#[derive(Debug, Deserialize)]
-pub struct Tool<'a> {
-    /// The function.
-    #[serde(borrow)]
-    pub function: Function<'a>,
-    /// A cache breakpoint, as a JSON object.
-    #[serde(borrow, default)]
-    pub cache_control: Option<&'a RawValue>,
-}
-
-/// `function` of a tool.
-#[derive(Debug, Deserialize)]
-pub struct Function<'a> {
-    /// The name.
-    #[serde(borrow)]
-    pub name: Text<'a>,
-    /// What it does.
-    #[serde(borrow, default)]
-    pub description: Option<Text<'a>>,
-    /// A JSON schema.
-    #[serde(borrow, default)]
-    pub parameters: Option<&'a RawValue>,
-    /// Whether the arguments must fit the schema.
-    #[serde(default)]
-    pub strict: Option<bool>,
-}
-
-/// `tool_choice`.
-#[derive(Debug)]
-pub enum ToolChoice<'a> {
-    /// `auto`, `none` or `required`.
-    Mode(Text<'a>),
-    /// One function.
-    Named(NamedFunction<'a>),
-}
-
-/// `function` of a tool choice.
-#[derive(Debug, Deserialize)]
-pub struct NamedFunction<'a> {
-    /// The name.
-    #[serde(borrow)]
-    pub name: Text<'a>,
 }
 
 /// What `response_format` asks for.

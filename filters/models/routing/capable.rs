@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::catalog::{Capability, Mapping};
+use super::search::SearchDialect;
 use crate::fault::Fault;
 use crate::models::chat::inlined::RemoteImage;
 use crate::models::request::{ModelRequest, Needs};
@@ -36,6 +37,10 @@ pub struct WireLimits {
     pub inputs: u64,
     /// Whether inputs may be tokens.
     pub token_inputs: bool,
+    /// Whether a search of the web can be said, whatever the mapping's dialect.
+    pub web_search: bool,
+    /// Whether a search can be demanded.
+    pub demanded_search: bool,
 }
 
 impl WireLimits {
@@ -54,6 +59,8 @@ impl WireLimits {
         image_output: true,
         inputs: u64::MAX,
         token_inputs: true,
+        web_search: true,
+        demanded_search: true,
     };
 }
 
@@ -177,6 +184,7 @@ pub fn check(
     check_inputs(request, wire)?;
     check_choices(request, mapping, wire)?;
     check_reasoning(request, mapping, wire)?;
+    check_web_search(request, mapping, wire)?;
     check_service_tier(request, mapping, wire)?;
     check_parameters(request, mapping)?;
     check_sizes(request, mapping)
@@ -342,6 +350,34 @@ fn check_choices(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -
     }
     if request.is_stream && !wire.streams_choices {
         return Err(Lack::new("n", "does not stream several choices"));
+    }
+    Ok(())
+}
+
+/// Checks whether the mapping searches the web, and whether a search can be demanded of it.
+fn check_web_search(
+    request: &ModelRequest,
+    mapping: &Mapping,
+    wire: &WireLimits,
+) -> Result<(), Lack> {
+    let Some(search) = request.needs.web_search else {
+        return Ok(());
+    };
+    let param = if search.is_tool {
+        "tools"
+    } else {
+        "web_search"
+    };
+    let (can_ask, can_demand) = match mapping.search.dialect {
+        SearchDialect::None => (wire.web_search, wire.demanded_search),
+        dialect => (true, dialect.can_demand()),
+    };
+    if !mapping.searches_web() || !can_ask {
+        return Err(Lack::new(param, "does not search the web"));
+    }
+    if search.is_demanded && !can_demand {
+        let reason = "searches the web only when it sees fit";
+        return Err(Lack::new("tool_choice", reason));
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use super::parameters::Parameters;
 use super::prices::{MappingPrices, read_prices};
 use super::providers::{ProviderDefaults, ProviderNames};
 use super::resolve::Candidate;
+use super::search::WebSearch;
 use super::thinking::{Thinking, WrittenThinking};
 use crate::models::operation::Operation;
 use crate::money::{PriceList, TokenBounds};
@@ -67,6 +68,8 @@ pub struct Mapping {
     pub parameters: Parameters,
     /// How it is told to reason.
     pub thinking: Thinking,
+    /// How it searches the web.
+    pub search: WebSearch,
     /// Modes it takes.
     pub reasoning_modes: Vec<Box<str>>,
     /// Tiers it takes.
@@ -103,6 +106,12 @@ impl Mapping {
     pub fn reasons(&self) -> bool {
         self.capabilities
             .is_some_and(|known| known.contains(Capability::Reasoning))
+    }
+
+    /// Returns whether it is listed as searching the web. A search costs, so no mapping does it unlisted.
+    pub fn searches_web(&self) -> bool {
+        self.capabilities
+            .is_some_and(|known| known.contains(Capability::WebSearch))
     }
 
     /// Returns whether it is no longer served at `now_s` (unix seconds).
@@ -328,6 +337,7 @@ fn mapping(
 ) -> Result<Mapping, String> {
     check_names(&written)?;
     let prices = mapping_prices(&written)?;
+    let search = written.web_search.unwrap_or(defaults.search);
     let boxed = |texts: Vec<String>| texts.into_iter().map(Into::into).collect();
     let capabilities: Option<Capabilities> =
         written.capabilities.map(|list| list.into_iter().collect());
@@ -360,9 +370,15 @@ fn mapping(
             audio_tokens: written.audio_tokens,
             file_tokens: written.file_tokens,
             drawn_images: written.max_images,
+            search_tokens: written.search_tokens,
         },
         capabilities,
-        parameters: defaults.parameters.with(&written.parameters),
+        parameters: search.limit(defaults.parameters.with(&written.parameters)),
+        search: WebSearch {
+            dialect: search,
+            unit: written.web_search_unit,
+            max_searches: written.max_searches,
+        },
         thinking,
         reasoning_modes: boxed(written.reasoning_modes),
         service_tiers: boxed(written.service_tiers),

@@ -13,6 +13,7 @@ use super::parameters_file::WrittenParameters;
 use super::prices_file::{
     WrittenLongContext, WrittenOffPeak, WrittenRegionPrices, WrittenTiers, with_token_prices,
 };
+use super::search::{SearchDialect, SearchUnit};
 use super::thinking::ThinkingControl;
 use crate::models::operation::Operation;
 use crate::models::request::Effort;
@@ -93,6 +94,15 @@ with_token_prices! {
         /// USD per search.
         #[schemars(extend("format" = "price-per-call"))]
         pub web_search_price: Option<String>,
+        /// What `web_search_price` is for: each search (`search`), or each answer that rests on searches (`answer`).
+        pub web_search_unit: SearchUnit,
+        /// How it is told to search, over the chat API; absent: as its provider.
+        pub web_search: Option<SearchDialect>,
+        /// The most searches of an answer whose request sets no limit; absent: 5, or 1 where a model searches once.
+        #[schemars(range(min = 1))]
+        pub max_searches: Option<u64>,
+        /// The most prompt tokens of the results of one search; absent: 16384.
+        pub search_tokens: Option<u64>,
         /// The share of all prices that is not billed, from 0 to 1.
         #[schemars(extend("format" = "price-share"))]
         pub discount: Option<String>,

@@ -20,6 +20,7 @@ mod prices_file;
 pub mod providers;
 pub mod resolve;
 pub mod score;
+pub mod search;
 pub mod thinking;
 
 #[cfg(test)]

@@ -81,6 +81,8 @@ impl Parameters {
                 Parameter::ImageQuality,
                 Parameter::ImageModeration,
                 Parameter::ImageSeed,
+                Parameter::ToolSearch,
+                Parameter::AllowedCallers,
             ],
             &[
                 Parameter::LogitBias,
@@ -95,6 +97,7 @@ impl Parameters {
                 Parameter::ImageAspectRatio,
                 Parameter::ImageSize,
                 Parameter::ImageCount,
+                Parameter::VendorSafeguards,
             ],
         )
     }
@@ -197,6 +200,9 @@ impl Parameters {
             {
                 let name = parameter.as_str();
                 let reason = match (bounds.min.is_finite(), bounds.max.is_finite()) {
+                    _ if *parameter == Parameter::StrictTools => {
+                        format!("takes at most {} strict functions", bounds.max)
+                    }
                     (true, true) => {
                         format!("takes `{name}` from {} to {}", bounds.min, bounds.max)
                     }
@@ -265,6 +271,7 @@ fn takes_no(parameter: Parameter) -> Cow<'static, str> {
         Parameter::Tools => "takes no function tools".into(),
         Parameter::ToolChoice => "forces no tool call".into(),
         Parameter::ImageCount => "draws as many images as it likes, not `image_config.n`".into(),
+        Parameter::VendorSafeguards => "runs no safeguards".into(),
         Parameter::ToolResultMedia => "takes no images, audio or files in results of tools".into(),
         _ => format!("takes no `{}`", parameter.as_str()).into(),
     }

@@ -130,7 +130,7 @@ impl WrittenParameters {
                 problems.push(ParameterProblem {
                     key,
                     message: "is no number, so it has no bounds".to_owned(),
-                    cure: "bound temperature, top_p, frequency_penalty, presence_penalty, max_tokens, top_logprobs or stop".to_owned(),
+                    cure: "bound temperature, top_p, frequency_penalty, presence_penalty, max_tokens, top_logprobs, stop or tools[].function.strict".to_owned(),
                 });
                 continue;
             }
@@ -145,7 +145,7 @@ impl WrittenParameters {
                     message: "has neither min nor max".to_owned(),
                     cure: "give one of them".to_owned(),
                 }),
-                _ if *parameter == Parameter::Stop && bounds.outside != Some(Outside::Refuse) => {
+                _ if parameter.is_list() && bounds.outside != Some(Outside::Refuse) => {
                     problems.push(ParameterProblem {
                         key,
                         message: "is a list, which cannot be shortened".to_owned(),

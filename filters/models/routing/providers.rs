@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::catalog_file::MappingWire;
 use super::parameters::Parameters;
+use super::search::SearchDialect;
 use super::thinking::ThinkingDefaults;
 
 /// The enabled providers. A provider's number is its place in this list.
@@ -22,6 +23,8 @@ pub struct ProviderDefaults {
     pub parameters: Parameters,
     /// How its models are told to reason.
     pub thinking: ThinkingDefaults,
+    /// How they are told to search the web.
+    pub search: SearchDialect,
     /// The same of the mappings that are asked over the Responses API.
     pub responses: Option<Box<Self>>,
 }
@@ -32,6 +35,7 @@ impl ProviderDefaults {
         Self {
             parameters: Parameters::plain(),
             thinking: ThinkingDefaults::LEVELS,
+            search: SearchDialect::None,
             responses: None,
         }
     }

@@ -17,6 +17,7 @@ fn target<'a>(wire: WireKind, quirks: &'a Quirks, image_output: Option<bool>) ->
         max_output: None,
         parameters: &told.parameters,
         thinking: &told.thinking,
+        search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,

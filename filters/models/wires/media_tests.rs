@@ -40,6 +40,7 @@ fn sent(wire: WireKind, part: &Value, inlined: &InlinedImages) -> Option<Result<
         max_output: None,
         parameters: &told.parameters,
         thinking: &told.thinking,
+        search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
         inlined,

@@ -8,6 +8,7 @@ pub mod anthropic;
 mod blame;
 #[cfg(test)]
 mod choices_tests;
+mod citation;
 mod closed_schema;
 pub mod decoder;
 mod drawn;
@@ -29,6 +30,10 @@ mod replay;
 pub mod responses;
 mod scan;
 mod scrub;
+#[cfg(test)]
+mod search_reply_tests;
+#[cfg(test)]
+mod search_tests;
 #[cfg(test)]
 mod tier_tests;
 pub mod wire;

@@ -1,9 +1,10 @@
 //! State that only its provider can read, on its way through the client and back.
 //!
-//! It rides in items of `reasoning_details`, with its origin: `provider/model`. A wire that makes the items itself writes
-//! it as their `model`, beside their format, and gets back those of both alone ([`made_by`]). Items that a provider of the
-//! chat convention makes stay as they are, but for one more member `origin` ([`write_tagged`]), without which they go back
-//! to it ([`write_untagged`]). Everything else is stripped. Source: docs/decisions.md 4.
+//! It rides in items of `reasoning_details`, or of `vendor_native_blocks` where it is a block of its own, with its origin:
+//! `provider/model`. A wire that makes the items itself writes it as their `model`, beside their format, and gets back
+//! those of both alone ([`made_by`]). Items that a provider of the chat convention makes stay as they are, but for one more
+//! member `origin` ([`write_tagged`]), without which they go back to it ([`write_untagged`]). So do blocks
+//! ([`NativeBlock`]), which also remember their format and place. Everything else is stripped. Source: docs/decisions.md 4.
 //!
 //! A provider refuses its own state too, once another of its accounts has made it or a key was changed: [`is_refused`].
 
@@ -17,6 +18,102 @@ use crate::models::chat::tree::ChatMessage;
 
 /// The member that names what made an item.
 const ORIGIN: &str = "origin";
+/// The member that names the format of a block.
+const FORMAT: &str = "format";
+/// The member that has the number of a block among the blocks of its turn.
+pub(super) const BLOCK_INDEX: &str = "block_index";
+/// The member that has the number of characters of the answer's text before a block.
+pub(super) const TEXT_OFFSET: &str = "text_offset";
+
+/// A block of an earlier turn that only its origin can read.
+#[derive(Debug)]
+pub(super) struct NativeBlock {
+    /// Its place among the blocks.
+    pub(super) index: u64,
+    /// The characters of text before it.
+    pub(super) offset: u64,
+    /// The block as the provider said it.
+    pub(super) block: Box<RawValue>,
+}
+
+impl NativeBlock {
+    /// Returns the blocks of a turn of this origin and format, in their order; none without an origin.
+    pub(super) fn of_turn(
+        message: &ChatMessage<'_>,
+        format: &str,
+        origin: Option<&str>,
+    ) -> Vec<Self> {
+        let Some(origin) = origin else {
+            return Vec::new();
+        };
+        let made_by = (format, origin);
+        let items = message.vendor_native_blocks.iter().flatten();
+        let mut blocks: Vec<Self> = items
+            .filter_map(|raw| Self::read(raw.get(), made_by).ok().flatten())
+            .collect();
+        blocks.sort_by_key(|block| (block.offset, block.index));
+        blocks
+    }
+
+    /// Reads an item; `None`: it has another origin or format.
+    fn read(item: &str, made_by: (&str, &str)) -> Result<Option<Self>, Error> {
+        let (mut format, mut origin) = (String::new(), String::new());
+        let (mut index, mut offset) = (0, 0);
+        let mut own = Vec::new();
+        let mut walk = Walker::over(item);
+        walk.object(|walk, key| {
+            match &*key {
+                FORMAT => format = text(walk)?,
+                ORIGIN => origin = text(walk)?,
+                BLOCK_INDEX => index = walk.skip()?.parse().unwrap_or(0),
+                TEXT_OFFSET => offset = walk.skip()?.parse().unwrap_or(0),
+                key => write_member(key, walk.skip()?, &mut own),
+            }
+            Ok::<(), Error>(())
+        })?;
+        if (&*format, &*origin) != made_by {
+            return Ok(None);
+        }
+        own.pop();
+        let own = String::from_utf8(own).unwrap_or_default();
+        let block = RawValue::from_string(format!("{{{own}}}")).ok();
+        Ok(block.map(|block| Self {
+            index,
+            offset,
+            block,
+        }))
+    }
+
+    /// Returns the item of a block. `changed` has members in place of those of the block.
+    pub(super) fn write(
+        block: &str,
+        changed: &[(&str, &str)],
+        (format, origin): (&str, &str),
+        (index, offset): (u64, u64),
+    ) -> Result<String, Error> {
+        let mut out = vec![b'{'];
+        let mut walk = Walker::over(block);
+        walk.object(|walk, key| {
+            let value = walk.skip()?;
+            let mut changed = changed.iter();
+            let value = changed
+                .find(|(changed, _)| *changed == key)
+                .map_or(value, |(_, value)| value);
+            write_member(&key, value, &mut out);
+            Ok::<(), Error>(())
+        })?;
+        for (key, name) in [(FORMAT, format), (ORIGIN, origin)] {
+            write_key(key, &mut out);
+            Str::Plain(name).write(&mut out);
+            out.push(b',');
+        }
+        write_member(BLOCK_INDEX, &index.to_string(), &mut out);
+        write_member(TEXT_OFFSET, &offset.to_string(), &mut out);
+        out.pop();
+        out.push(b'}');
+        Ok(String::from_utf8(out).unwrap_or_default())
+    }
+}
 
 /// Returns the items of a turn of this origin and format; none without an origin.
 pub(super) fn made_by<'a>(
@@ -93,7 +190,7 @@ pub(super) fn is_refused(code: Option<&str>, message: &str) -> bool {
 /// Returns whether a request may hold state.
 pub fn may_be_in(body: &[u8]) -> bool {
     let has = |name: &str| memchr::memmem::find(body, name.as_bytes()).is_some();
-    has("reasoning_details") || has("thought_signature")
+    has("reasoning_details") || has("vendor_native_blocks") || has("thought_signature")
 }
 
 /// Walks the objects of a list. `write` writes the members that stay, each with a comma behind it; an object of which
@@ -127,6 +224,10 @@ fn each_object<'a>(
         }
         Ok(())
     })
+}
+
+fn text(walk: &mut Walker<'_>) -> Result<String, Error> {
+    Ok(serde_json::from_str(walk.skip()?).unwrap_or_default())
 }
 
 fn write_member(key: &str, value: &str, out: &mut Vec<u8>) {

@@ -36,6 +36,7 @@ fn target<'a>(origin: &'a str, quirks: &'a Quirks) -> Target<'a> {
         max_output: None,
         parameters: Parameters::PLAIN,
         thinking: Thinking::UNKNOWN,
+        search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,

@@ -25,6 +25,7 @@ fn served(wire: &dyn Wire, body: &Value, is_stream: bool) -> Option<ServiceTier>
         max_output: None,
         parameters: Parameters::PLAIN,
         thinking: Thinking::UNKNOWN,
+        search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,

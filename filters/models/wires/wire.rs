@@ -18,6 +18,7 @@ use crate::models::request::ModelRequest;
 use crate::models::routing::capable::WireLimits;
 use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
+use crate::models::routing::search::WebSearch;
 use crate::models::routing::thinking::Thinking;
 
 /// The API of one kind of provider.
@@ -38,6 +39,11 @@ pub trait Wire: Send + Sync {
         model: &str,
         quirks: &Quirks,
     ) -> Option<WireHead>;
+
+    /// Returns the headers that one request has beside those of [`Self::head`].
+    fn request_headers(&self, _: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
+        Vec::new()
+    }
 
     /// Returns the header of a credential, marked sensitive.
     ///
@@ -94,6 +100,8 @@ pub struct Target<'a> {
     pub parameters: &'a Parameters,
     /// How the mapping is told to reason.
     pub thinking: &'a Thinking,
+    /// How the mapping searches the web.
+    pub search: WebSearch,
     /// Whether a forced call has to become `auto`, because no mapping of the model honours it.
     pub lower_tool_choice: bool,
     /// The peculiarities of this provider.
@@ -147,6 +155,16 @@ impl Target<'_> {
                 .map(Cow::Owned),
             Treatment::Drop => None,
         }
+    }
+
+    /// Returns the most searches of an answer.
+    pub fn max_searches(&self, request: &ModelRequest) -> u64 {
+        self.search.limit(&request.needs, self.parameters)
+    }
+
+    /// Returns whether an option of a search that the request has goes out.
+    pub fn tells(&self, option: Parameter, request: &ModelRequest) -> bool {
+        self.treat(option, request) != Treatment::Drop
     }
 
     /// Returns the most tokens of an answer that the request allows, within the mapping's bounds.

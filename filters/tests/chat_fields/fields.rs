@@ -142,7 +142,13 @@ fn calls_and_reasoning() -> Vec<Field> {
             "tool_choice: web_search",
             "/tool_choice",
             json!({"tool_choice": {"type": "web_search"}}),
+            json!({"tools": [{"type": "web_search"}]}),
+        ),
+        member(
+            "tools beside a web search",
+            "/tools/0",
             tools.clone(),
+            json!({"web_search": true}),
         ),
         member(
             "tool_choice: required, with reasoning_effort",
@@ -201,7 +207,7 @@ fn routing() -> Vec<Field> {
         plain(
             "vendor_safeguards",
             "/vendor_safeguards",
-            json!({"vendor_safeguards": {"safeguards": [{"type": "a"}], "betas": ["b"]}}),
+            json!({"vendor_safeguards": {"safeguards": [{"type": "dangerous_tool_use"}], "betas": ["dangerous-tool-use-2026-09-03"]}}),
         ),
         plain("routing", "/routing", json!({"routing": "price"})),
         plain(
@@ -427,7 +433,13 @@ fn messages() -> Vec<Field> {
             json!({"message_items": items}),
         ),
         in_message(
-            "messages[].vendor_native_blocks",
+            "messages[].vendor_native_blocks, of this provider",
+            "/messages/2/vendor_native_blocks",
+            2,
+            json!({"vendor_native_blocks": [native("anthropic-claude-v1"), native("google-gemini-v1")]}),
+        ),
+        in_message(
+            "messages[].vendor_native_blocks, of another",
             "/messages/2/vendor_native_blocks",
             2,
             json!({"vendor_native_blocks": [{"type": "a"}]}),
@@ -545,6 +557,11 @@ fn parts() -> Vec<Field> {
     ]
 }
 
+/// A block of a tool that a provider ran, as clients get it.
+fn native(format: &str) -> Value {
+    json!({"type": "web_search_tool_result", "tool_use_id": "s", "toolCall": {"id": "s"}, "format": format, "origin": "p/up"})
+}
+
 /// A function tool with these members.
 fn in_tool(name: &'static str, pointer: &'static str, members: Value) -> Field {
     Field {
@@ -580,16 +597,53 @@ fn tools() -> Vec<Field> {
             "/tools/0/allowed_callers",
             json!({"allowed_callers": ["direct"]}),
         ),
-        in_tool(
-            "tools[].defer_loading",
-            "/tools/0/defer_loading",
-            json!({"defer_loading": true}),
-        ),
-        plain("tools[]: tool_search", "/tools", json!({"tools": [search]})),
+        Field {
+            name: "tools[].defer_loading",
+            pointer: "/tools/1/defer_loading",
+            with: with(
+                base(),
+                &json!({"tools": [search, with(function(), &json!({"defer_loading": true}))]}),
+            ),
+            without: with(base(), &json!({"tools": [search, function()]})),
+        },
+        Field {
+            name: "tools[]: tool_search",
+            pointer: "/tools/0",
+            with: with(base(), &json!({"tools": [search, function()]})),
+            without: with(base(), &json!({"tools": [function()]})),
+        },
         plain(
             "tools[]: web_search",
             "/tools",
             json!({"tools": [{"type": "web_search"}]}),
         ),
+        in_search(
+            "tools[].user_location",
+            json!({"user_location": {"country": "DE"}}),
+        ),
+        in_search(
+            "tools[].search_context_size",
+            json!({"search_context_size": "low"}),
+        ),
+        in_search("tools[].max_uses", json!({"max_uses": 2})),
+        in_search(
+            "tools[].allowed_domains",
+            json!({"allowed_domains": ["a.example"]}),
+        ),
+        in_search(
+            "tools[].blocked_domains",
+            json!({"blocked_domains": ["a.example"]}),
+        ),
     ]
+}
+
+/// A web search with an option.
+fn in_search(name: &'static str, option: Value) -> Field {
+    let search = json!({"type": "web_search"});
+    Field {
+        name,
+        pointer: "/tools/0/none",
+        with: with(base(), &json!({"tools": [with(search.clone(), &option)]})),
+        without: with(base(), &json!({"tools": [search]})),
+    }
 }

@@ -66,6 +66,7 @@ fn mapping(kind: WireKind) -> Mapping {
         "json_object",
         "json_schema",
         "reasoning",
+        "web_search",
         "cache_control",
         "verbosity",
         "n",
@@ -73,7 +74,7 @@ fn mapping(kind: WireKind) -> Mapping {
         "image_output",
     ];
     let catalog = json!({"models": [{"id": "m", "providers": [{"provider": "p", "name": "up",
-        "capabilities": capabilities, "service_tiers": ["flex", "priority"], "reasoning_modes": ["standard", "pro"]}]}]});
+        "web_search": (kind == WireKind::Compatible).then_some("options"), "capabilities": capabilities, "service_tiers": ["flex", "priority"], "reasoning_modes": ["standard", "pro"]}]}]});
     let names = ProviderNames::new([("p", kind.wire().defaults())]);
     let catalog = Catalog::check(serde_json::from_value(catalog).unwrap(), names).unwrap();
     Mapping::clone(&catalog.models()[0].mappings[0])
@@ -99,6 +100,7 @@ fn sent(kind: WireKind, request: &ModelRequest) -> Option<(String, Value)> {
         max_output: None,
         parameters: &mapping.parameters,
         thinking: &mapping.thinking,
+        search: mapping.search,
         lower_tool_choice: false,
         refuses_state: false,
         inlined: &inlined,
@@ -210,6 +212,7 @@ fn every_parameter_of_the_table_has_a_row() {
         .collect();
     for parameter in Parameter::ALL {
         let name = match parameter {
+            Parameter::ToolSearch => "tools[]: tool_search",
             Parameter::ToolResultMedia => "messages[].content[].image_url",
             // No field of a request: the gateway asks for it.
             Parameter::ReasoningSummary => continue,

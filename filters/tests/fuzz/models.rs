@@ -37,6 +37,7 @@ pub fn target(quirks: &Quirks) -> Target<'_> {
         max_output: Some(4096),
         parameters: Parameters::PLAIN,
         thinking: Thinking::UNKNOWN,
+        search: filters::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
         inlined: filters::models::chat::inlined::InlinedImages::NONE,

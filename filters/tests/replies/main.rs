@@ -50,6 +50,7 @@ fn answer<'p>(
         max_output: None,
         parameters: Parameters::PLAIN,
         thinking: Thinking::UNKNOWN,
+        search: filters::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
         inlined: filters::models::chat::inlined::InlinedImages::NONE,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use filters::models::routing::WrittenParameters;
+use filters::models::routing::search::SearchDialect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +91,10 @@ pub(crate) struct ProviderConfig {
     #[serde(default)]
     #[schemars(extend("default" = false))]
     pub strict_schema: Option<bool>,
+    /// How models are told to search the web.
+    #[serde(default)]
+    #[schemars(extend("default" = "none"))]
+    pub web_search: Option<SearchDialect>,
     /// What developer messages are called.
     #[serde(default)]
     #[schemars(extend("default" = "developer"))]
@@ -193,7 +198,7 @@ pub(crate) enum SystemRole {
 }
 
 /// The keys that describe how a provider differs from the OpenAI convention.
-pub(crate) const CONVENTION_QUIRKS: [&str; 14] = [
+pub(crate) const CONVENTION_QUIRKS: [&str; 15] = [
     "chat_path",
     "auth_header",
     "stream_usage",
@@ -207,5 +212,6 @@ pub(crate) const CONVENTION_QUIRKS: [&str; 14] = [
     "json_schema",
     "forced_tools",
     "strict_schema",
+    "web_search",
     "system_role",
 ];

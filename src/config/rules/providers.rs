@@ -102,7 +102,7 @@ fn check_provider(
         headers,
         priority: provider.priority,
         quirks: to_quirks(provider),
-        defaults: to_defaults(rules, &key, kind, &provider.parameters),
+        defaults: to_defaults(rules, &key, kind, provider),
     };
     Ok((provider, missing_key))
 }

@@ -19,8 +19,9 @@ pub(super) fn to_defaults(
     rules: &mut Rules<'_>,
     key: &str,
     kind: ProviderKind,
-    written: &WrittenParameters,
+    provider: &file::ProviderConfig,
 ) -> ProviderDefaults {
+    let written = &provider.parameters;
     for problem in written.problems() {
         let place = format!("{key}.parameters.{}", problem.key);
         rules.refuse(&place, problem.message, &problem.cure);
@@ -46,6 +47,7 @@ pub(super) fn to_defaults(
         defaults.parameters = defaults.parameters.with(&own);
     }
     defaults.parameters = defaults.parameters.with(written);
+    defaults.search = provider.web_search.unwrap_or(defaults.search);
     if matches!(kind, ProviderKind::OpenAi | ProviderKind::Compatible) {
         let mut responses = WireKind::Responses.wire().defaults();
         responses.parameters = responses.parameters.with(written);

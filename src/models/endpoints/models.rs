@@ -201,6 +201,7 @@ fn provider(mapping: &Mapping) -> Value {
         "tools": mapping.can(Capability::Tools),
         "parallelToolCalls": mapping.can(Capability::ParallelTools),
         "reasoning": mapping.reasons(),
+        "webSearch": mapping.searches_web(),
         "context_size": mapping.context_size,
         "max_output": mapping.max_output,
         "stability": "stable",
@@ -282,7 +283,7 @@ fn parameters(
 }
 
 /// The parameters that the list names. The others are old forms of these, or no part of the contract.
-const LISTED: [Parameter; 18] = [
+const LISTED: [Parameter; 19] = [
     Parameter::Temperature,
     Parameter::MaxTokens,
     Parameter::TopP,
@@ -301,11 +302,13 @@ const LISTED: [Parameter; 18] = [
     Parameter::PromptCacheKey,
     Parameter::PromptCacheRetention,
     Parameter::Verbosity,
+    Parameter::WebSearch,
 ];
 
 /// Returns whether a parameter acts at a mapping: it is not dropped or refused, and the mapping can do what it needs.
 fn takes(mapping: &Mapping, parameter: Parameter) -> bool {
     let needed = match parameter {
+        Parameter::WebSearch if !mapping.searches_web() => return false,
         Parameter::ResponseFormat => Some(Capability::JsonObject),
         Parameter::Tools | Parameter::ToolChoice => Some(Capability::Tools),
         Parameter::ParallelToolCalls => Some(Capability::ParallelTools),

@@ -7,6 +7,7 @@ use filters::fault::Fault;
 use filters::ledger::{CallOutcome, CostParts, Funding, UsageRecord};
 use filters::models::metadata::PriceNotes;
 use filters::models::usage::Settlement;
+use filters::money::BilledTokens;
 use filters::money::allowance::{LimitReached, SpendingBounds};
 use filters::money::{PricePoint, Usd};
 use uuid::Uuid;
@@ -200,7 +201,12 @@ fn measure(exchange: &ModelExchange) -> (Settlement, PriceNotes) {
         is_off_peak: prices.is_some_and(|prices| prices.is_off_peak(asked.start_s)),
         discount: prices.and_then(|prices| prices.discount()),
     };
-    let cost = prices.map(|prices| prices.at(used).cost(&usage.billed()));
+    let search = deployment.map(|deployment| deployment.mapping.search);
+    let billed = BilledTokens {
+        web_searches: search.unwrap_or_default().billed(usage.web_searches),
+        ..usage.billed()
+    };
+    let cost = prices.map(|prices| prices.at(used).cost(&billed));
     (Settlement { usage, cost }, notes)
 }
 

@@ -63,7 +63,11 @@ impl PlannedAttempt {
     pub fn max_cost(&self, request: &ModelRequest, point: PricePoint) -> Option<Usd> {
         let deployment = &self.deployment;
         let target = deployment.target();
+        let mapping = &deployment.mapping;
+        let searches = target.max_searches(request);
         let inputs = CostInputs {
+            searches,
+            billed_searches: mapping.search.billed(searches),
             max_tokens: deployment.wire.max_output(request, &target),
             draws: deployment.wire.draws(request, &target),
             ..request.cost_inputs

@@ -114,7 +114,12 @@ pub(super) fn write_head(
     let template = exchange
         .deployment()
         .and_then(|deployment| deployment.head(request.payload.operation(), request.is_stream));
+    let of_wire = exchange
+        .deployment()
+        .map(|deployment| deployment.wire.request_headers(request))
+        .unwrap_or_default();
     let own = OwnHeaders {
+        of_wire: &of_wire,
         body_bytes: exchange.state.body_bytes(),
         request_id: info.id.as_header(),
         credential: exchange.credential_header().ok().flatten(),

@@ -92,11 +92,17 @@ impl<'de: 'a, 'a> Deserialize<'de> for ToolChoice<'a> {
             fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
                 #[derive(Deserialize)]
                 struct Named<'a> {
-                    #[serde(borrow)]
-                    function: NamedFunction<'a>,
+                    #[serde(borrow, rename = "type")]
+                    kind: Text<'a>,
+                    #[serde(borrow, default)]
+                    function: Option<NamedFunction<'a>>,
                 }
-                let named = Named::deserialize(de::value::MapAccessDeserializer::new(map))?;
-                Ok(ToolChoice::Named(named.function))
+                let choice = Named::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                match choice.function.filter(|_| &*choice.kind != "web_search") {
+                    Some(function) => Ok(ToolChoice::Named(function)),
+                    // The checks let no other object without a function pass.
+                    None => Ok(ToolChoice::WebSearch),
+                }
             }
         }
         deserializer.deserialize_any(Visitor)

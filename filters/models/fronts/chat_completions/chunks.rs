@@ -38,6 +38,7 @@ pub struct ChunkWriter {
     has_content: bool,
     output_bytes: u64,
     images: u64,
+    searches: u64,
 }
 
 #[derive(Debug)]
@@ -67,6 +68,7 @@ impl ChunkWriter {
             has_content: false,
             output_bytes: 0,
             images: 0,
+            searches: 0,
         }
     }
 
@@ -341,6 +343,10 @@ impl Sink for ChunkWriter {
         self.service_tier = Some(tier);
     }
 
+    fn searches(&mut self, count: u64) {
+        self.searches = count;
+    }
+
     fn usage(&mut self, usage: Usage) {
         if !usage.is_zero() || self.has_finished() {
             self.usage = Some(usage);
@@ -365,6 +371,7 @@ impl Writer for ChunkWriter {
             service_tier: self.service_tier,
             output_bytes: self.output_bytes,
             images: self.images,
+            searches: self.searches,
             has_finished: self.has_finished(),
         }
     }

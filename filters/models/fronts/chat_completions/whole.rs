@@ -26,6 +26,7 @@ pub struct WholeWriter {
     service_tier: Option<ServiceTier>,
     output_bytes: u64,
     images: u64,
+    searches: u64,
     /// The rendered reply, once it is complete.
     out: Vec<u8>,
 }
@@ -64,6 +65,7 @@ impl WholeWriter {
             service_tier: None,
             output_bytes: 0,
             images: 0,
+            searches: 0,
             out: Vec::new(),
         }
     }
@@ -289,6 +291,10 @@ impl Sink for WholeWriter {
         self.service_tier = Some(tier);
     }
 
+    fn searches(&mut self, count: u64) {
+        self.searches = count;
+    }
+
     fn usage(&mut self, usage: Usage) {
         if !usage.is_zero() || self.is_whole() || self.usage.is_none() {
             self.usage = Some(usage);
@@ -312,6 +318,7 @@ impl Writer for WholeWriter {
             service_tier: self.service_tier,
             output_bytes: self.output_bytes,
             images: self.images,
+            searches: self.searches,
             has_finished: false,
         }
     }

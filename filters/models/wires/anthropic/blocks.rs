@@ -47,6 +47,9 @@ pub(super) enum ContentBlock<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<&'a RawValue>,
     },
+    /// A block as the provider said it.
+    #[serde(untagged)]
+    Native(Box<RawValue>),
 }
 
 /// Where media comes from.

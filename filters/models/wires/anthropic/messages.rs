@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::FORMAT;
 use super::blocks::{ContentBlock, Turn};
+use super::earlier::{earlier_state, weave};
 use super::media::{document, image_source};
 use crate::fault::Fault;
 use crate::models::chat::inlined::InlinedImages;
@@ -17,7 +17,6 @@ use crate::models::chat::tree::{
 use crate::models::wires::history::{
     CallIds, answers_no_call, fault, has_open_calls, object, only_texts,
 };
-use crate::models::wires::opaque;
 
 /// Cache markers of one request. Source: docs/facts/wire-formats.md 3.3.
 const MARKERS: u32 = 4;
@@ -29,6 +28,8 @@ pub(super) struct MessagesConversation<'a, 'p> {
     pub(super) turns: Vec<Turn<'a>>,
     pub(super) markers: u32,
     origin: Option<&'p str>,
+    /// The number of messages.
+    count: usize,
     /// Calls of the last assistant turn that have no result yet: the client's id and ours.
     open: Vec<(&'a str, String)>,
     /// The ids that calls have, each with the last number that was put behind it.
@@ -50,6 +51,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
             turns: Vec::new(),
             markers,
             origin,
+            count: messages.len(),
             open: Vec::new(),
             ids: CallIds::default(),
             asked_at: 0,
@@ -92,8 +94,13 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
     fn assistant(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
         self.all_answered(at)?;
         only_texts(at, message)?;
-        let mut blocks = self.thinking(message);
-        blocks.extend(self.content(at, message.content.as_ref())?);
+        let content = self.content(at, message.content.as_ref())?;
+        let state = earlier_state(message, self.origin, at + 1 == self.count);
+        let text = match &message.content {
+            Some(MessageContent::Text(text)) => Some(&**text),
+            _ => None,
+        };
+        let mut blocks = weave(state, text, content);
         self.asked_at = at;
         for call in message.tool_calls.iter().flatten() {
             blocks.push(self.call(call));
@@ -102,35 +109,6 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
             self.turn("assistant").extend(blocks);
         }
         Ok(())
-    }
-
-    /// Thinking that this model signed, as it was: changed or foreign thinking is refused upstream.
-    fn thinking(&self, message: &'a ChatMessage<'a>) -> Vec<ContentBlock<'a>> {
-        #[derive(serde::Deserialize)]
-        struct Carrier<'c> {
-            #[serde(borrow, default)]
-            text: Cow<'c, str>,
-            #[serde(borrow, default)]
-            signature: Cow<'c, str>,
-            #[serde(borrow, default)]
-            data: Cow<'c, str>,
-        }
-        let mut blocks = Vec::new();
-        for raw in opaque::made_by(message, FORMAT, self.origin) {
-            let Ok(carrier) = serde_json::from_str::<Carrier<'a>>(raw.get()) else {
-                continue;
-            };
-            if !carrier.signature.is_empty() {
-                let (thinking, signature) = (carrier.text, carrier.signature);
-                blocks.push(ContentBlock::Thinking {
-                    thinking,
-                    signature,
-                });
-            } else if !carrier.data.is_empty() {
-                blocks.push(ContentBlock::RedactedThinking { data: carrier.data });
-            }
-        }
-        blocks
     }
 
     fn call(&mut self, call: &'a ToolCall<'a>) -> ContentBlock<'a> {
@@ -276,7 +254,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
 }
 
 /// Text blocks may not be empty.
-fn plain(text: &str) -> Option<ContentBlock<'_>> {
+pub(super) fn plain(text: &str) -> Option<ContentBlock<'_>> {
     (!text.trim().is_empty()).then_some(ContentBlock::Text {
         text: Cow::Borrowed(text),
         cache_control: None,

@@ -3,14 +3,18 @@
 //! [`request`] and [`messages`] say a request in its words, [`reply`] reads whole replies and events with the same
 //! blocks, [`failure`] its errors. Opaque thinking state rides in `reasoning_details` with the format
 //! [`FORMAT`] and the provider's name, and only goes back to that provider.
-//! Deliberately absent: server tools (search, tool search), batches, files by id.
+//! Blocks of tools that the provider runs ride in `vendor_native_blocks`.
+//! Deliberately absent: other server tools than the searches, batches, files by id.
 
 mod blocks;
+mod earlier;
 mod failure;
 mod media;
 mod messages;
+mod open_block;
 mod reply;
 mod request;
+mod tools;
 mod usage;
 
 #[cfg(test)]
@@ -71,6 +75,10 @@ impl Wire for Anthropic {
 
     fn head(&self, operation: Operation, _: bool, _: &str, _: &Quirks) -> Option<WireHead> {
         (operation == Operation::Chat).then(request::head)
+    }
+
+    fn request_headers(&self, request: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
+        request::own_headers(request)
     }
 
     fn credential(&self, secret: &str, _: &Quirks) -> Result<(HeaderName, HeaderValue), Fault> {

@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::FORMAT;
 use super::failure::{ErrorBody, classify_error};
+use super::open_block::{OpenBlock, ReplyBlock, StopDetails, Turn};
 use super::usage::Report;
 use crate::json::Str;
-use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::chat::delta::{Delta, Finish};
 use crate::models::chat::tree::Text;
 use crate::models::reply::Sink;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
@@ -25,48 +25,15 @@ struct ReplyMessage<'a> {
     #[serde(borrow)]
     id: Text<'a>,
     #[serde(borrow)]
-    content: Vec<ReplyBlock<'a>>,
+    content: Vec<&'a RawValue>,
     #[serde(borrow)]
     stop_reason: Option<Text<'a>>,
     #[serde(borrow)]
     stop_details: Option<StopDetails<'a>>,
+    #[serde(borrow)]
+    safeguard_results: Option<&'a RawValue>,
     usage: Report,
     error: Option<ErrorBody>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct StopDetails<'a> {
-    #[serde(borrow)]
-    explanation: Option<Text<'a>>,
-}
-
-/// A content block, or a delta of one.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ReplyBlock<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    #[serde(borrow)]
-    text: Option<Text<'a>>,
-    #[serde(borrow)]
-    thinking: Option<Text<'a>>,
-    #[serde(borrow)]
-    signature: Option<Text<'a>>,
-    #[serde(borrow)]
-    data: Option<Text<'a>>,
-    #[serde(borrow)]
-    id: Option<Text<'a>>,
-    #[serde(borrow)]
-    name: Option<Text<'a>>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    partial_json: Option<Text<'a>>,
-    #[serde(borrow)]
-    stop_reason: Option<Text<'a>>,
-    #[serde(borrow)]
-    stop_details: Option<StopDetails<'a>>,
 }
 
 /// An event; which members are set depends on its type.
@@ -79,9 +46,11 @@ struct Data<'a> {
     #[serde(borrow, default)]
     message: Option<ReplyMessage<'a>>,
     #[serde(borrow, default)]
-    content_block: Option<ReplyBlock<'a>>,
+    content_block: Option<&'a RawValue>,
     #[serde(borrow, default)]
     delta: Option<ReplyBlock<'a>>,
+    #[serde(borrow, default)]
+    safeguard_results: Option<&'a RawValue>,
     #[serde(default)]
     usage: Option<Report>,
     #[serde(default)]
@@ -92,7 +61,7 @@ struct Data<'a> {
 pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
     let origin = target.origin();
     if head.is_event_stream {
-        return Box::new(EventStream::new(MessageEvents::new(origin)));
+        return Box::new(EventStream::new(MessageEvents::new(&origin)));
     }
     Box::new(WholeReply::new(move |body, sink| {
         read_whole(body, &origin, sink)
@@ -109,11 +78,14 @@ fn read_whole(body: &[u8], origin: &str, sink: &mut dyn Sink) -> Result<(), Fail
             "the provider's reply holds no whole answer",
         ));
     };
+    let mut turn = Turn::new(origin);
     for (index, block) in message.content.iter().enumerate() {
-        let mut open = Open::begin(index as u64, block, sink);
-        open.finish(origin, sink);
+        let open = OpenBlock::begin(index as u64, block, &mut turn, sink);
+        open.map_err(malformed)?.finish(&turn, sink);
     }
-    end(&reason, message.stop_details.as_ref(), sink);
+    explain(message.stop_details.as_ref(), sink);
+    let results = message.safeguard_results.map(RawValue::get);
+    end(parse_finish(&reason), results, sink);
     message.usage.tell(sink);
     Ok(())
 }
@@ -121,21 +93,23 @@ fn read_whole(body: &[u8], origin: &str, sink: &mut dyn Sink) -> Result<(), Fail
 /// Reads events.
 #[derive(Debug)]
 struct MessageEvents {
-    origin: Box<str>,
+    turn: Turn,
     id: Option<Box<str>>,
-    open: Vec<Open>,
+    open: Vec<OpenBlock>,
     usage: Report,
     reason: Option<Finish>,
+    safeguard_results: Option<Box<str>>,
 }
 
 impl MessageEvents {
-    fn new(origin: Box<str>) -> Self {
+    fn new(origin: &str) -> Self {
         Self {
-            origin,
+            turn: Turn::new(origin),
             id: None,
             open: Vec::new(),
             usage: Report::default(),
             reason: None,
+            safeguard_results: None,
         }
     }
 
@@ -155,8 +129,14 @@ impl MessageEvents {
         Ok(())
     }
 
-    fn block(&mut self, index: u64) -> Option<&mut Open> {
-        self.open.iter_mut().find(|open| open.index == index)
+    fn end_of_message(&mut self, delta: &ReplyBlock<'_>, sink: &mut dyn Sink) {
+        if let Some(reason) = &delta.stop_reason {
+            self.reason = Some(parse_finish(reason));
+            explain(delta.stop_details.as_ref(), sink);
+        }
+        if let Some(results) = delta.safeguard_results {
+            self.safeguard_results = Some(results.get().into());
+        }
     }
 }
 
@@ -174,28 +154,28 @@ impl EventDecoder for MessageEvents {
                 self.usage.tell(sink);
             }
             "content_block_start" => {
-                let block = data.content_block.unwrap_or_default();
-                self.open.push(Open::begin(data.index, &block, sink));
+                let block = data.content_block.unwrap_or(RawValue::NULL);
+                let open = OpenBlock::begin(data.index, block, &mut self.turn, sink);
+                self.open.push(open.map_err(malformed)?);
             }
             "content_block_delta" => {
                 let delta = data.delta.unwrap_or_default();
-                if let Some(open) = self.block(data.index) {
-                    open.delta(&delta, sink);
+                let mut open = self.open.iter_mut();
+                if let Some(open) = open.find(|open| open.index == data.index) {
+                    open.delta(&delta, &mut self.turn, sink);
                 }
             }
             "content_block_stop" => {
                 if let Some(at) = self.open.iter().position(|open| open.index == data.index) {
-                    self.open.remove(at).finish(&self.origin, sink);
+                    self.open.remove(at).finish(&self.turn, sink);
                 }
             }
             "message_delta" => {
-                let delta = data.delta.unwrap_or_default();
+                let mut delta = data.delta.unwrap_or_default();
+                delta.safeguard_results = delta.safeguard_results.or(data.safeguard_results);
                 self.usage.update(data.usage.unwrap_or_default());
                 self.usage.tell(sink);
-                if let Some(reason) = &delta.stop_reason {
-                    self.reason = Some(parse_finish(reason));
-                    explain(delta.stop_details.as_ref(), sink);
-                }
+                self.end_of_message(&delta, sink);
             }
             "message_stop" => return self.ended_properly(sink),
             _ => {}
@@ -216,156 +196,21 @@ impl MessageEvents {
             ));
         };
         for mut open in std::mem::take(&mut self.open) {
-            open.finish(&self.origin, sink);
+            open.finish(&self.turn, sink);
         }
-        sink.delta(&Delta {
-            finish: Some(finish),
-            ..Delta::default()
-        });
+        end(finish, self.safeguard_results.as_deref(), sink);
         self.usage.tell(sink);
         Ok(Progress::Complete)
     }
 }
 
-/// A content block that is being read.
-#[derive(Debug)]
-struct Open {
-    index: u64,
-    kind: BlockKind,
-    thinking: String,
-    signature: String,
-    /// The input that came with the start, as JSON; only counts where no pieces follow.
-    input: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum BlockKind {
-    Text,
-    Thinking,
-    Redacted,
-    Tool,
-    /// Run by the provider, or unknown: nothing for the client.
-    Other,
-}
-
-impl Open {
-    fn begin(index: u64, block: &ReplyBlock<'_>, sink: &mut dyn Sink) -> Self {
-        let kind = match &*block.kind {
-            "text" => BlockKind::Text,
-            "thinking" => BlockKind::Thinking,
-            "redacted_thinking" => BlockKind::Redacted,
-            "tool_use" => BlockKind::Tool,
-            _ => BlockKind::Other,
-        };
-        let mut open = Self {
-            index,
-            kind,
-            thinking: String::new(),
-            signature: String::new(),
-            input: None,
-        };
-        if kind == BlockKind::Tool {
-            let empty = |raw: &&RawValue| raw.get().trim() != "{}" && raw.get() != "null";
-            open.input = block.input.filter(empty).map(|raw| raw.get().to_owned());
-            let tool = ToolDelta {
-                key: index,
-                id: block.id.as_deref().map(Str::Plain),
-                name: block.name.as_deref().map(Str::Plain),
-                ..ToolDelta::default()
-            };
-            sink.delta(&Delta {
-                tools: &[tool],
-                ..Delta::default()
-            });
-        }
-        open.delta(block, sink);
-        open
-    }
-
-    fn delta(&mut self, delta: &ReplyBlock<'_>, sink: &mut dyn Sink) {
-        match self.kind {
-            BlockKind::Text => {
-                let content = delta
-                    .text
-                    .as_deref()
-                    .filter(|text| !text.is_empty())
-                    .map(Str::Plain);
-                if content.is_some() {
-                    sink.delta(&Delta {
-                        content,
-                        ..Delta::default()
-                    });
-                }
-            }
-            BlockKind::Thinking => {
-                self.signature
-                    .push_str(delta.signature.as_deref().unwrap_or_default());
-                let thinking = delta.thinking.as_deref().unwrap_or_default();
-                if !thinking.is_empty() {
-                    self.thinking.push_str(thinking);
-                    sink.delta(&Delta {
-                        reasoning: Some(Str::Plain(thinking)),
-                        ..Delta::default()
-                    });
-                }
-            }
-            BlockKind::Redacted => self
-                .signature
-                .push_str(delta.data.as_deref().unwrap_or_default()),
-            BlockKind::Tool => {
-                let piece = delta.partial_json.as_deref().unwrap_or_default();
-                if !piece.is_empty() {
-                    self.input = None;
-                    self.arguments(piece, sink);
-                }
-            }
-            BlockKind::Other => {}
-        }
-    }
-
-    fn finish(&mut self, origin: &str, sink: &mut dyn Sink) {
-        let details = match self.kind {
-            BlockKind::Tool => {
-                if let Some(input) = self.input.take() {
-                    self.arguments(&input, sink);
-                }
-                sink.tool_done(0, self.index);
-                return;
-            }
-            BlockKind::Thinking if !self.signature.is_empty() => serde_json::json!({
-                "type": "reasoning.text", "format": FORMAT, "model": origin, "index": self.index,
-                "text": self.thinking, "signature": self.signature,
-            }),
-            BlockKind::Redacted => serde_json::json!({
-                "type": "reasoning.encrypted", "format": FORMAT, "model": origin, "index": self.index,
-                "data": self.signature,
-            }),
-            _ => return,
-        };
-        sink.delta(&Delta {
-            reasoning_details: Some(&details.to_string()),
-            ..Delta::default()
-        });
-    }
-
-    fn arguments(&self, piece: &str, sink: &mut dyn Sink) {
-        let arguments = Some(Str::Plain(piece));
-        let tool = ToolDelta {
-            key: self.index,
-            arguments,
-            ..ToolDelta::default()
-        };
-        sink.delta(&Delta {
-            tools: &[tool],
-            ..Delta::default()
-        });
-    }
-}
-
-fn end(reason: &str, details: Option<&StopDetails<'_>>, sink: &mut dyn Sink) {
-    explain(details, sink);
+/// Ends the answer, with what the safeguards found in it.
+fn end(finish: Finish, safeguard_results: Option<&str>, sink: &mut dyn Sink) {
+    let results = safeguard_results.filter(|results| *results != "null");
+    let results = results.map(|results| ("vendor_safeguard_results", results));
     sink.delta(&Delta {
-        finish: Some(parse_finish(reason)),
+        extra: results.as_slice(),
+        finish: Some(finish),
         ..Delta::default()
     });
 }
@@ -382,7 +227,8 @@ fn explain(details: Option<&StopDetails<'_>>, sink: &mut dyn Sink) {
 /// Source: docs/facts/wire-formats.md 3.4, docs/facts/model-gateway.md 9.5.
 fn parse_finish(reason: &str) -> Finish {
     match reason {
-        "max_tokens" | "model_context_window_exceeded" => Finish::Length,
+        // A paused turn goes on where the client sends it back: the provider's own limit has cut it.
+        "max_tokens" | "model_context_window_exceeded" | "pause_turn" => Finish::Length,
         "tool_use" => Finish::ToolCalls,
         "refusal" => Finish::ContentFilter,
         _ => Finish::Stop,

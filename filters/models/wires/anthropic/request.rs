@@ -12,20 +12,26 @@ use serde_json::{Value, json};
 
 use super::blocks::{ContentBlock, Turn};
 use super::messages::MessagesConversation;
+use super::tools::{self, WireTool};
 use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
-use crate::models::chat::tree::{ChatRequest, FormatType, Tool, ToolChoice};
+use crate::models::chat::tree::{ChatRequest, FormatType, ToolChoice, VendorSafeguards};
 use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, ModelRequest};
 use crate::models::routing::parameters::Parameters;
 use crate::models::routing::providers::ProviderDefaults;
+use crate::models::routing::search::SearchDialect;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
-use crate::models::routing::{WrittenBounds, WrittenParameters};
+use crate::models::routing::{Outside, WrittenBounds, WrittenParameters};
 use crate::models::wires::closed_schema;
 use crate::models::wires::wire::{Target, WireHead, write_body};
 
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 pub(super) const KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// Functions of one request that may be strict.
+const STRICT_TOOLS: f64 = 20.0;
 
 /// Returns what this wire does with parameters and how it tells a model to think.
 ///
@@ -35,6 +41,7 @@ pub(super) fn defaults() -> ProviderDefaults {
         Parameter::FrequencyPenalty,
         Parameter::PresencePenalty,
         Parameter::Seed,
+        Parameter::SearchContextSize,
     ];
     let more = WrittenParameters {
         // Thinking excludes other temperatures than the default, and forced calls.
@@ -43,15 +50,33 @@ pub(super) fn defaults() -> ProviderDefaults {
             Parameter::TopP,
             Parameter::ToolChoice,
         ],
-        exclusive: vec![vec![Parameter::Temperature, Parameter::TopP]],
-        bounds: BTreeMap::from([(
-            Parameter::Temperature,
-            WrittenBounds {
-                min: Some(0.0),
-                max: Some(1.0),
-                outside: None,
-            },
-        )]),
+        pass: vec![
+            Parameter::ToolSearch,
+            Parameter::AllowedCallers,
+            Parameter::VendorSafeguards,
+        ],
+        exclusive: vec![
+            vec![Parameter::Temperature, Parameter::TopP],
+            vec![Parameter::AllowedDomains, Parameter::BlockedDomains],
+        ],
+        bounds: BTreeMap::from([
+            (
+                Parameter::Temperature,
+                WrittenBounds {
+                    min: Some(0.0),
+                    max: Some(1.0),
+                    outside: None,
+                },
+            ),
+            (
+                Parameter::StrictTools,
+                WrittenBounds {
+                    min: None,
+                    max: Some(STRICT_TOOLS),
+                    outside: Some(Outside::Refuse),
+                },
+            ),
+        ]),
         ..WrittenParameters::default()
     };
     ProviderDefaults {
@@ -72,6 +97,7 @@ pub(super) fn defaults() -> ProviderDefaults {
             bounds: (Some(1024), Some(128_000)),
             can_switch_off: true,
         },
+        search: SearchDialect::None,
         responses: None,
     }
 }
@@ -102,20 +128,10 @@ struct Body<'a> {
     /// The region that shall compute the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     inference_geo: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    safeguards: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stream: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct WireTool<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
-    input_schema: Box<RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    strict: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<&'a RawValue>,
 }
 
 pub(super) fn encode(
@@ -124,10 +140,8 @@ pub(super) fn encode(
     target: &Target<'_>,
 ) -> Result<Vec<Bytes>, Fault> {
     let call = (chat.read_tree)(&request.source.body)?;
-    let takes_strict = target.parameters.supports(Parameter::StrictTools);
-    let tools = call.tools.iter().flatten();
-    let tools: Vec<WireTool<'_>> = tools.map(|listed| tool(listed, takes_strict)).collect();
-    let marked = tools.iter().filter(|tool| tool.cache_control.is_some());
+    let functions = &call.tools.functions;
+    let marked = functions.iter().filter(|tool| tool.cache_control.is_some());
     let markers = marked.count() as u32;
     let origin = target.replayed_origin();
     let mut conversation =
@@ -149,8 +163,8 @@ pub(super) fn encode(
         max_tokens: max_tokens(request, target),
         messages: conversation.turns,
         system: conversation.system,
-        tool_choice: tool_choice(&call, target),
-        tools,
+        tool_choice: tool_choice(request, &call, target),
+        tools: tools::list(request, &call, target)?,
         output_config: output_config(&call, effort(request, &call, target))?,
         temperature: call
             .temperature
@@ -166,6 +180,7 @@ pub(super) fn encode(
             .as_deref()
             .filter(|user| !user.is_empty() && target.parameters.supports(Parameter::User))
             .map(|user| json!({ "user_id": user })),
+        safeguards: call.vendor_safeguards.as_ref().map(|own| own.safeguards),
         stream: request.is_stream,
     };
     write_body(&body, request.source.body.len())
@@ -179,25 +194,16 @@ pub(super) fn head() -> WireHead {
     }
 }
 
-fn tool<'a>(tool: &'a Tool<'a>, takes_strict: bool) -> WireTool<'a> {
-    let schema = tool.function.parameters.map(|raw| raw.get().to_owned());
-    let schema = schema.filter(|schema| schema.contains("\"type\""));
-    let mut schema = schema.unwrap_or_else(|| r#"{"type":"object","properties":{}}"#.to_owned());
-    let strict = tool.function.strict;
-    let strict = strict.filter(|strict| *strict && takes_strict);
-    if strict.is_some()
-        && let Ok(mut closed) = serde_json::from_str::<Value>(&schema)
-    {
-        closed_schema::close(&mut closed, &[]);
-        schema = closed.to_string();
-    }
-    WireTool {
-        name: &tool.function.name,
-        description: tool.function.description.as_deref(),
-        input_schema: RawValue::from_string(schema).unwrap_or_default(),
-        strict,
-        cache_control: tool.cache_control,
-    }
+/// Returns the header of the betas that the request's safeguards need: without it the provider refuses them.
+pub(super) fn own_headers(request: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
+    let member = request.source.member("vendor_safeguards");
+    let read = |member| serde_json::from_slice(request.source.value(member)).ok();
+    let safeguards: Option<VendorSafeguards<'_>> = member.and_then(read);
+    let betas = safeguards.into_iter().flat_map(|own| own.betas);
+    let betas: Vec<String> = betas.map(|beta| beta.to_string()).collect();
+    let value = HeaderValue::from_str(&betas.join(",")).ok();
+    let value = value.filter(|value| !value.is_empty());
+    value.map(|value| (BETA, value)).into_iter().collect()
 }
 
 /// Returns `thinking`, as the mapping is told it.
@@ -253,8 +259,13 @@ pub(super) fn max_tokens(request: &ModelRequest, target: &Target<'_>) -> u64 {
     }
 }
 
-fn tool_choice(call: &ChatRequest<'_>, target: &Target<'_>) -> Option<Value> {
-    if call.tools.as_ref().is_none_or(Vec::is_empty) {
+fn tool_choice(
+    request: &ModelRequest,
+    call: &ChatRequest<'_>,
+    target: &Target<'_>,
+) -> Option<Value> {
+    let has_functions = !call.tools.functions.is_empty();
+    if !has_functions && request.needs.web_search.is_none() {
         return None;
     }
     let may_force = !target.lower_tool_choice;
@@ -268,9 +279,10 @@ fn tool_choice(call: &ChatRequest<'_>, target: &Target<'_>) -> Option<Value> {
         Some(ToolChoice::Named(function)) if may_force => {
             json!({ "type": "tool", "name": &*function.name })
         }
+        Some(ToolChoice::WebSearch) => json!({ "type": "tool", "name": tools::WEB_SEARCH }),
         _ => json!({ "type": "auto" }),
     };
-    let is_serial = call.parallel_tool_calls == Some(false);
+    let is_serial = has_functions && call.parallel_tool_calls == Some(false);
     if is_serial && let Some(choice) = choice.as_object_mut() {
         choice.insert("disable_parallel_tool_use".to_owned(), true.into());
     }

@@ -5,14 +5,17 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::FORMAT;
 use super::parts::{
-    Carried, FunctionCall, FunctionResponse, GooglePart, drawn_parts, parts, plain, signature,
+    Carried, FunctionCall, FunctionResponse, GooglePart, drawn_parts, native, parts, plain,
+    signature,
 };
 use super::request::has_levels;
 use crate::fault::Fault;
 use crate::models::chat::inlined::InlinedImages;
 use crate::models::chat::tree::{ChatMessage, MessageContent as Said, Role, ToolCall};
 use crate::models::wires::history::{answers_no_call, has_open_calls, object};
+use crate::models::wires::opaque::NativeBlock;
 use crate::models::wires::wire::Target;
 
 /// Stands in for a signature that the client has lost, as the vendor documents it.
@@ -138,6 +141,11 @@ impl<'a, 'p> ContentsConversation<'a, 'p> {
         if self.draws {
             parts.extend(drawn_parts(message, carried));
         }
+        let (before, behind): (Vec<_>, Vec<_>) = NativeBlock::of_turn(message, FORMAT, self.origin)
+            .into_iter()
+            .partition(|earlier| earlier.offset == 0);
+        parts.splice(..0, before.iter().filter_map(native));
+        parts.extend(behind.iter().filter_map(native));
         for (number, call) in message.tool_calls.iter().flatten().enumerate() {
             parts.push(self.call(call, number == 0));
         }

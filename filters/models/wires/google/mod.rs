@@ -4,11 +4,12 @@
 //! [`reply`] reads whole replies and events alike, because an event is a reply with partial parts.
 //! Thought signatures of calls ride on them as `extra_content.google.thought_signature` and go back from there; those of
 //! texts ride in `reasoning_details` with the format [`FORMAT`] and the provider's name.
-//! Deliberately absent: cached contents, search.
+//! Deliberately absent: cached contents.
 
 mod contents;
 mod embeddings;
 mod failure;
+mod grounding;
 mod parts;
 mod reply;
 mod request;
@@ -55,6 +56,8 @@ impl Wire for Google {
                     ..MediaLimits::WIDEST
                 },
                 reasoning_modes: false,
+                // The model searches when it sees fit.
+                demanded_search: false,
                 ..WireLimits::WIDEST
             }),
             Operation::Embeddings => Some(WireLimits {
@@ -113,7 +116,7 @@ impl Wire for Google {
         head: &ReplyHead,
     ) -> Box<dyn Decoder> {
         match &request.payload {
-            Payload::Chat(_) => reply::decoder(target, head),
+            Payload::Chat(_) => reply::decoder(request, target, head),
             Payload::Embeddings(facts) => embeddings::decoder(*facts),
         }
     }

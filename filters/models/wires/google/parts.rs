@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -16,7 +16,7 @@ use crate::models::chat::inlined::InlinedImages;
 use crate::models::chat::tree::{
     ChatMessage, ContentPart as SaidPart, File, MessageContent as Said, PartType,
 };
-use crate::models::wires::opaque;
+use crate::models::wires::opaque::{self, NativeBlock};
 
 /// A part; one of the members is set.
 #[derive(Debug, Default, Serialize)]
@@ -32,6 +32,11 @@ pub(super) struct GooglePart<'a> {
     pub(super) function_call: Option<FunctionCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) function_response: Option<FunctionResponse<'a>>,
+    /// Of a tool that the provider ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_call: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_response: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) thought_signature: Option<String>,
 }
@@ -222,4 +227,23 @@ pub(super) fn signature(extra: Option<&RawValue>, origin: Option<&str>) -> Optio
         .get("thought_signature")
         .filter(|_| is_ours && origin.is_some())?;
     signature.as_str().map(str::to_owned)
+}
+
+/// A part of a tool that the provider ran in an earlier turn.
+pub(super) fn native<'a>(earlier: &NativeBlock) -> Option<GooglePart<'a>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Part {
+        tool_call: Option<Box<RawValue>>,
+        tool_response: Option<Box<RawValue>>,
+        thought_signature: Option<String>,
+    }
+    let part: Part = serde_json::from_str(earlier.block.get()).ok()?;
+    let has_one = part.tool_call.is_some() || part.tool_response.is_some();
+    has_one.then(|| GooglePart {
+        tool_call: part.tool_call,
+        tool_response: part.tool_response,
+        thought_signature: part.thought_signature,
+        ..GooglePart::default()
+    })
 }

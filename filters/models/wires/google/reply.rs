@@ -6,15 +6,18 @@ use serde_json::value::RawValue;
 
 use super::FORMAT;
 use super::failure::{classify_error, find_error};
+use super::grounding::Grounds;
 use super::usage::UsageReport;
-use crate::json::Str;
+use crate::json::{Object, Str};
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
 use crate::models::chat::tree::Text;
 use crate::models::reply::Sink;
+use crate::models::request::ModelRequest;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
 use crate::models::wires::drawn;
 use crate::models::wires::failure::{Failure, FailureKind};
+use crate::models::wires::opaque::NativeBlock;
 use crate::models::wires::wire::Target;
 use crate::sse::SseEvent;
 
@@ -45,6 +48,8 @@ struct ReplyCandidate<'a> {
     content: Option<ReplyContent<'a>>,
     #[serde(borrow)]
     finish_reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    grounding_metadata: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -66,6 +71,11 @@ struct ReplyPart<'a> {
     function_call: Option<FunctionCall<'a>>,
     #[serde(borrow)]
     inline_data: Option<InlineData<'a>>,
+    /// A tool that the provider runs.
+    #[serde(borrow)]
+    tool_call: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_response: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -89,13 +99,18 @@ struct InlineData<'a> {
 }
 
 /// Returns the decoder of a chat's reply.
-pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
+pub(super) fn decoder(
+    request: &ModelRequest,
+    target: &Target<'_>,
+    head: &ReplyHead,
+) -> Box<dyn Decoder> {
     let origin = target.origin();
+    let searches = request.needs.web_search.is_some();
     if head.is_event_stream {
-        Box::new(EventStream::new(ContentEvents::new(origin)))
+        Box::new(EventStream::new(ContentEvents::new(origin, searches)))
     } else {
         Box::new(WholeReply::new(move |body, sink| {
-            read_whole(body, ContentEvents::new(origin.clone()), sink)
+            read_whole(body, ContentEvents::new(origin.clone(), searches), sink)
         }))
     }
 }
@@ -120,6 +135,7 @@ struct SeenCandidate {
     has_ended: bool,
     /// How many images it has drawn.
     images: u64,
+    grounds: Grounds,
 }
 
 /// Reads events.
@@ -127,8 +143,13 @@ struct SeenCandidate {
 pub(super) struct ContentEvents {
     origin: Box<str>,
     usage: UsageReport,
+    /// Whether the answer may rest on searches.
+    may_search: bool,
+    searches: u64,
     candidates: Vec<SeenCandidate>,
     calls: u64,
+    /// Parts of tools that the provider ran.
+    native: u64,
     id: String,
 }
 
@@ -153,9 +174,10 @@ impl EventDecoder for ContentEvents {
 }
 
 impl ContentEvents {
-    fn new(origin: Box<str>) -> Self {
+    fn new(origin: Box<str>, may_search: bool) -> Self {
         Self {
             origin,
+            may_search,
             ..Self::default()
         }
     }
@@ -193,6 +215,13 @@ impl ContentEvents {
         sink: &mut dyn Sink,
     ) -> Result<(), Failure> {
         let index = candidate.index;
+        if let Some(raw) = candidate.grounding_metadata
+            && let Some(seen) = self.seen(index)
+        {
+            let found = seen.grounds.report(raw);
+            self.searches = self.searches.max(found);
+            sink.searches(self.searches);
+        }
         self.seen(index);
         for part in candidate.content.iter().flat_map(|content| &content.parts) {
             self.part(index, part, sink);
@@ -220,6 +249,7 @@ impl ContentEvents {
                 index,
                 has_ended: false,
                 images: 0,
+                grounds: Grounds::default(),
             });
             self.candidates.len() - 1
         });
@@ -227,8 +257,17 @@ impl ContentEvents {
     }
 
     fn finish(&mut self, index: u32, finish: Finish, sink: &mut dyn Sink) {
-        if let Some(seen) = self.seen(index) {
-            seen.has_ended = true;
+        if let Some(seen) = self.seen(index)
+            && !std::mem::replace(&mut seen.has_ended, true)
+        {
+            let citations = seen.grounds.citations();
+            if !citations.is_empty() {
+                sink.delta(&Delta {
+                    index,
+                    annotations: Some(&citations),
+                    ..Delta::default()
+                });
+            }
         }
         sink.delta(&Delta {
             index,
@@ -238,6 +277,16 @@ impl ContentEvents {
     }
 
     fn part(&mut self, index: u32, part: &ReplyPart<'_>, sink: &mut dyn Sink) {
+        if part.tool_call.is_some() || part.tool_response.is_some() {
+            return self.native(index, part, sink);
+        }
+        if self.may_search {
+            let said = part.text.as_deref().filter(|_| !part.thought);
+            let said = said.unwrap_or_default();
+            if let Some(seen) = self.seen(index) {
+                seen.grounds.part(said);
+            }
+        }
         if let Some(call) = &part.function_call {
             self.call(index, call, part.thought_signature.as_deref(), sink);
             return;
@@ -294,6 +343,32 @@ impl ContentEvents {
             ..Delta::default()
         });
         Some(number)
+    }
+
+    /// What the provider's own tools did goes back as it is.
+    fn native(&mut self, index: u32, part: &ReplyPart<'_>, sink: &mut dyn Sink) {
+        let (kind, raw) = match (part.tool_call, part.tool_response) {
+            (Some(call), _) => ("toolCall", call),
+            (None, Some(response)) => ("toolResponse", response),
+            (None, None) => return,
+        };
+        let mut block = Vec::new();
+        let mut object = Object::open(&mut block);
+        object.text("type", kind);
+        object.raw(kind, raw.get());
+        object.optional_text("thoughtSignature", part.thought_signature.as_deref());
+        object.close();
+        let block = String::from_utf8(block).unwrap_or_default();
+        let offset = self.seen(index).map_or(0, |seen| seen.grounds.chars());
+        let place = (self.native, offset);
+        self.native += 1;
+        if let Ok(item) = NativeBlock::write(&block, &[], (FORMAT, &self.origin), place) {
+            sink.delta(&Delta {
+                index,
+                native_blocks: Some(&item),
+                ..Delta::default()
+            });
+        }
     }
 
     /// A call comes whole. Its id is the provider's, else made of the reply's, so that it is unique across turns.

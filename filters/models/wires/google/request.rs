@@ -17,6 +17,7 @@ use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, ModelRequest};
 use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
+use crate::models::routing::search::SearchDialect;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
 use crate::models::routing::{Outside, WrittenBounds, WrittenParameters};
 use crate::models::wires::wire::{Target, write_body};
@@ -29,7 +30,15 @@ const STOPS: f64 = 5.0;
 ///
 /// Source: docs/facts/wire-formats.md 4.1, docs/facts/model-gateway.md 10.4.
 pub(super) fn defaults() -> ProviderDefaults {
-    let dropped = [Parameter::User, Parameter::ParallelToolCalls];
+    let dropped = [
+        Parameter::User,
+        Parameter::ParallelToolCalls,
+        // The search has no options.
+        Parameter::SearchLocation,
+        Parameter::SearchContextSize,
+        Parameter::SearchMaxUses,
+    ];
+    let refused = [Parameter::AllowedDomains, Parameter::BlockedDomains];
     let stops = WrittenBounds {
         min: None,
         max: Some(STOPS),
@@ -41,12 +50,14 @@ pub(super) fn defaults() -> ProviderDefaults {
             Parameter::ImageSize,
             Parameter::ImageSeed,
         ],
+        // Only the newest models search beside functions.
+        exclusive: vec![vec![Parameter::Tools, Parameter::WebSearch]],
         bounds: BTreeMap::from([(Parameter::Stop, stops)]),
         ..WrittenParameters::default()
     };
     ProviderDefaults {
         parameters: Parameters::of_another_convention()
-            .without(&dropped, &[])
+            .without(&dropped, &refused)
             .with(&more),
         thinking: ThinkingDefaults {
             control: ThinkingControl::Budget,
@@ -62,6 +73,7 @@ pub(super) fn defaults() -> ProviderDefaults {
             bounds: (None, None),
             can_switch_off: false,
         },
+        search: SearchDialect::None,
         responses: None,
     }
 }
@@ -94,8 +106,8 @@ pub(super) fn encode(
     let body = Body {
         contents: conversation.contents,
         system_instruction: (!system.is_empty()).then(|| GoogleContent::instruction(system)),
-        tools: tools(&call),
-        tool_config: tool_config(&call, target),
+        tools: tools(&call, request),
+        tool_config: tool_config(&call, request, target),
         generation_config: generation(request, &call, target),
         service_tier: request.needs.service_tier.wire_word(),
         safety_settings: safety(),
@@ -123,11 +135,11 @@ pub(super) fn has_levels(target: &Target<'_>) -> bool {
     target.thinking.control == ThinkingControl::Levels
 }
 
-fn tools(call: &ChatRequest<'_>) -> Option<Value> {
+fn tools(call: &ChatRequest<'_>, request: &ModelRequest) -> Option<Value> {
     let declarations: Vec<Value> = call
         .tools
+        .functions
         .iter()
-        .flatten()
         .map(|tool| {
             let function = &tool.function;
             let mut declaration = json!({ "name": &*function.name });
@@ -147,29 +159,51 @@ fn tools(call: &ChatRequest<'_>) -> Option<Value> {
             declaration
         })
         .collect();
-    (!declarations.is_empty()).then(|| json!([{ "functionDeclarations": declarations }]))
+    let mut tools = Vec::new();
+    if !declarations.is_empty() {
+        tools.push(json!({ "functionDeclarations": declarations }));
+    }
+    if request.needs.web_search.is_some() {
+        tools.push(json!({ "googleSearch": {} }));
+    }
+    (!tools.is_empty()).then(|| tools.into())
 }
 
-fn tool_config(call: &ChatRequest<'_>, target: &Target<'_>) -> Option<Value> {
-    if call.tools.as_ref().is_none_or(Vec::is_empty) {
+fn tool_config(
+    call: &ChatRequest<'_>,
+    request: &ModelRequest,
+    target: &Target<'_>,
+) -> Option<Value> {
+    if call.tools.functions.is_empty() {
         return None;
     }
-    let mut strict = call.tools.iter().flatten().filter(|tool| {
+    let mut config = Map::new();
+    if let Some(calling) = function_calling(call, target) {
+        config.insert("functionCallingConfig".to_owned(), calling);
+    }
+    // Without it the models that search beside functions refuse both together.
+    if request.needs.web_search.is_some() {
+        config.insert("includeServerSideToolInvocations".to_owned(), true.into());
+    }
+    (!config.is_empty()).then(|| Value::Object(config))
+}
+
+fn function_calling(call: &ChatRequest<'_>, target: &Target<'_>) -> Option<Value> {
+    let mut strict = call.tools.functions.iter().filter(|tool| {
         let is_strict = tool.function.strict == Some(true);
         is_strict && target.parameters.supports(Parameter::StrictTools)
     });
     // Calls fit their schemas in the modes that force them, and in this one.
     let unforced = strict.next().map(|_| json!({ "mode": "VALIDATED" }));
-    let config = match &call.tool_choice {
-        Some(ToolChoice::Mode(mode)) if &**mode == "none" => json!({ "mode": "NONE" }),
-        Some(_) if target.lower_tool_choice => unforced?,
-        Some(ToolChoice::Mode(mode)) if &**mode == "required" => json!({ "mode": "ANY" }),
+    match &call.tool_choice {
+        Some(ToolChoice::Mode(mode)) if &**mode == "none" => Some(json!({ "mode": "NONE" })),
+        Some(_) if target.lower_tool_choice => unforced,
+        Some(ToolChoice::Mode(mode)) if &**mode == "required" => Some(json!({ "mode": "ANY" })),
         Some(ToolChoice::Named(function)) => {
-            json!({ "mode": "ANY", "allowedFunctionNames": [&*function.name] })
+            Some(json!({ "mode": "ANY", "allowedFunctionNames": [&*function.name] }))
         }
-        Some(ToolChoice::Mode(_)) | None => unforced?,
-    };
-    Some(json!({ "functionCallingConfig": config }))
+        Some(ToolChoice::Mode(_) | ToolChoice::WebSearch) | None => unforced,
+    }
 }
 
 fn generation(

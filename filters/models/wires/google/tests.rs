@@ -22,6 +22,7 @@ fn target<'a>(quirks: &'a Quirks, efforts: &[&str]) -> Target<'a> {
         max_output: None,
         parameters: &told.parameters,
         thinking: &told.thinking,
+        search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,

@@ -106,29 +106,53 @@ pub(super) fn rewrite(
     Ok(())
 }
 
-/// Writes the member `tools` without what belongs to other providers or is dropped.
+/// Writes the member `tools` without what belongs to other providers or is dropped, and with the provider's own search.
 pub(super) fn rewrite_tools(
     member: &RequestMember,
     target: &Target<'_>,
+    search: Option<&str>,
     splice: &mut Splice<'_>,
 ) -> Result<(), Fault> {
-    splice.new_bytes(b"\"tools\":");
-    let range = member.value.clone();
-    let tools = if target.parameters.supports(Parameter::StrictTools) {
-        strip_items(splice, range, target)
-    } else {
-        each_item(splice, range, |splice, item| {
-            for (at, (key, value)) in kept(splice, item, target)?.into_iter().enumerate() {
-                write_name(splice, &key, &mut (at == 0));
-                match key.as_str() {
-                    "function" => without_member(splice, value, "strict")?,
-                    _ => splice.slice(value),
-                }
+    splice.new_bytes(b"\"tools\":[");
+    let written = write_functions(member.value.clone(), target, splice).map_err(internal)?;
+    if let Some(search) = search {
+        splice.new_bytes(if written > 0 { b"," } else { b"" });
+        splice.new_bytes(search.as_bytes());
+    }
+    splice.new_bytes(b"]");
+    Ok(())
+}
+
+/// Writes the functions among the tools; returns how many there are.
+fn write_functions(
+    range: Range<usize>,
+    target: &Target<'_>,
+    splice: &mut Splice<'_>,
+) -> Result<usize, Error> {
+    let takes_strict = target.parameters.supports(Parameter::StrictTools);
+    let (mut walk, base) = walker(splice, range);
+    let mut written = 0;
+    walk.array(|walk, _| {
+        let kept = kept(splice, span(walk, base)?, target)?;
+        let kind = kept.iter().find(|(key, _)| key == "type");
+        let kind = kind.map(|(_, kind)| Walker::over(splice.text(kind.clone())).string());
+        let kind = kind.transpose()?.map(Str::unescaped);
+        if kind.as_deref() != Some("function") {
+            return Ok(());
+        }
+        splice.new_bytes(if written > 0 { b",{" } else { b"{" });
+        written += 1;
+        for (at, (key, value)) in kept.into_iter().enumerate() {
+            write_name(splice, &key, &mut (at == 0));
+            match key.as_str() {
+                "function" if !takes_strict => without_member(splice, value, "strict")?,
+                _ => splice.slice(value),
             }
-            Ok(())
-        })
-    };
-    tools.map_err(internal)
+        }
+        splice.new_bytes(b"}");
+        Ok::<(), Error>(())
+    })?;
+    Ok(written)
 }
 
 /// What a message is, as far as its rewriting depends on it.

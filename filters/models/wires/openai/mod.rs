@@ -13,6 +13,7 @@ mod messages;
 mod parts;
 mod reply;
 mod request;
+mod search;
 mod splice;
 mod stream;
 mod strict;
@@ -46,6 +47,8 @@ impl Wire for OpenAi {
             Operation::Chat => Some(WireLimits {
                 reasoning_context: false,
                 reasoning_modes: false,
+                // Only a mapping's dialect has words for it.
+                web_search: false,
                 ..WireLimits::WIDEST
             }),
             Operation::Embeddings => Some(WireLimits::WIDEST),
@@ -97,7 +100,7 @@ impl Wire for OpenAi {
         head: &ReplyHead,
     ) -> Box<dyn Decoder> {
         match &request.payload {
-            Payload::Chat(_) => reply::decoder(target, head),
+            Payload::Chat(_) => reply::decoder(request, target, head),
             Payload::Embeddings(facts) => embeddings::decoder(*facts),
         }
     }

@@ -4,12 +4,14 @@ use bytes::Bytes;
 
 use super::calls::Calls;
 use super::delta::Message;
+use super::search::Sources;
 use super::stream::ChunkEvents;
 use super::template::Plain;
 use super::usage;
 use crate::json::{Error, Str, Type, Walker};
 use crate::models::chat::delta::{Delta, Finish};
 use crate::models::reply::Sink;
+use crate::models::request::ModelRequest;
 use crate::models::usage::Usage;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::decoder::{EventStream, WholeReply};
@@ -22,13 +24,18 @@ use crate::models::wires::wire::Target;
 use crate::money::ServiceTier;
 
 /// Returns the decoder of a chat's reply.
-pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
+pub(super) fn decoder(
+    request: &ModelRequest,
+    target: &Target<'_>,
+    head: &ReplyHead,
+) -> Box<dyn Decoder> {
     let quirks = target.quirks;
     let goes_back = quirks.reasoning_replay == ReasoningReplay::ReasoningDetails;
     let reading = Reading {
         adds_reasoning: quirks.reasoning_excluded_from_completion,
         is_whole: !head.is_event_stream,
         origin: goes_back.then(|| target.origin()),
+        sources: Sources::new(request, target),
     };
     if head.is_event_stream {
         return Box::new(EventStream::new(ChunkEvents::new(reading)));
@@ -58,6 +65,8 @@ pub(super) struct Reading {
     pub(super) is_whole: bool,
     /// The provider that gets its `reasoning_details` back.
     pub(super) origin: Option<Box<str>>,
+    /// How the answer shows its searches.
+    pub(super) sources: Sources,
 }
 
 /// What an object held.
@@ -67,6 +76,7 @@ pub(super) struct ReadReply<'a> {
     pub(super) finishes: u32,
     /// The text, where the event holds one text of one choice and no other news.
     pub(super) plain: Option<Plain<'a>>,
+    pub(super) has_sources: bool,
     usage: Option<Usage>,
 }
 
@@ -95,6 +105,7 @@ impl Reading {
         // Identity stands in front in every known reply, but nothing says that it must.
         let mut read = ReadReply::default();
         let mut failure = None;
+        self.hand_out_sources(data, &mut read, sink);
         let walked = walk.object(|walk, key| {
             match &*key {
                 "id" => identity(walk, sink)?,
@@ -129,6 +140,23 @@ impl Reading {
             read.plain = None;
         }
         Ok(read)
+    }
+
+    /// The sources go out before the choices, because nothing follows a choice's end.
+    fn hand_out_sources(&self, data: &[u8], read: &mut ReadReply<'_>, sink: &mut dyn Sink) {
+        let found = self.sources.read(data);
+        let searches = found.as_ref().map_or(0, |(_, searches)| *searches);
+        let searches = self.sources.searches.max(searches);
+        if searches > 0 {
+            sink.searches(searches);
+        }
+        if let Some((list, _)) = found {
+            read.has_sources = true;
+            sink.delta(&Delta {
+                annotations: Some(&list),
+                ..Delta::default()
+            });
+        }
     }
 
     /// A `usage` one level down counts only where there is none at the top.

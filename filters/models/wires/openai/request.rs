@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::drawing;
 use super::messages;
+use super::search;
 use super::splice::Splice;
 use super::strict;
 use crate::fault::Fault;
@@ -13,6 +14,7 @@ use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, ModelRequest, RequestMember};
 use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
+use crate::models::routing::search::SearchDialect;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
 use crate::models::wires::quirks::StreamUsage;
 use crate::models::wires::wire::Target;
@@ -94,18 +96,22 @@ pub(super) fn defaults() -> ProviderDefaults {
                 Parameter::ImageQuality,
                 Parameter::ImageModeration,
                 Parameter::ImageSeed,
+                Parameter::ToolSearch,
+                Parameter::AllowedCallers,
             ],
             // Results of tools are texts in this convention.
             &[
                 Parameter::ToolResultMedia,
                 Parameter::Effort,
                 Parameter::ImageCount,
+                Parameter::VendorSafeguards,
             ],
         ),
         thinking: ThinkingDefaults {
             budgets: EFFORT_BUDGETS,
             ..ThinkingDefaults::LEVELS
         },
+        search: SearchDialect::None,
         responses: None,
     }
 }
@@ -135,7 +141,10 @@ pub(super) fn encode(
                 splice.slice(member.value.clone());
             }
             Change::Messages => messages::rewrite(request, chat, member, target, &mut splice)?,
-            Change::Tools => messages::rewrite_tools(member, target, &mut splice)?,
+            Change::Tools => {
+                let search = search::tool(request, target);
+                messages::rewrite_tools(member, target, search, &mut splice)?;
+            }
         }
     }
     for (key, value) in additions(request, target) {
@@ -180,6 +189,14 @@ fn change<'a>(
     match key {
         "model" => Change::Replace("model", quoted(target.model)),
         "messages" if messages::must_rewrite(request, chat, target) => Change::Messages,
+        // Of tools that the provider runs nothing is left, or the provider's own.
+        "tools" if !request.needs.tools && chat.special_tools => {
+            match search::tool(request, target) {
+                Some(tool) => Change::Replace("tools", format!("[{tool}]").into()),
+                None => Change::Drop,
+            }
+        }
+        "tool_choice" if chat.special_tools && chooses_hosted(request) => Change::Drop,
         "tools"
             if chat.special_tools || messages::is_lost(Parameter::StrictTools, request, target) =>
         {
@@ -199,6 +216,12 @@ fn change<'a>(
             treated(parameter, key, request, target)
         }),
     }
+}
+
+/// Whether the choice is about tools that do not go out as such.
+fn chooses_hosted(request: &ModelRequest) -> bool {
+    let needs = &request.needs;
+    !needs.tools || needs.web_search.is_some_and(|search| search.is_demanded)
 }
 
 /// A member with its schemas strict and closed, for providers that take no others; `None`: it has none.
@@ -276,6 +299,12 @@ fn additions<'t>(request: &ModelRequest, target: &Target<'t>) -> Vec<(&'t str, V
         let name = target.parameters.name(Parameter::Modalities);
         additions.push((name, br#"["image","text"]"#.to_vec()));
     }
+    if !has_tools_member(request) {
+        // The flag alone asks for the search.
+        let tool = search::tool(request, target);
+        additions.extend(tool.map(|tool| ("tools", format!("[{tool}]").into())));
+    }
+    additions.extend(search::members(request, target));
     let needs = &request.needs;
     let is_said = needs.effort.is_some() || needs.reasoning_tokens.is_some();
     if !is_said || target.thinking.reasons == Some(false) {
@@ -296,6 +325,11 @@ fn additions<'t>(request: &ModelRequest, target: &Target<'t>) -> Vec<(&'t str, V
         ThinkingControl::Levels | ThinkingControl::Adaptive | ThinkingControl::Fixed => {}
     }
     additions
+}
+
+fn has_tools_member(request: &ModelRequest) -> bool {
+    let member = request.source.member("tools");
+    member.is_some_and(|member| !request.source.is_null(member))
 }
 
 pub(super) fn quoted(text: &str) -> Vec<u8> {

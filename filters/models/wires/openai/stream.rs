@@ -58,6 +58,10 @@ impl EventDecoder for ChunkEvents {
             return Ok(Progress::Open);
         }
         let read = self.reading.object(data, &mut self.calls, sink)?;
+        if read.has_sources {
+            // Later chunks repeat them.
+            self.reading.sources.member = None;
+        }
         self.template = read
             .plain
             .and_then(|plain| EventTemplate::from_event(data, &plain));

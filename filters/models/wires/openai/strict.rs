@@ -21,7 +21,9 @@ pub(super) fn response_format(value: &[u8]) -> Option<Vec<u8>> {
 pub(super) fn tools(value: &[u8]) -> Option<Vec<u8>> {
     let mut tools: Value = serde_json::from_slice(value).ok()?;
     let mut has_changed = false;
-    for tool in tools.as_array_mut()? {
+    let list = tools.as_array_mut()?;
+    list.retain(|tool| tool.get("type").is_some_and(|kind| kind == "function"));
+    for tool in list {
         // What else a tool has belongs to other providers.
         let members = tool.as_object_mut()?;
         members.retain(|key, _| matches!(key.as_str(), "type" | "function"));

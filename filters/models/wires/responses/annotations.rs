@@ -1,15 +1,14 @@
 //! Annotations: flat here, nested in the convention. Source: docs/facts/wire-formats.md 2.3.
 
 use super::item::members;
-use crate::json::{Error, Object, Walker, write_number};
-
-/// What the convention knows.
-const KIND: &str = "\"url_citation\"";
+use crate::json::{Error, Walker};
+use crate::models::wires::citation::Citation;
+use crate::models::wires::scan::text;
 
 /// Returns the annotations of a part as the inside of a JSON array.
 ///
 /// The places of an annotation count the characters of its part. All parts become one text, so they move by the `chars`
-/// of the parts before.
+/// of the parts before. Other annotations than citations of pages are left out.
 pub(super) fn write_annotations(list: Option<&str>, chars: u64) -> Result<String, Error> {
     let mut out = Vec::new();
     if let Some(list) = list {
@@ -19,38 +18,28 @@ pub(super) fn write_annotations(list: Option<&str>, chars: u64) -> Result<String
 }
 
 fn write_annotation(walk: &mut Walker<'_>, chars: u64, out: &mut Vec<u8>) -> Result<(), Error> {
-    let (mut kind, mut citation) = (None, Vec::new());
+    let (mut kind, mut url, mut title) = (None, None, None);
+    let (mut start, mut end) = (0, 0);
     members(walk, |walk, key| {
-        let value = walk.skip()?;
         match key {
-            "type" => kind = Some(value),
-            "url" | "title" | "start_index" | "end_index" => citation.push((key.to_owned(), value)),
-            _ => {}
+            "type" => kind = text(walk)?,
+            "url" => url = text(walk)?,
+            "title" => title = text(walk)?,
+            "start_index" => start = walk.skip()?.parse().unwrap_or(0),
+            "end_index" => end = walk.skip()?.parse().unwrap_or(0),
+            _ => _ = walk.skip()?,
         }
         Ok(())
     })?;
-    if kind != Some(KIND) {
-        return Ok(());
+    let is_citation = kind.is_some_and(|kind| kind.unescaped() == "url_citation");
+    if let Some(url) = url.filter(|_| is_citation) {
+        let citation = Citation {
+            url,
+            title,
+            start: chars.saturating_add(start),
+            end: chars.saturating_add(end),
+        };
+        citation.write(out);
     }
-    if !out.is_empty() {
-        out.push(b',');
-    }
-    let mut annotation = Object::open(out);
-    annotation.raw("type", KIND);
-    annotation.object("url_citation", |written| {
-        for (key, value) in &citation {
-            match value
-                .parse::<u64>()
-                .ok()
-                .filter(|_| key.ends_with("_index"))
-            {
-                Some(place) => written.value(key, |out| {
-                    write_number(place.saturating_add(chars), out);
-                }),
-                None => written.raw(key, value),
-            }
-        }
-    });
-    annotation.close();
     Ok(())
 }

@@ -14,6 +14,7 @@ pub(super) struct Response<'a> {
     pub(super) output: Option<&'a str>,
     pub(super) usage: Option<&'a str>,
     pub(super) service_tier: Option<&'a str>,
+    pub(super) tool_usage: Option<&'a str>,
 }
 
 impl<'a> Response<'a> {
@@ -34,6 +35,7 @@ impl<'a> Response<'a> {
                 })?,
                 "output" if walk.peek()? == Type::Array => read.output = some(walk)?,
                 "usage" => read.usage = some(walk)?,
+                "tool_usage" => read.tool_usage = some(walk)?,
                 "service_tier" if walk.peek()? == Type::String => read.service_tier = some(walk)?,
                 _ => _ = walk.skip()?,
             }
@@ -51,6 +53,8 @@ pub(super) enum ItemKind {
     Call,
     /// An image that the model drew.
     Image,
+    /// A look at the web: a search, or a page that it found.
+    Search,
     /// Run by the provider, or unknown: nothing for the client.
     #[default]
     Other,
@@ -71,6 +75,8 @@ pub(super) struct Item<'a> {
     /// An image as base64.
     pub(super) result: Option<Str<'a>>,
     pub(super) output_format: Option<Str<'a>>,
+    /// What a look at the web does.
+    pub(super) action: Option<Str<'a>>,
 }
 
 impl<'a> Item<'a> {
@@ -86,6 +92,7 @@ impl<'a> Item<'a> {
                         Some("reasoning") => ItemKind::Reasoning,
                         Some("function_call") => ItemKind::Call,
                         Some("image_generation_call") => ItemKind::Image,
+                        Some("web_search_call") => ItemKind::Search,
                         _ => ItemKind::Other,
                     };
                 }
@@ -96,6 +103,13 @@ impl<'a> Item<'a> {
                 "phase" => read.phase = text(walk)?,
                 "content" if walk.peek()? == Type::Array => read.content = some(walk)?,
                 "summary" if walk.peek()? == Type::Array => read.summary = some(walk)?,
+                "action" => members(walk, |walk, key| {
+                    match key {
+                        "type" => read.action = text(walk)?,
+                        _ => _ = walk.skip()?,
+                    }
+                    Ok(())
+                })?,
                 "encrypted_content" => read.encrypted_content = text(walk)?,
                 "result" => read.result = text(walk)?,
                 "output_format" => read.output_format = text(walk)?,
@@ -104,6 +118,13 @@ impl<'a> Item<'a> {
             Ok(())
         })?;
         Ok(read)
+    }
+
+    /// Returns whether the item is a search that is billed. Looks at pages that a search found are not.
+    pub(super) fn is_search(&self) -> bool {
+        let action = self.action.map(Str::unescaped);
+        self.kind == ItemKind::Search
+            && !matches!(action.as_deref(), Some("open_page" | "find_in_page"))
     }
 }
 

@@ -3,7 +3,8 @@
 //! [`request`] and [`history`] say a request in its words, [`reply`] reads whole replies and events into [`output`], which
 //! both share. Nothing is stored at the provider: reasoning comes encrypted, rides in `reasoning_details` ([`reasoning`]),
 //! and goes back to its provider before the message or the call that followed it ([`turn`] keeps their order).
-//! Deliberately absent: hosted tools (search, tool search), stored responses, background, probabilities of tokens.
+//! Searches are counted and their citations handed out; their items stay behind.
+//! Deliberately absent: other hosted tools (search among functions too), stored responses, background, probabilities of tokens.
 
 mod annotations;
 mod drawing;
@@ -14,6 +15,7 @@ mod output;
 mod reasoning;
 mod reply;
 mod request;
+mod tools;
 mod turn;
 mod usage;
 

@@ -41,6 +41,7 @@ pub(super) struct Output {
     has_reasoning: bool,
     /// Characters of earlier parts, by which the places of annotations move.
     chars: u64,
+    searches: u64,
 }
 
 #[derive(Debug)]
@@ -61,6 +62,7 @@ impl Output {
             pending: Vec::new(),
             has_reasoning: false,
             chars: 0,
+            searches: 0,
         }
     }
 
@@ -78,7 +80,7 @@ impl Output {
             ItemKind::Message | ItemKind::Call => self.hand_out_pending(sink),
             ItemKind::Reasoning => {}
             // The provider refuses reasoning without the item that followed it, and this one never goes back.
-            ItemKind::Image | ItemKind::Other => self.pending.clear(),
+            ItemKind::Image | ItemKind::Search | ItemKind::Other => self.pending.clear(),
         }
         match item.kind {
             ItemKind::Message => self.order.begin_message(number, item.phase),
@@ -86,7 +88,7 @@ impl Output {
                 self.order.begin_call();
                 call(number, item, None, sink);
             }
-            ItemKind::Reasoning | ItemKind::Image | ItemKind::Other => {}
+            ItemKind::Reasoning | ItemKind::Image | ItemKind::Search | ItemKind::Other => {}
         }
         self.items.push(OpenItem {
             number,
@@ -187,6 +189,11 @@ impl Output {
             }
             ItemKind::Image => {
                 image(item, sink);
+                Ok(())
+            }
+            ItemKind::Search => {
+                self.searches += u64::from(item.is_search());
+                sink.searches(self.searches);
                 Ok(())
             }
             ItemKind::Other => Ok(()),

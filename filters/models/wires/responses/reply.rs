@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::item::{Item, Response, members, some};
 use super::output::{Output, PartKind, PartPlace};
-use super::usage::Report;
+use super::usage::{Report, count_searches};
 use crate::json::{Error, Str, Walker};
 use crate::models::chat::delta::Finish;
 use crate::models::reply::Sink;
@@ -75,6 +75,10 @@ fn end(
         .transpose()
         .map_err(|_| Failure::malformed("the provider's report of usage cannot be read"))?;
     output.end(finish, sink);
+    // Where the provider counts the searches itself, that is what it bills.
+    if let Some(count) = response.tool_usage.and_then(count_searches) {
+        sink.searches(count);
+    }
     if let Some(report) = report {
         sink.usage(report.usage());
     }

@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use super::drawing;
 use super::history::History;
 use super::input::InputItem;
+use super::tools::{self, WireTool};
 use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
-use crate::models::chat::tree::{ChatRequest, FormatType, Tool, ToolChoice};
+use crate::models::chat::tree::{ChatRequest, FormatType, ToolChoice};
 use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, ModelRequest};
 use crate::models::routing::parameters::{Parameters, Treatment};
@@ -53,6 +54,8 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    max_tool_calls: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<TextOptions<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
@@ -76,23 +79,12 @@ struct Reasoning<'a> {
     mode: Option<&'a str>,
 }
 
-/// A function of the client, or a tool that the provider runs.
+/// A function of the client or a search, or another tool that the provider runs.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum ListedTool<'a> {
-    Function(WireTool<'a>),
+    Own(WireTool<'a>),
     Hosted(Value),
-}
-
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename = "function")]
-struct WireTool<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
-    parameters: Box<RawValue>,
-    // Left out, it would mean an attempt at strictness, which it does not in the convention.
-    strict: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -129,8 +121,13 @@ pub(super) fn defaults() -> ProviderDefaults {
         Parameter::PromptCacheOptions,
         Parameter::SensitiveWordCheck,
         Parameter::ImageSeed,
+        // Its search among functions has other words, and its calls other members.
+        Parameter::ToolSearch,
+        Parameter::AllowedCallers,
     ];
     let refused = [
+        Parameter::BlockedDomains,
+        Parameter::VendorSafeguards,
         Parameter::Stop,
         Parameter::FrequencyPenalty,
         Parameter::PresencePenalty,
@@ -159,7 +156,6 @@ pub(super) fn encode(
     let call = (chat.read_tree)(&request.source.body)?;
     let origin = target.replayed_origin();
     let history = History::read(&call.messages, origin.as_deref(), target)?;
-    let takes_strict = target.parameters.supports(Parameter::StrictTools);
     let reasons = target.thinking.reasons != Some(false);
     let given = |key: &str| {
         let raw = given(request, key)?;
@@ -169,10 +165,11 @@ pub(super) fn encode(
         }
     };
     let says_parallel = target.treat(Parameter::ParallelToolCalls, request) != Treatment::Drop;
-    let has_tools = call.tools.as_ref().is_some_and(|tools| !tools.is_empty());
-    let tools = call.tools.iter().flatten();
-    let tools = tools.map(|listed| ListedTool::Function(tool(listed, takes_strict)));
     let drawing = drawing::tool(request, &call, target)?.map(ListedTool::Hosted);
+    let tools = tools::list(request, &call, target).into_iter();
+    let tools = tools.map(ListedTool::Own);
+    let has_functions = !call.tools.functions.is_empty();
+    let searches = request.needs.web_search.is_some();
     let body = Body {
         model: target.model,
         input: history.items,
@@ -180,10 +177,11 @@ pub(super) fn encode(
         include: if reasons { &INCLUDED } else { &[] },
         reasoning: reasons.then(|| reasoning(request, target)),
         tools: tools.chain(drawing).collect(),
-        tool_choice: tool_choice(&call, target).filter(|_| has_tools),
+        tool_choice: tool_choice(&call, target).filter(|_| has_functions || searches),
         parallel_tool_calls: call
             .parallel_tool_calls
-            .filter(|_| has_tools && says_parallel),
+            .filter(|_| has_functions && says_parallel),
+        max_tool_calls: tools::max_calls(request, target),
         text: text_options(&call, given("verbosity")),
         max_output_tokens: max_output(request, target),
         service_tier: request.needs.service_tier.wire_word(),
@@ -223,21 +221,10 @@ fn reasoning<'a>(request: &'a ModelRequest, target: &Target<'_>) -> Reasoning<'a
     }
 }
 
-fn tool<'a>(tool: &'a Tool<'a>, takes_strict: bool) -> WireTool<'a> {
-    const NONE: &str = r#"{"type":"object","properties":{}}"#;
-    let function = &tool.function;
-    let schema = function.parameters.map_or(NONE, RawValue::get);
-    WireTool {
-        name: &function.name,
-        description: function.description.as_deref(),
-        parameters: RawValue::from_string(schema.to_owned()).unwrap_or_default(),
-        strict: takes_strict && function.strict.unwrap_or(false),
-    }
-}
-
 fn tool_choice(call: &ChatRequest<'_>, target: &Target<'_>) -> Option<Value> {
     Some(match call.tool_choice.as_ref()? {
         ToolChoice::Mode(mode) if matches!(&**mode, "auto" | "none") => (**mode).into(),
+        ToolChoice::WebSearch => json!({ "type": "web_search" }),
         _ if target.lower_tool_choice => "auto".into(),
         ToolChoice::Mode(mode) => (**mode).into(),
         ToolChoice::Named(function) => json!({ "type": "function", "name": &*function.name }),

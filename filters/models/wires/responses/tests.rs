@@ -22,6 +22,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
         max_output: None,
         parameters: Parameters::PLAIN,
         thinking: Thinking::UNKNOWN,
+        search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,

@@ -28,6 +28,20 @@ struct OutputDetails {
     reasoning_tokens: Option<u64>,
 }
 
+/// Returns the searches of `tool_usage`.
+pub(super) fn count_searches(tool_usage: &str) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct ToolUsage {
+        web_search: Option<Count>,
+    }
+    #[derive(Deserialize)]
+    struct Count {
+        num_requests: Option<u64>,
+    }
+    let used: ToolUsage = serde_json::from_str(tool_usage).ok()?;
+    used.web_search?.num_requests
+}
+
 impl Report {
     /// In the words of the convention. What a host gets wrong is put right, so that prompt ≥ cached + written and
     /// completion ≥ reasoning. Source: docs/facts/wire-formats.md R8.

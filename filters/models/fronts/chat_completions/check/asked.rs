@@ -41,6 +41,9 @@ fn note(parameter: Parameter, value: &str, found: &mut Findings) {
         // The limit that counts is noted once.
         Parameter::MaxTokens => return,
         Parameter::Stop => return note_stop(value, found),
+        Parameter::VendorSafeguards => true,
+        // A search is noted once flag, tool and choice are known, the others where they stand.
+        other if !other.is_member() => return,
         Parameter::Logprobs | Parameter::Store => value != "false",
         Parameter::ParallelToolCalls => value == "false" && found.needs.tools,
         Parameter::User | Parameter::SafetyIdentifier | Parameter::PromptCacheKey => {

@@ -5,12 +5,16 @@
 //! are well formed, and passed on. Nothing the size of the body is copied.
 
 mod asked;
+mod hosted;
 mod image_config;
 mod media;
 mod message;
+mod safeguards;
 mod tool;
 mod top;
 
+#[cfg(test)]
+mod hosted_tests;
 #[cfg(test)]
 mod tests;
 
@@ -25,8 +29,10 @@ use crate::models::chat::inlined::RemoteImage;
 use crate::models::chat::tree::ChatRequest;
 use crate::models::check::reject::Reject;
 use crate::models::front::Front;
-use crate::models::parameter::{AskedParameters, Parameter};
-use crate::models::request::{ModelRequest, Needs, Payload, RequestMember, Source, Strategy};
+use crate::models::parameter::{AskedParameters, Parameter, ParameterSet};
+use crate::models::request::{
+    ModelRequest, Needs, Payload, RequestMember, SearchNeeds, Source, Strategy,
+};
 use crate::money::CostInputs;
 
 /// Parts of messages other than text. Their bytes say little about their tokens.
@@ -72,6 +78,19 @@ struct Findings {
     remote_images: Vec<RemoteImage>,
     tool_breakpoints: u32,
     functions: Vec<Box<str>>,
+    /// Functions that are strict.
+    strict_tools: u32,
+    /// Tools so far.
+    tools: usize,
+    /// The first tool that the model does not see at once.
+    deferred: Option<usize>,
+    has_tool_search: bool,
+    search_tool: Option<SearchNeeds>,
+    search_options: ParameterSet,
+    search_flag: bool,
+    demands_search: bool,
+    /// The choice of tools is `none`.
+    calls_nothing: bool,
     chosen: Option<Box<str>>,
 }
 
@@ -109,7 +128,7 @@ pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<ModelReque
             max_tokens: None,
             choices: u64::from(choices),
             wanted_images,
-            draws: false,
+            ..CostInputs::default()
         },
         text_bytes: found.text_bytes,
         source: Source {
@@ -150,5 +169,6 @@ fn pass(body: &Bytes) -> Result<Findings, Reject> {
     walk.end()?;
     top::together(&found)?;
     asked::note_asked(body, &mut found);
+    hosted::note_search(&mut found)?;
     Ok(found)
 }

@@ -195,20 +195,7 @@ fn what_is_not_built_yet_is_refused_when_set() {
     for (key, value, param) in [
         ("prompt", json!({"id": "p"}), "prompt"),
         ("plugins", json!([{"id": "response-healing"}]), "plugins"),
-        ("web_search", json!(true), "web_search"),
-        (
-            "vendor_safeguards",
-            json!({"safeguards": [{"type": "a"}], "betas": ["b"]}),
-            "vendor_safeguards",
-        ),
         ("model", json!("@prompt/greeting"), "model"),
-        ("tools", json!([{"type": "web_search"}]), "tools[0].type"),
-        (
-            "tools",
-            json!([{"type": "function", "function": {"name": "f"}, "defer_loading": true}]),
-            "tools[0].defer_loading",
-        ),
-        ("tool_choice", json!({"type": "web_search"}), "tool_choice"),
     ] {
         let fault = refused(with(key, value), param);
         assert_eq!(fault.code(), Some("not_supported_yet"), "{fault}");

@@ -1,29 +1,17 @@
 //! Tools, the choice among them, and the form of the answer. Source: docs/model-gateway.md 2.1, 2.4.
 
 use super::Findings;
+use super::hosted::{HostedTool, TOOL};
 use super::message::cache_control;
 use crate::json::{Type, Walker};
-use crate::models::check::read::{array, boolean, expect, object, one_of, required, string};
+use crate::models::check::read::{
+    any_object, array, boolean, expect, object, one_of, required, string,
+};
 use crate::models::check::reject::{Reject, other};
 use crate::models::parameter::Parameter;
 
 /// Cache breakpoints on tools. Source: docs/model-gateway.md 8.6.
 const BREAKPOINTS: u32 = 4;
-
-const TOOL: [&str; 12] = [
-    "type",
-    "function",
-    "allowed_callers",
-    "defer_loading",
-    "cache_control",
-    "tool_search_type",
-    "name",
-    "user_location",
-    "search_context_size",
-    "max_uses",
-    "allowed_domains",
-    "blocked_domains",
-];
 
 /// The maximum number of tools. Source: docs/security.md 28.
 const MAX_TOOLS: usize = 1024;
@@ -41,6 +29,11 @@ pub(super) fn tools(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), R
         )));
     }
     found.special_tools = found.is_special;
+    if found.strict_tools > 0 {
+        let strict = f64::from(found.strict_tools);
+        found.asked.add_number(Parameter::StrictTools, strict);
+    }
+    super::hosted::check_together(found)?;
     if found.tool_breakpoints > BREAKPOINTS {
         return Err(Reject::rule(format!(
             "holds {} cache breakpoints; accepted are at most {BREAKPOINTS}",
@@ -50,60 +43,37 @@ pub(super) fn tools(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), R
     Ok(())
 }
 
+/// A tool: its members are those of its type, so they count once all of them are known.
 fn tool(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    let (mut kind, mut has_function, mut later) = (None, false, None);
-    object(walk, &TOOL, |walk, key| {
-        match key {
-            "type" => kind = Some(one_of(walk, &["function", "tool_search", "web_search"])?),
-            "function" => {
-                function(walk, found)?;
+    let (mut kind, mut has_function) = (None, false);
+    let mut hosted = HostedTool::default();
+    any_object(walk, &TOOL, |walk, key, known| {
+        match known {
+            Some("type") => kind = Some(one_of(walk, &["function", "tool_search", "web_search"])?),
+            Some("function") => {
+                function(walk, found).map_err(|reject| reject.within("function"))?;
                 has_function = true;
             }
-            "cache_control" => {
-                cache_control(walk, found)?;
+            Some("cache_control") => {
+                cache_control(walk, found).map_err(|reject| reject.within("cache_control"))?;
                 found.tool_breakpoints += 1;
+                hosted.has_breakpoint = true;
             }
-            "defer_loading" => {
-                found.is_special = true;
-                if boolean(walk)? {
-                    later = Some(key);
-                }
+            Some(known) => hosted
+                .member(walk, known)
+                .map_err(|reject| reject.within(known))?,
+            None => {
+                _ = key;
+                walk.skip()?;
             }
-            "allowed_callers" => {
-                found.is_special = true;
-                if array(walk, |walk, _| string(walk).map(|_| ()))? > 0 {
-                    later = Some(key);
-                }
-            }
-            "allowed_domains" | "blocked_domains" => {
-                _ = array(walk, |walk, _| string(walk).map(|_| ()))?
-            }
-            "search_context_size" => _ = one_of(walk, &["low", "medium", "high"])?,
-            "max_uses" => {
-                expect(walk, Type::Number, "a number")?;
-                walk.number()?;
-            }
-            "user_location" => location(walk)?,
-            _ => _ = string(walk)?,
         }
         Ok(())
     })?;
-    match required(kind, "type", "`function`, `tool_search` or `web_search`")? {
-        "function" if !has_function => required(None, "function", "an object with a `name`"),
-        "function" => match later {
-            Some(key) => Err(Reject::not_yet().within(key)),
-            None => Ok(()),
-        },
-        _ => Err(Reject::not_yet().within("type")),
+    let kind = required(kind, "type", "`function`, `tool_search` or `web_search`")?;
+    if kind == "function" && !has_function {
+        return required(None, "function", "an object with a `name`");
     }
-}
-
-fn location(walk: &mut Walker<'_>) -> Result<(), Reject> {
-    object(
-        walk,
-        &["city", "region", "country", "timezone"],
-        |walk, _| string(walk).map(|_| ()),
-    )
+    hosted.note(kind, found)
 }
 
 fn function(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
@@ -127,7 +97,7 @@ fn function(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
                 }
                 _ => {
                     if !walk.null()? && boolean(walk)? {
-                        found.asked.set.insert(Parameter::StrictTools);
+                        found.strict_tools += 1;
                     }
                 }
             }
@@ -143,12 +113,13 @@ fn function(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
 /// `tool_choice`.
 pub(super) fn tool_choice(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     const ACCEPTED: &str =
-        "`auto`, `none`, `required`, or an object such as {type: function, function: {name}}";
+        "`auto`, `none`, `required`, {type: function, function: {name}} or {type: web_search}";
     match walk.peek()? {
         Type::Null => _ = walk.null()?,
         Type::String => {
             let word = one_of(walk, &["auto", "none", "required"])?;
             found.needs.forced_tools = word == "required";
+            found.calls_nothing = word == "none";
         }
         Type::Object => {
             let (mut kind, mut name) = (None, None);
@@ -163,7 +134,8 @@ pub(super) fn tool_choice(walk: &mut Walker<'_>, found: &mut Findings) -> Result
                 })
             })?;
             if required(kind, "type", "`function` or `web_search`")? == "web_search" {
-                return Err(Reject::not_yet());
+                found.demands_search = true;
+                return Ok(());
             }
             let name = required(name, "name", "the name of a function")
                 .map_err(|r| r.within("function"))?;

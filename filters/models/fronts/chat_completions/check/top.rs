@@ -3,6 +3,7 @@
 use super::Findings;
 use super::image_config::image_config;
 use super::message::messages;
+use super::safeguards::safeguards;
 use super::tool::{response_format, tool_choice, tools};
 use crate::json::{Type, Walker};
 use crate::models::check::read::{
@@ -103,12 +104,12 @@ fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Res
         // Deprecated, ignored, grants nothing. Source: docs/model-gateway.md 9.5.
         "onboarding" => boolean(walk).map(|_| ()),
         "image_config" => image_config(walk, found),
-        _ => rare_member(walk, key),
+        _ => rare_member(walk, key, found),
     }
 }
 
 /// Members that few providers know.
-fn rare_member(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
+fn rare_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
     match key {
         "effort" => nullable_one_of(walk, &LEVELS).map(|_| ()),
         "prompt_cache_options" => {
@@ -128,6 +129,8 @@ fn rare_member(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
             })?;
             required(status, "status", "`DISABLE` or `ENABLE`").map(|_| ())
         }
+        "web_search" => flag(walk, &mut found.search_flag),
+        "vendor_safeguards" => safeguards(walk),
         _ => unbuilt_member(walk, key),
     }
 }
@@ -142,10 +145,8 @@ fn unbuilt_member(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
         }
     };
     match key {
-        "web_search" => refuse(boolean(walk)?),
         "plugins" => refuse(array(walk, plugin)? > 0),
         "prompt" => prompt(walk).and_then(|()| refuse(true)),
-        "vendor_safeguards" => safeguards(walk).and_then(|()| refuse(true)),
         _ => {
             walk.skip()?;
             Ok(())
@@ -183,37 +184,6 @@ fn prompt(walk: &mut Walker<'_>) -> Result<(), Reject> {
         },
     )?;
     required(id, "id", "the name of a managed prompt").map(|_| ())
-}
-
-fn safeguards(walk: &mut Walker<'_>) -> Result<(), Reject> {
-    let (mut safeguards, mut betas) = (None, None);
-    object(walk, &["safeguards", "betas"], |walk, key| {
-        if key == "betas" {
-            betas = Some(array(walk, |walk, _| string(walk).map(|_| ()))?);
-            return Ok(());
-        }
-        let count = array(walk, |walk, _| {
-            let mut kind = None;
-            object(walk, &["type"], |walk, _| {
-                kind = Some(string(walk)?);
-                Ok(())
-            })?;
-            required(kind, "type", "a string").map(|_| ())
-        })?;
-        safeguards = Some(count);
-        Ok(())
-    })?;
-    required(
-        safeguards.filter(|count| *count > 0),
-        "safeguards",
-        "at least one safeguard",
-    )?;
-    required(
-        betas.filter(|count| *count > 0),
-        "betas",
-        "at least one beta",
-    )
-    .map(|_| ())
 }
 
 /// Our choice: a limit is a positive integer, as every provider wants it.

@@ -122,6 +122,7 @@ fn a_forced_call_that_nobody_honours_is_lowered() {
             "tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": choice});
         let request = ChatCompletions.parse(request.to_string().into()).unwrap();
         let target = Target {
+            search: crate::models::routing::search::WebSearch::default(),
             lower_tool_choice: true,
             ..target(&quirks)
         };

@@ -1,0 +1,149 @@
+//! Tools in the words of this wire. Source: docs/facts/wire-formats.md 3.1.
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::models::chat::tree::{ChatRequest, SearchLocation, Tool};
+use crate::models::parameter::Parameter;
+use crate::models::request::ModelRequest;
+use crate::models::wires::closed_schema;
+use crate::models::wires::wire::Target;
+
+/// The name of the search, which no function may have beside it.
+pub(super) const WEB_SEARCH: &str = "web_search";
+
+/// A tool.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum WireTool<'a> {
+    /// Run by the provider: a search among the functions.
+    ToolSearch {
+        #[serde(rename = "type")]
+        kind: &'a str,
+        name: &'a str,
+    },
+    /// Run by the client.
+    Function {
+        name: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        description: Option<&'a str>,
+        input_schema: Box<RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        strict: Option<bool>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<&'a RawValue>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        defer_loading: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        allowed_callers: Option<&'a RawValue>,
+    },
+    /// Run by the provider: a search of the web.
+    WebSearch {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        name: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        max_uses: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        allowed_domains: Option<&'a RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        blocked_domains: Option<&'a RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        user_location: Option<Place<'a>>,
+    },
+}
+
+/// Where the user is.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename = "approximate")]
+pub(super) struct Place<'a> {
+    #[serde(flatten)]
+    location: &'a SearchLocation<'a>,
+}
+
+/// Returns the tools: searches among functions come first.
+///
+/// Errors: a function has the name of the web search.
+pub(super) fn list<'a>(
+    request: &ModelRequest,
+    call: &'a ChatRequest<'a>,
+    target: &Target<'_>,
+) -> Result<Vec<WireTool<'a>>, Fault> {
+    let mut tools = Vec::new();
+    let searches = target.parameters.supports(Parameter::ToolSearch);
+    for search in call.tools.tool_searches.iter().filter(|_| searches) {
+        let kind = &*search.search_type;
+        let name = search.name.as_deref().unwrap_or_else(|| undated(kind));
+        tools.push(WireTool::ToolSearch { kind, name });
+    }
+    let functions = call.tools.functions.iter();
+    tools.extend(functions.map(|tool| function(tool, target)));
+    if request.needs.web_search.is_none() {
+        return Ok(tools);
+    }
+    let mut functions = call.tools.functions.iter();
+    if functions.any(|tool| &*tool.function.name == WEB_SEARCH) {
+        return Err(Fault::invalid(
+            "tools",
+            format!(
+                "`tools` holds a function of the name `{WEB_SEARCH}`, which is that of the chosen provider's own search"
+            ),
+        ));
+    }
+    let tells = |option| target.tells(option, request);
+    let own = call.tools.web_search.as_ref();
+    tools.push(WireTool::WebSearch {
+        kind: "web_search_20250305",
+        name: WEB_SEARCH,
+        max_uses: tells(Parameter::SearchMaxUses).then(|| target.max_searches(request)),
+        allowed_domains: own
+            .and_then(|own| own.allowed_domains)
+            .filter(|_| request.asked.set.contains(Parameter::AllowedDomains)),
+        blocked_domains: own
+            .and_then(|own| own.blocked_domains)
+            .filter(|_| request.asked.set.contains(Parameter::BlockedDomains)),
+        user_location: own
+            .and_then(|own| own.user_location.as_ref())
+            .filter(|_| tells(Parameter::SearchLocation))
+            .map(|location| Place { location }),
+    });
+    Ok(tools)
+}
+
+/// Returns a type without its date, which is the name that the provider wants for it.
+fn undated(kind: &str) -> &str {
+    let dated = kind.rsplit_once('_');
+    let is_date = |date: &str| date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit());
+    match dated {
+        Some((name, date)) if is_date(date) => name,
+        _ => kind,
+    }
+}
+
+fn function<'a>(tool: &'a Tool<'a>, target: &Target<'_>) -> WireTool<'a> {
+    let supports = |parameter| target.parameters.supports(parameter);
+    let schema = tool.function.parameters.map(|raw| raw.get().to_owned());
+    let schema = schema.filter(|schema| schema.contains("\"type\""));
+    let mut schema = schema.unwrap_or_else(|| r#"{"type":"object","properties":{}}"#.to_owned());
+    let strict = tool.function.strict;
+    let strict = strict.filter(|strict| *strict && supports(Parameter::StrictTools));
+    if strict.is_some()
+        && let Ok(mut closed) = serde_json::from_str::<Value>(&schema)
+    {
+        closed_schema::close(&mut closed, &[]);
+        schema = closed.to_string();
+    }
+    WireTool::Function {
+        name: &tool.function.name,
+        description: tool.function.description.as_deref(),
+        input_schema: RawValue::from_string(schema).unwrap_or_default(),
+        strict,
+        cache_control: tool.cache_control,
+        defer_loading: tool.defer_loading && supports(Parameter::ToolSearch),
+        allowed_callers: tool
+            .allowed_callers
+            .filter(|_| supports(Parameter::AllowedCallers)),
+    }
+}
