@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::replay::{EVENTS, WHOLE};
 use super::search_tests::{mapping, request, sent, target};
-use super::{Failure, Progress, ReplyHead, WireKind};
+use super::{Progress, ReplyHead, WireKind};
 use crate::models::fronts::chat_completions::whole::WholeWriter;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::usage::Usage;
@@ -21,7 +21,7 @@ fn read(
     head: &ReplyHead,
     body: &str,
     piece: usize,
-) -> Result<(Value, Usage), (Failure, Usage)> {
+) -> Result<(Value, Usage), Box<Usage>> {
     let (mapping, quirks) = (mapping(kind, own), Quirks::default());
     let request = request(&json!({"web_search": true}));
     let target = target(&mapping, &quirks);
@@ -47,8 +47,8 @@ fn read(
         }
     };
     let usage = writer.reported().to_usage(4, failure.is_none());
-    if let Some(failure) = failure {
-        return Err((failure, usage));
+    if failure.is_some() {
+        return Err(Box::new(usage));
     }
     let response = writer.render(
         0,
@@ -247,11 +247,11 @@ fn a_paused_turn_is_cut_short_and_goes_on_where_it_is_sent_back() {
 #[test]
 fn searches_of_a_stream_that_breaks_are_counted() {
     let text = events_of(&block_events(&blocks()));
-    let (_, usage) = read(WireKind::Messages, &json!({}), &EVENTS, &text, 50).unwrap_err();
+    let usage = read(WireKind::Messages, &json!({}), &EVENTS, &text, 50).unwrap_err();
     assert_eq!(usage.web_searches, 1);
     let chunk = json!({"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hi"}}]});
     let own = json!({"web_search": "options"});
-    let (_, usage) = read(CHAT, &own, &EVENTS, &events_of(&[chunk]), 50).unwrap_err();
+    let usage = read(CHAT, &own, &EVENTS, &events_of(&[chunk]), 50).unwrap_err();
     assert_eq!((usage.web_searches, usage.estimated), (1, true));
 }
 

@@ -37,6 +37,7 @@ pub(super) fn target<'a>(mapping: &'a Mapping, quirks: &'a Quirks) -> Target<'a>
         lower_tool_choice: false,
         refuses_state: false,
         image_output: None,
+        inlined: crate::models::chat::inlined::InlinedImages::NONE,
         quirks,
         key_id: None,
     }

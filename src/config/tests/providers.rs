@@ -264,6 +264,9 @@ fn the_parameters_of_a_provider_are_those_of_its_kind_and_what_is_written() {
             Parameter::ImageModeration,
             Parameter::ImageCount,
             Parameter::ImageSeed,
+            Parameter::ToolSearch,
+            Parameter::AllowedCallers,
+            Parameter::VendorSafeguards,
         ]
     );
 }

@@ -1,4 +1,4 @@
-//! Tools in the words of this wire. Source: docs/facts/wire-formats.md 3.1.
+//! Tools in the words of this wire. Source: docs/facts/wire-formats.md 3.1, 3.8.
 
 use serde::Serialize;
 use serde_json::Value;

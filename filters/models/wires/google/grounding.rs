@@ -1,5 +1,5 @@
 //! What an answer rests on: the searches of a candidate, and the pages that its text cites.
-//! Source: docs/facts/wire-formats.md 4.4.
+//! Source: docs/facts/wire-formats.md 4.8.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

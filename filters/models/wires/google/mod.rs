@@ -6,6 +6,7 @@
 //! texts ride in `reasoning_details` with the format [`FORMAT`] and the provider's name.
 //! Deliberately absent: cached contents.
 
+mod candidate;
 mod contents;
 mod embeddings;
 mod failure;

@@ -1,16 +1,15 @@
 //! Replies and events: the same shape, whole or in pieces. Source: docs/facts/wire-formats.md 4.4, 4.5.
 
-use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::FORMAT;
+use super::candidate::{FunctionCall, Reply, ReplyCandidate, ReplyPart};
 use super::failure::{classify_error, find_error};
 use super::grounding::Grounds;
 use super::usage::UsageReport;
 use crate::json::{Object, Str};
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
-use crate::models::chat::tree::Text;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
@@ -20,83 +19,6 @@ use crate::models::wires::failure::{Failure, FailureKind};
 use crate::models::wires::opaque::NativeBlock;
 use crate::models::wires::wire::Target;
 use crate::sse::SseEvent;
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Reply<'a> {
-    #[serde(borrow)]
-    candidates: Vec<ReplyCandidate<'a>>,
-    #[serde(borrow)]
-    prompt_feedback: Option<Feedback<'a>>,
-    usage_metadata: Option<UsageReport>,
-    #[serde(borrow)]
-    response_id: Option<Text<'a>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Feedback<'a> {
-    #[serde(borrow)]
-    block_reason: Option<Text<'a>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ReplyCandidate<'a> {
-    index: u32,
-    #[serde(borrow)]
-    content: Option<ReplyContent<'a>>,
-    #[serde(borrow)]
-    finish_reason: Option<Text<'a>>,
-    #[serde(borrow)]
-    grounding_metadata: Option<&'a RawValue>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ReplyContent<'a> {
-    #[serde(borrow)]
-    parts: Vec<ReplyPart<'a>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ReplyPart<'a> {
-    #[serde(borrow)]
-    text: Option<Text<'a>>,
-    thought: bool,
-    #[serde(borrow)]
-    thought_signature: Option<Text<'a>>,
-    #[serde(borrow)]
-    function_call: Option<FunctionCall<'a>>,
-    #[serde(borrow)]
-    inline_data: Option<InlineData<'a>>,
-    /// A tool that the provider runs.
-    #[serde(borrow)]
-    tool_call: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_response: Option<&'a RawValue>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct FunctionCall<'a> {
-    #[serde(borrow)]
-    id: Option<Text<'a>>,
-    #[serde(borrow)]
-    name: Option<Text<'a>>,
-    #[serde(borrow)]
-    args: Option<&'a RawValue>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct InlineData<'a> {
-    #[serde(borrow)]
-    mime_type: Text<'a>,
-    #[serde(borrow)]
-    data: Text<'a>,
-}
 
 /// Returns the decoder of a chat's reply.
 pub(super) fn decoder(

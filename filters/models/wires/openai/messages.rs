@@ -106,55 +106,6 @@ pub(super) fn rewrite(
     Ok(())
 }
 
-/// Writes the member `tools` without what belongs to other providers or is dropped, and with the provider's own search.
-pub(super) fn rewrite_tools(
-    member: &RequestMember,
-    target: &Target<'_>,
-    search: Option<&str>,
-    splice: &mut Splice<'_>,
-) -> Result<(), Fault> {
-    splice.new_bytes(b"\"tools\":[");
-    let written = write_functions(member.value.clone(), target, splice).map_err(internal)?;
-    if let Some(search) = search {
-        splice.new_bytes(if written > 0 { b"," } else { b"" });
-        splice.new_bytes(search.as_bytes());
-    }
-    splice.new_bytes(b"]");
-    Ok(())
-}
-
-/// Writes the functions among the tools; returns how many there are.
-fn write_functions(
-    range: Range<usize>,
-    target: &Target<'_>,
-    splice: &mut Splice<'_>,
-) -> Result<usize, Error> {
-    let takes_strict = target.parameters.supports(Parameter::StrictTools);
-    let (mut walk, base) = walker(splice, range);
-    let mut written = 0;
-    walk.array(|walk, _| {
-        let kept = kept(splice, span(walk, base)?, target)?;
-        let kind = kept.iter().find(|(key, _)| key == "type");
-        let kind = kind.map(|(_, kind)| Walker::over(splice.text(kind.clone())).string());
-        let kind = kind.transpose()?.map(Str::unescaped);
-        if kind.as_deref() != Some("function") {
-            return Ok(());
-        }
-        splice.new_bytes(if written > 0 { b",{" } else { b"{" });
-        written += 1;
-        for (at, (key, value)) in kept.into_iter().enumerate() {
-            write_name(splice, &key, &mut (at == 0));
-            match key.as_str() {
-                "function" if !takes_strict => without_member(splice, value, "strict")?,
-                _ => splice.slice(value),
-            }
-        }
-        splice.new_bytes(b"}");
-        Ok::<(), Error>(())
-    })?;
-    Ok(written)
-}
-
 /// What a message is, as far as its rewriting depends on it.
 #[derive(Default)]
 struct MessageKind {
@@ -323,21 +274,6 @@ pub(super) fn without_member(
     Ok(())
 }
 
-fn strip_items(
-    splice: &mut Splice<'_>,
-    range: Range<usize>,
-    target: &Target<'_>,
-) -> Result<(), Error> {
-    each_item(splice, range, |splice, item| {
-        for (at, (key, value)) in kept(splice, item, target)?.into_iter().enumerate() {
-            let mut is_first = at == 0;
-            write_name(splice, &key, &mut is_first);
-            splice.slice(value);
-        }
-        Ok(())
-    })
-}
-
 /// Walks an array; `write` writes the members of each item that is an object.
 fn each_item(
     splice: &mut Splice<'_>,
@@ -366,7 +302,7 @@ fn each_item(
 }
 
 /// The members of an object that stay in it.
-fn kept(
+pub(super) fn kept(
     splice: &Splice<'_>,
     range: Range<usize>,
     target: &Target<'_>,
@@ -394,7 +330,7 @@ pub(super) fn members(
 }
 
 /// Skips a value; returns its range in the body.
-fn span(walk: &mut Walker<'_>, base: usize) -> Result<Range<usize>, Error> {
+pub(super) fn span(walk: &mut Walker<'_>, base: usize) -> Result<Range<usize>, Error> {
     let length = walk.skip()?.len();
     let end = base + walk.at();
     Ok(end - length..end)

@@ -18,6 +18,7 @@ mod splice;
 mod stream;
 mod strict;
 mod template;
+mod tools;
 mod usage;
 
 #[cfg(test)]

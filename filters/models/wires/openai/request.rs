@@ -7,6 +7,7 @@ use super::messages;
 use super::search;
 use super::splice::Splice;
 use super::strict;
+use super::tools;
 use crate::fault::Fault;
 use crate::json::{Str, Walker};
 use crate::models::chat::facts::ChatFacts;
@@ -143,7 +144,7 @@ pub(super) fn encode(
             Change::Messages => messages::rewrite(request, chat, member, target, &mut splice)?,
             Change::Tools => {
                 let search = search::tool(request, target);
-                messages::rewrite_tools(member, target, search, &mut splice)?;
+                tools::rewrite(member, target, search, &mut splice)?;
             }
         }
     }

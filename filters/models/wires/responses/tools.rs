@@ -1,4 +1,4 @@
-//! Tools in the words of this wire. Source: docs/facts/wire-formats.md 2.2.
+//! Tools in the words of this wire. Source: docs/facts/wire-formats.md 2.2, 2.5.
 
 use serde::Serialize;
 use serde_json::value::RawValue;

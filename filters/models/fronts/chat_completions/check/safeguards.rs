@@ -1,5 +1,5 @@
 //! `vendor_safeguards`: checks that a provider runs over an answer, and the betas that switch them on.
-//! Source: docs/model-gateway.md 2.1, docs/facts/wire-formats.md 3.6.
+//! Source: docs/model-gateway.md 2.1, docs/facts/wire-formats.md 3.8.
 
 use crate::json::Walker;
 use crate::models::check::read::{array, object, required, string};
