@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::tools::tools;
+
 /// A field, and how to see what becomes of it.
 pub(crate) struct Field {
     /// Its name on the page.
@@ -28,16 +30,16 @@ pub(crate) const SECTIONS: [Section; 5] = [
 
 const SMALL_IMAGE: &str = "data:image/png;base64,AAAA";
 
-fn base() -> Value {
+pub(crate) fn base() -> Value {
     json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
 }
 
-fn function() -> Value {
+pub(crate) fn function() -> Value {
     json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}})
 }
 
 /// A request with these members.
-fn with(mut body: Value, members: &Value) -> Value {
+pub(crate) fn with(mut body: Value, members: &Value) -> Value {
     let members = members.as_object().cloned().unwrap_or_default();
     if let Some(body) = body.as_object_mut() {
         body.extend(members);
@@ -56,7 +58,7 @@ fn member(name: &'static str, pointer: &'static str, members: Value, beside: Val
     }
 }
 
-fn plain(name: &'static str, pointer: &'static str, members: Value) -> Field {
+pub(crate) fn plain(name: &'static str, pointer: &'static str, members: Value) -> Field {
     member(name, pointer, members, json!({}))
 }
 
@@ -560,90 +562,4 @@ fn parts() -> Vec<Field> {
 /// A block of a tool that a provider ran, as clients get it.
 fn native(format: &str) -> Value {
     json!({"type": "web_search_tool_result", "tool_use_id": "s", "toolCall": {"id": "s"}, "format": format, "origin": "p/up"})
-}
-
-/// A function tool with these members.
-fn in_tool(name: &'static str, pointer: &'static str, members: Value) -> Field {
-    Field {
-        name,
-        pointer,
-        with: with(base(), &json!({"tools": [with(function(), &members)]})),
-        without: with(base(), &json!({"tools": [function()]})),
-    }
-}
-
-fn tools() -> Vec<Field> {
-    let strict = json!({"function": {"name": "f", "strict": true, "parameters": {"type": "object", "properties": {}}}});
-    let described = json!({"function": {"name": "f", "description": "d", "parameters": {"type": "object", "properties": {}}}});
-    let search = json!({"type": "tool_search", "tool_search_type": "tool_search_tool_regex"});
-    vec![
-        in_tool(
-            "tools[].function.description",
-            "/tools/0/function/description",
-            described,
-        ),
-        in_tool(
-            "tools[].function.strict",
-            "/tools/0/function/strict",
-            strict,
-        ),
-        in_tool(
-            "tools[].cache_control",
-            "/tools/0/cache_control",
-            json!({"cache_control": {"type": "ephemeral"}}),
-        ),
-        in_tool(
-            "tools[].allowed_callers",
-            "/tools/0/allowed_callers",
-            json!({"allowed_callers": ["direct"]}),
-        ),
-        Field {
-            name: "tools[].defer_loading",
-            pointer: "/tools/1/defer_loading",
-            with: with(
-                base(),
-                &json!({"tools": [search, with(function(), &json!({"defer_loading": true}))]}),
-            ),
-            without: with(base(), &json!({"tools": [search, function()]})),
-        },
-        Field {
-            name: "tools[]: tool_search",
-            pointer: "/tools/0",
-            with: with(base(), &json!({"tools": [search, function()]})),
-            without: with(base(), &json!({"tools": [function()]})),
-        },
-        plain(
-            "tools[]: web_search",
-            "/tools",
-            json!({"tools": [{"type": "web_search"}]}),
-        ),
-        in_search(
-            "tools[].user_location",
-            json!({"user_location": {"country": "DE"}}),
-        ),
-        in_search(
-            "tools[].search_context_size",
-            json!({"search_context_size": "low"}),
-        ),
-        in_search("tools[].max_uses", json!({"max_uses": 2})),
-        in_search(
-            "tools[].allowed_domains",
-            json!({"allowed_domains": ["a.example"]}),
-        ),
-        in_search(
-            "tools[].blocked_domains",
-            json!({"blocked_domains": ["a.example"]}),
-        ),
-    ]
-}
-
-/// A web search with an option.
-fn in_search(name: &'static str, option: Value) -> Field {
-    let search = json!({"type": "web_search"});
-    Field {
-        name,
-        pointer: "/tools/0/none",
-        with: with(base(), &json!({"tools": [with(search.clone(), &option)]})),
-        without: with(base(), &json!({"tools": [search]})),
-    }
 }

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod fields;
+mod tools;
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -59,24 +59,7 @@ pub(super) fn defaults() -> ProviderDefaults {
             vec![Parameter::Temperature, Parameter::TopP],
             vec![Parameter::AllowedDomains, Parameter::BlockedDomains],
         ],
-        bounds: BTreeMap::from([
-            (
-                Parameter::Temperature,
-                WrittenBounds {
-                    min: Some(0.0),
-                    max: Some(1.0),
-                    outside: None,
-                },
-            ),
-            (
-                Parameter::StrictTools,
-                WrittenBounds {
-                    min: None,
-                    max: Some(STRICT_TOOLS),
-                    outside: Some(Outside::Refuse),
-                },
-            ),
-        ]),
+        bounds: bounds(),
         ..WrittenParameters::default()
     };
     ProviderDefaults {
@@ -100,6 +83,24 @@ pub(super) fn defaults() -> ProviderDefaults {
         search: SearchDialect::None,
         responses: None,
     }
+}
+
+/// Temperatures end at 1, and more strict functions are refused.
+fn bounds() -> BTreeMap<Parameter, WrittenBounds> {
+    let temperature = WrittenBounds {
+        min: Some(0.0),
+        max: Some(1.0),
+        outside: None,
+    };
+    let strict = WrittenBounds {
+        min: None,
+        max: Some(STRICT_TOOLS),
+        outside: Some(Outside::Refuse),
+    };
+    BTreeMap::from([
+        (Parameter::Temperature, temperature),
+        (Parameter::StrictTools, strict),
+    ])
 }
 
 #[derive(Debug, Serialize)]

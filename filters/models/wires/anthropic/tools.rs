@@ -51,14 +51,14 @@ pub(super) enum WireTool<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         blocked_domains: Option<&'a RawValue>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        user_location: Option<Place<'a>>,
+        user_location: Option<NearPlace<'a>>,
     },
 }
 
 /// Where the user is.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "approximate")]
-pub(super) struct Place<'a> {
+pub(super) struct NearPlace<'a> {
     #[serde(flatten)]
     location: &'a SearchLocation<'a>,
 }
@@ -107,7 +107,7 @@ pub(super) fn list<'a>(
         user_location: own
             .and_then(|own| own.user_location.as_ref())
             .filter(|_| tells(Parameter::SearchLocation))
-            .map(|location| Place { location }),
+            .map(|location| NearPlace { location }),
     });
     Ok(tools)
 }

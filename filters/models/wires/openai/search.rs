@@ -87,11 +87,11 @@ fn nested(location: &SearchLocation<'_>) -> Value {
 
 fn flat(location: &SearchLocation<'_>) -> Value {
     #[derive(Serialize)]
-    struct Place<'a> {
+    struct NearPlace<'a> {
         #[serde(flatten)]
         location: &'a SearchLocation<'a>,
     }
-    let mut place = json!(Place { location });
+    let mut place = json!(NearPlace { location });
     if let Some(place) = place.as_object_mut() {
         place.remove("timezone");
     }

@@ -28,7 +28,7 @@ pub(super) enum WireTool<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         search_context_size: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        user_location: Option<Place<'a>>,
+        user_location: Option<NearPlace<'a>>,
     },
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Filters<'a> {
 /// Where the user is.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "approximate")]
-pub(super) struct Place<'a> {
+pub(super) struct NearPlace<'a> {
     #[serde(flatten)]
     location: &'a SearchLocation<'a>,
 }
@@ -73,7 +73,7 @@ pub(super) fn list<'a>(
         user_location: own
             .and_then(|own| own.user_location.as_ref())
             .filter(|_| tells(Parameter::SearchLocation))
-            .map(|location| Place { location }),
+            .map(|location| NearPlace { location }),
     });
     tools
 }
