@@ -17,6 +17,7 @@ mod support;
 
 mod activate;
 mod agent_texts;
+mod bad_chat;
 mod bad_input;
 mod bandits;
 mod batch;

@@ -154,7 +154,8 @@ impl Lack {
 
     /// Returns the 400 when no provider can serve the request; `others` are the reasons per provider.
     pub fn into_fault(self, others: &str) -> Fault {
-        let message = format!("no provider of this model can serve the request: {others}");
+        let param = &self.param;
+        let message = format!("no provider of this model can serve `{param}` as asked: {others}");
         let fault = Fault::invalid(self.param.into_owned(), message);
         match self.code {
             Some(code) => fault.with_code(code),

@@ -4,9 +4,7 @@ use super::Findings;
 use super::hosted::{HostedTool, TOOL};
 use super::message::cache_control;
 use crate::json::{Type, Walker};
-use crate::models::check::read::{
-    any_object, array, boolean, expect, object, one_of, required, string,
-};
+use crate::models::check::read::{array, boolean, expect, object, one_of, required, string};
 use crate::models::check::reject::{Reject, other};
 use crate::models::parameter::Parameter;
 
@@ -47,25 +45,19 @@ pub(super) fn tools(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), R
 fn tool(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let (mut kind, mut has_function) = (None, false);
     let mut hosted = HostedTool::default();
-    any_object(walk, &TOOL, |walk, key, known| {
-        match known {
-            Some("type") => kind = Some(one_of(walk, &["function", "tool_search", "web_search"])?),
-            Some("function") => {
-                function(walk, found).map_err(|reject| reject.within("function"))?;
+    object(walk, &TOOL, |walk, key| {
+        match key {
+            "type" => kind = Some(one_of(walk, &["function", "tool_search", "web_search"])?),
+            "function" => {
+                function(walk, found)?;
                 has_function = true;
             }
-            Some("cache_control") => {
-                cache_control(walk, found).map_err(|reject| reject.within("cache_control"))?;
+            "cache_control" => {
+                cache_control(walk, found)?;
                 found.tool_breakpoints += 1;
                 hosted.has_breakpoint = true;
             }
-            Some(known) => hosted
-                .member(walk, known)
-                .map_err(|reject| reject.within(known))?,
-            None => {
-                _ = key;
-                walk.skip()?;
-            }
+            other => hosted.member(walk, other)?,
         }
         Ok(())
     })?;

@@ -1,0 +1,318 @@
+//! The fields of docs/model-gateway.md 2.1 to 2.4: their words, types and required members.
+
+use serde_json::{Value, json};
+
+/// Fields with a closed list of words, and whether they take null.
+pub const WORDS: &[(&str, &[&str], bool)] = &[
+    ("prompt_cache_retention", &["in_memory", "24h"], true),
+    (
+        "prompt_cache_options.mode",
+        &["implicit", "explicit"],
+        false,
+    ),
+    ("prompt_cache_options.ttl", &["30m"], false),
+    (
+        "reasoning_effort",
+        &["none", "minimal", "low", "medium", "high", "xhigh", "max"],
+        true,
+    ),
+    (
+        "reasoning.effort",
+        &["none", "minimal", "low", "medium", "high", "xhigh", "max"],
+        true,
+    ),
+    (
+        "reasoning.context",
+        &["auto", "current_turn", "all_turns"],
+        false,
+    ),
+    ("reasoning.mode", &["standard", "pro"], false),
+    ("effort", &["low", "medium", "high"], true),
+    ("verbosity", &["low", "medium", "high"], true),
+    (
+        "service_tier",
+        &["auto", "default", "flex", "priority"],
+        false,
+    ),
+    (
+        "routing",
+        &["auto", "price", "throughput", "latency"],
+        false,
+    ),
+    ("sensitive_word_check.status", &["DISABLE", "ENABLE"], false),
+    (
+        "image_config.image_quality",
+        &["low", "medium", "high", "xhigh", "max", "auto"],
+        false,
+    ),
+    ("image_config.moderation", &["auto", "low"], false),
+    (
+        "response_format.type",
+        &["text", "json_object", "json_schema"],
+        false,
+    ),
+    ("tool_choice.type", &["function", "web_search"], false),
+    (
+        "messages[0].role",
+        &[
+            "developer",
+            "system",
+            "user",
+            "assistant",
+            "tool",
+            "function",
+        ],
+        false,
+    ),
+    ("messages[0].phase", &["commentary", "final_answer"], true),
+    ("messages[0].tool_calls[0].type", &["function"], false),
+    (
+        "messages[0].message_items[0].phase",
+        &["commentary", "final_answer"],
+        false,
+    ),
+    (
+        "messages[0].tool_result_cache_control.type",
+        &["ephemeral"],
+        false,
+    ),
+    (
+        "messages[0].tool_result_cache_control.ttl",
+        &["5m", "1h"],
+        false,
+    ),
+    (
+        "messages[0].content[0].type",
+        &["text", "image_url", "input_audio", "file"],
+        false,
+    ),
+    (
+        "messages[0].content[0].cache_control.type",
+        &["ephemeral"],
+        false,
+    ),
+    (
+        "messages[0].content[0].cache_control.ttl",
+        &["5m", "1h"],
+        false,
+    ),
+    (
+        "messages[0].content[0].prompt_cache_breakpoint.mode",
+        &["explicit"],
+        false,
+    ),
+    (
+        "messages[0].content[0].image_url.detail",
+        &["low", "high", "auto"],
+        false,
+    ),
+    (
+        "messages[0].content[0].input_audio.format",
+        &[
+            "wav", "mp3", "aiff", "aac", "ogg", "flac", "m4a", "mpeg", "mpga", "mp4", "pcm", "webm",
+        ],
+        false,
+    ),
+    (
+        "tools[0].type",
+        &["function", "tool_search", "web_search"],
+        false,
+    ),
+    ("tools[0].cache_control.type", &["ephemeral"], false),
+    ("tools[0].cache_control.ttl", &["5m", "1h"], false),
+    (
+        "tools[0].search_context_size",
+        &["low", "medium", "high"],
+        false,
+    ),
+];
+
+/// The type of a field.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    Text,
+    Number,
+    Flag,
+    Object,
+    List,
+}
+
+impl Kind {
+    /// Values of other types.
+    pub fn wrong(self) -> Vec<Value> {
+        match self {
+            Self::Text => vec![json!(5), json!({}), json!([]), json!(false)],
+            Self::Number => vec![json!("5"), json!({}), json!([]), json!(false)],
+            Self::Flag => vec![json!("true"), json!(1), json!({}), json!([])],
+            Self::Object => vec![json!("a"), json!(1), json!(true), json!([])],
+            Self::List => vec![json!("a"), json!(1), json!(true), json!({})],
+        }
+    }
+}
+
+/// Types, what messages call them, and the fields that are of them.
+pub const TYPES: &[(Kind, &str, &[&str])] = &[
+    (Kind::Text, "a string", &["model"]),
+    (
+        Kind::List,
+        "array",
+        &[
+            "messages",
+            "tools",
+            "vendor_safeguards.safeguards",
+            "vendor_safeguards.betas",
+            "plugins",
+            "messages[0].tool_calls",
+            "messages[0].reasoning_details",
+            "messages[0].message_items",
+            "messages[0].vendor_native_blocks",
+            "tools[0].allowed_callers",
+            "tools[0].allowed_domains",
+            "tools[0].blocked_domains",
+        ],
+    ),
+    (
+        Kind::Number,
+        "number",
+        &[
+            "temperature",
+            "top_p",
+            "frequency_penalty",
+            "presence_penalty",
+            "image_config.seed",
+        ],
+    ),
+    (
+        Kind::Number,
+        "integer",
+        &[
+            "image_config.n",
+            "max_tokens",
+            "n",
+            "prompt.version",
+            "reasoning.max_tokens",
+            "messages[0].message_items[0].preceding_tool_calls",
+            "tools[0].max_uses",
+        ],
+    ),
+    (
+        Kind::Object,
+        "object",
+        &[
+            "response_format",
+            "response_format.json_schema",
+            "response_format.json_schema.schema",
+            "prompt",
+            "prompt.variables",
+            "prompt_cache_options",
+            "reasoning",
+            "vendor_safeguards",
+            "sensitive_word_check",
+            "image_config",
+            "messages[0].tool_calls[0].function",
+            "messages[0].tool_calls[0].extra_content",
+            "messages[0].tool_result_cache_control",
+            "messages[0].content[0].image_url",
+            "messages[0].content[0].input_audio",
+            "messages[0].content[0].file",
+            "messages[0].content[0].cache_control",
+            "messages[0].content[0].prompt_cache_breakpoint",
+            "tools[0].function",
+            "tools[0].function.parameters",
+            "tools[0].user_location",
+        ],
+    ),
+    (
+        Kind::Text,
+        "string",
+        &[
+            "response_format.json_schema.name",
+            "response_format.json_schema.description",
+            "prompt.id",
+            "prompt.label",
+            "prompt_cache_key",
+            "user",
+            "vendor_safeguards.safeguards[0].type",
+            "vendor_safeguards.betas[0]",
+            "image_config.aspect_ratio",
+            "image_config.image_size",
+            "messages[0].name",
+            "messages[0].tool_call_id",
+            "messages[0].tool_calls[0].id",
+            "messages[0].tool_calls[0].function.name",
+            "messages[0].tool_calls[0].function.arguments",
+            "messages[0].tool_calls[0].extra_content.google.thought_signature",
+            "messages[0].reasoning",
+            "messages[0].reasoning_content",
+            "messages[0].reasoning_details[0].text",
+            "messages[0].reasoning_details[0].type",
+            "messages[0].message_items[0].text",
+            "messages[0].vendor_native_blocks[0].type",
+            "messages[0].content[0].text",
+            "messages[0].content[0].image_url.url",
+            "messages[0].content[0].input_audio.data",
+            "messages[0].content[0].file.filename",
+            "messages[0].content[0].file.file_data",
+            "messages[0].content[0].file.file_id",
+            "tools[0].function.name",
+            "tools[0].function.description",
+            "tools[0].allowed_callers[0]",
+            "tools[0].tool_search_type",
+            "tools[0].name",
+            "tools[0].user_location.city",
+            "tools[0].user_location.region",
+            "tools[0].user_location.country",
+            "tools[0].user_location.timezone",
+            "tools[0].allowed_domains[0]",
+        ],
+    ),
+    (
+        Kind::Flag,
+        "boolean",
+        &[
+            "response_format.json_schema.strict",
+            "stream",
+            "parallel_tool_calls",
+            "free_models_only",
+            "onboarding",
+            "no_reasoning",
+            "web_search",
+            "messages[0].content_before_tool_calls",
+            "tools[0].function.strict",
+            "tools[0].defer_loading",
+        ],
+    ),
+    (Kind::Text, "response-healing", &["plugins[0].id"]),
+];
+
+/// Members without which the object around them says nothing.
+pub const REQUIRED: &[&str] = &[
+    "response_format.type",
+    "response_format.json_schema",
+    "response_format.json_schema.name",
+    "response_format.json_schema.schema",
+    "tool_choice.type",
+    "tool_choice.function.name",
+    "prompt.id",
+    "vendor_safeguards.safeguards",
+    "vendor_safeguards.betas",
+    "messages[0].role",
+    "messages[0].tool_calls[0].id",
+    "messages[0].tool_calls[0].type",
+    "messages[0].tool_calls[0].function",
+    "messages[0].tool_calls[0].function.name",
+    "messages[0].tool_calls[0].function.arguments",
+    "messages[0].message_items[0].text",
+    "messages[0].message_items[0].phase",
+    "messages[0].message_items[0].preceding_tool_calls",
+    "messages[0].vendor_native_blocks[0].type",
+    "messages[0].tool_result_cache_control.type",
+    "messages[0].content[0].type",
+    "messages[0].content[0].text",
+    "messages[0].content[0].image_url.url",
+    "messages[0].content[0].input_audio.data",
+    "messages[0].content[0].input_audio.format",
+    "tools[0].type",
+    "tools[0].function.name",
+    "tools[0].tool_search_type",
+];
