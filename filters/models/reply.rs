@@ -105,7 +105,7 @@ impl Reported {
         Usage {
             images: self.images,
             web_searches: usage.web_searches.max(self.searches),
-            ..usage
+            ..usage.with_drawn(self.images)
         }
     }
 }

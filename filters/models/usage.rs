@@ -86,6 +86,38 @@ impl Usage {
         }
     }
 
+    /// Returns this report with the tokens of the drawn images, where it does not tell them: they are part of the
+    /// completion, but for its reasoning and its audio. Source: docs/facts/model-gateway.md 8.2.
+    #[must_use]
+    pub fn with_drawn(self, images: u64) -> Self {
+        if self.image_completion > 0 {
+            return self;
+        }
+        let others = self.reasoning.unwrap_or(0);
+        let others = others.saturating_add(self.audio_completion);
+        let rest = self.completion.saturating_sub(others);
+        Self {
+            image_completion: images.saturating_mul(DRAWN_IMAGE_TOKENS).min(rest),
+            ..self
+        }
+    }
+
+    /// Returns this report with the tokens of images that a tool has drawn, where the completion is that of the words
+    /// alone. Source: docs/facts/model-gateway.md 8.2.
+    #[must_use]
+    pub fn with_drawn_apart(self, images: u64) -> Self {
+        if images == 0 || self.image_completion > 0 {
+            return self;
+        }
+        let drawn = images.saturating_mul(DRAWN_IMAGE_TOKENS);
+        Self {
+            completion: self.completion.saturating_add(drawn),
+            image_completion: drawn,
+            estimated: true,
+            ..self
+        }
+    }
+
     /// Returns the tokens as they are billed.
     pub fn billed(&self) -> BilledTokens {
         let written_1h = self.cache_write_1h.unwrap_or(0).min(self.cache_write);
@@ -134,5 +166,31 @@ mod tests {
         assert_eq!(begun.unfinished(8, 4, 0), begun);
         let promptless = Usage { prompt: 0, ..begun };
         assert_eq!(promptless.unfinished(8, 4, 0).prompt, 2);
+    }
+
+    #[test]
+    fn drawn_images_that_a_report_does_not_tell_are_part_of_the_completion() {
+        let usage = |completion, reasoning, image_completion| Usage {
+            completion,
+            reasoning,
+            image_completion,
+            ..Usage::default()
+        };
+        for (reported, images, expected) in [
+            (usage(3000, None, 0), 2, 2240),
+            (usage(1000, None, 0), 2, 1000),
+            (usage(1000, Some(300), 0), 1, 700),
+            (usage(3000, None, 1290), 2, 1290),
+            (usage(3000, None, 0), 0, 0),
+        ] {
+            let with = reported.with_drawn(images);
+            assert_eq!(with.image_completion, expected, "{reported:?}");
+            assert_eq!(with.completion, reported.completion);
+        }
+        let apart = usage(30, None, 0).with_drawn_apart(2);
+        assert_eq!((apart.completion, apart.image_completion), (2270, 2240));
+        assert!(apart.estimated);
+        let told = usage(1300, None, 1290);
+        assert_eq!(told.with_drawn_apart(1), told);
     }
 }

@@ -20,6 +20,8 @@ const MAX_OUTPUT_TOKENS: u64 = 16_384;
 
 /// Maximum images of a choice, if the catalogue does not say. Source: docs/model-gateway.md 2.7, the bound of `n`.
 const MAX_DRAWN_IMAGES: u64 = 10;
+/// Completion tokens of a drawn image that are reserved: more than any of the usual sizes takes. Our choice.
+const MAX_DRAWN_IMAGE_TOKENS: u64 = 2_000;
 
 /// The facts of a request that bound its cost.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -38,8 +40,8 @@ pub struct CostInputs {
     pub choices: u64,
     /// Number of requested images of a choice (`image_config.n`).
     pub wanted_images: u64,
-    /// Whether the answer may hold images.
-    pub draws: bool,
+    /// Whether the answer may hold images; `None`: nothing tells, so a price of images decides.
+    pub draws: Option<bool>,
     /// Maximum number of searches.
     pub searches: u64,
     /// Of those, the billed ones.
@@ -76,28 +78,44 @@ pub(super) fn max_cost(rates: &Rates, bounds: &TokenBounds, inputs: &CostInputs)
         (None, None) => MAX_OUTPUT_TOKENS,
     };
     let output_tokens = output_tokens.saturating_mul(inputs.choices.max(1));
-    let drawn_images = drawn_images(bounds, inputs);
     let at = |prices: &PriceSet| {
         let plain = max_prompt_price(prices);
+        let output_tokens = output_tokens.max(drawn_tokens(prices, bounds, inputs));
         plain
             .times(text)
             .plus(highest(plain, [prices.input_image]).times(images))
             .plus(highest(plain, [prices.input_audio]).times(audio))
             .plus(max_output_price(prices).times(output_tokens))
             .plus(prices.request.times(1))
-            .plus(prices.image.unwrap_or_default().times(drawn_images))
+            .plus(drawn_cost(prices, bounds, inputs))
             .plus(prices.web_search.times(inputs.billed_searches))
     };
     let prompt = text.saturating_add(images).saturating_add(audio);
     rates.up_to(prompt).map(at).fold(Usd::ZERO, Usd::max)
 }
 
-/// Returns the maximum images of all choices.
-fn drawn_images(bounds: &TokenBounds, inputs: &CostInputs) -> u64 {
-    if !inputs.draws {
+/// Returns the maximum cost of images with a price of their own.
+fn drawn_cost(prices: &PriceSet, bounds: &TokenBounds, inputs: &CostInputs) -> Usd {
+    match prices.image {
+        Some(each) if inputs.draws.unwrap_or(true) => {
+            each.times(drawn_images(MAX_DRAWN_IMAGES, bounds, inputs))
+        }
+        _ => Usd::ZERO,
+    }
+}
+
+/// Returns the tokens of drawn images that are billed as tokens. Providers need not count them in the limit of tokens.
+fn drawn_tokens(prices: &PriceSet, bounds: &TokenBounds, inputs: &CostInputs) -> u64 {
+    let draws = inputs.draws.unwrap_or(prices.output_image.is_some());
+    if !draws || prices.image.is_some() {
         return 0;
     }
-    let of_choice = bounds.drawn_images.unwrap_or(MAX_DRAWN_IMAGES);
+    drawn_images(1, bounds, inputs).saturating_mul(MAX_DRAWN_IMAGE_TOKENS)
+}
+
+/// Returns the maximum images of all choices; `default`: those of a choice, where nothing tells.
+fn drawn_images(default: u64, bounds: &TokenBounds, inputs: &CostInputs) -> u64 {
+    let of_choice = bounds.drawn_images.unwrap_or(default);
     let of_choice = of_choice.max(inputs.wanted_images);
     of_choice.saturating_mul(inputs.choices.max(1))
 }

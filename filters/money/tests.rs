@@ -287,6 +287,7 @@ fn the_worst_case_draws_and_speaks_where_that_costs_more() {
         bytes: 1000,
         audio: 1,
         max_tokens: Some(100),
+        draws: Some(false),
         ..CostInputs::default()
     };
     let bounds = TokenBounds {
@@ -339,10 +340,42 @@ fn the_worst_case_draws_as_many_images_as_an_answer_may_hold() {
         };
         max_cost(&Rates::new(prices, &[]), &bounds, &inputs).to_string()
     };
-    assert_eq!(most(None, 0, 1, true), "5");
-    assert_eq!(most(Some(2), 0, 3, true), "3");
-    assert_eq!(most(Some(2), 4, 1, true), "2");
-    assert_eq!(most(Some(2), 4, 1, false), "0");
+    assert_eq!(most(None, 0, 1, Some(true)), "5");
+    assert_eq!(most(Some(2), 0, 3, Some(true)), "3");
+    assert_eq!(most(Some(2), 4, 1, Some(true)), "2");
+    assert_eq!(most(Some(2), 4, 1, Some(false)), "0");
+    // Nothing tells whether it draws, but its images have a price.
+    assert_eq!(most(Some(2), 0, 1, None), "1");
+}
+
+#[test]
+fn the_worst_case_of_images_by_the_token_holds_their_tokens_whatever_the_limit() {
+    let most = |output_image: Option<&str>, drawn_images, wanted_images, draws| {
+        let prices = PriceSet {
+            output: Price::per_million("10").unwrap(),
+            output_image: output_image.map(|price| Price::per_million(price).unwrap()),
+            ..PriceSet::default()
+        };
+        let inputs = CostInputs {
+            max_tokens: Some(100),
+            wanted_images,
+            choices: 2,
+            draws,
+            ..CostInputs::default()
+        };
+        let bounds = TokenBounds {
+            drawn_images,
+            ..TokenBounds::default()
+        };
+        max_cost(&Rates::new(prices, &[]), &bounds, &inputs).to_string()
+    };
+    // 2 × 100 × 10e-6, and 2 × 2000 × 10e-6.
+    assert_eq!(most(None, None, 0, Some(false)), "0.002");
+    assert_eq!(most(None, None, 0, None), "0.002");
+    assert_eq!(most(None, None, 0, Some(true)), "0.04");
+    assert_eq!(most(None, Some(3), 0, Some(true)), "0.12");
+    assert_eq!(most(None, None, 4, Some(true)), "0.16");
+    assert_eq!(most(Some("30"), None, 0, None), "0.12");
 }
 
 #[test]

@@ -163,8 +163,9 @@ fn images_may_cost_by_the_image() {
         json!({"aspect_ratio": "16:9", "image_size": "2K"})
     );
     let usage = answer.json()["usage"].clone();
-    // Two images at 0.04 USD, 30 tokens at 1 USD per million.
-    assert_eq!(usage["cost"].to_string(), "0.08003");
+    // Two images at 0.04 USD, 10 tokens at 1 USD per million: the 20 of the completion are those of the images.
+    assert_eq!(usage["cost"].to_string(), "0.08001");
+    assert_eq!(usage["completion_tokens_details"]["image_tokens"], 20);
     assert_eq!(
         usage["cost_details"]["image_output_cost"].to_string(),
         "0.08"

@@ -110,6 +110,75 @@ fn sizes_that_a_wire_has_no_word_for_are_refused_by_name() {
     assert_eq!(body["tools"][0]["size"], "2048x1024");
 }
 
+#[test]
+fn a_number_of_images_goes_out_within_its_bounds() {
+    let wire = WireKind::Compatible;
+    let told = replay::told(wire.wire(), None, &[]);
+    let written = json!({"pass": ["image_config.n"], "bounds": {"image_config.n": {"min": 2, "max": 4, "outside": "clamp"}}});
+    let parameters = told
+        .parameters
+        .with(&serde_json::from_value(written).unwrap());
+    let quirks = Quirks::default();
+    let target = Target {
+        parameters: &parameters,
+        ..target(wire, &quirks, Some(true))
+    };
+    for (asked, expected) in [(1, 2), (3, 3), (9, 4)] {
+        let request = json!({"model": "m", "messages": [{"role": "user", "content": "A cat"}], "image_config": {"n": asked}});
+        let request = ChatCompletions.parse(request.to_string().into()).unwrap();
+        let body = wire.wire().encode(&request, &target).unwrap().concat();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["image_config"], json!({"n": expected}), "{asked}");
+    }
+}
+
+#[test]
+fn what_may_draw_is_told_by_the_wire_the_listing_and_the_request() {
+    let draws = |wire: WireKind, listed, members: Value| {
+        let mut request = json!({"model": "m", "messages": [{"role": "user", "content": "A cat"}]});
+        let object = request.as_object_mut().unwrap();
+        object.extend(members.as_object().unwrap().clone());
+        let request = ChatCompletions.parse(request.to_string().into()).unwrap();
+        let quirks = Quirks::default();
+        wire.wire().draws(&request, &target(wire, &quirks, listed))
+    };
+    let (none, text) = (json!({}), json!({"modalities": ["text"]}));
+    let image = json!({"modalities": ["image"]});
+    for (wire, listed, members, expected) in [
+        (WireKind::Compatible, None, &none, None),
+        (WireKind::Compatible, None, &text, Some(false)),
+        (WireKind::Compatible, Some(true), &none, Some(true)),
+        (WireKind::Contents, Some(false), &none, Some(false)),
+        (WireKind::Responses, None, &none, Some(false)),
+        (WireKind::Responses, None, &image, Some(true)),
+        (WireKind::Messages, None, &none, Some(false)),
+    ] {
+        let told = draws(wire, listed, members.clone());
+        assert_eq!(told, expected, "{wire:?} {listed:?} {members}");
+    }
+}
+
+#[test]
+fn images_that_a_tool_draws_are_not_among_the_reported_tokens() {
+    let wire = WireKind::Responses;
+    let quirks = Quirks::default();
+    let target = target(wire, &quirks, Some(true));
+    let (mut whole, _) = replies(wire);
+    whole["usage"] = json!({"input_tokens": 5, "output_tokens": 30, "total_tokens": 35});
+    let event = json!({"type": "response.completed", "response": whole});
+    let stream = format!("data: {event}\n\n");
+    let folded = replay::fold(wire.wire(), &target, &stream, usize::MAX).unwrap();
+    for answer in [replay::whole(wire.wire(), &target, &whole).unwrap(), folded] {
+        let usage = &answer["usage"];
+        assert_eq!(usage["completion_tokens"], 30 + 2 * 1120, "{usage}");
+        assert_eq!(
+            usage["completion_tokens_details"]["image_tokens"],
+            2 * 1120,
+            "{usage}"
+        );
+    }
+}
+
 /// A reply with two images, whole and as events.
 fn replies(wire: WireKind) -> (Value, String) {
     let event = |body: Value| format!("data: {body}\n\n");

@@ -59,9 +59,9 @@ pub trait Wire: Send + Sync {
     /// Returns the maximum tokens of each answer that [`Wire::encode`] allows this provider; `None`: it sets no bound.
     fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64>;
 
-    /// Returns whether the answer that [`Wire::encode`] asks for may hold images.
-    fn draws(&self, request: &ModelRequest, target: &Target<'_>) -> bool {
-        target.draws(request)
+    /// Returns whether the answer that [`Wire::encode`] asks for may hold images; `None`: nothing tells.
+    fn draws(&self, request: &ModelRequest, target: &Target<'_>) -> Option<bool> {
+        target.may_draw(request)
     }
 
     /// Returns the decoder of a reply of status 200.
@@ -118,10 +118,15 @@ impl Target<'_> {
     /// Returns whether the answer may hold images: the request asks for them, or the model draws and the request leaves
     /// that to it.
     pub fn draws(&self, request: &ModelRequest) -> bool {
+        self.may_draw(request) == Some(true)
+    }
+
+    /// Returns the same; `None`: the request leaves it to a model that is not listed either way.
+    fn may_draw(&self, request: &ModelRequest) -> Option<bool> {
         let listed = self.image_output;
         match request.needs.image_output {
-            Some(wants) => wants && listed != Some(false),
-            None => listed == Some(true),
+            Some(wants) => Some(wants && listed != Some(false)),
+            None => listed,
         }
     }
 

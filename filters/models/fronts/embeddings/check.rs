@@ -55,6 +55,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         cost_inputs: CostInputs {
             bytes: body.len() as u64,
             choices: 1,
+            draws: Some(false),
             ..CostInputs::default()
         },
         text_bytes: found.text_bytes,

@@ -96,6 +96,10 @@ impl Wire for Anthropic {
         Some(request::max_tokens(request, target))
     }
 
+    fn draws(&self, _: &ModelRequest, _: &Target<'_>) -> Option<bool> {
+        Some(false)
+    }
+
     fn decoder(
         &self,
         request: &ModelRequest,

@@ -1,5 +1,7 @@
 //! Images out in this convention: `modalities` that name images, and `image_config` beside them.
 
+use std::borrow::Cow;
+
 use crate::json::{Error, Str, Walker};
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
@@ -32,8 +34,12 @@ pub(super) fn image_config(
         let known = MEMBERS.iter().find(|(name, _)| *name == key);
         if let Some((name, parameter)) = known
             && target.parameters.supports(*parameter)
-            && target.treat(*parameter, request) != Treatment::Drop
         {
+            let member = match target.treat(*parameter, request) {
+                Treatment::Pass => Cow::Borrowed(member),
+                Treatment::Number(number) => Cow::Owned(number.to_string()),
+                Treatment::Drop => return Ok(()),
+            };
             Str::Plain(name).write(&mut out);
             out.push(b':');
             out.extend_from_slice(member.as_bytes());

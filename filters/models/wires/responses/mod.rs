@@ -80,8 +80,8 @@ impl Wire for Responses {
         request::max_output(request, target)
     }
 
-    fn draws(&self, request: &ModelRequest, target: &Target<'_>) -> bool {
-        drawing::is_wanted(request, target)
+    fn draws(&self, request: &ModelRequest, target: &Target<'_>) -> Option<bool> {
+        Some(drawing::is_wanted(request, target))
     }
 
     fn decoder(

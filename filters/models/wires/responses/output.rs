@@ -39,6 +39,8 @@ pub(super) struct Output {
     /// Carriers of reasoning whose following item has not come.
     pending: Vec<String>,
     has_reasoning: bool,
+    /// The images so far.
+    images: u64,
     /// Characters of earlier parts, by which the places of annotations move.
     chars: u64,
     searches: u64,
@@ -61,6 +63,7 @@ impl Output {
             order: TurnOrder::default(),
             pending: Vec::new(),
             has_reasoning: false,
+            images: 0,
             chars: 0,
             searches: 0,
         }
@@ -69,6 +72,11 @@ impl Output {
     /// Returns whether no item has come.
     pub(super) fn is_empty(&self) -> bool {
         self.items.is_empty()
+    }
+
+    /// Returns the number of images that have come.
+    pub(super) fn images(&self) -> u64 {
+        self.images
     }
 
     /// Begins an item at its first sight, and opens a call. Returns its place in the list.
@@ -188,7 +196,7 @@ impl Output {
                 Ok(())
             }
             ItemKind::Image => {
-                image(item, sink);
+                self.images += u64::from(image(item, sink));
                 Ok(())
             }
             ItemKind::Search => {
@@ -292,10 +300,10 @@ impl Output {
     }
 }
 
-/// Hands out an image; a call of the drawing tool that failed has none.
-fn image(item: &Item<'_>, sink: &mut dyn Sink) {
+/// Hands out an image, and returns whether there is one: a call of the drawing tool that failed has none.
+fn image(item: &Item<'_>, sink: &mut dyn Sink) -> bool {
     let Some(result) = item.result.filter(|result| !result.is_empty()) else {
-        return;
+        return false;
     };
     let format = item.output_format.map(Str::unescaped);
     let media_type = format!("image/{}", format.as_deref().unwrap_or("png"));
@@ -304,6 +312,7 @@ fn image(item: &Item<'_>, sink: &mut dyn Sink) {
         image_count: 1,
         ..Delta::default()
     });
+    true
 }
 
 /// Hands out a piece of a call.

@@ -80,7 +80,8 @@ fn end(
         sink.searches(count);
     }
     if let Some(report) = report {
-        sink.usage(report.usage());
+        // The tokens that the drawing tool made are not among those of the model.
+        sink.usage(report.usage().with_drawn_apart(output.images()));
     }
     Ok(())
 }
