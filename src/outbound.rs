@@ -6,9 +6,11 @@
 //! addresses: they are checked when the name is resolved, and the connection goes to the checked ones. No redirect is
 //! followed, and no reply is read beyond its bound. Source: docs/security.md 40.
 
+mod public;
+
 use std::collections::HashSet;
 use std::error::Error;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ use bytes::{Bytes, BytesMut};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url};
+
+pub use self::public::is_public;
 
 /// See the module.
 #[derive(Clone)]
@@ -86,14 +90,15 @@ impl Outbound {
     }
 
     /// The same for URLs that callers choose: no proxy of the environment stands between, which would resolve their names
-    /// itself.
+    /// itself. No connection is kept for later: a caller could have many hosts hold theirs open.
     ///
     /// Errors: no HTTP client can be made.
     pub fn direct<'u>(
         timeout: Duration,
         written: impl IntoIterator<Item = &'u str>,
     ) -> reqwest::Result<Self> {
-        Self::build(Client::builder().no_proxy(), timeout, written)
+        let client = Client::builder().no_proxy().pool_max_idle_per_host(0);
+        Self::build(client, timeout, written)
     }
 
     fn build<'u>(
@@ -228,48 +233,6 @@ fn check_address(host: &str, address: IpAddr) -> Result<(), NotPublic> {
     }
 }
 
-/// Returns whether an address is one of the public Internet. Source: the registries of special-purpose addresses, RFC 6890.
-pub fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    let is_shared = a == 100 && (64..128).contains(&b);
-    let is_protocol = a == 192 && b == 0 && c == 0;
-    let is_benchmark = a == 198 && (18..20).contains(&b);
-    !(a == 0
-        || a >= 224
-        || address.is_loopback()
-        || address.is_private()
-        || address.is_link_local()
-        || address.is_documentation()
-        || is_shared
-        || is_protocol
-        || is_benchmark)
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    let [a, b, c, ..] = address.segments();
-    let embedded = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
-    let [.., high, low] = address.segments();
-    if let Some(mapped) = address.to_ipv4_mapped() {
-        return is_public_v4(mapped);
-    }
-    match (a, b) {
-        // Addresses of IPv4 behind a translator, or of 6to4.
-        (0x64, 0xff9b) => is_public_v4(embedded(high, low)),
-        (0x2002, _) => is_public_v4(embedded(b, c)),
-        // Teredo, and documentation.
-        (0x2001, 0 | 0xdb8) => false,
-        // Only 2000::/3 is given out.
-        _ => a & 0xe000 == 0x2000,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -390,44 +353,5 @@ mod tests {
         assert!(check(&["1.1.1.1", "2606:4700::1"]));
         assert!(!check(&["1.1.1.1", "127.0.0.1"]));
         assert!(!check(&["2606:4700::1", "::ffff:10.0.0.1", "1.1.1.1"]));
-    }
-
-    #[test]
-    fn special_addresses_are_not_public() {
-        for text in [
-            "0.0.0.0",
-            "10.1.1.1",
-            "100.64.0.1",
-            "127.0.0.1",
-            "169.254.169.254",
-            "172.16.0.1",
-            "192.0.0.1",
-            "192.0.2.1",
-            "192.168.0.1",
-            "198.18.0.1",
-            "224.0.0.1",
-            "255.255.255.255",
-            "::",
-            "::1",
-            "::ffff:10.0.0.1",
-            "64:ff9b::10.0.0.1",
-            "2002:a00:1::",
-            "2001::1",
-            "2001:db8::1",
-            "fc00::1",
-            "fe80::1",
-            "ff02::1",
-        ] {
-            assert!(!is_public(text.parse().unwrap()), "{text}");
-        }
-        for text in [
-            "1.1.1.1",
-            "100.128.0.1",
-            "172.32.0.1",
-            "2606:4700::1",
-            "64:ff9b::1.1.1.1",
-        ] {
-            assert!(is_public(text.parse().unwrap()), "{text}");
-        }
     }
 }

@@ -318,7 +318,14 @@ fn media(
 ) -> Result<(Media, Arc<BodyBudget>), BootError> {
     let body_budget = Arc::new(BodyBudget::new(config.limits.buffered_bytes));
     let handle = runtime.handle().clone();
-    let media = Media::new(&config.media, handle, &body_budget, metrics);
+    let max_inlined_bytes = config.limits.body_bytes.chat;
+    let media = Media::new(
+        &config.media,
+        max_inlined_bytes,
+        handle,
+        &body_budget,
+        metrics,
+    );
     let media = media.map_err(|error| failed("media", error))?;
     Ok((media, body_budget))
 }

@@ -55,8 +55,12 @@ struct Stage {
 }
 
 fn stage(first: Reply, images: Reply, more: &str) -> Stage {
+    stage_at(first, Upstream::always(images), more)
+}
+
+fn stage_at(first: Reply, images: Upstream, more: &str) -> Stage {
     let (first, second) = (Upstream::always(first), Upstream::always(reply()));
-    let (open, images) = (Upstream::always(reply()), Upstream::always(images));
+    let open = Upstream::always(reply());
     let gemini = |name: &str, at: &Upstream| {
         format!(
             "[providers.{name}]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []\n",
@@ -85,6 +89,13 @@ fn image_reply() -> Reply {
 }
 
 impl Stage {
+    fn ask_all(&self, model: &str, urls: &[String]) -> Answer {
+        let part = |url: &String| json!({"type": "image_url", "image_url": {"url": url}});
+        let content: Vec<Value> = urls.iter().map(part).collect();
+        let body = json!({"model": model, "messages": [{"role": "user", "content": content}]});
+        self.gateway.chat(body.to_string())
+    }
+
     fn ask(&self, model: &str, url: &str) -> Answer {
         let content = json!([{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": url, "detail": "low"}}]);
         let body = json!({"model": model, "messages": [{"role": "user", "content": content}]});
@@ -140,6 +151,79 @@ fn what_cannot_be_had_is_a_400_that_names_the_part() {
         assert!(message.contains(said), "{message}");
         assert!(stage.first.requests().is_empty() && stage.second.requests().is_empty());
     }
+}
+
+#[test]
+fn an_address_is_fetched_once_however_often_it_stands_and_few_addresses_are() {
+    let stage = stage(reply(), image_reply(), "");
+    let answer = stage.ask_all("pair", &vec![stage.address(); 33]);
+    assert_eq!(answer.status(), 200, "{}", answer.text());
+    assert_eq!(stage.images.requests().len(), 1);
+    let content = &stage.first.requests()[0].json()["messages"][0]["content"];
+    assert_eq!(content.as_array().unwrap().len(), 33);
+    assert_eq!(content[32]["image_url"]["url"], AS_URL);
+    let address = |number| format!("{}/{number}.gif", stage.images.url());
+    let mut urls: Vec<String> = (0..32).map(address).collect();
+    assert_eq!(stage.ask_all("pair", &urls).status(), 200);
+    // All of them but one are in the cache, and count.
+    urls.push(address(32));
+    let answer = stage.ask_all("pair", &urls);
+    assert_eq!(answer.status(), 400, "{}", answer.text());
+    let error = answer.json()["error"].clone();
+    assert_eq!(error["param"], "messages[0].content[32].image_url.url");
+    assert!(error["message"].as_str().unwrap().contains("after 32"));
+}
+
+#[test]
+fn fetched_images_make_no_body_that_a_caller_could_not_have_sent() {
+    let image = [GIF, &[0; 6000]].concat();
+    let images = Reply::whole(200, &[], image);
+    let stage = stage(reply(), images, "[limits.body_bytes]\nchat = 20000\n");
+    let address = stage.address();
+    // A data URL of 8 kB stands twice in 20 kB, and not thrice, whether it is fetched or in the cache.
+    for (count, status) in [(3, 413), (2, 200), (3, 413)] {
+        let answer = stage.ask_all("pair", &vec![address.clone(); count]);
+        assert_eq!(answer.status(), status, "{}", answer.text());
+        if status == 413 {
+            let error = answer.json()["error"].clone();
+            assert_eq!(error["param"], "messages[0].content[0].image_url.url");
+            let said = error["message"].as_str().unwrap();
+            assert!(said.contains("at most 20000 bytes"), "{said}");
+        }
+    }
+    assert_eq!(stage.first.requests().len(), 1);
+}
+
+#[test]
+fn what_stands_in_the_body_counts_in_the_memory_of_all_bodies() {
+    let image = [GIF, &[0; 30_000]].concat();
+    let images = Reply::whole(200, &[], image);
+    let stage = stage(reply(), images, "[limits]\nbuffered_bytes = 1048576\n");
+    let address = stage.address();
+    for (count, status) in [(10, 200), (33, 529)] {
+        let answer = stage.ask_all("pair", &vec![address.clone(); count]);
+        assert_eq!(answer.status(), status, "{}", answer.text());
+    }
+}
+
+#[test]
+fn no_request_takes_all_permits_and_no_queue_makes_a_fetch_late() {
+    let images = Upstream::answering(|request| {
+        let is_slow = request.path.contains("slow");
+        let pause = if is_slow { 900 } else { 0 };
+        image_reply().before(Duration::from_millis(pause))
+    });
+    let stage = stage_at(reply(), images, "max_fetches = 2\ntimeout_s = 1\n");
+    let slow = |number| format!("{}/slow{number}.gif", stage.images.url());
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| stage.ask_all("pair", &[slow(1), slow(2)]));
+        stage.images.wait_requests(1);
+        let started = std::time::Instant::now();
+        assert_eq!(stage.ask("pair", &stage.address()).status(), 200);
+        assert!(started.elapsed() < Duration::from_millis(700));
+        let answer = waiting.join().unwrap();
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+    });
 }
 
 #[test]

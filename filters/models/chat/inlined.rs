@@ -1,5 +1,6 @@
 //! Images that requests name by address, and what was fetched of them for providers that take no addresses.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -21,6 +22,15 @@ impl RemoteImage {
     pub fn is_http(&self) -> bool {
         !self.url.starts_with("https://")
     }
+}
+
+/// An image that has to be fetched, and how often the request names its address.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct WantedImage {
+    /// Where the address stands first.
+    pub image: RemoteImage,
+    /// The number of parts with this address, at least 1.
+    pub count: usize,
 }
 
 /// An image as a data URL.
@@ -57,35 +67,45 @@ impl InlinedImage {
 
 /// The fetched images of one request, by their addresses.
 #[derive(Clone, Debug, Default)]
-pub struct InlinedImages(Vec<(Box<str>, Arc<InlinedImage>)>);
+pub struct InlinedImages {
+    /// Ordered, because an empty map of hashes is no constant.
+    images: BTreeMap<Box<str>, Arc<InlinedImage>>,
+    bytes: usize,
+}
 
 impl InlinedImages {
     /// No images.
-    pub const NONE: &'static Self = &Self(Vec::new());
+    pub const NONE: &'static Self = &Self {
+        images: BTreeMap::new(),
+        bytes: 0,
+    };
 
-    /// Adds the image of an address.
+    /// Adds the image of an address, in place of an earlier one.
     pub fn add(&mut self, url: &str, image: Arc<InlinedImage>) {
-        if self.find(url).is_none() {
-            self.0.push((url.into(), image));
-        }
+        let bytes = image.url.len();
+        let replaced = self.images.insert(url.into(), image);
+        let replaced = replaced.map_or(0, |image| image.url.len());
+        self.bytes = self.bytes - replaced + bytes;
     }
 
     /// Returns the image of an address.
     pub fn find(&self, url: &str) -> Option<&InlinedImage> {
-        let mut images = self.0.iter();
-        images
-            .find(|(known, _)| **known == *url)
-            .map(|(_, image)| &**image)
+        self.images.get(url).map(|image| &**image)
     }
 
     /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.images.is_empty()
     }
 
-    /// Returns the bytes of all data URLs.
+    /// Returns the number of addresses.
+    pub fn len(&self) -> usize {
+        self.images.len()
+    }
+
+    /// Returns the bytes of all data URLs, each once.
     pub fn bytes(&self) -> usize {
-        self.0.iter().map(|(_, image)| image.url.len()).sum()
+        self.bytes
     }
 }
 
@@ -104,9 +124,11 @@ mod tests {
         );
         assert_eq!(InlinedImage::read(b"<html>"), None);
         let mut images = InlinedImages::default();
-        images.add("https://a.test/a", Arc::new(image));
+        let image = Arc::new(image);
+        images.add("https://a.test/a", Arc::clone(&image));
+        images.add("https://a.test/a", image);
         assert!(images.find("https://a.test/a").is_some());
         assert!(images.find("https://a.test/b").is_none());
-        assert_eq!(images.bytes(), 34);
+        assert_eq!((images.len(), images.bytes()), (1, 34));
     }
 }

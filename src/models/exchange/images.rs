@@ -1,7 +1,9 @@
 //! Images that the request names by address, fetched when the first attempt needs them in the body.
 
+use std::collections::HashMap;
+
 use filters::fault::Fault;
-use filters::models::chat::inlined::{InlinedImages, RemoteImage};
+use filters::models::chat::inlined::{InlinedImages, RemoteImage, WantedImage};
 use filters::models::request::Payload;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -15,7 +17,7 @@ use crate::proxy::context::RequestInfo;
 pub(super) struct Images {
     fetched: Option<FetchedImages>,
     /// The images that the attempt at hand waits for.
-    wanted: Vec<RemoteImage>,
+    wanted: Vec<WantedImage>,
     /// Why they cannot be had.
     fault: Option<Fault>,
 }
@@ -49,8 +51,8 @@ pub(super) fn find_fault(exchange: &mut ModelExchange) -> Result<(), Option<Faul
     Err(None)
 }
 
-/// The images that the wire of the attempt at hand takes in the body alone and that are not there.
-fn missing(exchange: &ModelExchange, images: &[RemoteImage]) -> Vec<RemoteImage> {
+/// The images that the wire of the attempt at hand takes in the body alone and that are not there, each address once.
+fn missing(exchange: &ModelExchange, images: &[RemoteImage]) -> Vec<WantedImage> {
     let deployment = exchange.deployment();
     let operation = exchange.request.payload.operation();
     let limits = deployment.and_then(|at| at.provider.limits(&at.mapping, operation));
@@ -58,10 +60,22 @@ fn missing(exchange: &ModelExchange, images: &[RemoteImage]) -> Vec<RemoteImage>
         return Vec::new();
     };
     let inlined = exchange.images.inlined();
-    let missing = images
-        .iter()
-        .filter(|image| limits.media.must_fetch(image) && inlined.find(&image.url).is_none());
-    missing.cloned().collect()
+    let mut missing: Vec<WantedImage> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for image in images {
+        if !limits.media.must_fetch(image) || inlined.find(&image.url).is_some() {
+            continue;
+        }
+        let place = *places.entry(&image.url).or_insert(missing.len());
+        match missing.get_mut(place) {
+            Some(known) => known.count += 1,
+            None => missing.push(WantedImage {
+                image: image.clone(),
+                count: 1,
+            }),
+        }
+    }
+    missing
 }
 
 /// Fetches the images that the attempt at hand waits for; `None`: it waits for none.

@@ -1,6 +1,9 @@
 //! Fetched images, for a short time and up to a bound of bytes: the turns of a conversation name the same ones.
+//!
+//! They leave in the order in which they came, whether their time is over or others need the room, so that neither looks
+//! through the others.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,6 +13,9 @@ use tokio::time::Instant;
 
 /// How long an image is used again. Our choice: what stands at an address may change.
 const CACHE_TTL: Duration = Duration::from_secs(300);
+
+/// What an entry takes beside its data URL: its key twice, pointers and lengths. Our choice, rounded up.
+const ENTRY_BYTES: usize = 256;
 
 /// A digest of the organization and the address: what one organization fetched, no other gets.
 pub(super) type ImageKey = [u8; 32];
@@ -32,13 +38,16 @@ pub(super) struct ImageCache {
 #[derive(Default)]
 struct Entries {
     images: HashMap<ImageKey, Entry>,
+    /// The keys by the numbers of their entries, which grow: the first one is the oldest.
+    order: BTreeMap<u64, ImageKey>,
+    next_number: u64,
     bytes: usize,
 }
 
 struct Entry {
     image: Arc<InlinedImage>,
     stored: Instant,
-    used: Instant,
+    number: u64,
 }
 
 impl ImageCache {
@@ -53,34 +62,36 @@ impl ImageCache {
     /// Returns an image that was stored a short time ago.
     pub(super) fn find(&self, key: &ImageKey, now: Instant) -> Option<Arc<InlinedImage>> {
         let mut entries = self.lock();
-        let entry = entries.images.get_mut(key)?;
-        if now.duration_since(entry.stored) < CACHE_TTL {
-            entry.used = now;
-            return Some(Arc::clone(&entry.image));
-        }
-        entries.remove(key);
-        None
+        entries.sweep(now);
+        let entry = entries.images.get(key)?;
+        Some(Arc::clone(&entry.image))
     }
 
-    /// Stores an image; the ones used longest ago make room.
+    /// Stores an image; the ones stored longest ago make room.
+    ///
+    /// Cost: a lock, and a logarithm of the entries for each that leaves.
     pub(super) fn store(&self, key: ImageKey, image: &Arc<InlinedImage>, now: Instant) {
-        if image.url.len() > self.max_bytes {
+        let weight = weight(image);
+        if weight > self.max_bytes {
             return;
         }
         let mut entries = self.lock();
+        entries.sweep(now);
         entries.remove(&key);
-        while entries.bytes + image.url.len() > self.max_bytes {
-            let oldest = entries.images.iter().min_by_key(|(_, entry)| entry.used);
-            let Some(oldest) = oldest.map(|(key, _)| *key) else {
+        while entries.bytes + weight > self.max_bytes {
+            let Some(oldest) = entries.oldest() else {
                 break;
             };
             entries.remove(&oldest);
         }
-        entries.bytes += image.url.len();
+        let number = entries.next_number;
+        entries.next_number += 1;
+        entries.bytes += weight;
+        entries.order.insert(number, key);
         let entry = Entry {
             image: Arc::clone(image),
             stored: now,
-            used: now,
+            number,
         };
         entries.images.insert(key, entry);
     }
@@ -93,11 +104,31 @@ impl ImageCache {
 }
 
 impl Entries {
-    fn remove(&mut self, key: &ImageKey) {
-        if let Some(entry) = self.images.remove(key) {
-            self.bytes -= entry.image.url.len();
+    fn oldest(&self) -> Option<ImageKey> {
+        self.order.first_key_value().map(|(_, key)| *key)
+    }
+
+    /// Removes the entries whose time is over, which are the oldest.
+    fn sweep(&mut self, now: Instant) {
+        while let Some(oldest) = self.oldest() {
+            let entry = self.images.get(&oldest);
+            if entry.is_some_and(|entry| now.duration_since(entry.stored) < CACHE_TTL) {
+                break;
+            }
+            self.remove(&oldest);
         }
     }
+
+    fn remove(&mut self, key: &ImageKey) {
+        if let Some(entry) = self.images.remove(key) {
+            self.order.remove(&entry.number);
+            self.bytes -= weight(&entry.image);
+        }
+    }
+}
+
+fn weight(image: &InlinedImage) -> usize {
+    image.url.len() + ENTRY_BYTES
 }
 
 #[cfg(test)]
@@ -111,7 +142,7 @@ mod tests {
 
     #[test]
     fn images_are_kept_for_their_organization_up_to_the_bound_and_a_short_time() {
-        let bytes = image().url.len();
+        let bytes = image().url.len() + 256;
         let cache = ImageCache::new(2 * bytes);
         let start = Instant::now();
         let later = |seconds| start + Duration::from_secs(seconds);
@@ -122,10 +153,26 @@ mod tests {
         assert!(cache.find(&image_key("other", "a"), later(2)).is_none());
         cache.store(keys[2], &image(), later(3));
         let found = keys.map(|key| cache.find(&key, later(4)).is_some());
-        assert_eq!(found, [true, false, true]);
+        assert_eq!(found, [false, true, true]);
         assert_eq!(cache.lock().bytes, 2 * bytes);
-        assert!(cache.find(&keys[0], later(300)).is_none());
+        assert!(cache.find(&keys[1], later(301)).is_none());
         assert_eq!(cache.lock().bytes, bytes);
+    }
+
+    #[test]
+    fn what_is_over_leaves_when_anything_else_comes() {
+        let bytes = image().url.len() + 256;
+        let cache = ImageCache::new(10 * bytes);
+        let start = Instant::now();
+        let [old, again, new] = ["a", "b", "c"].map(|url| image_key("org", url));
+        cache.store(old, &image(), start);
+        cache.store(again, &image(), start);
+        cache.store(again, &image(), start + Duration::from_secs(200));
+        cache.store(new, &image(), start + Duration::from_secs(301));
+        let entries = cache.lock();
+        assert!(!entries.images.contains_key(&old));
+        assert!(entries.images.contains_key(&again));
+        assert_eq!((entries.bytes, entries.order.len()), (2 * bytes, 2));
     }
 
     #[test]

@@ -149,7 +149,8 @@ impl Fetcher {
         if length > self.max_bytes as u64 {
             return Err(too_large());
         }
-        let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+        // A server may claim any length and send nothing, so memory is taken for what comes.
+        let mut body = Vec::new();
         loop {
             let piece = reply.chunk().await.map_err(|error| from_error(&error))?;
             let Some(piece) = piece else { break };

@@ -104,6 +104,13 @@ async fn addresses_that_are_not_public_are_never_asked() {
         "[fd00::1]",
         "[fe80::1]",
         "[64:ff9b::7f00:1]",
+        "[64:ff9b::1:101:101]",
+        "[64:ff9b:1::101:101]",
+        "[2001:2::1]",
+        "[2001:10::1]",
+        "[2001:20::1]",
+        "[3fff::1]",
+        "192.88.99.1",
         "[2002:7f00:1::]",
         "224.0.0.1",
         "255.255.255.255",
@@ -152,6 +159,37 @@ async fn redirects_are_few_and_checked_like_the_first_address() {
     let fetched = fetcher(&[at(port)]).fetch(&at(port)).await;
     assert_eq!(fetched, Err(FetchError::Redirects));
     assert_eq!(seen.load(Ordering::SeqCst), 4);
+}
+
+/// A server that keeps its connections open, and counts them.
+fn keeping() -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let seen = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&seen);
+    let reply = ok(GIF).replace("connection: close\r\n", "");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            count.fetch_add(1, Ordering::SeqCst);
+            let (mut stream, reply) = (stream.unwrap(), reply.clone());
+            std::thread::spawn(move || {
+                while stream.read(&mut [0; 4096]).is_ok_and(|bytes| bytes > 0) {
+                    _ = stream.write_all(reply.as_bytes());
+                }
+            });
+        }
+    });
+    (port, seen)
+}
+
+#[tokio::test]
+async fn no_connection_to_a_stranger_is_kept() {
+    let (port, seen) = keeping();
+    let fetcher = fetcher(&[at(port)]);
+    for count in 1..=3 {
+        assert!(fetcher.fetch(&at(port)).await.is_ok());
+        assert_eq!(seen.load(Ordering::SeqCst), count);
+    }
 }
 
 #[tokio::test]

@@ -12,19 +12,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
-use filters::models::chat::inlined::{InlinedImage, InlinedImages, RemoteImage};
+use filters::models::chat::inlined::{InlinedImage, InlinedImages, RemoteImage, WantedImage};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::cache::{ImageCache, image_key};
+use self::cache::{ImageCache, ImageKey, image_key};
 use self::fetch::{FetchError, Fetcher};
 use crate::config::MediaConfig;
 use crate::proxy::body_budget::{BodyBudget, BodyReservation};
 use crate::telemetry::metrics::Metrics;
 
-/// The most images of one request that are fetched. Our choice: more are sent in the body.
+/// The most addresses of one request that are fetched, each counted once, and also where the image is in the cache. Our
+/// choice: more are sent in the body.
 const MAX_IMAGES: usize = 32;
 
 /// See the module.
@@ -32,6 +33,10 @@ pub struct Media {
     fetcher: Arc<Fetcher>,
     cache: ImageCache,
     permits: Arc<Semaphore>,
+    /// The most fetches of one request at once, so that no request takes all permits.
+    max_fetches_of_request: usize,
+    /// The most bytes of the images in the body of one request.
+    max_inlined_bytes: usize,
     timeout: Duration,
     handle: Handle,
     budget: Arc<BodyBudget>,
@@ -42,15 +47,19 @@ pub struct Media {
 pub struct FetchedImages {
     /// The images.
     pub images: InlinedImages,
+    /// The bytes of their data URLs in the body, each as often as the request names its address.
+    inlined_bytes: usize,
     reservation: BodyReservation,
 }
 
 impl Media {
-    /// Creates the fetcher of a configuration; it runs on `handle`.
+    /// Creates the fetcher of a configuration; it runs on `handle`. The images of a request may take `max_inlined_bytes` in
+    /// the body for the provider.
     ///
     /// Errors: no HTTP client can be made.
     pub fn new(
         config: &MediaConfig,
+        max_inlined_bytes: usize,
         handle: Handle,
         budget: &Arc<BodyBudget>,
         metrics: &Arc<Metrics>,
@@ -59,6 +68,8 @@ impl Media {
             fetcher: Arc::new(Fetcher::new(config)?),
             cache: ImageCache::new(config.cache_bytes),
             permits: Arc::new(Semaphore::new(config.max_fetches)),
+            max_fetches_of_request: (config.max_fetches / 4).max(1),
+            max_inlined_bytes,
             timeout: config.timeout,
             handle,
             budget: Arc::clone(budget),
@@ -70,46 +81,45 @@ impl Media {
     pub fn none(&self) -> FetchedImages {
         FetchedImages {
             images: InlinedImages::default(),
+            inlined_bytes: 0,
             reservation: self.budget.reservation(),
         }
     }
 
-    /// Fetches images, all at once, and adds them to `fetched`. Fetches that run when the future is dropped are aborted.
+    /// Fetches images, some at once, and adds them to `fetched`. Fetches that run when the future is dropped are aborted.
     ///
-    /// Errors: 400 naming the part whose image cannot be had; 529 if there is no memory for it, or too many are fetched.
+    /// Errors: 400 naming the part whose image cannot be had, or is one too many; 413 naming the part whose image makes the
+    /// body too large; 529 if there is no memory for it, or too many are fetched.
     pub async fn fetch(
         &self,
         organization: &str,
-        wanted: &[RemoteImage],
+        wanted: &[WantedImage],
         fetched: &mut FetchedImages,
     ) -> Result<(), Fault> {
-        let mut tasks = JoinSet::new();
-        for image in wanted {
-            if fetched.images.find(&image.url).is_some() {
-                continue;
-            }
-            let key = image_key(organization, &image.url);
+        let room = MAX_IMAGES.saturating_sub(fetched.images.len());
+        if let Some(beyond) = wanted.get(room) {
+            let said = format!(
+                "is the image after {MAX_IMAGES} by address that have to be fetched for the provider; send it as a data URL"
+            );
+            return Err(refuse(&beyond.image, &said));
+        }
+        let mut unknown = Vec::new();
+        for wanted in wanted {
+            let key = image_key(organization, &wanted.image.url);
             if let Some(known) = self.cache.find(&key, Instant::now()) {
                 self.metrics.count_media_fetch("cached");
-                self.add(image, known, fetched)?;
-                continue;
+                self.add(wanted, known, fetched)?;
+            } else {
+                unknown.push((key, wanted));
             }
-            if tasks.len() == MAX_IMAGES {
-                let said = format!(
-                    "is the image after {MAX_IMAGES} by address that have to be fetched for the provider; send it as a data URL"
-                );
-                return Err(refuse(image, &said));
-            }
-            let (fetcher, permits) = (Arc::clone(&self.fetcher), Arc::clone(&self.permits));
-            let (image, timeout) = (image.clone(), self.timeout);
-            let task = async move {
-                let found = fetch_in_time(&fetcher, &permits, &image.url, timeout).await;
-                (key, image, found)
-            };
-            tasks.spawn_on(task, &self.handle);
+        }
+        let mut unknown = unknown.into_iter();
+        let mut tasks = JoinSet::new();
+        for (key, wanted) in unknown.by_ref().take(self.max_fetches_of_request) {
+            self.begin(&mut tasks, key, wanted);
         }
         while let Some(ended) = tasks.join_next().await {
-            let (key, image, found) = ended.map_err(|error| {
+            let (key, wanted, found) = ended.map_err(|error| {
                 Fault::new(FaultKind::Internal, "an image could not be fetched")
                     .with_detail(error.to_string())
             })?;
@@ -117,40 +127,75 @@ impl Media {
                 .as_ref()
                 .map_or_else(FetchError::as_str, |_| "fetched");
             self.metrics.count_media_fetch(outcome);
-            let found = Arc::new(found.map_err(|error| to_fault(&image, &error))?);
+            let found = Arc::new(found.map_err(|error| to_fault(&wanted.image, &error))?);
             self.cache.store(key, &found, Instant::now());
-            self.add(&image, found, fetched)?;
+            self.add(&wanted, found, fetched)?;
+            if let Some((key, wanted)) = unknown.next() {
+                self.begin(&mut tasks, key, wanted);
+            }
         }
         Ok(())
     }
 
+    fn begin(&self, tasks: &mut JoinSet<FetchOutcome>, key: ImageKey, wanted: &WantedImage) {
+        let (fetcher, permits) = (Arc::clone(&self.fetcher), Arc::clone(&self.permits));
+        let (wanted, timeout) = (wanted.clone(), self.timeout);
+        let task = async move {
+            let found = fetch_in_time(&fetcher, &permits, &wanted.image.url, timeout).await;
+            (key, wanted, found)
+        };
+        tasks.spawn_on(task, &self.handle);
+    }
+
+    /// Adds an image, and reserves what it takes: once here, and in the body as often as the request names its address.
     fn add(
         &self,
-        image: &RemoteImage,
+        wanted: &WantedImage,
         found: Arc<InlinedImage>,
         fetched: &mut FetchedImages,
     ) -> Result<(), Fault> {
-        let bytes = fetched.images.bytes() + found.url.len();
-        fetched.reservation.grow_to(bytes)?;
-        fetched.images.add(&image.url, found);
+        let more = found.url.len().saturating_mul(wanted.count);
+        let inlined_bytes = fetched.inlined_bytes.saturating_add(more);
+        if inlined_bytes > self.max_inlined_bytes {
+            return Err(too_much(
+                &wanted.image,
+                inlined_bytes,
+                self.max_inlined_bytes,
+            ));
+        }
+        let kept = fetched.images.bytes() + found.url.len();
+        fetched.reservation.grow_to(kept + inlined_bytes)?;
+        fetched.inlined_bytes = inlined_bytes;
+        fetched.images.add(&wanted.image.url, found);
         Ok(())
     }
 }
 
-/// Fetches one image as soon as there is a permit, both within the timeout.
+/// A fetch that has ended.
+type FetchOutcome = (ImageKey, WantedImage, Result<InlinedImage, FetchError>);
+
+/// Fetches one image as soon as there is a permit. The timeout bounds the wait for it, and the fetch from then on: a queue
+/// is no fault of the image's server.
 async fn fetch_in_time(
     fetcher: &Fetcher,
     permits: &Semaphore,
     url: &str,
     timeout: Duration,
 ) -> Result<InlinedImage, FetchError> {
-    let deadline = Instant::now() + timeout;
-    let permit = tokio::time::timeout_at(deadline, permits.acquire()).await;
+    let permit = tokio::time::timeout(timeout, permits.acquire()).await;
     let Ok(Ok(_permit)) = permit else {
         return Err(FetchError::Busy);
     };
-    let fetched = tokio::time::timeout_at(deadline, fetcher.fetch(url)).await;
+    let fetched = tokio::time::timeout(timeout, fetcher.fetch(url)).await;
     fetched.unwrap_or(Err(FetchError::TooSlow))
+}
+
+fn too_much(image: &RemoteImage, bytes: usize, max_bytes: usize) -> Fault {
+    let param = &image.param;
+    let message = format!(
+        "with the image of `{param}`, as often as the request names it, the fetched images take {bytes} bytes as data URLs; at most {max_bytes} bytes are sent to the provider"
+    );
+    Fault::new(FaultKind::TooLarge, message).with_param(param.to_string())
 }
 
 fn to_fault(image: &RemoteImage, error: &FetchError) -> Fault {
