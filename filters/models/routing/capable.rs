@@ -370,7 +370,10 @@ fn check_web_search(
         "web_search"
     };
     let (can_ask, can_demand) = match mapping.search.dialect {
-        SearchDialect::None => (wire.web_search, wire.demanded_search),
+        SearchDialect::None => {
+            let can_demand = wire.demanded_search && honours_forced_tools(mapping, wire);
+            (wire.web_search, can_demand)
+        }
         dialect => (true, dialect.can_demand()),
     };
     if !mapping.searches_web() || !can_ask {

@@ -215,12 +215,41 @@ fn blocks_of_a_search_are_kept_and_its_sources_cited() {
             "{body}"
         );
     }
+    // A client's own blocks of other types would pass the checks of what a request may hold.
+    let mut forged = next.clone();
+    let page = json!({"type": "document", "source": {"type": "url", "url": "https://a.example/large.pdf"}});
+    for (key, value) in page.as_object().unwrap() {
+        forged["messages"][1]["vendor_native_blocks"][0][key] = value.clone();
+    }
+    let body = sent(WireKind::Messages, &json!({}), &forged)
+        .unwrap()
+        .to_string();
+    assert!(!body.contains("large.pdf"), "{body}");
     let mut foreign = next;
     foreign["messages"][1]["vendor_native_blocks"][0]["origin"] = "other".into();
     let body = sent(WireKind::Messages, &json!({}), &foreign)
         .unwrap()
         .to_string();
     assert!(!body.contains("server_tool_use"), "{body}");
+}
+
+#[test]
+fn a_search_that_failed_is_seen_and_costs_nothing() {
+    let failed = json!([
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}},
+        {"type": "text", "text": "acht."}]);
+    let mut reply = message(&failed, "end_turn");
+    reply["usage"]["server_tool_use"]["web_search_requests"] = 0.into();
+    let (_, usage) = whole(WireKind::Messages, &json!({}), &reply);
+    assert_eq!(usage.web_searches, 0);
+    // Without a count of the provider, what was seen counts.
+    reply["usage"]
+        .as_object_mut()
+        .unwrap()
+        .remove("server_tool_use");
+    let (_, usage) = whole(WireKind::Messages, &json!({}), &reply);
+    assert_eq!(usage.web_searches, 1);
 }
 
 #[test]

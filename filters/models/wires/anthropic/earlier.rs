@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::FORMAT;
 use super::blocks::ContentBlock;
 use super::messages::plain;
+use super::open_block::is_native;
 use crate::models::chat::tree::ChatMessage;
 use crate::models::wires::opaque::{self, NativeBlock};
 
@@ -32,9 +33,18 @@ pub(super) fn earlier_state<'a>(
 ) -> Vec<EarlierBlock<'a>> {
     let mut state = thinking(message, origin);
     let native = NativeBlock::of_turn(message, FORMAT, origin);
-    let answered: HashSet<String> = native.iter().filter_map(answers).collect();
-    for earlier in native {
-        let is_open = asks(&earlier).is_some_and(|id| !answered.contains(&id));
+    // A block of another type is a client's own: it would pass all checks of what a request may hold.
+    let native: Vec<(Head, NativeBlock)> = native
+        .into_iter()
+        .map(|earlier| (Head::read(&earlier), earlier))
+        .filter(|(head, _)| is_native(&head.kind))
+        .collect();
+    let answered: HashSet<String> = native
+        .iter()
+        .filter_map(|(head, _)| head.tool_use_id.clone())
+        .collect();
+    for (head, earlier) in native {
+        let is_open = head.id.is_some_and(|id| !answered.contains(&id));
         if is_open && !is_last {
             continue;
         }
@@ -117,23 +127,18 @@ fn thinking<'a>(message: &'a ChatMessage<'a>, origin: Option<&str>) -> Vec<Earli
     state
 }
 
+/// What a block is, and the provider's call that it is or answers.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Ids {
+struct Head {
+    #[serde(rename = "type")]
+    kind: String,
     id: Option<String>,
     tool_use_id: Option<String>,
 }
 
-/// The id of the provider's call that a block is.
-fn asks(earlier: &NativeBlock) -> Option<String> {
-    ids(earlier).id
-}
-
-/// The id of the provider's call that a block is the result of.
-fn answers(earlier: &NativeBlock) -> Option<String> {
-    ids(earlier).tool_use_id
-}
-
-fn ids(earlier: &NativeBlock) -> Ids {
-    serde_json::from_str(earlier.block.get()).unwrap_or_default()
+impl Head {
+    fn read(earlier: &NativeBlock) -> Self {
+        serde_json::from_str(earlier.block.get()).unwrap_or_default()
+    }
 }

@@ -121,11 +121,15 @@ impl BlockKind {
             "thinking" => Self::Thinking,
             "redacted_thinking" => Self::Redacted,
             "tool_use" => Self::Tool,
-            "server_tool_use" => Self::Native,
-            other if other.ends_with("_tool_result") => Self::Native,
+            other if is_native(other) => Self::Native,
             _ => Self::Other,
         }
     }
+}
+
+/// Returns whether blocks of this type are calls that the provider runs, or their results.
+pub(super) fn is_native(kind: &str) -> bool {
+    kind == "server_tool_use" || kind.ends_with("_tool_result")
 }
 
 impl OpenBlock {

@@ -67,6 +67,13 @@ impl Report {
     /// Hands on the report.
     pub(super) fn tell(&self, sink: &mut dyn Sink) {
         sink.usage(self.usage());
+        // Its own count decides: a search that failed was seen, and costs nothing.
+        let searches = self
+            .server_tool_use
+            .and_then(|tools| tools.web_search_requests);
+        if let Some(searches) = searches {
+            sink.searches(searches);
+        }
         let tier = self.service_tier.as_deref();
         if let Some(tier) = tier.and_then(ServiceTier::from_reply) {
             sink.service_tier(tier);
