@@ -183,6 +183,7 @@ fn plans(mappings: usize) {
             preferred: None,
             has_session: false,
             no_fallback: false,
+            is_billed: true,
             keyed: ProviderSet::EMPTY,
         };
         let resolved = resolve(

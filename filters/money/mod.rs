@@ -26,7 +26,7 @@ pub use cost::{BilledTokens, Cost, Details};
 pub use max_cost::{CostInputs, TokenBounds};
 pub use period::Period;
 pub use price_list::{PriceChange, PriceList, PriceListParts, PricePoint, Rates};
-pub use prices::{PriceSet, TokenPrices};
+pub use prices::{PriceSet, TOKEN_PRICE_KEYS, TokenPrices, Unscalable};
 pub use schedule::{HoursWindow, Schedule};
 pub use tier::ServiceTier;
 pub use usd::{Factor, InvalidAmount, Price, Usd};

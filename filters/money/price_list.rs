@@ -4,10 +4,10 @@
 
 use super::cost::{BilledTokens, Cost, cost};
 use super::max_cost::{CostInputs, TokenBounds, max_cost};
-use super::prices::{PriceSet, TokenPrices};
+use super::prices::{PriceSet, TokenPrices, Unscalable};
 use super::schedule::Schedule;
 use super::tier::ServiceTier;
-use super::usd::{Factor, InvalidAmount, Usd};
+use super::usd::{Factor, Usd};
 
 /// The prices of a tier at a time: those of short prompts, and those of longer ones.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -24,7 +24,9 @@ pub struct PriceChange {
     pub factor: Factor,
     /// but for these,
     pub own: TokenPrices,
-    /// and for long prompts these, where they are given: in place of all steps that there are.
+    /// and for long prompts these, where they are given: in place of all steps that there are. Otherwise the steps are
+    /// those that there are, times the factor, and no price there is below the own one. Our choice: a price of long
+    /// prompts that nobody knows is not guessed too low.
     pub long: Option<Vec<(u64, TokenPrices)>>,
 }
 
@@ -66,6 +68,7 @@ pub struct PriceList {
     peak: TierRates,
     off_peak: Option<(Schedule, TierRates)>,
     discount: Option<Factor>,
+    is_premium: bool,
 }
 
 /// What of a call decides its prices: the tier, and the unix second in which it starts.
@@ -121,32 +124,44 @@ impl Rates {
 
     fn each(
         &self,
-        change: impl Fn(&PriceSet) -> Result<PriceSet, InvalidAmount>,
-    ) -> Result<Self, InvalidAmount> {
+        change: impl Fn(&PriceSet) -> Result<PriceSet, Unscalable>,
+    ) -> Result<Self, Unscalable> {
         let long = self.long.iter();
         Ok(Self {
             short: change(&self.short)?,
             long: long
-                .map(|(above, prices)| Ok((*above, change(prices)?)))
+                .map(|(above, prices)| {
+                    let changed = change(prices).map_err(|bad| Unscalable {
+                        above: Some(*above),
+                        ..bad
+                    });
+                    Ok((*above, changed?))
+                })
                 .collect::<Result<_, _>>()?,
         })
     }
 
-    fn changed(&self, change: &PriceChange) -> Result<Self, InvalidAmount> {
+    fn changed(&self, change: &PriceChange) -> Result<Self, Unscalable> {
         let scaled = self.each(|prices| prices.scaled(change.factor))?;
         let short = scaled.short.with(&change.own);
         Ok(match &change.long {
             Some(long) => Self::new(short, long),
-            None => Self {
-                short,
-                long: scaled.long,
-            },
+            None => {
+                let steps = scaled.long.iter();
+                let step = |(above, step): &(u64, PriceSet)| {
+                    (*above, step.with_higher(&change.own, &scaled.short))
+                };
+                Self {
+                    short,
+                    long: steps.map(step).collect(),
+                }
+            }
         })
     }
 }
 
 impl TierRates {
-    fn new(usual: Rates, tiers: &[(ServiceTier, PriceChange)]) -> Result<Self, InvalidAmount> {
+    fn new(usual: Rates, tiers: &[(ServiceTier, PriceChange)]) -> Result<Self, Unscalable> {
         let own = tiers
             .iter()
             .map(|(tier, change)| Ok((*tier, usual.changed(change)?)));
@@ -158,8 +173,8 @@ impl TierRates {
 
     fn each(
         &self,
-        change: impl Fn(&PriceSet) -> Result<PriceSet, InvalidAmount>,
-    ) -> Result<Self, InvalidAmount> {
+        change: impl Fn(&PriceSet) -> Result<PriceSet, Unscalable>,
+    ) -> Result<Self, Unscalable> {
         let own = self.own.iter();
         Ok(Self {
             usual: self.usual.each(&change)?,
@@ -180,7 +195,7 @@ impl PriceList {
     /// Computes all prices.
     ///
     /// Errors: a factor makes a price that cannot be billed without rounding, or the discount is more than all.
-    pub fn new(parts: &PriceListParts) -> Result<Self, InvalidAmount> {
+    pub fn new(parts: &PriceListParts) -> Result<Self, Unscalable> {
         let usual = Rates::new(parts.base, &parts.long);
         let off_peak = match &parts.off_peak {
             Some((schedule, change)) => {
@@ -193,16 +208,21 @@ impl PriceList {
             peak: TierRates::new(usual, &parts.tiers)?,
             off_peak,
             discount: parts.discount,
+            is_premium: parts.base.is_premium(),
         };
         let Some(discount) = parts.discount else {
             return Ok(full);
         };
-        let rest = discount.complement()?;
+        let rest = discount.complement().map_err(|why| Unscalable {
+            key: "discount",
+            above: None,
+            why,
+        })?;
         full.each(|prices| prices.scaled(rest)?.with_fees_scaled(rest))
     }
 
     /// Returns the list with all prices of tokens times a factor. Errors: as [`PriceSet::scaled`].
-    pub fn scaled(&self, factor: Factor) -> Result<Self, InvalidAmount> {
+    pub fn scaled(&self, factor: Factor) -> Result<Self, Unscalable> {
         self.each(|prices| prices.scaled(factor))
     }
 
@@ -213,6 +233,7 @@ impl PriceList {
                 usual: Rates::new(prices, &[]),
                 own: Vec::new(),
             },
+            is_premium: prices.is_premium(),
             ..Self::default()
         }
     }
@@ -247,6 +268,12 @@ impl PriceList {
         self.discount
     }
 
+    /// Returns whether plans count the model as premium: by its usual price, whatever tier, hour, discount or region it is
+    /// called with. Source: docs/facts/model-gateway.md 5.3.
+    pub fn is_premium(&self) -> bool {
+        self.is_premium
+    }
+
     /// Returns whether a call that starts then has the prices of off-peak hours.
     pub fn is_off_peak(&self, start_s: u64) -> bool {
         let off_peak = self.off_peak.as_ref();
@@ -269,8 +296,8 @@ impl PriceList {
 
     fn each(
         &self,
-        change: impl Fn(&PriceSet) -> Result<PriceSet, InvalidAmount>,
-    ) -> Result<Self, InvalidAmount> {
+        change: impl Fn(&PriceSet) -> Result<PriceSet, Unscalable>,
+    ) -> Result<Self, Unscalable> {
         let off_peak = match &self.off_peak {
             Some((schedule, rates)) => Some((schedule.clone(), rates.each(&change)?)),
             None => None,
@@ -279,6 +306,7 @@ impl PriceList {
             peak: self.peak.each(&change)?,
             off_peak,
             discount: self.discount,
+            is_premium: self.is_premium,
         })
     }
 }

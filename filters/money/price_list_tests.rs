@@ -285,3 +285,72 @@ fn a_price_is_free_or_premium_as_it_is_at_the_time() {
     };
     assert_eq!((at(0), at(3600)), ((true, false), (false, true)));
 }
+
+#[test]
+fn plans_judge_a_model_by_its_usual_price_alone() {
+    // Output 10 and input 4.5: not premium, though priority, the other hours and a region are dearer.
+    let mut parts = parts();
+    parts.base.input = price("4.5");
+    let schedule = Schedule::new(vec![HoursWindow::parse("00:00-00:00", &[]).unwrap()]);
+    parts.off_peak = Some((schedule, times("3")));
+    parts.tiers = vec![(ServiceTier::Priority, times("2"))];
+    let list = PriceList::new(&parts).unwrap();
+    assert!(!list.is_premium());
+    assert!(
+        !list
+            .scaled(Factor::parse("2").unwrap())
+            .unwrap()
+            .is_premium()
+    );
+    parts.base.output = price("15");
+    parts.discount = Some(Factor::parse("0.5").unwrap());
+    parts.off_peak = None;
+    assert!(PriceList::new(&parts).unwrap().is_premium());
+    assert!(PriceList::fixed(parts.base).is_premium());
+}
+
+#[test]
+fn a_tier_without_steps_of_its_own_is_never_cheaper_beyond_one_than_before_it() {
+    // The steps have input 5 and 8. What each tier gives of its own, and its input, cached and output beyond both.
+    let own = |input: &str, cached: &str, output: &str| TokenPrices {
+        input: Some(price(input)),
+        cached_input: Some(price(cached)),
+        output: Some(price(output)),
+        ..TokenPrices::default()
+    };
+    for (factor, own, steps) in [
+        (
+            "1",
+            own("6", "2", "20"),
+            [("6", "2", "20"), ("8", "2", "20")],
+        ),
+        (
+            "1",
+            own("1", "0.5", "4"),
+            [("5", "0.5", "4"), ("8", "0.5", "4")],
+        ),
+        (
+            "2",
+            own("6", "2", "20"),
+            [("10", "2", "20"), ("16", "2", "20")],
+        ),
+    ] {
+        let change = PriceChange {
+            own,
+            ..times(factor)
+        };
+        let list = PriceList::new(&PriceListParts {
+            tiers: vec![(ServiceTier::Priority, change)],
+            ..parts()
+        });
+        let list = list.unwrap();
+        for (prompt, (input, cached, output)) in [1001, 2001].into_iter().zip(steps) {
+            let found = list.peak(ServiceTier::Priority).for_prompt(prompt);
+            assert_eq!(
+                (found.input, found.cached_input, found.output),
+                (price(input), Some(price(cached)), price(output)),
+                "{factor} {prompt}"
+            );
+        }
+    }
+}

@@ -1,6 +1,22 @@
 //! The prices of one call, and how those of other calls are made of them.
 
+use std::fmt;
+
 use super::usd::{Factor, InvalidAmount, Price};
+
+/// The keys of prices of tokens in files, in the order of the fields of [`TokenPrices`].
+pub const TOKEN_PRICE_KEYS: [&str; 10] = [
+    "input_price",
+    "output_price",
+    "input_audio_price",
+    "input_image_price",
+    "output_audio_price",
+    "output_image_price",
+    "output_reasoning_price",
+    "cached_input_price",
+    "cache_write_price",
+    "cache_write_1h_price",
+];
 
 /// The prices of one call. A price that is `None` is that of other tokens of the prompt or of the completion.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -49,6 +65,89 @@ pub struct TokenPrices {
     pub cache_write_1h: Option<Price>,
 }
 
+/// A price that a factor makes one that cannot be billed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Unscalable {
+    /// Its key.
+    pub key: &'static str,
+    /// The prompt tokens beyond which it holds.
+    pub above: Option<u64>,
+    pub(super) why: InvalidAmount,
+}
+
+impl fmt::Display for Unscalable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.above {
+            Some(above) => write!(f, "beyond {above} tokens {}", self.why),
+            None => self.why.fmt(f),
+        }
+    }
+}
+
+impl TokenPrices {
+    /// Makes prices of an array in the order of [`TOKEN_PRICE_KEYS`].
+    pub fn from_array(prices: [Option<Price>; TOKEN_PRICE_KEYS.len()]) -> Self {
+        let [
+            input,
+            output,
+            input_audio,
+            input_image,
+            output_audio,
+            output_image,
+            output_reasoning,
+            cached_input,
+            cache_write,
+            cache_write_1h,
+        ] = prices;
+        Self {
+            input,
+            output,
+            input_audio,
+            input_image,
+            output_audio,
+            output_image,
+            output_reasoning,
+            cached_input,
+            cache_write,
+            cache_write_1h,
+        }
+    }
+
+    /// Returns the prices in the order of [`TOKEN_PRICE_KEYS`].
+    pub fn to_array(&self) -> [Option<Price>; TOKEN_PRICE_KEYS.len()] {
+        [
+            self.input,
+            self.output,
+            self.input_audio,
+            self.input_image,
+            self.output_audio,
+            self.output_image,
+            self.output_reasoning,
+            self.cached_input,
+            self.cache_write,
+            self.cache_write_1h,
+        ]
+    }
+
+    /// Returns whether no price is given.
+    pub fn is_empty(&self) -> bool {
+        self.to_array().iter().all(Option::is_none)
+    }
+}
+
+fn scale(
+    key: &'static str,
+    price: Option<Price>,
+    factor: Factor,
+) -> Result<Option<Price>, Unscalable> {
+    let scaled = price.map(|price| price.scaled(factor)).transpose();
+    scaled.map_err(|why| Unscalable {
+        key,
+        above: None,
+        why,
+    })
+}
+
 impl PriceSet {
     /// Returns whether plans count the model as premium: output from 15 USD or input from 5 USD per million tokens.
     ///
@@ -75,9 +174,10 @@ impl PriceSet {
         all.all(Price::is_zero)
     }
 
-    /// Returns the mean of input and output price, for comparisons.
-    pub fn mean(&self) -> f64 {
-        f64::midpoint(self.input.as_f64(), self.output.as_f64())
+    /// Returns the mean of input and output price, for comparisons; `None`: only other things cost, so it does not compare.
+    pub fn mean(&self) -> Option<f64> {
+        let has_mean = !self.input.is_zero() || !self.output.is_zero() || self.is_free();
+        has_mean.then(|| f64::midpoint(self.input.as_f64(), self.output.as_f64()))
     }
 
     /// Returns these prices with others in their place.
@@ -101,30 +201,36 @@ impl PriceSet {
     /// Returns these prices with those of tokens and images times a factor. Fees stay.
     ///
     /// Errors: a product that cannot be billed without rounding.
-    pub fn scaled(&self, factor: Factor) -> Result<Self, InvalidAmount> {
-        let scaled = |price: Option<Price>| price.map(|price| price.scaled(factor)).transpose();
-        let tokens = self.tokens();
-        let image = scaled(self.image)?;
+    pub fn scaled(&self, factor: Factor) -> Result<Self, Unscalable> {
+        let mut tokens = self.tokens().to_array();
+        for (price, key) in tokens.iter_mut().zip(TOKEN_PRICE_KEYS) {
+            *price = scale(key, *price, factor)?;
+        }
+        let image = scale("image_price", self.image, factor)?;
         let all = Self { image, ..*self };
-        Ok(all.with(&TokenPrices {
-            input: scaled(tokens.input)?,
-            output: scaled(tokens.output)?,
-            input_audio: scaled(tokens.input_audio)?,
-            input_image: scaled(tokens.input_image)?,
-            output_audio: scaled(tokens.output_audio)?,
-            output_image: scaled(tokens.output_image)?,
-            output_reasoning: scaled(tokens.output_reasoning)?,
-            cached_input: scaled(tokens.cached_input)?,
-            cache_write: scaled(tokens.cache_write)?,
-            cache_write_1h: scaled(tokens.cache_write_1h)?,
-        }))
+        Ok(all.with(&TokenPrices::from_array(tokens)))
+    }
+
+    /// Returns these prices of a step of long prompts for a tier, or for hours, that has prices of its own but no step:
+    /// where the step changes a price of short prompts the higher of both holds, else its own.
+    pub(super) fn with_higher(&self, own: &TokenPrices, short: &Self) -> Self {
+        let steps = self.tokens().to_array().into_iter();
+        let pairs = steps.zip(short.tokens().to_array());
+        let mut chosen = own.to_array();
+        for (own, (step, short)) in chosen.iter_mut().zip(pairs) {
+            if step != short {
+                *own = own.map(|own| step.map_or(own, |step| own.max(step)));
+            }
+        }
+        self.with(&TokenPrices::from_array(chosen))
     }
 
     /// Returns these prices with those of fees times a factor. Errors: as [`Self::scaled`].
-    pub(super) fn with_fees_scaled(&self, factor: Factor) -> Result<Self, InvalidAmount> {
+    pub(super) fn with_fees_scaled(&self, factor: Factor) -> Result<Self, Unscalable> {
+        let fee = |key, price| scale(key, Some(price), factor).map(Option::unwrap_or_default);
         Ok(Self {
-            request: self.request.scaled(factor)?,
-            web_search: self.web_search.scaled(factor)?,
+            request: fee("request_price", self.request)?,
+            web_search: fee("web_search_price", self.web_search)?,
             ..*self
         })
     }

@@ -1,9 +1,14 @@
 //! Checks the catalogue's file like the configuration: every problem at once, each with its place and its cure.
 
+mod prices;
+mod regions;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use filters::models::routing::{CatalogFile, TOKEN_PRICE_KEYS, WrittenMapping, WrittenParameters};
+use filters::models::routing::{CatalogFile, WrittenMapping, WrittenParameters};
 use serde_json::Value as Json;
+
+use self::prices::{find_bad_prices, find_idle_prices, find_implausible_prices};
 
 use super::document::{self, Node, SourceSpan, Value};
 use super::file::ProviderConfig;
@@ -12,10 +17,6 @@ use super::reporter::Reporter;
 use super::schema::schema_of;
 use super::suggest;
 use super::walk::{Finding, Walk};
-
-/// The highest price per million tokens that is plausible, in USD. Our choice: the most expensive models cost some
-/// hundreds; a price per billion tokens, or in cents, is above it.
-const MAX_PLAUSIBLE_PRICE: f64 = 10_000.0;
 
 /// The built-in provider. The shipped catalogue has its models, and a configuration may leave it out.
 const SANDBOX: &str = "sandbox";
@@ -43,7 +44,6 @@ pub(super) fn check(
     let names = check_names(&mut walk, models);
     check_successors(&mut walk, models, &names);
     check_wires(&mut walk, models, providers);
-    check_regions(&mut walk, models, providers);
     check_parameters(&mut walk, &valid);
     let known: Vec<&str> = providers.keys().map(String::as_str).collect();
     let mut warnings = find_unknown_providers(models, &known);
@@ -64,9 +64,16 @@ pub(super) fn check(
     } else {
         Err(reporter.to_problems(findings))
     };
-    if let Ok(file) = &file {
-        warnings.extend(find_idle_prices(file, &places));
-    }
+    let file = file.map(|mut file| {
+        let is_reachable = |mapping: &WrittenMapping, region: &str| {
+            regions::is_reachable(providers, &mapping.provider, region)
+        };
+        warnings.extend(find_idle_prices(&file, &places, is_reachable));
+        warnings.extend(regions::leave_out_unreachable(
+            &mut file, providers, &places,
+        ));
+        file
+    });
     CheckedCatalog {
         file,
         warnings: reporter.to_problems(warnings),
@@ -155,33 +162,6 @@ fn check_wires(walk: &mut Walk, models: &[Node], providers: &BTreeMap<String, Pr
     }
 }
 
-/// Refuses regions that a provider has no address for, unless its requests name them.
-fn check_regions(walk: &mut Walk, models: &[Node], providers: &BTreeMap<String, ProviderConfig>) {
-    for (index, model) in models.iter().enumerate() {
-        for (number, mapping) in items(member(model, "providers")).iter().enumerate() {
-            let name = member(mapping, "provider").and_then(text_of);
-            let Some((name, provider)) = name.and_then(|name| Some((name, providers.get(name)?)))
-            else {
-                continue;
-            };
-            for (at, region) in items(member(mapping, "regions")).iter().enumerate() {
-                let Some(text) = text_of(region) else {
-                    continue;
-                };
-                if provider.kind.names_regions() || provider.regions.contains_key(text) {
-                    continue;
-                }
-                let key = format!("models[{index}].providers[{number}].regions[{at}]");
-                let message = format!("provider {name:?} has no address for the region {text:?}");
-                let cure = format!(
-                    "add [providers.{name}.regions.{text}] with its base_url to the configuration"
-                );
-                walk.refuse(&key, &region.at, message, cure);
-            }
-        }
-    }
-}
-
 /// Refuses tables of parameters that contradict themselves.
 fn check_parameters(walk: &mut Walk, valid: &Json) {
     for (index, model) in elements(valid, "models").enumerate() {
@@ -262,75 +242,6 @@ fn find_unknown_providers(models: &[Node], providers: &[&str]) -> Vec<Finding> {
         ),
         cure: "nothing to do, or add [providers.NAME] to the configuration".to_owned(),
     });
-    warnings
-}
-
-fn find_implausible_prices(models: &[Node]) -> Vec<Finding> {
-    let values = TOKEN_PRICE_KEYS
-        .iter()
-        .flat_map(|name| mapping_values(models, name));
-    let is_implausible = |value: &MappingValue<'_>| {
-        let price = value.text.parse::<f64>();
-        price.is_ok_and(|price| price > MAX_PLAUSIBLE_PRICE)
-    };
-    values
-        .filter(is_implausible)
-        .map(|value| Finding {
-            message: format!("{} USD per million tokens is implausible", value.text),
-            cure: "give the price of a million tokens in USD, not of a thousand, a billion or in cents".to_owned(),
-            key: value.key,
-            at: value.at.clone(),
-        })
-        .collect()
-}
-
-/// Finds prices that cannot be billed together: a multiplier that makes a price with too many digits, for example.
-fn find_bad_prices(file: &CatalogFile, places: &Places) -> Vec<Finding> {
-    let problem = |(key, mapping): (String, &WrittenMapping)| {
-        let (member, message) = mapping.price_problem()?;
-        let cure = "give prices and factors with fewer digits, or prices in place of the factor";
-        finding(places, &key, &member, message, cure)
-    };
-    mappings(file).filter_map(problem).collect()
-}
-
-/// Warns of regions and tiers that have no price.
-fn find_idle_prices(file: &CatalogFile, places: &Places) -> Vec<Finding> {
-    let mut warnings = Vec::new();
-    for (key, mapping) in mappings(file) {
-        if mapping.input_price.is_none() && mapping.output_price.is_none() {
-            continue;
-        }
-        for (at, region) in mapping.regions.iter().enumerate() {
-            if !mapping.region_prices.contains_key(region) {
-                let message =
-                    format!("no prices are known in {region:?}, so calls there cost nothing");
-                let cure =
-                    format!("add region_prices = {{ {region} = {{ multiplier = \"1.1\" }} }}");
-                warnings.extend(finding(
-                    places,
-                    &key,
-                    &format!("regions[{at}]"),
-                    message,
-                    &cure,
-                ));
-            }
-        }
-        for (at, tier) in mapping.service_tiers.iter().enumerate() {
-            if !mapping.has_tier_prices(tier) {
-                let message =
-                    format!("the tier {tier:?} has no prices, so it costs as the usual one");
-                let cure = format!("add tier_prices = {{ {tier} = {{ multiplier = \"0.5\" }} }}");
-                warnings.extend(finding(
-                    places,
-                    &key,
-                    &format!("service_tiers[{at}]"),
-                    message,
-                    &cure,
-                ));
-            }
-        }
-    }
     warnings
 }
 

@@ -424,7 +424,7 @@ pub struct ProviderConfig {
     pub keys: Vec<Secret>,
     /// Its regions.
     pub regions: Vec<RegionConfig>,
-    /// Whether it only serves callers with a BYOK key.
+    /// Whether calls without a region serve only callers with a BYOK key.
     pub is_byok_only: bool,
     /// Headers added to each request to it.
     pub headers: Vec<(HeaderName, HeaderValue)>,

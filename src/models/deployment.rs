@@ -81,9 +81,9 @@ impl Deployment {
     }
 
     /// Returns whether plans count a call as premium.
-    pub fn is_premium(&self, point: PricePoint) -> bool {
-        let prices = self.prices.as_ref();
-        prices.is_some_and(|prices| prices.at(point).short().is_premium())
+    pub fn is_premium(&self) -> bool {
+        let prices = self.mapping.prices.as_ref().or(self.prices.as_ref());
+        prices.is_some_and(|prices| prices.is_premium())
     }
 
     /// Returns the maximum cost of a request; `None` where the price is not known.

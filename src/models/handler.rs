@@ -125,6 +125,7 @@ fn planned_attempts(
     });
     let platform = candidates
         .iter()
+        .filter(|candidate| caller.is_none() || !candidate.is_unpriced_region())
         .filter_map(|candidate| attempt(candidate, None))
         .filter(|attempt| !attempt.keys.is_empty());
     match mode {

@@ -30,7 +30,7 @@ pub struct Planner {
     /// By the candidate's index.
     deployments: Vec<Arc<Deployment>>,
     metrics: Arc<Metrics>,
-    /// The providers with platform keys, which serve all callers.
+    /// The providers with platform keys for any of their sites, which serve all callers.
     platform_providers: ProviderSet,
     all_providers: ProviderSet,
     /// The built-in providers, which `auto` uses only where there is no other.
@@ -89,7 +89,7 @@ impl Planner {
         Self {
             health: Health::new(catalog.mappings()),
             affinity: SessionAffinity::new(ttl_ms),
-            platform_providers: set(|provider| !provider.home.keys.is_empty()),
+            platform_providers: set(Provider::has_platform_keys),
             all_providers: set(|_| true),
             sandboxes: set(|provider| provider.is_sandbox),
             deployments: deployments.collect(),
@@ -156,6 +156,17 @@ impl Planner {
             }
             None => ProviderSet::EMPTY,
         };
+        let is_byok_only = context
+            .caller
+            .is_some_and(|caller| caller.mode == Mode::Byok);
+        if !is_byok_only {
+            allowed::by_platform_keys(&mut resolved, |candidate| {
+                let number = candidate.mapping.provider_number;
+                let provider = self.provider(number);
+                keyed.contains(number)
+                    || provider.is_some_and(|it| it.has_keys_in(candidate.region.as_deref()))
+            })?;
+        }
         let provider = resolved.provider.clone();
         let organization = context.caller.map_or("", |caller| &caller.organization_id);
         let affinity_key = context
@@ -172,6 +183,7 @@ impl Planner {
             preferred: affinity_key.and_then(|key| self.affinity.find(key, context.now_ms)),
             has_session: affinity_key.is_some(),
             no_fallback: context.no_fallback,
+            is_billed: context.caller.is_some(),
             keyed,
         };
         let limits = |mapping: &Mapping| {

@@ -42,7 +42,7 @@ fn gateway_with(
 }
 
 impl Gateway {
-    fn set_mode(&self, mode: Mode) {
+    pub fn set_mode(&self, mode: Mode) {
         self.change(async |store| {
             let wanted = ProjectChange {
                 mode: Some(mode),
@@ -54,7 +54,7 @@ impl Gateway {
     }
 
     /// Stores a BYOK key under a label that is its text.
-    fn own(&self, provider: &str, text: &str) -> String {
+    pub fn own(&self, provider: &str, text: &str) -> String {
         self.change(async |store| {
             let made = store
                 .add_provider_key("acme", provider, text, text, 1)

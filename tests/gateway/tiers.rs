@@ -93,7 +93,11 @@ fn a_call_costs_what_the_tier_that_served_it_costs() {
         ("flex", "default", 0.003, Some(("flex", "default"))),
         ("priority", "", 0.006, Some(("priority", "priority"))),
         ("flex", "scale", 0.0015, Some(("flex", "flex"))),
-        ("", "priority", 0.006, Some(("default", "priority"))),
+        // Nobody asked for priority, so nothing was reserved for it.
+        ("", "priority", 0.003, Some(("default", "priority"))),
+        ("auto", "priority", 0.003, Some(("default", "priority"))),
+        ("flex", "priority", 0.0015, Some(("flex", "priority"))),
+        ("", "flex", 0.003, Some(("default", "flex"))),
         ("auto", "default", 0.003, None),
         ("default", "", 0.003, None),
         ("", "", 0.003, None),

@@ -56,6 +56,30 @@ pub fn by_own_keys(
     Err(Fault::invalid("model", message).with_code("no_provider_key"))
 }
 
+/// Removes candidates that are called where the platform has no key, unless the caller has one of its own.
+///
+/// Errors: 404 where nothing is left.
+pub fn by_platform_keys(
+    resolved: &mut Resolved,
+    has_key: impl Fn(&Candidate) -> bool,
+) -> Result<(), Fault> {
+    let Some(first) = resolved.candidates.first().cloned() else {
+        return Ok(());
+    };
+    resolved.candidates.retain(|candidate| has_key(candidate));
+    if !resolved.candidates.is_empty() {
+        return Ok(());
+    }
+    let provider = &first.mapping.provider;
+    let message = match &first.region {
+        Some(region) => format!("{provider} has no key for the region `{region}`"),
+        None => format!(
+            "{provider} has keys for its regions alone: `{provider}/MODEL:REGION` names one"
+        ),
+    };
+    Err(Fault::new(FaultKind::ModelNotFound, message).with_param("model"))
+}
+
 /// Checks the members that a plan restricts: `routing` is `auto` or `price`, `service_tier` is not `priority`.
 ///
 /// Source: docs/model-gateway.md 2.1. Errors: 400.

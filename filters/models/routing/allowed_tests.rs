@@ -128,6 +128,7 @@ fn providers_with_own_keys_go_first_and_keep_their_order() {
         preferred: None,
         has_session: false,
         no_fallback: false,
+        is_billed: true,
         keyed: &names().set(["c", "b"]),
     };
     let wide = WireLimits::WIDEST;

@@ -124,7 +124,11 @@ pub struct Lack {
 }
 
 impl Lack {
-    fn new(param: impl Into<Cow<'static, str>>, reason: impl Into<Cow<'static, str>>) -> Self {
+    /// Makes a reason.
+    pub(super) fn new(
+        param: impl Into<Cow<'static, str>>,
+        reason: impl Into<Cow<'static, str>>,
+    ) -> Self {
         Self {
             param: param.into(),
             reason: reason.into(),

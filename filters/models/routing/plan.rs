@@ -36,6 +36,8 @@ pub struct PlanInputs<'a> {
     pub has_session: bool,
     /// The client wants no fallback.
     pub no_fallback: bool,
+    /// Whether the caller pays for calls on the platform's keys.
+    pub is_billed: bool,
     /// Providers for which the caller has BYOK keys. They go first. Source: docs/facts/model-gateway.md 4.1.
     pub keyed: &'a ProviderSet,
 }
@@ -90,7 +92,7 @@ pub fn plan(
     }
     let is_pinned = resolved.provider.is_some();
     let is_auto = resolved.is_auto;
-    let (mut candidates, left_out) = keep_capable(request, resolved, inputs.now_s, &wire)?;
+    let (mut candidates, left_out) = keep_capable(request, resolved, inputs, &wire)?;
     let lower_tool_choice = require_forced_tools(request, &mut candidates, is_auto, &wire);
     order_candidates(request, &mut candidates, inputs, is_auto, &priority);
     // The sort is stable, so the order within both groups stays.
@@ -112,10 +114,10 @@ pub fn plan(
 fn keep_capable(
     request: &ModelRequest,
     resolved: Resolved,
-    now_s: u64,
+    inputs: &PlanInputs<'_>,
     wire: &impl Fn(&Mapping) -> Option<WireLimits>,
 ) -> Result<(Vec<Arc<Candidate>>, Vec<LeftOut>), Fault> {
-    let point = request.price_point(now_s);
+    let point = request.price_point(inputs.now_s);
     let is_pinned = resolved.provider.is_some();
     let mut left_out: Vec<LeftOut> = Vec::new();
     let mut candidates = resolved.candidates;
@@ -132,6 +134,7 @@ fn keep_capable(
         };
         let lack = auto_lack
             .or_else(foreign_file)
+            .or_else(|| find_unpriced_region(candidate, inputs))
             .or_else(|| capable::check(request, mapping, wire(mapping).as_ref()).err());
         let Some(lack) = lack else {
             return true;
@@ -157,6 +160,16 @@ fn keep_capable(
             format!("no model of `auto` can serve the request: {reasons}"),
         ),
     })
+}
+
+/// Returns why a region without prices cannot be called on the platform's keys: the call would be free.
+fn find_unpriced_region(candidate: &Candidate, inputs: &PlanInputs<'_>) -> Option<Lack> {
+    let is_own = inputs.keyed.contains(candidate.mapping.provider_number);
+    let is_lacking = inputs.is_billed && !is_own && candidate.is_unpriced_region();
+    let region = candidate.region.as_deref().filter(|_| is_lacking)?;
+    let reason =
+        format!("has no prices for the region `{region}`, so only your own key can pay for it");
+    Some(Lack::new("model", reason))
 }
 
 /// Returns why `auto` may not choose a candidate. Source: docs/facts/model-gateway.md 3.2.
@@ -211,7 +224,7 @@ fn order_candidates(
             let mapping = &candidate.mapping;
             let standing = inputs.health.standing(mapping.index, inputs.now_ms);
             let facts = Facts {
-                price: candidate.short_prices(point).map(PriceSet::mean),
+                price: candidate.short_prices(point).and_then(PriceSet::mean),
                 metrics: standing.stats,
                 priority: priority(mapping.provider_number),
             };

@@ -30,6 +30,11 @@ impl WrittenMapping {
         read_prices(self).err()
     }
 
+    /// Returns whether any price or fee is known of calls without a region.
+    pub fn has_prices(&self) -> bool {
+        read_prices(self).is_ok_and(|prices| prices.usual.is_some())
+    }
+
     /// Returns whether a service tier has prices of its own.
     pub fn has_tier_prices(&self, tier: &str) -> bool {
         match tier {
@@ -110,21 +115,23 @@ fn region_list(
         return Err((format!("{key}multiplier"), why));
     }
     let scaled = usual.map(|usual| usual.scaled(multiplier)).transpose();
-    scaled.map_err(|bad| (format!("{key}multiplier"), bad.to_string()))
+    scaled.map_err(|bad| (format!("{key}multiplier"), format!("`{}`: {bad}", bad.key)))
 }
 
 impl WrittenList<'_> {
-    fn says_anything(&self) -> bool {
+    /// Returns whether a price or a fee is given, which other calls have in common.
+    fn has_prices(&self) -> bool {
         let fees = [self.request, self.web_search, self.image];
+        self.tokens.iter().chain(&fees).any(Option::is_some) || !self.long.is_empty()
+    }
+
+    fn says_anything(&self) -> bool {
         let has_tiers = self.tiers.flex.is_some() || self.tiers.priority.is_some();
-        self.tokens.iter().chain(&fees).any(Option::is_some)
-            || !self.long.is_empty()
-            || has_tiers
-            || self.off_peak.is_some()
+        self.has_prices() || has_tiers || self.off_peak.is_some()
     }
 }
 
-/// Returns a price list; `None` where neither input nor output has a price.
+/// Returns a price list; `None` where no price and no fee is given.
 fn read_list(
     written: &WrittenList<'_>,
     discount: Option<Factor>,
@@ -172,9 +179,8 @@ fn read_list(
         discount,
     };
     let list =
-        PriceList::new(&parts).map_err(|bad| (format!("{key}input_price"), bad.to_string()))?;
-    let is_known = tokens.input.is_some() || tokens.output.is_some();
-    Ok(is_known.then_some(list))
+        PriceList::new(&parts).map_err(|bad| (format!("{key}{}", bad.key), bad.to_string()))?;
+    Ok(written.has_prices().then_some(list))
 }
 
 fn read_change(
@@ -226,30 +232,7 @@ fn read_tokens(key: &str, texts: &TokenTexts<'_>) -> Result<TokenPrices, BadPric
         let parsed = text.map(Price::per_million).transpose();
         *price = parsed.map_err(|bad| (format!("{key}{name}"), bad.to_string()))?;
     }
-    let [
-        input,
-        output,
-        input_audio,
-        input_image,
-        output_audio,
-        output_image,
-        output_reasoning,
-        cached_input,
-        cache_write,
-        cache_write_1h,
-    ] = read;
-    Ok(TokenPrices {
-        input,
-        output,
-        input_audio,
-        input_image,
-        output_audio,
-        output_image,
-        output_reasoning,
-        cached_input,
-        cache_write,
-        cache_write_1h,
-    })
+    Ok(TokenPrices::from_array(read))
 }
 
 fn factor(key: &str, text: Option<&str>) -> Result<Option<Factor>, BadPrice> {

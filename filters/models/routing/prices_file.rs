@@ -3,19 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The keys of prices of tokens, in the order of [`TokenTexts`].
-pub const TOKEN_PRICE_KEYS: [&str; 10] = [
-    "input_price",
-    "output_price",
-    "input_audio_price",
-    "input_image_price",
-    "output_audio_price",
-    "output_image_price",
-    "output_reasoning_price",
-    "cached_input_price",
-    "cache_write_price",
-    "cache_write_1h_price",
-];
+pub use crate::money::TOKEN_PRICE_KEYS;
 
 /// Prices of tokens as written, in the order of [`TOKEN_PRICE_KEYS`].
 pub(super) type TokenTexts<'a> = [Option<&'a str>; TOKEN_PRICE_KEYS.len()];

@@ -121,6 +121,26 @@ fn each_bad_price_names_its_key() {
             json!({"input_price": "0.000000000001", "tier_prices": {"flex": {"multiplier": "0.1"}}}),
             "input_price",
         ),
+        (
+            json!({"output_price": "0.000000000001", "off_peak": {"windows": [{"hours_utc": ["08:00-09:00"]}], "multiplier": "0.1"}}),
+            "output_price",
+        ),
+        (
+            json!({"cached_input_price": "0.000000000001", "discount": "0.5"}),
+            "cached_input_price",
+        ),
+        (
+            json!({"web_search_price": "0.000000000000000001", "discount": "0.5"}),
+            "web_search_price",
+        ),
+        (
+            json!({"image_price": "0.000000000000000001", "discount": "0.5"}),
+            "image_price",
+        ),
+        (
+            json!({"long_context": [{"above_tokens": 1, "cache_write_price": "0.000000000001"}], "discount": "0.5"}),
+            "cache_write_price",
+        ),
     ] {
         let written: WrittenMapping = serde_json::from_value(mapping(more.clone())).unwrap();
         let (found, why) = written.price_problem().unwrap();
@@ -128,4 +148,30 @@ fn each_bad_price_names_its_key() {
     }
     let written: WrittenMapping = serde_json::from_value(mapping(json!({}))).unwrap();
     assert_eq!(written.price_problem(), None);
+}
+
+#[test]
+fn a_list_is_known_if_any_price_or_fee_is_given() {
+    for (prices, is_known) in [
+        (json!({}), false),
+        (
+            json!({"tier_prices": {"flex": {"multiplier": "0.5"}}}),
+            false,
+        ),
+        (json!({"input_price": "1"}), true),
+        (json!({"cached_input_price": "1"}), true),
+        (json!({"image_price": "0.04"}), true),
+        (json!({"request_price": "0.01"}), true),
+        (json!({"web_search_price": "0.01"}), true),
+        (
+            json!({"long_context": [{"above_tokens": 1, "input_price": "1"}]}),
+            true,
+        ),
+    ] {
+        let mut mapping = json!({"provider": "a", "name": "up"});
+        let members = prices.as_object().unwrap().clone();
+        mapping.as_object_mut().unwrap().extend(members);
+        let written: WrittenMapping = serde_json::from_value(mapping).unwrap();
+        assert_eq!(written.has_prices(), is_known, "{prices}");
+    }
 }

@@ -41,6 +41,11 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// Returns whether it is in a region of unknown prices, while those of other calls of the mapping are known.
+    pub fn is_unpriced_region(&self) -> bool {
+        self.region.is_some() && self.prices.is_none() && self.mapping.prices.is_some()
+    }
+
     /// Returns the prices of a call with a short prompt, where they are known.
     pub fn short_prices(&self, point: PricePoint) -> Option<&PriceSet> {
         let prices = self.prices.as_ref()?;

@@ -89,6 +89,7 @@ fn inputs(health: &Health) -> PlanInputs<'_> {
         preferred: None,
         has_session: false,
         no_fallback: false,
+        is_billed: true,
         keyed: ProviderSet::EMPTY,
     }
 }

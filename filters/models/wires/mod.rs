@@ -36,6 +36,7 @@ mod search_reply_tests;
 mod search_tests;
 #[cfg(test)]
 mod tier_tests;
+mod tier_word;
 pub mod wire;
 
 pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};

@@ -93,12 +93,31 @@ fn replies_and_streams_name_the_tier_that_served_them() {
         ("trafficType", "ON_DEMAND", STANDARD),
         ("trafficType", "ON_DEMAND_PRIORITY", PRIORITY),
         ("trafficType", "PROVISIONED_THROUGHPUT", None),
+        ("trafficType", "A_NEW_ONE", None),
     ] {
         let usage = json!({"promptTokenCount": 1, member: word});
         let body = json!({"candidates": candidates, "usageMetadata": usage});
         assert_eq!(served(google, &body, false), tier, "{word}");
         let events = json!([{"usageMetadata": {member: word}}, {"candidates": candidates, "usageMetadata": {"promptTokenCount": 1}}]);
         assert_eq!(served(google, &events, true), tier, "{word}");
+    }
+    for word in [
+        json!(7),
+        json!({"name": "flex"}),
+        json!(["flex"]),
+        json!(true),
+        json!(null),
+        json!("odd\n\u{e9}"),
+    ] {
+        let usage = json!({"input_tokens": 1, "output_tokens": 1, "service_tier": word});
+        let body =
+            json!({"type": "message", "content": [], "stop_reason": "end_turn", "usage": usage});
+        assert_eq!(served(anthropic, &body, false), None, "{word}");
+        for member in ["serviceTier", "trafficType"] {
+            let usage = json!({"promptTokenCount": 1, member: word});
+            let body = json!({"candidates": candidates, "usageMetadata": usage});
+            assert_eq!(served(google, &body, false), None, "{member} {word}");
+        }
     }
     assert!(google.tier_header().is_some() && openai.tier_header().is_none());
 }

@@ -86,7 +86,13 @@ fn check_provider(
         Ok(keys) => (keys, None),
         Err(why) => (Vec::new(), Some(why)),
     };
-    let carries_keys = !keys.is_empty() || missing_key.is_some();
+    let regions = check_regions(rules, &key, provider);
+    let has_regional_keys = regions
+        .iter()
+        .any(|region| region.keys.as_ref().is_some_and(|keys| !keys.is_empty()));
+    let is_byok_only = missing_key.is_some();
+    let missing_key = missing_key.filter(|_| !has_regional_keys);
+    let carries_keys = !keys.is_empty() || is_byok_only;
     if is_unencrypted_and_remote(&base_url) && carries_keys {
         let message = "keys and prompts would travel unencrypted to another machine";
         rules.warn(&format!("{key}.base_url"), message, "use https");
@@ -97,8 +103,8 @@ fn check_provider(
         is_base_url_built_in: provider.base_url.is_none() && !base_url.is_empty(),
         base_url,
         keys,
-        regions: check_regions(rules, &key, provider),
-        is_byok_only: missing_key.is_some(),
+        regions,
+        is_byok_only,
         headers,
         priority: provider.priority,
         quirks: to_quirks(provider),
@@ -249,6 +255,14 @@ fn check_regions(
             check_url_end(rules, &format!("{key}.base_url"), provider, url);
         }
         let listed = region.keys.as_deref().filter(|keys| !keys.is_empty());
+        if base_url.is_none() && listed.is_none() && !provider.kind.names_regions() {
+            let message = "has neither base_url nor keys, so calls would not go to the region";
+            rules.refuse(
+                &key,
+                message,
+                "give it the region's base_url, or take it out",
+            );
+        }
         let keys = listed.map(|listed| {
             let found = find_listed(rules, &key, provider.kind, listed);
             found.unwrap_or_else(|why| {

@@ -288,3 +288,16 @@ fn an_unencrypted_way_to_another_machine_is_warned_of() {
             .any(|(key, _)| *key == "providers.p.base_url")
     );
 }
+
+#[test]
+fn a_provider_with_keys_in_its_regions_alone_is_on() {
+    let toml = format!(
+        "{GROQ}keys = [{{ env = \"A\" }}]\n[providers.groq.regions.eu]\nkeys = [{{ env = \"B\" }}]\n"
+    );
+    let loaded = good_with(&toml, &[("B", "b")]);
+    let provider = &loaded.config.providers[0];
+    assert!(provider.keys.is_empty() && provider.is_byok_only);
+    assert!(loaded.config.off_providers.is_empty());
+    let off = good(&toml);
+    assert!(off.config.providers.is_empty());
+}

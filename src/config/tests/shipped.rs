@@ -214,3 +214,30 @@ fn every_key_is_documented() {
     let seen = walk(&schema(), "");
     assert!(seen > 100, "{seen}");
 }
+
+/// A configuration of the days before regions does not have to learn of them.
+#[test]
+fn the_shipped_catalogue_is_good_for_a_provider_without_regions() {
+    let catalogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("conf/models.toml");
+    let toml = format!(
+        "[models]\nfile = {:?}\n[providers.openai]\nkind = \"openai\"\nkeys = [{{ env = \"K\" }}]\n",
+        catalogue.display().to_string()
+    );
+    let loaded = good_with(&toml, &[("K", "sk-1")]);
+    let catalog = loaded.config.models.catalog.as_ref().unwrap();
+    let mappings = || catalog.models.iter().flat_map(|model| &model.providers);
+    let regional = |provider: &str| {
+        let of_it = mappings().filter(|mapping| mapping.provider == provider);
+        of_it.flat_map(|mapping| &mapping.regions).count()
+    };
+    assert_eq!(regional("openai"), 0);
+    let warned = warned(&loaded);
+    let of_regions = warned.iter().filter(|(key, _)| key.ends_with(".regions"));
+    let messages: Vec<&str> = of_regions.map(|(_, message)| *message).collect();
+    let [message] = messages[..] else {
+        panic!("{warned:?}");
+    };
+    let expected =
+        "provider \"openai\" has no address for its regions, so they are not offered: eu, us (";
+    assert!(message.starts_with(expected), "{message}");
+}

@@ -95,7 +95,11 @@ fn entry(model: &Model, mappings: &[&Mapping], now: PricePoint, is_mapped: bool)
         _ => model.id.to_string(),
     };
     let any = |capability| mappings.iter().any(|mapping| mapping.can(capability));
-    let mean = |mapping: &Mapping| short_prices(mapping, now).map_or(0.0, PriceSet::mean);
+    let mean = |mapping: &Mapping| {
+        short_prices(mapping, now)
+            .and_then(PriceSet::mean)
+            .unwrap_or(0.0)
+    };
     let priced = mappings.iter().filter_map(|mapping| {
         let prices = mapping.prices.as_deref()?;
         Some((mean(mapping), prices))

@@ -9,7 +9,7 @@ use filters::models::metadata::PriceNotes;
 use filters::models::usage::Settlement;
 use filters::money::BilledTokens;
 use filters::money::allowance::{LimitReached, SpendingBounds};
-use filters::money::{PricePoint, Usd};
+use filters::money::{PricePoint, ServiceTier, Usd};
 use uuid::Uuid;
 
 use super::{ModelExchange, PlannedAttempt};
@@ -82,14 +82,12 @@ pub async fn reserve(exchange: &mut ModelExchange, info: &RequestInfo) -> Result
 
 /// Drops the attempts that a refusal forbids; returns whether other attempts remain.
 fn avoid(exchange: &mut ModelExchange, refusal: &ReservationError) -> bool {
-    let (attempts, point) = (&mut exchange.attempts, exchange.price_point);
-    let may_run: fn(&PlannedAttempt, PricePoint) -> bool = match refusal {
-        ReservationError::Reached(LimitReached::Premium(_)) => {
-            |attempt, point| !takes_premium(attempt, point)
-        }
+    let attempts = &mut exchange.attempts;
+    let may_run: fn(&PlannedAttempt) -> bool = match refusal {
+        ReservationError::Reached(LimitReached::Premium(_)) => |attempt| !takes_premium(attempt),
         ReservationError::Reached(LimitReached::Cycle(_) | LimitReached::Daily(_))
         | ReservationError::NoCredit
-        | ReservationError::Unavailable => |attempt, _| attempt.is_byok(),
+        | ReservationError::Unavailable => PlannedAttempt::is_byok,
         // These limit calls on the caller's own keys as well.
         ReservationError::Reached(
             LimitReached::Key(_) | LimitReached::KeyPeriod(..) | LimitReached::Member(_),
@@ -97,7 +95,6 @@ fn avoid(exchange: &mut ModelExchange, refusal: &ReservationError) -> bool {
             return false;
         }
     };
-    let may_run = |attempt: &PlannedAttempt| may_run(attempt, point);
     let can_avoid = attempts.iter().any(may_run) && !attempts.iter().all(may_run);
     if can_avoid {
         attempts.retain(may_run);
@@ -116,7 +113,7 @@ fn price(exchange: &ModelExchange, wanted: &mut NewReservation<'_>) {
         .clone()
         .filter_map(|attempt| attempt.max_cost(&exchange.request, point))
         .fold(Usd::ZERO, Usd::max);
-    wanted.is_premium = paid.clone().any(|attempt| is_premium(attempt, point));
+    wanted.is_premium = paid.clone().any(|attempt| attempt.deployment.is_premium());
     wanted.funding = match (has_platform, wanted.caller.plan) {
         (false, _) => Funding::Byok,
         _ if wanted.max_cost == Usd::ZERO => Funding::Unbilled,
@@ -141,12 +138,8 @@ fn bounds(models: &Models, caller: &Caller) -> SpendingBounds {
 }
 
 /// Whether an attempt counts against a plan's allowance for premium models.
-fn takes_premium(attempt: &PlannedAttempt, point: PricePoint) -> bool {
-    !attempt.is_byok() && is_premium(attempt, point)
-}
-
-fn is_premium(attempt: &PlannedAttempt, point: PricePoint) -> bool {
-    attempt.deployment.is_premium(point)
+fn takes_premium(attempt: &PlannedAttempt) -> bool {
+    !attempt.is_byok() && attempt.deployment.is_premium()
 }
 
 /// Notes that a piece of the response goes out.
@@ -183,15 +176,15 @@ pub(super) fn settle(
     }
 }
 
-/// Returns what the call took so far, and what its prices depend on: on the tier that the provider says it used, else on
-/// the one that was asked for.
+/// Returns what the call took so far, and what its prices depend on: on the tier that was asked for, or on the usual one
+/// where the provider says that it used that. Another one was not reserved for.
 fn measure(exchange: &ModelExchange) -> (Settlement, PriceNotes) {
     let usage = exchange.reader.usage(exchange.request.text_bytes);
     let asked = exchange.price_point;
     let used_tier = exchange.reader.service_tier().unwrap_or(asked.tier);
-    let used = PricePoint {
-        tier: used_tier,
-        ..asked
+    let billed = match used_tier {
+        tier @ ServiceTier::Standard => PricePoint { tier, ..asked },
+        _ => asked,
     };
     let deployment = exchange.deployment();
     let prices = deployment.and_then(|deployment| deployment.prices.as_ref());
@@ -202,11 +195,11 @@ fn measure(exchange: &ModelExchange) -> (Settlement, PriceNotes) {
         discount: prices.and_then(|prices| prices.discount()),
     };
     let search = deployment.map(|deployment| deployment.mapping.search);
-    let billed = BilledTokens {
+    let tokens = BilledTokens {
         web_searches: search.unwrap_or_default().billed(usage.web_searches),
         ..usage.billed()
     };
-    let cost = prices.map(|prices| prices.at(used).cost(&billed));
+    let cost = prices.map(|prices| prices.at(billed).cost(&tokens));
     (Settlement { usage, cost }, notes)
 }
 
@@ -232,7 +225,7 @@ fn usage_record(exchange: &ModelExchange, settlement: &Settlement) -> UsageRecor
         web_searches: usage.web_searches,
         cost: settlement.cost.as_ref().map(CostParts::from),
         is_estimated: usage.estimated,
-        is_premium: deployment.is_premium(exchange.price_point),
+        is_premium: deployment.is_premium(),
         attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
     }
 }

@@ -235,6 +235,16 @@ impl Provider {
         found.map_or(&self.home, |(_, site)| site)
     }
 
+    /// Returns whether it has platform keys, or needs none, for calls in a region or without one.
+    pub fn has_keys_in(&self, region: Option<&str>) -> bool {
+        !self.site(region).keys.is_empty()
+    }
+
+    /// Returns whether it has platform keys, or needs none, for any calls.
+    pub fn has_platform_keys(&self) -> bool {
+        self.sites().any(|site| !site.keys.is_empty())
+    }
+
     /// Returns the origins of its regions.
     pub fn regional_origins(&self) -> impl Iterator<Item = &Arc<Origin>> {
         let regions = self.regions.iter();

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::models::reply::Sink;
 use crate::models::usage::Usage;
-use crate::money::ServiceTier;
+use crate::models::wires::tier_word::TierWord;
 
 /// A report. Absent and null members leave what was known.
 #[derive(Debug, Default, Deserialize)]
@@ -18,7 +18,7 @@ pub(super) struct Report {
     cache_creation: Option<Creation>,
     output_tokens_details: Option<OutputDetails>,
     server_tool_use: Option<ServerTools>,
-    service_tier: Option<Box<str>>,
+    service_tier: Option<TierWord>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -74,8 +74,7 @@ impl Report {
         if let Some(searches) = searches {
             sink.searches(searches);
         }
-        let tier = self.service_tier.as_deref();
-        if let Some(tier) = tier.and_then(ServiceTier::from_reply) {
+        if let Some(tier) = self.service_tier.and_then(|word| word.0) {
             sink.service_tier(tier);
         }
     }

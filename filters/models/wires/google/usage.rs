@@ -5,7 +5,7 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 
 use crate::models::reply::Sink;
 use crate::models::usage::Usage;
-use crate::money::ServiceTier;
+use crate::models::wires::tier_word::TierWord;
 
 /// Absent counts leave what was known: some chunks carry nothing but a traffic type.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -21,17 +21,6 @@ pub(super) struct UsageReport {
     candidates_tokens_details: Option<Modalities>,
     service_tier: Option<TierWord>,
     traffic_type: Option<TierWord>,
-}
-
-/// A word for the tier that served a request; `None`: it says nothing of a price.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct TierWord(Option<ServiceTier>);
-
-impl<'de> Deserialize<'de> for TierWord {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let word = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        Ok(Self(ServiceTier::from_reply(&word)))
-    }
 }
 
 impl UsageReport {
