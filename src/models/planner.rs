@@ -156,17 +156,7 @@ impl Planner {
             }
             None => ProviderSet::EMPTY,
         };
-        let is_byok_only = context
-            .caller
-            .is_some_and(|caller| caller.mode == Mode::Byok);
-        if !is_byok_only {
-            allowed::by_platform_keys(&mut resolved, |candidate| {
-                let number = candidate.mapping.provider_number;
-                let provider = self.provider(number);
-                keyed.contains(number)
-                    || provider.is_some_and(|it| it.has_keys_in(candidate.region.as_deref()))
-            })?;
-        }
+        self.keep_keyed(&mut resolved, context, keyed)?;
         let provider = resolved.provider.clone();
         let organization = context.caller.map_or("", |caller| &caller.organization_id);
         let affinity_key = context
@@ -199,6 +189,25 @@ impl Planner {
             plan,
             provider,
             affinity_key,
+        })
+    }
+
+    /// Removes the candidates that neither the platform nor the caller has a key for.
+    fn keep_keyed(
+        &self,
+        resolved: &mut Resolved,
+        context: &PlanContext<'_>,
+        keyed: &ProviderSet,
+    ) -> Result<(), Fault> {
+        let mode = context.caller.map(|caller| caller.mode);
+        if mode == Some(Mode::Byok) {
+            return Ok(());
+        }
+        allowed::by_platform_keys(resolved, |candidate| {
+            let number = candidate.mapping.provider_number;
+            let provider = self.provider(number);
+            keyed.contains(number)
+                || provider.is_some_and(|it| it.has_keys_in(candidate.region.as_deref()))
         })
     }
 

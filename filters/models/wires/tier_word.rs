@@ -13,13 +13,13 @@ impl<'de> Deserialize<'de> for TierWord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written<'a> {
+        enum Clue<'a> {
             Word(#[serde(borrow)] std::borrow::Cow<'a, str>),
             Other(IgnoredAny),
         }
-        Ok(Self(match Written::deserialize(deserializer)? {
-            Written::Word(word) => ServiceTier::from_reply(&word),
-            Written::Other(IgnoredAny) => None,
+        Ok(Self(match Clue::deserialize(deserializer)? {
+            Clue::Word(word) => ServiceTier::from_reply(&word),
+            Clue::Other(IgnoredAny) => None,
         }))
     }
 }
