@@ -1,7 +1,9 @@
 //! `weirgate check`: all problems of the configuration at once.
 //!
 //! The findings are the result, so they go to stdout. Warnings and providers that are off do not change the exit code;
-//! a provider that `--online` cannot reach makes it 1.
+//! a provider that `--online` cannot reach makes it 1. What the providers themselves list is compared in [`online`].
+
+mod online;
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -10,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{CheckArgs, CheckFormat, Exit, Output};
 use crate::config;
-use crate::config::{Config, LoadedConfig, Problem, ProviderKind, Source};
+use crate::config::{Config, LoadedConfig, Problem, ProviderConfig, ProviderKind, Source};
 
 /// A severity and a problem.
 type CheckFinding = (&'static str, Problem);
@@ -70,7 +72,11 @@ fn collect_findings(args: &CheckArgs, loaded: &LoadedConfig) -> (Vec<CheckFindin
         return (findings, Exit::Configuration);
     }
     let unreachable = if args.online {
-        find_unreachable(config)
+        let remote = config.providers.iter();
+        let (reached, unreachable) = reach(remote.filter(|it| it.kind != ProviderKind::Sandbox));
+        let told = online::compare(config, &reached);
+        findings.extend(with_severity("warning", told));
+        unreachable
     } else {
         Vec::new()
     };
@@ -163,23 +169,23 @@ fn off_provider(name: &str, why: &str, is_byok_only: bool) -> Problem {
     }
 }
 
-/// Returns a problem for each provider that accepts no connection.
-fn find_unreachable(config: &Config) -> Vec<Problem> {
-    let remote = config
-        .providers
-        .iter()
-        .filter(|provider| provider.kind != ProviderKind::Sandbox);
-    remote
-        .filter_map(|provider| {
-            let why = connect(&provider.base_url).err()?;
-            Some(Problem {
+/// Connects to providers. Returns those that accept a connection, and a problem for each that does not.
+fn reach<'c>(
+    providers: impl Iterator<Item = &'c ProviderConfig>,
+) -> (Vec<&'c ProviderConfig>, Vec<Problem>) {
+    let (mut reached, mut problems) = (Vec::new(), Vec::new());
+    for provider in providers {
+        match connect(&provider.base_url) {
+            Ok(()) => reached.push(provider),
+            Err(why) => problems.push(Problem {
                 key: format!("providers.{}", provider.name),
                 place: config::Location::Nowhere {},
                 message: format!("{} cannot be reached: {why}", provider.base_url),
                 cure: "correct base_url, or look at DNS, firewall and proxy".to_owned(),
-            })
-        })
-        .collect()
+            }),
+        }
+    }
+    (reached, problems)
 }
 
 fn connect(base_url: &str) -> Result<(), String> {
@@ -303,5 +309,49 @@ mod tests {
         closed.bind(([127, 0, 0, 1], 0).into()).unwrap();
         let toml = at(closed.local_addr().unwrap());
         assert_eq!(check(&toml, CheckFormat::Human, true).0, Exit::Failed);
+    }
+
+    #[test]
+    fn online_compares_the_catalogue_with_what_a_provider_lists() {
+        use std::io::{Read, Write};
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        let asked = std::thread::spawn(move || {
+            loop {
+                let (mut stream, _) = server.accept().unwrap();
+                let mut head = [0; 4096];
+                // The first connection only tells that the provider is there.
+                let length = stream.read(&mut head).unwrap();
+                if length > 0 {
+                    let body = "{\"data\": [{\"id\": \"there\"}]}";
+                    let reply = format!(
+                        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
+                        body.len()
+                    );
+                    stream.write_all(reply.as_bytes()).unwrap();
+                    return String::from_utf8_lossy(&head[..length]).into_owned();
+                }
+            }
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("models.toml");
+        let model = |name: &str| {
+            format!(
+                "[[models]]\nid = \"{name}\"\n[[models.providers]]\nprovider = \"local\"\nname = \"{name}\"\n"
+            )
+        };
+        std::fs::write(&file, model("there") + &model("gone")).unwrap();
+        let toml = format!(
+            "[models]\nfile = \"{}\"\n[providers.local]\nkind = \"openai-compatible\"\nbase_url = \"http://{address}/v1\"\nkeys = []\n",
+            file.display()
+        );
+        let (exit, shown) = check(&toml, CheckFormat::Human, true);
+        let asked = asked.join().unwrap();
+        assert!(asked.starts_with("GET /v1/models HTTP/1.1"), "{asked}");
+        assert_eq!(exit, Exit::Done, "{shown}");
+        assert!(
+            shown.contains("warning: providers.local: does not list gone"),
+            "{shown}"
+        );
     }
 }

@@ -40,6 +40,14 @@ pub trait Wire: Send + Sync {
         quirks: &Quirks,
     ) -> Option<WireHead>;
 
+    /// Returns the head of a request for the provider's list of models.
+    fn list_head(&self) -> WireHead {
+        WireHead {
+            path: "/models".to_owned(),
+            headers: Vec::new(),
+        }
+    }
+
     /// Returns the headers that one request has beside those of [`Self::head`].
     fn request_headers(&self, _: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
         Vec::new()

@@ -91,6 +91,13 @@ impl Wire for Google {
         })
     }
 
+    fn list_head(&self) -> WireHead {
+        WireHead {
+            path: "/v1beta/models?pageSize=1000".to_owned(),
+            headers: Vec::new(),
+        }
+    }
+
     fn credential(&self, secret: &str, _: &Quirks) -> Result<(HeaderName, HeaderValue), Fault> {
         credential(request::KEY, secret)
     }

@@ -1,0 +1,210 @@
+//! What the providers themselves list: asked with their keys, all at once, each within three seconds.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use filters::models::routing::WrittenMapping;
+use filters::money::Price;
+use futures::future::join_all;
+use serde_json::Value;
+
+use crate::config::{Config, Location, Problem, ProviderConfig};
+use crate::outbound::{Outbound, describe, read_success};
+
+/// Timeout of a provider's whole answer.
+const LIST_TIMEOUT: Duration = Duration::from_secs(3);
+/// Maximum size of a list.
+const MAX_LIST_BYTES: usize = 16 << 20;
+/// The most names that one finding shows.
+const MAX_SHOWN: usize = 20;
+
+/// A model as its provider lists it.
+#[derive(Debug, Default)]
+struct ListedModel {
+    /// USD per token, of prompt and completion, where the provider lists prices.
+    prices: [Option<Price>; 2],
+    /// What the provider says of its end.
+    ends_at: Option<String>,
+}
+
+/// Asks providers for their lists, and returns what the catalogue says otherwise.
+///
+/// A provider that has no list, or needs a key that is not there, is a finding of its own.
+pub(super) fn compare(config: &Config, providers: &[&ProviderConfig]) -> Vec<Problem> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            return vec![problem(
+                "providers",
+                format!("cannot be asked: {error}"),
+                "",
+            )];
+        }
+    };
+    // All clients share one crypto provider, which may be installed already.
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let lists = runtime.block_on(join_all(providers.iter().map(|provider| list(provider))));
+    let mut findings = Vec::new();
+    for (provider, listed) in providers.iter().zip(lists) {
+        let key = format!("providers.{}", provider.name);
+        match listed {
+            Ok(listed) => {
+                let mappings = mappings_of(config, &provider.name);
+                findings.extend(differences(&key, &mappings, &listed));
+            }
+            Err(why) => {
+                let message = format!("its list of models could not be read: {why}");
+                let cure = "nothing to do if it has no such list; else look at its key";
+                findings.push(problem(&key, message, cure));
+            }
+        }
+    }
+    findings
+}
+
+fn problem(key: &str, message: String, cure: &str) -> Problem {
+    Problem {
+        key: key.to_owned(),
+        place: Location::Nowhere {},
+        message,
+        cure: cure.to_owned(),
+    }
+}
+
+fn mappings_of<'c>(config: &'c Config, provider: &str) -> Vec<&'c WrittenMapping> {
+    let catalog = config.models.catalog.as_ref();
+    let models = catalog
+        .map(|file| file.models.as_slice())
+        .unwrap_or_default();
+    let mappings = models.iter().flat_map(|model| &model.providers);
+    mappings
+        .filter(|mapping| mapping.provider == provider)
+        .collect()
+}
+
+/// Asks a provider for its models, by name. Errors: why there is no list.
+async fn list(provider: &ProviderConfig) -> Result<BTreeMap<String, ListedModel>, String> {
+    let wire = provider.kind.wire_kind().wire();
+    let head = wire.list_head();
+    let url = format!("{}{}", provider.base_url, head.path);
+    let client = Outbound::new(LIST_TIMEOUT, [provider.base_url.as_str()]).map_err(describe)?;
+    let mut request = client.get(&url)?;
+    for (name, value) in head.headers.into_iter().chain(provider.headers.clone()) {
+        request = request.header(name, value);
+    }
+    if let Some(key) = provider.keys.first() {
+        let header = wire.credential(key.expose(), &provider.quirks);
+        let (name, value) = header.map_err(|fault| fault.message.into_owned())?;
+        request = request.header(name, value);
+    }
+    let reply = request.send().await.map_err(describe)?;
+    let body = read_success(reply, MAX_LIST_BYTES).await?;
+    let body: Value = serde_json::from_slice(&body).map_err(|_| "it is no JSON".to_owned())?;
+    read_list(&body).ok_or_else(|| "it is no list of models".to_owned())
+}
+
+/// Reads the lists of all kinds: the models stand in `data`, in `models` or in the list itself.
+fn read_list(body: &Value) -> Option<BTreeMap<String, ListedModel>> {
+    let inner = [body.get("data"), body.get("models"), Some(body)];
+    let models = inner.into_iter().flatten().find_map(Value::as_array)?;
+    let named = models.iter().filter_map(|model| {
+        let name = ["id", "name"]
+            .iter()
+            .find_map(|key| model.get(key)?.as_str())?;
+        Some((
+            name.trim_start_matches("models/").to_owned(),
+            read_model(model),
+        ))
+    });
+    Some(named.collect())
+}
+
+fn read_model(model: &Value) -> ListedModel {
+    let price = |key: &str| {
+        let price = model.get("pricing")?.get(key)?;
+        let text = price
+            .as_str()
+            .map_or_else(|| price.to_string(), str::to_owned);
+        Price::per_call(&text).ok()
+    };
+    let ends = [
+        "deprecation",
+        "deprecation_date",
+        "expiration_date",
+        "retirement_date",
+    ];
+    let ends_at = ends.iter().find_map(|key| model.get(key)?.as_str());
+    let is_deprecated = model.get("deprecated").and_then(Value::as_bool) == Some(true);
+    ListedModel {
+        prices: [price("prompt"), price("completion")],
+        ends_at: ends_at
+            .map(str::to_owned)
+            .or_else(|| is_deprecated.then(|| "a day it does not name".to_owned())),
+    }
+}
+
+/// Returns what the catalogue says otherwise than a provider's list.
+fn differences(
+    key: &str,
+    mappings: &[&WrittenMapping],
+    listed: &BTreeMap<String, ListedModel>,
+) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let known = mappings
+        .iter()
+        .map(|mapping| (*mapping, listed.get(&mapping.name)));
+    let unlisted = known.clone().filter(|(_, listed)| listed.is_none());
+    let unlisted: Vec<String> = unlisted.map(|(mapping, _)| mapping.name.clone()).collect();
+    if !unlisted.is_empty() {
+        let message = format!("does not list {}", shown(&unlisted));
+        let cure = "correct their names in the catalogue, or take them out";
+        problems.push(problem(key, message, cure));
+    }
+    let known = known.filter_map(|(mapping, listed)| Some((mapping, listed?)));
+    let dear = known.clone().filter_map(|(mapping, listed)| {
+        let ours = [&mapping.input_price, &mapping.output_price];
+        let ours = ours.map(|price| Price::per_million(price.as_deref()?).ok());
+        let pairs = ours.iter().zip(listed.prices);
+        let mut pairs = pairs.filter_map(|(ours, theirs)| Some(((*ours)?, theirs?)));
+        let differs = pairs.find(|(ours, theirs)| ours != theirs)?;
+        let (ours, theirs) = (differs.0.to_decimal(), differs.1.to_decimal());
+        Some(format!(
+            "{} ({theirs} USD a token, {ours} in the catalogue)",
+            mapping.name
+        ))
+    });
+    let dear: Vec<String> = dear.collect();
+    if !dear.is_empty() {
+        let message = format!("lists other prices of {}", shown(&dear));
+        problems.push(problem(key, message, "correct the prices in the catalogue"));
+    }
+    let ending = known.filter_map(|(mapping, listed)| {
+        let is_told = mapping.deprecated_at.is_some() || mapping.deactivated_at.is_some();
+        let ends_at = listed.ends_at.as_ref().filter(|_| !is_told)?;
+        Some(format!("{} ({ends_at})", mapping.name))
+    });
+    let ending: Vec<String> = ending.collect();
+    if !ending.is_empty() {
+        let message = format!("is about to retire {}", shown(&ending));
+        let cure = "give them deprecated_at or deactivated_at, and a successor";
+        problems.push(problem(key, message, cure));
+    }
+    problems
+}
+
+fn shown(names: &[String]) -> String {
+    let more = names.len().saturating_sub(MAX_SHOWN);
+    let first = names.iter().take(MAX_SHOWN).cloned();
+    let first: Vec<String> = first.collect();
+    match more {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+#[path = "online_tests.rs"]
+mod tests;
