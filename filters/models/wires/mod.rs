@@ -21,6 +21,7 @@ mod history;
 #[cfg(test)]
 #[path = "media_tests.rs"]
 mod media_tests;
+mod near_place;
 pub mod opaque;
 pub mod openai;
 pub mod quirks;

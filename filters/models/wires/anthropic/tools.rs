@@ -5,10 +5,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
-use crate::models::chat::tree::{ChatRequest, SearchLocation, Tool};
+use crate::models::chat::tree::{ChatRequest, Tool};
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
 use crate::models::wires::closed_schema;
+use crate::models::wires::near_place::NearPlace;
 use crate::models::wires::wire::Target;
 
 /// The name of the search, which no function may have beside it.
@@ -53,14 +54,6 @@ pub(super) enum WireTool<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         user_location: Option<NearPlace<'a>>,
     },
-}
-
-/// Where the user is.
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename = "approximate")]
-pub(super) struct NearPlace<'a> {
-    #[serde(flatten)]
-    location: &'a SearchLocation<'a>,
 }
 
 /// Returns the tools: searches among functions come first.

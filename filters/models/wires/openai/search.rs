@@ -1,7 +1,6 @@
 //! Searches of the web at providers of this convention: how each dialect says one, and what an answer says of its sources.
 //! Source: docs/facts/wire-formats.md 5.5.
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -86,12 +85,7 @@ fn nested(location: &SearchLocation<'_>) -> Value {
 }
 
 fn flat(location: &SearchLocation<'_>) -> Value {
-    #[derive(Serialize)]
-    struct NearPlace<'a> {
-        #[serde(flatten)]
-        location: &'a SearchLocation<'a>,
-    }
-    let mut place = json!(NearPlace { location });
+    let mut place = json!(location);
     if let Some(place) = place.as_object_mut() {
         place.remove("timezone");
     }

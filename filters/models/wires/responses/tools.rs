@@ -3,9 +3,10 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::models::chat::tree::{ChatRequest, SearchLocation, Tool};
+use crate::models::chat::tree::{ChatRequest, Tool};
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
+use crate::models::wires::near_place::NearPlace;
 use crate::models::wires::wire::Target;
 
 /// A tool.
@@ -36,14 +37,6 @@ pub(super) enum WireTool<'a> {
 #[derive(Debug, Serialize)]
 pub(super) struct Filters<'a> {
     allowed_domains: &'a RawValue,
-}
-
-/// Where the user is.
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename = "approximate")]
-pub(super) struct NearPlace<'a> {
-    #[serde(flatten)]
-    location: &'a SearchLocation<'a>,
 }
 
 /// Returns the tools.

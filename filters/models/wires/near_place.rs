@@ -1,0 +1,13 @@
+//! Where the user of a search is, as two of the wires say it.
+
+use serde::Serialize;
+
+use crate::models::chat::tree::SearchLocation;
+
+/// A place that is near enough to search for.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename = "approximate")]
+pub(super) struct NearPlace<'a> {
+    #[serde(flatten)]
+    pub(super) location: &'a SearchLocation<'a>,
+}
