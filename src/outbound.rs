@@ -179,18 +179,19 @@ impl Resolve for CheckedNames {
         let host = name.as_str().to_owned();
         let is_trusted = self.0.any.contains(&host);
         Box::pin(async move {
-            let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
-            let found: Vec<_> = found.collect();
-            if !is_trusted {
-                check_addresses(&host, found.iter().map(|address| address.ip()))?;
+            let found = tokio::net::lookup_host((host.as_str(), 0)).await;
+            let found = found.map(Vec::from_iter);
+            if is_trusted {
+                return Ok(Box::new(found?.into_iter()) as Addrs);
             }
-            let found: Addrs = Box::new(found.into_iter());
-            Ok(found)
+            let found = found.map_err(|_| NotPublic(host.clone()))?;
+            check_addresses(&host, found.iter().map(|address| address.ip()))?;
+            Ok(Box::new(found.into_iter()) as Addrs)
         })
     }
 }
 
-/// A host that nobody trusts has an address that is not public.
+/// A host that nobody trusts has no address, or one that is not public.
 #[derive(Debug)]
 struct NotPublic(String);
 
@@ -199,14 +200,14 @@ impl std::fmt::Display for NotPublic {
         let host = &self.0;
         write!(
             f,
-            "{host} has an address that is not public, and it is not in the configuration"
+            "{host} has no address, or one that is not public, and it is not in the configuration"
         )
     }
 }
 
 impl Error for NotPublic {}
 
-/// Returns whether a request failed because its host has an address that is not public.
+/// Returns whether a request failed because its host has no address, or one that is not public.
 pub fn is_prohibited(error: &reqwest::Error) -> bool {
     let mut source = error.source();
     while let Some(error) = source {
@@ -290,7 +291,7 @@ mod tests {
         assert!(is_prohibited(&error));
         let error = describe(error);
         assert!(
-            error.contains("localhost has an address that is not public"),
+            error.contains("localhost has no address, or one that is not public"),
             "{error}"
         );
         assert_eq!(count(&seen), 0);

@@ -213,7 +213,7 @@ fn no_request_takes_all_permits_and_no_queue_makes_a_fetch_late() {
         let pause = if is_slow { 900 } else { 0 };
         image_reply().before(Duration::from_millis(pause))
     });
-    let stage = stage_at(reply(), images, "max_fetches = 2\ntimeout_s = 1\n");
+    let stage = stage_at(reply(), images, "max_fetches = 4\ntimeout_s = 1\n");
     let slow = |number| format!("{}/slow{number}.gif", stage.images.url());
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| stage.ask_all("pair", &[slow(1), slow(2)]));
@@ -233,11 +233,18 @@ fn private_addresses_are_refused_and_others_pass_to_who_takes_them() {
         "https://127.0.0.1/a.gif",
         "https://[::ffff:169.254.169.254]/a.gif",
         "https://localhost/a.gif",
+        // A name that nobody has is told from one of a private address by nothing.
+        "https://nowhere.invalid/a.gif",
     ] {
         let answer = stage.ask("pair", url);
         assert_eq!(answer.status(), 400, "{}", answer.text());
         let error = answer.json()["error"].clone();
         assert_eq!(error["code"], "destination_ip_prohibited", "{url}");
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            message.ends_with("its host has not public addresses alone"),
+            "{message}"
+        );
     }
     // A provider that takes addresses gets this one, where the cheaper one cannot.
     let answer = stage.ask("mixed", "https://127.0.0.1/a.gif");

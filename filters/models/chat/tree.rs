@@ -260,6 +260,9 @@ pub struct ContentPart<'a> {
     /// A cache breakpoint, as a JSON object.
     #[serde(borrow, default)]
     pub cache_control: Option<&'a RawValue>,
+    /// A breakpoint for providers that cache where they are told to, as a JSON object.
+    #[serde(borrow, default)]
+    pub prompt_cache_breakpoint: Option<&'a RawValue>,
 }
 
 /// `image_url` of a part.

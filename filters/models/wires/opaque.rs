@@ -3,7 +3,8 @@
 //! It rides in items of `reasoning_details`, or of `vendor_native_blocks` where it is a block of its own, with its origin:
 //! `provider/model`. A wire that makes the items itself writes it as their `model`, beside their format, and gets back
 //! those of both alone ([`made_by`]). Items that a provider of the chat convention makes stay as they are, but for one more
-//! member `origin` ([`write_tagged`]), without which they go back to it ([`write_untagged`]). So do blocks
+//! member `origin` ([`write_tagged`]), without which they go back to it ([`write_untagged`]), and so does what such a
+//! provider puts beside a call or a message as `extra_content` ([`tag`], [`untag`]). So do blocks
 //! ([`NativeBlock`]), which also remember their format and place. Everything else is stripped. Source: docs/decisions.md 4.
 //!
 //! A provider refuses its own state too, once another of its accounts has made it or a key was changed: [`is_refused`].
@@ -163,6 +164,36 @@ pub(super) fn write_untagged(items: &str, origin: &str, out: &mut Vec<u8>) -> Re
             }
         }
     })
+}
+
+/// Returns an `extra_content` whose objects, one for each vendor, have their origin.
+pub(super) fn tag(extra: &str, origin: &str) -> Option<String> {
+    each_vendor(extra, |object, out| write_tagged(object, origin, out))
+}
+
+/// Returns an `extra_content` of those objects alone that are of this origin, without it; `None`: none is.
+pub(super) fn untag(extra: &str, origin: &str) -> Option<String> {
+    each_vendor(extra, |object, out| write_untagged(object, origin, out))
+}
+
+/// Writes each object inside an object anew. `None`: nothing of them is left.
+fn each_vendor(
+    extra: &str,
+    write: impl Fn(&str, &mut Vec<u8>) -> Result<(), Error>,
+) -> Option<String> {
+    let mut out = vec![b'{'];
+    let mut walk = Walker::over(extra);
+    let walked = walk.object(|walk, vendor| {
+        let mut object = Vec::new();
+        write(&format!("[{}]", walk.skip()?), &mut object)?;
+        if !object.is_empty() {
+            write_member(&vendor, &String::from_utf8_lossy(&object), &mut out);
+        }
+        Ok::<(), Error>(())
+    });
+    walked.ok()?;
+    *out.last_mut().filter(|last| **last == b',')? = b'}';
+    String::from_utf8(out).ok()
 }
 
 /// Codes of refused state.

@@ -233,3 +233,45 @@ fn a_call_hands_out_its_signature_with_the_name_of_its_model() {
         json!({"google": {"thought_signature": STATE, "model": "maker/m"}})
     );
 }
+
+#[test]
+fn what_a_provider_of_the_convention_puts_beside_a_call_or_a_message_goes_back_to_it_alone() {
+    let signed = json!({"google": {"thought_signature": STATE}});
+    let call = json!({"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}, "extra_content": signed});
+    let message = json!({"role": "assistant", "content": "Hi", "tool_calls": [call], "extra_content": signed});
+    let chunk = json!({"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "finish_reason": "tool_calls", "delta": message}]});
+    let whole = json!({"id": "c", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]});
+    let quirks = Quirks::default();
+    let maker = target("maker/m", &quirks);
+    let answer = replay::whole(WireKind::Compatible.wire(), &maker, &whole).unwrap();
+    let said = answer["choices"][0]["message"].clone();
+    let mut tagged = signed.clone();
+    tagged["google"]["origin"] = "maker/m".into();
+    assert_eq!(said["extra_content"], tagged);
+    assert_eq!(said["tool_calls"][0]["extra_content"], tagged);
+    let stream = format!("data: {chunk}\n\ndata: [DONE]\n\n");
+    let streamed = replay::fold(WireKind::Compatible.wire(), &maker, &stream, 7).unwrap();
+    assert_eq!(streamed["choices"][0]["message"], said);
+    let result = json!({"role": "tool", "tool_call_id": "call_1", "content": "42"});
+    let messages = json!([{"role": "user", "content": "Hello"}, said, result]);
+    let request = json!({"model": "m", "messages": messages});
+    let request = ChatCompletions.parse(request.to_string().into()).unwrap();
+    for taker in WIRES {
+        for provider in ["maker/m", "other/m", "maker/n"] {
+            let body = taker.wire().encode(&request, &target(provider, &quirks));
+            let body: Value = serde_json::from_slice(&body.unwrap().concat()).unwrap();
+            let expected = match (taker, provider) {
+                (WireKind::Compatible, "maker/m") => 2,
+                // The same model of the same provider, through its other API; only calls are signed there.
+                (WireKind::Contents, "maker/m") => 1,
+                _ => 0,
+            };
+            assert_eq!(states(&body), expected, "{taker:?} at {provider}: {body}");
+            if expected == 2 {
+                let back = &body["messages"][1];
+                assert_eq!(back["extra_content"], signed);
+                assert_eq!(back["tool_calls"][0]["extra_content"], signed);
+            }
+        }
+    }
+}

@@ -16,6 +16,7 @@ use filters::models::chat::inlined::{InlinedImage, InlinedImages};
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::operation::Operation;
+use filters::models::parameter::Parameter;
 use filters::models::request::{ModelRequest, Payload};
 use filters::models::routing::capable;
 use filters::models::routing::catalog::{Catalog, Mapping};
@@ -54,8 +55,16 @@ impl Fate {
     }
 }
 
+/// What the table of a mapping passes beyond what its wire passes.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Passes {
+    Nothing,
+    /// Whatever few providers of the family know.
+    All,
+}
+
 /// A mapping that can do all that its wire can.
-fn mapping(kind: WireKind) -> Mapping {
+fn mapping(kind: WireKind, passes: Passes) -> Mapping {
     let capabilities = [
         "streaming",
         "tools",
@@ -74,7 +83,12 @@ fn mapping(kind: WireKind) -> Mapping {
         "cancellation",
         "image_output",
     ];
-    let catalog = json!({"models": [{"id": "m", "providers": [{"provider": "p", "name": "up",
+    let usual = kind.wire().defaults().parameters;
+    let more = Parameter::ALL
+        .into_iter()
+        .filter(|parameter| passes == Passes::All && !usual.supports(*parameter));
+    let pass: Vec<&str> = more.map(Parameter::as_str).collect();
+    let catalog = json!({"models": [{"id": "m", "providers": [{"provider": "p", "name": "up", "parameters": {"pass": pass},
         "web_search": (kind == WireKind::Compatible).then_some("options"), "capabilities": capabilities, "service_tiers": ["flex", "priority"], "reasoning_modes": ["standard", "pro"]}]}]});
     let names = ProviderNames::new([("p", kind.wire().defaults())]);
     let catalog = Catalog::check(serde_json::from_value(catalog).unwrap(), names).unwrap();
@@ -82,8 +96,8 @@ fn mapping(kind: WireKind) -> Mapping {
 }
 
 /// The upstream request of a client's request: its path and its body; `None`: the wire refuses it.
-fn sent(kind: WireKind, request: &ModelRequest) -> Option<(String, Value)> {
-    let (wire, mapping, quirks) = (kind.wire(), mapping(kind), Quirks::default());
+fn sent(kind: WireKind, passes: Passes, request: &ModelRequest) -> Option<(String, Value)> {
+    let (wire, mapping, quirks) = (kind.wire(), mapping(kind, passes), Quirks::default());
     capable::check(request, &mapping, wire.limits(Operation::Chat).as_ref()).ok()?;
     let mut inlined = InlinedImages::default();
     if let (Payload::Chat(chat), Some(limits)) = (&request.payload, wire.limits(Operation::Chat)) {
@@ -130,7 +144,7 @@ fn own(request: &ModelRequest) -> String {
     )
 }
 
-fn fate(field: &Field, kind: WireKind) -> Fate {
+fn fate(field: &Field, kind: WireKind, passes: Passes) -> Fate {
     let with = match parse(&field.with) {
         Ok(request) => request,
         Err(code) => {
@@ -139,10 +153,10 @@ fn fate(field: &Field, kind: WireKind) -> Fate {
         }
     };
     let without = parse(&field.without).unwrap();
-    let Some(plain) = sent(kind, &without) else {
+    let Some(plain) = sent(kind, passes, &without) else {
         return Fate::Refused;
     };
-    let Some(said) = sent(kind, &with) else {
+    let Some(said) = sent(kind, passes, &with) else {
         return Fate::Refused;
     };
     if said == plain {
@@ -160,6 +174,23 @@ fn fate(field: &Field, kind: WireKind) -> Fate {
     }
 }
 
+/// What usually becomes of a field, and what does where the table of a mapping passes it. Only the wires of OpenAI's family
+/// have words for what few of its providers know.
+fn cell(field: &Field, kind: WireKind) -> String {
+    let usual = fate(field, kind, Passes::Nothing);
+    let has_more = matches!(kind, WireKind::Compatible | WireKind::Responses);
+    let passed = match has_more && matches!(usual, Fate::Stripped | Fate::Refused) {
+        true => fate(field, kind, Passes::All),
+        false => usual,
+    };
+    match passed {
+        Fate::Acts | Fate::Forwarded if passed != usual => {
+            format!("{}; {} if passed", usual.as_str(), passed.as_str())
+        }
+        _ => usual.as_str().to_owned(),
+    }
+}
+
 fn page() -> String {
     let mut page = String::from(
         "# Fields of chat requests\n\n\
@@ -170,6 +201,7 @@ fn page() -> String {
          - forwarded: it goes out as it came.\n\
          - stripped: it is left out, and the answer is of the same kind without it.\n\
          - refused: providers of this wire are left out for the request; if there is no other, the answer is 400.\n\
+         - if passed: where the mapping's `parameters` pass it, as the shipped catalogue does for models that know it.\n\
          - not yet: 400 `not_supported_yet`.\n",
     );
     for (title, fields) in SECTIONS {
@@ -181,7 +213,7 @@ fn page() -> String {
         for field in fields() {
             write!(page, "| `{}` |", field.name).unwrap();
             for (_, kind) in WIRES {
-                write!(page, " {} |", fate(&field, kind).as_str()).unwrap();
+                write!(page, " {} |", cell(&field, kind)).unwrap();
             }
             page.push('\n');
         }
@@ -205,7 +237,6 @@ fn the_page_of_fields_says_what_the_wires_do() {
 
 #[test]
 fn every_parameter_of_the_table_has_a_row() {
-    use filters::models::parameter::Parameter;
     let names: Vec<String> = SECTIONS
         .iter()
         .flat_map(|(_, fields)| fields())

@@ -8,6 +8,7 @@ use reqwest::{Response, Url};
 
 use crate::config::MediaConfig;
 use crate::outbound::{self, Outbound};
+use crate::proxy::body_budget::BodyReservation;
 
 /// How many redirects are followed, each checked like the first address.
 const MAX_REDIRECTS: usize = 3;
@@ -16,11 +17,12 @@ const PRODUCT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
 /// Why an image cannot be had.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum FetchError {
-    /// No permit came in time.
+    /// No permit came in time, or there is no memory for it.
     Busy,
     /// The address must not be asked, in words.
     Refused(String),
-    /// Its host has an address that is not public.
+    /// Its host has no public address, or also one that is not. Which it is stays untold: callers must not learn the names
+    /// of the network around the gateway.
     Prohibited,
     /// It did not come in time.
     TooSlow,
@@ -56,7 +58,7 @@ impl std::fmt::Display for FetchError {
             Self::Busy => f.write_str("could not be fetched at the moment"),
             Self::Refused(why) => write!(f, "is not fetched: {why}"),
             Self::Prohibited => {
-                f.write_str("is not fetched: its host has an address that is not public")
+                f.write_str("is not fetched: its host has not public addresses alone")
             }
             Self::TooSlow => f.write_str("could not be fetched in time"),
             Self::TooLarge(bytes) => write!(f, "has more than {bytes} bytes"),
@@ -96,15 +98,19 @@ impl Fetcher {
         })
     }
 
-    /// Returns the image at an address.
-    pub(super) async fn fetch(&self, url: &str) -> Result<InlinedImage, FetchError> {
+    /// Returns the image at an address. What has come of it is reserved while more comes.
+    pub(super) async fn fetch(
+        &self,
+        url: &str,
+        memory: &mut BodyReservation,
+    ) -> Result<InlinedImage, FetchError> {
         let mut url = Url::parse(url)
             .map_err(|_| FetchError::Refused("it is no valid address".to_owned()))?;
         for _ in 0..=MAX_REDIRECTS {
             let reply = self.ask(&url).await?;
             let status = reply.status();
             if status.is_success() {
-                return self.read(reply).await;
+                return self.read(reply, memory).await;
             }
             if !status.is_redirection() {
                 return Err(FetchError::Status(status.as_u16()));
@@ -143,7 +149,11 @@ impl Fetcher {
         }
     }
 
-    async fn read(&self, mut reply: Response) -> Result<InlinedImage, FetchError> {
+    async fn read(
+        &self,
+        mut reply: Response,
+        memory: &mut BodyReservation,
+    ) -> Result<InlinedImage, FetchError> {
         let too_large = || FetchError::TooLarge(self.max_bytes);
         let length = reply.content_length().unwrap_or_default();
         if length > self.max_bytes as u64 {
@@ -157,6 +167,8 @@ impl Fetcher {
             if body.len() + piece.len() > self.max_bytes {
                 return Err(too_large());
             }
+            let bytes = body.len() + piece.len();
+            memory.grow_to(bytes).map_err(|_| FetchError::Busy)?;
             body.extend_from_slice(&piece);
         }
         InlinedImage::read(&body).ok_or(FetchError::NoImage)

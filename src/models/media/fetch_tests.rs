@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::*;
+use crate::proxy::body_budget::BodyBudget;
 
 const GIF: &str = "GIF89a\u{1}\u{0}";
 
@@ -53,6 +54,10 @@ fn fetcher(own: &[String]) -> Fetcher {
     Fetcher::new(&config).unwrap()
 }
 
+fn memory() -> BodyReservation {
+    Arc::new(BodyBudget::new(1 << 20)).reservation()
+}
+
 fn at(port: u16) -> String {
     format!("http://127.0.0.1:{port}")
 }
@@ -60,10 +65,13 @@ fn at(port: u16) -> String {
 #[tokio::test]
 async fn an_image_is_known_by_its_bytes_and_not_by_what_its_server_calls_it() {
     let (port, _) = serving(ok(GIF));
-    let fetched = fetcher(&[at(port)]).fetch(&at(port)).await.unwrap();
+    let fetched = fetcher(&[at(port)])
+        .fetch(&at(port), &mut memory())
+        .await
+        .unwrap();
     assert_eq!(fetched.media_type, "image/gif");
     let (port, _) = serving(ok("<html>GIF89a</html>"));
-    let fetched = fetcher(&[at(port)]).fetch(&at(port)).await;
+    let fetched = fetcher(&[at(port)]).fetch(&at(port), &mut memory()).await;
     assert_eq!(fetched, Err(FetchError::NoImage));
 }
 
@@ -75,7 +83,7 @@ async fn too_much_is_not_read() {
         format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{body}"),
     ] {
         let (port, _) = serving(reply);
-        let fetched = fetcher(&[at(port)]).fetch(&at(port)).await;
+        let fetched = fetcher(&[at(port)]).fetch(&at(port), &mut memory()).await;
         assert_eq!(fetched, Err(FetchError::TooLarge(1024)));
     }
 }
@@ -115,11 +123,15 @@ async fn addresses_that_are_not_public_are_never_asked() {
         "224.0.0.1",
         "255.255.255.255",
     ] {
-        let fetched = fetcher.fetch(&format!("https://{host}:{port}/a.gif")).await;
+        let fetched = fetcher
+            .fetch(&format!("https://{host}:{port}/a.gif"), &mut memory())
+            .await;
         assert_eq!(fetched, Err(FetchError::Prohibited), "{host}");
     }
     // Not every system resolves this name.
-    let fetched = fetcher.fetch(&format!("https://localhost.:{port}/")).await;
+    let fetched = fetcher
+        .fetch(&format!("https://localhost.:{port}/"), &mut memory())
+        .await;
     assert!(fetched.is_err());
     for url in [
         format!("http://127.0.0.1:{port}/"),
@@ -129,7 +141,7 @@ async fn addresses_that_are_not_public_are_never_asked() {
         format!("https://user:word@127.0.0.1:{port}/"),
         "https://".to_owned(),
     ] {
-        let fetched = fetcher.fetch(&url).await;
+        let fetched = fetcher.fetch(&url, &mut memory()).await;
         assert!(matches!(fetched, Err(FetchError::Refused(_))), "{url}");
     }
     assert_eq!(seen.load(Ordering::SeqCst), 0);
@@ -144,7 +156,7 @@ async fn redirects_are_few_and_checked_like_the_first_address() {
         "https://169.254.169.254/".to_owned(),
     ] {
         let (port, _) = serving(moved(&to));
-        let fetched = fetcher(&[at(port)]).fetch(&at(port)).await;
+        let fetched = fetcher(&[at(port)]).fetch(&at(port), &mut memory()).await;
         let is_refused = matches!(
             fetched,
             Err(FetchError::Prohibited | FetchError::Refused(_))
@@ -153,10 +165,12 @@ async fn redirects_are_few_and_checked_like_the_first_address() {
     }
     assert_eq!(seen.load(Ordering::SeqCst), 0);
     let (port, _) = serving(moved(&at(secret)));
-    let fetched = fetcher(&[at(port), at(secret)]).fetch(&at(port)).await;
+    let fetched = fetcher(&[at(port), at(secret)])
+        .fetch(&at(port), &mut memory())
+        .await;
     assert_eq!(fetched.unwrap().media_type, "image/gif");
     let (port, seen) = serving(moved("/again"));
-    let fetched = fetcher(&[at(port)]).fetch(&at(port)).await;
+    let fetched = fetcher(&[at(port)]).fetch(&at(port), &mut memory()).await;
     assert_eq!(fetched, Err(FetchError::Redirects));
     assert_eq!(seen.load(Ordering::SeqCst), 4);
 }
@@ -187,7 +201,7 @@ async fn no_connection_to_a_stranger_is_kept() {
     let (port, seen) = keeping();
     let fetcher = fetcher(&[at(port)]);
     for count in 1..=3 {
-        assert!(fetcher.fetch(&at(port)).await.is_ok());
+        assert!(fetcher.fetch(&at(port), &mut memory()).await.is_ok());
         assert_eq!(seen.load(Ordering::SeqCst), count);
     }
 }
@@ -197,9 +211,11 @@ async fn an_own_host_is_asked_at_the_origins_that_were_written_alone() {
     let (own, _) = serving(ok(GIF));
     let (other, seen) = serving(ok(GIF));
     let fetcher = fetcher(&[at(own)]);
-    assert!(fetcher.fetch(&at(own)).await.is_ok());
-    assert!(fetcher.fetch(&at(other)).await.is_err());
-    let tls = fetcher.fetch(&format!("https://127.0.0.1:{other}/")).await;
+    assert!(fetcher.fetch(&at(own), &mut memory()).await.is_ok());
+    assert!(fetcher.fetch(&at(other), &mut memory()).await.is_err());
+    let tls = fetcher
+        .fetch(&format!("https://127.0.0.1:{other}/"), &mut memory())
+        .await;
     assert_eq!(tls, Err(FetchError::Prohibited));
     assert_eq!(seen.load(Ordering::SeqCst), 0);
 }
@@ -207,9 +223,9 @@ async fn an_own_host_is_asked_at_the_origins_that_were_written_alone() {
 #[tokio::test]
 async fn other_answers_and_broken_ones_are_told_apart() {
     let (port, _) = serving("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned());
-    let fetched = fetcher(&[at(port)]).fetch(&at(port)).await;
+    let fetched = fetcher(&[at(port)]).fetch(&at(port), &mut memory()).await;
     assert_eq!(fetched, Err(FetchError::Status(404)));
     let (port, _) = serving("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nGIF89a".to_owned());
-    let fetched = fetcher(&[at(port)]).fetch(&at(port)).await;
+    let fetched = fetcher(&[at(port)]).fetch(&at(port), &mut memory()).await;
     assert_eq!(fetched, Err(FetchError::Broken));
 }

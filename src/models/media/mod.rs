@@ -7,6 +7,7 @@
 
 mod cache;
 mod fetch;
+mod permits;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +15,12 @@ use std::time::Duration;
 use filters::fault::{Fault, FaultKind};
 use filters::models::chat::inlined::{InlinedImage, InlinedImages, RemoteImage, WantedImage};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::cache::{ImageCache, ImageKey, image_key};
 use self::fetch::{FetchError, Fetcher};
+use self::permits::Permits;
 use crate::config::MediaConfig;
 use crate::proxy::body_budget::{BodyBudget, BodyReservation};
 use crate::telemetry::metrics::Metrics;
@@ -32,9 +33,7 @@ const MAX_IMAGES: usize = 32;
 pub struct Media {
     fetcher: Arc<Fetcher>,
     cache: ImageCache,
-    permits: Arc<Semaphore>,
-    /// The most fetches of one request at once, so that no request takes all permits.
-    max_fetches_of_request: usize,
+    permits: Arc<Permits>,
     /// The most bytes of the images in the body of one request.
     max_inlined_bytes: usize,
     timeout: Duration,
@@ -67,8 +66,7 @@ impl Media {
         Ok(Self {
             fetcher: Arc::new(Fetcher::new(config)?),
             cache: ImageCache::new(config.cache_bytes),
-            permits: Arc::new(Semaphore::new(config.max_fetches)),
-            max_fetches_of_request: (config.max_fetches / 4).max(1),
+            permits: Arc::new(Permits::new(config.max_fetches)),
             max_inlined_bytes,
             timeout: config.timeout,
             handle,
@@ -115,8 +113,8 @@ impl Media {
         }
         let mut unknown = unknown.into_iter();
         let mut tasks = JoinSet::new();
-        for (key, wanted) in unknown.by_ref().take(self.max_fetches_of_request) {
-            self.begin(&mut tasks, key, wanted);
+        for (key, wanted) in unknown.by_ref().take(self.permits.of_request()) {
+            self.begin(&mut tasks, organization, key, wanted);
         }
         while let Some(ended) = tasks.join_next().await {
             let (key, wanted, found) = ended.map_err(|error| {
@@ -131,17 +129,29 @@ impl Media {
             self.cache.store(key, &found, Instant::now());
             self.add(&wanted, found, fetched)?;
             if let Some((key, wanted)) = unknown.next() {
-                self.begin(&mut tasks, key, wanted);
+                self.begin(&mut tasks, organization, key, wanted);
             }
         }
         Ok(())
     }
 
-    fn begin(&self, tasks: &mut JoinSet<FetchOutcome>, key: ImageKey, wanted: &WantedImage) {
-        let (fetcher, permits) = (Arc::clone(&self.fetcher), Arc::clone(&self.permits));
-        let (wanted, timeout) = (wanted.clone(), self.timeout);
+    fn begin(
+        &self,
+        tasks: &mut JoinSet<FetchOutcome>,
+        organization: &str,
+        key: ImageKey,
+        wanted: &WantedImage,
+    ) {
+        let fetch = Fetch {
+            fetcher: Arc::clone(&self.fetcher),
+            permits: Arc::clone(&self.permits),
+            organization: organization.into(),
+            timeout: self.timeout,
+            reservation: self.budget.reservation(),
+        };
+        let wanted = wanted.clone();
         let task = async move {
-            let found = fetch_in_time(&fetcher, &permits, &wanted.image.url, timeout).await;
+            let found = fetch.run(&wanted.image.url).await;
             (key, wanted, found)
         };
         tasks.spawn_on(task, &self.handle);
@@ -174,20 +184,28 @@ impl Media {
 /// A fetch that has ended.
 type FetchOutcome = (ImageKey, WantedImage, Result<InlinedImage, FetchError>);
 
-/// Fetches one image as soon as there is a permit. The timeout bounds the wait for it, and the fetch from then on: a queue
-/// is no fault of the image's server.
-async fn fetch_in_time(
-    fetcher: &Fetcher,
-    permits: &Semaphore,
-    url: &str,
+/// One fetch.
+struct Fetch {
+    fetcher: Arc<Fetcher>,
+    permits: Arc<Permits>,
+    organization: Box<str>,
     timeout: Duration,
-) -> Result<InlinedImage, FetchError> {
-    let permit = tokio::time::timeout(timeout, permits.acquire()).await;
-    let Ok(Ok(_permit)) = permit else {
-        return Err(FetchError::Busy);
-    };
-    let fetched = tokio::time::timeout(timeout, fetcher.fetch(url)).await;
-    fetched.unwrap_or(Err(FetchError::TooSlow))
+    /// The memory of what has come so far.
+    reservation: BodyReservation,
+}
+
+impl Fetch {
+    /// Fetches the image as soon as there is a permit. The timeout bounds the wait for it, and the fetch from then on: a
+    /// queue is no fault of the image's server.
+    async fn run(mut self, url: &str) -> Result<InlinedImage, FetchError> {
+        let permit = self.permits.acquire(&self.organization);
+        let Ok(Ok(_permit)) = tokio::time::timeout(self.timeout, permit).await else {
+            return Err(FetchError::Busy);
+        };
+        let fetched = self.fetcher.fetch(url, &mut self.reservation);
+        let fetched = tokio::time::timeout(self.timeout, fetched).await;
+        fetched.unwrap_or(Err(FetchError::TooSlow))
+    }
 }
 
 fn too_much(image: &RemoteImage, bytes: usize, max_bytes: usize) -> Fault {

@@ -216,12 +216,13 @@ impl Carried {
     }
 }
 
-/// The signature that came with a call or a text, where it is of this origin. Clients of the vendor's own compatible API
-/// send it without an origin.
+/// The signature that came with a call or a text, where it is of this origin, which stands in `model`, or in `origin` where
+/// the provider's compatible API made it. Clients of the vendor send it without any.
 pub(super) fn signature(extra: Option<&RawValue>, origin: Option<&str>) -> Option<String> {
     let extra: Value = serde_json::from_str(extra?.get()).ok()?;
     let google = extra.get("google")?;
-    let made_by = google.get("model").and_then(Value::as_str);
+    let made_by = google.get("model").or_else(|| google.get("origin"));
+    let made_by = made_by.and_then(Value::as_str);
     let is_ours = made_by.is_none_or(|made_by| Some(made_by) == origin);
     let signature = google
         .get("thought_signature")

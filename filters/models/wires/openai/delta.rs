@@ -8,6 +8,7 @@ use super::template::{Plain, TemplateMember};
 use crate::json::{Error, Str, Type, Walker};
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
 use crate::models::reply::Sink;
+use crate::models::wires::opaque::tag;
 use crate::models::wires::scan::{arguments, inside, list, text};
 
 /// The members of `message` or `delta`.
@@ -26,6 +27,17 @@ pub(super) struct Message<'a> {
     only_call: Option<&'a str>,
     extra: Vec<(Cow<'a, str>, &'a str)>,
 }
+
+/// The provider's own state, as it goes out.
+#[derive(Clone, Copy)]
+pub(super) struct Tags<'t> {
+    pub(super) origin: &'t str,
+    /// The tagged `reasoning_details`; empty: none.
+    pub(super) details: &'t str,
+}
+
+/// The member that holds state beside a call or a message.
+const EXTRA_CONTENT: &str = "extra_content";
 
 impl<'a> Message<'a> {
     /// Reads the next value; anything but an object holds nothing.
@@ -76,12 +88,12 @@ impl<'a> Message<'a> {
         Ok(())
     }
 
-    /// Hands the members to `sink` with those of the choice, in `end`, and the `tagged` details, if any. Returns the text
-    /// where there is nothing else.
+    /// Hands the members to `sink` with those of the choice, in `end`, and state with its tags. Returns the text where there
+    /// is nothing else.
     pub(super) fn hand_out(
         self,
         end: Delta<'a>,
-        tagged: &str,
+        tags: Tags<'_>,
         finish: Option<Finish>,
         calls: &mut Calls,
         sink: &mut dyn Sink,
@@ -98,6 +110,10 @@ impl<'a> Message<'a> {
             called(&mut Walker::over(call), &mut delta)?;
             tools.push(keyed(delta, end.index, Some(0), calls));
         }
+        let signed = sign(&tools, tags.origin);
+        for (tool, signed) in tools.iter_mut().zip(&signed) {
+            tool.extra_content = signed.as_deref();
+        }
         let mut delta = Delta {
             index: end.index,
             logprobs: end.logprobs,
@@ -113,12 +129,16 @@ impl<'a> Message<'a> {
         if let Some(parts) = self.parts {
             content_parts(parts, delta.index, sink)?;
         }
-        let extra: Vec<(&str, &str)> = self
-            .extra
-            .iter()
-            .map(|(key, value)| (&**key, *value))
-            .collect();
-        let details = Some(tagged).filter(|tagged| !tagged.is_empty());
+        let extra = self.extra.iter().filter_map(|(key, value)| {
+            let value = match &**key {
+                EXTRA_CONTENT => Cow::Owned(tag(value, tags.origin)?),
+                _ => Cow::Borrowed(*value),
+            };
+            Some((&**key, value))
+        });
+        let extra: Vec<(&str, Cow<'_, str>)> = extra.collect();
+        let extra: Vec<(&str, &str)> = extra.iter().map(|(key, value)| (*key, &**value)).collect();
+        let details = Some(tags.details).filter(|details| !details.is_empty());
         sink.delta(&Delta {
             reasoning_details: details.or(delta.reasoning_details),
             tools: &tools,
@@ -128,6 +148,15 @@ impl<'a> Message<'a> {
         });
         Ok(plain)
     }
+}
+
+/// Returns the state beside each call, tagged; nothing if there is none.
+fn sign(tools: &[ToolDelta<'_>], origin: &str) -> Vec<Option<String>> {
+    if tools.iter().all(|tool| tool.extra_content.is_none()) {
+        return Vec::new();
+    }
+    let tagged = |tool: &ToolDelta<'_>| tag(tool.extra_content?, origin);
+    tools.iter().map(tagged).collect()
 }
 
 /// The one text of a delta that holds nothing else.
@@ -166,7 +195,7 @@ fn tool<'a>(walk: &mut Walker<'a>, choice: u32, calls: &mut Calls) -> Result<Too
         match &*key {
             "id" => delta.id = text(walk)?,
             "index" => index = walk.skip()?.parse().ok(),
-            "extra_content" => {
+            EXTRA_CONTENT => {
                 delta.extra_content = Some(walk.skip()?).filter(|v| v.starts_with('{'))
             }
             "function" if walk.peek()? == Type::Object => called(walk, &mut delta)?,

@@ -14,7 +14,7 @@ use crate::json::{Error, Str, Type, Walker};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::parameter::Parameter;
 use crate::models::request::{ModelRequest, RequestMember};
-use crate::models::wires::opaque::write_untagged;
+use crate::models::wires::opaque::{untag, write_untagged};
 use crate::models::wires::quirks::ReasoningReplay;
 use crate::models::wires::wire::Target;
 
@@ -43,13 +43,10 @@ const PLAIN: [&str; 8] = [
 ];
 
 /// Members of parts, calls and tools that no provider of the plain convention takes.
-const BEYOND_INSIDE: [&str; 5] = [
-    "cache_control",
-    "prompt_cache_breakpoint",
-    "extra_content",
-    "allowed_callers",
-    "defer_loading",
-];
+const BEYOND_INSIDE: [&str; 3] = ["cache_control", "allowed_callers", "defer_loading"];
+
+/// The member of a message, a part or a call that holds state of the provider that made it.
+const EXTRA_CONTENT: &str = "extra_content";
 
 /// Whether any message has to change for this provider.
 pub(super) fn must_rewrite(request: &ModelRequest, chat: &ChatFacts, target: &Target<'_>) -> bool {
@@ -115,6 +112,8 @@ struct MessageKind {
     has_reasoning: bool,
     /// The provider's own `reasoning_details`, inside of a JSON array.
     details: Vec<u8>,
+    /// The provider's own `extra_content`.
+    extra: Option<String>,
 }
 
 fn message(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) -> Result<(), Error> {
@@ -141,6 +140,9 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) ->
                 splice.new_bytes(b"[");
                 splice.new_bytes(&kind.details);
                 splice.new_bytes(b"]");
+            }
+            EXTRA_CONTENT => {
+                splice.new_bytes(kind.extra.as_deref().unwrap_or("null").as_bytes());
             }
             "content" | "tool_calls" if splice.text(value.clone()).starts_with('[') => {
                 items(splice, value.clone(), target)?;
@@ -174,6 +176,9 @@ fn outgoing_name<'k>(
     if key == "images" {
         // A model that draws goes on with what it has drawn; no other provider knows the member.
         return (target.image_output == Some(true)).then_some(key);
+    }
+    if key == EXTRA_CONTENT {
+        return kind.extra.is_some().then_some(key);
     }
     let is_name = key == "name" && !kind.is_function;
     let is_dropped = is_name && !target.parameters.supports(Parameter::MessageName);
@@ -225,6 +230,7 @@ fn kind(
                     write_untagged(items, &origin, &mut kind.details)?;
                 }
             }
+            EXTRA_CONTENT => kind.extra = own_state(splice.text(value.clone()), target),
             "reasoning" | "reasoning_content" => {
                 kind.has_reasoning |= splice.text(value.clone()).starts_with('"');
             }
@@ -250,6 +256,10 @@ fn items(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) -> R
                 "image_url" => media::write_image(splice, value, target)?,
                 "input_audio" => media::write_audio(splice, value)?,
                 "file" => media::write_file(splice, value)?,
+                EXTRA_CONTENT => {
+                    let own = own_state(text, target);
+                    splice.new_bytes(own.as_deref().unwrap_or("null").as_bytes());
+                }
                 _ => splice.slice(value),
             }
         }
@@ -301,6 +311,12 @@ fn each_item(
     Ok(())
 }
 
+/// Returns the state of an earlier turn, if this provider made it, as the provider said it.
+fn own_state(extra: &str, target: &Target<'_>) -> Option<String> {
+    let origin = target.replayed_origin()?;
+    untag(extra, &origin)
+}
+
 /// The members of an object that stay in it.
 pub(super) fn kept(
     splice: &Splice<'_>,
@@ -309,9 +325,10 @@ pub(super) fn kept(
 ) -> Result<Vec<(String, Range<usize>)>, Error> {
     let keeps_breakpoints = target.parameters.supports(Parameter::PromptCacheOptions);
     let mut members = members(splice, range)?;
-    members.retain(|(key, _)| {
-        !BEYOND_INSIDE.contains(&key.as_str())
-            || keeps_breakpoints && key == "prompt_cache_breakpoint"
+    members.retain(|(key, value)| match key.as_str() {
+        "prompt_cache_breakpoint" => keeps_breakpoints,
+        EXTRA_CONTENT => own_state(splice.text(value.clone()), target).is_some(),
+        key => !BEYOND_INSIDE.contains(&key),
     });
     Ok(members)
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::calls::Calls;
-use super::delta::Message;
+use super::delta::{Message, Tags};
 use super::search::Sources;
 use super::stream::ChunkEvents;
 use super::template::Plain;
@@ -30,11 +30,11 @@ pub(super) fn decoder(
     head: &ReplyHead,
 ) -> Box<dyn Decoder> {
     let quirks = target.quirks;
-    let goes_back = quirks.reasoning_replay == ReasoningReplay::ReasoningDetails;
     let reading = Reading {
         adds_reasoning: quirks.reasoning_excluded_from_completion,
         is_whole: !head.is_event_stream,
-        origin: goes_back.then(|| target.origin()),
+        origin: target.origin(),
+        takes_details: quirks.reasoning_replay == ReasoningReplay::ReasoningDetails,
         sources: Sources::new(request, target),
     };
     if head.is_event_stream {
@@ -63,8 +63,10 @@ pub(super) struct Reading {
     /// Reported completion tokens leave reasoning out.
     pub(super) adds_reasoning: bool,
     pub(super) is_whole: bool,
-    /// The provider that gets its `reasoning_details` back.
-    pub(super) origin: Option<Box<str>>,
+    /// The tag of the provider's own state.
+    pub(super) origin: Box<str>,
+    /// It takes its `reasoning_details` back.
+    pub(super) takes_details: bool,
     /// How the answer shows its searches.
     pub(super) sources: Sources,
 }
@@ -223,11 +225,14 @@ impl Reading {
             ..Delta::default()
         };
         let mut tagged = Vec::new();
-        if let Some((items, origin)) = message.details.zip(self.origin.as_deref()) {
-            write_tagged(items, origin, &mut tagged)?;
+        if let Some(items) = message.details.filter(|_| self.takes_details) {
+            write_tagged(items, &self.origin, &mut tagged)?;
         }
-        let tagged = std::str::from_utf8(&tagged).unwrap_or_default();
-        read.plain = message.hand_out(end, tagged, finish, calls, sink)?;
+        let tags = Tags {
+            origin: &self.origin,
+            details: std::str::from_utf8(&tagged).unwrap_or_default(),
+        };
+        read.plain = message.hand_out(end, tags, finish, calls, sink)?;
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::input::{CallOutput, InputItem, InputPart, Sound};
+use super::input::{Breakpoint, CallOutput, InputItem, InputPart, Sound};
 use super::reasoning::earlier_reasoning;
 use crate::fault::Fault;
 use crate::models::chat::data_url;
@@ -11,6 +11,7 @@ use crate::models::chat::inlined::InlinedImages;
 use crate::models::chat::tree::{
     ChatMessage, ContentPart, File, MessageContent, MessageItem, PartType, Role, ToolCall,
 };
+use crate::models::parameter::Parameter;
 use crate::models::wires::history::{CallIds, answers_no_call, has_open_calls, only_texts};
 use crate::models::wires::wire::Target;
 
@@ -24,7 +25,7 @@ pub(super) struct History<'a, 'p> {
     ids: CallIds,
     /// Images that the model drew and that have not gone back yet; `None`: none do.
     drawn: Option<Vec<InputPart<'a>>>,
-    inlined: &'a InlinedImages,
+    parts: InputParts<'a>,
 }
 
 /// A call that has no result yet.
@@ -53,7 +54,10 @@ impl<'a, 'p> History<'a, 'p> {
             open: Vec::new(),
             ids: CallIds::default(),
             drawn: (target.image_output == Some(true)).then(Vec::new),
-            inlined: target.inlined,
+            parts: InputParts {
+                inlined: target.inlined,
+                keeps_breakpoints: target.parameters.supports(Parameter::PromptCacheOptions),
+            },
         };
         for (at, message) in messages.iter().enumerate() {
             if !matches!(message.role, Role::Tool | Role::Function) {
@@ -92,7 +96,7 @@ impl<'a, 'p> History<'a, 'p> {
             Role::Assistant => return self.assistant(at, message),
             Role::Tool | Role::Function => return self.result(at, message),
         };
-        let content = given_parts(message.content.as_ref(), self.inlined);
+        let content = given_parts(message.content.as_ref(), self.parts);
         if !content.is_empty() {
             self.items.push(InputItem::Message {
                 role,
@@ -126,6 +130,7 @@ impl<'a, 'p> History<'a, 'p> {
             drawn.extend(images.map(|image| InputPart::InputImage {
                 image_url: &image.image_url.url,
                 detail: "auto",
+                prompt_cache_breakpoint: None,
             }));
         }
         self.open
@@ -149,7 +154,7 @@ impl<'a, 'p> History<'a, 'p> {
             return Err(answers_no_call(at));
         };
         let call_id = self.open.remove(answered).call_id;
-        let output = output(message.content.as_ref(), self.inlined);
+        let output = output(message.content.as_ref(), self.parts);
         self.items
             .push(InputItem::FunctionCallOutput { call_id, output });
         Ok(())
@@ -234,49 +239,67 @@ fn said_parts<'a>(content: Option<&'a MessageContent<'a>>) -> Vec<InputPart<'a>>
 /// What was given to the model.
 fn given_parts<'a>(
     content: Option<&'a MessageContent<'a>>,
-    inlined: &'a InlinedImages,
+    given: InputParts<'a>,
 ) -> Vec<InputPart<'a>> {
     match content {
         None => Vec::new(),
-        Some(MessageContent::Text(text)) => vec![InputPart::InputText { text }],
-        Some(MessageContent::Parts(parts)) => parts
-            .iter()
-            .filter_map(|part| given_part(part, inlined))
-            .collect(),
+        Some(MessageContent::Text(text)) => vec![InputPart::InputText {
+            text,
+            prompt_cache_breakpoint: None,
+        }],
+        Some(MessageContent::Parts(parts)) => {
+            parts.iter().filter_map(|part| given.part(part)).collect()
+        }
     }
 }
 
-fn given_part<'a>(part: &'a ContentPart<'a>, inlined: &'a InlinedImages) -> Option<InputPart<'a>> {
-    match part.part_type {
-        PartType::Text => {
-            let text = part.text.as_deref()?;
-            Some(InputPart::InputText { text })
-        }
-        PartType::Refusal => {
-            let text = part.refusal.as_deref()?;
-            Some(InputPart::InputText { text })
-        }
-        PartType::ImageUrl => part.image_url.as_ref().map(|image| InputPart::InputImage {
-            image_url: inlined
-                .find(&image.url)
-                .map_or(&*image.url, |fetched| &*fetched.url),
-            detail: image.detail.as_deref().unwrap_or("auto"),
-        }),
-        PartType::File => part.file.as_ref().map(given_file),
-        PartType::InputAudio => part
-            .input_audio
-            .as_ref()
-            .map(|sound| InputPart::InputAudio {
-                input_audio: Sound {
-                    data: &sound.data,
-                    format: data_url::audio_format(&sound.format),
-                },
-            }),
+/// How parts become parts of input items.
+#[derive(Clone, Copy, Debug)]
+struct InputParts<'a> {
+    inlined: &'a InlinedImages,
+    /// The model caches up to the parts that it is told.
+    keeps_breakpoints: bool,
+}
+
+impl<'a> InputParts<'a> {
+    fn part(self, part: &'a ContentPart<'a>) -> Option<InputPart<'a>> {
+        let kept = part.prompt_cache_breakpoint;
+        let prompt_cache_breakpoint = kept.filter(|_| self.keeps_breakpoints);
+        Some(match part.part_type {
+            PartType::Text => InputPart::InputText {
+                text: part.text.as_deref()?,
+                prompt_cache_breakpoint,
+            },
+            PartType::Refusal => InputPart::InputText {
+                text: part.refusal.as_deref()?,
+                prompt_cache_breakpoint,
+            },
+            PartType::ImageUrl => {
+                let image = part.image_url.as_ref()?;
+                let fetched = self.inlined.find(&image.url);
+                InputPart::InputImage {
+                    image_url: fetched.map_or(&*image.url, |fetched| &*fetched.url),
+                    detail: image.detail.as_deref().unwrap_or("auto"),
+                    prompt_cache_breakpoint,
+                }
+            }
+            PartType::File => given_file(part.file.as_ref()?, prompt_cache_breakpoint),
+            PartType::InputAudio => {
+                let sound = part.input_audio.as_ref()?;
+                InputPart::InputAudio {
+                    input_audio: Sound {
+                        data: &sound.data,
+                        format: data_url::audio_format(&sound.format),
+                    },
+                    prompt_cache_breakpoint,
+                }
+            }
+        })
     }
 }
 
 /// A file. One in the body needs a name, one that the provider has has its own.
-fn given_file<'a>(file: &'a File<'a>) -> InputPart<'a> {
+fn given_file<'a>(file: &'a File<'a>, prompt_cache_breakpoint: Breakpoint<'a>) -> InputPart<'a> {
     let file_data = file.file_data.as_deref().filter(|data| !data.is_empty());
     let named = file.filename.as_deref().filter(|name| !name.is_empty());
     let made = || data_url::media_type(file_data?).map(|kind| data_url::file_name(&kind));
@@ -284,19 +307,20 @@ fn given_file<'a>(file: &'a File<'a>) -> InputPart<'a> {
         filename: named.or_else(made),
         file_data,
         file_id: file.file_id.as_deref().filter(|_| file_data.is_none()),
+        prompt_cache_breakpoint,
     }
 }
 
 /// The result of a call: a text, or parts where it holds anything else.
-fn output<'a>(
-    content: Option<&'a MessageContent<'a>>,
-    inlined: &'a InlinedImages,
-) -> CallOutput<'a> {
-    let parts = given_parts(content, inlined);
+fn output<'a>(content: Option<&'a MessageContent<'a>>, given: InputParts<'a>) -> CallOutput<'a> {
+    let parts = given_parts(content, given);
     let texts: Option<Vec<&str>> = parts
         .iter()
         .map(|part| match part {
-            InputPart::InputText { text } => Some(*text),
+            InputPart::InputText {
+                text,
+                prompt_cache_breakpoint: None,
+            } => Some(*text),
             _ => None,
         })
         .collect();

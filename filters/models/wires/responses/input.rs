@@ -48,12 +48,17 @@ pub(super) enum CallOutput<'a> {
     Parts(Vec<InputPart<'a>>),
 }
 
+/// Ends the prefix that the provider shall cache, as the client wrote it.
+pub(super) type Breakpoint<'a> = Option<&'a RawValue>;
+
 /// A part of a message or of a result.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum InputPart<'a> {
     InputText {
         text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompt_cache_breakpoint: Breakpoint<'a>,
     },
     OutputText {
         text: &'a str,
@@ -64,6 +69,8 @@ pub(super) enum InputPart<'a> {
     InputImage {
         image_url: &'a str,
         detail: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompt_cache_breakpoint: Breakpoint<'a>,
     },
     InputFile {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,9 +79,13 @@ pub(super) enum InputPart<'a> {
         file_data: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         file_id: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompt_cache_breakpoint: Breakpoint<'a>,
     },
     InputAudio {
         input_audio: Sound<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prompt_cache_breakpoint: Breakpoint<'a>,
     },
 }
 

@@ -28,11 +28,12 @@ const MIN_OUTPUT_TOKENS: u64 = 16;
 const INCLUDED: [&str; 1] = ["reasoning.encrypted_content"];
 
 /// Members that are the same in both of the family's APIs.
-const SAME: [&str; 7] = [
+const SAME: [&str; 8] = [
     "temperature",
     "top_p",
     "prompt_cache_key",
     "prompt_cache_retention",
+    "prompt_cache_options",
     "safety_identifier",
     "user",
     "metadata",

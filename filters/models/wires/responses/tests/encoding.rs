@@ -222,3 +222,53 @@ fn histories_that_the_wire_would_refuse_are_refused_by_name() {
         assert_eq!((fault.status(), fault.param.as_deref()), (400, Some(param)));
     }
 }
+
+#[test]
+fn cache_breakpoints_go_to_models_whose_table_passes_them() {
+    let point = json!({"mode": "explicit"});
+    let part = |kind: &str, members: Value| {
+        let mut part = json!({"type": kind, "prompt_cache_breakpoint": point});
+        let members = members.as_object().unwrap().clone();
+        part.as_object_mut().unwrap().extend(members);
+        part
+    };
+    let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let request = json!({"model": "m", "prompt_cache_options": {"mode": "explicit", "ttl": "30m"}, "messages": [
+        {"role": "system", "content": [part("text", json!({"text": "s"})), {"type": "text", "text": "t"}]},
+        {"role": "user", "content": [
+            part("image_url", json!({"image_url": {"url": "data:image/png;base64,AA=="}})),
+            part("file", json!({"file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AA=="}}))]},
+        {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": [part("text", json!({"text": "r"}))]},
+    ]});
+    let parsed = ChatCompletions.parse(request.to_string().into()).unwrap();
+    let quirks = Quirks::default();
+    let said = |parameters: &Parameters| -> Value {
+        let target = Target {
+            parameters,
+            ..target(&quirks)
+        };
+        let body = Responses.encode(&parsed, &target).unwrap().concat();
+        serde_json::from_slice(&body).unwrap()
+    };
+    let passed = said(Parameters::PLAIN);
+    assert_eq!(
+        passed["prompt_cache_options"],
+        request["prompt_cache_options"]
+    );
+    let result = json!([part("input_text", json!({"text": "r"}))]);
+    assert_eq!(passed["input"][3]["output"], result);
+    assert_eq!(
+        passed["input"][0]["content"],
+        json!([part("input_text", json!({"text": "s"})), {"type": "input_text", "text": "t"}])
+    );
+    for place in [0, 1] {
+        assert_eq!(
+            passed["input"][1]["content"][place]["prompt_cache_breakpoint"],
+            point
+        );
+    }
+    let usual = said(&Responses.defaults().parameters);
+    assert!(!usual.to_string().contains("prompt_cache"), "{usual}");
+    assert_eq!(usual["input"][3]["output"], "r");
+}

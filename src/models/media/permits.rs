@@ -1,0 +1,84 @@
+//! How many fetches run at once: in the process, and of one organization.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+
+/// The permits of all fetches. An organization has at most half of them, however many requests it makes, and a request a
+/// quarter.
+pub(super) struct Permits {
+    all: Arc<Semaphore>,
+    max_fetches: usize,
+    /// The organizations that fetch at the moment.
+    organizations: Mutex<HashMap<Box<str>, Weak<Semaphore>>>,
+}
+
+/// The right to one fetch, until it is dropped.
+pub(super) struct Permit {
+    _of_organization: OwnedSemaphorePermit,
+    _of_all: OwnedSemaphorePermit,
+}
+
+impl Permits {
+    pub(super) fn new(max_fetches: usize) -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(max_fetches)),
+            max_fetches,
+            organizations: Mutex::default(),
+        }
+    }
+
+    /// Returns the most fetches of one request at once.
+    pub(super) fn of_request(&self) -> usize {
+        (self.max_fetches / 4).max(1)
+    }
+
+    /// Waits for a permit. A queue of one organization delays no other.
+    pub(super) async fn acquire(&self, organization: &str) -> Result<Permit, AcquireError> {
+        let own = self.organization(organization);
+        let own = own.acquire_owned().await?;
+        Ok(Permit {
+            _of_organization: own,
+            _of_all: Arc::clone(&self.all).acquire_owned().await?,
+        })
+    }
+
+    fn organization(&self, organization: &str) -> Arc<Semaphore> {
+        let organizations = self.organizations.lock();
+        let mut organizations = organizations.unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = organizations.get(organization).and_then(Weak::upgrade) {
+            return known;
+        }
+        organizations.retain(|_, permits| permits.strong_count() > 0);
+        let permits = Arc::new(Semaphore::new((self.max_fetches / 2).max(1)));
+        organizations.insert(organization.into(), Arc::downgrade(&permits));
+        permits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_organization_leaves_permits_for_others() {
+        let permits = Permits::new(4);
+        let first = permits.acquire("a").await.unwrap();
+        let second = permits.acquire("a").await.unwrap();
+        assert!(permits.acquire("a").now_or_never().is_none());
+        let others: Vec<Permit> = ["b", "c"]
+            .into_iter()
+            .map(|name| permits.acquire(name).now_or_never().unwrap().unwrap())
+            .collect();
+        assert!(permits.acquire("e").now_or_never().is_none());
+        drop(first);
+        assert!(permits.acquire("e").now_or_never().is_some());
+        drop((second, others));
+        assert!(permits.acquire("a").now_or_never().is_some());
+        assert!(permits.organizations.lock().unwrap().len() < 3);
+    }
+}
