@@ -20,7 +20,7 @@ use filters::models::operation::Operation;
 use filters::models::reply::ReplyIdentity;
 use filters::models::request::ModelRequest;
 use filters::models::routing::catalog::{Catalog, Mapping};
-use filters::models::routing::health::{AttemptOutcome, Health};
+use filters::models::routing::health::Health;
 use filters::models::routing::parameters::Parameters;
 use filters::models::routing::plan::{PlanInputs, plan};
 use filters::models::routing::providers::{ProviderNames, ProviderSet};
@@ -159,12 +159,11 @@ fn plans(mappings: usize) {
     let catalog = Catalog::check(file, names).unwrap();
     let mut on = ProviderSet::default();
     (0..mappings).for_each(|number| on.insert(number));
-    let health = Health::new(catalog.mappings());
-    let answered = AttemptOutcome::Answered {
-        latency_ms: 10.0,
-        throughput: None,
-    };
-    (0..catalog.mappings()).for_each(|mapping| health.record(mapping, answered, 1000));
+    let health = Health::new(catalog.candidates().len());
+    for candidate in 0..catalog.candidates().len() {
+        let attempt = health.begin(candidate, true, 1000);
+        attempt.record_answer(Some(50.0 + candidate as f64), 1010);
+    }
     let request = ChatCompletions.parse(request_body(900, "")).unwrap();
     measure(&format!("plan of {mappings}"), 1, || {
         let inputs = PlanInputs {

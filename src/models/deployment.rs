@@ -16,6 +16,8 @@ use crate::telemetry::metrics::Metrics;
 
 /// A model at a provider, in a region where one was named.
 pub struct Deployment {
+    /// The candidate's number in the catalogue; `usize::MAX` outside it.
+    pub index: usize,
     /// The model of the catalogue.
     pub model: Arc<Model>,
     /// The provider's own name and price of the model.
@@ -41,11 +43,11 @@ impl Deployment {
     /// Creates the deployment that a candidate is.
     pub fn new(candidate: &Candidate, provider: &Arc<Provider>, metrics: &Arc<Metrics>) -> Self {
         let Candidate {
+            index,
             model,
             mapping,
             region,
             prices,
-            ..
         } = candidate;
         let region_name = region.as_deref();
         let wire = provider.wire_of(mapping);
@@ -60,6 +62,7 @@ impl Deployment {
             Some((*operation, [head(false)?, head(true)?]))
         });
         Self {
+            index: *index,
             used: Arc::new(used),
             metrics: DeploymentMetrics::new(metrics, provider, model, mapping),
             heads: heads.collect(),

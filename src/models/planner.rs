@@ -10,7 +10,7 @@ use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionAffinity;
 use filters::models::routing::allowed;
 use filters::models::routing::catalog::{Catalog, Mapping};
-use filters::models::routing::health::{AttemptOutcome, Health};
+use filters::models::routing::health::{Health, RunningAttempt};
 use filters::models::routing::plan::{PlanInputs, RoutePlan, plan};
 use filters::models::routing::providers::{ProviderNames, ProviderSet};
 use filters::models::routing::resolve::{AUTO, Candidate, Resolved, resolve};
@@ -87,7 +87,7 @@ impl Planner {
         });
         let ttl_ms = u64::try_from(config.routing.sticky_ttl.as_millis()).unwrap_or(u64::MAX);
         Self {
-            health: Health::new(catalog.mappings()),
+            health: Health::new(catalog.candidates().len()),
             affinity: SessionAffinity::new(ttl_ms),
             platform_providers: set(Provider::has_platform_keys),
             all_providers: set(|_| true),
@@ -264,9 +264,9 @@ impl Planner {
         Cow::Owned(real)
     }
 
-    /// Records the outcome of an attempt.
-    pub fn record(&self, mapping: usize, outcome: AttemptOutcome, now_ms: u64) {
-        self.health.record(mapping, outcome, now_ms);
+    /// Begins to measure an attempt at a candidate.
+    pub fn begin_attempt(&self, candidate: usize, is_stream: bool, now_ms: u64) -> RunningAttempt {
+        self.health.begin(candidate, is_stream, now_ms)
     }
 
     /// Stores the mapping that answered a session.

@@ -1,8 +1,10 @@
 //! The choice of a provider, seen from outside.
 
-use super::chat_completions::{PLAIN, reply};
+use std::time::Duration;
+
+use super::chat_completions::{PLAIN, STREAM, reply, stream};
 use crate::support::boot::{Gateway, MODELS};
-use crate::support::client::ask;
+use crate::support::client::{Client, ask};
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
@@ -134,4 +136,42 @@ fn auto_answers_from_a_sandbox_only_where_no_other_provider_is_on() {
     }
     let gateway = Gateway::start(sandbox, &models);
     assert_eq!(used(&gateway.chat(&auto).json()).0, "play");
+}
+
+#[test]
+fn a_provider_that_has_just_failed_is_asked_last() {
+    let first = Upstream::always(Reply::json(500, "{}"));
+    let second = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &second.url());
+    for _ in 0..5 {
+        assert_eq!(used(&gateway.chat(PLAIN).json()).0, "second");
+    }
+    assert_eq!(first.requests().len(), 1);
+}
+
+#[test]
+fn latency_is_what_streams_have_measured() {
+    let late = Reply::empty()
+        .pause(Duration::from_millis(300))
+        .then(stream());
+    let first = Upstream::always(late);
+    let second = Upstream::always(stream());
+    let gateway = Gateway::with(&first.url(), &second.url(), "[routing]\nexploration = 0.0");
+    let begins_at = |model: &str, more: &str| {
+        let model = format!("\"{model}\"{more}");
+        let body = STREAM.replace("\"chat\"", &model);
+        let mut client = Client::connect(gateway.address());
+        client.send(&gateway.chat_ask(&body));
+        assert_eq!(client.head().status, 200);
+        let text = super::streams::drain(&mut client);
+        let events = crate::support::sse::parse(&text);
+        let last = events.json().last().unwrap().clone();
+        used(&last).0.to_owned()
+    };
+    for _ in 0..2 {
+        assert_eq!(begins_at("first/chat", ""), "first");
+        assert_eq!(begins_at("second/chat", ""), "second");
+    }
+    assert_eq!(begins_at("chat", r#","routing":"price""#), "first");
+    assert_eq!(begins_at("chat", r#","routing":"latency""#), "second");
 }

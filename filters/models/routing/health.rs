@@ -1,36 +1,26 @@
-//! The health of each mapping, as real requests measure it. Source: docs/facts/model-gateway.md 3.5.
+//! The health of each candidate, as real requests measure it.
+//!
+//! Our choice, in place of the averages of docs/facts/model-gateway.md 3.5: latency and throughput are medians of
+//! histograms that forget; the uptime is that of the last attempts; and a candidate that fails three times in a row, or
+//! says nothing while several attempts wait, cools down until one request, the trial, shows that it works again.
 
-use std::sync::{Mutex, PoisonError};
+mod histogram;
+mod window;
 
-/// How many minutes are remembered.
-const MINUTES: usize = 60;
-/// Failures in a row after which a candidate goes to the end of the list.
-const MAX_FAILURES: u32 = 3;
-/// How long the candidate stays there.
-const COOL_DOWN_MS: u64 = 30_000;
+#[cfg(test)]
+mod tests;
 
-/// How an attempt ended.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum AttemptOutcome {
-    /// It answered.
-    Answered {
-        /// To the first content.
-        latency_ms: f64,
-        /// Completion tokens a second, where they were measured.
-        throughput: Option<f64>,
-    },
-    /// It failed, and the provider is to blame.
-    Failed,
-    /// It was refused, and the caller is to blame. This does not lower the provider's health.
-    CallersFault,
-}
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
-/// Measurements of one mapping.
+use self::window::Window;
+
+/// Measurements of one candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HealthStats {
     /// Percent of attempts that answered.
     pub uptime: f64,
-    /// To the first content.
+    /// To the first content of streams.
     pub latency_ms: f64,
     /// Completion tokens a second.
     pub throughput: f64,
@@ -47,232 +37,163 @@ impl Default for HealthStats {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Minute {
-    number: u64,
-    answered: u32,
-    failed: u32,
-    latency_ms: f64,
-    throughput: f64,
-    throughputs: u32,
+/// Whether a candidate should be tried now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Readiness {
+    /// It should.
+    Ready,
+    /// It has failed, and one request should try whether it works again.
+    TrialDue,
+    /// It has failed, or is at a limit that it has told: only after all others.
+    Later,
 }
 
-/// Weighted sums of minutes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    answered: f64,
-    failed: f64,
-    latency_ms: f64,
-    throughput: f64,
-    throughputs: f64,
-}
-
-#[derive(Debug)]
-struct Window {
-    minutes: [Minute; MINUTES],
-    /// The sums of the minutes before [`Self::summed_for`], so that a reading adds up the hour once a minute.
-    earlier: Sums,
-    /// The number of the minute that [`Self::earlier`] precedes; `u64::MAX`: it has to be added up.
-    summed_for: u64,
-    failed_in_a_row: u32,
-    cools_until_ms: u64,
-}
-
-/// What the plan of a request needs to know of a mapping.
+/// What the plan of a request needs to know of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
-    /// The measurements of the last hour: the last minute counts ten times, the last five three times. `None`: none yet.
+    /// The measurements; `None`: none in the last hour.
     pub stats: Option<HealthStats>,
-    /// Whether the mapping has just failed several times in a row.
-    pub cools_down: bool,
+    /// Whether it should be tried.
+    pub readiness: Readiness,
+    /// When a candidate that is not ready may be tried again.
+    pub due_ms: u64,
+    /// A bit for each kind of request for which it came first in the last plan.
+    pub(super) leads: u8,
 }
 
-/// The windows of all mappings, by their index. Memory is bounded by the catalogue.
+/// What is known of all candidates, by their index. Memory is bounded by the catalogue: 1 KB for each.
 #[derive(Debug)]
 pub struct Health {
-    windows: Vec<Mutex<Window>>,
+    windows: Vec<Arc<Window>>,
+}
+
+/// An attempt that runs. If it is dropped without an outcome, as when the client leaves, it says nothing of the provider.
+#[derive(Debug)]
+pub struct RunningAttempt {
+    /// `None` outside the catalogue.
+    window: Option<Arc<Window>>,
+    started_ms: u64,
+    is_stream: bool,
+    is_waiting: bool,
+    has_content: bool,
+    trial_patience_ms: Option<u64>,
 }
 
 impl Health {
-    /// Empty windows for this many mappings.
-    pub fn new(mappings: usize) -> Self {
-        let empty = || Window {
-            minutes: [Minute::default(); MINUTES],
-            earlier: Sums::default(),
-            summed_for: u64::MAX,
-            failed_in_a_row: 0,
-            cools_until_ms: 0,
-        };
+    /// Knows nothing of this many candidates.
+    pub fn new(candidates: usize) -> Self {
         Self {
-            windows: (0..mappings).map(|_| Mutex::new(empty())).collect(),
+            windows: (0..candidates).map(|_| Arc::default()).collect(),
         }
     }
 
-    /// Records an outcome. Cost: one short lock.
-    pub fn record(&self, mapping: usize, outcome: AttemptOutcome, now_ms: u64) {
-        let Some(window) = self.windows.get(mapping) else {
-            return;
-        };
-        let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = now_ms / 60_000;
-        if window.summed_for != number {
-            window.summed_for = u64::MAX;
-        }
-        let slot = (number % MINUTES as u64) as usize;
-        let Some(minute) = window.minutes.get_mut(slot) else {
-            return;
-        };
-        if minute.number != number {
-            *minute = Minute {
-                number,
-                ..Minute::default()
-            };
-        }
-        match outcome {
-            AttemptOutcome::CallersFault => {}
-            AttemptOutcome::Failed => {
-                minute.failed += 1;
-                window.failed_in_a_row += 1;
-                if window.failed_in_a_row >= MAX_FAILURES {
-                    window.cools_until_ms = now_ms + COOL_DOWN_MS;
-                }
-            }
-            AttemptOutcome::Answered {
-                latency_ms,
-                throughput,
-            } => {
-                minute.answered += 1;
-                minute.latency_ms += latency_ms;
-                if let Some(throughput) = throughput {
-                    minute.throughput += throughput;
-                    minute.throughputs += 1;
-                }
-                window.failed_in_a_row = 0;
-                window.cools_until_ms = 0;
-            }
-        }
-    }
-
-    /// Returns the standing of a mapping. Cost: one short lock; the hour is added up once a minute.
-    pub fn standing(&self, mapping: usize, now_ms: u64) -> Standing {
-        let Some(window) = self.windows.get(mapping) else {
-            return Standing {
+    /// Returns the standing of a candidate. Cost: some loads, no lock.
+    pub fn standing(&self, candidate: usize, now_ms: u64) -> Standing {
+        match self.windows.get(candidate) {
+            Some(window) => window.standing(now_ms),
+            None => Standing {
                 stats: None,
-                cools_down: false,
-            };
+                readiness: Readiness::Ready,
+                due_ms: 0,
+                leads: 0,
+            },
+        }
+    }
+
+    /// Begins an attempt. If the candidate's trial is due, this is it, and the next is due after a longer cool-down.
+    pub fn begin(&self, candidate: usize, is_stream: bool, now_ms: u64) -> RunningAttempt {
+        let window = self.windows.get(candidate).cloned();
+        RunningAttempt {
+            trial_patience_ms: window.as_ref().and_then(|it| it.begin(is_stream, now_ms)),
+            is_waiting: window.is_some(),
+            window,
+            started_ms: now_ms,
+            is_stream,
+            has_content: false,
+        }
+    }
+
+    /// Puts a candidate after all others until this time, because its provider has told that its limit is reached.
+    pub fn rest(&self, candidate: usize, until_ms: u64) {
+        if let Some(window) = self.windows.get(candidate) {
+            window.rest(until_ms);
+        }
+    }
+
+    /// Notes whether a candidate comes first for a kind of request.
+    pub(super) fn set_leading(&self, candidate: usize, lane: u8, is_first: bool) {
+        let Some(window) = self.windows.get(candidate) else {
+            return;
         };
-        let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
-        Standing {
-            stats: window.sums(now_ms / 60_000).stats(),
-            cools_down: window.cools_until_ms > now_ms,
-        }
-    }
-}
-
-impl Window {
-    /// Returns the sums of the hour that ends with the minute `now`.
-    fn sums(&mut self, now: u64) -> Sums {
-        if self.summed_for != now {
-            self.earlier = Sums::default();
-            for minute in &self.minutes {
-                let weight = match now.saturating_sub(minute.number) {
-                    1..=4 => 3.0,
-                    5..=59 => 1.0,
-                    _ => continue,
-                };
-                self.earlier.add(minute, weight);
-            }
-            self.summed_for = now;
-        }
-        let mut sums = self.earlier;
-        let current = self.minutes.get((now % MINUTES as u64) as usize);
-        if let Some(current) = current.filter(|minute| minute.number == now) {
-            sums.add(current, 10.0);
-        }
-        sums
-    }
-}
-
-impl Sums {
-    fn add(&mut self, minute: &Minute, weight: f64) {
-        self.answered += weight * f64::from(minute.answered);
-        self.failed += weight * f64::from(minute.failed);
-        self.latency_ms += weight * minute.latency_ms;
-        self.throughput += weight * minute.throughput;
-        self.throughputs += weight * f64::from(minute.throughputs);
-    }
-
-    fn stats(self) -> Option<HealthStats> {
-        let attempts = self.answered + self.failed;
-        if attempts == 0.0 {
-            return None;
-        }
-        let mut stats = HealthStats {
-            uptime: 100.0 * self.answered / attempts,
-            ..HealthStats::default()
+        match is_first {
+            true => window.leads.fetch_or(lane, Relaxed),
+            false => window.leads.fetch_and(!lane, Relaxed),
         };
-        if self.answered > 0.0 {
-            stats.latency_ms = self.latency_ms / self.answered;
-        }
-        if self.throughputs > 0.0 {
-            stats.throughput = self.throughput / self.throughputs;
-        }
-        Some(stats)
+    }
+
+    /// Adds to what exploration in place of this candidate may spend, up to a maximum; returns the sum. Requests at the
+    /// same time may lose some of it.
+    pub(super) fn earn(&self, candidate: usize, amount: f64, max: f64) -> f64 {
+        let Some(window) = self.windows.get(candidate) else {
+            return 0.0;
+        };
+        let sum = (f64::from_bits(window.budget.load(Relaxed)) + amount).min(max);
+        window.budget.store(sum.to_bits(), Relaxed);
+        sum
     }
 }
 
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// Adds up an hour of outcomes one by one.
-    fn add_up(outcomes: &[(u64, f64)], now: u64) -> Option<HealthStats> {
-        let mut sums = Sums::default();
-        for (minute, latency_ms) in outcomes {
-            let weight = match now - minute {
-                0 => 10.0,
-                1..=4 => 3.0,
-                5..=59 => 1.0,
-                _ => continue,
-            };
-            if *latency_ms == 0.0 {
-                sums.failed += weight;
-            } else {
-                sums.answered += weight;
-                sums.latency_ms += weight * latency_ms;
-            }
-        }
-        sums.stats()
+impl RunningAttempt {
+    /// Returns how long the trial of a candidate that cools down should wait for a reply; `None`: it is no trial.
+    pub fn trial_patience_ms(&self) -> Option<u64> {
+        self.trial_patience_ms
     }
 
-    proptest! {
-        #[test]
-        fn a_reading_is_the_sum_of_the_hour(
-            steps in proptest::collection::vec((0..7_u64, 0..4_u32, any::<bool>()), 1..200),
-        ) {
-            let health = Health::new(1);
-            let (mut now, mut outcomes) = (0, Vec::new());
-            for (minutes, latency, reads_first) in steps {
-                now += minutes.saturating_sub(3) * 11;
-                if reads_first {
-                    _ = health.standing(0, now * 60_000);
-                }
-                let latency_ms = f64::from(latency);
-                let outcome = if latency == 0 {
-                    AttemptOutcome::Failed
-                } else {
-                    AttemptOutcome::Answered { latency_ms, throughput: None }
-                };
-                health.record(0, outcome, now * 60_000);
-                outcomes.push((now, latency_ms));
-                let (read, sum) = (health.standing(0, now * 60_000).stats, add_up(&outcomes, now));
-                let (read, sum) = (read.unwrap(), sum.unwrap());
-                prop_assert!((read.uptime - sum.uptime).abs() < 1e-6);
-                prop_assert!((read.latency_ms - sum.latency_ms).abs() < 1e-6);
-            }
+    /// Records that a reply has begun.
+    pub fn record_reply(&mut self, now_ms: u64) {
+        if let Some(window) = &self.window {
+            window.hear(now_ms);
         }
+        self.end_wait();
+    }
+
+    /// Records the first content that the client gets, once.
+    pub fn record_content(&mut self, now_ms: u64) {
+        if self.has_content {
+            return;
+        }
+        self.has_content = true;
+        self.record_reply(now_ms);
+        if let Some(window) = &self.window {
+            window.record_content(self.is_stream, self.started_ms, now_ms);
+        }
+    }
+
+    /// Records a complete reply, and its completion tokens a second where they were measured.
+    pub fn record_answer(mut self, throughput: Option<f64>, now_ms: u64) {
+        self.record_content(now_ms);
+        if let Some(window) = &self.window {
+            window.record_answer(throughput, now_ms);
+        }
+    }
+
+    /// Records a failure that is the provider's. What is the caller's fault is recorded by nothing at all.
+    pub fn record_failure(self, now_ms: u64) {
+        if let Some(window) = &self.window {
+            window.record_failure(self.started_ms, now_ms);
+        }
+    }
+
+    fn end_wait(&mut self) {
+        if let Some(window) = self.window.as_ref().filter(|_| self.is_waiting) {
+            window.end_wait(self.is_stream);
+        }
+        self.is_waiting = false;
+    }
+}
+
+impl Drop for RunningAttempt {
+    fn drop(&mut self) {
+        self.end_wait();
     }
 }

@@ -1,8 +1,8 @@
 //! The providers that are tried for a request, and their order.
 //!
 //! [`catalog`] holds the models, [`resolve`] reads a model string, [`allowed`] drops the candidates that the caller may
-//! not use and [`capable`] those that cannot serve the request, [`score`] orders the rest, [`plan`] combines these
-//! steps; [`health`] and [`affinity`] remember outcomes. Random numbers and time are passed in. No provider is named
+//! not use and [`capable`] those that cannot serve the request, [`score`] and `order` order the rest, [`plan`] combines
+//! these steps; [`health`] and [`affinity`] remember outcomes. Random numbers and time are passed in. No provider is named
 //! here.
 
 pub mod affinity;
@@ -12,6 +12,7 @@ pub mod capable;
 pub mod catalog;
 mod catalog_file;
 pub mod health;
+mod order;
 pub mod parameters;
 mod parameters_file;
 pub mod plan;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use super::capable::{self, Lack, WireLimits};
 use super::catalog::Mapping;
 use super::health::Health;
+use super::order::order_candidates;
 use super::providers::ProviderSet;
 use super::resolve::{Candidate, Resolved};
-use super::score::{Facts, Weights, score_candidates};
+use super::score::Weights;
 use crate::fault::Fault;
 use crate::json::Object;
-use crate::models::request::{ModelRequest, Strategy};
+use crate::models::request::ModelRequest;
 use crate::money::{PricePoint, PriceSet};
 
 /// The inputs of planning beside the request.
@@ -20,7 +21,7 @@ pub struct PlanInputs<'a> {
     pub attempts: usize,
     /// Weights of the automatic strategy.
     pub weights: Weights,
-    /// The share of requests that try another order.
+    /// The share of requests, and of their cost, that measures other candidates than the best one.
     pub exploration: f64,
     /// Two random numbers of 0 to 1.
     pub random: (f64, f64),
@@ -92,19 +93,17 @@ pub fn plan(
     }
     let is_pinned = resolved.provider.is_some();
     let is_auto = resolved.is_auto;
-    let (mut candidates, left_out) = keep_capable(request, resolved, inputs, &wire)?;
+    let point = request.price_point(inputs.now_s);
+    let (mut candidates, left_out) = keep_capable(request, resolved, inputs, point, &wire)?;
     let lower_tool_choice = require_forced_tools(request, &mut candidates, is_auto, &wire);
-    order_candidates(request, &mut candidates, inputs, is_auto, &priority);
-    // The sort is stable, so the order within both groups stays.
-    candidates.sort_by_key(|c| !inputs.keyed.contains(c.mapping.provider_number));
     let most = if is_pinned || inputs.no_fallback {
         1
     } else {
         inputs.attempts.max(1)
     };
-    candidates.truncate(most);
+    let how = (point, is_auto, most);
     Ok(RoutePlan {
-        attempts: candidates,
+        attempts: order_candidates(request, candidates, inputs, how, &priority),
         lower_tool_choice,
         left_out,
     })
@@ -115,9 +114,9 @@ fn keep_capable(
     request: &ModelRequest,
     resolved: Resolved,
     inputs: &PlanInputs<'_>,
+    point: PricePoint,
     wire: &impl Fn(&Mapping) -> Option<WireLimits>,
 ) -> Result<(Vec<Arc<Candidate>>, Vec<LeftOut>), Fault> {
-    let point = request.price_point(inputs.now_s);
     let is_pinned = resolved.provider.is_some();
     let mut left_out: Vec<LeftOut> = Vec::new();
     let mut candidates = resolved.candidates;
@@ -205,58 +204,4 @@ fn require_forced_tools(
         return false;
     }
     !is_auto
-}
-
-fn order_candidates(
-    request: &ModelRequest,
-    candidates: &mut Vec<Arc<Candidate>>,
-    inputs: &PlanInputs<'_>,
-    is_auto: bool,
-    priority: &impl Fn(usize) -> f64,
-) {
-    if candidates.len() < 2 {
-        return;
-    }
-    let point = request.price_point(inputs.now_s);
-    let (facts, cool): (Vec<Facts>, Vec<bool>) = candidates
-        .iter()
-        .map(|candidate| {
-            let mapping = &candidate.mapping;
-            let standing = inputs.health.standing(mapping.index, inputs.now_ms);
-            let facts = Facts {
-                price: candidate.short_prices(point).and_then(PriceSet::mean),
-                metrics: standing.stats,
-                priority: priority(mapping.provider_number),
-            };
-            (facts, standing.cools_down)
-        })
-        .unzip();
-    // If the gateway chooses the model, the cheapest that can serve the request wins.
-    let strategy = request.strategy.or(is_auto.then_some(Strategy::Price));
-    let scored = score_candidates(&facts, inputs.weights, strategy, request.is_stream);
-    let mut ranked: Vec<(bool, f64, Arc<Candidate>)> = cool
-        .into_iter()
-        .zip(scored)
-        .zip(candidates.drain(..))
-        .map(|((cools, score), candidate)| (cools, score, candidate))
-        .collect();
-    // A cool-down moves a candidate to the end and never out. The sort is stable, so equals keep the catalogue's order.
-    ranked.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let to_front = match inputs.preferred {
-        Some(preferred) => ranked
-            .iter()
-            .position(|(cools, _, c)| c.mapping.index == preferred && !cools),
-        None => pick_exploration(ranked.len(), inputs, is_auto),
-    };
-    candidates.extend(ranked.into_iter().map(|(_, _, candidate)| candidate));
-    if let Some(front) = to_front.and_then(|at| candidates.get_mut(..=at)) {
-        front.rotate_right(1);
-    }
-}
-
-/// Sometimes moves another provider to the front, so that its health is measured; never for sessions.
-fn pick_exploration(count: usize, inputs: &PlanInputs<'_>, is_auto: bool) -> Option<usize> {
-    let (draw, which) = inputs.random;
-    let explores = count > 1 && !is_auto && !inputs.has_session && draw < inputs.exploration;
-    explores.then(|| ((which * count as f64) as usize).min(count - 1))
 }

@@ -17,6 +17,22 @@ pub struct Weights {
 }
 
 impl Weights {
+    /// Returns the weights that hold for a request.
+    fn for_request(self, strategy: Option<Strategy>, is_stream: bool) -> Self {
+        let weights = strategy.map_or(self, Self::from_strategy);
+        match is_stream {
+            true => weights,
+            false => Self {
+                latency: 0.0,
+                ..weights
+            },
+        }
+    }
+
+    fn sum(self) -> f64 {
+        self.price + self.uptime + self.throughput + self.latency
+    }
+
     /// Returns the weights of a named strategy: 0.9 for its factor, 0.1 for uptime.
     fn from_strategy(strategy: Strategy) -> Self {
         let none = Self {
@@ -50,6 +66,19 @@ pub struct Facts {
     pub priority: f64,
 }
 
+/// How much better than the best one so far, as a share of what is measured, another candidate has to be.
+const TOLERATED: f64 = 0.1;
+
+/// Returns the difference of scores that chance may make: speeds within a tenth are the same.
+pub(super) fn tolerance(weights: Weights, strategy: Option<Strategy>, is_stream: bool) -> f64 {
+    let weights = weights.for_request(strategy, is_stream);
+    let sum = weights.sum();
+    if sum <= 0.0 {
+        return 0.0;
+    }
+    TOLERATED * (weights.throughput + weights.latency) / sum
+}
+
 /// Returns the scores in the order of `facts`; lower is better.
 pub fn score_candidates(
     facts: &[Facts],
@@ -57,11 +86,8 @@ pub fn score_candidates(
     strategy: Option<Strategy>,
     is_stream: bool,
 ) -> Vec<f64> {
-    let mut weights = strategy.map_or(weights, Weights::from_strategy);
-    if !is_stream {
-        weights.latency = 0.0;
-    }
-    let sum = weights.price + weights.uptime + weights.throughput + weights.latency;
+    let weights = weights.for_request(strategy, is_stream);
+    let sum = weights.sum();
     let prices = compare_prices(facts);
     let has_metrics = facts.iter().any(|fact| fact.metrics.is_some());
     if sum <= 0.0 || !has_metrics && strategy.is_none_or(|strategy| strategy == Strategy::Price) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::affinity::SessionAffinity;
 use super::capable::{MediaLimits, NO_AUDIO, WireLimits};
 use super::catalog::{Catalog, Mapping};
-use super::health::{AttemptOutcome, Health, HealthStats};
+use super::health::{Health, HealthStats};
 use super::plan::{PlanInputs, plan};
 use super::providers::{ProviderNames, ProviderSet};
 use super::resolve::{Resolved, resolve};
@@ -176,7 +176,8 @@ fn the_cheapest_goes_first_until_something_is_known() {
         ["b", "a"]
     );
     for _ in 0..3 {
-        health.record(1, AttemptOutcome::Failed, 1000);
+        // The candidate after that of `a` and its region.
+        health.begin(2, false, 1000).record_failure(1000);
     }
     assert_eq!(
         order(&request(json!({})), "m", &inputs(&health)).unwrap(),
@@ -222,15 +223,6 @@ fn a_session_prefers_its_provider_and_is_never_explored() {
     };
     assert_eq!(
         order(&request(json!({})), "m", &session).unwrap(),
-        ["a", "b"]
-    );
-    let explored = PlanInputs {
-        exploration: 0.01,
-        random: (0.005, 0.99),
-        ..inputs(&health)
-    };
-    assert_eq!(
-        order(&request(json!({})), "m", &explored).unwrap(),
         ["a", "b"]
     );
 }
@@ -460,27 +452,6 @@ fn scores_follow_the_published_formula() {
 }
 
 #[test]
-fn health_forgets_after_an_hour_and_weighs_the_last_minute_most() {
-    let health = Health::new(1);
-    let answered = AttemptOutcome::Answered {
-        latency_ms: 10.0,
-        throughput: None,
-    };
-    health.record(0, AttemptOutcome::Failed, 0);
-    health.record(0, answered, 30 * 60_000);
-    let uptime = health.standing(0, 30 * 60_000).stats.unwrap().uptime;
-    assert!((uptime - 100.0 * 10.0 / 11.0).abs() < 1e-9, "{uptime}");
-    assert_eq!(health.standing(0, 61 * 60_000).stats.unwrap().uptime, 100.0);
-    assert_eq!(health.standing(0, 200 * 60_000).stats, None);
-    health.record(0, AttemptOutcome::CallersFault, 200 * 60_000);
-    assert_eq!(
-        health.standing(0, 200 * 60_000).stats,
-        None,
-        "the caller's fault says nothing"
-    );
-}
-
-#[test]
 fn sessions_expire_and_stay_bounded() {
     let affinity = SessionAffinity::new(1000);
     let key = affinity.key("org", "m", "s");
@@ -550,17 +521,18 @@ const NAMES: [&str; 8] = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"];
 
 proptest! {
     #[test]
-    fn a_plan_has_attempts_in_bounds_and_each_provider_once(prices in proptest::collection::vec(0..50_u32, 1..8), failures in proptest::collection::vec(0..8_usize, 0..40), attempts in 1..5_usize, random in (0.0..1.0, 0.0..1.0)) {
+    fn a_plan_has_attempts_in_bounds_and_each_provider_once(prices in proptest::collection::vec(0..50_u32, 1..8), failures in proptest::collection::vec(0..8_usize, 0..40), attempts in 1..5_usize, exploration in prop_oneof![Just(0.0), Just(0.5)], random in (0.0..1.0, 0.0..1.0)) {
         let providers: Vec<Value> = prices.iter().enumerate().map(|(at, price)| mapping(&format!("p{at}"), &price.to_string(), json!({}))).collect();
         let catalog = catalog(json!([{"id": "m", "providers": providers}]));
         let health = Health::new(catalog.mappings());
-        for failed in failures { health.record(failed, AttemptOutcome::Failed, 500); }
-        let inputs = PlanInputs { attempts, exploration: 0.5, random, ..inputs(&health) };
+        for failed in failures { health.begin(failed, false, 500).record_failure(500); }
+        let inputs = PlanInputs { attempts, exploration, random, ..inputs(&health) };
         let resolved = resolve("m", Operation::Chat, &catalog, &catalog.providers().set(NAMES[..prices.len()].iter().copied()), &[], 0).unwrap();
         let one = plan(&request(json!({})), resolved.clone(), &inputs, |_| Some(WIDE), |_| 1.0).unwrap();
         let two = plan(&request(json!({})), resolved, &inputs, |_| Some(WIDE), |_| 1.0).unwrap();
         let names = |plan: &super::plan::RoutePlan| plan.attempts.iter().map(|c| c.mapping.provider.clone()).collect::<Vec<_>>();
-        prop_assert_eq!(names(&one), names(&two));
+        // Exploration spends what it has saved.
+        prop_assert!(exploration > 0.0 || names(&one) == names(&two));
         prop_assert_eq!(one.attempts.len(), attempts.min(prices.len()));
         let mut unique = names(&one);
         unique.sort();
@@ -568,6 +540,9 @@ proptest! {
         prop_assert_eq!(unique.len(), one.attempts.len());
     }
 }
+
+#[path = "order_tests.rs"]
+mod order;
 
 #[path = "media_tests.rs"]
 mod media;

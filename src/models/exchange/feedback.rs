@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use filters::ledger::CallOutcome;
-use filters::models::routing::health::AttemptOutcome;
 use filters::models::wires::Failure;
 
 use super::{ModelExchange, billing};
@@ -14,7 +13,8 @@ use crate::proxy::exchange::End;
 const MIN_RATE_TIME: Duration = Duration::from_millis(50);
 
 /// Records a failed attempt with its provider, its key and the metrics.
-pub(super) fn record_failure(exchange: &ModelExchange, info: &RequestInfo, failure: &Failure) {
+pub(super) fn record_failure(exchange: &mut ModelExchange, info: &RequestInfo, failure: &Failure) {
+    let measured = exchange.measured.take();
     let Some(attempt) = exchange.attempt() else {
         return;
     };
@@ -25,17 +25,27 @@ pub(super) fn record_failure(exchange: &ModelExchange, info: &RequestInfo, failu
     }
     // A refused BYOK key does not lower the provider's health.
     let is_about_byok = attempt.is_byok() && failure.is_about_the_key();
-    let outcome = if failure.is_retryable && !is_about_byok {
-        AttemptOutcome::Failed
-    } else {
-        AttemptOutcome::CallersFault
-    };
-    let mapping = attempt.deployment.mapping.index;
-    models.planner.record(mapping, outcome, now_ms);
+    // What is the caller's fault says nothing of the provider.
+    if failure.is_retryable
+        && !is_about_byok
+        && let Some(measured) = measured
+    {
+        measured.record_failure(now_ms);
+    }
 }
 
-/// Records the attempt that answered: its speed, and the session's provider.
-fn record_success(exchange: &ModelExchange, info: &RequestInfo) {
+/// Records when the first content went to the client.
+pub(super) fn record_first_content(exchange: &mut ModelExchange, info: &RequestInfo) {
+    exchange.timing.first_content = Some(info.now);
+    let now_ms = exchange.models.clock.ms_at(info.now);
+    if let Some(measured) = &mut exchange.measured {
+        measured.record_content(now_ms);
+    }
+}
+
+/// Records the attempt that answered: its throughput, and the session's provider.
+fn record_success(exchange: &mut ModelExchange, info: &RequestInfo) {
+    let measured = exchange.measured.take();
     let Some(deployment) = exchange.deployment() else {
         return;
     };
@@ -43,19 +53,19 @@ fn record_success(exchange: &ModelExchange, info: &RequestInfo) {
         key.record_success();
     }
     let timing = &exchange.timing;
-    let first = timing.first_content.unwrap_or(info.now);
-    let streamed = info.now.duration_since(first);
+    let ended = timing.completed.unwrap_or(info.now);
+    let first = timing.first_content.unwrap_or(ended);
+    let streamed = ended.saturating_duration_since(first);
     let settlement = exchange.billing.settlement();
     let tokens = settlement.map_or(0, |settled| settled.usage.completion);
     let has_rate = exchange.request.is_stream && streamed > MIN_RATE_TIME && tokens > 1;
-    let outcome = AttemptOutcome::Answered {
-        latency_ms: first.duration_since(timing.attempt_started).as_secs_f64() * 1e3,
-        throughput: has_rate.then(|| tokens as f64 / streamed.as_secs_f64()),
-    };
+    let throughput = has_rate.then(|| tokens as f64 / streamed.as_secs_f64());
     let models = &exchange.models;
     let mapping = deployment.mapping.index;
     let now_ms = models.clock.ms_at(info.now);
-    models.planner.record(mapping, outcome, now_ms);
+    if let Some(measured) = measured {
+        measured.record_answer(throughput, now_ms);
+    }
     if let Some(key) = exchange.affinity_key {
         models.planner.bind_session(key, mapping, now_ms);
     }

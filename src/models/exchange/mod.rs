@@ -19,6 +19,7 @@ use filters::fault::Fault;
 use filters::json::Object;
 use filters::models::metadata::AttemptRecord;
 use filters::models::request::ModelRequest;
+use filters::models::routing::health::RunningAttempt;
 use filters::models::routing::plan::LeftOut;
 use filters::models::wires::{Failure, Target};
 use filters::money::{CostInputs, PricePoint, Usd};
@@ -106,10 +107,12 @@ struct AttemptLog {
 }
 
 /// When things happened.
+#[derive(Default)]
 struct Timing {
-    attempt_started: Instant,
     /// When content first went to the client.
     first_content: Option<Instant>,
+    /// When the reply was complete. A slow client may get its end later.
+    completed: Option<Instant>,
 }
 
 /// See the module.
@@ -142,6 +145,8 @@ pub struct ModelExchange {
     billing: Billing,
     timing: Timing,
     running: RunningCall,
+    /// Measures the running attempt.
+    measured: Option<RunningAttempt>,
 }
 
 impl ModelExchange {
@@ -157,6 +162,7 @@ impl ModelExchange {
         Self {
             state: Arc::new(AttemptState::new(request.is_stream, timeouts, info.now)),
             running: models.retry_budget.begin(),
+            measured: None,
             models,
             price_point: request.price_point(info.unix_s()),
             request,
@@ -175,10 +181,7 @@ impl ModelExchange {
             left_out: selection.plan.left_out.clone(),
             log: AttemptLog::default(),
             billing: Billing::default(),
-            timing: Timing {
-                attempt_started: info.now,
-                first_content: None,
-            },
+            timing: Timing::default(),
         }
     }
 

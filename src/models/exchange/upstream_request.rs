@@ -1,6 +1,7 @@
 //! An attempt's request: its provider, key, head and body.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
 use filters::models::reply::ReplyIdentity;
@@ -95,11 +96,28 @@ fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault>
     };
     let request = &exchange.request;
     exchange.reader = ReplyReader::new(request.front.writer(request, identity));
-    exchange.timing.attempt_started = info.now;
     let state = &exchange.state;
     state.begin_attempt(body, info.now);
     state.set_bills_after_disconnect(bills_after_disconnect);
+    measure(exchange, now_ms);
     Ok(())
+}
+
+/// Begins to measure the attempt. The trial of a provider that has failed does not keep the client waiting for as long as
+/// others, if another provider is left.
+fn measure(exchange: &mut ModelExchange, now_ms: u64) {
+    let Some(candidate) = exchange.deployment().map(|deployment| deployment.index) else {
+        return;
+    };
+    let is_stream = exchange.request.is_stream;
+    let planner = &exchange.models.planner;
+    let measured = planner.begin_attempt(candidate, is_stream, now_ms);
+    let has_next = exchange.cursor.attempt + 1 < exchange.attempts.len();
+    if let Some(patience_ms) = measured.trial_patience_ms().filter(|_| has_next) {
+        let patience = Duration::from_millis(patience_ms);
+        exchange.state.set_patience(patience);
+    }
+    exchange.measured = Some(measured);
 }
 
 /// Writes the head of the upstream request: of the client's headers only `traceparent` passes.

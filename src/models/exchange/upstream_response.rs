@@ -12,7 +12,7 @@ use http::header;
 use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
 
-use super::{ModelExchange, billing};
+use super::{ModelExchange, billing, feedback};
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::buffered::state::Stage;
 use crate::proxy::context::RequestInfo;
@@ -93,6 +93,10 @@ pub(super) fn judge_status(
         return;
     }
     exchange.state.record_event(info.now);
+    let now_ms = exchange.models.clock.ms_at(info.now);
+    if let Some(measured) = &mut exchange.measured {
+        measured.record_reply(now_ms);
+    }
     let media_type = head
         .headers
         .get(header::CONTENT_TYPE)
@@ -155,6 +159,7 @@ pub(super) fn translate(
     };
     if progress == Progress::Complete {
         exchange.reader.is_complete = true;
+        exchange.timing.completed = Some(info.now);
         complete(exchange, info);
     }
     let out = match exchange.reader.writer_mut() {
@@ -162,8 +167,9 @@ pub(super) fn translate(
         _ => Vec::new(),
     };
     if !out.is_empty() {
-        let timing = &mut exchange.timing;
-        timing.first_content.get_or_insert(info.now);
+        if exchange.timing.first_content.is_none() {
+            feedback::record_first_content(exchange, info);
+        }
         *body = Some(out.into());
         if progress == Progress::Complete {
             exchange.state.set_stage(Stage::Complete);

@@ -82,6 +82,8 @@ struct State {
     stage: Stage,
     is_head_sent: bool,
     attempt_started: Instant,
+    /// How long the attempt may wait for its first event, where that is less than usual.
+    patience: Option<Duration>,
     last_event: Option<Instant>,
     last_write: Instant,
     pieces: Vec<Bytes>,
@@ -106,6 +108,7 @@ impl AttemptState {
             stage: Stage::Pending,
             is_head_sent: false,
             attempt_started: now,
+            patience: None,
             last_event: None,
             last_write: now,
             pieces: Vec::new(),
@@ -158,6 +161,7 @@ impl AttemptState {
     pub fn begin_attempt(&self, pieces: Vec<Bytes>, now: Instant) {
         let mut state = self.lock();
         state.attempt_started = now;
+        state.patience = None;
         state.last_event = None;
         state.pieces = pieces;
         state.next_piece = 0;
@@ -227,6 +231,11 @@ impl AttemptState {
     /// Sets whether the provider of this attempt bills the whole reply even if the client disconnects.
     pub fn set_bills_after_disconnect(&self, bills_after_disconnect: bool) {
         self.lock().bills_after_disconnect = bills_after_disconnect;
+    }
+
+    /// Bounds how long the running attempt waits for its first event, beside the timeouts.
+    pub fn set_patience(&self, patience: Duration) {
+        self.lock().patience = Some(patience);
     }
 
     /// Records that the client disconnected; returns whether the reply is drained. A request that was not sent has none.
@@ -336,6 +345,9 @@ impl AttemptState {
         if let Some(at) = state.disconnected_at {
             return (deadline.min(at + DRAIN_TIMEOUT), Wake::Abort);
         }
+        if let Some(patience) = state.patience.filter(|_| state.last_event.is_none()) {
+            deadline = deadline.min(state.attempt_started + patience);
+        }
         if self.is_stream {
             deadline = deadline.min(match state.last_event {
                 None => state.attempt_started + self.timeouts.first_event,
@@ -386,6 +398,20 @@ mod tests {
         state.record_event(now + Duration::from_secs(20));
         let end = now + Duration::from_secs(37);
         assert_eq!(state.next_wake(), (end, Wake::Abort));
+    }
+
+    #[test]
+    fn patience_ends_an_attempt_early_unless_it_was_heard() {
+        let now = Instant::now();
+        let state = sent(now);
+        state.set_patience(Duration::from_secs(5));
+        let end = now + Duration::from_secs(5);
+        assert_eq!(state.next_wake(), (end, Wake::Abort));
+        state.record_event(now);
+        assert!(state.next_wake().0 > end);
+        state.set_patience(Duration::from_secs(5));
+        state.begin_attempt(Vec::new(), now);
+        assert!(state.next_wake().0 > end);
     }
 
     #[test]

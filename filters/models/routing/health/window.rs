@@ -1,0 +1,344 @@
+//! What is known of one candidate: its measurements, and whether it may be tried.
+//!
+//! Readers load atomics alone, because every plan reads every candidate. Who records an outcome takes a lock, and
+//! publishes what changed.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::histogram::Histogram;
+use super::{HealthStats, Readiness, Standing};
+
+/// Failures in a row after which a candidate cools down.
+const MAX_FAILURES: u32 = 3;
+/// The first cool-down. Each trial doubles it.
+const MIN_COOL_DOWN_MS: u64 = 5_000;
+/// The longest one: with the next request that comes, a provider that works again is back within a minute.
+const MAX_COOL_DOWN_MS: u64 = 50_000;
+/// How many attempts the uptime remembers.
+const REMEMBERED_ATTEMPTS: f32 = 30.0;
+/// Successes that are assumed of any provider, so that one early failure says little.
+const ASSUMED_SUCCESSES: f32 = 3.0;
+/// A candidate that was not asked for this long is forgiven: its failures halve in each further period of this length,
+/// for good if the next attempt succeeds.
+const FORGIVING_MS: u64 = 20_000;
+/// How long measurements count at all.
+const REMEMBERED_MS: u64 = 3_600_000;
+/// So many attempts that wait at once, while nothing comes, are no accident.
+const MIN_WAITING: u32 = 3;
+/// The shortest and the longest patience with silence: three times what 19 of 20 replies took.
+const PATIENCE_MS: [u64; 2] = [5_000, 120_000];
+/// The patience with streams, and with whole replies, before any has come.
+const UNKNOWN_PATIENCE_MS: [u64; 2] = [30_000, 300_000];
+/// A time that never comes, or that never was.
+const NEVER: u64 = u64::MAX;
+
+/// Attempts of a kind (whole, streams) that wait for their replies.
+#[derive(Debug)]
+struct Lane {
+    waiting: AtomicU32,
+    /// Since when at least one waits.
+    since_ms: AtomicU64,
+    patience_ms: AtomicU64,
+}
+
+/// A number with a fraction that readers load.
+#[derive(Debug, Default)]
+struct Number(AtomicU32);
+
+impl Number {
+    fn store(&self, number: f32) {
+        self.0.store(number.to_bits(), Relaxed);
+    }
+
+    fn load(&self) -> f32 {
+        f32::from_bits(self.0.load(Relaxed))
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Window {
+    latency_ms: Number,
+    latency_until_ms: AtomicU64,
+    throughput: Number,
+    throughput_until_ms: AtomicU64,
+    answered: Number,
+    failed: Number,
+    counted_ms: AtomicU64,
+    /// When the next trial is due, while the candidate cools down; else 0.
+    due_ms: AtomicU64,
+    /// The end of a limit that the provider has told.
+    rests_until_ms: AtomicU64,
+    /// When the provider was last heard.
+    heard_ms: AtomicU64,
+    lanes: [Lane; 2],
+    /// A bit for each kind of request that the candidate comes first for.
+    pub(super) leads: AtomicU8,
+    /// What exploration may spend, as the bits of a number. Units: price times tokens.
+    pub(super) budget: AtomicU64,
+    learned: Mutex<Learned>,
+}
+
+#[derive(Debug, Default)]
+struct Learned {
+    latency_ms: Histogram,
+    throughput: Histogram,
+    /// Of whole replies.
+    duration_ms: Histogram,
+    answered: f32,
+    failed: f32,
+    counted_ms: u64,
+    failed_in_a_row: u32,
+    /// When the attempt began that failed first in this row.
+    failing_since_ms: u64,
+    /// When the candidate began to cool down.
+    opened_ms: Option<u64>,
+    is_silent: bool,
+    next_cool_down_ms: u64,
+    /// When the attempt began that last showed its recovery. What was begun before says nothing any more.
+    recovered_ms: u64,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        let lane = |patience_ms| Lane {
+            waiting: AtomicU32::new(0),
+            since_ms: AtomicU64::new(0),
+            patience_ms: AtomicU64::new(patience_ms),
+        };
+        let [stream, whole] = UNKNOWN_PATIENCE_MS;
+        Self {
+            latency_ms: Number::default(),
+            latency_until_ms: AtomicU64::new(0),
+            throughput: Number::default(),
+            throughput_until_ms: AtomicU64::new(0),
+            answered: Number::default(),
+            failed: Number::default(),
+            counted_ms: AtomicU64::new(NEVER),
+            due_ms: AtomicU64::new(0),
+            rests_until_ms: AtomicU64::new(0),
+            heard_ms: AtomicU64::new(0),
+            lanes: [lane(whole), lane(stream)],
+            leads: AtomicU8::new(0),
+            budget: AtomicU64::new(0),
+            learned: Mutex::default(),
+        }
+    }
+}
+
+impl Window {
+    /// Returns the standing now. Cost: no lock, unless the candidate has just been found silent.
+    pub(super) fn standing(&self, now_ms: u64) -> Standing {
+        let mut due_ms = self.due_ms.load(Relaxed);
+        if due_ms == 0 && self.lanes.iter().any(|lane| self.is_silent(lane, now_ms)) {
+            let mut learned = self.learn();
+            learned.is_silent = true;
+            self.open(&mut learned, now_ms);
+            due_ms = self.due_ms.load(Relaxed);
+        }
+        let rests_until_ms = self.rests_until_ms.load(Relaxed);
+        let readiness = match due_ms {
+            _ if rests_until_ms > now_ms => Readiness::Later,
+            0 => Readiness::Ready,
+            due_ms if due_ms <= now_ms => Readiness::TrialDue,
+            _ => Readiness::Later,
+        };
+        Standing {
+            stats: self.stats(readiness, now_ms),
+            readiness,
+            due_ms: due_ms.max(rests_until_ms),
+            leads: self.leads.load(Relaxed),
+        }
+    }
+
+    fn stats(&self, readiness: Readiness, now_ms: u64) -> Option<HealthStats> {
+        let counted_ms = self.counted_ms.load(Relaxed);
+        let idle_ms = now_ms.saturating_sub(counted_ms);
+        if counted_ms == NEVER || idle_ms > REMEMBERED_MS {
+            return None;
+        }
+        let assumed = HealthStats::default();
+        let known = |number: &Number, until_ms: &AtomicU64| {
+            let is_known = until_ms.load(Relaxed) > now_ms;
+            is_known.then(|| f64::from(number.load()))
+        };
+        let uptime = match self.failed.load() {
+            // A trial shows what the failures before it are still worth.
+            _ if readiness == Readiness::TrialDue => 100.0,
+            0.0 => 100.0,
+            failed => {
+                let failed = forget(failed * forgiven(idle_ms));
+                let good = self.answered.load() + ASSUMED_SUCCESSES;
+                100.0 * f64::from(good / (good + failed))
+            }
+        };
+        Some(HealthStats {
+            uptime,
+            latency_ms: known(&self.latency_ms, &self.latency_until_ms)
+                .unwrap_or(assumed.latency_ms),
+            throughput: known(&self.throughput, &self.throughput_until_ms)
+                .unwrap_or(assumed.throughput),
+        })
+    }
+
+    /// Returns whether attempts wait for longer than replies usually take, and nothing comes.
+    fn is_silent(&self, lane: &Lane, now_ms: u64) -> bool {
+        if lane.waiting.load(Relaxed) < MIN_WAITING {
+            return false;
+        }
+        let since_ms = lane.since_ms.load(Relaxed);
+        let heard_ms = since_ms.max(self.heard_ms.load(Relaxed));
+        now_ms > heard_ms.saturating_add(lane.patience_ms.load(Relaxed))
+    }
+
+    /// Puts the candidate last until this time.
+    pub(super) fn rest(&self, until_ms: u64) {
+        self.rests_until_ms.store(until_ms, Relaxed);
+    }
+
+    /// Begins an attempt. Returns how long it should wait for a reply at the most, if it is the trial of a candidate that
+    /// cools down.
+    pub(super) fn begin(&self, is_stream: bool, now_ms: u64) -> Option<u64> {
+        let [whole, stream] = &self.lanes;
+        let lane = if is_stream { stream } else { whole };
+        if lane.waiting.fetch_add(1, Relaxed) == 0 {
+            lane.since_ms.store(now_ms, Relaxed);
+        }
+        let due_ms = self.due_ms.load(Relaxed);
+        if due_ms != 0 && due_ms <= now_ms {
+            let mut learned = self.learn();
+            let cool_down_ms = learned.next_cool_down_ms;
+            learned.next_cool_down_ms = (cool_down_ms * 2).min(MAX_COOL_DOWN_MS);
+            self.due_ms.store(now_ms + cool_down_ms, Relaxed);
+            return Some(lane.patience_ms.load(Relaxed));
+        }
+        None
+    }
+
+    /// Ends the wait of an attempt.
+    pub(super) fn end_wait(&self, is_stream: bool) {
+        if let Some(lane) = self.lanes.get(usize::from(is_stream)) {
+            lane.waiting.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Records that the provider has replied.
+    pub(super) fn hear(&self, now_ms: u64) {
+        self.heard_ms.store(now_ms, Relaxed);
+    }
+
+    /// Records the first content of an attempt, which ends the cool-down.
+    pub(super) fn record_content(&self, is_stream: bool, started_ms: u64, now_ms: u64) {
+        let mut learned = self.learn();
+        let latency_ms = now_ms.saturating_sub(started_ms) as f64;
+        let [whole, stream] = &self.lanes;
+        let (histogram, lane) = match is_stream {
+            true => (&mut learned.latency_ms, stream),
+            false => (&mut learned.duration_ms, whole),
+        };
+        histogram.add(latency_ms, now_ms);
+        let slow_ms = histogram.quantile(0.95).unwrap_or_default();
+        let [least, most] = PATIENCE_MS;
+        let patience_ms = (3.0 * slow_ms) as u64;
+        lane.patience_ms
+            .store(patience_ms.clamp(least, most), Relaxed);
+        if is_stream && let Some(median) = learned.latency_ms.quantile(0.5) {
+            self.latency_ms.store(median);
+            let until_ms = learned.latency_ms.known_until_ms();
+            self.latency_until_ms.store(until_ms, Relaxed);
+        }
+        // A stream that was begun before the failures shows nothing of what came after them.
+        if started_ms >= learned.failing_since_ms {
+            learned.failed_in_a_row = 0;
+        }
+        let is_silent = learned.is_silent;
+        let is_proof = |opened_ms| started_ms >= opened_ms || is_silent;
+        if learned.opened_ms.is_some_and(is_proof) {
+            learned.opened_ms = None;
+            learned.is_silent = false;
+            learned.recovered_ms = started_ms;
+            learned.failed = 0.0;
+            self.due_ms.store(0, Relaxed);
+        }
+    }
+
+    /// Records the end of a good reply.
+    pub(super) fn record_answer(&self, throughput: Option<f64>, now_ms: u64) {
+        let mut learned = self.learn();
+        let idle_ms = now_ms.saturating_sub(learned.counted_ms);
+        learned.failed = forget(learned.failed * forgiven(idle_ms));
+        learned.count(now_ms);
+        learned.answered += 1.0;
+        if let Some(throughput) = throughput {
+            learned.throughput.add(throughput, now_ms);
+            if let Some(median) = learned.throughput.quantile(0.5) {
+                self.throughput.store(median);
+                let until_ms = learned.throughput.known_until_ms();
+                self.throughput_until_ms.store(until_ms, Relaxed);
+            }
+        }
+        self.publish(&learned);
+    }
+
+    /// Records a failure. One of an attempt that was begun before the provider recovered says nothing.
+    pub(super) fn record_failure(&self, started_ms: u64, now_ms: u64) {
+        let mut learned = self.learn();
+        if started_ms < learned.recovered_ms {
+            return;
+        }
+        learned.count(now_ms);
+        learned.failed += 1.0;
+        if learned.failed_in_a_row == 0 {
+            learned.failing_since_ms = started_ms;
+        }
+        learned.failed_in_a_row += 1;
+        self.publish(&learned);
+        if learned.failed_in_a_row >= MAX_FAILURES {
+            self.open(&mut learned, now_ms);
+        }
+    }
+
+    /// Begins a cool-down, unless there is one.
+    fn open(&self, learned: &mut Learned, now_ms: u64) {
+        if learned.opened_ms.is_none() {
+            learned.opened_ms = Some(now_ms);
+            learned.next_cool_down_ms = 2 * MIN_COOL_DOWN_MS;
+            self.due_ms.store(now_ms + MIN_COOL_DOWN_MS, Relaxed);
+        }
+    }
+
+    fn publish(&self, learned: &Learned) {
+        self.answered.store(learned.answered);
+        self.failed.store(learned.failed);
+        self.counted_ms.store(learned.counted_ms, Relaxed);
+    }
+
+    fn learn(&self) -> MutexGuard<'_, Learned> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Learned {
+    /// Makes room for one more attempt.
+    fn count(&mut self, now_ms: u64) {
+        let kept = (REMEMBERED_ATTEMPTS - 1.0)
+            / (self.answered + self.failed).max(REMEMBERED_ATTEMPTS - 1.0);
+        self.answered *= kept;
+        self.failed *= kept;
+        self.counted_ms = now_ms;
+    }
+}
+
+/// Returns the failures, unless they are less than half a one.
+fn forget(failed: f32) -> f32 {
+    if failed < 0.5 { 0.0 } else { failed }
+}
+
+/// Returns the share of a candidate's failures that still counts after it was not asked for this long.
+fn forgiven(idle_ms: u64) -> f32 {
+    match idle_ms.checked_sub(FORGIVING_MS) {
+        None | Some(0) => 1.0,
+        Some(over_ms) => (-(over_ms as f32) / FORGIVING_MS as f32).exp2(),
+    }
+}

@@ -1,0 +1,246 @@
+//! The order of the candidates that can serve a request: by score, with trials and exploration.
+//!
+//! At most one candidate of a plan is uncertain, and it goes first, so that the known ones are left if it fails.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::health::{Readiness, Standing};
+use super::plan::PlanInputs;
+use super::resolve::Candidate;
+use super::score::{Facts, score_candidates, tolerance};
+use crate::models::request::{ModelRequest, Strategy};
+use crate::money::{PricePoint, PriceSet};
+
+/// A candidate that costs more than this many times the best one is never explored.
+const MAX_EXPLORED_PRICE: f64 = 3.0;
+/// What exploration may save up: the cost of this many calls.
+const MAX_SAVED_CALLS: f64 = 10.0;
+/// Completion tokens that are assumed of a call, for the share that exploration may cost.
+const ASSUMED_COMPLETION: u64 = 500;
+
+/// Where a candidate stands, before its score counts.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Place {
+    /// The session's own, a trial, or an explored one.
+    Front,
+    Usual,
+    /// It cools down or rests.
+    Last,
+}
+
+/// A candidate and all that decides its place.
+#[derive(Clone, Copy, Debug)]
+struct Ranked {
+    /// Its place among the candidates.
+    at: usize,
+    /// Its number in the catalogue.
+    index: usize,
+    /// The caller has no key of its own for it.
+    is_keyless: bool,
+    /// It answered the session last.
+    is_preferred: bool,
+    place: Place,
+    score: f64,
+    price: Option<f64>,
+    standing: Standing,
+}
+
+impl Ranked {
+    fn is(&self, readiness: Readiness) -> bool {
+        self.standing.readiness == readiness
+    }
+
+    /// Compares by the callers' own keys first, then by score, then by price. Equals keep the
+    /// catalogue's order.
+    fn compare(&self, other: &Self) -> Ordering {
+        let by_key = self.is_keyless.cmp(&other.is_keyless);
+        let by_score = || self.score.total_cmp(&other.score);
+        let price = |it: &Self| it.price.unwrap_or(f64::INFINITY);
+        by_key
+            .then_with(by_score)
+            .then_with(|| price(self).total_cmp(&price(other)))
+            .then(self.at.cmp(&other.at))
+    }
+
+    fn compare_places(&self, other: &Self) -> Ordering {
+        let due_ms = |it: &Self| match it.place {
+            Place::Last => it.standing.due_ms,
+            _ => 0,
+        };
+        let by_key = self.is_keyless.cmp(&other.is_keyless);
+        by_key
+            .then(self.place.cmp(&other.place))
+            .then_with(|| due_ms(self).cmp(&due_ms(other)))
+            .then_with(|| self.compare(other))
+    }
+}
+
+/// Returns the first `most` candidates in the order in which they are tried.
+pub(super) fn order_candidates(
+    request: &ModelRequest,
+    candidates: Vec<Arc<Candidate>>,
+    inputs: &PlanInputs<'_>,
+    (point, is_auto, most): (PricePoint, bool, usize),
+    priority: &impl Fn(usize) -> f64,
+) -> Vec<Arc<Candidate>> {
+    if candidates.len() < 2 {
+        return candidates;
+    }
+    // If the gateway chooses the model, the cheapest that can serve the request wins.
+    let strategy = request.strategy.or(is_auto.then_some(Strategy::Price));
+    let mut ranked = rank(request, &candidates, inputs, (point, strategy), priority);
+    if !is_auto {
+        keep_leader(&mut ranked, request, strategy, inputs);
+    }
+    let front = match most {
+        // Without a fallback nothing is tried out.
+        0 | 1 => find_preferred(&ranked).filter(|it| it.is(Readiness::Ready)),
+        _ => find_front(request, &ranked, inputs, is_auto),
+    };
+    let front = front.map(|it| it.at);
+    for it in &mut ranked {
+        it.place = match it.standing.readiness {
+            _ if front == Some(it.at) => Place::Front,
+            Readiness::Ready => Place::Usual,
+            Readiness::TrialDue | Readiness::Later => Place::Last,
+        };
+    }
+    ranked.sort_unstable_by(Ranked::compare_places);
+    let first = ranked.iter().take(most);
+    first
+        .filter_map(|it| candidates.get(it.at).cloned())
+        .collect()
+}
+
+/// Scores the candidates, in their own order.
+fn rank(
+    request: &ModelRequest,
+    candidates: &[Arc<Candidate>],
+    inputs: &PlanInputs<'_>,
+    (point, strategy): (PricePoint, Option<Strategy>),
+    priority: &impl Fn(usize) -> f64,
+) -> Vec<Ranked> {
+    let standings = candidates.iter().map(|candidate| {
+        let standing = inputs.health.standing(candidate.index, inputs.now_ms);
+        let facts = Facts {
+            price: candidate.short_prices(point).and_then(PriceSet::mean),
+            metrics: standing.stats,
+            priority: priority(candidate.mapping.provider_number),
+        };
+        (facts, standing)
+    });
+    let (facts, standings): (Vec<Facts>, Vec<Standing>) = standings.unzip();
+    let scores = score_candidates(&facts, inputs.weights, strategy, request.is_stream);
+    let all = candidates.iter().zip(standings).zip(&facts).zip(scores);
+    all.enumerate()
+        .map(|(at, (((candidate, standing), facts), score))| Ranked {
+            at,
+            index: candidate.index,
+            is_keyless: !inputs.keyed.contains(candidate.mapping.provider_number),
+            is_preferred: inputs.preferred == Some(candidate.mapping.index),
+            place: Place::Usual,
+            score,
+            price: facts.price,
+            standing,
+        })
+        .collect()
+}
+
+/// Lets the candidate that came first last time stay there until another one is better by more than chance, and notes
+/// who comes first now.
+fn keep_leader(
+    ranked: &mut [Ranked],
+    request: &ModelRequest,
+    strategy: Option<Strategy>,
+    inputs: &PlanInputs<'_>,
+) {
+    let lane = match strategy {
+        None => 1,
+        Some(Strategy::Price) => 2,
+        Some(Strategy::Throughput) => 4,
+        Some(Strategy::Latency) => 8,
+    };
+    let lane = if request.is_stream { lane << 4 } else { lane };
+    let tolerance = tolerance(inputs.weights, strategy, request.is_stream);
+    for it in ranked.iter_mut() {
+        if it.standing.leads & lane != 0 {
+            it.score -= tolerance;
+        }
+    }
+    let ready = ranked.iter().filter(|it| it.is(Readiness::Ready));
+    let Some(leader) = ready.min_by(|a, b| a.compare(b)).map(|it| it.at) else {
+        return;
+    };
+    for it in ranked.iter() {
+        let (led, leads) = (it.standing.leads & lane != 0, it.at == leader);
+        if led != leads {
+            inputs.health.set_leading(it.index, lane, leads);
+        }
+    }
+}
+
+/// Returns the candidate that answered the session last, unless it has to wait.
+fn find_preferred(ranked: &[Ranked]) -> Option<&Ranked> {
+    let mut ranked = ranked.iter();
+    ranked.find(|it| it.is_preferred && !it.is(Readiness::Later))
+}
+
+/// Returns the candidate that goes first though its score is not the best, or though it is uncertain.
+fn find_front<'r>(
+    request: &ModelRequest,
+    ranked: &'r [Ranked],
+    inputs: &PlanInputs<'_>,
+    is_auto: bool,
+) -> Option<&'r Ranked> {
+    if let Some(preferred) = find_preferred(ranked) {
+        return Some(preferred);
+    }
+    let tried = ranked.iter().filter(|it| !it.is(Readiness::Later));
+    let best = tried.min_by(|a, b| a.compare(b))?;
+    if best.is(Readiness::TrialDue) {
+        return Some(best);
+    }
+    let is_explorable = !is_auto && !inputs.has_session;
+    is_explorable.then(|| explore(request, ranked, best, inputs))?
+}
+
+/// Sometimes chooses another candidate, so that it is measured.
+///
+/// It costs no more than its share: each call earns the share of its own expected cost, and an explored call spends its
+/// whole one. Candidates far above the best one's price are never explored.
+fn explore<'r>(
+    request: &ModelRequest,
+    ranked: &'r [Ranked],
+    best: &Ranked,
+    inputs: &PlanInputs<'_>,
+) -> Option<&'r Ranked> {
+    if inputs.exploration <= 0.0 {
+        return None;
+    }
+    let tokens = (request.text_bytes.div_ceil(4) + ASSUMED_COMPLETION) as f64;
+    let others = || {
+        let ready = ranked.iter().filter(|it| it.is(Readiness::Ready));
+        let alike = ready.filter(|it| it.at != best.at && it.is_keyless == best.is_keyless);
+        alike.filter(|it| match (it.price, best.price) {
+            (Some(price), Some(best)) => price <= best * MAX_EXPLORED_PRICE,
+            (price, best) => price == best,
+        })
+    };
+    // Where no price is known, all prices count as equal.
+    let cost = |it: &Ranked| it.price.unwrap_or(1.0) * tokens;
+    let share = inputs.exploration.min(1.0);
+    let max = MAX_SAVED_CALLS * cost(best);
+    let saved = inputs.health.earn(best.index, share * cost(best), max);
+    let (draw, which) = inputs.random;
+    if draw >= share {
+        return None;
+    }
+    let count = others().count();
+    let chosen = others().nth(((which * count as f64) as usize).min(count.checked_sub(1)?))?;
+    if cost(chosen) > saved {
+        return None;
+    }
+    inputs.health.earn(best.index, -cost(chosen), max);
+    Some(chosen)
+}

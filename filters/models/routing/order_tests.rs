@@ -1,0 +1,203 @@
+//! The order of candidates: trials, sessions, exploration, and who comes first of equals.
+
+use serde_json::json;
+
+use super::{WIDE, catalog, inputs, mapping, providers, request};
+use crate::models::operation::Operation;
+use crate::models::request::ModelRequest;
+use crate::models::routing::catalog::Catalog;
+use crate::models::routing::health::Health;
+use crate::models::routing::plan::{PlanInputs, plan};
+use crate::models::routing::resolve::resolve;
+
+/// Providers `p0`, `p1`, … of these prices; their candidates have the numbers 0, 1, ….
+fn priced(prices: &[&str]) -> Catalog {
+    let all = prices.iter().enumerate();
+    let all = all.map(|(at, price)| mapping(&format!("p{at}"), price, json!({})));
+    catalog(json!([{"id": "m", "providers": all.collect::<Vec<_>>()}]))
+}
+
+/// The numbers of the candidates, in the order in which they are tried.
+fn order(catalog: &Catalog, request: &ModelRequest, inputs: &PlanInputs<'_>) -> Vec<usize> {
+    let on = providers().set(super::NAMES);
+    let resolved = resolve("m", Operation::Chat, catalog, &on, &[], 0).unwrap();
+    let planned = plan(request, resolved, inputs, |_| Some(WIDE), |_| 1.0).unwrap();
+    planned.attempts.iter().map(|it| it.index).collect()
+}
+
+fn fail(health: &Health, candidate: usize, now_ms: u64) {
+    (0..3).for_each(|_| health.begin(candidate, true, now_ms).record_failure(now_ms));
+}
+
+fn at(health: &Health, now_ms: u64) -> PlanInputs<'_> {
+    PlanInputs {
+        now_ms,
+        ..inputs(health)
+    }
+}
+
+#[test]
+fn one_candidate_that_failed_goes_first_to_be_tried_and_the_others_last() {
+    let (catalog, health) = (priced(&["1", "2", "3", "4"]), Health::new(4));
+    fail(&health, 0, 0);
+    fail(&health, 1, 100);
+    let any = request(json!({}));
+    assert_eq!(order(&catalog, &any, &at(&health, 4_000)), [2, 3, 0]);
+    assert_eq!(order(&catalog, &any, &at(&health, 6_000)), [0, 2, 3]);
+    let trial = health.begin(0, false, 6_000);
+    assert_eq!(order(&catalog, &any, &at(&health, 6_000)), [1, 2, 3]);
+    trial.record_answer(None, 6_500);
+    assert_eq!(order(&catalog, &any, &at(&health, 6_500)), [0, 2, 3]);
+}
+
+#[test]
+fn a_candidate_that_would_not_come_first_is_not_tried_out() {
+    let (catalog, health) = (priced(&["1", "2", "3"]), Health::new(3));
+    fail(&health, 1, 0);
+    assert_eq!(
+        order(&catalog, &request(json!({})), &at(&health, 9_000)),
+        [0, 2, 1]
+    );
+}
+
+#[test]
+fn where_all_have_failed_the_next_due_goes_first() {
+    let (catalog, health) = (priced(&["1", "2", "3"]), Health::new(3));
+    (0..3).for_each(|it| fail(&health, it, 200 - 100 * it as u64));
+    assert_eq!(
+        order(&catalog, &request(json!({})), &at(&health, 1_000)),
+        [2, 1, 0]
+    );
+}
+
+#[test]
+fn a_client_that_wants_no_fallback_tries_nothing_out() {
+    let (catalog, health) = (priced(&["1", "2"]), Health::new(2));
+    fail(&health, 0, 0);
+    let alone = |preferred| PlanInputs {
+        no_fallback: true,
+        preferred,
+        exploration: 1.0,
+        random: (0.0, 0.0),
+        ..at(&health, 6_000)
+    };
+    assert_eq!(order(&catalog, &request(json!({})), &alone(None)), [1]);
+    assert_eq!(order(&catalog, &request(json!({})), &alone(Some(0))), [1]);
+}
+
+#[test]
+fn a_session_tries_its_own_provider_out_and_no_other() {
+    let (catalog, health) = (priced(&["1", "2", "3"]), Health::new(3));
+    fail(&health, 0, 0);
+    let session = |preferred, now_ms| PlanInputs {
+        preferred: Some(preferred),
+        has_session: true,
+        ..at(&health, now_ms)
+    };
+    let any = request(json!({}));
+    assert_eq!(order(&catalog, &any, &session(0, 1_000)), [1, 2, 0]);
+    assert_eq!(order(&catalog, &any, &session(0, 6_000)), [0, 1, 2]);
+    assert_eq!(order(&catalog, &any, &session(2, 6_000)), [2, 1, 0]);
+}
+
+#[test]
+fn a_limit_puts_a_candidate_last_until_it_ends() {
+    let (catalog, health) = (priced(&["1", "2"]), Health::new(2));
+    health.rest(0, 30_000);
+    assert_eq!(
+        order(&catalog, &request(json!({})), &at(&health, 29_000)),
+        [1, 0]
+    );
+    assert_eq!(
+        order(&catalog, &request(json!({})), &at(&health, 30_000)),
+        [0, 1]
+    );
+}
+
+#[test]
+fn exploration_costs_its_share_and_no_more() {
+    let (catalog, health) = (priced(&["1", "2.5", "4"]), Health::new(3));
+    let any = request(json!({}));
+    let mut explored = [0_u32; 3];
+    let calls = 10_000;
+    for call in 0..calls {
+        // Every call would explore, if only numbers counted.
+        let random = (0.0, f64::from(call % 7) / 7.0);
+        let inputs = PlanInputs {
+            exploration: 0.05,
+            random,
+            ..at(&health, 1_000)
+        };
+        explored[order(&catalog, &any, &inputs)[0]] += 1;
+    }
+    assert_eq!(explored[2], 0, "four times the price is never explored");
+    let share = 2.5 * f64::from(explored[1]) / f64::from(calls);
+    assert!((0.045..=0.05).contains(&share), "{share}");
+}
+
+#[test]
+fn exploration_keeps_to_its_share_of_requests_too() {
+    let (catalog, health) = (priced(&["1", "0.99"]), Health::new(2));
+    let any = request(json!({}));
+    let explored = (0..10_000).filter(|call| {
+        let random = (f64::from(call % 1000) / 1000.0, 0.5);
+        let inputs = PlanInputs {
+            exploration: 0.01,
+            random,
+            ..at(&health, 1_000)
+        };
+        order(&catalog, &any, &inputs)[0] == 0
+    });
+    let explored = explored.count();
+    assert!((80..=100).contains(&explored), "{explored}");
+}
+
+#[test]
+fn neither_sessions_nor_auto_nor_who_cools_down_is_explored() {
+    let (catalog, health) = (priced(&["1", "1.5"]), Health::new(2));
+    let any = request(json!({}));
+    let always = PlanInputs {
+        exploration: 1.0,
+        random: (0.0, 0.99),
+        ..at(&health, 1_000)
+    };
+    (0..3).for_each(|_| {
+        order(
+            &catalog,
+            &any,
+            &PlanInputs {
+                random: (1.0, 0.0),
+                ..always
+            },
+        );
+    });
+    let session = PlanInputs {
+        has_session: true,
+        ..always
+    };
+    assert_eq!(order(&catalog, &any, &session), [0, 1]);
+    assert_eq!(order(&catalog, &any, &always), [1, 0]);
+    fail(&health, 1, 900);
+    assert_eq!(order(&catalog, &any, &always), [0, 1]);
+}
+
+#[test]
+fn of_equals_in_speed_the_one_that_came_first_stays() {
+    let (catalog, health) = (priced(&["1", "1"]), Health::new(2));
+    let fast = request(json!({"stream": true, "routing": "latency"}));
+    let mut now_ms = 0;
+    let mut measure = |candidate: usize, latency_ms: u64| {
+        for _ in 0..100 {
+            now_ms += 10;
+            let mut attempt = health.begin(candidate, true, now_ms);
+            attempt.record_content(now_ms + latency_ms);
+            attempt.record_answer(None, now_ms + latency_ms);
+        }
+        order(&catalog, &fast, &at(&health, now_ms + latency_ms))
+    };
+    measure(0, 500);
+    assert_eq!(measure(1, 300), [1, 0]);
+    assert_eq!(measure(0, 300), [1, 0]);
+    assert_eq!(measure(0, 150), [0, 1]);
+    assert_eq!(measure(1, 150), [0, 1]);
+}
