@@ -1,0 +1,355 @@
+//! Replays a day through the planner, as the gateway asks it: a plan for each call, one attempt after the other, and each
+//! outcome recorded when it is known.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use filters::models::front::Front;
+use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::operation::Operation;
+use filters::models::request::{ModelRequest, Strategy};
+use filters::models::routing::affinity::SessionAffinity;
+use filters::models::routing::capable::WireLimits;
+use filters::models::routing::catalog::Catalog;
+use filters::models::routing::health::{Health, HealthStats, RunningAttempt};
+use filters::models::routing::plan::{PlanInputs, plan};
+use filters::models::routing::providers::ProviderSet;
+use filters::models::routing::resolve::{Candidate, resolve};
+use filters::models::routing::score::{Facts, Weights, score_candidates};
+use filters::money::PricePoint;
+use serde_json::json;
+
+use crate::day::{Call, MIDNIGHT_S, PRICE_CHANGE_MS, PROVIDERS, calls, chance, models, speed};
+use crate::world::{Outcome, World};
+
+/// The weights of the shipped configuration.
+const WEIGHTS: Weights = Weights {
+    price: 0.6,
+    uptime: 0.5,
+    throughput: 0.05,
+    latency: 0.025,
+};
+const FIRST_EVENT_TIMEOUT_MS: u64 = 120_000;
+const TOTAL_TIMEOUT_MS: u64 = 600_000;
+
+/// One attempt of the day.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt {
+    pub(crate) provider: &'static str,
+    pub(crate) started_ms: u64,
+    pub(crate) content_ms: Option<u64>,
+    pub(crate) is_trial: bool,
+    pub(crate) outcome: Outcome,
+}
+
+/// What became of one call, and what would have become of it if the future had been known.
+#[derive(Clone, Debug)]
+pub(crate) struct Done {
+    pub(crate) call: Call,
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) is_answered: bool,
+    pub(crate) cost: f64,
+    /// From the call to its first content.
+    pub(crate) latency_ms: u64,
+    pub(crate) oracle: Option<Best>,
+}
+
+/// The best choice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Best {
+    pub(crate) provider: &'static str,
+    pub(crate) cost: f64,
+    pub(crate) latency_ms: u64,
+    pub(crate) rate: f64,
+}
+
+/// A call that runs.
+struct Flight {
+    planned: Vec<Arc<Candidate>>,
+    running: Option<RunningAttempt>,
+    affinity_key: Option<u64>,
+    done: Done,
+}
+
+/// See the module.
+pub(crate) struct Replay {
+    strategy: Option<Strategy>,
+    catalogs: [Catalog; 2],
+    /// One of a whole reply, and one of a stream.
+    requests: [ModelRequest; 2],
+    health: Health,
+    affinity: SessionAffinity,
+    world: World,
+    foreseen: World,
+    /// When something happens to a call: content (0) or the end of an attempt (1).
+    steps: BinaryHeap<Reverse<(u64, usize, u8)>>,
+    flights: Vec<Flight>,
+}
+
+impl Replay {
+    /// Replays the day with one strategy.
+    pub(crate) fn run(strategy: Option<Strategy>, mean_ms: u64) -> Vec<Done> {
+        let catalog = |is_after| {
+            let file = serde_json::from_value(models(is_after)).unwrap();
+            Catalog::check(file, PROVIDERS.into_iter().collect()).unwrap()
+        };
+        let catalogs = [catalog(false), catalog(true)];
+        let request = |is_stream| {
+            let body = json!({"model": "large", "stream": is_stream, "messages": [{"role": "user", "content": "Hi"}]});
+            let parsed = ChatCompletions.parse(body.to_string().into()).unwrap();
+            ModelRequest { strategy, ..parsed }
+        };
+        let mut replay = Self {
+            strategy,
+            health: Health::new(catalogs[0].candidates().len()),
+            catalogs,
+            requests: [request(false), request(true)],
+            affinity: SessionAffinity::new(3_600_000),
+            world: World::default(),
+            foreseen: World::default(),
+            steps: BinaryHeap::new(),
+            flights: Vec::new(),
+        };
+        for call in calls(mean_ms) {
+            replay.run_until(call.at_ms);
+            replay.arrive(call);
+        }
+        replay.run_until(u64::MAX);
+        replay.flights.into_iter().map(|it| it.done).collect()
+    }
+
+    fn run_until(&mut self, until_ms: u64) {
+        while let Some(Reverse((at_ms, at, step))) = self.steps.peek().copied() {
+            if at_ms > until_ms {
+                return;
+            }
+            self.steps.pop();
+            match step {
+                0 => self.content(at, at_ms),
+                _ => self.end(at, at_ms),
+            }
+        }
+    }
+
+    fn catalog(&self, at_ms: u64) -> &Catalog {
+        &self.catalogs[usize::from(at_ms >= PRICE_CHANGE_MS)]
+    }
+
+    fn arrive(&mut self, call: Call) {
+        let mut request = self.requests[usize::from(call.is_stream)].clone();
+        request.text_bytes = 4 * call.prompt;
+        if !call.is_free() {
+            request.strategy = None;
+        }
+        let now_s = MIDNIGHT_S + call.at_ms / 1000;
+        let mut on = ProviderSet::default();
+        (0..PROVIDERS.len()).for_each(|number| on.insert(number));
+        let resolved = resolve(
+            call.model,
+            Operation::Chat,
+            self.catalog(call.at_ms),
+            &on,
+            &[],
+            now_s,
+        )
+        .unwrap();
+        let session = call.session.map(|session| session.to_string());
+        let affinity_key = session.map(|session| self.affinity.key("org", call.model, &session));
+        let oracle = call
+            .is_free()
+            .then(|| self.foresee(&call, &resolved.candidates))
+            .flatten();
+        let inputs = PlanInputs {
+            attempts: 3,
+            weights: WEIGHTS,
+            exploration: 0.01,
+            random: (chance(call.number, 50), chance(call.number, 51)),
+            health: &self.health,
+            now_ms: call.at_ms,
+            now_s,
+            preferred: affinity_key.and_then(|key| self.affinity.find(key, call.at_ms)),
+            has_session: affinity_key.is_some(),
+            no_fallback: false,
+            is_billed: true,
+            keyed: ProviderSet::EMPTY,
+        };
+        let planned = plan(
+            &request,
+            resolved,
+            &inputs,
+            |_| Some(WireLimits::WIDEST),
+            |_| 1.0,
+        )
+        .unwrap();
+        self.flights.push(Flight {
+            planned: planned.attempts,
+            running: None,
+            affinity_key,
+            done: Done {
+                call,
+                attempts: Vec::new(),
+                is_answered: false,
+                cost: 0.0,
+                latency_ms: 0,
+                oracle,
+            },
+        });
+        self.begin(self.flights.len() - 1, call.at_ms);
+    }
+
+    /// Begins the next attempt of a call, if there is one.
+    fn begin(&mut self, at: usize, now_ms: u64) {
+        let flight = &mut self.flights[at];
+        let made = flight.done.attempts.len();
+        let Some(candidate) = flight.planned.get(made) else {
+            flight.done.latency_ms = now_ms - flight.done.call.at_ms;
+            return;
+        };
+        let call = flight.done.call;
+        let provider = PROVIDERS[candidate.mapping.provider_number];
+        let running = self.health.begin(candidate.index, call.is_stream, now_ms);
+        let outcome = self
+            .world
+            .attempt(&call, provider, candidate.region.as_deref(), now_ms);
+        let patience_ms = match call.is_stream {
+            true => FIRST_EVENT_TIMEOUT_MS,
+            false => TOTAL_TIMEOUT_MS,
+        };
+        let has_next = made + 1 < flight.planned.len();
+        let trial_ms = running.trial_patience_ms();
+        let patience_ms = trial_ms
+            .filter(|_| has_next)
+            .unwrap_or(u64::MAX)
+            .min(patience_ms);
+        flight.done.attempts.push(Attempt {
+            provider,
+            started_ms: now_ms,
+            content_ms: None,
+            is_trial: trial_ms.is_some(),
+            outcome,
+        });
+        flight.running = Some(running);
+        match outcome {
+            Outcome::Refused { after_ms }
+            | Outcome::Broken { after_ms }
+            | Outcome::Throttled { after_ms, .. } => {
+                self.steps.push(Reverse((now_ms + after_ms, at, 1)));
+            }
+            Outcome::Hung => self.steps.push(Reverse((now_ms + patience_ms, at, 1))),
+            Outcome::Answered {
+                content_ms, end_ms, ..
+            } => {
+                self.steps.push(Reverse((now_ms + content_ms, at, 0)));
+                self.steps.push(Reverse((now_ms + end_ms, at, 1)));
+            }
+        }
+    }
+
+    fn content(&mut self, at: usize, now_ms: u64) {
+        let flight = &mut self.flights[at];
+        flight.done.latency_ms = now_ms - flight.done.call.at_ms;
+        if let Some(attempt) = flight.done.attempts.last_mut() {
+            attempt.content_ms = Some(now_ms);
+        }
+        if let Some(running) = &mut flight.running {
+            running.record_content(now_ms);
+        }
+    }
+
+    fn end(&mut self, at: usize, now_ms: u64) {
+        let flight = &mut self.flights[at];
+        let (Some(mut running), Some(attempt)) =
+            (flight.running.take(), flight.done.attempts.last().copied())
+        else {
+            return;
+        };
+        let candidate = &flight.planned[flight.done.attempts.len() - 1];
+        match attempt.outcome {
+            Outcome::Answered { rate, .. } => {
+                running.record_answer(flight.done.call.is_stream.then_some(rate), now_ms);
+                flight.done.is_answered = true;
+                flight.done.cost = cost(candidate, &flight.done.call);
+                if let Some(key) = flight.affinity_key {
+                    self.affinity.bind(key, candidate.mapping.index, now_ms);
+                }
+                return;
+            }
+            Outcome::Throttled { retry_after_s, .. } => {
+                running.record_reply(now_ms);
+                self.health
+                    .rest(candidate.index, now_ms + 1000 * retry_after_s);
+            }
+            Outcome::Broken { .. } => {
+                running.record_reply(now_ms);
+                running.record_failure(now_ms);
+            }
+            Outcome::Refused { .. } | Outcome::Hung => running.record_failure(now_ms),
+        }
+        self.begin(at, now_ms);
+    }
+
+    /// Returns the best of the candidates that will answer, by the truth in place of measurements.
+    fn foresee(&mut self, call: &Call, candidates: &[Arc<Candidate>]) -> Option<Best> {
+        let provider = |it: &Candidate| PROVIDERS[it.mapping.provider_number];
+        let answers = |it: &&Arc<Candidate>| {
+            let outcome = self.foreseen.foresee(call, provider(it), None, call.at_ms);
+            matches!(outcome, Outcome::Answered { .. })
+        };
+        let good: Vec<&Arc<Candidate>> = candidates.iter().filter(answers).collect();
+        let point = PricePoint {
+            start_s: MIDNIGHT_S + call.at_ms / 1000,
+            ..PricePoint::default()
+        };
+        let facts = good.iter().map(|it| {
+            let (latency_ms, throughput) = speed(provider(it), call.at_ms);
+            Facts {
+                price: it.short_prices(point).and_then(|prices| prices.mean()),
+                metrics: Some(HealthStats {
+                    uptime: 100.0,
+                    latency_ms,
+                    throughput,
+                }),
+                priority: 1.0,
+            }
+        });
+        let facts: Vec<Facts> = facts.collect();
+        let scores = score_candidates(&facts, WEIGHTS, self.strategy, call.is_stream);
+        let price = |at: usize| facts[at].price.unwrap_or_default();
+        let best = (0..good.len()).min_by(|a, b| {
+            let by_score = scores[*a].total_cmp(&scores[*b]);
+            by_score.then_with(|| price(*a).total_cmp(&price(*b)))
+        });
+        let chosen = good[best?];
+        let outcome = self
+            .foreseen
+            .attempt(call, provider(chosen), None, call.at_ms);
+        let Outcome::Answered {
+            content_ms, rate, ..
+        } = outcome
+        else {
+            return None;
+        };
+        Some(Best {
+            provider: provider(chosen),
+            cost: cost(chosen, call),
+            latency_ms: content_ms,
+            rate,
+        })
+    }
+}
+
+/// The units of a price in a dollar.
+const UNITS: f64 = 1e18;
+
+/// What a call costs. Units: USD.
+fn cost(candidate: &Candidate, call: &Call) -> f64 {
+    let point = PricePoint {
+        start_s: MIDNIGHT_S + call.at_ms / 1000,
+        ..PricePoint::default()
+    };
+    let prices = candidate.short_prices(point).unwrap();
+    let units = call.prompt as f64 * prices.input.as_f64()
+        + call.completion as f64 * prices.output.as_f64();
+    units / UNITS
+}
