@@ -21,7 +21,7 @@ const ASSUMED_COMPLETION: u64 = 500;
 
 /// Where a candidate stands, before its score counts.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-enum Place {
+enum Precedence {
     /// The session's own, a trial, or an explored one.
     Front,
     Usual,
@@ -40,7 +40,7 @@ struct Ranked {
     is_keyless: bool,
     /// It answered the session last.
     is_preferred: bool,
-    place: Place,
+    precedence: Precedence,
     score: f64,
     price: Option<f64>,
     standing: Standing,
@@ -63,14 +63,14 @@ impl Ranked {
             .then(self.at.cmp(&other.at))
     }
 
-    fn compare_places(&self, other: &Self) -> Ordering {
-        let due_ms = |it: &Self| match it.place {
-            Place::Last => it.standing.due_ms,
+    fn compare_precedence(&self, other: &Self) -> Ordering {
+        let due_ms = |it: &Self| match it.precedence {
+            Precedence::Last => it.standing.due_ms,
             _ => 0,
         };
         let by_key = self.is_keyless.cmp(&other.is_keyless);
         by_key
-            .then(self.place.cmp(&other.place))
+            .then(self.precedence.cmp(&other.precedence))
             .then_with(|| due_ms(self).cmp(&due_ms(other)))
             .then_with(|| self.compare(other))
     }
@@ -100,13 +100,13 @@ pub(super) fn order_candidates(
     };
     let front = front.map(|it| it.at);
     for it in &mut ranked {
-        it.place = match it.standing.readiness {
-            _ if front == Some(it.at) => Place::Front,
-            Readiness::Ready => Place::Usual,
-            Readiness::TrialDue | Readiness::Later => Place::Last,
+        it.precedence = match it.standing.readiness {
+            _ if front == Some(it.at) => Precedence::Front,
+            Readiness::Ready => Precedence::Usual,
+            Readiness::TrialDue | Readiness::Later => Precedence::Last,
         };
     }
-    ranked.sort_unstable_by(Ranked::compare_places);
+    ranked.sort_unstable_by(Ranked::compare_precedence);
     let first = ranked.iter().take(most);
     first
         .filter_map(|it| candidates.get(it.at).cloned())
@@ -139,7 +139,7 @@ fn rank(
             index: candidate.index,
             is_keyless: !inputs.keyed.contains(candidate.mapping.provider_number),
             is_preferred: inputs.preferred == Some(candidate.mapping.index),
-            place: Place::Usual,
+            precedence: Precedence::Usual,
             score,
             price: facts.price,
             standing,
