@@ -5,8 +5,7 @@
 //! follower then finds the cached response, or becomes the next leader. If the response is not cacheable, every follower
 //! bypasses the cache.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -14,8 +13,9 @@ use filters::graph::headers::is_limit_header;
 use filters::graph::{CacheKey, age_s, fresh_for_s, is_cacheable};
 use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
-use tokio::sync::watch;
 use tokio::time::Instant;
+
+use crate::single_flight::{FlightGuard, Outcome, Role, SingleFlight};
 
 /// How long a follower waits for the leader's response. Source: docs/decisions.md 28.
 const FOLLOWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,8 +42,8 @@ pub struct ResponseCache {
     /// Its hasher reads a key some ten times faster than SHA-256 does, and its seed is random: a client cannot make keys
     /// that collide. If some do, their bytes are compared.
     responses: moka::sync::Cache<CacheKey, Arc<CachedResponse>, ahash::RandomState>,
-    /// The running fetches; each sender says whether the followers were released.
-    fetches: Mutex<HashMap<CacheKey, watch::Sender<bool>>>,
+    /// The running fetches. Followers look for the response in the cache.
+    fetches: Arc<SingleFlight<CacheKey, ()>>,
     ttl: Duration,
     max_response_bytes: usize,
 }
@@ -79,28 +79,14 @@ pub enum Lookup {
 /// The leader's right to fetch a response for its followers.
 pub struct FetchGuard {
     cache: Arc<ResponseCache>,
-    key: CacheKey,
+    flight: FlightGuard<CacheKey, ()>,
 }
 
 impl FetchGuard {
     /// Releases the followers: the response is not cacheable.
     fn release_followers(&self) {
-        if let Some(is_released) = self.cache.lock().get(&self.key) {
-            is_released.send_replace(true);
-        }
+        self.flight.release();
     }
-}
-
-impl Drop for FetchGuard {
-    fn drop(&mut self) {
-        self.cache.lock().remove(&self.key);
-    }
-}
-
-/// The role of a request in a fetch.
-enum FetchRole {
-    Leader(FetchGuard),
-    Follower(watch::Receiver<bool>),
 }
 
 impl ResponseCache {
@@ -121,7 +107,7 @@ impl ResponseCache {
             .build_with_hasher(ahash::RandomState::new());
         Self {
             responses,
-            fetches: Mutex::default(),
+            fetches: Arc::default(),
             ttl,
             max_response_bytes: usize::try_from(max_bytes / MAX_RESPONSE_DIVISOR)
                 .unwrap_or(usize::MAX),
@@ -145,18 +131,18 @@ impl ResponseCache {
         }
         let deadline = Instant::now() + FOLLOWER_TIMEOUT;
         loop {
-            let mut fetch = match self.join_fetch(&key) {
+            let mut fetch = match self.fetches.join(&key) {
                 // Another leader may have filled the cache since the first search.
-                FetchRole::Leader(guard) => {
+                Role::Leader(flight) => {
                     let cached = self.find_fresh(&key);
-                    return cached.map_or(Lookup::Miss(guard), Lookup::Hit);
+                    let cache = Arc::clone(self);
+                    let miss = || Lookup::Miss(FetchGuard { cache, flight });
+                    return cached.map_or_else(miss, Lookup::Hit);
                 }
-                FetchRole::Follower(fetch) => fetch,
+                Role::Follower(fetch) => fetch,
             };
-            let ended = fetch.wait_for(|is_released| *is_released);
-            let ended = tokio::time::timeout_at(deadline, ended).await;
-            // The channel closes when the leader ends; after a release or a timeout there is no response to wait for.
-            if !matches!(ended, Ok(Err(_))) {
+            // After a release or a timeout there is no response to wait for.
+            if fetch.wait(deadline).await != Outcome::Vacant {
                 return Lookup::Bypass;
             }
             if let Some(cached) = self.find_fresh(&key) {
@@ -168,22 +154,6 @@ impl ResponseCache {
     fn find_fresh(&self, key: &CacheKey) -> Option<Arc<CachedResponse>> {
         let cached = self.responses.get(key)?;
         (Instant::now() < cached.expires).then_some(cached)
-    }
-
-    fn join_fetch(self: &Arc<Self>, key: &CacheKey) -> FetchRole {
-        let mut fetches = self.lock();
-        if let Some(fetch) = fetches.get(key) {
-            return FetchRole::Follower(fetch.subscribe());
-        }
-        fetches.insert(key.clone(), watch::Sender::new(false));
-        FetchRole::Leader(FetchGuard {
-            cache: Arc::clone(self),
-            key: key.clone(),
-        })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<CacheKey, watch::Sender<bool>>> {
-        self.fetches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -272,7 +242,7 @@ impl CacheWriter {
             expires: now + whole.fresh_for,
         };
         let cache = &self.guard.cache;
-        let key = self.guard.key.clone();
+        let key = self.guard.flight.key().clone();
         cache.responses.insert(key, Arc::new(response));
     }
 }
